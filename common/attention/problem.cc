@@ -1,0 +1,38 @@
+#include "attention/problem.h"
+
+#include <cmath>
+
+namespace attention {
+
+float default_scale(int head_dim) { return float(1.0 / std::sqrt(double(head_dim))); }
+
+const char* name(DType dtype) { return dtype == DType::fp16 ? "fp16" : "bf16"; }
+const char* name(Mask mask) { return mask == Mask::none ? "none" : "causal"; }
+
+std::string invalid(const Problem& p) {
+  const struct {
+    const char* name;
+    int value;
+  } sizes[] = {{"batch", p.batch}, {"heads", p.heads}, {"kv-heads", p.kv_heads},
+               {"seq-q", p.seq_q}, {"seq-k", p.seq_k}, {"head-dim", p.head_dim}};
+  for (const auto& size : sizes)
+    if (size.value < 1) return std::string(size.name) + " is " + std::to_string(size.value) + ": it must be at least 1";
+  if (p.heads % p.kv_heads != 0)
+    return "heads is " + std::to_string(p.heads) + " and kv-heads is " + std::to_string(p.kv_heads) +
+           ": heads must be a multiple of kv-heads";
+  if (!std::isfinite(p.scale)) return "scale is " + std::to_string(p.scale) + ": it must be finite";
+  return "";
+}
+
+std::string head_dim_unsupported(const Problem& p, int step, int largest) {
+  if (p.head_dim % step == 0 && p.head_dim >= step && p.head_dim <= largest) return "";
+  return "head-dim is " + std::to_string(p.head_dim) + ": supported are the multiples of " + std::to_string(step) +
+         " up to " + std::to_string(largest);
+}
+
+std::string head_dim_not_64_or_128(const Problem& p) {
+  if (p.head_dim == 64 || p.head_dim == 128) return "";
+  return "head-dim is " + std::to_string(p.head_dim) + ": supported are 64 and 128";
+}
+
+}  // namespace attention

@@ -1,0 +1,72 @@
+// The problem that every chapter solves: scaled dot-product attention over
+//
+//   Q, O      [batch, heads,    seq_q, head_dim]   fp16 or bf16
+//   K, V      [batch, kv_heads, seq_k, head_dim]   fp16 or bf16
+//   LSE       [batch, heads,    seq_q]             fp32, natural logarithm
+//
+// all contiguous and row-major (the last axis is consecutive in memory), accumulated in fp32:
+//
+//   S = scale * Q K^T      P = softmax(S) along the keys      O = P V      LSE = log(sum(exp(S)))
+//
+// Kernels take a Problem by value, so this header is read by host and device code alike.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "device/cuda.h"
+
+namespace attention {
+
+enum class DType { fp16, bf16 };
+enum class Mask { none, causal };
+
+struct Problem {
+  int batch = 1;
+  int heads = 1;     // query heads
+  int kv_heads = 1;  // heads % kv_heads == 0: query head h reads kv head h / (heads / kv_heads)
+  int seq_q = 1;     // N of the queries
+  int seq_k = 1;     // N of the keys and values; may differ from seq_q
+  int head_dim = 64;
+  DType dtype = DType::fp16;
+  Mask mask = Mask::none;
+  float scale = 0.125f;  // 1 / sqrt(head_dim) unless the caller wants another: see default_scale()
+
+  // Number of keys that query i sees: always the first ones. Causal is aligned bottom-right, as in
+  // FlashAttention 2.1 and later: the last query sees every key, so query i sees j <= i + seq_k - seq_q.
+  // With seq_q > seq_k the first queries see none: O = 0 and LSE = -inf there.
+  __host__ __device__ int visible_keys(int i) const {
+    if (mask == Mask::none) return seq_k;
+    const int last = i + seq_k - seq_q;
+    return last < 0 ? 0 : (last < seq_k ? last + 1 : seq_k);
+  }
+
+  // The kv head, counted over the whole batch, that query head `head` of the whole batch reads
+  // (0 <= head < batch * heads).
+  __host__ __device__ int kv_head(int head) const {
+    return head / heads * kv_heads + head % heads / (heads / kv_heads);
+  }
+
+  // Numbers of elements.
+  size_t q_size() const { return size_t(batch) * heads * seq_q * head_dim; }      // Q, O, dO, dQ
+  size_t kv_size() const { return size_t(batch) * kv_heads * seq_k * head_dim; }  // K, V, dK, dV
+  size_t lse_size() const { return size_t(batch) * heads * seq_q; }
+};
+
+// 1 / sqrt(head_dim), "Attention Is All You Need" (Vaswani et al. 2017), equation 1.
+float default_scale(int head_dim);
+
+const char* name(DType dtype);  // "fp16", "bf16"
+const char* name(Mask mask);    // "none", "causal"
+
+// What is wrong with the problem itself, whoever solves it: one line that names the value and what is
+// allowed; empty if nothing is.
+std::string invalid(const Problem& problem);
+
+// One line if head_dim is not a multiple of `step` in [step, largest]; else empty. For Pass::unsupported.
+std::string head_dim_unsupported(const Problem& problem, int step, int largest);
+
+// One line if head_dim is neither 64 nor 128; else empty. For Pass::unsupported.
+std::string head_dim_not_64_or_128(const Problem& problem);
+
+}  // namespace attention

@@ -1,0 +1,10 @@
+# Which GPUs to compile for. The user's CMAKE_CUDA_ARCHITECTURES wins; else the GPU of this machine; else A100 and
+# H100 machine code with PTX for later ones. ("native" without a GPU is a hard error, and saying nothing means sm_75.)
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
+  execute_process(COMMAND nvidia-smi -L OUTPUT_VARIABLE gpus ERROR_QUIET RESULT_VARIABLE failed)
+  if(NOT failed AND gpus MATCHES "GPU 0")
+    set(CMAKE_CUDA_ARCHITECTURES native)
+  else()
+    set(CMAKE_CUDA_ARCHITECTURES "80-real;90-real;90-virtual")
+  endif()
+endif()

@@ -1,0 +1,64 @@
+# What every preset shares: the compiler's settings, the dependencies, and workbook_chapter().
+
+option(WORKBOOK_CUDA "Build the kernels with nvcc for a GPU; OFF builds them with g++ for the SIMT engine" OFF)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+
+if(WORKBOOK_CUDA)
+  include(cuda_compiler)       # both before the language is enabled, which would choose for itself
+  include(cuda_architectures)
+  enable_language(CUDA)
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc has C++20 from 12.0 on
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+  endif()
+  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  find_package(CUDAToolkit 12.4 REQUIRED)
+endif()
+
+include(dependencies)
+
+# Include paths start at common/: "attention/chapter.h", "device/cuda.h".
+add_library(workbook_settings INTERFACE)
+target_include_directories(workbook_settings INTERFACE ${CMAKE_SOURCE_DIR}/common)
+target_compile_options(workbook_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-unknown-pragmas>)
+if(WORKBOOK_CUDA)
+  target_compile_options(workbook_settings INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>)
+  target_link_libraries(workbook_settings INTERFACE CUDA::cudart)
+else()
+  target_compile_definitions(workbook_settings INTERFACE WORKBOOK_SIMT)
+endif()
+
+# Kernel sources are .cu for both compilers. g++ reads them as C++, with the flags that keep CUDA's rules:
+# pointers of one type may read another's bytes, and -g gives the engine's messages their source lines.
+function(workbook_kernel_sources)
+  if(NOT WORKBOOK_CUDA)
+    set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS
+                                "-xc++;-O2;-fno-strict-aliasing;-g")
+  endif()
+endfunction()
+
+# The one line of a chapter's CMakeLists.txt. The directory's name is the chapter's: it names the program, the
+# tests and, without its number, the namespace of the kernels. Every .cu file of the directory belongs to it.
+function(workbook_chapter)
+  cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME chapter)
+  string(REGEX REPLACE "^[0-9]+_" "" namespace ${chapter})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cu)
+  workbook_kernel_sources(${sources})
+  configure_file(${CMAKE_SOURCE_DIR}/common/cmake/the_chapter.cc.in the_chapter.cc @ONLY)
+
+  add_library(${chapter}_kernels OBJECT ${sources})
+  target_link_libraries(${chapter}_kernels PUBLIC attention)
+
+  add_executable(${chapter} ${CMAKE_CURRENT_BINARY_DIR}/the_chapter.cc)
+  target_link_libraries(${chapter} PRIVATE ${chapter}_kernels harness_main)
+
+  workbook_chapter_tests(${chapter})  # from common/tests
+  set_property(GLOBAL APPEND PROPERTY WORKBOOK_CHAPTERS ${chapter})
+endfunction()

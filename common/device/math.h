@@ -1,0 +1,52 @@
+// Base-2 exponential and logarithm in one instruction each, and sums and maxima over the lanes of a warp.
+#pragma once
+
+#include <cmath>
+
+#include "device/cuda.h"
+
+// 2^x; 0 for -inf. Relative error at most 2^-22; results below 2^-126 become 0 on the GPU. (PTX ISA, ex2.approx.)
+// Kernels work in base 2 because this is what the hardware has: exp(x) = 2^(x * log2(e)).
+__device__ inline float exp2_approx(float x) {
+#ifdef WORKBOOK_SIMT
+  return exp2f(x);
+#else
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#endif
+}
+
+// log2(x); -inf for 0. Error at most 2^-22, absolute for x in (0.5, 2) and relative elsewhere. (PTX ISA, lg2.approx.)
+__device__ inline float log2_approx(float x) {
+#ifdef WORKBOOK_SIMT
+  return log2f(x);
+#else
+  float y;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#endif
+}
+
+// Reductions over the 32 lanes of a warp, or over its quads (lanes 4i..4i+3, the group of an mma fragment's row).
+// Every lane calls them and every lane gets the result, added up in the same order on every lane of a group: the
+// partners of a step hold the same two operands, and a + b = b + a.
+__device__ inline float warp_sum(float x) {
+  for (int distance = 16; distance > 0; distance /= 2) x += __shfl_xor_sync(0xffffffff, x, distance);
+  return x;
+}
+
+__device__ inline float warp_max(float x) {
+  for (int distance = 16; distance > 0; distance /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, distance));
+  return x;
+}
+
+__device__ inline float quad_sum(float x) {
+  for (int distance = 2; distance > 0; distance /= 2) x += __shfl_xor_sync(0xffffffff, x, distance);
+  return x;
+}
+
+__device__ inline float quad_max(float x) {
+  for (int distance = 2; distance > 0; distance /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, distance));
+  return x;
+}

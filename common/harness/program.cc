@@ -1,0 +1,312 @@
+// The program around a chapter: reads the flags, checks the chapter against the reference, and hands over to Google
+// Benchmark. It never reports a time for a result it has not checked.
+//
+// Exit status: 0 if everything asked for was right, 1 if a result is wrong or a launch failed, 2 if the question is
+// (a flag, a size, something the chapter does not support).
+#include <benchmark/benchmark.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <iomanip>
+#include <iostream>
+#include <memory>
+#include <sstream>
+#include <stdexcept>
+#include <string_view>
+
+#include "attention/chapter.h"
+#include "harness/tensors.h"
+#include "harness/timing.h"
+#include "harness/verdict.h"
+
+const attention::Chapter& the_chapter();  // generated for each chapter: common/cmake/the_chapter.cc.in
+
+namespace harness {
+namespace {
+
+using attention::Problem;
+using attention::Rung;
+
+// Ends the program with exit status 2 and one line.
+struct Refusal : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct Options {
+  Problem problem;
+  bool backward = false;
+  std::vector<const Rung*> rungs;
+  uint64_t seed = 1;
+  bool check_only = false;
+  bool describe = false;
+  std::string help;  // the text, if --help asked for it
+};
+
+// A size to start with: small enough for the engine to take about a second, large enough to fill a GPU.
+Problem default_problem(const Device& device) {
+  Problem p;
+  p.batch = device.is_gpu ? 2 : 1;
+  p.heads = device.is_gpu ? 16 : 2;
+  p.seq_q = device.is_gpu ? 4096 : 256;
+  p.head_dim = 64;
+  return p;
+}
+
+const Rung& find_rung(const std::string& name) {
+  std::string names;
+  for (const Rung& rung : the_chapter().rungs) {
+    if (rung.name == name) return rung;
+    names += (names.empty() ? "" : ", ") + rung.name;
+  }
+  throw Refusal("rung is " + name + ": there are " + names);
+}
+
+bool has(const Rung& rung, bool backward) { return backward ? bool(rung.backward) : bool(rung.forward); }
+
+// Throws CLI::ParseError.
+Options parse(int argc, char** argv, const Device& device) {
+  Options options;
+  Problem& p = options.problem = default_problem(device);
+  std::string dtype = "fp16", direction = "forward", rung;
+  bool causal = false;
+
+  CLI::App app(the_chapter().name + ": " + the_chapter().idea +
+               "\nChecks the result against the fp64 reference, then times it. Every --benchmark_... flag of Google "
+               "Benchmark works too.");
+  app.add_option("--batch", p.batch, "batch size")->capture_default_str();
+  app.add_option("--heads", p.heads, "query heads")->capture_default_str();
+  CLI::Option* kv_heads = app.add_option("--kv-heads", p.kv_heads, "key and value heads; as many as query heads unless given");
+  app.add_option("--seq-q", p.seq_q, "number of queries")->capture_default_str();
+  CLI::Option* seq_k = app.add_option("--seq-k", p.seq_k, "number of keys; as many as queries unless given");
+  app.add_option("--head-dim", p.head_dim, "head dimension")->capture_default_str();
+  app.add_option("--dtype", dtype, "storage type: fp16 or bf16")->capture_default_str();
+  app.add_flag("--causal", causal, "query i sees keys j <= i + seq_k - seq_q");
+  app.add_option("--rung", rung, "one rung of the chapter; all of them unless given");
+  app.add_option("--direction", direction, "forward or backward")->capture_default_str();
+  app.add_option("--seed", options.seed, "of the random inputs")->capture_default_str();
+  app.add_flag("--check", options.check_only, "check only, do not time");
+  app.add_flag("--describe", options.describe, "print what the chapter has, as JSON, and stop");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    options.help = app.help();
+    return options;
+  }
+
+  if (!*kv_heads) p.kv_heads = p.heads;
+  if (!*seq_k) p.seq_k = p.seq_q;
+  if (dtype != "fp16" && dtype != "bf16") throw Refusal("dtype is " + dtype + ": supported are fp16 and bf16");
+  if (direction != "forward" && direction != "backward")
+    throw Refusal("direction is " + direction + ": it must be forward or backward");
+  p.dtype = dtype == "fp16" ? attention::DType::fp16 : attention::DType::bf16;
+  p.mask = causal ? attention::Mask::causal : attention::Mask::none;
+  if (const std::string wrong = attention::invalid(p); !wrong.empty()) throw Refusal(wrong);
+  p.scale = attention::default_scale(p.head_dim);
+  options.backward = direction == "backward";
+
+  if (!rung.empty()) {
+    options.rungs = {&find_rung(rung)};
+    if (!has(*options.rungs[0], options.backward)) throw Refusal("rung " + rung + " has no " + direction);
+  } else {
+    for (const Rung& each : the_chapter().rungs)
+      if (has(each, options.backward)) options.rungs.push_back(&each);
+    if (options.rungs.empty()) throw Refusal("this chapter has no " + direction);
+  }
+  return options;
+}
+
+// {"name": .., "idea": .., "rungs": [{"name": .., "idea": .., "forward": true, "backward": false}]}
+void describe(std::ostream& out) {
+  const auto& chapter = the_chapter();
+  out << std::boolalpha << "{\"name\": " << std::quoted(chapter.name) << ", \"idea\": " << std::quoted(chapter.idea)
+      << ", \"rungs\": [";
+  for (size_t i = 0; i < chapter.rungs.size(); i++) {
+    const Rung& rung = chapter.rungs[i];
+    out << (i ? ", " : "") << "{\"name\": " << std::quoted(rung.name) << ", \"idea\": " << std::quoted(rung.idea)
+        << ", \"forward\": " << bool(rung.forward) << ", \"backward\": " << bool(rung.backward) << "}";
+  }
+  out << "]}\n";
+}
+
+std::string unsupported(const Rung& rung, const Options& options) {
+  return options.backward ? rung.backward.unsupported(options.problem) : rung.forward.unsupported(options.problem);
+}
+
+size_t workspace_bytes(const Rung& rung, const Options& options) {
+  return options.backward ? rung.backward.workspace_bytes(options.problem)
+                          : rung.forward.workspace_bytes(options.problem);
+}
+
+// Sets of inputs to rotate through, so that no launch reads what the one before it read.
+constexpr int input_sets = 2;
+
+size_t peak_bytes(const Rung& rung, const Options& options) {
+  return device_bytes(options.problem, workspace_bytes(rung, options), options.backward);
+}
+
+std::string gigabytes(size_t bytes) {
+  std::ostringstream text;
+  text << std::setprecision(3) << double(bytes) * 1e-9 << " GB";
+  return text.str();
+}
+
+// Before anything is allocated.
+void require_memory(const Options& options, const Device& device) {
+  for (const Rung* rung : options.rungs) {
+    const size_t sets = options.check_only ? 1 : input_sets;
+    const size_t needed = sets * peak_bytes(*rung, options) + (device.is_gpu ? 2 * device.l2_bytes : 0);
+    if (needed > device.free_bytes)
+      throw Refusal("rung " + rung->name + " needs " + gigabytes(needed) + " of device memory for this size: " +
+                    gigabytes(device.free_bytes) + " are free");
+  }
+}
+
+// The problem as a benchmark name has it: B2_H16_N4096_D64_fp16_causal, with what differs from the usual spelt out.
+std::string label(const Problem& p) {
+  std::ostringstream text;
+  text << "B" << p.batch << "_H" << p.heads;
+  if (p.kv_heads != p.heads) text << "_Hkv" << p.kv_heads;
+  if (p.seq_k == p.seq_q) text << "_N" << p.seq_q;
+  else text << "_Nq" << p.seq_q << "_Nk" << p.seq_k;
+  text << "_D" << p.head_dim << "_" << name(p.dtype) << (p.mask == attention::Mask::causal ? "_causal" : "_full");
+  return text.str();
+}
+
+// Floating-point operations as FlashAttention counts them: two products of 2 Nq Nk D, half of it when causal, and 2.5
+// times that backward (five products).
+double flops(const Problem& p, bool backward) {
+  const double full = 4.0 * p.batch * p.heads * double(p.seq_q) * p.seq_k * p.head_dim;
+  return full * (p.mask == attention::Mask::causal ? 0.5 : 1) * (backward ? 2.5 : 1);
+}
+
+void run(const Rung& rung, const Options& options, const DeviceTensors& tensors) {
+  if (options.backward) rung.backward.run(options.problem, tensors.backward_args(), nullptr);
+  else rung.forward.run(options.problem, tensors.forward_args(), nullptr);
+}
+
+void print_verdict(std::ostream& out, const Rung& rung, const Verdict& verdict) {
+  const Comparison& worst = verdict.worst();
+  out << the_chapter().name << "/" << rung.name << ": " << (verdict.passed() ? "PASS" : "FAIL") << "  " << worst.tensor
+      << " error " << std::setprecision(3) << worst.error << ", tolerance " << worst.tolerance << ", "
+      << verdict.rows_checked << " of " << verdict.rows << " rows compared";
+  if (!verdict.passed()) out << "; first wrong: " << verdict.first_wrong();
+  out << std::endl;
+}
+
+// Every launch is timed on its own; a benchmark's time is the mean of its iterations, and the report gives the median
+// of the repetitions.
+void register_benchmark(const Rung& rung, const Verdict& verdict, const Options& options, const Device& device,
+                        const HostTensors& inputs, const Reference& reference, ColdTimer& timer) {
+  const std::string title = the_chapter().name + "/" + rung.name + (options.backward ? "/bwd/" : "/fwd/") +
+                            label(options.problem);
+  auto* const benchmark = benchmark::RegisterBenchmark(title.c_str(), [&, rung = &rung](benchmark::State& state) {
+    std::vector<std::unique_ptr<DeviceTensors>> sets;
+    for (int i = 0; i < (device.is_gpu ? input_sets : 1); i++) {
+      sets.push_back(std::make_unique<DeviceTensors>(options.problem, inputs, workspace_bytes(*rung, options),
+                                                     options.backward));
+      if (options.backward) upload_forward(*sets.back(), options.problem, reference);
+    }
+    run(*rung, options, *sets[0]);  // warm-up: the first launch loads the kernel
+    check(cudaDeviceSynchronize());
+    size_t turn = 0;
+    for (auto _ : state)
+      state.SetIterationTime(timer.seconds([&] { run(*rung, options, *sets[turn++ % sets.size()]); }));
+
+    const Comparison& worst = verdict.worst();
+    state.counters["FLOP/s"] = benchmark::Counter(flops(options.problem, options.backward),
+                                                  benchmark::Counter::kIsIterationInvariantRate);
+    state.counters["bytes"] = double(device_bytes(options.problem, 0, options.backward));  // that must move at least
+    state.counters["workspace_bytes"] = double(workspace_bytes(*rung, options));
+    state.counters["peak_bytes"] = double(peak_bytes(*rung, options));
+    state.counters["error"] = worst.error;
+    state.counters["tolerance"] = worst.tolerance;
+    state.counters["rows_checked"] = verdict.rows_checked;
+  });
+  benchmark->UseManualTime()->Unit(benchmark::kMillisecond);
+  if (!device.is_gpu) {
+    benchmark->Iterations(1);
+    return;
+  }
+  // Manual time knows no limit on the wall clock, so the number of launches is chosen here: 11 repetitions of about 20
+  // milliseconds each.
+  DeviceTensors probe(options.problem, inputs, workspace_bytes(rung, options), options.backward);
+  run(rung, options, probe);
+  const double once = timer.seconds([&] { run(rung, options, probe); });
+  benchmark->Iterations(int(std::clamp(0.02 / once, 1.0, 50.0)))->Repetitions(11)->DisplayAggregatesOnly(true);
+}
+
+void add_context(const Device& device) {
+  const auto version = [](int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); };
+  benchmark::AddCustomContext("device", device.name);
+  benchmark::AddCustomContext("commit", std::getenv("WORKBOOK_COMMIT") ? std::getenv("WORKBOOK_COMMIT") : WORKBOOK_COMMIT);
+  if (device.is_gpu) {
+    benchmark::AddCustomContext("sm_clock_max_mhz", std::to_string(device.sm_clock_mhz));
+    benchmark::AddCustomContext("cuda_driver", version(device.driver));
+    benchmark::AddCustomContext("cuda_runtime", version(device.runtime));
+    benchmark::AddCustomContext("l2", "flushed before every launch");
+    benchmark::AddCustomContext("time", "CUDA events around each launch");
+  } else {
+    benchmark::AddCustomContext("time", "of the CPU that runs the SIMT engine: says nothing about a GPU");
+  }
+}
+
+int main(int argc, char** argv) {
+  // Google Benchmark's flags are its own business, all others are ours.
+  std::vector<char*> ours = {argv[0]}, benchmarks = {argv[0]};
+  for (int i = 1; i < argc; i++)
+    (std::string_view(argv[i]).starts_with("--benchmark_") ? benchmarks : ours).push_back(argv[i]);
+
+  const Device device = current_device();
+  const Options options = parse(int(ours.size()), ours.data(), device);
+  if (!options.help.empty()) {
+    std::cout << options.help;
+    return 0;
+  }
+  if (options.describe) {
+    describe(std::cout);
+    return 0;
+  }
+  int benchmark_argc = int(benchmarks.size());
+  benchmark::Initialize(&benchmark_argc, benchmarks.data());
+  if (benchmark_argc > 1) throw Refusal(std::string("unknown or malformed flag ") + benchmarks[1]);
+
+  for (const Rung* rung : options.rungs)
+    if (const std::string why = unsupported(*rung, options); !why.empty()) throw Refusal(why);
+  require_memory(options, device);
+
+  const HostTensors inputs = make_inputs(options.problem, InputKind::spread, options.seed);
+  const Reference reference(options.problem, inputs, options.backward);
+  std::vector<Verdict> verdicts;
+  bool passed = true;
+  for (const Rung* rung : options.rungs) {
+    verdicts.push_back(options.backward ? run_backward(rung->backward, options.problem, inputs, reference)
+                                        : run_forward(rung->forward, options.problem, inputs, reference));
+    print_verdict(options.check_only ? std::cout : std::cerr, *rung, verdicts.back());
+    passed = passed && verdicts.back().passed();
+  }
+  if (!passed) return 1;
+  if (options.check_only) return 0;
+
+  add_context(device);
+  ColdTimer timer;
+  for (size_t i = 0; i < options.rungs.size(); i++)
+    register_benchmark(*options.rungs[i], verdicts[i], options, device, inputs, reference, timer);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
+
+}  // namespace
+}  // namespace harness
+
+int main(int argc, char** argv) {
+  const std::string chapter = the_chapter().name;
+  try {
+    return harness::main(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << chapter << ": " << error.what() << "\n";
+    const bool question = dynamic_cast<const harness::Refusal*>(&error) || dynamic_cast<const CLI::Error*>(&error);
+    return question ? 2 : 1;
+  }
+}

@@ -1,0 +1,180 @@
+#include "harness/tensors.h"
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "device/numeric.h"
+
+namespace harness {
+namespace {
+
+using attention::DType;
+using attention::Problem;
+
+constexpr unsigned char poison = 0xff;  // NaN in fp16, bf16 and fp32
+
+float rounded(float x, DType dtype) {
+  return dtype == DType::fp16 ? to_float(from_float<__half>(x)) : to_float(from_float<__nv_bfloat16>(x));
+}
+
+// Standard normal numbers. The standard library's distribution differs between implementations; this one does not.
+// Box and Muller, "A Note on the Generation of Random Normal Deviates" (1958).
+class Normal {
+ public:
+  explicit Normal(uint64_t seed) : bits_(seed) {}
+
+  float operator()() {
+    const double u = (double(bits_() >> 11) + 1) * 0x1p-53;  // in (0, 1]
+    const double angle = 2 * M_PI * double(bits_() >> 11) * 0x1p-53;
+    return float(std::sqrt(-2 * std::log(u)) * std::cos(angle));
+  }
+
+ private:
+  std::mt19937_64 bits_;
+};
+
+}  // namespace
+
+const char* name(InputKind kind) {
+  switch (kind) {
+    case InputKind::spread: return "spread";
+    case InputKind::growing: return "growing";
+    case InputKind::spike_first: return "spike_first";
+    case InputKind::spike_last: return "spike_last";
+    case InputKind::spike_tiles: return "spike_tiles";
+    case InputKind::large: return "large";
+  }
+  return "?";
+}
+
+HostTensors make_inputs(const Problem& p, InputKind kind, uint64_t seed) {
+  Normal normal(seed);
+  HostTensors t = {std::vector<float>(p.q_size()), std::vector<float>(p.kv_size()), std::vector<float>(p.kv_size()),
+                   std::vector<float>(p.q_size())};
+  for (auto* tensor : {&t.q, &t.k, &t.v, &t.d_o})
+    for (float& x : *tensor) x = normal();
+
+  // A query is a row of D normal numbers, and so is a key: their product times 1/sqrt(D) is normal with deviation 1.
+  // All but the first kind also give every query a component along one direction, that of ones, and every key a
+  // multiple of it: the logit of key j is then about `logit(i, j)`, plus the noise.
+  const int D = p.head_dim;
+  const auto add_direction = [&](auto&& of_query, auto&& of_key) {
+    for (size_t row = 0; row < t.q.size() / D; row++)
+      for (int d = 0; d < D; d++) t.q[row * D + d] = 0.5f * t.q[row * D + d] + of_query(int(row % p.seq_q));
+    const float per_element = float(1 / std::sqrt(double(D)));  // so that D of them times 1/sqrt(D) give the logit
+    for (size_t row = 0; row < t.k.size() / D; row++)
+      for (int d = 0; d < D; d++)
+        t.k[row * D + d] = 0.5f * t.k[row * D + d] + per_element * of_key(int(row % p.seq_k));
+  };
+  const auto one = [](int) { return 1.0f; };
+  switch (kind) {
+    case InputKind::spread:
+      for (float& x : t.q) x *= 2;
+      break;
+    case InputKind::growing:
+      add_direction(one, [&](int j) { return 16.0f * float(j) / float(p.seq_k); });
+      break;
+    case InputKind::spike_first:
+      add_direction(one, [](int j) { return j == 0 ? 12.0f : 0.0f; });
+      break;
+    case InputKind::spike_last:
+      add_direction(one, [&](int j) { return j == p.seq_k - 1 ? 12.0f : 0.0f; });
+      break;
+    case InputKind::spike_tiles:
+      add_direction([](int i) { return i % 2 == 0 ? 1.0f : -1.0f; },
+                    [](int j) { return j % 32 == 0 ? 10.0f : j % 32 == 31 ? -10.0f : 0.0f; });
+      break;
+    case InputKind::large:
+      add_direction([](int i) { return i % 2 == 0 ? 1.0f : -1.0f; }, [](int j) { return j % 3 == 0 ? 100.0f : 95.0f; });
+      break;
+  }
+  for (auto* tensor : {&t.q, &t.k, &t.v, &t.d_o})
+    for (float& x : *tensor) x = rounded(x, p.dtype);
+  return t;
+}
+
+std::vector<uint16_t> to_storage(const std::vector<float>& values, DType dtype) {
+  std::vector<uint16_t> bits(values.size());
+  for (size_t i = 0; i < values.size(); i++) {
+    if (dtype == DType::fp16) {
+      const __half x = from_float<__half>(values[i]);
+      std::memcpy(&bits[i], &x, sizeof x);
+    } else {
+      const __nv_bfloat16 x = from_float<__nv_bfloat16>(values[i]);
+      std::memcpy(&bits[i], &x, sizeof x);
+    }
+  }
+  return bits;
+}
+
+std::vector<float> from_storage(const std::vector<uint16_t>& bits, DType dtype) {
+  std::vector<float> values(bits.size());
+  for (size_t i = 0; i < bits.size(); i++) {
+    if (dtype == DType::fp16) {
+      __half x;
+      std::memcpy(&x, &bits[i], sizeof x);
+      values[i] = to_float(x);
+    } else {
+      __nv_bfloat16 x;
+      std::memcpy(&x, &bits[i], sizeof x);
+      values[i] = to_float(x);
+    }
+  }
+  return values;
+}
+
+GuardedBuffer::GuardedBuffer(size_t bytes, size_t guard)
+    : bytes_(bytes), guard_(guard), buffer_(bytes == 0 ? 0 : bytes + 2 * guard) {
+  buffer_.fill(poison);
+}
+
+bool GuardedBuffer::guards_intact() const {
+  if (bytes_ == 0 || guard_ == 0) return true;
+  const char* begin = static_cast<const char*>(buffer_.data());
+  const std::vector<unsigned char> expected(guard_, poison);
+  std::vector<unsigned char> got(guard_);
+  for (const char* guard : {begin, begin + guard_ + bytes_}) {
+    check(cudaMemcpy(got.data(), guard, guard_, cudaMemcpyDeviceToHost));
+    if (got != expected) return false;
+  }
+  return true;
+}
+
+DeviceTensors::DeviceTensors(const Problem& p, const HostTensors& in, size_t workspace_bytes, bool backward, size_t guard)
+    : q(p.q_size() * 2, guard), k(p.kv_size() * 2, guard), v(p.kv_size() * 2, guard), o(p.q_size() * 2, guard),
+      lse(p.lse_size() * sizeof(float), guard), workspace(workspace_bytes, guard),
+      d_o(backward ? p.q_size() * 2 : 0, guard), dq(backward ? p.q_size() * 2 : 0, guard),
+      dk(backward ? p.kv_size() * 2 : 0, guard), dv(backward ? p.kv_size() * 2 : 0, guard) {
+  q.upload(to_storage(in.q, p.dtype).data());
+  k.upload(to_storage(in.k, p.dtype).data());
+  v.upload(to_storage(in.v, p.dtype).data());
+  if (backward) d_o.upload(to_storage(in.d_o, p.dtype).data());
+}
+
+attention::ForwardArgs DeviceTensors::forward_args() const {
+  return {q.data(), k.data(), v.data(), o.data(), static_cast<float*>(lse.data()), workspace.data()};
+}
+
+attention::BackwardArgs DeviceTensors::backward_args() const {
+  return {q.data(),   k.data(),  v.data(),  o.data(),  static_cast<const float*>(lse.data()),
+          d_o.data(), dq.data(), dk.data(), dv.data(), workspace.data()};
+}
+
+std::string DeviceTensors::broken_guard() const {
+  const struct {
+    const char* name;
+    const GuardedBuffer& buffer;
+  } buffers[] = {{"q", q},     {"k", k},   {"v", v},   {"o", o},   {"lse", lse}, {"workspace", workspace},
+                 {"d_o", d_o}, {"dq", dq}, {"dk", dk}, {"dv", dv}};
+  for (const auto& [name, buffer] : buffers)
+    if (!buffer.guards_intact()) return std::string("memory next to ") + name + " was written to";
+  return "";
+}
+
+size_t device_bytes(const Problem& p, size_t workspace_bytes, bool backward) {
+  const size_t forward = (2 * p.q_size() + 2 * p.kv_size()) * 2 + p.lse_size() * sizeof(float) + workspace_bytes;
+  return backward ? forward + (2 * p.q_size() + 2 * p.kv_size()) * 2 : forward;
+}
+
+}  // namespace harness

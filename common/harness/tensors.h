@@ -1,0 +1,78 @@
+// One problem's tensors: made on the host, held on the device, read back.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "attention/chapter.h"
+#include "harness/device_buffer.h"
+
+namespace harness {
+
+// What the numbers are like. Each kind catches bugs that the others let pass.
+enum class InputKind {
+  spread,       // normal; logits with a standard deviation of 2 at the default scale: the softmax really selects
+  growing,      // logits grow along the keys, so that every tile of a streaming softmax raises the maximum
+  spike_first,  // one key far above the others: the first one,
+  spike_last,   // the last one (the one in the ragged tail),
+  spike_tiles,  // or one at each multiple of 32 and just before it, alternating over the query rows
+  large,        // |logit| around 100: exp overflows unless the maximum is subtracted
+};
+const char* name(InputKind kind);
+constexpr InputKind all_input_kinds[] = {InputKind::spread,     InputKind::growing,     InputKind::spike_first,
+                                         InputKind::spike_last, InputKind::spike_tiles, InputKind::large};
+
+// Values that the storage type holds exactly, widened to float. Layouts as in attention/problem.h.
+struct HostTensors {
+  std::vector<float> q;    // [B, H, Nq, D]
+  std::vector<float> k;    // [B, Hkv, Nk, D]
+  std::vector<float> v;    // [B, Hkv, Nk, D]
+  std::vector<float> d_o;  // [B, H, Nq, D]
+};
+
+// The same numbers for the same seed on every machine.
+HostTensors make_inputs(const attention::Problem& problem, InputKind kind, uint64_t seed);
+
+// fp16 or bf16 bits and back.
+std::vector<uint16_t> to_storage(const std::vector<float>& values, attention::DType dtype);
+std::vector<float> from_storage(const std::vector<uint16_t>& bits, attention::DType dtype);
+
+// Device memory that starts as NaN (0xff bytes) and has `guard` more NaN bytes on both sides: numbers written there are
+// noticed, and numbers read from there spoil the result. With guard = 0 the memory itself is the edge, which is where
+// the SIMT engine and compute-sanitizer look.
+class GuardedBuffer {
+ public:
+  GuardedBuffer(size_t bytes, size_t guard);
+
+  void* data() const { return bytes_ == 0 ? nullptr : static_cast<char*>(buffer_.data()) + guard_; }
+  size_t bytes() const { return bytes_; }
+  void upload(const void* from) { if (bytes_ > 0) check(cudaMemcpy(data(), from, bytes_, cudaMemcpyHostToDevice)); }
+  void download(void* to) const { check(cudaMemcpy(to, data(), bytes_, cudaMemcpyDeviceToHost)); }
+  bool guards_intact() const;  // nobody has written outside
+
+ private:
+  size_t bytes_;
+  size_t guard_;
+  DeviceBuffer buffer_;
+};
+
+// Everything one forward or backward of a rung works on.
+struct DeviceTensors {
+  DeviceTensors(const attention::Problem& problem, const HostTensors& inputs, size_t workspace_bytes, bool backward,
+                size_t guard = 0);
+
+  attention::ForwardArgs forward_args() const;
+  attention::BackwardArgs backward_args() const;
+
+  // One line naming the tensor whose surroundings were written to; empty if none.
+  std::string broken_guard() const;
+
+  GuardedBuffer q, k, v, o, lse, workspace;
+  GuardedBuffer d_o, dq, dk, dv;  // empty unless backward
+};
+
+// Bytes of device memory that DeviceTensors takes, guards aside.
+size_t device_bytes(const attention::Problem& problem, size_t workspace_bytes, bool backward);
+
+}  // namespace harness

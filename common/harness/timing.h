@@ -1,0 +1,37 @@
+// Timing one launch at a time, cold: the L2 cache is overwritten before each, and the inputs rotate.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "harness/device_buffer.h"
+
+namespace harness {
+
+// What the current device is.
+struct Device {
+  std::string name;      // "NVIDIA H200", "SIMT engine (CPU)"
+  bool is_gpu = false;   // false on the SIMT engine
+  size_t l2_bytes = 0;
+  size_t free_bytes = 0;  // device memory
+  int sm_clock_mhz = 0;   // the highest; 0 on the engine
+  int driver = 0;         // 13000 for 13.0
+  int runtime = 0;
+};
+Device current_device();
+
+class ColdTimer {
+ public:
+  ColdTimer();
+
+  // Seconds that `work` keeps the default stream busy.
+  double seconds(const std::function<void()>& work);
+
+  size_t bytes() const { return flush_.bytes(); }  // of device memory
+
+ private:
+  DeviceBuffer flush_;  // twice the L2 cache: writing it evicts everything else
+  Event start_, stop_;
+};
+
+}  // namespace harness

@@ -1,0 +1,85 @@
+// Is the result right? Compares what a kernel left in memory with the fp64 reference.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "attention/chapter.h"
+#include "harness/tensors.h"
+
+namespace harness {
+
+// The comparison of one tensor. Errors are absolute, maxima over all elements compared.
+struct Comparison {
+  std::string tensor;      // "o", "lse", "dq", ...
+  double error = 0;        // NaN if any element is
+  double tolerance = 0;
+  std::string first_wrong;  // "o[b=0, h=1, i=7, d=3] is 0.5, expected 0.25"; empty if the error is within the tolerance
+
+  bool passed() const { return error <= tolerance; }  // NaN does not pass
+};
+
+struct Verdict {
+  std::vector<Comparison> comparisons;
+  int rows_checked = 0;  // query rows compared with the reference, over all batches and heads
+  int rows = 0;          // that there are
+  std::string problem;   // anything else that is wrong: memory overwritten, results that differ from run to run
+
+  bool passed() const;
+  const Comparison& worst() const;  // the one with the largest error / tolerance, NaN first
+  std::string first_wrong() const;  // of the first comparison that failed, or `problem`; empty if passed
+};
+
+// The reference for one problem and its inputs. Small problems are compared whole. Of large ones every head gives a
+// sample of query rows (the first, the last, those around multiples of 64, and random ones), as many as a few
+// seconds allow, and every other element of the result is only checked to be a finite number.
+//
+// An element passes if its error is at most
+//
+//   2 * error of the baseline + 2 * max |(ref + 0.3 - 0.3) - ref|   (the rule of FlashAttention's own tests),
+//
+// where the baseline is the same mathematics with every intermediate rounded to the storage type, and the second term,
+// evaluated in the storage type, is the rounding of numbers as large as the result. Gradients may take 3 instead of 2.
+class Reference {
+ public:
+  Reference(const attention::Problem& problem, const HostTensors& inputs, bool backward);
+
+  // o [B, H, Nq, D] widened, and lse [B, H, Nq], empty if the rung does not write it.
+  Verdict check_forward(const std::vector<float>& o, const std::vector<float>& lse) const;
+
+  // Gradients widened. Only for references made with backward = true, which are never sampled.
+  Verdict check_backward(const std::vector<float>& dq, const std::vector<float>& dk,
+                         const std::vector<float>& dv) const;
+
+  // What a backward needs from a forward, rounded to storage. Only with backward = true.
+  const std::vector<double>& o() const { return o_.expected; }
+  const std::vector<double>& lse() const { return lse_; }
+
+ private:
+  struct Expected {
+    std::vector<double> expected;
+    std::vector<double> baseline;
+  };
+
+  Comparison compare(const char* tensor, const std::vector<float>& got, const Expected& expected, double factor,
+                     int heads, int rows) const;
+
+  attention::Problem problem_;
+  std::vector<int> sampled_;  // query rows compared, the same of every head, ascending
+  Expected o_;                // [B, H, sampled, D]
+  std::vector<double> lse_;   // [B, H, sampled]
+  Expected dq_, dk_, dv_;
+};
+
+// Gives a backward the o and lse it starts from: the reference's, rounded to what a forward would have stored.
+void upload_forward(DeviceTensors& device, const attention::Problem& problem, const Reference& reference);
+
+// Runs one pass of the rung once, on fresh device memory, and compares. `guard` bytes around every tensor must
+// survive; 0 puts the tensors themselves at the edge of what may be touched.
+Verdict run_forward(const attention::Forward& pass, const attention::Problem& problem, const HostTensors& inputs,
+                    const Reference& reference, size_t guard = 256);
+Verdict run_backward(const attention::Backward& pass, const attention::Problem& problem, const HostTensors& inputs,
+                     const Reference& reference, size_t guard = 256);
+
+}  // namespace harness

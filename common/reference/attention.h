@@ -1,0 +1,106 @@
+// The book's definition of attention: forward, backward and RoPE in double precision, written to be read. Every
+// kernel of every chapter is compared with it.
+//
+// The mathematics is in attention.cc and works on one head at a time, on matrices:
+//
+//   q, o, d_o, dq  [Nq, D]      k, v, dk, dv  [Nk, D]      s, p  [Nq, Nk]      lse  [Nq]
+//
+// The mask is a count for each query row: row i sees the first visible[i] keys. A caller may therefore pass some of the
+// query rows only, each with its count, and gets exactly those rows of o, lse and dq (and their share of dk and dv).
+//
+// Formulas: Dao, "FlashAttention-2" (2023), section 2; Su et al., "RoFormer" (2021), section 3.2, with the pairs
+// (i, i + D/2) of Llama and GPT-NeoX.
+#pragma once
+
+#include <Eigen/Core>
+#include <span>
+#include <vector>
+
+#include "attention/problem.h"
+
+namespace reference {
+
+using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using Vector = Eigen::VectorXd;
+
+// What becomes of a matrix each time one is stored. The definition keeps it exact; the *baseline* of a tolerance
+// rounds it to the storage type, and is what the same mathematics gives when it is done plainly in fp16 or bf16.
+using Round = double (*)(double);
+double exact(double x);                 // x
+Round rounding(attention::DType type);  // to the nearest value of that type, through fp32 as a kernel does
+
+// ---- One head ------------------------------------------------------------------------------------------------
+
+struct Forward {
+  Matrix s;    // scale * q k^T, -inf where the mask hides the key
+  Matrix p;    // softmax of the rows of s; a row that sees no key is zero
+  Matrix o;    // p v
+  Vector lse;  // log(sum(exp(s))) of each row, natural logarithm, never rounded; -inf for a row that sees no key
+};
+
+Forward forward(const Matrix& q, const Matrix& k, const Matrix& v, double scale, const std::vector<int>& visible,
+                Round round = exact);
+
+struct Gradients {
+  Matrix dq;
+  Matrix dk;
+  Matrix dv;
+};
+
+// `forward` is what forward() made of the same q, k, v, scale and mask.
+Gradients backward(const Matrix& q, const Matrix& k, const Matrix& v, const Forward& forward, const Matrix& d_o,
+                   double scale, Round round = exact);
+
+// ---- RoPE, rotate-half ---------------------------------------------------------------------------------------
+
+// Row p holds the angles of position p: p * base^(-2 i / D) for pair i, as cosines and sines. [max_position, D/2]
+struct Rope {
+  Rope(int max_position, int head_dim, double base = 10000);
+
+  Matrix cos;
+  Matrix sin;
+};
+
+// Turns row r of x [N, D] by the angles of positions[r]: elements i and i + D/2 are the coordinates of pair i.
+// A negative position turns the other way. |positions[r]| < max_position.
+Matrix rotate(const Matrix& x, const std::vector<int>& positions, const Rope& rope);
+
+// The inverse, which is the transpose: also takes the gradient of rotate(x) to the gradient of x.
+Matrix rotate_back(const Matrix& x, const std::vector<int>& positions, const Rope& rope);
+
+// Key j stands at position j; query i at i + seq_k - seq_q, so that the last query and the last key meet.
+std::vector<int> query_positions(const attention::Problem& problem);
+std::vector<int> key_positions(const attention::Problem& problem);
+
+// ---- Whole problems ------------------------------------------------------------------------------------------
+// Tensors are laid out as in attention/problem.h, widened to float on the way in.
+
+// visible_keys(i) of every query row.
+std::vector<int> visible_keys(const attention::Problem& problem);
+
+// Matrix number `index` of a tensor [.., rows, columns]: one head of it.
+Matrix head(std::span<const float> tensor, int index, int rows, int columns);
+
+struct Options {
+  Round round = exact;
+  const Rope* rope = nullptr;  // if given, q and k are rotated first, and the gradients are of the unrotated ones
+};
+
+struct ForwardTensors {
+  std::vector<double> o;    // [B, H, Nq, D]
+  std::vector<double> lse;  // [B, H, Nq]
+};
+
+ForwardTensors forward(const attention::Problem& problem, std::span<const float> q, std::span<const float> k,
+                       std::span<const float> v, const Options& options = {});
+
+struct GradientTensors {
+  std::vector<double> dq;  // [B, H, Nq, D]
+  std::vector<double> dk;  // [B, Hkv, Nk, D], summed over the query heads that share the kv head
+  std::vector<double> dv;  // [B, Hkv, Nk, D], likewise
+};
+
+GradientTensors backward(const attention::Problem& problem, std::span<const float> q, std::span<const float> k,
+                         std::span<const float> v, std::span<const float> d_o, const Options& options = {});
+
+}  // namespace reference

@@ -1,0 +1,122 @@
+#include "simt/diagnosis.h"
+
+#include <cxxabi.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "simt/modules.h"
+
+namespace simt {
+namespace {
+
+// The last two parts of a path: what a reader of the project needs.
+std::string_view short_path(std::string_view path) {
+  const auto last = path.rfind('/');
+  if (last == std::string_view::npos || last == 0) return path;
+  const auto before = path.rfind('/', last - 1);
+  return before == std::string_view::npos ? path : path.substr(before + 1);
+}
+
+bool is_header(std::string_view path) {
+  return path.ends_with(".h") || path.ends_with(".hpp") || path.find("/include/c++/") != std::string_view::npos;
+}
+
+// "file:line" for each function that was inlined at the address, innermost first, from addr2line where there is one.
+std::vector<std::string> lines_at(const Module& module, std::uintptr_t address) {
+  char where[32];
+  std::snprintf(where, sizeof where, "0x%zx", static_cast<std::size_t>(address - module.base));
+  char path[4096];
+  if (realpath(module.path.c_str(), path) == nullptr || std::strchr(path, '\'') != nullptr) return {};
+  const std::string command = std::string("addr2line -i -e '") + path + "' " + where + " 2>/dev/null";
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
+  std::vector<std::string> lines;
+  char line[4096];
+  while (pipe && std::fgets(line, sizeof line, pipe.get()) != nullptr) {
+    std::string_view found = line;
+    found = found.substr(0, found.find_first_of(" \n"));  // " (discriminator 3)" may follow
+    if (found.starts_with("?") || found.ends_with(":?") || found.ends_with(":0")) continue;
+    lines.emplace_back(found);
+  }
+  return lines;
+}
+
+bool in_engine(const Module& module, std::uintptr_t address) {
+  const Function* function = module.function_at(address);
+  return function == nullptr || function->name.starts_with("_ZN4simt") || function->name.starts_with("_ZNK4simt");
+}
+
+}  // namespace
+
+bool Site::operator==(const Site& other) const {
+  return line == other.line && (file == other.file || std::strcmp(file, other.file) == 0);
+}
+
+std::string text(uint3 v) {
+  return "(" + std::to_string(v.x) + ", " + std::to_string(v.y) + ", " + std::to_string(v.z) + ")";
+}
+
+std::string text(const Site& site) {
+  if (site.file == nullptr) return "an unknown line";
+  if (is_header(site.file) && site.return_address != nullptr) {
+    void* stack[] = {static_cast<char*>(const_cast<void*>(site.return_address)) - 1};
+    if (std::string line = source_line(stack); !line.empty()) return line;
+  }
+  return std::string(short_path(site.file)) + ":" + std::to_string(site.line);
+}
+
+std::string lanes_text(unsigned mask) {
+  std::string ranges;
+  int count = 0;
+  for (int lane = 0; lane < 32; ++lane) {
+    if ((mask >> lane & 1) == 0) continue;
+    int last = lane;
+    while (last < 31 && (mask >> (last + 1) & 1)) ++last;
+    ranges += (ranges.empty() ? "" : ", ") + std::to_string(lane) + (last > lane ? "-" + std::to_string(last) : "");
+    count += last - lane + 1;
+    lane = last;
+  }
+  return (count == 1 ? "lane " : "lanes ") + ranges;
+}
+
+std::string kernel_name(const void* kernel) {
+  const Module* module = module_at(kernel);
+  const Function* function = module ? module->function_at(reinterpret_cast<std::uintptr_t>(kernel)) : nullptr;
+  if (function == nullptr) return "at an unknown address";
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> demangled(
+      abi::__cxa_demangle(function->name.c_str(), nullptr, nullptr, &status), std::free);
+  if (!demangled) return function->name;
+  std::string name = demangled.get();
+  if (name.starts_with("void ")) name.erase(0, 5);
+  constexpr std::string_view anonymous = "(anonymous namespace)::";
+  for (auto at = name.find(anonymous); at != std::string::npos; at = name.find(anonymous))
+    name.erase(at, anonymous.size());
+  int depth = 0;  // the parameters are the last group of parentheses
+  for (auto i = name.size(); i-- > 0;) {
+    if (name[i] == ')') ++depth;
+    if (name[i] == '(' && --depth == 0) return name.substr(0, i);
+  }
+  return name;
+}
+
+std::string source_line(std::span<void* const> stack) {
+  std::string fallback;
+  for (std::size_t i = 0; i < stack.size(); ++i) {
+    const auto address = reinterpret_cast<std::uintptr_t>(stack[i]) - (i == 0 ? 0 : 1);
+    const Module* module = module_at(reinterpret_cast<void*>(address));
+    if (module == nullptr || in_engine(*module, address)) continue;
+    for (const std::string& line : lines_at(*module, address)) {
+      const std::string_view file = std::string_view(line).substr(0, line.rfind(':'));
+      if (!is_header(file)) return std::string(short_path(line));
+      if (fallback.empty()) fallback = short_path(line);
+    }
+  }
+  return fallback;
+}
+
+}  // namespace simt

@@ -1,0 +1,33 @@
+// The words of the engine's messages.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "simt/runtime.h"
+#include "simt/types.h"
+
+namespace simt {
+
+// A place in kernel source where threads wait, as the call noted it.
+struct Site {
+  const char* file = nullptr;
+  int line = 0;
+  const void* return_address = nullptr;  // finds the kernel's line when file is a wrapper's header
+
+  bool operator==(const Site& other) const;
+};
+
+std::string text(uint3 v);                    // "(1, 0, 0)"
+std::string text(const Site& site);           // "05_online_softmax/attention.cu:77"
+std::string lanes_text(unsigned mask);        // "lanes 0-15, 20"
+std::string kernel_name(const void* kernel);  // "naive::softmax<__half>"
+
+// The first source line on a call stack (innermost first) that is not the engine's, the C library's or a header's;
+// empty if nothing is known. The first address is an instruction, the others are return addresses.
+std::string source_line(std::span<void* const> stack);
+
+// Makes this the last error of the calling OS thread, with the message that cudaGetErrorString gives.
+cudaError_t fail(cudaError_t code, std::string message);
+
+}  // namespace simt

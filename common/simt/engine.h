@@ -1,0 +1,252 @@
+// The engine inside, shared by engine.cc (how threads run), failure.cc (how a launch fails) and launch.cc (how a grid
+// reaches the OS threads).
+//
+//   Launch   one kernel launch: its grid, the next block to hand out, its first failure
+//   Worker   one OS thread's share: fibers, shared memory, and the state of the block it runs
+//   Warp     which lanes can run, which wait at the barrier, and the collectives that lanes wait in
+//   Thread   one CUDA thread of that block
+//   Fiber    a stack; the thread on it, if any. A thread takes a fiber when it starts and gives it up when it
+//            returns, so a kernel in which nobody waits runs all its threads on one fiber
+#pragma once
+
+#include <setjmp.h>
+#include <signal.h>
+#include <ucontext.h>
+
+#include <array>
+#include <atomic>
+#include <boost/context/detail/fcontext.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "simt/diagnosis.h"
+#include "simt/launch.h"
+#include "simt/shared_memory.h"
+#include "simt/thread.h"
+
+namespace simt {
+
+namespace context = boost::context::detail;
+
+constexpr unsigned max_block_threads = 1024;
+constexpr unsigned max_warps = max_block_threads / 32;
+constexpr std::size_t stack_bytes = 128 * 1024;
+constexpr std::size_t guard_bytes = 64 * 1024;  // wide, because a large frame may step over a narrow one
+
+struct Fiber {
+  context::fcontext_t context = nullptr;
+  char* stack = nullptr;  // its lowest address
+  std::size_t size = 0;
+  struct Thread* thread = nullptr;
+};
+
+// A cp.async that has not been waited for.
+struct Copy {
+  void* shared;
+  const void* global;
+  unsigned bytes;
+  unsigned source_bytes;
+  unsigned group;
+};
+
+struct Thread {
+  uint3 index;
+  unsigned lane;
+  unsigned warp;      // position in the schedule, as everywhere in this file
+  unsigned position;  // of the lane in its warp's schedule
+  Fiber* fiber;       // null before it starts and after it returns
+  Site site;          // where it waits
+
+  std::vector<Copy> copies;  // in the order of their groups
+  unsigned group;            // that the next cp.async belongs to
+};
+
+using Compute = void (*)(void* const operands[32], unsigned mask);
+
+// A collective that some lanes of a warp wait in.
+struct Collective {
+  unsigned mask;
+  unsigned arrived;  // lanes
+  const char* name;
+  Compute compute;
+  bool all_must_come;  // a lane that has returned is missing, not excused
+};
+
+// `ready` and `at_barrier` have a bit per position in the schedule, all else a bit per lane.
+struct Warp {
+  unsigned number;  // in the block, as CUDA counts: threads 32 * number and up
+  unsigned ready;
+  unsigned at_barrier;
+  unsigned live;
+  unsigned collectives_used;  // bits of `collectives`
+  std::array<Collective, 32> collectives;
+  std::array<void*, 32> operands;  // of waiting lanes, null for the others
+  std::array<Thread*, 32> lanes;
+};
+
+// The first failure of a launch, complete but for where: that is known only once the stack is looked at.
+struct Failure {
+  cudaError_t code = cudaSuccess;
+  std::string message;
+};
+
+struct Launch {
+  Launch(const void* kernel, const Module* module, dim3 grid, dim3 block, std::size_t shared_bytes,
+         const std::function<void()>& body)
+      : kernel(kernel),
+        module(module),
+        grid(grid),
+        block(block),
+        shared_bytes(shared_bytes),
+        body(body),
+        blocks(std::uint64_t(grid.x) * grid.y * grid.z) {}
+
+  const void* kernel;
+  const Module* module;
+  dim3 grid;
+  dim3 block;
+  std::size_t shared_bytes;
+  const std::function<void()>& body;
+  Schedule schedule;
+
+  std::uint64_t blocks;
+  std::uint64_t stride = 1;  // shuffled order: block i is (offset + i * stride) mod blocks
+  std::uint64_t offset = 0;
+  std::atomic<std::uint64_t> next_block = 0;
+  std::atomic<bool> failed = false;
+  std::mutex mutex;
+  Failure failure;
+};
+
+class Worker {
+ public:
+  // Runs blocks of the launch on the calling OS thread until none is left or one has failed.
+  void run(Launch& launch);
+
+  bool in_kernel() const { return current_ != nullptr; }
+  const Thread& current() const { return *current_; }
+  void* dynamic_shared() const { return shared_.dynamic(); }
+  unsigned live_lanes() const { return warps_[current_->warp].live; }
+
+  // The meeting points, on the current thread's fiber. barrier() returns how many predicates were true and how
+  // many threads took part.
+  struct Votes {
+    int yes;
+    int threads;
+  };
+  Votes barrier(bool predicate, const Site& site);
+  void collective(const char* name, unsigned mask, void* operand, Compute compute, bool all_must_come,
+                  const Site& site);
+
+  void copy(const Copy& copy);
+  void commit() { ++current_->group; }
+  void wait(int pending_groups);
+
+  // Ends the launch: `what` happened to the thread (null: to the block) `at` this line (empty: not known).
+  [[noreturn]] void fail(cudaError_t code, const Thread* thread, const std::string& at, const std::string& what);
+
+  // On the signal's stack. Jumps to the worker's own stack, where the fault is explained.
+  [[noreturn]] void fault(int signal, const siginfo_t& info, const ucontext_t& context);
+
+ private:
+  static void fiber_main(context::transfer_t from);
+  void run_current();
+  void prepare(Launch& launch);
+  void order_threads(std::uint64_t seed);
+  void run_block(std::uint64_t block);
+  Thread* next(unsigned warp);
+  Thread* finish();
+  void suspend(unsigned next_warp);
+  unsigned first_ready_warp() const { return std::countr_zero(warps_ready_); }
+  void start_on_a_fiber(Thread& thread);
+  void resume(Fiber& self, Fiber& other);
+  void release_barrier();
+  void complete(Warp& warp, unsigned slot);
+  void make_fibers();
+  void reset_fibers();
+  void explain_fault();
+  [[noreturn]] void not_in_mask(const char* name, unsigned mask);
+  [[noreturn]] void different_collectives(const Warp& warp, const Collective& waiting, const char* name);
+  [[noreturn]] void deadlock();
+  std::string waiting_threads() const;
+  std::string returned_lanes(const Warp& warp, unsigned mask) const;
+  void record(cudaError_t code, const Thread* thread, const std::string& at, const std::string& what);
+
+  Launch* launch_ = nullptr;
+  Thread* current_ = nullptr;
+  unsigned live_ = 0;         // threads of the block that have not returned
+  unsigned warps_ready_ = 0;  // warps with ready != 0
+  unsigned warp_count_ = 0;
+
+  unsigned arrived_ = 0;  // at the barrier
+  bool divergent_ = false;
+  Site barrier_site_;  // of the first to arrive
+  int yes_ = 0;
+  Votes votes_ = {};  // of the barrier released last
+
+  std::array<Warp, max_warps> warps_;
+  std::vector<Thread> threads_ = std::vector<Thread>(max_block_threads);  // [warp * 32 + position]
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<Fiber*> idle_;
+  Fiber main_;  // the worker's own stack
+  SharedMemory shared_;
+  std::thread::id owner_;  // the OS thread that the fibers last ran on
+
+  // Where control goes when a block ends early, and why.
+  sigjmp_buf landing_;
+  enum : int { failed = 1, faulted = 2 };
+  struct {
+    bool misaligned;
+    bool write;
+    bool access_known;
+    void* address;
+    std::array<void*, 48> stack;
+    int depth;
+  } fault_;
+};
+
+// The worker that the calling OS thread is, while it runs blocks.
+extern constinit thread_local Worker* worker __attribute__((tls_model("initial-exec")));
+
+// A good hash of 64 bits: the finalizer of SplitMix64.
+inline std::uint64_t mix(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+// Faults on fibers become failures of their launch; all others go to whoever handled them before.
+void install_fault_handler();
+
+// A stack for signals, because a fiber's own may be what overflowed. An OS thread that has one keeps it.
+class SignalStack {
+ public:
+  SignalStack() {
+    stack_t old;
+    if (sigaltstack(nullptr, &old) != 0 || !(old.ss_flags & SS_DISABLE)) return;
+    memory_ = std::make_unique<char[]>(bytes);
+    stack_t stack = {};
+    stack.ss_sp = memory_.get();
+    stack.ss_size = bytes;
+    sigaltstack(&stack, nullptr);
+  }
+  ~SignalStack() {
+    if (!memory_) return;
+    stack_t none = {};
+    none.ss_flags = SS_DISABLE;
+    sigaltstack(&none, nullptr);
+  }
+  SignalStack(const SignalStack&) = delete;
+  SignalStack& operator=(const SignalStack&) = delete;
+
+ private:
+  static constexpr std::size_t bytes = 64 * 1024;
+  std::unique_ptr<char[]> memory_;
+};
+
+}  // namespace simt

@@ -1,0 +1,33 @@
+// Launching a kernel, and in which order its blocks and threads run.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "simt/runtime.h"
+#include "simt/types.h"
+
+namespace simt {
+
+// Runs `body` (a call of the kernel with its arguments) once per thread of the grid and returns when all are done.
+// `kernel` is the kernel's address: the name in messages, and where its static shared memory is looked up.
+// After a failure cudaGetErrorString(the returned code) is the full diagnosis.
+cudaError_t launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes,
+                   const std::function<void()>& body);
+
+enum class Order { forward, reverse, shuffled };
+
+// The order of the blocks in the grid, of the warps in a block and of the lanes in a warp, wherever CUDA leaves it
+// open. A correct kernel gives the same result in every order.
+struct Schedule {
+  Order order = Order::forward;
+  std::uint64_t seed = 0;  // of Order::shuffled
+  int threads = 1;         // OS threads that share the grid, at least 1
+};
+
+// At first what the environment says: SIMT_ORDER=forward|reverse|shuffled:SEED, SIMT_THREADS=N (default: the cores
+// of this machine, at most 16).
+Schedule schedule();
+void set_schedule(const Schedule& schedule);
+
+}  // namespace simt

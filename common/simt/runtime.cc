@@ -1,0 +1,399 @@
+#include "simt/runtime.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <string>
+
+#include "simt/diagnosis.h"
+#include "simt/launch.h"
+#include "simt/memory.h"
+#include "simt/shared_memory.h"
+
+struct SimtStream {};
+
+struct SimtEvent {
+  std::chrono::steady_clock::time_point time;
+  bool recorded = false;
+};
+
+namespace {
+
+thread_local cudaError_t last_error = cudaSuccess;
+thread_local std::map<cudaError_t, std::string> messages;
+
+constexpr int cuda_version = 13000;  // the toolkit whose names and meanings these are
+
+const char* meaning(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "no error";
+    case cudaErrorInvalidValue:
+      return "invalid argument";
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    case cudaErrorInvalidConfiguration:
+      return "invalid configuration argument";
+    case cudaErrorInvalidMemcpyDirection:
+      return "invalid copy direction for memcpy";
+    case cudaErrorInvalidDeviceFunction:
+      return "invalid device function";
+    case cudaErrorNoDevice:
+      return "no CUDA-capable device is detected";
+    case cudaErrorInvalidDevice:
+      return "invalid device ordinal";
+    case cudaErrorInvalidResourceHandle:
+      return "invalid resource handle";
+    case cudaErrorNotReady:
+      return "device not ready";
+    case cudaErrorIllegalAddress:
+      return "an illegal memory access was encountered";
+    case cudaErrorLaunchOutOfResources:
+      return "too many resources requested for launch";
+    case cudaErrorLaunchTimeout:
+      return "the launch timed out and was terminated";
+    case cudaErrorMisalignedAddress:
+      return "misaligned address";
+    case cudaErrorLaunchFailure:
+      return "unspecified launch failure";
+    case cudaErrorNotPermitted:
+      return "operation not permitted";
+    case cudaErrorNotSupported:
+      return "operation not supported";
+    case cudaErrorUnknown:
+      return "unknown error";
+  }
+  return "unrecognized error code";
+}
+
+// A number in a file of the system; the largest if it is not there or says "max".
+std::size_t number_in(const char* path, const std::string& key = "") {
+  std::ifstream file(path);
+  std::string word;
+  std::size_t number;
+  if (!key.empty())
+    while (file >> word && word != key) {
+    }
+  return file >> number ? number : std::numeric_limits<std::size_t>::max();
+}
+
+struct MemoryInfo {
+  std::size_t free;
+  std::size_t total;
+};
+
+// Of the machine, or of the control group that confines this process.
+MemoryInfo memory_info() {
+  const std::size_t physical = std::size_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  const std::size_t available = number_in("/proc/meminfo", "MemAvailable:");
+  std::size_t limit = number_in("/sys/fs/cgroup/memory.max");
+  std::size_t used = number_in("/sys/fs/cgroup/memory.current");
+  if (limit == std::numeric_limits<std::size_t>::max()) {
+    limit = number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes");
+    used = number_in("/sys/fs/cgroup/memory/memory.usage_in_bytes");
+  }
+  MemoryInfo info;
+  info.total = std::min(physical, limit);
+  info.free = available < physical / 1024 ? available * 1024 : physical;
+  if (limit < physical) info.free = std::min(info.free, used < limit ? limit - used : 0);
+  return info;
+}
+
+// Empty if the device may touch the bytes; else what is wrong with them.
+std::string not_on_device(const void* address, std::size_t bytes) {
+  simt::DeviceMemory& memory = simt::DeviceMemory::instance();
+  if (!memory.contains(address)) return "not device memory";
+  return memory.outside(address, bytes);
+}
+
+std::string hexadecimal(const void* address) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%p", address);
+  return text;
+}
+
+}  // namespace
+
+cudaError_t simt::fail(cudaError_t code, std::string message) {
+  last_error = code;
+  messages[code] = std::move(message);
+  return code;
+}
+
+const char* cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "cudaSuccess";
+    case cudaErrorInvalidValue:
+      return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation:
+      return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidConfiguration:
+      return "cudaErrorInvalidConfiguration";
+    case cudaErrorInvalidMemcpyDirection:
+      return "cudaErrorInvalidMemcpyDirection";
+    case cudaErrorInvalidDeviceFunction:
+      return "cudaErrorInvalidDeviceFunction";
+    case cudaErrorNoDevice:
+      return "cudaErrorNoDevice";
+    case cudaErrorInvalidDevice:
+      return "cudaErrorInvalidDevice";
+    case cudaErrorInvalidResourceHandle:
+      return "cudaErrorInvalidResourceHandle";
+    case cudaErrorNotReady:
+      return "cudaErrorNotReady";
+    case cudaErrorIllegalAddress:
+      return "cudaErrorIllegalAddress";
+    case cudaErrorLaunchOutOfResources:
+      return "cudaErrorLaunchOutOfResources";
+    case cudaErrorLaunchTimeout:
+      return "cudaErrorLaunchTimeout";
+    case cudaErrorMisalignedAddress:
+      return "cudaErrorMisalignedAddress";
+    case cudaErrorLaunchFailure:
+      return "cudaErrorLaunchFailure";
+    case cudaErrorNotPermitted:
+      return "cudaErrorNotPermitted";
+    case cudaErrorNotSupported:
+      return "cudaErrorNotSupported";
+    case cudaErrorUnknown:
+      return "cudaErrorUnknown";
+  }
+  return "unrecognized error code";
+}
+
+const char* cudaGetErrorString(cudaError_t error) {
+  const auto message = messages.find(error);
+  return message != messages.end() ? message->second.c_str() : meaning(error);
+}
+
+cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
+
+cudaError_t cudaPeekAtLastError() { return last_error; }
+
+cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
+  if (pointer == nullptr) return simt::fail(cudaErrorInvalidValue, "cudaMalloc: no place for the pointer");
+  *pointer = nullptr;
+  if (bytes == 0) return cudaSuccess;
+  const MemoryInfo info = memory_info();
+  if (bytes <= info.free) *pointer = simt::DeviceMemory::instance().allocate(bytes);
+  if (*pointer != nullptr) return cudaSuccess;
+  return simt::fail(cudaErrorMemoryAllocation, "cudaMalloc: " + std::to_string(bytes) + " bytes asked for, " +
+                                                   std::to_string(info.free) + " of " + std::to_string(info.total) +
+                                                   " are free");
+}
+
+cudaError_t cudaFree(void* pointer) {
+  if (pointer == nullptr) return cudaSuccess;
+  const std::string wrong = simt::DeviceMemory::instance().free(pointer);
+  if (wrong.empty()) return cudaSuccess;
+  return simt::fail(cudaErrorInvalidValue, "cudaFree: " + hexadecimal(pointer) + " is " + wrong);
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault)
+    return simt::fail(cudaErrorInvalidMemcpyDirection, "cudaMemcpy: kind " + std::to_string(kind) + " is not one");
+  if (bytes == 0) return cudaSuccess;
+  const simt::DeviceMemory& memory = simt::DeviceMemory::instance();
+  const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+  const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+  const auto check = [&](const char* name, const void* address, bool device) -> std::string {
+    std::string wrong;
+    if (address == nullptr)
+      wrong = "a null pointer";
+    else if (device || memory.contains(address))
+      wrong = not_on_device(address, bytes);
+    if (wrong.empty() && !device && kind != cudaMemcpyDefault && memory.contains(address))
+      wrong = "device memory, which the kind of this copy says it is not";
+    if (wrong.empty()) return "";
+    return "cudaMemcpy of " + std::to_string(bytes) + " bytes: the " + name + " " + hexadecimal(address) + " is " +
+           wrong;
+  };
+  std::string wrong = check("destination", to, to_device);
+  if (wrong.empty()) wrong = check("source", from, from_device);
+  if (!wrong.empty()) return simt::fail(cudaErrorInvalidValue, wrong);
+  std::memmove(to, from, bytes);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
+  return cudaMemcpy(to, from, bytes, kind);
+}
+
+cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
+  if (bytes == 0) return cudaSuccess;
+  const std::string wrong = not_on_device(to, bytes);
+  if (!wrong.empty())
+    return simt::fail(cudaErrorInvalidValue,
+                      "cudaMemset of " + std::to_string(bytes) + " bytes: " + hexadecimal(to) + " is " + wrong);
+  std::memset(to, value, bytes);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t) {
+  return cudaMemset(to, value, bytes);
+}
+
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  const MemoryInfo info = memory_info();
+  *free = info.free;
+  *total = info.total;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+  *stream = new SimtStream;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return cudaStreamCreate(stream); }
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  delete stream;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  *event = new SimtEvent;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+  if (event == nullptr) return simt::fail(cudaErrorInvalidResourceHandle, "cudaEventRecord: a null event");
+  event->time = std::chrono::steady_clock::now();
+  event->recorded = true;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop) {
+  if (start == nullptr || stop == nullptr || !start->recorded || !stop->recorded)
+    return simt::fail(cudaErrorInvalidResourceHandle, "cudaEventElapsedTime: an event that was never recorded");
+  *milliseconds = std::chrono::duration<float, std::milli>(stop->time - start->time).count();
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int* device) {
+  *device = 0;
+  return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device) {
+  if (device == 0) return cudaSuccess;
+  return simt::fail(cudaErrorInvalidDevice, "device " + std::to_string(device) + ": there is only device 0");
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  if (const cudaError_t error = cudaSetDevice(device); error != cudaSuccess) return error;
+  cudaDeviceProp p = {};
+  std::snprintf(p.name, sizeof p.name, "SIMT engine (CPU)");
+  p.totalGlobalMem = memory_info().total;
+  p.sharedMemPerBlock = 48 * 1024;
+  p.sharedMemPerBlockOptin = simt::max_shared;
+  p.sharedMemPerMultiprocessor = 228 * 1024;
+  p.reservedSharedMemPerBlock = 1024;
+  p.regsPerBlock = p.regsPerMultiprocessor = 65536;
+  p.warpSize = 32;
+  p.maxThreadsPerBlock = 1024;
+  p.maxThreadsDim[0] = p.maxThreadsDim[1] = 1024;
+  p.maxThreadsDim[2] = 64;
+  p.maxGridSize[0] = 0x7fffffff;
+  p.maxGridSize[1] = p.maxGridSize[2] = 65535;
+  p.major = 9;
+  p.minor = 0;
+  p.multiProcessorCount = simt::schedule().threads;
+  // One block at a time on each OS thread.
+  p.maxThreadsPerMultiProcessor = 1024;
+  p.maxBlocksPerMultiProcessor = 1;
+  p.memoryBusWidth = 64;
+  const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  p.l2CacheSize = l2 > 0 ? static_cast<int>(l2) : 1 << 20;
+  *properties = p;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  cudaDeviceProp p;
+  if (const cudaError_t error = cudaGetDeviceProperties(&p, device); error != cudaSuccess) return error;
+  switch (attribute) {
+    case cudaDevAttrMaxThreadsPerBlock:
+      *value = p.maxThreadsPerBlock;
+      return cudaSuccess;
+    case cudaDevAttrMaxSharedMemoryPerBlock:
+      *value = static_cast<int>(p.sharedMemPerBlock);
+      return cudaSuccess;
+    case cudaDevAttrWarpSize:
+      *value = p.warpSize;
+      return cudaSuccess;
+    case cudaDevAttrClockRate:
+    case cudaDevAttrMemoryClockRate:
+      *value = 0;
+      return cudaSuccess;
+    case cudaDevAttrMultiProcessorCount:
+      *value = p.multiProcessorCount;
+      return cudaSuccess;
+    case cudaDevAttrGlobalMemoryBusWidth:
+      *value = p.memoryBusWidth;
+      return cudaSuccess;
+    case cudaDevAttrL2CacheSize:
+      *value = p.l2CacheSize;
+      return cudaSuccess;
+    case cudaDevAttrMaxThreadsPerMultiProcessor:
+      *value = p.maxThreadsPerMultiProcessor;
+      return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMajor:
+      *value = p.major;
+      return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMinor:
+      *value = p.minor;
+      return cudaSuccess;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
+      *value = static_cast<int>(p.sharedMemPerMultiprocessor);
+      return cudaSuccess;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      *value = static_cast<int>(p.sharedMemPerBlockOptin);
+      return cudaSuccess;
+  }
+  return simt::fail(cudaErrorInvalidValue, "device attribute " + std::to_string(attribute) + " is not known here");
+}
+
+cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = cuda_version;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = cuda_version;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
+  if (value >= 0 && static_cast<std::size_t>(value) <= simt::max_shared) return cudaSuccess;
+  return simt::fail(cudaErrorInvalidValue, "kernel " + simt::kernel_name(kernel) + ": " + std::to_string(value) +
+                                               " bytes of dynamic shared memory: a block can have " +
+                                               std::to_string(simt::max_shared));
+}

@@ -1,0 +1,58 @@
+#include "simt/shared_memory.h"
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <cstring>
+#include <new>
+
+namespace simt {
+namespace {
+constexpr std::size_t alignment = 128;
+constexpr std::size_t guard_bytes = 64 * 1024;
+constexpr std::size_t buffer_bytes = 256 * 1024;  // whole pages of any size
+static_assert(buffer_bytes >= max_shared);
+}  // namespace
+
+SharedMemory::SharedMemory() : size_(buffer_bytes + 2 * guard_bytes) {
+  void* pages = mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (pages == MAP_FAILED) throw std::bad_alloc();
+  pages_ = static_cast<char*>(pages);
+  mprotect(pages_ + guard_bytes, buffer_bytes, PROT_READ | PROT_WRITE);
+}
+
+SharedMemory::~SharedMemory() { munmap(pages_, size_); }
+
+void SharedMemory::prepare(const Module* module, std::size_t dynamic_bytes) {
+  dynamic_bytes_ = dynamic_bytes;
+  dynamic_ = pages_ + guard_bytes + buffer_bytes - (dynamic_bytes + alignment - 1) / alignment * alignment;
+  static_.clear();
+  if (module == nullptr || module->shared.empty() || module->tls_module == 0) return;
+  char* block = module->thread_local_block();
+  for (const ThreadLocal& variable : module->shared) {
+    char* begin = block + variable.offset;
+    const bool touches = !static_.empty() && static_.back().first + static_.back().second == begin;
+    if (touches)
+      static_.back().second += variable.bytes;
+    else
+      static_.emplace_back(begin, variable.bytes);
+  }
+}
+
+void SharedMemory::poison() {
+  std::memset(dynamic_, 0xff, pages_ + guard_bytes + buffer_bytes - dynamic_);
+  for (const auto& [begin, bytes] : static_) std::memset(begin, 0xff, bytes);
+}
+
+std::string SharedMemory::where(const void* address) const {
+  const auto* a = static_cast<const char*>(address);
+  if (a < pages_ || a >= pages_ + size_) return "";
+  const std::string name =
+      " of the " + std::to_string(dynamic_bytes_) + " bytes of dynamic shared memory of this block";
+  if (a < dynamic_) return std::to_string(dynamic_ - a) + " bytes before the start" + name;
+  if (a < dynamic_ + dynamic_bytes_) return "at byte " + std::to_string(a - dynamic_) + name;
+  return "at byte " + std::to_string(a - dynamic_) + ", " + std::to_string(a - dynamic_ - dynamic_bytes_) +
+         " bytes past the end" + name;
+}
+
+}  // namespace simt

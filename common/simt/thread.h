@@ -1,0 +1,161 @@
+// What one CUDA thread sees: who it is, and how it meets the others.
+//
+// Each meeting point notes the source line it was called from (two plain default arguments: one of struct type
+// would give this header's line), so that a deadlock or a divergence can be reported by line.
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+#include "simt/types.h"
+
+// Set by the engine whenever it switches to another thread. A CUDA thread never changes its OS thread.
+#define SIMT_PER_OS_THREAD extern constinit thread_local __attribute__((tls_model("initial-exec")))
+SIMT_PER_OS_THREAD uint3 threadIdx;
+SIMT_PER_OS_THREAD uint3 blockIdx;
+SIMT_PER_OS_THREAD dim3 blockDim;
+SIMT_PER_OS_THREAD dim3 gridDim;
+#undef SIMT_PER_OS_THREAD
+constexpr int warpSize = 32;
+
+// Barriers of the thread block. Threads that have returned do not count.
+void __syncthreads(const char* file = __builtin_FILE(), int line = __builtin_LINE());
+int __syncthreads_count(int predicate, const char* file = __builtin_FILE(), int line = __builtin_LINE());
+int __syncthreads_and(int predicate, const char* file = __builtin_FILE(), int line = __builtin_LINE());
+int __syncthreads_or(int predicate, const char* file = __builtin_FILE(), int line = __builtin_LINE());
+
+// Collectives of a warp: every lane that `mask` names and that has not returned must call with the same mask.
+void __syncwarp(unsigned mask = 0xffffffff, const char* file = __builtin_FILE(), int line = __builtin_LINE());
+unsigned __ballot_sync(unsigned mask, int predicate, const char* file = __builtin_FILE(), int line = __builtin_LINE());
+int __all_sync(unsigned mask, int predicate, const char* file = __builtin_FILE(), int line = __builtin_LINE());
+int __any_sync(unsigned mask, int predicate, const char* file = __builtin_FILE(), int line = __builtin_LINE());
+unsigned __activemask();  // the lanes of this warp that have not returned
+
+namespace simt {
+
+// One collective of a warp, for the wrappers of common/device: every lane of `mask` calls it with a pointer to its
+// own operands; the last to arrive runs `compute` once for all of them, then all go on. operands[lane] is null
+// for lanes that the mask does not name. All lanes that it names must take part.
+void warp_collective(const char* name, unsigned mask, void* operand,
+                     void (*compute)(void* const operands[32], unsigned mask), const char* file = __builtin_FILE(),
+                     int line = __builtin_LINE());
+
+// The value that lane `source` of this warp passed in the same call.
+std::uint64_t shuffle(const char* name, unsigned mask, std::uint64_t value, int source, const char* file, int line);
+
+// cp.async, per thread: `bytes` (4, 8 or 16) from global to shared memory, of which the part beyond `source_bytes`
+// is filled with zeros. The copy happens at the wait for its group, so a forgotten wait reads old contents.
+void cp_async(void* shared, const void* global, std::size_t bytes, std::size_t source_bytes);
+void cp_async_commit();                  // the copies since the last commit become a group
+void cp_async_wait(int pending_groups);  // returns when at most so many of the newest groups are unfinished
+
+// The dynamic shared memory of this block.
+void* dynamic_shared_memory();
+
+int lane();  // of the calling thread, 0 to 31
+
+template <class T>
+T shuffle_value(const char* name, unsigned mask, T value, int source, const char* file, int line) {
+  static_assert(std::is_trivially_copyable_v<T> && (sizeof(T) <= 8), "shuffles move at most 64 bits");
+  std::uint64_t bits = 0;
+  __builtin_memcpy(&bits, &value, sizeof value);
+  bits = shuffle(name, mask, bits, source, file, line);
+  __builtin_memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+}  // namespace simt
+
+// Shuffles within segments of `width` lanes (a power of two). A source outside the segment means the own value.
+template <class T>
+T __shfl_sync(unsigned mask, T value, int source, int width = 32, const char* file = __builtin_FILE(),
+              int line = __builtin_LINE()) {
+  const int from = (simt::lane() & -width) | (source & (width - 1));
+  return simt::shuffle_value("__shfl_sync", mask, value, from, file, line);
+}
+
+template <class T>
+T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, const char* file = __builtin_FILE(),
+                 int line = __builtin_LINE()) {
+  const int lane = simt::lane();
+  const bool inside = delta <= unsigned(lane & (width - 1));
+  return simt::shuffle_value("__shfl_up_sync", mask, value, inside ? lane - int(delta) : lane, file, line);
+}
+
+template <class T>
+T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, const char* file = __builtin_FILE(),
+                   int line = __builtin_LINE()) {
+  const int lane = simt::lane();
+  const bool inside = delta < unsigned(width - (lane & (width - 1)));
+  return simt::shuffle_value("__shfl_down_sync", mask, value, inside ? lane + int(delta) : lane, file, line);
+}
+
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, const char* file = __builtin_FILE(),
+                  int line = __builtin_LINE()) {
+  const int lane = simt::lane();
+  const int from = lane ^ lane_mask;
+  const bool inside = from < (lane & -width) + width;  // CUDA lets a lane read an earlier segment, not a later one
+  return simt::shuffle_value("__shfl_xor_sync", mask, value, inside ? from : lane, file, line);
+}
+
+// Atomics are relaxed, as on the GPU. Each returns the old value.
+inline int atomicAdd(int* p, int v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
+inline unsigned atomicAdd(unsigned* p, unsigned v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
+inline unsigned long long atomicAdd(unsigned long long* p, unsigned long long v) {
+  return __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
+}
+inline float atomicAdd(float* p, float v) { return std::atomic_ref<float>(*p).fetch_add(v, std::memory_order_relaxed); }
+inline int atomicExch(int* p, int v) { return __atomic_exchange_n(p, v, __ATOMIC_RELAXED); }
+inline unsigned atomicExch(unsigned* p, unsigned v) { return __atomic_exchange_n(p, v, __ATOMIC_RELAXED); }
+inline int atomicCAS(int* p, int expected, int v) {
+  __atomic_compare_exchange_n(p, &expected, v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return expected;
+}
+inline unsigned atomicCAS(unsigned* p, unsigned expected, unsigned v) {
+  __atomic_compare_exchange_n(p, &expected, v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return expected;
+}
+
+namespace simt {
+template <class T>
+T atomic_max(T* p, T v) {
+  T old = __atomic_load_n(p, __ATOMIC_RELAXED);
+  while (old < v && !__atomic_compare_exchange_n(p, &old, v, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+  return old;
+}
+template <class T>
+T atomic_min(T* p, T v) {
+  T old = __atomic_load_n(p, __ATOMIC_RELAXED);
+  while (v < old && !__atomic_compare_exchange_n(p, &old, v, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+  return old;
+}
+}  // namespace simt
+
+inline int atomicMax(int* p, int v) { return simt::atomic_max(p, v); }
+inline unsigned atomicMax(unsigned* p, unsigned v) { return simt::atomic_max(p, v); }
+inline int atomicMin(int* p, int v) { return simt::atomic_min(p, v); }
+inline unsigned atomicMin(unsigned* p, unsigned v) { return simt::atomic_min(p, v); }
+
+inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
+template <class T>
+T __ldg(const T* p) {
+  return *p;
+}
+
+inline float __int_as_float(int x) { return std::bit_cast<float>(x); }
+inline int __float_as_int(float x) { return std::bit_cast<int>(x); }
+inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
+inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
+inline int __popc(unsigned x) { return std::popcount(x); }
+inline int __ffs(int x) { return __builtin_ffs(x); }
+inline int __clz(int x) { return std::countl_zero(unsigned(x)); }
+
+long long clock64();  // nanoseconds here, clock cycles on a GPU

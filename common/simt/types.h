@@ -1,0 +1,62 @@
+// The words CUDA adds to C++, and its vector types.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>  // uses __noinline__ inside __attribute__, so it must be read before the definition below
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
+#define __align__(n) __attribute__((aligned(n)))
+#define __launch_bounds__(...)
+// A block runs on one OS thread from start to end, so one copy per OS thread is one copy per resident block.
+#define __shared__ static thread_local
+
+struct uint3 {
+  unsigned x, y, z;
+};
+
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+  constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
+  constexpr operator uint3() const { return {x, y, z}; }
+};
+
+struct alignas(8) int2 {
+  int x, y;
+};
+struct int3 {
+  int x, y, z;
+};
+struct alignas(16) int4 {
+  int x, y, z, w;
+};
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+struct alignas(8) float2 {
+  float x, y;
+};
+struct float3 {
+  float x, y, z;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+
+constexpr int2 make_int2(int x, int y) { return {x, y}; }
+constexpr int3 make_int3(int x, int y, int z) { return {x, y, z}; }
+constexpr int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
+constexpr uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
+constexpr uint3 make_uint3(unsigned x, unsigned y, unsigned z) { return {x, y, z}; }
+constexpr uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+constexpr float2 make_float2(float x, float y) { return {x, y}; }
+constexpr float3 make_float3(float x, float y, float z) { return {x, y, z}; }
+constexpr float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }

@@ -1,0 +1,258 @@
+#include "device/cp_async.h"
+#include "device/cuda.h"
+#include "device/launch.h"
+#include "device/ldmatrix.h"
+#include "device/math.h"
+#include "device/mma.h"
+#include "device/numeric.h"
+#include "kernels.h"
+
+namespace device_tests {
+namespace {
+
+// Device memory for the length of a test.
+template <class T>
+class DeviceArray {
+ public:
+  explicit DeviceArray(size_t size) : size_(size) { check(cudaMalloc(&data_, size * sizeof(T))); }
+  explicit DeviceArray(const std::vector<T>& from) : DeviceArray(from.size()) {
+    check(cudaMemcpy(data_, from.data(), size_ * sizeof(T), cudaMemcpyHostToDevice));
+  }
+  ~DeviceArray() { cudaFree(data_); }
+  DeviceArray(const DeviceArray&) = delete;
+  DeviceArray& operator=(const DeviceArray&) = delete;
+
+  template <class U = T>
+  U* as() const {
+    return static_cast<U*>(data_);
+  }
+
+  std::vector<T> get() const {
+    std::vector<T> to(size_);
+    check(cudaMemcpy(to.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost));
+    return to;
+  }
+
+ private:
+  size_t size_;
+  void* data_ = nullptr;
+};
+
+// 32 elements a block, one a thread. All sizes here are multiples of 32.
+dim3 warps_for(size_t size) { return dim3(unsigned(size / 32)); }
+
+__device__ size_t thread_index() { return size_t(blockIdx.x) * blockDim.x + threadIdx.x; }
+
+template <class T>
+__global__ void mma_kernel(const uint32_t* a, const uint32_t* b, float* c) {
+  const size_t thread = thread_index();
+  float c_reg[4];
+  for (int r = 0; r < 4; r++) c_reg[r] = c[thread * 4 + r];
+  mma_m16n8k16<T>(c_reg, a + thread * 4, b + thread * 2);
+  for (int r = 0; r < 4; r++) c[thread * 4 + r] = c_reg[r];
+}
+
+template <Form FORM>
+__global__ void ldmatrix_kernel(const uint16_t* tile, const int* rows, uint32_t* out) {
+  constexpr int registers = FORM == Form::x4 || FORM == Form::x4_trans ? 4 : 2;
+  const int lane = threadIdx.x;
+  uint16_t* tile_smem = dynamic_shared<uint16_t>();  // [32, 8]
+  for (int n = lane; n < 32 * 8; n += 32) tile_smem[n] = tile[n];
+  __syncwarp();
+  const uint16_t* row = tile_smem + rows[lane] * 8;
+  uint32_t r[registers];
+  if constexpr (FORM == Form::x4) ldmatrix_x4(r, row);
+  if constexpr (FORM == Form::x4_trans) ldmatrix_x4_trans(r, row);
+  if constexpr (FORM == Form::x2) ldmatrix_x2(r, row);
+  if constexpr (FORM == Form::x2_trans) ldmatrix_x2_trans(r, row);
+  for (int n = 0; n < registers; n++) out[lane * registers + n] = r[n];
+}
+
+template <class T>
+__global__ void multiply_kernel(const uint16_t* a, const uint16_t* b, bool b_is_transposed, float* c) {
+  const int lane = threadIdx.x;
+  uint16_t* a_smem = dynamic_shared<uint16_t>();  // [16, 16]
+  uint16_t* b_smem = a_smem + 16 * 16;            // [8, 16] or [16, 8]
+  for (int n = lane; n < 16 * 16; n += 32) a_smem[n] = a[n];
+  for (int n = lane; n < 16 * 8; n += 32) b_smem[n] = b[n];
+  __syncwarp();
+
+  uint32_t a_reg[4], b_reg[2];
+  ldmatrix_x4(a_reg, a_smem + lane % 16 * 16 + lane / 16 * 8);
+  if (b_is_transposed)
+    ldmatrix_x2(b_reg, b_smem + lane % 8 * 16 + lane / 8 % 2 * 8);
+  else
+    ldmatrix_x2_trans(b_reg, b_smem + lane % 16 * 8);
+
+  float c_reg[4] = {};
+  mma_m16n8k16<T>(c_reg, a_reg, b_reg);
+  const int g = lane >> 2, t = lane & 3;
+  c[g * 8 + 2 * t] = c_reg[0];
+  c[g * 8 + 2 * t + 1] = c_reg[1];
+  c[(g + 8) * 8 + 2 * t] = c_reg[2];
+  c[(g + 8) * 8 + 2 * t + 1] = c_reg[3];
+}
+
+__global__ void copy_or_zero_kernel(const uint4* from, const int* valid, uint4* to) {
+  const int lane = threadIdx.x;
+  uint4* smem = dynamic_shared<uint4>();  // [32]
+  cp_async_16_or_zero(smem + lane, from + lane, valid[lane] != 0);
+  cp_async_commit();
+  cp_async_wait<0>();
+  __syncwarp();
+  to[31 - lane] = smem[31 - lane];  // another lane's copy
+}
+
+__global__ void copy_in_stages_kernel(const uint4* from, uint4* to) {
+  const int lane = threadIdx.x;
+  uint4* smem = dynamic_shared<uint4>();  // [3, 32]
+  for (int stage = 0; stage < 3; stage++) {
+    cp_async_16(smem + stage * 32 + lane, from + stage * 32 + lane);
+    cp_async_commit();
+  }
+  cp_async_wait<1>();
+  to[lane] = smem[lane];
+  to[32 + lane] = smem[32 + lane];
+  cp_async_wait<0>();
+  to[64 + lane] = smem[64 + lane];
+}
+
+template <class T>
+__global__ void to_float_kernel(const T* x, float* y) {
+  y[thread_index()] = ::to_float(x[thread_index()]);
+}
+
+template <class T>
+__global__ void from_float_kernel(const float* x, T* y) {
+  y[thread_index()] = ::from_float<T>(x[thread_index()]);
+}
+
+template <class T>
+__global__ void pack2_kernel(const float* low, const float* high, uint32_t* y) {
+  y[thread_index()] = ::pack2<T>(low[thread_index()], high[thread_index()]);
+}
+
+template <class T>
+__global__ void unpack2_kernel(const uint32_t* x, float2* y) {
+  y[thread_index()] = ::unpack2<T>(x[thread_index()]);
+}
+
+__global__ void evaluate_kernel(Function function, const float* x, float* y) {
+  const float value = x[thread_index()];
+  float result = 0;
+  switch (function) {
+    case Function::exp2_approx:
+      result = exp2_approx(value);
+      break;
+    case Function::log2_approx:
+      result = log2_approx(value);
+      break;
+    case Function::warp_sum:
+      result = warp_sum(value);
+      break;
+    case Function::warp_max:
+      result = warp_max(value);
+      break;
+    case Function::quad_sum:
+      result = quad_sum(value);
+      break;
+    case Function::quad_max:
+      result = quad_max(value);
+      break;
+  }
+  y[thread_index()] = result;
+}
+
+}  // namespace
+
+bool device_present() {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
+}
+
+Floats mma(DType dtype, const Words& a, const Words& b, const Floats& c) {
+  const DeviceArray<uint32_t> a_device(a), b_device(b);
+  const DeviceArray<float> c_device(c);
+  launch(dtype == DType::fp16 ? mma_kernel<__half> : mma_kernel<__nv_bfloat16>, {warps_for(c.size() / 4), dim3(32)},
+         a_device.as(), b_device.as(), c_device.as());
+  return c_device.get();
+}
+
+Words ldmatrix(Form form, const std::vector<uint16_t>& tile, const std::vector<int>& rows) {
+  const DeviceArray<uint16_t> tile_device(tile);
+  const DeviceArray<int> rows_device(rows);
+  const DeviceArray<uint32_t> out(form == Form::x4 || form == Form::x4_trans ? 32 * 4 : 32 * 2);
+  const auto kernel = form == Form::x4         ? ldmatrix_kernel<Form::x4>
+                      : form == Form::x4_trans ? ldmatrix_kernel<Form::x4_trans>
+                      : form == Form::x2       ? ldmatrix_kernel<Form::x2>
+                                               : ldmatrix_kernel<Form::x2_trans>;
+  launch(kernel, {dim3(1), dim3(32), 32 * 8 * sizeof(uint16_t)}, tile_device.as(), rows_device.as(), out.as());
+  return out.get();
+}
+
+Floats multiply(DType dtype, const std::vector<uint16_t>& a, const std::vector<uint16_t>& b, bool b_is_transposed) {
+  const DeviceArray<uint16_t> a_device(a), b_device(b);
+  const DeviceArray<float> c(16 * 8);
+  launch(dtype == DType::fp16 ? multiply_kernel<__half> : multiply_kernel<__nv_bfloat16>,
+         {dim3(1), dim3(32), (16 * 16 + 16 * 8) * sizeof(uint16_t)}, a_device.as(), b_device.as(), b_is_transposed,
+         c.as());
+  return c.get();
+}
+
+Words copy_or_zero(const Words& from, const std::vector<int>& valid) {
+  const DeviceArray<uint32_t> from_device(from), to(from.size());
+  const DeviceArray<int> valid_device(valid);
+  launch(copy_or_zero_kernel, {dim3(1), dim3(32), 32 * sizeof(uint4)}, from_device.as<uint4>(), valid_device.as(),
+         to.as<uint4>());
+  return to.get();
+}
+
+Words copy_in_stages(const Words& from) {
+  const DeviceArray<uint32_t> from_device(from), to(from.size());
+  launch(copy_in_stages_kernel, {dim3(1), dim3(32), 3 * 32 * sizeof(uint4)}, from_device.as<uint4>(), to.as<uint4>());
+  return to.get();
+}
+
+Floats to_float(DType dtype, const std::vector<uint16_t>& bits) {
+  const DeviceArray<uint16_t> x(bits);
+  const DeviceArray<float> y(bits.size());
+  if (dtype == DType::fp16)
+    launch(to_float_kernel<__half>, {warps_for(bits.size()), dim3(32)}, x.as<__half>(), y.as());
+  else
+    launch(to_float_kernel<__nv_bfloat16>, {warps_for(bits.size()), dim3(32)}, x.as<__nv_bfloat16>(), y.as());
+  return y.get();
+}
+
+std::vector<uint16_t> from_float(DType dtype, const Floats& values) {
+  const DeviceArray<float> x(values);
+  const DeviceArray<uint16_t> y(values.size());
+  if (dtype == DType::fp16)
+    launch(from_float_kernel<__half>, {warps_for(values.size()), dim3(32)}, x.as(), y.as<__half>());
+  else
+    launch(from_float_kernel<__nv_bfloat16>, {warps_for(values.size()), dim3(32)}, x.as(), y.as<__nv_bfloat16>());
+  return y.get();
+}
+
+Words pack2(DType dtype, const Floats& low, const Floats& high) {
+  const DeviceArray<float> low_device(low), high_device(high);
+  const DeviceArray<uint32_t> y(low.size());
+  launch(dtype == DType::fp16 ? pack2_kernel<__half> : pack2_kernel<__nv_bfloat16>, {warps_for(low.size()), dim3(32)},
+         low_device.as(), high_device.as(), y.as());
+  return y.get();
+}
+
+Floats unpack2(DType dtype, const Words& packed) {
+  const DeviceArray<uint32_t> x(packed);
+  const DeviceArray<float> y(2 * packed.size());
+  launch(dtype == DType::fp16 ? unpack2_kernel<__half> : unpack2_kernel<__nv_bfloat16>,
+         {warps_for(packed.size()), dim3(32)}, x.as(), y.as<float2>());
+  return y.get();
+}
+
+Floats evaluate(Function function, const Floats& values) {
+  const DeviceArray<float> x(values), y(values.size());
+  launch(evaluate_kernel, {warps_for(values.size()), dim3(32)}, function, x.as(), y.as());
+  return y.get();
+}
+
+}  // namespace device_tests

@@ -1,0 +1,47 @@
+// Kernels of one wrapper each, as plain functions from inputs to outputs, so that the tests are ordinary C++. One warp
+// per thread block, and one block per case. They throw CudaError if a call fails.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "attention/problem.h"
+
+namespace device_tests {
+
+using attention::DType;
+
+bool device_present();
+
+// The PTX ISA's fragments, [case][lane][register].
+using Words = std::vector<uint32_t>;
+using Floats = std::vector<float>;
+
+// c[.., 32, 4] + a[.., 32, 4] b[.., 32, 2]
+Floats mma(DType dtype, const Words& a, const Words& b, const Floats& c);
+
+// What ldmatrix makes of shared memory that holds `tile` (32 rows of 8 elements), where lane l passes the address of
+// row rows[l]: registers [32][4] or [32][2].
+enum class Form { x4, x4_trans, x2, x2_trans };
+Words ldmatrix(Form form, const std::vector<uint16_t>& tile, const std::vector<int>& rows);
+
+// The product of one warp by way of shared memory, as a flash kernel does it: A [16, 16] and the eight or sixteen rows
+// of B as they lie in memory, C [16, 8]. `b_is_transposed`: B is stored as K is, [8, 16]; else as V is, [16, 8].
+Floats multiply(DType dtype, const std::vector<uint16_t>& a, const std::vector<uint16_t>& b, bool b_is_transposed);
+
+// Lane l copies 16 bytes number l of `from` (32 x 4 words), and gets zeros where valid[l] is 0.
+Words copy_or_zero(const Words& from, const std::vector<int>& valid);
+
+// Each lane copies three times 16 bytes, in a group each: [stage][lane][4 words]. It reads two stages when at most one
+// group is pending, the third when none is.
+Words copy_in_stages(const Words& from);
+
+Floats to_float(DType dtype, const std::vector<uint16_t>& bits);
+std::vector<uint16_t> from_float(DType dtype, const Floats& x);
+Words pack2(DType dtype, const Floats& low, const Floats& high);
+Floats unpack2(DType dtype, const Words& packed);  // x and y of each, in turn
+
+enum class Function { exp2_approx, log2_approx, warp_sum, warp_max, quad_sum, quad_max };
+Floats evaluate(Function function, const Floats& x);  // a multiple of 32 values; one warp takes 32
+
+}  // namespace device_tests

@@ -1,0 +1,28 @@
+// Kernels that are wrong on purpose. A test suite is judged by the wrong kernels it rejects.
+#pragma once
+
+#include "attention/chapter.h"
+
+namespace mutants {
+
+enum class Mutation {
+  none,                // the kernel is right
+  no_rescale,          // O and l are not corrected when a later tile raises the maximum
+  wrong_scale,         // 1/D instead of 1/sqrt(D)
+  dropped_tail,        // only whole tiles of keys
+  dropped_last_key,    // j < Nk - 1
+  mask_off_by_one,     // the diagonal itself is hidden
+  mask_top_left,       // causal, but aligned top-left: j <= i whatever Nk - Nq is
+  mean_of_v,           // every key weighs the same
+  missing_barrier,     // between writing a tile to shared memory and reading it
+  wrong_kv_head,       // h % kv_heads instead of h / (heads / kv_heads)
+  lse_in_log2,         // LSE in base 2
+  no_max,              // exp(s) without subtracting the maximum
+  nan_for_empty_rows,  // 0/0 for a row that sees no key
+  writes_past_end,     // rows beyond Nq are stored as well
+};
+
+// A small streaming-softmax forward with that mistake. Any problem with head_dim 64 or 128.
+attention::Forward forward(Mutation mutation);
+
+}  // namespace mutants

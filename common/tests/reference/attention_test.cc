@@ -1,0 +1,268 @@
+// The forward against attention written out as loops, and the backward against finite differences of the forward.
+#include "reference/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+namespace reference {
+namespace {
+
+using attention::DType;
+using attention::Mask;
+using attention::Problem;
+
+constexpr double inf = std::numeric_limits<double>::infinity();
+
+Problem make_problem(int heads, int kv_heads, int seq_q, int seq_k, int head_dim, Mask mask) {
+  Problem problem = {.batch = 2,
+                     .heads = heads,
+                     .kv_heads = kv_heads,
+                     .seq_q = seq_q,
+                     .seq_k = seq_k,
+                     .head_dim = head_dim,
+                     .mask = mask};
+  problem.scale = attention::default_scale(head_dim);
+  return problem;
+}
+
+// Name of a problem in a failure message.
+std::string describe(const Problem& p) {
+  return "heads " + std::to_string(p.heads) + "/" + std::to_string(p.kv_heads) + ", seq " + std::to_string(p.seq_q) +
+         "x" + std::to_string(p.seq_k) + ", D " + std::to_string(p.head_dim) + ", " + name(p.mask);
+}
+
+// Every relation that the definition distinguishes: N = 1, seq_q below, at and above seq_k, rows that see no key
+// (causal with seq_q > seq_k), several query heads for one kv head.
+const std::vector<Problem> problems = {
+    make_problem(1, 1, 1, 1, 2, Mask::none),    make_problem(1, 1, 1, 1, 4, Mask::causal),
+    make_problem(2, 2, 5, 5, 4, Mask::none),    make_problem(2, 2, 5, 5, 4, Mask::causal),
+    make_problem(2, 1, 3, 7, 8, Mask::none),    make_problem(2, 1, 3, 7, 8, Mask::causal),
+    make_problem(4, 2, 7, 3, 6, Mask::none),    make_problem(4, 2, 7, 3, 6, Mask::causal),
+    make_problem(6, 2, 1, 9, 4, Mask::causal),  make_problem(3, 1, 9, 1, 4, Mask::causal),
+    make_problem(3, 3, 4, 6, 16, Mask::causal),
+};
+
+// Logits with a spread of several units.
+std::vector<float> random_tensor(size_t size, unsigned seed, float spread = 1.5f) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0, spread);
+  std::vector<float> tensor(size);
+  for (float& x : tensor) x = normal(random);
+  return tensor;
+}
+
+struct Inputs {
+  explicit Inputs(const Problem& p)
+      : q(random_tensor(p.q_size(), 1)),
+        k(random_tensor(p.kv_size(), 2)),
+        v(random_tensor(p.kv_size(), 3)),
+        d_o(random_tensor(p.q_size(), 4)) {}
+  std::vector<float> q, k, v, d_o;
+};
+
+// One element of O (and of LSE) from the formula alone: indices, loops, no maximum, no matrices.
+double o_element(const Problem& p, const Inputs& in, int b, int h, int i, int d, double* lse) {
+  const int group = p.heads / p.kv_heads;
+  double numerator = 0, denominator = 0;
+  for (int j = 0; j < p.seq_k; j++) {
+    if (p.mask == Mask::causal && j > i + p.seq_k - p.seq_q) continue;
+    const size_t q_row = (size_t(b) * p.heads + h) * p.seq_q + i;
+    const size_t k_row = (size_t(b) * p.kv_heads + h / group) * p.seq_k + j;
+    double s = 0;
+    for (int e = 0; e < p.head_dim; e++) s += double(in.q[q_row * p.head_dim + e]) * in.k[k_row * p.head_dim + e];
+    const double weight = std::exp(p.scale * s);
+    numerator += weight * in.v[k_row * p.head_dim + d];
+    denominator += weight;
+  }
+  *lse = std::log(denominator);
+  return denominator == 0 ? 0 : numerator / denominator;
+}
+
+TEST(Forward, IsTheFormulaWrittenAsLoops) {
+  for (const Problem& p : problems) {
+    SCOPED_TRACE(describe(p));
+    const Inputs in(p);
+    const ForwardTensors out = forward(p, in.q, in.k, in.v);
+    size_t row = 0;
+    for (int b = 0; b < p.batch; b++) {
+      for (int h = 0; h < p.heads; h++) {
+        for (int i = 0; i < p.seq_q; i++, row++) {
+          double lse = 0;
+          for (int d = 0; d < p.head_dim; d++)
+            ASSERT_NEAR(out.o[row * p.head_dim + d], o_element(p, in, b, h, i, d, &lse), 1e-12);
+          if (lse == -inf)
+            ASSERT_EQ(out.lse[row], -inf);
+          else
+            ASSERT_NEAR(out.lse[row], lse, 1e-12);
+        }
+      }
+    }
+  }
+}
+
+// sum(dO * O), whose gradients backward() computes.
+double loss(const Problem& p, const Inputs& in, const Options& options) {
+  const ForwardTensors out = forward(p, in.q, in.k, in.v, options);
+  double sum = 0;
+  for (size_t n = 0; n < out.o.size(); n++) sum += in.d_o[n] * out.o[n];
+  return sum;
+}
+
+// Each element of `x` (one of in's tensors) is moved by a step that float holds exactly, either way.
+void expect_gradient(const Problem& p, Inputs& in, std::vector<float>& x, const std::vector<double>& gradient,
+                     const Options& options) {
+  constexpr float step = 1.0f / 4096;
+  ASSERT_EQ(gradient.size(), x.size());
+  for (size_t n = 0; n < x.size(); n++) {
+    const float here = std::round(x[n] * 4096) / 4096;
+    x[n] = here + step;
+    const double above = loss(p, in, options);
+    x[n] = here - step;
+    const double below = loss(p, in, options);
+    x[n] = here;
+    ASSERT_NEAR(gradient[n], (above - below) / (2 * step), 2e-5) << "element " << n;
+  }
+}
+
+// Both with and without RoPE, whose gradients go back through the rotation.
+void expect_gradients(const Problem& p, const Options& options) {
+  Inputs in(p);
+  for (auto* x : {&in.q, &in.k, &in.v})
+    for (float& element : *x) element = std::round(element * 4096) / 4096;
+  const GradientTensors g = backward(p, in.q, in.k, in.v, in.d_o, options);
+  {
+    SCOPED_TRACE("dQ");
+    expect_gradient(p, in, in.q, g.dq, options);
+  }
+  {
+    SCOPED_TRACE("dK");
+    expect_gradient(p, in, in.k, g.dk, options);
+  }
+  {
+    SCOPED_TRACE("dV");
+    expect_gradient(p, in, in.v, g.dv, options);
+  }
+}
+
+TEST(Backward, IsTheDerivativeOfTheForward) {
+  for (const Problem& p : problems) {
+    SCOPED_TRACE(describe(p));
+    expect_gradients(p, {});
+  }
+}
+
+TEST(Backward, IsTheDerivativeOfTheForwardWithRope) {
+  for (const Problem& p : problems) {
+    SCOPED_TRACE(describe(p));
+    const Rope rope(std::max(p.seq_q, p.seq_k), p.head_dim);
+    expect_gradients(p, {.rope = &rope});
+  }
+}
+
+TEST(Forward, RowsThatSeeNoKeyAreZero) {
+  const Problem p = make_problem(1, 1, 5, 2, 4, Mask::causal);
+  const Inputs in(p);
+  const ForwardTensors out = forward(p, in.q, in.k, in.v);
+  const GradientTensors g = backward(p, in.q, in.k, in.v, in.d_o);
+  for (int i = 0; i < 3; i++) {
+    EXPECT_EQ(out.lse[i], -inf);
+    for (int d = 0; d < 4; d++) {
+      EXPECT_EQ(out.o[i * 4 + d], 0);
+      EXPECT_EQ(g.dq[i * 4 + d], 0);
+    }
+  }
+  EXPECT_NEAR(out.o[3 * 4], in.v[0], 1e-15);  // row 3 sees exactly key 0
+  EXPECT_GT(out.lse[4], -inf);
+}
+
+// The largest logit wins, and nothing overflows: exp(1000) is not a double.
+TEST(Forward, LargeLogitsStayFinite) {
+  for (const double logit : {100.0, 1000.0, -100.0, -1000.0}) {
+    SCOPED_TRACE(logit);
+    const Matrix q{{1.0, 0.0}};
+    const Matrix k{{logit, 0.0}, {logit / 2, 0.0}, {0.0, 0.0}};
+    const Matrix v{{1.0, 2.0}, {3.0, 4.0}, {5.0, 6.0}};
+    const Forward f = forward(q, k, v, 1.0, {3});
+    const int winner = logit > 0 ? 0 : 2;
+    EXPECT_NEAR(f.p.sum(), 1, 1e-12);
+    EXPECT_NEAR(f.lse(0), std::max(logit, 0.0), 1e-12);
+    EXPECT_NEAR((f.o - v.row(winner)).norm(), 0, 1e-12);
+    const Gradients g = backward(q, k, v, f, Matrix{{1.0, -1.0}}, 1.0);
+    EXPECT_TRUE(g.dq.allFinite() && g.dk.allFinite() && g.dv.allFinite());
+  }
+}
+
+TEST(Forward, EqualLogitsGiveTheMeanAndLogOfTheCount) {
+  const Matrix q = Matrix::Zero(3, 4), k = Matrix::Random(5, 4), v = Matrix::Random(5, 4);
+  const Forward f = forward(q, k, v, 0.5, {1, 4, 5});
+  EXPECT_NEAR((f.o.row(1) - v.topRows(4).colwise().mean()).norm(), 0, 1e-15);
+  EXPECT_NEAR(f.lse(0), 0, 1e-15);
+  EXPECT_NEAR(f.lse(1), std::log(4.0), 1e-15);
+  EXPECT_NEAR(f.lse(2), std::log(5.0), 1e-15);
+}
+
+TEST(Forward, SampledRowsAreTheRowsOfTheWhole) {
+  const Problem p = make_problem(1, 1, 9, 6, 8, Mask::causal);
+  const Inputs in(p);
+  const Matrix q = head(in.q, 1, p.seq_q, p.head_dim), k = head(in.k, 1, p.seq_k, p.head_dim),
+               v = head(in.v, 1, p.seq_k, p.head_dim), d_o = head(in.d_o, 1, p.seq_q, p.head_dim);
+  const Forward whole = forward(q, k, v, p.scale, visible_keys(p));
+  const Gradients whole_gradients = backward(q, k, v, whole, d_o, p.scale);
+
+  const std::vector<int> rows = {0, 4, 8};
+  std::vector<int> visible;
+  for (const int i : rows) visible.push_back(p.visible_keys(i));
+  const Matrix some_q = q(rows, Eigen::all), some_d_o = d_o(rows, Eigen::all);
+  const Forward some = forward(some_q, k, v, p.scale, visible);
+  const Gradients some_gradients = backward(some_q, k, v, some, some_d_o, p.scale);
+  for (size_t r = 0; r < rows.size(); r++) {
+    EXPECT_NEAR((some.o.row(r) - whole.o.row(rows[r])).norm(), 0, 1e-14);
+    EXPECT_NEAR((some_gradients.dq.row(r) - whole_gradients.dq.row(rows[r])).norm(), 0, 1e-14);
+  }
+}
+
+// The baseline errs like the storage type: its results are values of that type, off by a few of its roundings.
+TEST(Baseline, ErrsLikeTheStorageType) {
+  const Problem p = make_problem(4, 2, 33, 40, 16, Mask::causal);
+  const Inputs in(p);
+  const ForwardTensors o = forward(p, in.q, in.k, in.v);
+  const GradientTensors g = backward(p, in.q, in.k, in.v, in.d_o);
+  const auto worst = [](const std::vector<double>& a, const std::vector<double>& b) {
+    double error = 0;
+    for (size_t n = 0; n < a.size(); n++) error = std::max(error, std::abs(a[n] - b[n]));
+    return error;
+  };
+  for (const DType dtype : {DType::fp16, DType::bf16}) {
+    SCOPED_TRACE(name(dtype));
+    const double epsilon = dtype == DType::fp16 ? 1.0 / 2048 : 1.0 / 256;  // half an ulp of 1
+    const Options options = {.round = rounding(dtype)};
+    const ForwardTensors rounded_o = forward(p, in.q, in.k, in.v, options);
+    const GradientTensors rounded_g = backward(p, in.q, in.k, in.v, in.d_o, options);
+    for (const double x : rounded_o.o) ASSERT_EQ(x, options.round(x));
+    for (const double x : rounded_g.dk) ASSERT_EQ(x, options.round(x));
+    for (const auto& [error, limit] : {std::pair{worst(o.o, rounded_o.o), 30 * epsilon},
+                                       {worst(g.dq, rounded_g.dq), 200 * epsilon},
+                                       {worst(g.dk, rounded_g.dk), 200 * epsilon},
+                                       {worst(g.dv, rounded_g.dv), 200 * epsilon}}) {
+      EXPECT_GT(error, epsilon / 4);
+      EXPECT_LT(error, limit);
+    }
+  }
+}
+
+TEST(Rounding, IsToTheNearestValueTiesToEven) {
+  const Round fp16 = rounding(DType::fp16), bf16 = rounding(DType::bf16);
+  EXPECT_EQ(exact(1.0 / 3), 1.0 / 3);
+  EXPECT_EQ(fp16(1 + 1.0 / 2048), 1);  // between 1 and 1 + 2^-10: a tie, to even
+  EXPECT_EQ(fp16(1 + 3.0 / 2048), 1 + 2.0 / 1024);
+  EXPECT_EQ(bf16(1 + 1.0 / 256), 1);  // between 1 and 1 + 2^-7
+  EXPECT_EQ(bf16(1 + 3.0 / 256), 1 + 2.0 / 128);
+  EXPECT_EQ(fp16(65504), 65504);
+  EXPECT_EQ(fp16(65520), inf);
+}
+
+}  // namespace
+}  // namespace reference

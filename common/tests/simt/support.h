@@ -1,0 +1,65 @@
+// Shared by the engine's tests: device arrays, and the message of a launch that fails.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "device/launch.h"
+
+// A device array that is freed with the scope.
+template <class T>
+class Device {
+ public:
+  explicit Device(size_t count) : count_(count) { check(cudaMalloc(&data_, count * sizeof(T))); }
+  explicit Device(const std::vector<T>& values) : Device(values.size()) {
+    check(cudaMemcpy(data_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice));
+  }
+  ~Device() { cudaFree(data_); }
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  operator T*() const { return data_; }
+  std::vector<T> values() const {
+    std::vector<T> values(count_);
+    check(cudaMemcpy(values.data(), data_, count_ * sizeof(T), cudaMemcpyDeviceToHost));
+    return values;
+  }
+
+ private:
+  T* data_ = nullptr;
+  size_t count_;
+};
+
+struct Failure {
+  cudaError_t code = cudaSuccess;
+  std::string message;
+};
+
+// What launch(...) throws; cudaSuccess if it does not.
+template <class... Args>
+Failure failure_of(Args&&... args) {
+  try {
+    launch(std::forward<Args>(args)...);
+  } catch (const CudaError& error) {
+    return {error.code(), error.what()};
+  }
+  return {};
+}
+
+inline void expect_contains(const std::string& message, const std::string& part) {
+  EXPECT_NE(message.find(part), std::string::npos) << "no \"" << part << "\" in: " << message;
+}
+
+// Restores the schedule that was set before.
+class WithSchedule {
+ public:
+  explicit WithSchedule(const simt::Schedule& schedule) : before_(simt::schedule()) { simt::set_schedule(schedule); }
+  ~WithSchedule() { simt::set_schedule(before_); }
+  WithSchedule(const WithSchedule&) = delete;
+  WithSchedule& operator=(const WithSchedule&) = delete;
+
+ private:
+  simt::Schedule before_;
+};

@@ -1,0 +1,94 @@
+"""Configuring and building a preset with CMake, quietly: the output goes to a log, the first errors to the user."""
+
+import os
+import re
+from pathlib import Path
+
+from tools.errors import Failure
+from tools.paths import BUILD, ROOT, shown
+from tools.processes import follow
+from tools.system import require_packages
+from tools.terminal import Progress, say
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def directory(preset: str) -> Path:
+    return BUILD / preset
+
+
+def ensure_built(preset: str, targets: "list | None" = None) -> Path:
+    """Installs what is missing, configures if need be, builds the targets (all of them if None).
+
+    Returns the build directory.
+    """
+    require_packages(preset)
+    build_directory = directory(preset)
+    build_directory.mkdir(parents=True, exist_ok=True)
+    _configure(preset, build_directory)
+    _build(preset, build_directory, targets)
+    return build_directory
+
+
+def _configure(preset: str, build_directory: Path) -> None:
+    cache, rules = build_directory / "CMakeCache.txt", build_directory / "build.ninja"
+    presets = ROOT / "CMakePresets.json"
+    if rules.exists() and cache.exists() and cache.stat().st_mtime > presets.stat().st_mtime:
+        return  # from here on the build itself notices when it must be configured again
+    log_path = BUILD / f"{preset}-configure.log"
+    with open(log_path, "w") as log, Progress(f"Configuring {shown(build_directory)}") as progress:
+        status = follow(["cmake", "--preset", preset], log, progress.show, cwd=ROOT)
+    if status:
+        # A directory configured by another CMake, generator or place is the usual cause; what was built is lost gladly.
+        _fail(f"cmake --preset {preset} failed", log_path, "once it is mended, or with the directory "
+              f"{shown(build_directory)} removed, run the command again")
+    cache.touch()
+
+
+def _build(preset: str, build_directory: Path, targets: "list | None") -> None:
+    log_path = BUILD / f"{preset}-build.log"
+    command = ["cmake", "--build", build_directory, "--parallel", cores()]
+    if targets:
+        command += ["--target", *targets]
+    with open(log_path, "w") as log, Progress(f"Building {shown(build_directory)}") as progress:
+        did_something = False
+
+        def on_line(line: str) -> None:
+            nonlocal did_something
+            step = re.match(r"\[(\d+)/(\d+)\] (.*)", line)
+            if step:
+                did_something = True
+                progress.show(f"{step[1]} of {step[2]}  {_short(step[3])}")
+
+        status = follow(command, log, on_line, cwd=ROOT, environment={"NINJA_STATUS": "[%f/%t] "})
+        seconds = progress.seconds()
+    if status:
+        _fail("the build failed", log_path, "mend it and run the command again")
+    if did_something:
+        say(f"Built {shown(build_directory)} in {seconds:.0f} s.")
+
+
+def _short(step: str) -> str:
+    """"Building CXX object common/simt/CMakeFiles/simt.dir/engine.cc.o" -> "common/simt/engine.cc"."""
+    found = re.match(r"Building \w+ object (.*?)CMakeFiles/[^/]+\.dir/(.*)\.o$", step)
+    return found[1] + found[2] if found else step
+
+
+def first_errors(log_text: str, limit: int = 5) -> list:
+    """The lines of a build log that say what is wrong, or its last ones if none looks like that."""
+    lines = [line for line in log_text.splitlines() if line.strip()]
+    pattern = re.compile(r"(^|\s|:)(fatal )?error\b.*:|undefined reference|multiple definition|ninja: error", re.I)
+    errors = [number for number, line in enumerate(lines) if pattern.search(line) and not line.startswith("FAILED:")]
+    if not errors:
+        return lines[-limit:]
+    if lines[errors[0]].startswith("CMake Error"):  # says on the following lines what is wrong
+        return lines[errors[0] : errors[0] + limit]
+    return [lines[number] for number in errors[:limit]]
+
+
+def _fail(what: str, log_path: Path, advice: str) -> None:
+    for line in first_errors(log_path.read_text(errors="replace")):
+        say(line)
+    raise Failure(f"{what}: {advice} (log: {shown(log_path)})")

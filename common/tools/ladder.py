@@ -1,0 +1,106 @@
+"""The ladder: what each step gained over the one before it and over the first. Arithmetic and tables, no input."""
+
+from tools.terminal import bad, bold, good, table
+
+
+def over_first(times: list) -> list:
+    """times: of each step in order, None where it has none. How many times faster than the first that has one."""
+    known = [time for time in times if time is not None]
+    return [known[0] / time if time is not None else None for time in times]
+
+
+def over_previous(times: list) -> list:
+    """How many times faster than the nearest earlier step that has a time; None for the first."""
+    gains, previous = [], None
+    for time in times:
+        gains.append(previous / time if time is not None and previous is not None else None)
+        previous = previous if time is None else time
+    return gains
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """1.004 -> "1.00", 44.99 -> "45.0", 1234.5 -> "1234": no exponent, no digits that mean nothing."""
+    before_point = len(str(int(abs(value))))
+    return f"{value:.{max(0, digits - before_point)}f}"
+
+
+def amount_of_memory(size: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            return f"{size:.0f} {unit}" if size >= 10 or unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+
+
+def checked(names: list, outcomes: list) -> str:
+    """One problem: a line for each chapter with its error, what is allowed, the verdict, seconds and memory."""
+    rows = [["chapter", "error", "allowed", "verdict", "seconds", "device memory"]]
+    for name, outcome in zip(names, outcomes):
+        rows.append(
+            [
+                name,
+                "" if outcome.error is None else f"{outcome.error:.1e}",
+                "" if outcome.tolerance is None else f"{outcome.tolerance:.1e}",
+                outcome.verdict,
+                "" if outcome.seconds is None else significant(outcome.seconds),
+                "" if outcome.peak_bytes is None else amount_of_memory(outcome.peak_bytes),
+            ]
+        )
+    lines = table(rows).split("\n")
+    for number, outcome in enumerate(outcomes, start=1):
+        paint = bad if outcome.bad else good if outcome.verdict == "correct" else str
+        lines[number] = lines[number].replace(outcome.verdict, paint(outcome.verdict), 1)
+    return "\n".join(lines)
+
+
+def measured(names: list, lengths: list, outcomes: list) -> str:
+    """Several lengths: outcomes[step][length]. Times, gains, rates and memory, each a block of one line a step."""
+
+    def values(attribute: str, scale: float = 1.0) -> list:
+        return [
+            [None if value is None else value * scale for outcome in row for value in [getattr(outcome, attribute)]]
+            for row in outcomes
+        ]
+
+    times = values("seconds", 1e3)
+    columns = list(zip(*times))
+    gains_over_previous = list(zip(*map(over_previous, columns)))
+    gains_over_first = list(zip(*map(over_first, columns)))
+
+    def number(value, outcome) -> str:
+        return significant(value) if value is not None else outcome.verdict
+
+    def factor(value, _) -> str:
+        return f"{significant(value)}x" if value is not None else "-"
+
+    def memory(value, _) -> str:
+        return amount_of_memory(value) if value is not None else "-"
+
+    blocks = [
+        ("ms", times, number),
+        ("faster than the step before", gains_over_previous, factor),
+        ("faster than the first step", gains_over_first, factor),
+        ("TFLOP/s", values("flop_rate", 1e-12), number),
+        ("device memory", values("peak_bytes"), memory),
+    ]
+    rows = []
+    for title, block, text in blocks:
+        rows.append([title, *(f"N={length}" for length in lengths)])
+        for name, row, row_outcomes in zip(names, block, outcomes):
+            rows.append([f"  {name}", *(text(value, outcome) for value, outcome in zip(row, row_outcomes))])
+    lines = table(rows).split("\n")
+    step = len(names) + 1
+    for start in range(0, len(lines), step):
+        lines[start] = bold(lines[start]) if start else lines[start]
+    return "\n\n".join("\n".join(lines[start : start + step]) for start in range(0, len(lines), step))
+
+
+def remarks(names: list, problems: list, outcomes: list) -> list:
+    """Why there is no time where there is none: one line for each chapter and reason, the same reason only once."""
+    lines = []
+    for name, row in zip(names, outcomes):
+        reasons = {}
+        for problem, outcome in zip(problems, row):
+            if outcome.verdict != "correct":
+                reasons.setdefault((outcome.verdict, outcome.detail), []).append(problem.length())
+        lines += [f"{name} {verdict} at N={', '.join(at)}: {why}" for (verdict, why), at in reasons.items()]
+    return lines

@@ -1,0 +1,14 @@
+"""Where things are."""
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build"
+RESULTS = ROOT / "common" / "results"
+
+
+def shown(path: Path) -> str:
+    """The path as the user would type it."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("../..") else relative

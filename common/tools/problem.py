@@ -1,0 +1,110 @@
+"""The problem flags, the same as the chapters' programs take, and the problems that are measured by default."""
+
+import argparse
+from dataclasses import dataclass, replace
+
+from tools.errors import Failure
+
+
+@dataclass(frozen=True)
+class Problem:
+    batch: int
+    heads: int
+    kv_heads: int
+    seq_q: int
+    seq_k: int
+    head_dim: int
+    dtype: str
+    causal: bool
+
+    def flags(self) -> list:
+        """For a chapter's program."""
+        values = {
+            "batch": self.batch,
+            "heads": self.heads,
+            "kv-heads": self.kv_heads,
+            "seq-q": self.seq_q,
+            "seq-k": self.seq_k,
+            "head-dim": self.head_dim,
+            "dtype": self.dtype,
+        }
+        return [f"--{name}={value}" for name, value in values.items()] + (["--causal"] if self.causal else [])
+
+    def length(self) -> str:
+        return str(self.seq_q) if self.seq_q == self.seq_k else f"{self.seq_q}x{self.seq_k}"
+
+    def without_length(self) -> str:
+        heads = str(self.heads) if self.kv_heads == self.heads else f"{self.heads} (kv {self.kv_heads})"
+        mask = "causal" if self.causal else "full"
+        return f"B={self.batch} H={heads} D={self.head_dim} {self.dtype} {mask}"
+
+    def __str__(self) -> str:
+        return f"N={self.length()} {self.without_length()}"
+
+
+def _square(batch: int, heads: int, length: int, head_dim: int) -> Problem:
+    return Problem(batch, heads, heads, length, length, head_dim, "fp16", True)
+
+
+# Small enough for every chapter to take seconds on the SIMT engine.
+ENGINE = [_square(1, 2, 256, 64)]
+
+# The regime of the blog series that the workbook follows: B=2, H=16, D=64, fp16, causal.
+PUBLISHED = [_square(2, 16, length, 64) for length in (512, 1024, 2048, 4096, 8192)]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    shape = parser.add_argument_group("the problem (default: the one for the device, see the README)")
+    for flag, help_text in [
+        ("--batch", "B"),
+        ("--heads", "H, query heads"),
+        ("--kv-heads", "key and value heads; H must be a multiple (default: H)"),
+        ("--seq-q", "N of the queries"),
+        ("--seq-k", "N of the keys and values (default: that of the queries)"),
+        ("--head-dim", "D"),
+    ]:
+        shape.add_argument(flag, type=_at_least_one, metavar="N", help=help_text)
+    shape.add_argument("--dtype", choices=["fp16", "bf16"], help="storage type")
+    shape.add_argument("--causal", action=argparse.BooleanOptionalAction, help="the causal mask, or none")
+    shape.add_argument("--direction", choices=["forward", "backward"], help="default: forward")
+    shape.add_argument("--rung", metavar="NAME", help="this rung of the chapter (default: its last)")
+    shape.add_argument("--seed", type=int, metavar="N", help="of the random inputs")
+
+
+def _at_least_one(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number of at least 1")
+    return value
+
+
+def from_arguments(arguments: argparse.Namespace, defaults: list) -> list:
+    """The default problems with what the user said put in their place; each only once."""
+    if arguments.heads and not arguments.kv_heads:
+        arguments.kv_heads = arguments.heads
+    if arguments.seq_q and not arguments.seq_k:
+        arguments.seq_k = arguments.seq_q
+    said = {
+        name: value
+        for name in ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "dtype", "causal")
+        for value in [getattr(arguments, name)]
+        if value is not None
+    }
+    problems = list(dict.fromkeys(replace(problem, **said) for problem in defaults))
+    for problem in problems:
+        if problem.heads % problem.kv_heads:
+            raise Failure(f"heads = {problem.heads} is not a multiple of kv-heads = {problem.kv_heads}", status=2)
+    return problems
+
+
+def other_flags(arguments: argparse.Namespace) -> list:
+    """What does not belong to the problem but goes to the program too."""
+    return [
+        f"--{name}={value}"
+        for name in ("direction", "rung", "seed")
+        for value in [getattr(arguments, name)]
+        if value is not None
+    ]

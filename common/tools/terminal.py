@@ -1,0 +1,91 @@
+"""Talking to whoever reads: a progress line while something takes long, emphasis, tables.
+
+Everything is plain when the output is not a terminal; colours also stay away when NO_COLOR is set.
+"""
+
+import os
+import shutil
+import sys
+import time
+
+
+def is_terminal() -> bool:
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _styled(code: str, text: str) -> str:
+    if not is_terminal() or os.environ.get("NO_COLOR"):
+        return text
+    return f"\033[{code}m{text}\033[0m"
+
+
+def bold(text: str) -> str:
+    return _styled("1", text)
+
+
+def good(text: str) -> str:
+    return _styled("32", text)
+
+
+def bad(text: str) -> str:
+    return _styled("1;31", text)
+
+
+def say(text: str = "") -> None:
+    print(text, flush=True)
+
+
+class Progress:
+    """What is going on, and how far it is.
+
+    On a terminal one line is rewritten in place and erased at the end. Elsewhere the title is printed once, then a
+    line whenever `quiet_seconds` have passed, so that a log shows life without being flooded.
+    """
+
+    quiet_seconds = 20.0
+
+    def __init__(self, title: str):
+        self.title = title
+        self.started = time.monotonic()
+        self.last_line = self.started
+
+    def __enter__(self):
+        if is_terminal():
+            self._rewrite(self.title)
+        else:
+            say(f"{self.title} ...")
+        return self
+
+    def __exit__(self, *_):
+        if is_terminal():
+            sys.stdout.write("\r\033[K")
+            sys.stdout.flush()
+
+    def seconds(self) -> float:
+        return time.monotonic() - self.started
+
+    def show(self, state: str) -> None:
+        if is_terminal():
+            self._rewrite(f"{self.title}: {state}")
+        elif time.monotonic() - self.last_line > self.quiet_seconds:
+            self.last_line = time.monotonic()
+            say(f"  {state}")
+
+    def _rewrite(self, text: str) -> None:
+        width = shutil.get_terminal_size().columns - 1
+        sys.stdout.write("\r\033[K" + text[:width])
+        sys.stdout.flush()
+
+
+def table(rows: list, left_columns: int = 1) -> str:
+    """Rows of cells in aligned columns, the first row being the header: `left_columns` flush left, the rest right."""
+    widths = [max(len(str(row[i])) for row in rows if i < len(row)) for i in range(max(map(len, rows)))]
+    lines = []
+    for number, row in enumerate(rows):
+        cells = [
+            str(cell).ljust(width) if i < left_columns else str(cell).rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths))
+        ]
+        line = "  ".join(cells).rstrip()
+        lines.append(bold(line) if number == 0 else line)
+    return "\n".join(lines)
