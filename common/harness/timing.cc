@@ -8,10 +8,8 @@ Device current_device() {
   cudaDeviceProp properties;
   check(cudaGetDeviceProperties(&properties, device));
   Device d;
+  d.is_gpu = on_gpu;
   d.name = properties.name;
-#ifndef WORKBOOK_SIMT
-  d.is_gpu = true;
-#endif
   d.l2_bytes = size_t(properties.l2CacheSize);
   size_t total = 0;
   check(cudaMemGetInfo(&d.free_bytes, &total));

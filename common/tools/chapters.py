@@ -30,6 +30,9 @@ class Description:
     idea: str
     rungs: list = field(default_factory=list)  # [{"name", "idea", "forward": bool, "backward": bool}]
 
+    def rungs_with(self, direction: str) -> list:
+        return [rung["name"] for rung in self.rungs if rung[direction]]
+
 
 def all_chapters(root: Path = ROOT) -> list:
     return [Chapter(path.parent.name) for path in sorted(root.glob("[0-9][0-9]_*/CMakeLists.txt"))]
@@ -56,7 +59,7 @@ def _find(word: str, chapters: list) -> Chapter:
 
 
 def describe(chapter: Chapter, build_directories: list) -> "Description | None":
-    """Asks the chapter's program, from the first of the build directories that has it."""
+    """Asks the chapter's program, from the first of the build directories that has it; None if none answers."""
     for directory in build_directories:
         program = chapter.program(directory)
         answer = output_of([program, "--describe"]) if program.exists() else None
@@ -67,3 +70,10 @@ def describe(chapter: Chapter, build_directories: list) -> "Description | None":
             except (ValueError, KeyError):
                 continue
     return None
+
+
+def title(chapter: Chapter, root: Path = ROOT) -> str:
+    """The first heading of the chapter's README; empty if it has none."""
+    readme = root / chapter.name / "README.md"
+    lines = readme.read_text().splitlines() if readme.exists() else []
+    return next((line.lstrip("# ") for line in lines if line.startswith("# ")), "")

@@ -1,7 +1,8 @@
 """The command line: finds the commands, parses, and turns every way of failing into one line and an exit status.
 
 A command is a file in common/tools/commands: its docstring's first line is its help, `add_arguments(parser)` its
-flags, `run(arguments)` its work; it returns the exit status or raises Failure.
+flags, `run(arguments)` its work; it returns the exit status or raises Failure. `passes_on(flag)`, if it is there, says
+which unknown flags are meant for the chapters' programs; they come as arguments.passed_on.
 """
 
 import argparse
@@ -65,9 +66,13 @@ def _parse(words: list):
         front.print_help()
         raise SystemExit(2)
     arguments, unknown = front.parse_known_args(words)
-    if unknown:
-        parsers[arguments.command].error(f"unrecognized arguments: {unknown[0]}")
-    return available[arguments.command], arguments
+    command = available[arguments.command]
+    passes_on = getattr(command, "passes_on", lambda flag: False)
+    arguments.passed_on = [flag for flag in unknown if passes_on(flag)]
+    for flag in unknown:
+        if not passes_on(flag):
+            parsers[arguments.command].error(f"unrecognized arguments: {flag}")
+    return command, arguments
 
 
 def _terminated(*_):

@@ -1,6 +1,7 @@
 """Running a chapter's program on one problem, and reading what its Google Benchmark report says."""
 
 import json
+import os
 import statistics
 import subprocess
 import tempfile
@@ -8,7 +9,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.processes import started
+from tools.paths import ROOT
+from tools.processes import output_of, started
 
 SECONDS_PER = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
@@ -31,13 +33,21 @@ class Outcome:
         return self.verdict in ("wrong", "failed")
 
 
+def commit() -> str:
+    """What is measured: the commit, with a mark if the working tree differs from it."""
+    return (output_of(["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=12"]) or "unknown").strip()
+
+
 def measure(program: Path, flags: list, on_wait=lambda seconds: None) -> Outcome:
     """Runs the program, which checks its result before it times it. on_wait is called about twice a second."""
     with tempfile.TemporaryDirectory() as scratch:
         report_path = Path(scratch) / "report.json"
         stderr_path = Path(scratch) / "stderr"
         command = [program, *flags, f"--benchmark_out={report_path}", "--benchmark_out_format=json"]
-        with open(stderr_path, "w") as stderr, started(command, stdout=subprocess.DEVNULL, stderr=stderr) as process:
+        environment = {**os.environ, "WORKBOOK_COMMIT": commit()}
+        with open(stderr_path, "w") as stderr, started(
+            command, stdout=subprocess.DEVNULL, stderr=stderr, env=environment
+        ) as process:
             begin = time.monotonic()
             while process.poll() is None:
                 try:
@@ -45,11 +55,16 @@ def measure(program: Path, flags: list, on_wait=lambda seconds: None) -> Outcome
                 except subprocess.TimeoutExpired:
                     on_wait(time.monotonic() - begin)
         report = report_path.read_text() if report_path.exists() else ""
-        return interpret(process.returncode, report, stderr_path.read_text(errors="replace"))
+        outcome = interpret(process.returncode, report, stderr_path.read_text(errors="replace"))
+        outcome.detail = outcome.detail.removeprefix(f"{program.name}: ")
+        return outcome
 
 
 def interpret(status: int, report_text: str, stderr: str) -> Outcome:
-    """The programs exit 2 if they do not take the problem and 1 if the result is wrong; a signal is a negative."""
+    """The programs exit 2 if they do not take the problem, 1 if the result is wrong or could not be computed.
+
+    A negative status is a signal.
+    """
     if status == 0:
         try:
             return read_report(json.loads(report_text))
@@ -58,8 +73,8 @@ def interpret(status: int, report_text: str, stderr: str) -> Outcome:
     lines = [line for line in stderr.splitlines() if line.strip()]
     if status < 0:
         return Outcome("failed", f"killed by signal {-status}" + (f" after: {lines[-1]}" if lines else ""))
-    verdict = {1: "wrong", 2: "refused"}.get(status, "failed")
-    return Outcome(verdict, lines[-1] if lines else f"exit status {status} without a word")
+    detail = lines[-1] if lines else f"exit status {status} without a word"
+    return Outcome("refused" if status == 2 else "wrong" if ": FAIL " in detail else "failed", detail)
 
 
 def read_report(report: dict) -> Outcome:
@@ -77,7 +92,7 @@ def read_report(report: dict) -> Outcome:
         values = [float(run[name]) for run in chosen if name in run]
         return statistics.median(values) if values else None
 
-    error, tolerance = middle("err"), middle("tolerance")
+    error, tolerance = middle("error"), middle("tolerance")
     outcome = Outcome(
         "correct",
         seconds=statistics.median(run["real_time"] * SECONDS_PER[run["time_unit"]] for run in chosen),

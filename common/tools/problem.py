@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         shape.add_argument(flag, type=_at_least_one, metavar="N", help=help_text)
     shape.add_argument("--dtype", choices=["fp16", "bf16"], help="storage type")
     shape.add_argument("--causal", action=argparse.BooleanOptionalAction, help="the causal mask, or none")
-    shape.add_argument("--direction", choices=["forward", "backward"], help="default: forward")
+    shape.add_argument("--direction", choices=["forward", "backward"], default="forward", help="default: forward")
     shape.add_argument("--rung", metavar="NAME", help="this rung of the chapter (default: its last)")
     shape.add_argument("--seed", type=int, metavar="N", help="of the random inputs")
 
@@ -98,13 +98,3 @@ def from_arguments(arguments: argparse.Namespace, defaults: list) -> list:
         if problem.heads % problem.kv_heads:
             raise Failure(f"heads = {problem.heads} is not a multiple of kv-heads = {problem.kv_heads}", status=2)
     return problems
-
-
-def other_flags(arguments: argparse.Namespace) -> list:
-    """What does not belong to the problem but goes to the program too."""
-    return [
-        f"--{name}={value}"
-        for name in ("direction", "rung", "seed")
-        for value in [getattr(arguments, name)]
-        if value is not None
-    ]

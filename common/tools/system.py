@@ -118,7 +118,7 @@ def _require_version(program: str, pattern: str, lowest: tuple) -> None:
     version = _version(program, pattern)
     if version and version < lowest:
         raise Failure(
-            f"{program} {_dotted(version)} ({shutil.which(program)}) is too old: install {_dotted(lowest)} or later and "
+            f"{program} {dotted(version)} ({shutil.which(program)}) is too old: install {dotted(lowest)} or later and "
             f"put it first on the PATH{', or name it in CXX' if program == 'g++' else ''}"
         )
 
@@ -129,7 +129,7 @@ def _version(program: str, pattern: str) -> "tuple | None":
     return tuple(int(part) for part in found[1].strip(".").split(".")) if found else None
 
 
-def _dotted(version: tuple) -> str:
+def dotted(version: tuple) -> str:
     return ".".join(map(str, version))
 
 
@@ -185,20 +185,21 @@ def choose_preset(wanted: "str | None", gpu_and_reason=None, nvcc="look") -> Cho
     """The preset to use: what the user wants, else `cuda` if a GPU answers and nvcc can build for it, else `cpu`."""
     gpu, no_gpu = gpu_and_reason or find_gpu()
     nvcc = find_nvcc() if nvcc == "look" else nvcc
-    lowest = _dotted(LOWEST_NVCC)
+    lowest = dotted(LOWEST_NVCC)
     if nvcc is None:
         no_nvcc = f"there is no nvcc on the PATH or in /usr/local/cuda (install the CUDA toolkit, {lowest} or later)"
     elif nvcc.version < LOWEST_NVCC:
-        no_nvcc = f"nvcc {_dotted(nvcc.version)} is too old (install the CUDA toolkit, {lowest} or later)"
+        no_nvcc = f"nvcc {dotted(nvcc.version)} is too old (install the CUDA toolkit, {lowest} or later)"
     else:
         no_nvcc = ""
 
     if wanted == "cuda" and no_nvcc:
         raise Failure(f"preset cuda: {no_nvcc}")
     if wanted:
-        return Choice(wanted, "asked for with --preset", gpu if wanted == "cuda" else None)
+        why = "asked for with --preset" if gpu or wanted == "cpu" else f"no GPU answers: {no_gpu}"
+        return Choice(wanted, why, gpu if wanted == "cuda" else None)
     if gpu and not no_nvcc:
-        return Choice("cuda", f"{gpu.name} answers and nvcc {_dotted(nvcc.version)} is here", gpu)
+        return Choice("cuda", f"{gpu.name} answers and nvcc {dotted(nvcc.version)} is here", gpu)
     if gpu:
         return Choice("cpu", f"{gpu.name} answers, but {no_nvcc}")
     return Choice("cpu", f"no GPU answers: {no_gpu}")

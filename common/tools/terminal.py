@@ -71,6 +71,12 @@ class Progress:
             self.last_line = time.monotonic()
             say(f"  {state}")
 
+    def say(self, text: str) -> None:
+        """A line that stays, above the progress line."""
+        if is_terminal():
+            sys.stdout.write("\r\033[K")
+        say(text)
+
     def _rewrite(self, text: str) -> None:
         width = shutil.get_terminal_size().columns - 1
         sys.stdout.write("\r\033[K" + text[:width])

@@ -48,12 +48,14 @@ KILLED(no_max)
 KILLED(nan_for_empty_rows)
 KILLED(writes_past_end)
 
-// Without its barrier a kernel may be right by luck in one order of threads, not in all of them.
+// Without its barrier a kernel may be right by luck in one order of threads, not in all of them. A GPU chooses its own
+// orders, and may well be lucky in all: there, CMakeLists.txt has compute-sanitizer look for the race.
 TEST_F(Mutants, missing_barrier) {
   std::string why;
   chapter_suite::for_every_order([&](const std::string&) {
     if (why.empty()) why = rejection(mutants::forward(Mutation::missing_barrier));
   });
+  if (on_gpu) return;
   EXPECT_NE(why, "") << "the suite lets this wrong kernel pass";
 }
 

@@ -304,6 +304,7 @@ TEST(Kernel, mathematics) {
 __global__ void says() { printf("thread %d says %.2f\n", threadIdx.x, 0.5f); }
 
 TEST(Kernel, prints) {
+  const WithSchedule schedule({simt::Order::forward, 0, 1});
   testing::internal::CaptureStdout();
   launch(says, {1, 2});
   std::fflush(stdout);

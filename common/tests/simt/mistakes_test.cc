@@ -30,11 +30,15 @@ void expect_usable() {
 class Mistake : public testing::Test {
  protected:
   void TearDown() override { expect_usable(); }
+
+ private:
+  // Which thread is first to fail depends on the order.
+  WithSchedule forward_{{simt::Order::forward, 0, simt::schedule().threads}};
 };
 
 // ---- global memory
 
-constexpr int write_line = __LINE__ + 1;
+constexpr int write_line = __LINE__ + 2;
 __global__ void write_at(float* x, int i) {
   if (blockIdx.y == 1 && threadIdx.x == 5) x[i] = 1;
 }
@@ -95,7 +99,7 @@ TEST_F(Mistake, address_of_nothing) {
 
 __global__ void load_vector(float4* out, const float* x) { *out = *reinterpret_cast<const float4*>(x); }
 
-constexpr int wrapper_line = __LINE__ + 2;
+constexpr int wrapper_line = __LINE__ + 1;
 __global__ void load_with_a_wrapper(__half* out, const __half* x) { store_pack8(out, load_pack8(x)); }
 
 TEST_F(Mistake, fault_in_a_wrapper_is_named_by_the_kernel_s_line) {

@@ -1,0 +1,84 @@
+"""time the chapters with Google Benchmark and keep its raw JSON
+
+Every chapter is checked before it is timed. Flags that begin with --benchmark_ go to Google Benchmark. The JSON of
+all chapters goes into one file, in Google Benchmark's own format: in the build directory, or with --keep among the
+project's measurements in common/results (from a GPU only), or where --out says.
+"""
+
+import json
+import re
+import time
+from pathlib import Path
+
+from tools import ladder, session
+from tools.errors import Failure
+from tools.measure import commit
+from tools.paths import RESULTS, shown
+from tools.terminal import say
+
+
+def add_arguments(parser) -> None:
+    session.add_arguments(parser)
+    parser.add_argument("--ladder", action="store_true", help="the published regime, N = 512 ... 8192 (default on a GPU)")
+    parser.add_argument("--all-rungs", action="store_true", help="every rung of a chapter, not only its last")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="where the JSON goes")
+    parser.add_argument("--keep", action="store_true", help="keep the JSON in common/results, under the GPU's name")
+
+
+def passes_on(flag: str) -> bool:
+    """Whether an unknown flag is one for the chapters' programs."""
+    return flag.startswith("--benchmark_")
+
+
+def run(arguments) -> int:
+    if arguments.rung and arguments.all_rungs:
+        raise Failure("--rung and --all-rungs exclude each other", status=2)
+    current = session.begin(arguments, arguments.passed_on, always_published=arguments.ladder)
+    gpu = current.choice.gpu
+    if arguments.keep and not gpu:
+        raise Failure("--keep is for measurements from a GPU, and none is used here; --out FILE keeps these", status=2)
+
+    steps = current.steps(arguments.all_rungs)
+    outcomes = current.measure_all(steps)
+    names = [step.name for step in steps]
+    say()
+    say(f"{current.device}, {current.direction}, {current.problems[0].without_length()}")
+    say()
+    say(ladder.measured(names, [problem.length() for problem in current.problems], outcomes))
+    say()
+    for line in ladder.remarks(names, current.problems, outcomes):
+        say(line)
+    path = _keep(arguments, current, outcomes)
+    say(f"Google Benchmark's JSON: {shown(path)}")
+    return session.conclude(names, outcomes)
+
+
+def merged(outcomes: list) -> dict:
+    """One report in Google Benchmark's format: the context of the first, and everybody's runs."""
+    reports = [outcome.report for row in outcomes for outcome in row if outcome.report]
+    return {
+        "context": reports[0]["context"] if reports else {},
+        "benchmarks": [run for report in reports for run in report["benchmarks"]],
+    }
+
+
+def slug(name: str) -> str:
+    """"NVIDIA H200" -> "nvidia-h200"."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def _keep(arguments, current: session.Session, outcomes: list) -> Path:
+    what = "ladder" if len(current.problems) > 1 else "bench"
+    file_name = f"{time.strftime('%Y-%m-%dT%H%M%S')}-{commit()}-{what}.json"
+    if arguments.out:
+        path = arguments.out
+    elif arguments.keep:
+        path = RESULTS / slug(current.choice.gpu.name) / file_name
+    else:
+        path = current.build_directory / "bench" / file_name
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(merged(outcomes), indent=1) + "\n")
+    except OSError as error:
+        raise Failure(f"cannot write {path}: {error.strerror}; name another file with --out")
+    return path

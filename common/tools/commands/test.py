@@ -1,0 +1,151 @@
+"""the whole test suite, on what this machine has
+
+The engine's tests run everywhere. With a GPU and nvcc the same suite runs on the GPU too; with nvcc alone everything
+is still compiled for one. The summary says how many tests for a GPU were not run; --require-gpu makes that an error.
+"""
+
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass
+
+from tools import build, chapters, system
+from tools.errors import Failure
+from tools.paths import BUILD, ROOT, shown
+from tools.processes import follow, output_of
+from tools.terminal import Progress, bad, bold, say
+
+# Tests by the first part of their names: these concern the host alone or the engine alone, all others run kernels.
+NO_KERNELS = {"simt", "reference", "tools"}
+
+# Tests at a time on one GPU: each process holds a few hundred MiB of its memory for the CUDA context.
+GPU_JOBS = 4
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="only the tests of these (default: everything)")
+    parser.add_argument("--preset", choices=["cpu", "cuda"], help="only this one (default: all that this machine can)")
+    parser.add_argument("--require-gpu", action="store_true", help="fail if the tests for a GPU cannot be run")
+
+
+@dataclass
+class Plan:
+    presets: list  # to build and test
+    compile_only: list  # to build
+    no_gpu: str  # why the tests for a GPU are not run; empty if they are
+
+
+def plan(wanted: "str | None", require_gpu: bool, only_some: bool, choice: system.Choice, has_nvcc: bool) -> Plan:
+    """choice is what this machine would choose for itself."""
+    gpu_ready = choice.preset == "cuda"
+    if require_gpu and (not gpu_ready or wanted == "cpu"):
+        raise Failure(f"--require-gpu: {choice.why if not gpu_ready else 'but --preset cpu leaves the GPU out'}")
+    if wanted:
+        return Plan([wanted], [], "" if wanted == "cuda" and gpu_ready else choice.why if not gpu_ready else "--preset cpu")
+    if gpu_ready:
+        return Plan(["cpu", "cuda"], [], "")
+    return Plan(["cpu"], ["cuda"] if has_nvcc and not only_some else [], choice.why)
+
+
+def run(arguments) -> int:
+    selected = chapters.select(arguments.chapters, chapters.all_chapters()) if arguments.chapters else []
+    nvcc = system.find_nvcc()
+    usable_nvcc = nvcc is not None and nvcc.version >= system.LOWEST_NVCC
+    if arguments.preset:
+        system.choose_preset(arguments.preset)  # says so if it cannot be had
+    todo = plan(arguments.preset, arguments.require_gpu, bool(selected), system.choose_preset(None), usable_nvcc)
+
+    say("Testing " + " and ".join({"cpu": "on the SIMT engine", "cuda": "with CUDA"}[name] for name in todo.presets)
+        + (f" ({todo.no_gpu})." if todo.no_gpu else "."))
+    for preset in [*todo.presets, *todo.compile_only]:
+        build.ensure_built(preset)
+
+    results = {preset: _ctest(preset, selected, arguments.require_gpu) for preset in todo.presets}
+
+    say(bold("Summary"))
+    for preset, result in results.items():
+        say(f"  {preset}: {result.line()}")
+    for preset in todo.compile_only:
+        say(f"  {preset}: compiled with nvcc {system.dotted(nvcc.version)}, not run")
+    if todo.no_gpu:
+        names = _test_names((todo.compile_only or todo.presets)[0], selected)
+        say(f"  {len(for_a_gpu(names))} tests for a GPU were NOT run: {todo.no_gpu}")
+    failed = [preset for preset, result in results.items() if result.failed]
+    if failed:
+        rerun = " or ".join(f"ctest --preset {preset} --rerun-failed" for preset in failed)
+        raise Failure(f"tests failed; {rerun} repeats only those (log: {shown(BUILD / (failed[0] + '-test.log'))})")
+    return 0
+
+
+@dataclass
+class Result:
+    tests: int
+    failures: int
+    skipped: int
+    seconds: float
+    status: int  # of ctest
+
+    @property
+    def failed(self) -> bool:
+        return self.status != 0 or self.failures > 0
+
+    def line(self) -> str:
+        ran = self.tests - self.skipped
+        text = f"{ran - self.failures} of {ran} tests passed in {self.seconds:.0f} s"
+        return text + (f", {self.skipped} skipped" if self.skipped else "")
+
+
+def for_a_gpu(names: list) -> list:
+    return [name for name in names if name.partition(".")[0] not in NO_KERNELS]
+
+
+def _filter(selected: list) -> list:
+    return ["-R", "^(" + "|".join(re.escape(chapter.name) for chapter in selected) + r")\."] if selected else []
+
+
+def _test_names(preset: str, selected: list) -> list:
+    answer = output_of(["ctest", "--test-dir", build.directory(preset), "--show-only=json-v1", *_filter(selected)])
+    return [test["name"] for test in json.loads(answer)["tests"]] if answer else []
+
+
+def _ctest(preset: str, selected: list, require_gpu: bool) -> Result:
+    log_path, report_path = BUILD / f"{preset}-test.log", BUILD / f"{preset}-test.xml"
+    jobs = build.cores() if preset == "cpu" else min(build.cores(), GPU_JOBS)
+    command = ["ctest", "--preset", preset, "--parallel", jobs, "--no-label-summary", "--output-junit", report_path]
+    report_path.unlink(missing_ok=True)
+    with open(log_path, "w") as log, Progress(f"Testing {preset}") as progress:
+        status = follow(
+            [*command, *_filter(selected)],
+            log,
+            _Listener(progress),
+            cwd=ROOT,
+            environment={"REQUIRE_GPU": "1"} if require_gpu else {},
+        )
+        seconds = progress.seconds()
+    if not report_path.exists():
+        raise Failure(f"ctest --preset {preset} ended with status {status} and ran nothing (log: {shown(log_path)})")
+    suite = ElementTree.parse(report_path).getroot()
+    tests, failures = int(suite.get("tests")), int(suite.get("failures"))
+    return Result(tests, failures, int(suite.get("skipped", 0)) + int(suite.get("disabled", 0)), seconds, status)
+
+
+class _Listener:
+    """Of CTest's output: a passed test moves the progress line; failures, their output and the summary are printed."""
+
+    def __init__(self, progress: Progress):
+        self.progress = progress
+        self.listing_skipped = False
+
+    def __call__(self, line: str) -> None:
+        test = re.match(r"\s*(\d+)/(\d+) Test\s+#\d+: (\S+)", line)
+        if test and re.search(r"Passed|\*\*\*Skipped|\*\*\*Not Run \(Disabled\)", line):
+            self.progress.show(f"{test[1]} of {test[2]}  {test[3]}")
+        elif test:
+            self.progress.say(bad(line.strip()))
+        elif line.startswith("The following tests did not run:"):
+            self.listing_skipped = True  # they are counted in our summary, and named in the log
+        elif self.listing_skipped and re.match(r"\s+\d+ - ", line):
+            pass
+        elif line.strip() and not re.match(r"\s+Start\s+\d+:|Test project |Internal ctest changing", line):
+            self.listing_skipped = False
+            self.progress.say(line)

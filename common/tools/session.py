@@ -1,0 +1,118 @@
+"""What run and bench share: choosing where to run, building the chapters, measuring them on the problems."""
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools import build, chapters, problem
+from tools.errors import Failure
+from tools.measure import measure
+from tools.system import Choice, choose_preset
+from tools.terminal import Progress, say
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="number or name: 01 05 (default: all)")
+    parser.add_argument("--preset", choices=["cpu", "cuda"], help="default: cuda if there is a GPU and nvcc, else cpu")
+    problem.add_arguments(parser)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A line of the ladder: one rung of a chapter."""
+
+    name: str
+    chapter: chapters.Chapter
+    rung: "str | None"  # None leaves the choice to the program
+
+
+@dataclass
+class Session:
+    choice: Choice
+    chapters: list
+    problems: list
+    direction: str  # forward, backward
+    rung: "str | None"  # that the user names
+    flags: list  # more of them, for the programs
+    build_directory: Path
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.choice.preset == "cuda"
+
+    @property
+    def device(self) -> str:
+        return self.choice.gpu.name if self.choice.gpu else "SIMT engine"
+
+    def steps(self, all_rungs: bool = False) -> list:
+        """The chapters' results, which are their last rungs (or the one that the user names); or every rung."""
+        steps = []
+        for chapter in self.chapters:
+            rungs = chapters.describe(chapter, [self.build_directory]).rungs_with(self.direction)
+            if all_rungs and len(rungs) > 1:
+                steps += [Step(f"{chapter.name}/{rung}", chapter, rung) for rung in rungs]
+            else:
+                rung = self.rung or (rungs[-1] if rungs else None)
+                steps.append(Step(chapter.name + (f"/{self.rung}" if self.rung else ""), chapter, rung))
+        return steps
+
+    def measure_all(self, steps: list) -> list:
+        """outcomes[step][problem]"""
+        outcomes = []
+        with Progress("Checking and timing") as progress:
+            for step in steps:
+                program = step.chapter.program(self.build_directory)
+                flags = [f"--direction={self.direction}", *([f"--rung={step.rung}"] if step.rung else []), *self.flags]
+                outcomes.append([])
+                for wanted in self.problems:
+                    where = f"{step.name} N={wanted.length()}"
+                    progress.show(where)
+                    outcomes[-1].append(
+                        measure(
+                            program,
+                            [*wanted.flags(), *flags],
+                            lambda seconds: progress.show(f"{where} ({seconds:.0f} s)"),
+                        )
+                    )
+        _refuse_if_all_refused(outcomes)
+        return outcomes
+
+
+def begin(arguments: argparse.Namespace, more_flags: list, always_published: bool = False) -> Session:
+    """Chooses preset and problems, says so, and builds the programs of the chapters that are asked for."""
+    chosen = chapters.select(arguments.chapters, chapters.all_chapters())
+    if not chosen:
+        raise Failure("there are no chapters here: is the checkout complete?")
+    choice = choose_preset(arguments.preset)
+    if choice.preset == "cuda" and not choice.gpu:
+        raise Failure(f"preset cuda needs a GPU to run on: {choice.why}; --preset cpu uses the SIMT engine")
+    published = always_published or choice.preset == "cuda"
+    problems = problem.from_arguments(arguments, problem.PUBLISHED if published else problem.ENGINE)
+    if choice.preset == "cuda":
+        say(f"On the GPU ({choice.why}).")
+    else:
+        say(f"On the SIMT engine: g++ builds the CUDA kernels for {build.cores()} CPU cores ({choice.why}).")
+    directory = build.ensure_built(choice.preset, [chapter.name for chapter in chosen])
+    flags = more_flags + ([] if arguments.seed is None else [f"--seed={arguments.seed}"])
+    return Session(choice, chosen, problems, arguments.direction, arguments.rung, flags, directory)
+
+
+def _refuse_if_all_refused(outcomes: list) -> None:
+    """A problem that no chapter takes is bad input, not a result."""
+    flat = [outcome for row in outcomes for outcome in row]
+    if all(outcome.verdict == "refused" for outcome in flat):
+        raise Failure("; ".join(dict.fromkeys(outcome.detail for outcome in flat)), status=2)
+
+
+def conclude(names: list, outcomes: list) -> int:
+    """The closing line and the exit status."""
+    taken = [[outcome for outcome in row if outcome.verdict != "refused"] for row in outcomes]
+    wrong = [name for name, row in zip(names, taken) if any(outcome.bad for outcome in row)]
+    refused = [name for name, row in zip(names, taken) if not row]
+    right = len(names) - len(wrong) - len(refused)
+    line = f"{right} of {len(names)} agree with the fp64 reference"
+    say(line + (f"; {', '.join(refused)} did not take the problem." if refused else "."))
+    if wrong:
+        test = " ".join(dict.fromkeys(name.split('/')[0] for name in wrong))
+        raise Failure(f"not right: {', '.join(wrong)}; ./workbook test {test} shows where")
+    return 0
