@@ -39,11 +39,11 @@ def _configure(preset: str, build_directory: Path) -> None:
         return  # from here on the build itself notices when it must be configured again
     log_path = BUILD / f"{preset}-configure.log"
     with open(log_path, "w") as log, Progress(f"Configuring {shown(build_directory)}") as progress:
-        status = follow(["cmake", "--preset", preset], log, progress.show, cwd=ROOT)
+        compiler = {"CXX": os.environ.get("CXX") or "g++"}  # c++, CMake's own first choice, may be another one
+        status = follow(["cmake", "--preset", preset], log, progress.show, cwd=ROOT, environment=compiler)
     if status:
-        # A directory configured by another CMake, generator or place is the usual cause; what was built is lost gladly.
-        _fail(f"cmake --preset {preset} failed", log_path, "once it is mended, or with the directory "
-              f"{shown(build_directory)} removed, run the command again")
+        _fail(f"cmake --preset {preset} failed", log_path, f"mend it, or remove {shown(build_directory)} if it was "
+              "configured in another place or another way, and run the command again")
     cache.touch()
 
 
@@ -58,7 +58,7 @@ def _build(preset: str, build_directory: Path, targets: "list | None") -> None:
         def on_line(line: str) -> None:
             nonlocal did_something
             step = re.match(r"\[(\d+)/(\d+)\] (.*)", line)
-            if step:
+            if step and "Re-checking globbed directories" not in line:
                 did_something = True
                 progress.show(f"{step[1]} of {step[2]}  {_short(step[3])}")
 

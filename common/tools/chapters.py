@@ -42,7 +42,7 @@ def select(words: list, chapters: list) -> list:
     """The chapters that the user names, each by number (5, 05), name (online_softmax) or directory; all if none."""
     if not words:
         return chapters
-    chosen = {chapter for word in words for chapter in [_find(word, chapters)]}
+    chosen = {_find(word, chapters) for word in words}
     return [chapter for chapter in chapters if chapter in chosen]
 
 

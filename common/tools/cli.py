@@ -93,3 +93,6 @@ def main(words: list) -> int:
     except BrokenPipeError:  # the reader has seen enough: ./workbook list | head -1
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except OSError as error:  # no permission, no space: it names the file
+        print(f"workbook: {error}", file=sys.stderr)
+        return 1

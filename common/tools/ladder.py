@@ -1,5 +1,7 @@
 """The ladder: what each step gained over the one before it and over the first. Arithmetic and tables, no input."""
 
+import math
+
 from tools.terminal import bad, bold, good, table
 
 
@@ -19,9 +21,10 @@ def over_previous(times: list) -> list:
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """1.004 -> "1.00", 44.99 -> "45.0", 1234.5 -> "1234": no exponent, no digits that mean nothing."""
-    before_point = len(str(int(abs(value))))
-    return f"{value:.{max(0, digits - before_point)}f}"
+    """0.01849 -> "0.0185", 44.99 -> "45.0", 1234.5 -> "1234": no exponent, no digits that mean nothing."""
+    if value == 0:
+        return "0"
+    return f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
 
 
 def amount_of_memory(size: float) -> str:

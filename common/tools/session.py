@@ -4,7 +4,7 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools import build, chapters, problem
+from tools import build, chapters, ladder, problem
 from tools.errors import Failure
 from tools.measure import measure
 from tools.system import Choice, choose_preset
@@ -48,7 +48,8 @@ class Session:
         """The chapters' results, which are their last rungs (or the one that the user names); or every rung."""
         steps = []
         for chapter in self.chapters:
-            rungs = chapters.describe(chapter, [self.build_directory]).rungs_with(self.direction)
+            description = chapters.describe(chapter, [self.build_directory])
+            rungs = description.rungs_with(self.direction) if description else []
             if all_rungs and len(rungs) > 1:
                 steps += [Step(f"{chapter.name}/{rung}", chapter, rung) for rung in rungs]
             else:
@@ -98,14 +99,31 @@ def begin(arguments: argparse.Namespace, more_flags: list, always_published: boo
 
 
 def _refuse_if_all_refused(outcomes: list) -> None:
-    """A problem that no chapter takes is bad input, not a result."""
+    """A problem that no chapter takes is bad input, not a result: the first one's reason will do."""
     flat = [outcome for row in outcomes for outcome in row]
     if all(outcome.verdict == "refused" for outcome in flat):
-        raise Failure("; ".join(dict.fromkeys(outcome.detail for outcome in flat)), status=2)
+        raise Failure(flat[0].detail, status=2)
 
 
-def conclude(names: list, outcomes: list) -> int:
+def report(current: Session, steps: list, outcomes: list) -> None:
+    """The tables: on a GPU what was measured, on the engine what was checked; and why anything is missing in them."""
+    names = [step.name for step in steps]
+    title = f"{current.device}, {current.direction}"
+    if current.on_gpu:
+        say(f"\n{title}, {current.problems[0].without_length()}\n")
+        say(ladder.measured(names, [wanted.length() for wanted in current.problems], outcomes))
+    else:
+        for number, wanted in enumerate(current.problems):
+            say(f"\n{title}, {wanted}\n")
+            say(ladder.checked(names, [row[number] for row in outcomes]))
+    say()
+    for line in ladder.remarks(names, current.problems, outcomes):
+        say(line)
+
+
+def conclude(steps: list, outcomes: list) -> int:
     """The closing line and the exit status."""
+    names = [step.name for step in steps]
     taken = [[outcome for outcome in row if outcome.verdict != "refused"] for row in outcomes]
     wrong = [name for name, row in zip(names, taken) if any(outcome.bad for outcome in row)]
     refused = [name for name, row in zip(names, taken) if not row]

@@ -38,8 +38,8 @@ def say(text: str = "") -> None:
 class Progress:
     """What is going on, and how far it is.
 
-    On a terminal one line is rewritten in place and erased at the end. Elsewhere the title is printed once, then a
-    line whenever `quiet_seconds` have passed, so that a log shows life without being flooded.
+    On a terminal one line is rewritten in place and erased at the end. Elsewhere the title is printed when there is
+    something to show, then a line whenever `quiet_seconds` have passed: a log shows life without being flooded.
     """
 
     quiet_seconds = 20.0
@@ -47,13 +47,11 @@ class Progress:
     def __init__(self, title: str):
         self.title = title
         self.started = time.monotonic()
-        self.last_line = self.started
+        self.last_line = None  # when a line of a log was printed
 
     def __enter__(self):
         if is_terminal():
             self._rewrite(self.title)
-        else:
-            say(f"{self.title} ...")
         return self
 
     def __exit__(self, *_):
@@ -67,6 +65,9 @@ class Progress:
     def show(self, state: str) -> None:
         if is_terminal():
             self._rewrite(f"{self.title}: {state}")
+        elif self.last_line is None:
+            self.last_line = time.monotonic()
+            say(f"{self.title} ...")
         elif time.monotonic() - self.last_line > self.quiet_seconds:
             self.last_line = time.monotonic()
             say(f"  {state}")

@@ -10,7 +10,7 @@ import re
 import time
 from pathlib import Path
 
-from tools import ladder, session
+from tools import session
 from tools.errors import Failure
 from tools.measure import commit
 from tools.paths import RESULTS, shown
@@ -40,17 +40,10 @@ def run(arguments) -> int:
 
     steps = current.steps(arguments.all_rungs)
     outcomes = current.measure_all(steps)
-    names = [step.name for step in steps]
-    say()
-    say(f"{current.device}, {current.direction}, {current.problems[0].without_length()}")
-    say()
-    say(ladder.measured(names, [problem.length() for problem in current.problems], outcomes))
-    say()
-    for line in ladder.remarks(names, current.problems, outcomes):
-        say(line)
+    session.report(current, steps, outcomes)
     path = _keep(arguments, current, outcomes)
     say(f"Google Benchmark's JSON: {shown(path)}")
-    return session.conclude(names, outcomes)
+    return session.conclude(steps, outcomes)
 
 
 def merged(outcomes: list) -> dict:

@@ -1,0 +1,108 @@
+"""The command line: one clear line and status 2 for what is wrong; and what the commands decide before they start."""
+
+import argparse
+import contextlib
+import io
+import unittest
+
+from tools import build, cli, problem
+from tools.commands import bench, test
+from tools.errors import Failure
+from tools.system import Choice, Gpu
+
+
+def ending_of(*words) -> tuple:
+    stderr = io.StringIO()
+    with contextlib.redirect_stderr(stderr):
+        return cli.main(list(words)), stderr.getvalue()
+
+
+class BadInput(unittest.TestCase):
+    def test_one_line_and_status_2(self):
+        for words, expected in [
+            (["rnu"], "did you mean run"),
+            (["run", "--cusal"], "did you mean --causal"),
+            (["run", "99"], "no chapter 99"),
+            (["run", "--batch", "0"], "0 is not a whole number of at least 1"),
+            (["run", "--seq-q=-3"], "-3 is not a whole number"),
+            (["run", "--dtype", "fp8"], "fp16"),
+            (["run", "--heads", "6", "--kv-heads", "4"], "heads = 6 is not a multiple of kv-heads = 4"),
+            (["run", "--benchmark_filter=x"], "unknown argument"),
+            (["test", "--preset", "gpu"], "invalid choice"),
+        ]:
+            status, stderr = ending_of(*words)
+            self.assertEqual(status, 2, words)
+            self.assertIn(expected, stderr)
+            self.assertEqual(stderr.count("\n"), 1, stderr)
+
+    def test_benchmark_flags_are_for_bench(self):
+        self.assertTrue(bench.passes_on("--benchmark_filter=x"))
+        self.assertFalse(bench.passes_on("--bench"))
+
+
+class Problems(unittest.TestCase):
+    def parse(self, *words):
+        parser = argparse.ArgumentParser()
+        problem.add_arguments(parser)
+        return problem.from_arguments(parser.parse_args(words), problem.PUBLISHED)
+
+    def test_the_published_regime(self):
+        self.assertEqual([p.seq_q for p in self.parse()], [512, 1024, 2048, 4096, 8192])
+        self.assertEqual(str(self.parse()[0]), "N=512 B=2 H=16 D=64 fp16 causal")
+
+    def test_what_is_said_replaces_the_default_everywhere(self):
+        self.assertTrue(all(p.heads == p.kv_heads == 4 and not p.causal for p in self.parse("--heads=4", "--no-causal")))
+
+    def test_one_length_leaves_one_problem(self):
+        (only,) = self.parse("--seq-q=100")
+        self.assertEqual((only.seq_q, only.seq_k), (100, 100))
+        (only,) = self.parse("--seq-q=100", "--seq-k=7")
+        self.assertEqual(only.length(), "100x7")
+
+    def test_flags_for_the_programs(self):
+        self.assertEqual(
+            self.parse("--seq-q=8")[0].flags(),
+            "--batch=2 --heads=16 --kv-heads=16 --seq-q=8 --seq-k=8 --head-dim=64 --dtype=fp16 --causal".split(),
+        )
+
+
+class TestPlans(unittest.TestCase):
+    gpu = Choice("cuda", "a GPU answers", Gpu("NVIDIA H200", "580.1"))
+    no_gpu = Choice("cpu", "no GPU answers")
+
+    def test_with_a_gpu_both_presets_run(self):
+        self.assertEqual(test.plan(None, True, False, self.gpu, True), test.Plan(["cpu", "cuda"], [], ""))
+
+    def test_without_one_cuda_is_only_compiled_if_nvcc_is_there(self):
+        self.assertEqual(test.plan(None, False, False, self.no_gpu, True), test.Plan(["cpu"], ["cuda"], "no GPU answers"))
+        self.assertEqual(test.plan(None, False, False, self.no_gpu, False), test.Plan(["cpu"], [], "no GPU answers"))
+
+    def test_require_gpu(self):
+        with self.assertRaisesRegex(Failure, "no GPU answers"):
+            test.plan(None, True, False, self.no_gpu, True)
+        with self.assertRaises(Failure):
+            test.plan("cpu", True, False, self.gpu, True)
+
+    def test_which_tests_are_for_a_gpu(self):
+        names = ["simt.Barrier.Works", "reference.A.B", "tools.ladder", "01_naive.Chapter.X", "device.Mma.Y"]
+        self.assertEqual(test.for_a_gpu(names), ["01_naive.Chapter.X", "device.Mma.Y"])
+
+
+class Logs(unittest.TestCase):
+    def test_the_compilers_first_errors(self):
+        log = "[1/2] Building\nFAILED: a.o\ng++ -Werror=all a.cc\na.cc:3:1: error: 'x' was not declared\n  3 | x\nninja: build stopped"
+        self.assertEqual(build.first_errors(log), ["a.cc:3:1: error: 'x' was not declared"])
+
+    def test_the_linkers(self):
+        log = "FAILED: a\n/usr/bin/ld: a.o: undefined reference to `f()'\ncollect2: error: ld returned 1 exit status"
+        self.assertIn("undefined reference", build.first_errors(log)[0])
+
+    def test_what_cmake_says_follows_its_error_line(self):
+        log = "-- ok\nCMake Error at CMakeLists.txt:3 (find_package):\n  Could not find Eigen\nmore\n"
+        self.assertEqual(build.first_errors(log)[1], "  Could not find Eigen")
+
+    def test_the_last_lines_if_nothing_looks_like_an_error(self):
+        self.assertEqual(build.first_errors("a\nb\nc\n", limit=2), ["b", "c"])
+
+    def test_slug(self):
+        self.assertEqual(bench.slug("NVIDIA GeForce RTX 4090"), "nvidia-geforce-rtx-4090")

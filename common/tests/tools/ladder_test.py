@@ -1,0 +1,67 @@
+"""The arithmetic of the ladder and its tables."""
+
+import unittest
+
+from tools import ladder
+from tools.measure import Outcome
+from tools.problem import PUBLISHED
+
+
+class Gains(unittest.TestCase):
+    def test_over_the_first_step(self):
+        self.assertEqual(ladder.over_first([8.0, 4.0, 1.0]), [1.0, 2.0, 8.0])
+
+    def test_the_first_step_is_the_first_that_has_a_time(self):
+        self.assertEqual(ladder.over_first([None, 4.0, 1.0]), [None, 1.0, 4.0])
+
+    def test_over_the_step_before(self):
+        self.assertEqual(ladder.over_previous([8.0, 4.0, 1.0]), [None, 2.0, 4.0])
+
+    def test_a_step_without_a_time_is_passed_over(self):
+        self.assertEqual(ladder.over_previous([8.0, None, 2.0]), [None, None, 4.0])
+
+    def test_a_slower_step_stays_below_one(self):
+        self.assertEqual(ladder.over_previous([2.0, 4.0]), [None, 0.5])
+
+    def test_nothing_measured(self):
+        self.assertEqual(ladder.over_first([None, None]), [None, None])
+        self.assertEqual(ladder.over_previous([]), [])
+
+
+class Numbers(unittest.TestCase):
+    def test_three_digits_that_mean_something(self):
+        for value, text in [(0, "0"), (0.01849, "0.0185"), (0.295, "0.295"), (1.004, "1.00"), (44.99, "45.0"), (1234.4, "1234")]:
+            self.assertEqual(ladder.significant(value), text)
+
+    def test_memory(self):
+        for size, text in [(0, "0 B"), (1000, "1000 B"), (1536, "1.5 KiB"), (770 * 1024, "770 KiB"), (2**31, "2.0 GiB")]:
+            self.assertEqual(ladder.amount_of_memory(size), text)
+
+
+class Tables(unittest.TestCase):
+    outcomes = [
+        [Outcome("correct", seconds=4e-3, error=1e-4, tolerance=1e-3, flop_rate=1e12, peak_bytes=2**20)] * 2,
+        [
+            Outcome("correct", seconds=1e-3, error=1e-4, tolerance=1e-3, flop_rate=4e12, peak_bytes=2**20),
+            Outcome("refused", "seq-k is 1024: at most 1000"),
+        ],
+    ]
+    names = ["01_naive", "04_fusion"]
+
+    def test_measured_shows_gains_and_refusals(self):
+        blocks = ladder.measured(self.names, ["512", "1024"], self.outcomes).split("\n\n")
+        self.assertEqual(len(blocks), 5)
+        self.assertRegex(blocks[0], r"(?s)ms +N=512 +N=1024\n +01_naive +4.00 +4.00\n +04_fusion +1.00 +refused")
+        self.assertRegex(blocks[1], r"04_fusion +4.00x +-")
+
+    def test_checked_names_every_verdict(self):
+        text = ladder.checked(self.names, [row[1] for row in self.outcomes])
+        self.assertRegex(text, r"01_naive +1.0e-04 +1.0e-03 +correct")
+        self.assertRegex(text, r"04_fusion +refused")
+
+    def test_a_reason_is_given_once(self):
+        refused = [Outcome("refused", "too long")] * 5
+        self.assertEqual(
+            ladder.remarks(["04_fusion"], PUBLISHED, [refused]),
+            ["04_fusion refused at N=512, 1024, 2048, 4096, 8192: too long"],
+        )

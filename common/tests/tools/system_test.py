@@ -1,0 +1,56 @@
+"""What is missing, and which preset a machine gets."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+from tools.errors import Failure
+from tools.system import Gpu, Nvcc, Package, choose_preset, missing_packages
+
+H200 = (Gpu("NVIDIA H200", "580.1"), "")
+NONE = (None, "no nvidia-smi")
+NVCC = Nvcc("/usr/local/cuda/bin/nvcc", (13, 0))
+
+
+class Packages(unittest.TestCase):
+    def test_programs_are_looked_for_on_the_path(self):
+        self.assertTrue(Package("any", program="sh").present([]))
+        self.assertFalse(Package("any", program="no-such-program").present([]))
+
+    def test_libraries_are_looked_for_below_every_prefix(self):
+        with tempfile.TemporaryDirectory() as empty, tempfile.TemporaryDirectory() as prefix:
+            library = Path(prefix) / "lib" / "x86_64-linux-gnu" / "libboost_context.so"
+            library.parent.mkdir(parents=True)
+            package = Package("libboost-context-dev", files=("lib*/libboost_context*.so", "lib/*/libboost_context*.so"))
+            self.assertFalse(package.present([empty, prefix]))
+            library.touch()
+            self.assertTrue(package.present([empty, prefix]))
+
+    def test_cuda_needs_no_boost(self):
+        with tempfile.TemporaryDirectory() as empty:
+            names = {preset: {package.name for package in missing_packages(preset, [empty])} for preset in ("cpu", "cuda")}
+        self.assertEqual(names["cpu"] - names["cuda"], {"libboost-context-dev"})
+        self.assertIn("libeigen3-dev", names["cuda"])
+
+
+class Presets(unittest.TestCase):
+    def test_a_gpu_and_nvcc(self):
+        choice = choose_preset(None, H200, NVCC)
+        self.assertEqual((choice.preset, choice.gpu.name), ("cuda", "NVIDIA H200"))
+
+    def test_no_gpu(self):
+        choice = choose_preset(None, NONE, NVCC)
+        self.assertEqual((choice.preset, choice.gpu), ("cpu", None))
+        self.assertIn("no nvidia-smi", choice.why)
+
+    def test_a_gpu_but_no_usable_nvcc(self):
+        for nvcc, reason in [(None, "no nvcc"), (Nvcc("nvcc", (11, 8)), "11.8 is too old")]:
+            choice = choose_preset(None, H200, nvcc)
+            self.assertEqual(choice.preset, "cpu")
+            self.assertIn(reason, choice.why)
+
+    def test_the_user_decides(self):
+        self.assertEqual(choose_preset("cpu", H200, NVCC).preset, "cpu")
+        self.assertEqual(choose_preset("cuda", NONE, NVCC).preset, "cuda")
+        with self.assertRaisesRegex(Failure, "no nvcc"):
+            choose_preset("cuda", H200, None)
