@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import statistics
 import subprocess
 import tempfile
@@ -36,7 +37,10 @@ class Outcome:
 def commit() -> str:
     """What is measured: the commit, with a mark if the working tree differs from it. WORKBOOK_COMMIT names it where the
     sources are a copy without their history."""
-    return (os.environ.get("WORKBOOK_COMMIT") or output_of(["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=12"]) or "unknown").strip()
+    described = os.environ.get("WORKBOOK_COMMIT") or output_of(
+        ["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=12"]
+    )
+    return (described or "unknown").strip()
 
 
 def measure(program: Path, flags: list, on_wait=lambda seconds: None) -> Outcome:
@@ -71,11 +75,18 @@ def interpret(status: int, report_text: str, stderr: str) -> Outcome:
             return read_report(json.loads(report_text))
         except (ValueError, KeyError) as problem:
             return Outcome("failed", f"its report cannot be read: {problem}")
-    lines = [line for line in stderr.splitlines() if line.strip()]
+    last_words = _last_words(stderr)
     if status < 0:
-        return Outcome("failed", f"killed by signal {-status}" + (f" after: {lines[-1]}" if lines else ""))
-    detail = lines[-1] if lines else f"exit status {status} without a word"
+        return Outcome("failed", f"killed by signal {-status}" + (f" after: {last_words}" if last_words else ""))
+    detail = last_words or f"exit status {status} without a word"
     return Outcome("refused" if status == 2 else "wrong" if ": FAIL " in detail else "failed", detail)
+
+
+def _last_words(stderr: str) -> str:
+    """The program's last message, which begins with the chapter's name and may go on for some lines; on one line."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    begins = [number for number, line in enumerate(lines) if re.match(r"\d\d_\w+[:/]", line)]
+    return " ".join(lines[begins[-1] if begins else -1 :])
 
 
 def read_report(report: dict) -> Outcome:

@@ -51,7 +51,8 @@ class Problems(unittest.TestCase):
         self.assertEqual(str(self.parse()[0]), "N=512 B=2 H=16 D=64 fp16 causal")
 
     def test_what_is_said_replaces_the_default_everywhere(self):
-        self.assertTrue(all(p.heads == p.kv_heads == 4 and not p.causal for p in self.parse("--heads=4", "--no-causal")))
+        for one in self.parse("--heads=4", "--no-causal"):
+            self.assertEqual((one.heads, one.kv_heads, one.causal), (4, 4, False))
 
     def test_one_length_leaves_one_problem(self):
         (only,) = self.parse("--seq-q=100")
@@ -74,8 +75,9 @@ class TestPlans(unittest.TestCase):
         self.assertEqual(test.plan(None, True, False, self.gpu, True), test.Plan(["cpu", "cuda"], [], ""))
 
     def test_without_one_cuda_is_only_compiled_if_nvcc_is_there(self):
-        self.assertEqual(test.plan(None, False, False, self.no_gpu, True), test.Plan(["cpu"], ["cuda"], "no GPU answers"))
-        self.assertEqual(test.plan(None, False, False, self.no_gpu, False), test.Plan(["cpu"], [], "no GPU answers"))
+        for has_nvcc, compiled in [(True, ["cuda"]), (False, [])]:
+            planned = test.plan(None, False, False, self.no_gpu, has_nvcc)
+            self.assertEqual(planned, test.Plan(["cpu"], compiled, "no GPU answers"))
 
     def test_require_gpu(self):
         with self.assertRaisesRegex(Failure, "no GPU answers"):
@@ -90,8 +92,9 @@ class TestPlans(unittest.TestCase):
 
 class Logs(unittest.TestCase):
     def test_the_compilers_first_errors(self):
-        log = "[1/2] Building\nFAILED: a.o\ng++ -Werror=all a.cc\na.cc:3:1: error: 'x' was not declared\n  3 | x\nninja: build stopped"
-        self.assertEqual(build.first_errors(log), ["a.cc:3:1: error: 'x' was not declared"])
+        error = "a.cc:3:1: error: 'x' was not declared"
+        log = f"[1/2] Building\nFAILED: a.o\ng++ -Werror=all a.cc\n{error}\n  3 | x\nninja: build stopped"
+        self.assertEqual(build.first_errors(log), [error])
 
     def test_the_linkers(self):
         log = "FAILED: a\n/usr/bin/ld: a.o: undefined reference to `f()'\ncollect2: error: ld returned 1 exit status"

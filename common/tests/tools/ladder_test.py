@@ -30,12 +30,12 @@ class Gains(unittest.TestCase):
 
 class Numbers(unittest.TestCase):
     def test_three_digits_that_mean_something(self):
-        for value, text in [(0, "0"), (0.01849, "0.0185"), (0.295, "0.295"), (1.004, "1.00"), (44.99, "45.0"), (1234.4, "1234")]:
-            self.assertEqual(ladder.significant(value), text)
+        expected = {0: "0", 0.01849: "0.0185", 0.295: "0.295", 1.004: "1.00", 44.99: "45.0", 1234.4: "1234"}
+        self.assertEqual({value: ladder.significant(value) for value in expected}, expected)
 
     def test_memory(self):
-        for size, text in [(0, "0 B"), (1000, "1000 B"), (1536, "1.5 KiB"), (770 * 1024, "770 KiB"), (2**31, "2.0 GiB")]:
-            self.assertEqual(ladder.amount_of_memory(size), text)
+        expected = {0: "0 B", 1000: "1000 B", 1536: "1.5 KiB", 770 * 1024: "770 KiB", 2**31: "2.0 GiB"}
+        self.assertEqual({size: ladder.amount_of_memory(size) for size in expected}, expected)
 
 
 class Tables(unittest.TestCase):

@@ -55,6 +55,8 @@ class Interpretation(unittest.TestCase):
         self.assertEqual(interpret(1, "", "01_naive: cudaErrorNoDevice\n").verdict, "failed")
         self.assertEqual(interpret(2, "", "warning\nseq-k is 9: at most 8\n").detail, "seq-k is 9: at most 8")
         self.assertEqual(interpret(2, "", "x").verdict, "refused")
+        diagnosis = "01_naive/naive: PASS\n01_naive: block (0,0,0):\n  invalid global access\n"
+        self.assertEqual(interpret(1, "", diagnosis).detail, "01_naive: block (0,0,0): invalid global access")
         self.assertEqual(interpret(-11, "", "").detail, "killed by signal 11")
 
     def test_an_unreadable_report(self):

@@ -28,9 +28,9 @@ class Packages(unittest.TestCase):
 
     def test_cuda_needs_no_boost(self):
         with tempfile.TemporaryDirectory() as empty:
-            names = {preset: {package.name for package in missing_packages(preset, [empty])} for preset in ("cpu", "cuda")}
-        self.assertEqual(names["cpu"] - names["cuda"], {"libboost-context-dev"})
-        self.assertIn("libeigen3-dev", names["cuda"])
+            cpu, cuda = ({package.name for package in missing_packages(preset, [empty])} for preset in ("cpu", "cuda"))
+        self.assertEqual(cpu - cuda, {"libboost-context-dev"})
+        self.assertIn("libeigen3-dev", cuda)
 
 
 class Presets(unittest.TestCase):

@@ -19,7 +19,7 @@ from tools.terminal import say
 
 def add_arguments(parser) -> None:
     session.add_arguments(parser)
-    parser.add_argument("--ladder", action="store_true", help="the published regime, N = 512 ... 8192 (default on a GPU)")
+    parser.add_argument("--ladder", action="store_true", help="N = 512 ... 8192 (the default on a GPU)")
     parser.add_argument("--all-rungs", action="store_true", help="every rung of a chapter, not only its last")
     parser.add_argument("--out", type=Path, metavar="FILE", help="where the JSON goes")
     parser.add_argument("--keep", action="store_true", help="keep the JSON in common/results, under the GPU's name")
@@ -49,10 +49,10 @@ def run(arguments) -> int:
 def merged(outcomes: list) -> dict:
     """One report in Google Benchmark's format: the context of the first, and everybody's runs."""
     reports = [outcome.report for row in outcomes for outcome in row if outcome.report]
-    return {
-        "context": reports[0]["context"] if reports else {},
-        "benchmarks": [run for report in reports for run in report["benchmarks"]],
-    }
+    context = dict(reports[0]["context"]) if reports else {}
+    for private in ("executable", "host_name"):  # where it happened to lie, and on whose machine
+        context.pop(private, None)
+    return {"context": context, "benchmarks": [run for report in reports for run in report["benchmarks"]]}
 
 
 def slug(name: str) -> str:

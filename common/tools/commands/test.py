@@ -39,9 +39,10 @@ def plan(wanted: "str | None", require_gpu: bool, only_some: bool, choice: syste
     """choice is what this machine would choose for itself."""
     gpu_ready = choice.preset == "cuda"
     if require_gpu and (not gpu_ready or wanted == "cpu"):
-        raise Failure(f"--require-gpu: {choice.why if not gpu_ready else 'but --preset cpu leaves the GPU out'}")
+        raise Failure(f"--require-gpu: {choice.why if not gpu_ready else '--preset cpu leaves the GPU out'}")
     if wanted:
-        return Plan([wanted], [], "" if wanted == "cuda" and gpu_ready else choice.why if not gpu_ready else "--preset cpu")
+        left_out = "" if wanted == "cuda" else "--preset cpu leaves it out"
+        return Plan([wanted], [], left_out if gpu_ready else choice.why)
     if gpu_ready:
         return Plan(["cpu", "cuda"], [], "")
     return Plan(["cpu"], ["cuda"] if has_nvcc and not only_some else [], choice.why)
