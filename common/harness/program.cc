@@ -41,15 +41,16 @@ struct Options {
   uint64_t seed = 1;
   bool check_only = false;
   bool describe = false;
+  bool repetitions_given = false, time_given = false;  // by flags of Google Benchmark
   std::string help;  // the text, if --help asked for it
 };
 
 // A size to start with: small enough for the engine to take about a second, large enough to fill a GPU.
-Problem default_problem(const Device& device) {
+Problem default_problem() {
   Problem p;
-  p.batch = device.is_gpu ? 2 : 1;
-  p.heads = device.is_gpu ? 16 : 2;
-  p.seq_q = device.is_gpu ? 4096 : 256;
+  p.batch = on_gpu ? 2 : 1;
+  p.heads = on_gpu ? 16 : 2;
+  p.seq_q = on_gpu ? 4096 : 256;
   p.head_dim = 64;
   return p;
 }
@@ -66,9 +67,9 @@ const Rung& find_rung(const std::string& name) {
 bool has(const Rung& rung, bool backward) { return backward ? bool(rung.backward) : bool(rung.forward); }
 
 // Throws CLI::ParseError.
-Options parse(int argc, char** argv, const Device& device) {
+Options parse(int argc, char** argv) {
   Options options;
-  Problem& p = options.problem = default_problem(device);
+  Problem& p = options.problem = default_problem();
   std::string dtype = "fp16", direction = "forward", rung;
   bool causal = false;
 
@@ -85,7 +86,7 @@ Options parse(int argc, char** argv, const Device& device) {
   app.add_flag("--causal", causal, "query i sees keys j <= i + seq_k - seq_q");
   app.add_option("--rung", rung, "one rung of the chapter; all of them unless given");
   app.add_option("--direction", direction, "forward or backward")->capture_default_str();
-  app.add_option("--seed", options.seed, "of the random inputs")->capture_default_str();
+  app.add_option("--seed", options.seed, "of the random inputs")->capture_default_str()->check(CLI::NonNegativeNumber);
   app.add_flag("--check", options.check_only, "check only, do not time");
   app.add_flag("--describe", options.describe, "print what the chapter has, as JSON, and stop");
   try {
@@ -139,27 +140,35 @@ size_t workspace_bytes(const Rung& rung, const Options& options) {
                           : rung.forward.workspace_bytes(options.problem);
 }
 
-// Sets of inputs to rotate through, so that no launch reads what the one before it read.
-constexpr int input_sets = 2;
-
 size_t peak_bytes(const Rung& rung, const Options& options) {
   return device_bytes(options.problem, workspace_bytes(rung, options), options.backward);
 }
 
-std::string gigabytes(size_t bytes) {
+// Sets of tensors to rotate through, so that no launch reads what the one before it left in the L2 cache. Tensors that
+// do not fit there evict themselves.
+int rotating_sets(const Rung& rung, const Options& options, const Device& device) {
+  return peak_bytes(rung, options) <= device.l2_bytes ? 2 : 1;
+}
+
+std::string gigabytes(double bytes) {
   std::ostringstream text;
-  text << std::setprecision(3) << double(bytes) * 1e-9 << " GB";
+  text << std::setprecision(3) << bytes * 1e-9 << " GB";
   return text.str();
 }
 
 // Before anything is allocated.
 void require_memory(const Options& options, const Device& device) {
+  const Problem& p = options.problem;
+  const auto require = [&](const Rung& rung, double needed) {
+    if (needed > double(device.free_bytes))
+      throw Refusal("rung " + rung.name + " needs " + gigabytes(needed) + " of device memory for this size: " +
+                    gigabytes(double(device.free_bytes)) + " are free");
+  };
   for (const Rung* rung : options.rungs) {
-    const size_t sets = options.check_only ? 1 : input_sets;
-    const size_t needed = sets * peak_bytes(*rung, options) + (device.is_gpu ? 2 * device.l2_bytes : 0);
-    if (needed > device.free_bytes)
-      throw Refusal("rung " + rung->name + " needs " + gigabytes(needed) + " of device memory for this size: " +
-                    gigabytes(device.free_bytes) + " are free");
+    // First Q, K, V and O alone, in floating point: of absurd sizes size_t would hold some low bits only.
+    require(*rung, 4.0 * p.batch * p.head_dim * (double(p.heads) * p.seq_q + double(p.kv_heads) * p.seq_k));
+    const size_t sets = options.check_only ? 1 : size_t(rotating_sets(*rung, options, device));
+    require(*rung, double(sets * peak_bytes(*rung, options) + (device.is_gpu ? 2 * device.l2_bytes : 0)));
   }
 }
 
@@ -186,6 +195,17 @@ void run(const Rung& rung, const Options& options, const DeviceTensors& tensors)
   else rung.forward.run(options.problem, tensors.forward_args(), nullptr);
 }
 
+// With and without guard bands; the first verdict that is not a pass, if there is one.
+Verdict verdict_on(const Rung& rung, const Options& options, const HostTensors& inputs, const Reference& reference) {
+  Verdict verdict;
+  for (const size_t guard : guards) {
+    verdict = options.backward ? run_backward(rung.backward, options.problem, inputs, reference, guard)
+                               : run_forward(rung.forward, options.problem, inputs, reference, guard);
+    if (!verdict.passed()) break;
+  }
+  return verdict;
+}
+
 void print_verdict(std::ostream& out, const Rung& rung, const Verdict& verdict) {
   const Comparison& worst = verdict.worst();
   out << the_chapter().name << "/" << rung.name << ": " << (verdict.passed() ? "PASS" : "FAIL") << "  " << worst.tensor
@@ -203,7 +223,7 @@ void register_benchmark(const Rung& rung, const Verdict& verdict, const Options&
                             label(options.problem);
   auto* const benchmark = benchmark::RegisterBenchmark(title.c_str(), [&, rung = &rung](benchmark::State& state) {
     std::vector<std::unique_ptr<DeviceTensors>> sets;
-    for (int i = 0; i < (device.is_gpu ? input_sets : 1); i++) {
+    for (int i = 0; i < rotating_sets(*rung, options, device); i++) {
       sets.push_back(std::make_unique<DeviceTensors>(options.problem, inputs, workspace_bytes(*rung, options),
                                                      options.backward));
       if (options.backward) upload_forward(*sets.back(), options.problem, reference);
@@ -226,7 +246,7 @@ void register_benchmark(const Rung& rung, const Verdict& verdict, const Options&
   });
   benchmark->UseManualTime()->Unit(benchmark::kMillisecond);
   if (!device.is_gpu) {
-    benchmark->Iterations(1);
+    if (!options.time_given) benchmark->Iterations(1);
     return;
   }
   // Manual time knows no limit on the wall clock, so the number of launches is chosen here: 11 repetitions of about 20
@@ -234,7 +254,8 @@ void register_benchmark(const Rung& rung, const Verdict& verdict, const Options&
   DeviceTensors probe(options.problem, inputs, workspace_bytes(rung, options), options.backward);
   run(rung, options, probe);
   const double once = timer.seconds([&] { run(rung, options, probe); });
-  benchmark->Iterations(int(std::clamp(0.02 / once, 1.0, 50.0)))->Repetitions(once < 0.02 ? 11 : 5)->DisplayAggregatesOnly(true);
+  if (!options.time_given) benchmark->Iterations(int(std::clamp(0.02 / once, 1.0, 50.0)));
+  if (!options.repetitions_given) benchmark->Repetitions(once < 0.02 ? 11 : 5)->DisplayAggregatesOnly(true);
 }
 
 void add_context(const Device& device) {
@@ -258,8 +279,7 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; i++)
     (std::string_view(argv[i]).starts_with("--benchmark_") ? benchmarks : ours).push_back(argv[i]);
 
-  const Device device = current_device();
-  const Options options = parse(int(ours.size()), ours.data(), device);
+  Options options = parse(int(ours.size()), ours.data());
   if (!options.help.empty()) {
     std::cout << options.help;
     return 0;
@@ -268,10 +288,15 @@ int main(int argc, char** argv) {
     describe(std::cout);
     return 0;
   }
+  for (const std::string_view flag : benchmarks) {
+    options.repetitions_given |= flag.starts_with("--benchmark_repetitions=");
+    options.time_given |= flag.starts_with("--benchmark_min_time=");
+  }
   int benchmark_argc = int(benchmarks.size());
   benchmark::Initialize(&benchmark_argc, benchmarks.data());
   if (benchmark_argc > 1) throw Refusal(std::string("unknown or malformed flag ") + benchmarks[1]);
 
+  const Device device = current_device();
   for (const Rung* rung : options.rungs)
     if (const std::string why = unsupported(*rung, options); !why.empty()) throw Refusal(why);
   require_memory(options, device);
@@ -281,8 +306,7 @@ int main(int argc, char** argv) {
   std::vector<Verdict> verdicts;
   bool passed = true;
   for (const Rung* rung : options.rungs) {
-    verdicts.push_back(options.backward ? run_backward(rung->backward, options.problem, inputs, reference)
-                                        : run_forward(rung->forward, options.problem, inputs, reference));
+    verdicts.push_back(verdict_on(*rung, options, inputs, reference));
     print_verdict(options.check_only ? std::cout : std::cerr, *rung, verdicts.back());
     passed = passed && verdicts.back().passed();
   }
@@ -293,7 +317,7 @@ int main(int argc, char** argv) {
   ColdTimer timer;
   for (size_t i = 0; i < options.rungs.size(); i++)
     register_benchmark(*options.rungs[i], verdicts[i], options, device, inputs, reference, timer);
-  benchmark::RunSpecifiedBenchmarks();
+  if (benchmark::RunSpecifiedBenchmarks() == 0) throw Refusal("no benchmark of this chapter has such a name");
   return 0;
 }
 

@@ -1,10 +1,13 @@
 #include "harness/tensors.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
+#include <iterator>
 #include <random>
 
 #include "device/numeric.h"
+#include "harness/parallel.h"
 
 namespace harness {
 namespace {
@@ -49,11 +52,13 @@ const char* name(InputKind kind) {
 }
 
 HostTensors make_inputs(const Problem& p, InputKind kind, uint64_t seed) {
-  Normal normal(seed);
   HostTensors t = {std::vector<float>(p.q_size()), std::vector<float>(p.kv_size()), std::vector<float>(p.kv_size()),
                    std::vector<float>(p.q_size())};
-  for (auto* tensor : {&t.q, &t.k, &t.v, &t.d_o})
-    for (float& x : *tensor) x = normal();
+  std::vector<float>* const tensors[] = {&t.q, &t.k, &t.v, &t.d_o};
+  in_parallel(std::size(tensors), [&](size_t n) {
+    Normal normal(seed * std::size(tensors) + n);  // one for each tensor, whatever the shapes of the others
+    for (float& x : *tensors[n]) x = normal();
+  });
 
   // A query is a row of D normal numbers, and so is a key: their product times 1/sqrt(D) is normal with deviation 1.
   // All but the first kind also give every query a component along one direction, that of ones, and every key a
@@ -89,39 +94,46 @@ HostTensors make_inputs(const Problem& p, InputKind kind, uint64_t seed) {
       add_direction([](int i) { return i % 2 == 0 ? 1.0f : -1.0f; }, [](int j) { return j % 3 == 0 ? 100.0f : 95.0f; });
       break;
   }
-  for (auto* tensor : {&t.q, &t.k, &t.v, &t.d_o})
-    for (float& x : *tensor) x = rounded(x, p.dtype);
+  in_parallel(std::size(tensors), [&](size_t n) {
+    for (float& x : *tensors[n]) x = rounded(x, p.dtype);
+  });
   return t;
 }
 
+namespace {
+
+// to[i] = convert(from[i]), in pieces on all cores: the host's conversions to and from fp16 are slow.
+template <class To, class From, class Convert>
+std::vector<To> converted(const std::vector<From>& from, Convert&& convert) {
+  constexpr size_t piece = 1 << 20;
+  std::vector<To> to(from.size());
+  const auto convert_piece = [&](size_t begin) {
+    const size_t end = std::min(from.size(), begin + piece);
+    for (size_t i = begin; i < end; i++) to[i] = convert(from[i]);
+  };
+  if (from.size() <= piece) convert_piece(0);  // not worth a thread
+  else in_parallel((from.size() + piece - 1) / piece, [&](size_t n) { convert_piece(n * piece); });
+  return to;
+}
+
+template <class T>
+std::vector<uint16_t> to_storage_as(const std::vector<float>& values) {
+  return converted<uint16_t>(values, [](float x) { return std::bit_cast<uint16_t>(from_float<T>(x)); });
+}
+
+template <class T>
+std::vector<float> from_storage_as(const std::vector<uint16_t>& bits) {
+  return converted<float>(bits, [](uint16_t x) { return to_float(std::bit_cast<T>(x)); });
+}
+
+}  // namespace
+
 std::vector<uint16_t> to_storage(const std::vector<float>& values, DType dtype) {
-  std::vector<uint16_t> bits(values.size());
-  for (size_t i = 0; i < values.size(); i++) {
-    if (dtype == DType::fp16) {
-      const __half x = from_float<__half>(values[i]);
-      std::memcpy(&bits[i], &x, sizeof x);
-    } else {
-      const __nv_bfloat16 x = from_float<__nv_bfloat16>(values[i]);
-      std::memcpy(&bits[i], &x, sizeof x);
-    }
-  }
-  return bits;
+  return dtype == DType::fp16 ? to_storage_as<__half>(values) : to_storage_as<__nv_bfloat16>(values);
 }
 
 std::vector<float> from_storage(const std::vector<uint16_t>& bits, DType dtype) {
-  std::vector<float> values(bits.size());
-  for (size_t i = 0; i < bits.size(); i++) {
-    if (dtype == DType::fp16) {
-      __half x;
-      std::memcpy(&x, &bits[i], sizeof x);
-      values[i] = to_float(x);
-    } else {
-      __nv_bfloat16 x;
-      std::memcpy(&x, &bits[i], sizeof x);
-      values[i] = to_float(x);
-    }
-  }
-  return values;
+  return dtype == DType::fp16 ? from_storage_as<__half>(bits) : from_storage_as<__nv_bfloat16>(bits);
 }
 
 GuardedBuffer::GuardedBuffer(size_t bytes, size_t guard)

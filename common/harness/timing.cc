@@ -3,12 +3,14 @@
 namespace harness {
 
 Device current_device() {
-  int device = 0;
+  int device = 0, devices = 0;
+  if (const cudaError_t code = cudaGetDeviceCount(&devices); code != cudaSuccess || devices == 0)
+    throw NoDevice(std::string("there is no GPU (") + cudaGetErrorString(code) +
+                   "): the same program of the cpu preset needs none");
   check(cudaGetDevice(&device));
   cudaDeviceProp properties;
   check(cudaGetDeviceProperties(&properties, device));
   Device d;
-  d.is_gpu = on_gpu;
   d.name = properties.name;
   d.l2_bytes = size_t(properties.l2CacheSize);
   size_t total = 0;

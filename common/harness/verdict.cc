@@ -1,13 +1,12 @@
 #include "harness/verdict.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <limits>
 #include <random>
 #include <set>
-#include <thread>
 
+#include "harness/parallel.h"
 #include "reference/attention.h"
 
 namespace harness {
@@ -41,18 +40,6 @@ std::vector<int> sample_rows(const Problem& p) {
     }
   }
   return {rows.begin(), rows.end()};
-}
-
-// Calls work(0) .. work(count - 1) on all cores.
-template <class Work>
-void in_parallel(int count, Work&& work) {
-  std::atomic<int> next = 0;
-  std::vector<std::jthread> threads;
-  const int n_threads = std::min<int>(count, int(std::max(1u, std::thread::hardware_concurrency())));
-  for (int t = 0; t < n_threads; t++)
-    threads.emplace_back([&] {
-      for (int i; (i = next++) < count;) work(i);
-    });
 }
 
 reference::Matrix rows_of(const reference::Matrix& all, const std::vector<int>& rows) {
@@ -124,7 +111,8 @@ Reference::Reference(const Problem& p, const HostTensors& in, bool backward) : p
   o_.expected.resize(size_t(heads) * rows * p.head_dim);
   o_.baseline.resize(o_.expected.size());
   lse_.resize(size_t(heads) * rows);
-  in_parallel(heads, [&](int h) {
+  in_parallel(size_t(heads), [&](size_t index) {
+    const int h = int(index);
     const auto q = rows_of(reference::head(in.q, h, p.seq_q, p.head_dim), sampled_);
     const auto k = reference::head(in.k, p.kv_head(h), p.seq_k, p.head_dim);
     const auto v = reference::head(in.v, p.kv_head(h), p.seq_k, p.head_dim);

@@ -78,8 +78,8 @@ void upload_forward(DeviceTensors& device, const attention::Problem& problem, co
 // Runs one pass of the rung once, on fresh device memory, and compares. `guard` bytes around every tensor must
 // survive; 0 puts the tensors themselves at the edge of what may be touched.
 Verdict run_forward(const attention::Forward& pass, const attention::Problem& problem, const HostTensors& inputs,
-                    const Reference& reference, size_t guard = 256);
+                    const Reference& reference, size_t guard);
 Verdict run_backward(const attention::Backward& pass, const attention::Problem& problem, const HostTensors& inputs,
-                     const Reference& reference, size_t guard = 256);
+                     const Reference& reference, size_t guard);
 
 }  // namespace harness

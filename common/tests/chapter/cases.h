@@ -2,6 +2,7 @@
 // chapters, mutants_test.cc over kernels that are wrong on purpose.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,16 +19,23 @@ struct Case {
 std::string name(const Case& c);  // letters, digits and underscores
 
 // Chosen so that every value of every axis (lengths around tile edges, equal and unequal, masks, dtypes, head dims,
-// grouped heads, kinds of input) occurs, and the pairs that matter meet.
+// grouped heads, kinds of input) occurs, and the pairs that matter meet. A GPU has longer ones too.
 std::vector<Case> cases();
 
-// Solves the case once and compares with the reference: an empty string, or what is wrong. Memory around the tensors
-// must survive, and outputs start as NaN. Unsupported problems pass if the refusal says something.
+// One case for tests that are about something else: three tiles, ragged, causal, grouped heads.
+Case ragged(int head_dim = 64);
+
+// What every chapter must be able to do: head dims 64 and 128, and 512 keys (more may not fit where score rows are
+// kept in shared memory).
+bool must_be_supported(const attention::Problem& problem);
+
+// Solves the case and compares with the reference: an empty string, or what is wrong, be it a number, a failed launch
+// or memory written to around the tensors. Outputs start as NaN. A problem may be refused unless must_be_supported.
 std::string solve(const attention::Forward& pass, const Case& c);
 std::string solve(const attention::Backward& pass, const Case& c);
 
-// The outputs of `times` runs on the same inputs: empty, or which run differed in at least one bit from the first.
-std::string differs_from_run_to_run(const attention::Forward& pass, const Case& c, int times);
-std::string differs_from_run_to_run(const attention::Backward& pass, const Case& c, int times);
+// The bits of everything that the pass writes.
+std::vector<uint16_t> outputs(const attention::Forward& pass, const Case& c);
+std::vector<uint16_t> outputs(const attention::Backward& pass, const Case& c);
 
 }  // namespace chapter_suite

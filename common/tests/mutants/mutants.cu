@@ -29,6 +29,7 @@ __global__ void attention_forward(Problem p,
 {
   __shared__ float k_smem[Bc][max_head_dim + 1];
   __shared__ float v_smem[Bc][max_head_dim + 1];
+  __shared__ float l_smem[rows];
   const int tiles = (p.seq_q + rows - 1) / rows;
   const int head = blockIdx.x / tiles, i = int(blockIdx.x % tiles) * rows + int(threadIdx.x);
   const int d0 = int(threadIdx.y) * p.head_dim / quarters;
@@ -37,9 +38,10 @@ __global__ void attention_forward(Problem p,
   const T* q_row = q + (int64_t(head) * p.seq_q + i) * p.head_dim;
   const int64_t kv_start = int64_t(kv_head) * p.seq_k * p.head_dim;
 
-  int visible = i < p.seq_q ? p.visible_keys(i) : 0;
+  int visible = p.visible_keys(i);
   if (mutation == Mutation::mask_off_by_one && p.mask == Mask::causal && visible > 1) --visible;
   if (mutation == Mutation::mask_top_left && p.mask == Mask::causal) visible = min(i + 1, p.seq_k);
+  if (i >= p.seq_q) visible = 0;
   if (mutation == Mutation::dropped_last_key) visible = min(visible, p.seq_k - 1);
   if (mutation == Mutation::dropped_tail) visible = min(visible, p.seq_k / Bc * Bc);
   const float scale = mutation == Mutation::wrong_scale ? 1.0f / p.head_dim : p.scale;
@@ -47,7 +49,7 @@ __global__ void attention_forward(Problem p,
   float o_reg[max_head_dim / quarters] = {};
   float m = mutation == Mutation::no_max ? 0 : -INFINITY, l = 0;
   for (int j0 = 0; j0 < p.seq_k; j0 += Bc) {
-    __syncthreads();  // everyone is done with the previous tile
+    if (mutation != Mutation::missing_reuse_barrier) __syncthreads();  // everyone is done with the previous tile
     for (int n = threadIdx.y * rows + threadIdx.x; n < Bc * p.head_dim; n += rows * quarters) {
       const int j = n / p.head_dim, d = n % p.head_dim;
       const int64_t from = kv_start + int64_t(j0) * p.head_dim + n;
@@ -64,9 +66,17 @@ __global__ void attention_forward(Problem p,
       const float correction = mutation == Mutation::no_rescale ? 1 : expf(m - m_new);
       const float weight = expf(s - m_new);
       m = m_new;
-      l = l * correction + weight;
+      l *= correction;
+      if (mutation != Mutation::sum_in_any_order || j % quarters == int(threadIdx.y)) l += weight;
       for (int d = 0; d < p.head_dim / quarters; ++d) o_reg[d] = o_reg[d] * correction + weight * v_smem[j][d0 + d];
     }
+  }
+  if (mutation == Mutation::sum_in_any_order) {
+    if (threadIdx.y == 0) l_smem[threadIdx.x] = 0;
+    __syncthreads();
+    atomicAdd(&l_smem[threadIdx.x], l);
+    __syncthreads();
+    l = l_smem[threadIdx.x];
   }
   if (i >= p.seq_q && mutation != Mutation::writes_past_end) return;
   const bool empty = l == 0 && mutation != Mutation::nan_for_empty_rows;
@@ -106,6 +116,8 @@ attention::Forward forward(Mutation mutation) {
     case Mutation::mask_top_left: return make<Mutation::mask_top_left>();
     case Mutation::mean_of_v: return make<Mutation::mean_of_v>();
     case Mutation::missing_barrier: return make<Mutation::missing_barrier>();
+    case Mutation::missing_reuse_barrier: return make<Mutation::missing_reuse_barrier>();
+    case Mutation::sum_in_any_order: return make<Mutation::sum_in_any_order>();
     case Mutation::wrong_kv_head: return make<Mutation::wrong_kv_head>();
     case Mutation::lse_in_log2: return make<Mutation::lse_in_log2>();
     case Mutation::no_max: return make<Mutation::no_max>();

@@ -6,23 +6,39 @@
 namespace mutants {
 
 enum class Mutation {
-  none,                // the kernel is right
-  no_rescale,          // O and l are not corrected when a later tile raises the maximum
-  wrong_scale,         // 1/D instead of 1/sqrt(D)
-  dropped_tail,        // only whole tiles of keys
-  dropped_last_key,    // j < Nk - 1
-  mask_off_by_one,     // the diagonal itself is hidden
-  mask_top_left,       // causal, but aligned top-left: j <= i whatever Nk - Nq is
-  mean_of_v,           // every key weighs the same
-  missing_barrier,     // between writing a tile to shared memory and reading it
-  wrong_kv_head,       // h % kv_heads instead of h / (heads / kv_heads)
-  lse_in_log2,         // LSE in base 2
-  no_max,              // exp(s) without subtracting the maximum
-  nan_for_empty_rows,  // 0/0 for a row that sees no key
-  writes_past_end,     // rows beyond Nq are stored as well
+  none,                   // the kernel is right
+  no_rescale,             // O and l are not corrected when a later tile raises the maximum
+  wrong_scale,            // 1/D instead of 1/sqrt(D)
+  dropped_tail,           // only whole tiles of keys
+  dropped_last_key,       // j < Nk - 1
+  mask_off_by_one,        // the diagonal itself is hidden
+  mask_top_left,          // causal, but aligned top-left: j <= i whatever Nk - Nq is
+  mean_of_v,              // every key weighs the same
+  missing_barrier,        // between writing a tile to shared memory and reading it
+  missing_reuse_barrier,  // between reading a tile and writing the next one over it
+  sum_in_any_order,       // l is summed over threads by atomics: right, but not bitwise equal from run to run
+  wrong_kv_head,          // h % kv_heads instead of h / (heads / kv_heads)
+  lse_in_log2,            // LSE in base 2
+  no_max,                 // exp(s) without subtracting the maximum
+  nan_for_empty_rows,     // 0/0 for a row that sees no key
+  writes_past_end,        // rows beyond Nq are stored as well
 };
 
 // A small streaming-softmax forward with that mistake. Any problem with head_dim 64 or 128.
 attention::Forward forward(Mutation mutation);
+
+enum class BackwardMutation {
+  none,
+  no_row_sum,          // dS = P dP, without - D_i
+  unscaled_dk,         // dK misses the scale
+  one_head_of_group,   // dK and dV of the first query head of a group only
+  mask_forgotten,      // hidden keys weigh exp(S - LSE) too
+  dropped_last_query,  // dK and dV miss the last query row
+  inf_times_zero,      // hidden keys are multiplied by 0: NaN for a row that sees no key, whose LSE is -inf
+  unwritten_dq,        // dQ of rows that see no key is left as it was
+};
+
+// A plain backward with that mistake: one thread a row of dQ, or of dK and dV. Any problem with head_dim 64 or 128.
+attention::Backward backward(BackwardMutation mutation);
 
 }  // namespace mutants

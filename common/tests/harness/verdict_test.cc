@@ -1,0 +1,165 @@
+// Does the comparison accept what is right and nothing else? Every result here is made on the host.
+#include "harness/verdict.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace harness {
+namespace {
+
+using attention::DType;
+using attention::Mask;
+using attention::Problem;
+
+constexpr float inf = std::numeric_limits<float>::infinity();
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+
+// Query rows 0..3 of 9 see no key.
+const Problem empty_rows = {2, 4, 2, 9, 5, 8, DType::fp16, Mask::causal, attention::default_scale(8)};
+
+struct Results {
+  explicit Results(const Problem& p, InputKind kind = InputKind::spread)
+      : inputs(make_inputs(p, kind, 3)), reference(p, inputs, true) {
+    // What a perfect kernel would have stored.
+    o = from_storage(to_storage({reference.o().begin(), reference.o().end()}, p.dtype), p.dtype);
+    lse.assign(reference.lse().begin(), reference.lse().end());
+  }
+  Verdict verdict() const { return reference.check_forward(o, lse); }
+
+  HostTensors inputs;
+  Reference reference;
+  std::vector<float> o, lse;
+};
+
+TEST(Forward, TheRoundedReferencePasses) {
+  for (const DType dtype : {DType::fp16, DType::bf16})
+    for (const InputKind kind : all_input_kinds) {
+      Problem p = empty_rows;
+      p.dtype = dtype;
+      const Verdict verdict = Results(p, kind).verdict();
+      EXPECT_TRUE(verdict.passed()) << name(kind) << ": " << verdict.first_wrong();
+      EXPECT_EQ(verdict.first_wrong(), "");
+      EXPECT_EQ(verdict.rows_checked, 2 * 4 * 9);
+    }
+}
+
+TEST(Forward, NamesTheFirstWrongElement) {
+  Results r(empty_rows);
+  const size_t index = ((1 * 4 + 2) * 9 + 7) * 8 + 3;  // b=1, h=2, i=7, d=3
+  r.o[index] += 1;
+  r.o[index + 20] += 1;
+  const Verdict verdict = r.verdict();
+  EXPECT_FALSE(verdict.passed());
+  EXPECT_EQ(verdict.first_wrong().find("o[b=1, h=2, i=7, d=3] is "), 0u) << verdict.first_wrong();
+  EXPECT_EQ(verdict.worst().tensor, "o");
+  EXPECT_NEAR(verdict.worst().error, 1, 1e-3);
+}
+
+TEST(Forward, TheToleranceIsTheBoundary) {
+  Results r(empty_rows);
+  const size_t index = r.o.size() - 1;
+  const double tolerance = r.verdict().comparisons[0].tolerance, expected = r.reference.o()[index];
+  r.o[index] = float(expected + 0.99 * tolerance);
+  EXPECT_TRUE(r.verdict().passed());
+  r.o[index] = float(expected + 1.01 * tolerance);
+  EXPECT_FALSE(r.verdict().passed());
+}
+
+// 2 * baseline + 2 * max |(ref + 0.3 - 0.3) - ref| is of the size of a few roundings: far below the results, which
+// are averages of normal numbers.
+TEST(Forward, TheToleranceIsSmall) {
+  for (const int n : {64, 257}) {
+    Problem p = {1, 1, 1, n, n, 64, DType::fp16, Mask::none, attention::default_scale(64)};
+    EXPECT_LT(Results(p).verdict().comparisons[0].tolerance, 0.02);
+    EXPECT_GT(Results(p).verdict().comparisons[0].tolerance, 0.0005);
+    p.dtype = DType::bf16;
+    EXPECT_LT(Results(p).verdict().comparisons[0].tolerance, 0.15);
+  }
+}
+
+TEST(Forward, NaNAndInfinityFail) {
+  for (const float bad : {nan, inf, -inf}) {
+    for (const size_t index : {size_t(0), size_t(8 * 8 + 7)}) {  // of a row that sees no key, and of one that does
+      Results r(empty_rows);
+      r.o[index] = bad;
+      EXPECT_FALSE(r.verdict().passed()) << bad;
+      EXPECT_NE(r.verdict().first_wrong(), "");
+    }
+    Results r(empty_rows);
+    r.lse[8] = bad;
+    EXPECT_FALSE(r.verdict().passed()) << bad;
+    EXPECT_EQ(r.verdict().worst().tensor, "lse");
+  }
+  Results all(empty_rows);
+  all.o.assign(all.o.size(), nan);
+  EXPECT_FALSE(all.verdict().passed());
+}
+
+TEST(Forward, TheLseOfAnEmptyRowIsExactlyMinusInfinity) {
+  for (const float bad : {0.0f, -1e30f, inf, nan}) {
+    Results r(empty_rows);
+    ASSERT_EQ(r.lse[3], -inf);
+    r.lse[3] = bad;
+    EXPECT_FALSE(r.verdict().passed()) << bad;
+    EXPECT_EQ(r.verdict().first_wrong().find("lse[b=0, h=0, i=3] is "), 0u) << r.verdict().first_wrong();
+  }
+}
+
+TEST(Forward, LseIsHeldToFp32) {
+  Results r(empty_rows);
+  r.lse[8] += 1e-3f;  // fp16 would be worse than that
+  EXPECT_FALSE(r.verdict().passed());
+}
+
+TEST(Forward, MemoryWrittenToIsNoPass) {
+  Verdict verdict = Results(empty_rows).verdict();
+  verdict.problem = "memory next to o was written to";
+  EXPECT_FALSE(verdict.passed());
+  EXPECT_EQ(verdict.first_wrong(), verdict.problem);
+}
+
+// Too large to be compared whole.
+const Problem large = {1, 2, 1, 8192, 8192, 64, DType::fp16, Mask::causal, attention::default_scale(64)};
+
+TEST(Sampling, ComparesRowsOfEveryHeadAndLooksAtAllOthers) {
+  const HostTensors inputs = make_inputs(large, InputKind::spread, 3);
+  const Reference reference(large, inputs, false);
+  const int sampled = int(reference.o().size()) / (2 * 64);
+  ASSERT_GE(sampled, 100);
+  ASSERT_LT(sampled, 8192);
+
+  // Zeros are wrong where they are compared, and numbers elsewhere.
+  std::vector<float> o(large.q_size(), 0.0f);
+  const Verdict zeros = reference.check_forward(o, {});
+  EXPECT_EQ(zeros.rows_checked, 2 * sampled);
+  EXPECT_EQ(zeros.rows, 2 * 8192);
+  EXPECT_FALSE(zeros.passed());
+  EXPECT_EQ(zeros.first_wrong().find("o[b=0, h=0, i=0, "), 0u) << zeros.first_wrong();
+
+  // A single number that was never written, anywhere, is enough.
+  EXPECT_TRUE(std::isfinite(zeros.comparisons[0].error));
+  for (const int row : {5, 4321, 8190, 8191}) {
+    o[(size_t(8192) + row) * 64 + 63] = nan;
+    EXPECT_TRUE(std::isnan(reference.check_forward(o, {}).comparisons[0].error)) << row;
+    o[(size_t(8192) + row) * 64 + 63] = 0;
+  }
+}
+
+TEST(Backward, ZerosAndNaNAreNoGradients) {
+  const Problem p = {1, 4, 2, 33, 40, 64, DType::bf16, Mask::causal, attention::default_scale(64)};
+  const Results r(p);
+  std::vector<float> dq(p.q_size()), dk(p.kv_size()), dv(p.kv_size());
+  const Verdict zeros = r.reference.check_backward(dq, dk, dv);
+  ASSERT_EQ(zeros.comparisons.size(), 3u);
+  for (const Comparison& c : zeros.comparisons) {
+    EXPECT_FALSE(c.passed()) << c.tensor;
+    EXPECT_GT(c.error, 5 * c.tolerance) << c.tensor << ": a tolerance as large as the gradients tests nothing";
+  }
+  dk.back() = nan;
+  EXPECT_EQ(r.reference.check_backward(dq, dk, dv).worst().tensor, "dk");
+}
+
+}  // namespace
+}  // namespace harness

@@ -1,0 +1,17 @@
+// A chapter with wrong rungs, to see what the program around a chapter makes of it.
+#include "tests/mutants/mutants.h"
+
+using mutants::BackwardMutation;
+using mutants::Mutation;
+
+const attention::Chapter& the_chapter() {
+  static const attention::Chapter chapter = {
+      .name = "wrong_chapter",
+      .idea = "Some rungs are right",
+      .rungs = {{"right", "a forward and a backward", mutants::forward(Mutation::none),
+                 mutants::backward(BackwardMutation::none)},
+                {"wrong", "both are wrong", mutants::forward(Mutation::mask_off_by_one),
+                 mutants::backward(BackwardMutation::unscaled_dk)},
+                {"overflow", "writes where it must not", mutants::forward(Mutation::writes_past_end), {}}}};
+  return chapter;
+}
