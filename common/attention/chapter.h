@@ -54,10 +54,11 @@ struct Pass {
 using Forward = Pass<ForwardArgs>;
 using Backward = Pass<BackwardArgs>;
 
-// A chapter in one step has one rung; a chapter in several small steps has one for each, slowest idea first.
+// A chapter in one step has one rung; a chapter in several small steps has one for each, slowest idea first. A literal
+// type: a rung defined in a file of its own is there before the chapter that lists it is made.
 struct Rung {
-  std::string name;  // what --rung takes
-  std::string idea;  // what it adds, in one sentence
+  const char* name;  // what --rung takes
+  const char* idea;  // what it adds, in one sentence
   Forward forward = {};
   Backward backward = {};
 };

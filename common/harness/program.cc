@@ -58,8 +58,8 @@ Problem default_problem() {
 const Rung& find_rung(const std::string& name) {
   std::string names;
   for (const Rung& rung : the_chapter().rungs) {
-    if (rung.name == name) return rung;
-    names += (names.empty() ? "" : ", ") + rung.name;
+    if (name == rung.name) return rung;
+    names += (names.empty() ? "" : ", ") + std::string(rung.name);
   }
   throw Refusal("rung is " + name + ": there are " + names);
 }
@@ -161,7 +161,7 @@ void require_memory(const Options& options, const Device& device) {
   const Problem& p = options.problem;
   const auto require = [&](const Rung& rung, double needed) {
     if (needed > double(device.free_bytes))
-      throw Refusal("rung " + rung.name + " needs " + gigabytes(needed) + " of device memory for this size: " +
+      throw Refusal(std::string("rung ") + rung.name + " needs " + gigabytes(needed) + " of device memory for this size: " +
                     gigabytes(double(device.free_bytes)) + " are free");
   };
   for (const Rung* rung : options.rungs) {

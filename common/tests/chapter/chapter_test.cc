@@ -16,8 +16,8 @@ using attention::Rung;
 template <class Test>
 void for_every_pass(Test&& test) {
   for (const Rung& rung : the_chapter().rungs) {
-    if (rung.forward) test(rung.forward, rung.name + " forward");
-    if (rung.backward) test(rung.backward, rung.name + " backward");
+    if (rung.forward) test(rung.forward, std::string(rung.name) + " forward");
+    if (rung.backward) test(rung.backward, std::string(rung.name) + " backward");
   }
 }
 
@@ -70,8 +70,8 @@ TEST_F(Chapter, HasANameAnIdeaAndRungs) {
   EXPECT_FALSE(the_chapter().idea.empty());
   ASSERT_FALSE(the_chapter().rungs.empty());
   for (const Rung& rung : the_chapter().rungs) {
-    EXPECT_FALSE(rung.name.empty());
-    EXPECT_FALSE(rung.idea.empty());
+    EXPECT_STRNE(rung.name, "");
+    EXPECT_STRNE(rung.idea, "");
     EXPECT_TRUE(rung.forward || rung.backward) << rung.name;
   }
 }
