@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace harness {
 namespace {
@@ -76,6 +77,18 @@ TEST(Forward, TheToleranceIsSmall) {
     EXPECT_GT(Results(p).verdict().comparisons[0].tolerance, 0.0005);
     p.dtype = DType::bf16;
     EXPECT_LT(Results(p).verdict().comparisons[0].tolerance, 0.15);
+  }
+}
+
+// With a single key O is V, which every baseline gets right: what is left is 2 * max |(v + 0.3 - 0.3) - v|. V lies in
+// (-4, 4), where adding and subtracting round to within half a step of 2^-8 (fp16; the sum may exceed 4) or 2^-5
+// (bf16).
+TEST(Forward, TheToleranceHasTheRoundingOfTheResult) {
+  for (const auto& [dtype, step] : {std::pair{DType::fp16, 0x1p-8}, std::pair{DType::bf16, 0x1p-5}}) {
+    const Problem p = {1, 1, 1, 5, 1, 64, dtype, Mask::none, attention::default_scale(64)};
+    const double tolerance = Results(p).verdict().comparisons[0].tolerance;
+    EXPECT_GT(tolerance, step / 16) << name(dtype);
+    EXPECT_LT(tolerance, 2.1 * step) << name(dtype);
   }
 }
 
