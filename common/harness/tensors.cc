@@ -136,9 +136,9 @@ std::vector<float> from_storage(const std::vector<uint16_t>& bits, DType dtype) 
   return dtype == DType::fp16 ? from_storage_as<__half>(bits) : from_storage_as<__nv_bfloat16>(bits);
 }
 
-GuardedBuffer::GuardedBuffer(size_t bytes, size_t guard)
+GuardedBuffer::GuardedBuffer(size_t bytes, size_t guard, Fill fill)
     : bytes_(bytes), guard_(guard), buffer_(bytes == 0 ? 0 : bytes + 2 * guard) {
-  buffer_.fill(poison);
+  if (fill == Fill::poison) buffer_.fill(poison);
 }
 
 bool GuardedBuffer::guards_intact() const {
@@ -155,7 +155,7 @@ bool GuardedBuffer::guards_intact() const {
 
 DeviceTensors::DeviceTensors(const Problem& p, const HostTensors& in, size_t workspace_bytes, bool backward, size_t guard)
     : q(p.q_size() * 2, guard), k(p.kv_size() * 2, guard), v(p.kv_size() * 2, guard), o(p.q_size() * 2, guard),
-      lse(p.lse_size() * sizeof(float), guard), workspace(workspace_bytes, guard),
+      lse(p.lse_size() * sizeof(float), guard), workspace(workspace_bytes, guard, guard == 0 ? GuardedBuffer::Fill::nothing : GuardedBuffer::Fill::poison),
       d_o(backward ? p.q_size() * 2 : 0, guard), dq(backward ? p.q_size() * 2 : 0, guard),
       dk(backward ? p.kv_size() * 2 : 0, guard), dv(backward ? p.kv_size() * 2 : 0, guard) {
   q.upload(to_storage(in.q, p.dtype).data());
