@@ -2,12 +2,20 @@
 
 option(WORKBOOK_CUDA "Build the kernels with nvcc for a GPU; OFF builds them with g++ for the SIMT engine" OFF)
 
+option(WORKBOOK_TRACE "Have the SIMT engine count memory accesses and look for races (g++ only)" OFF)
+if(WORKBOOK_TRACE AND (WORKBOOK_CUDA OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU"))
+  message(FATAL_ERROR "WORKBOOK_TRACE needs g++ and WORKBOOK_CUDA=OFF: the compiler is ${CMAKE_CXX_COMPILER_ID}")
+endif()
+
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
+if(NOT WORKBOOK_TRACE)
+  set(CMAKE_POSITION_INDEPENDENT_CODE ON)  # everything can go into the shared library of common/capi
+endif()
 
 if(WORKBOOK_CUDA)
   include(cuda_compiler)       # both before the language is enabled, which would choose for itself
@@ -32,15 +40,23 @@ if(WORKBOOK_CUDA)
   target_compile_options(workbook_settings INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>)
   target_link_libraries(workbook_settings INTERFACE CUDA::cudart)
 else()
-  target_compile_definitions(workbook_settings INTERFACE WORKBOOK_SIMT)
+  target_compile_definitions(workbook_settings INTERFACE WORKBOOK_SIMT $<$<BOOL:${WORKBOOK_TRACE}>:WORKBOOK_TRACE>)
 endif()
 
 # Kernel sources are .cu for both compilers. g++ reads them as C++, with the flags that keep CUDA's rules:
 # pointers of one type may read another's bytes, and -g gives the engine's messages their source lines.
+#
+# For counting, each load and store becomes a call of the engine (common/simt/tsan.cc stands in for GCC's library); the
+# other flags keep a float4 one access, and one access in the source one instruction.
+set(workbook_kernel_flags -xc++ -O2 -fno-strict-aliasing -g)
+if(WORKBOOK_TRACE)
+  list(APPEND workbook_kernel_flags -fsanitize=thread --param=tsan-instrument-func-entry-exit=0 -fno-tree-sra
+      -fno-tree-vectorize -fno-tree-slp-vectorize -fno-tree-loop-distribute-patterns -fno-thread-jumps
+      -freorder-blocks-algorithm=simple -Wno-attributes)
+endif()
 function(workbook_kernel_sources)
   if(NOT WORKBOOK_CUDA)
-    set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS
-                                "-xc++;-O2;-fno-strict-aliasing;-g")
+    set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "${workbook_kernel_flags}")
   endif()
 endfunction()
 

@@ -23,11 +23,12 @@
 
 #ifdef WORKBOOK_SIMT
 template <int MATRICES, bool TRANS>
-void ldmatrix_on_cpu(const char* name, uint32_t* r, const void* row) {
+__device__ inline void ldmatrix_on_cpu(const char* name, uint32_t* r, const void* row) {
   struct Operands {
     uint32_t* r;
     const uint16_t* row;
   } operands = {r, static_cast<const uint16_t*>(row)};
+  if (simt::lane() < 8 * MATRICES) simt::ldmatrix_row(row);
   simt::warp_collective(name, 0xffffffff, &operands, [](void* const lanes[32], unsigned) {
     for (int m = 0; m < MATRICES; m++) {
       const auto element = [&](int i, int j) { return static_cast<const Operands*>(lanes[8 * m + i])->row[j]; };

@@ -39,6 +39,7 @@ __device__ inline void mma_m16n8k16(float* c, const uint32_t* a, const uint32_t*
     const uint32_t* b;
   } operands = {c, a, b};
   simt::warp_collective("mma.m16n8k16", 0xffffffff, &operands, [](void* const lanes[32], unsigned) {
+    simt::matrix_product(2 * 16 * 8 * 16);
     float A[16][16], B[16][8], C[16][8];
     for (int lane = 0; lane < 32; lane++) {
       const auto& [c, a, b] = *static_cast<const Operands*>(lanes[lane]);

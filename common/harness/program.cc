@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "attention/chapter.h"
+#include "device/trace.h"
 #include "harness/tensors.h"
 #include "harness/timing.h"
 #include "harness/verdict.h"
@@ -41,6 +42,7 @@ struct Options {
   uint64_t seed = 1;
   bool check_only = false;
   bool describe = false;
+  bool trace = false;
   bool repetitions_given = false, time_given = false;  // by flags of Google Benchmark
   std::string help;  // the text, if --help asked for it
 };
@@ -88,6 +90,7 @@ Options parse(int argc, char** argv) {
   app.add_option("--direction", direction, "forward or backward")->capture_default_str();
   app.add_option("--seed", options.seed, "of the random inputs")->capture_default_str()->check(CLI::NonNegativeNumber);
   app.add_flag("--check", options.check_only, "check only, do not time");
+  app.add_flag("--trace", options.trace, "count what the kernels do with memory, print it as JSON, do not time");
   app.add_flag("--describe", options.describe, "print what the chapter has, as JSON, and stop");
   try {
     app.parse(argc, argv);
@@ -195,6 +198,23 @@ void run(const Rung& rung, const Options& options, const DeviceTensors& tensors)
   else rung.forward.run(options.problem, tensors.forward_args(), nullptr);
 }
 
+// {"chapter": .., "problem": .., "direction": .., "flops": .., "rungs": [{"rung": .., "launches": [..]}]}, the launches as
+// simt/trace.h has them. One launch of each, on the inputs that it was checked with.
+void print_trace(std::ostream& out, const Options& options, const HostTensors& inputs, const Reference& reference) {
+  out << "{\"chapter\": " << std::quoted(the_chapter().name) << ", \"problem\": " << std::quoted(label(options.problem))
+      << ", \"direction\": \"" << (options.backward ? "backward" : "forward") << "\", \"flops\": " << std::fixed
+      << std::setprecision(0) << flops(options.problem, options.backward) << ", \"rungs\": [";
+  const char* comma = "";
+  for (const Rung* rung : options.rungs) {
+    DeviceTensors tensors(options.problem, inputs, workspace_bytes(*rung, options), options.backward);
+    if (options.backward) upload_forward(tensors, options.problem, reference);
+    out << comma << "\n{\"rung\": " << std::quoted(rung->name) << ", \"launches\":\n"
+        << traced([&] { run(*rung, options, tensors); }) << "}";
+    comma = ",";
+  }
+  out << "]}" << std::endl;
+}
+
 // With and without guard bands; the first verdict that is not a pass, if there is one.
 Verdict verdict_on(const Rung& rung, const Options& options, const HostTensors& inputs, const Reference& reference) {
   Verdict verdict;
@@ -292,6 +312,8 @@ int main(int argc, char** argv) {
     options.repetitions_given |= flag.starts_with("--benchmark_repetitions=");
     options.time_given |= flag.starts_with("--benchmark_min_time=");
   }
+  if (options.trace && !can_trace)
+    throw Refusal("--trace needs the SIMT engine's trace build: ./workbook trace, or cmake --preset trace");
   int benchmark_argc = int(benchmarks.size());
   benchmark::Initialize(&benchmark_argc, benchmarks.data());
   if (benchmark_argc > 1) throw Refusal(std::string("unknown or malformed flag ") + benchmarks[1]);
@@ -311,7 +333,8 @@ int main(int argc, char** argv) {
     passed = passed && verdicts.back().passed();
   }
   if (!passed) return 1;
-  if (options.check_only) return 0;
+  if (options.trace) print_trace(std::cout, options, inputs, reference);
+  if (options.check_only || options.trace) return 0;
 
   add_context(device);
   ColdTimer timer;

@@ -2,9 +2,11 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -22,27 +24,33 @@ std::string_view short_path(std::string_view path) {
   return before == std::string_view::npos ? path : path.substr(before + 1);
 }
 
-bool is_header(std::string_view path) {
-  return path.ends_with(".h") || path.ends_with(".hpp") || path.find("/include/c++/") != std::string_view::npos;
-}
-
-// "file:line" for each function that was inlined at the address, innermost first, from addr2line where there is one.
-std::vector<std::string> lines_at(const Module& module, std::uintptr_t address) {
-  char where[32];
-  std::snprintf(where, sizeof where, "0x%zx", static_cast<std::size_t>(address - module.base));
+// For each address "file:line" of every function that was inlined there, innermost first, from addr2line where there is
+// one.
+std::vector<std::vector<std::string>> lines_at(const Module& module, std::span<const std::uintptr_t> addresses) {
+  std::vector<std::vector<std::string>> result(addresses.size());
   char path[4096];
-  if (realpath(module.path.c_str(), path) == nullptr || std::strchr(path, '\'') != nullptr) return {};
-  const std::string command = std::string("addr2line -i -e '") + path + "' " + where + " 2>/dev/null";
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
-  std::vector<std::string> lines;
-  char line[4096];
-  while (pipe && std::fgets(line, sizeof line, pipe.get()) != nullptr) {
-    std::string_view found = line;
-    found = found.substr(0, found.find_first_of(" \n"));  // " (discriminator 3)" may follow
-    if (found.starts_with("?") || found.ends_with(":?") || found.ends_with(":0")) continue;
-    lines.emplace_back(found);
+  if (realpath(module.path.c_str(), path) == nullptr || std::strchr(path, '\'') != nullptr) return result;
+  constexpr std::size_t at_a_time = 1000;  // as many as a command line surely holds
+  for (std::size_t first = 0; first < addresses.size(); first += at_a_time) {
+    std::string command = std::string("addr2line -a -i -e '") + path + "'";
+    for (std::size_t i = first; i < std::min(first + at_a_time, addresses.size()); ++i) {
+      char where[32];
+      std::snprintf(where, sizeof where, " 0x%zx", static_cast<std::size_t>(addresses[i] - module.base));
+      command += where;
+    }
+    command += " 2>/dev/null";
+    const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
+    std::size_t next = first;  // the address after the one whose lines come now
+    char line[4096];
+    while (pipe && std::fgets(line, sizeof line, pipe.get()) != nullptr) {
+      std::string_view found = line;
+      found = found.substr(0, found.find_first_of(" \n"));  // " (discriminator 3)" may follow
+      if (found.starts_with("0x") && next < result.size()) ++next;
+      else if (!found.starts_with("?") && !found.ends_with(":?") && !found.ends_with(":0") && next > first)
+        result[next - 1].emplace_back(found);
+    }
   }
-  return lines;
+  return result;
 }
 
 bool in_engine(const Module& module, std::uintptr_t address) {
@@ -51,6 +59,10 @@ bool in_engine(const Module& module, std::uintptr_t address) {
 }
 
 }  // namespace
+
+bool is_header(std::string_view path) {
+  return path.ends_with(".h") || path.ends_with(".hpp") || path.find("/include/c++/") != std::string_view::npos;
+}
 
 bool Site::operator==(const Site& other) const {
   return line == other.line && (file == other.file || std::strcmp(file, other.file) == 0);
@@ -110,13 +122,29 @@ std::string source_line(std::span<void* const> stack) {
     const auto address = reinterpret_cast<std::uintptr_t>(stack[i]) - (i == 0 ? 0 : 1);
     const Module* module = module_at(reinterpret_cast<void*>(address));
     if (module == nullptr || in_engine(*module, address)) continue;
-    for (const std::string& line : lines_at(*module, address)) {
+    const auto lines = lines_at(*module, {&address, 1});
+    for (const std::string& line : lines[0]) {
       const std::string_view file = std::string_view(line).substr(0, line.rfind(':'));
       if (!is_header(file)) return std::string(short_path(line));
       if (fallback.empty()) fallback = short_path(line);
     }
   }
   return fallback;
+}
+
+std::vector<std::vector<std::string>> source_lines(const std::vector<const void*>& addresses) {
+  std::map<const Module*, std::vector<std::size_t>> of_module;
+  for (std::size_t i = 0; i < addresses.size(); ++i)
+    if (const Module* module = module_at(addresses[i])) of_module[module].push_back(i);
+  std::vector<std::vector<std::string>> result(addresses.size());
+  for (const auto& [module, places] : of_module) {
+    std::vector<std::uintptr_t> there;
+    for (const std::size_t i : places) there.push_back(reinterpret_cast<std::uintptr_t>(addresses[i]));
+    const auto lines = lines_at(*module, there);
+    for (std::size_t n = 0; n < places.size(); ++n)
+      for (const std::string& line : lines[n]) result[places[n]].emplace_back(short_path(line));
+  }
+  return result;
 }
 
 }  // namespace simt

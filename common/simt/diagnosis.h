@@ -3,6 +3,8 @@
 
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "simt/runtime.h"
 #include "simt/types.h"
@@ -26,6 +28,11 @@ std::string kernel_name(const void* kernel);  // "naive::softmax<__half>"
 // The first source line on a call stack (innermost first) that is not the engine's, the C library's or a header's;
 // empty if nothing is known. The first address is an instruction, the others are return addresses.
 std::string source_line(std::span<void* const> stack);
+
+// For each address of an instruction its source lines, from the innermost inlined function out; paths shortened.
+std::vector<std::vector<std::string>> source_lines(const std::vector<const void*>& addresses);
+
+bool is_header(std::string_view path);
 
 // Makes this the last error of the calling OS thread, with the message that cudaGetErrorString gives.
 cudaError_t fail(cudaError_t code, std::string message);

@@ -82,6 +82,7 @@ void Worker::run(Launch& launch) {
       if (i >= launch.blocks) break;
       run_block(i);
     }
+    if (!launch.failed) recorder_.launch_ends();
   } else {
     if (landed == faulted) explain_fault();
     reset_fibers();
@@ -96,6 +97,7 @@ void Worker::prepare(Launch& launch) {
   blockDim = launch.block;
   gridDim = launch.grid;
   order_threads(0);
+  recorder_.launch_begins(launch, shared_);
 }
 
 // Lays the block's threads out in the order in which they shall run.
@@ -122,6 +124,7 @@ void Worker::order_threads(std::uint64_t seed) {
       Thread& thread = threads_[w * 32 + position];
       const unsigned linear = warp.number * 32 + lane_order[position];
       thread.index = {linear % block.x, linear / block.x % block.y, linear / block.x / block.y};
+      thread.number = linear;
       thread.lane = lane_order[position];
       thread.warp = w;
       thread.position = position;
@@ -142,6 +145,7 @@ void Worker::run_block(std::uint64_t i) {
   blockIdx = {static_cast<unsigned>(block % grid.x), static_cast<unsigned>(block / grid.x % grid.y),
               static_cast<unsigned>(block / grid.x / grid.y)};
   shared_.poison();
+  recorder_.block_begins();
 
   live_ = 0;
   arrived_ = 0;
@@ -242,6 +246,7 @@ Thread* Worker::finish() {
   thread.fiber = nullptr;
   warp.live &= ~(1u << thread.lane);
   --live_;
+  if (warp.live == 0) recorder_.meet(warp.number, ~0u, false);
   for (unsigned used = warp.collectives_used; used != 0; used &= used - 1) {
     const unsigned slot = std::countr_zero(used);
     const Collective& collective = warp.collectives[slot];
@@ -288,6 +293,7 @@ void Worker::release_barrier() {
   if (divergent_)
     fail(cudaErrorLaunchFailure, nullptr, "",
          "barrier divergence: the threads of the block wait at different barriers: " + waiting_threads());
+  recorder_.barrier();
   votes_ = {yes_, static_cast<int>(arrived_)};
   yes_ = 0;
   arrived_ = 0;
@@ -342,18 +348,24 @@ void Worker::complete(Warp& warp, unsigned slot) {
     warp.ready |= 1u << warp.lanes[lane]->position;
   }
   warps_ready_ |= 1u << (&warp - warps_.data());
-  if (collective.compute != nullptr) collective.compute(operands.data(), collective.arrived);
+  recorder_.meet(warp.number, collective.arrived, collective.compute == nullptr);
+  if (collective.compute == nullptr) return;
+  recorder_.pause();
+  collective.compute(operands.data(), collective.arrived);
+  recorder_.resume();
 }
 
 void Worker::copy(const Copy& copy) {
   current_->copies.push_back(copy);
   current_->copies.back().group = current_->group;
+  recorder_.copy_starts(copy);
 }
 
 void Worker::wait(int pending_groups) {
   auto& copies = current_->copies;
   auto copy = copies.begin();
   for (; copy != copies.end() && copy->group + pending_groups < current_->group; ++copy) {
+    recorder_.copy_lands(*copy);
     std::memcpy(copy->shared, copy->global, copy->source_bytes);
     std::memset(static_cast<char*>(copy->shared) + copy->source_bytes, 0, copy->bytes - copy->source_bytes);
   }
@@ -376,6 +388,7 @@ struct Shuffle {
 };
 
 void compute_shuffle(void* const operands[32], unsigned mask) {
+  worker->recorder().shuffle();
   std::array<std::uint64_t, 32> values = {};
   for (unsigned lanes = mask; lanes != 0; lanes &= lanes - 1) {
     const int lane = std::countr_zero(lanes);
@@ -434,8 +447,15 @@ void cp_async(void* shared, const void* global, std::size_t bytes, std::size_t s
   if (reinterpret_cast<std::uintptr_t>(shared) % bytes != 0 || reinterpret_cast<std::uintptr_t>(global) % bytes != 0)
     self.fail(cudaErrorMisalignedAddress, &self.current(), source_line(stack),
               "cp.async of " + std::to_string(bytes) + " bytes: an address is not a multiple of that");
-  self.copy({shared, global, static_cast<unsigned>(bytes), static_cast<unsigned>(source_bytes), 0});
+  self.copy({shared, global, static_cast<unsigned>(bytes), static_cast<unsigned>(source_bytes), 0,
+             __builtin_return_address(0)});
 }
+
+#ifdef WORKBOOK_TRACE
+void ldmatrix_row(const void* row) { this_worker("ldmatrix").recorder().ldmatrix_row(__builtin_return_address(0), row); }
+
+void matrix_product(std::uint64_t flops) { this_worker("mma").recorder().matrix_product(flops); }
+#endif
 
 void cp_async_commit() { this_worker("cp.async").commit(); }
 

@@ -26,6 +26,7 @@
 
 #include "simt/diagnosis.h"
 #include "simt/launch.h"
+#include "simt/recorder.h"
 #include "simt/shared_memory.h"
 #include "simt/thread.h"
 
@@ -52,10 +53,12 @@ struct Copy {
   unsigned bytes;
   unsigned source_bytes;
   unsigned group;
+  const void* pc;  // where it was started
 };
 
 struct Thread {
   uint3 index;
+  unsigned number;  // in the block, as CUDA counts
   unsigned lane;
   unsigned warp;      // position in the schedule, as everywhere in this file
   unsigned position;  // of the lane in its warp's schedule
@@ -132,6 +135,7 @@ class Worker {
   const Thread& current() const { return *current_; }
   void* dynamic_shared() const { return shared_.dynamic(); }
   unsigned live_lanes() const { return warps_[current_->warp].live; }
+  Recorder& recorder() { return recorder_; }
 
   // The meeting points, on the current thread's fiber. barrier() returns how many predicates were true and how
   // many threads took part.
@@ -195,6 +199,7 @@ class Worker {
   std::vector<Fiber*> idle_;
   Fiber main_;  // the worker's own stack
   SharedMemory shared_;
+  [[no_unique_address]] Recorder recorder_;
   std::thread::id owner_;  // the OS thread that the fibers last ran on
 
   // Where control goes when a block ends early, and why.

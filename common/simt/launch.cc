@@ -89,7 +89,8 @@ class Pool {
       launch.stride = mix(schedule_.seed + 1) % launch.blocks;
       while (std::gcd(launch.stride, launch.blocks) != 1) launch.stride = (launch.stride + 1) % launch.blocks;
     }
-    if (schedule_.threads > 1 && launch.blocks > 1) offer(launch);
+    // Counters and what is known about memory belong to one OS thread.
+    if (!tracing && schedule_.threads > 1 && launch.blocks > 1) offer(launch);
     caller_.run(launch);
     std::unique_lock lock(mutex_);
     launch_ = nullptr;

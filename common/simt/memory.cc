@@ -6,11 +6,14 @@
 #include <cstring>
 #include <iterator>
 
+#include "simt/recorder.h"
+
 namespace simt {
 namespace {
 
 constexpr std::size_t guard_bytes = std::size_t(16) << 20;  // so that a wild index seldom hits the neighbour
-constexpr std::size_t alignment = 16;                       // the widest access of a thread
+// The widest access of a thread; for counting, what cudaMalloc promises, on which the number of sectors depends.
+constexpr std::size_t alignment = tracing ? 256 : 16;
 
 std::size_t round_up(std::size_t value, std::size_t step) { return (value + step - 1) / step * step; }
 

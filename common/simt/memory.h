@@ -3,7 +3,8 @@
 //
 // An allocation starts as far right in its pages as 16-byte alignment permits; sizes that are multiples of 256
 // therefore start at multiples of 256, as on a GPU. What lies between the first page's start and the allocation
-// (less than a page) and after its end (less than 16 bytes) is accessible and not checked.
+// (less than a page) and after its end (less than 16 bytes) is accessible and not checked. In the trace preset every
+// allocation starts at a multiple of 256, and up to 255 bytes after its end are not checked.
 #pragma once
 
 #include <cstddef>

@@ -44,6 +44,12 @@ void SharedMemory::poison() {
   for (const auto& [begin, bytes] : static_) std::memset(begin, 0xff, bytes);
 }
 
+std::vector<std::pair<char*, std::size_t>> SharedMemory::ranges() const {
+  auto ranges = static_;
+  if (dynamic_bytes_ > 0) ranges.emplace_back(dynamic_, dynamic_bytes_);
+  return ranges;
+}
+
 std::string SharedMemory::where(const void* address) const {
   const auto* a = static_cast<const char*>(address);
   if (a < pages_ || a >= pages_ + size_) return "";

@@ -26,6 +26,9 @@ class SharedMemory {
 
   void* dynamic() const { return dynamic_; }  // aligned to 128 bytes
 
+  // All of it: first byte and length.
+  std::vector<std::pair<char*, std::size_t>> ranges() const;
+
   // "4 bytes past the end of the 1024 bytes of dynamic shared memory"; empty if the address has nothing to do with it.
   std::string where(const void* address) const;
 

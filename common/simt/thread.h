@@ -51,6 +51,16 @@ void cp_async(void* shared, const void* global, std::size_t bytes, std::size_t s
 void cp_async_commit();                  // the copies since the last commit become a group
 void cp_async_wait(int pending_groups);  // returns when at most so many of the newest groups are unfinished
 
+// What the wrappers of common/device tell the trace preset, which cannot see it: that this lane passes the address of a
+// row of 16 bytes to an ldmatrix, and how many operations an mma of a warp is.
+#ifdef WORKBOOK_TRACE
+void ldmatrix_row(const void* row);
+void matrix_product(std::uint64_t flops);
+#else
+inline void ldmatrix_row(const void*) {}
+inline void matrix_product(std::uint64_t) {}
+#endif
+
 // The dynamic shared memory of this block.
 void* dynamic_shared_memory();
 

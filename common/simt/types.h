@@ -5,8 +5,14 @@
 #include <cstdint>
 #include <memory>  // uses __noinline__ inside __attribute__, so it must be read before the definition below
 
+#ifdef WORKBOOK_TRACE
+// Every access is counted at the kernel's line that it comes from: all is inlined into the kernel, as by nvcc.
+#define __global__ __attribute__((noinline))
+#define __device__ __attribute__((always_inline))
+#else
 #define __global__
 #define __device__
+#endif
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))

@@ -1,6 +1,7 @@
 """Where things are."""
 
 import os
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -12,3 +13,8 @@ def shown(path: Path) -> str:
     """The path as the user would type it."""
     relative = os.path.relpath(path)
     return str(path) if relative.startswith("../..") else relative
+
+
+def slug(name: str) -> str:
+    """"NVIDIA H200" -> "nvidia-h200"."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

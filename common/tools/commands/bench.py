@@ -3,17 +3,20 @@
 Every chapter is checked before it is timed. Flags that begin with --benchmark_ go to Google Benchmark. The JSON of
 all chapters goes into one file, in Google Benchmark's own format: in the build directory, or with --keep among the
 project's measurements in common/results (from a GPU only), or where --out says.
+
+--peers times PyTorch's scaled_dot_product_attention (and FlashAttention-3 and -4, where they are installed) beside the
+chapters, on the same tensors in one process, over a sweep of lengths. It needs a GPU, and a Python with PyTorch: this
+one, the PATH's python3, or the one that WORKBOOK_PYTHON names. Its JSON goes into common/results.
 """
 
 import json
-import re
 import time
 from pathlib import Path
 
-from tools import session
+from tools import peers, session
 from tools.errors import Failure
 from tools.measure import commit
-from tools.paths import RESULTS, shown
+from tools.paths import RESULTS, shown, slug
 from tools.terminal import say
 
 
@@ -23,6 +26,9 @@ def add_arguments(parser) -> None:
     parser.add_argument("--all-rungs", action="store_true", help="every rung of a chapter, not only its last")
     parser.add_argument("--out", type=Path, metavar="FILE", help="where the JSON goes")
     parser.add_argument("--keep", action="store_true", help="keep the JSON in common/results, under the GPU's name")
+    parser.add_argument("--peers", action="store_true", help="beside PyTorch's attention, in the same run")
+    parser.add_argument("--sweep", choices=list(peers.SWEEPS), help="with --peers (default: fa); " + "; ".join(
+        f"{name}: {what}" for name, what in peers.SWEEPS.items()))
 
 
 def passes_on(flag: str) -> bool:
@@ -31,6 +37,10 @@ def passes_on(flag: str) -> bool:
 
 
 def run(arguments) -> int:
+    if arguments.peers:
+        return peers.run(arguments)
+    if arguments.sweep:
+        raise Failure("--sweep is for --peers", status=2)
     if arguments.rung and arguments.all_rungs:
         raise Failure("--rung and --all-rungs exclude each other", status=2)
     current = session.begin(arguments, arguments.passed_on, always_published=arguments.ladder)
@@ -53,11 +63,6 @@ def merged(outcomes: list) -> dict:
     for private in ("executable", "host_name"):  # where it happened to lie, and on whose machine
         context.pop(private, None)
     return {"context": context, "benchmarks": [run for report in reports for run in report["benchmarks"]]}
-
-
-def slug(name: str) -> str:
-    """"NVIDIA H200" -> "nvidia-h200"."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def _keep(arguments, current: session.Session, outcomes: list) -> Path:

@@ -1,0 +1,225 @@
+// The C interface: finds the rung, checks the call, and turns every exception into a status and a line of text.
+#include "capi/flash_attention_workbook.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <initializer_list>
+#include <string>
+#include <utility>
+
+#include "capi/all_chapters.h"
+
+namespace {
+
+using attention::Backward;
+using attention::Chapter;
+using attention::Forward;
+using attention::Pass;
+using attention::Problem;
+using attention::Rung;
+
+// A fixed buffer: a failure to allocate must not become one to report.
+thread_local char last_error[1024] = "";
+
+// Keeps the text, on one line: the SIMT engine's diagnoses, and the names that callers pass, may have more.
+faw_status fail(faw_status status, const char* message) noexcept {
+  std::snprintf(last_error, sizeof last_error, "%s", message);
+  std::replace_if(
+      last_error, last_error + std::strlen(last_error), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return status;
+}
+
+// Thrown inside this file only; guarded() turns it into a status.
+struct Failure {
+  faw_status status;
+  std::string message;
+};
+
+[[noreturn]] void refuse(const std::string& message) { throw Failure{FAW_INVALID, message}; }
+
+template <class Function>
+faw_status guarded(Function&& function) noexcept {
+  try {
+    function();
+    return FAW_OK;
+  } catch (const Failure& failure) {
+    return fail(failure.status, failure.message.c_str());
+  } catch (const CudaError& error) {
+    cudaGetLastError();  // it is reported here: the caller's next launch must not find it again
+    return fail(FAW_CUDA_ERROR, error.what());
+  } catch (const std::exception& error) {
+    return fail(FAW_FAILED, error.what());
+  } catch (...) {
+    return fail(FAW_FAILED, "unknown error");
+  }
+}
+
+const Chapter* find_chapter(const char* name) {
+  if (name)
+    for (const Chapter* chapter : all_chapters())
+      if (chapter->name == name) return chapter;
+  return nullptr;
+}
+
+bool has(const Rung& rung, const Forward Rung::*direction) { return bool(rung.*direction); }
+bool has(const Rung& rung, const Backward Rung::*direction) { return bool(rung.*direction); }
+
+const char* name_of(const Forward Rung::*) { return "forward"; }
+const char* name_of(const Backward Rung::*) { return "backward"; }
+
+// Null if there is none of that name; of no name, if no rung has the direction.
+template <class Direction>
+const Rung* find_rung(const Chapter& chapter, const char* name, Direction direction) {
+  const auto found = std::find_if(chapter.rungs.rbegin(), chapter.rungs.rend(), [&](const Rung& rung) {
+    return name ? std::strcmp(rung.name, name) == 0 : has(rung, direction);
+  });
+  return found == chapter.rungs.rend() ? nullptr : &*found;
+}
+
+// Null if the rung or the direction is not there.
+template <class Args>
+const Pass<Args>* find_pass(const char* chapter_name, const char* rung_name, const Pass<Args> Rung::*direction) {
+  const Chapter* chapter = find_chapter(chapter_name);
+  const Rung* rung = chapter ? find_rung(*chapter, rung_name, direction) : nullptr;
+  return rung && has(*rung, direction) ? &(rung->*direction) : nullptr;
+}
+
+template <class Range, class Name>
+std::string joined(const Range& range, Name&& name) {
+  std::string list;
+  for (const auto& item : range) list += std::string(list.empty() ? "" : ", ") + name(item);
+  return list;
+}
+
+// The pass, which has nothing against the problem.
+template <class Args>
+const Pass<Args>& require_pass(const char* chapter_name, const char* rung_name, const Pass<Args> Rung::*direction,
+                               const Problem& problem) {
+  const Chapter* chapter = find_chapter(chapter_name);
+  if (!chapter)
+    refuse(std::string("chapter is ") + (chapter_name ? chapter_name : "NULL") + ": there are " +
+           joined(all_chapters(), [](const Chapter* c) { return c->name; }));
+  const Rung* rung = find_rung(*chapter, rung_name, direction);
+  if (rung_name && !rung)
+    refuse(std::string("rung is ") + rung_name + ": " + chapter->name + " has " +
+           joined(chapter->rungs, [](const Rung& r) { return r.name; }));
+  if (!rung || !has(*rung, direction))
+    throw Failure{FAW_UNSUPPORTED, chapter->name + (rung ? std::string(", rung ") + rung->name + "," : "") +
+                                       " has no " + name_of(direction)};
+  const Pass<Args>& pass = rung->*direction;
+  if (const std::string why = pass.unsupported(problem); !why.empty())
+    throw Failure{FAW_UNSUPPORTED, chapter->name + ": " + why};
+  return pass;
+}
+
+Problem to_problem(const faw_problem* from) {
+  if (!from) refuse("problem is NULL");
+  if (from->dtype != FAW_FP16 && from->dtype != FAW_BF16)
+    refuse("dtype is " + std::to_string(from->dtype) + ": it must be 0 (fp16) or 1 (bf16)");
+  if (from->causal != 0 && from->causal != 1)
+    refuse("causal is " + std::to_string(from->causal) + ": it must be 0 or 1");
+  const Problem problem = {.batch = from->batch,
+                           .heads = from->heads,
+                           .kv_heads = from->kv_heads,
+                           .seq_q = from->seq_q,
+                           .seq_k = from->seq_k,
+                           .head_dim = from->head_dim,
+                           .dtype = from->dtype == FAW_FP16 ? attention::DType::fp16 : attention::DType::bf16,
+                           .mask = from->causal ? attention::Mask::causal : attention::Mask::none,
+                           .scale = from->scale};
+  if (const std::string wrong = attention::invalid(problem); !wrong.empty()) refuse(wrong);
+  return problem;
+}
+
+void require_pointers(std::initializer_list<std::pair<const char*, const void*>> pointers) {
+  constexpr uintptr_t alignment = 16;  // kernels move 16 bytes at a time
+  for (const auto& [name, pointer] : pointers) {
+    if (!pointer) refuse(std::string(name) + " is NULL");
+    if (reinterpret_cast<uintptr_t>(pointer) % alignment != 0)
+      refuse(std::string(name) + " is not aligned to 16 bytes");
+  }
+}
+
+template <class Args>
+void require_workspace(const Pass<Args>& pass, const Problem& problem, const void* workspace) {
+  if (pass.workspace_bytes(problem) > 0) require_pointers({{"workspace", workspace}});
+}
+
+template <class Args>
+faw_status workspace_bytes(const char* chapter, const char* rung, const Pass<Args> Rung::*direction,
+                           const faw_problem* problem, size_t* bytes) {
+  return guarded([&] {
+    if (!bytes) refuse("bytes is NULL");
+    const Problem p = to_problem(problem);
+    *bytes = require_pass(chapter, rung, direction, p).workspace_bytes(p);
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* faw_error(void) { return last_error; }
+
+float faw_default_scale(int head_dim) { return attention::default_scale(head_dim); }
+
+const char* faw_chapter(int index) {
+  const auto chapters = all_chapters();
+  return index >= 0 && size_t(index) < chapters.size() ? chapters[size_t(index)]->name.c_str() : nullptr;
+}
+
+const char* faw_rung(const char* chapter_name, int index) {
+  const Chapter* chapter = find_chapter(chapter_name);
+  return chapter && index >= 0 && size_t(index) < chapter->rungs.size() ? chapter->rungs[size_t(index)].name : nullptr;
+}
+
+int faw_has_forward(const char* chapter, const char* rung) {
+  return find_pass(chapter, rung, &Rung::forward) != nullptr;
+}
+
+int faw_has_backward(const char* chapter, const char* rung) {
+  return find_pass(chapter, rung, &Rung::backward) != nullptr;
+}
+
+int faw_writes_lse(const char* chapter, const char* rung) {
+  const Forward* pass = find_pass(chapter, rung, &Rung::forward);
+  return pass && pass->writes_lse;
+}
+
+faw_status faw_forward_workspace(const char* chapter, const char* rung, const faw_problem* problem, size_t* bytes) {
+  return workspace_bytes(chapter, rung, &Rung::forward, problem, bytes);
+}
+
+faw_status faw_backward_workspace(const char* chapter, const char* rung, const faw_problem* problem, size_t* bytes) {
+  return workspace_bytes(chapter, rung, &Rung::backward, problem, bytes);
+}
+
+faw_status faw_forward(const char* chapter, const char* rung, const faw_problem* problem, const void* q, const void* k,
+                       const void* v, void* o, float* lse, void* workspace, void* stream) {
+  return guarded([&] {
+    const Problem p = to_problem(problem);
+    const Forward& pass = require_pass(chapter, rung, &Rung::forward, p);
+    require_pointers({{"q", q}, {"k", k}, {"v", v}, {"o", o}});
+    if (pass.writes_lse) require_pointers({{"lse", lse}});
+    require_workspace(pass, p, workspace);
+    pass.run(p, {q, k, v, o, lse, workspace}, static_cast<cudaStream_t>(stream));
+  });
+}
+
+faw_status faw_backward(const char* chapter, const char* rung, const faw_problem* problem, const void* q, const void* k,
+                        const void* v, const void* o, const float* lse, const void* d_o, void* dq, void* dk, void* dv,
+                        void* workspace, void* stream) {
+  return guarded([&] {
+    const Problem p = to_problem(problem);
+    const Backward& pass = require_pass(chapter, rung, &Rung::backward, p);
+    require_pointers(
+        {{"q", q}, {"k", k}, {"v", v}, {"o", o}, {"lse", lse}, {"d_o", d_o}, {"dq", dq}, {"dk", dk}, {"dv", dv}});
+    require_workspace(pass, p, workspace);
+    pass.run(p, {q, k, v, o, lse, d_o, dq, dk, dv, workspace}, static_cast<cudaStream_t>(stream));
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,88 @@
+/* Every chapter's attention, as C functions on device pointers: for PyTorch through common/python, or for any other
+ * language.
+ *
+ * Tensors are contiguous and row-major, 16-byte aligned, in device memory:
+ *
+ *   q, o, d_o, dq   [batch, heads,    seq_q, head_dim]   fp16 or bf16
+ *   k, v, dk, dv    [batch, kv_heads, seq_k, head_dim]   fp16 or bf16
+ *   lse             [batch, heads,    seq_q]             fp32, natural logarithm
+ *
+ * Chapters and rungs go by name: "05_online_softmax". A rung of NULL is the chapter's result, the last of its rungs
+ * that has the direction asked for.
+ *
+ * A function returns FAW_OK, or another status and faw_error() says what is wrong, in one line. The forward and the
+ * backward only enqueue kernels on the stream, on the current device: they allocate no device memory and do not
+ * synchronise, and a CUDA graph can capture them. Any thread may call any function at any time; nothing throws.
+ *
+ * A library of the `cpu` preset runs the kernels on the SIMT engine: pointers are then to its memory or to the host's
+ * own, there are no streams, and the result is there on return. Its shared memory is thread-local: a program that loads
+ * it late, with dlopen, has to be started with GLIBC_TUNABLES=glibc.rtld.optional_static_tls=262144.
+ */
+#ifndef FLASH_ATTENTION_WORKBOOK_H
+#define FLASH_ATTENTION_WORKBOOK_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum {
+  FAW_OK = 0,
+  FAW_INVALID = 1,     /* the call is wrong whatever the chapter: a size, a null or misaligned pointer, a name */
+  FAW_UNSUPPORTED = 2, /* this chapter cannot do it on this device; another may */
+  FAW_CUDA_ERROR = 3,  /* CUDA refused a call or a launch: no GPU, none that the library was built for, ... */
+  FAW_FAILED = 4       /* anything else, such as no host memory for an error's text */
+} faw_status;
+
+typedef enum { FAW_FP16 = 0, FAW_BF16 = 1 } faw_dtype;
+
+typedef struct {
+  int batch;
+  int heads; /* query heads, a multiple of kv_heads: query head h reads kv head h / (heads / kv_heads) */
+  int kv_heads;
+  int seq_q;
+  int seq_k;
+  int head_dim;
+  int dtype;   /* a faw_dtype */
+  int causal;  /* 0, or 1: query i sees keys j <= i + seq_k - seq_q (bottom-right aligned) */
+  float scale; /* of the logits; faw_default_scale(head_dim) unless another is wanted */
+} faw_problem;
+
+/* What went wrong in this thread's last call that did not return FAW_OK; "" before there is one. Never NULL; valid
+ * until the next such call. */
+const char* faw_error(void);
+
+/* 1 / sqrt(head_dim) */
+float faw_default_scale(int head_dim);
+
+/* The chapters and their rungs, in the order of the book. Names live as long as the library; NULL past the end. */
+const char* faw_chapter(int index);
+const char* faw_rung(const char* chapter, int index);
+
+/* 1 if the rung (NULL: any rung of the chapter) has that direction, 0 if not or if there is none of that name. */
+int faw_has_forward(const char* chapter, const char* rung);
+int faw_has_backward(const char* chapter, const char* rung);
+
+/* 1 if the rung's forward writes lse, 0 if it leaves it untouched. */
+int faw_writes_lse(const char* chapter, const char* rung);
+
+/* The size in bytes of the workspace that the call of the same name wants (0: pass NULL). */
+faw_status faw_forward_workspace(const char* chapter, const char* rung, const faw_problem* problem, size_t* bytes);
+faw_status faw_backward_workspace(const char* chapter, const char* rung, const faw_problem* problem, size_t* bytes);
+
+/* q, k, v -> o, lse. `stream` is a cudaStream_t, NULL for the default stream. lse may be NULL if the rung does not
+ * write it. The contents of the workspace are undefined before and after. */
+faw_status faw_forward(const char* chapter, const char* rung, const faw_problem* problem, const void* q, const void* k,
+                       const void* v, void* o, float* lse, void* workspace, void* stream);
+
+/* q, k, v, o, lse, d_o -> dq, dk, dv; o and lse are the forward's. */
+faw_status faw_backward(const char* chapter, const char* rung, const faw_problem* problem, const void* q, const void* k,
+                        const void* v, const void* o, const float* lse, const void* d_o, void* dq, void* dk, void* dv,
+                        void* workspace, void* stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

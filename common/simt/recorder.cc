@@ -1,0 +1,396 @@
+// How accesses become requests and requests become counts.
+#include "simt/recorder.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "simt/engine.h"
+#include "simt/memory.h"
+#include "simt/tracing.h"
+
+namespace simt {
+namespace {
+
+// A set of up to 64 numbers that forgets them all at once.
+class SmallSet {
+ public:
+  void clear() {
+    ++generation_;
+    size_ = 0;
+  }
+  bool insert(std::uintptr_t value) {
+    for (std::size_t i = value * 0x9e3779b97f4a7c15 >> 57;; ++i) {
+      Entry& entry = entries_[i % entries_.size()];
+      if (entry.generation != generation_) {
+        entry = {value, generation_};
+        ++size_;
+        return true;
+      }
+      if (entry.value == value) return false;
+    }
+  }
+  std::size_t size() const { return size_; }
+
+ private:
+  struct Entry {
+    std::uintptr_t value;
+    std::uint64_t generation;
+  };
+  std::array<Entry, 128> entries_ = {};
+  std::uint64_t generation_ = 1;
+  std::size_t size_ = 0;
+};
+
+std::uint64_t key_of(const void* pc, Op op) {
+  return reinterpret_cast<std::uintptr_t>(pc) | static_cast<std::uint64_t>(op) << 56;
+}
+
+// The most different words in one bank, over these lanes: as many wavefronts they take.
+unsigned most_in_a_bank(const Request& request, unsigned lanes) {
+  std::array<std::array<std::uintptr_t, 128>, 32> words;  // different ones, by bank
+  std::array<unsigned char, 32> used = {};
+  unsigned most = 0;
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const std::uintptr_t address = request.address[std::countr_zero(lanes)];
+    for (std::uintptr_t word = address / 4; word <= (address + request.size - 1) / 4; ++word) {
+      auto& bank = words[word % 32];
+      unsigned char& n = used[word % 32];
+      if (std::find(bank.begin(), bank.begin() + n, word) != bank.begin() + n) continue;
+      bank[n++] = word;
+      most = std::max<unsigned>(most, n);
+    }
+  }
+  return most;
+}
+
+// Does every lane want the same as its neighbour, lane ^ 1, or every lane the same as lane ^ 2, where those take part?
+bool lanes_share(const Request& request, unsigned lanes) {
+  for (const unsigned distance : {1u, 2u}) {
+    bool all = true;
+    for (unsigned rest = lanes; rest != 0; rest &= rest - 1) {
+      const unsigned lane = std::countr_zero(rest), other = lane ^ distance;
+      all = all && (!(lanes >> other & 1) || request.address[lane] == request.address[other]);
+    }
+    if (all) return true;
+  }
+  return false;
+}
+
+// Shared memory serves a request in passes. Up to 4 bytes a lane: one. 8 bytes: half a warp each, but one for a load
+// whose lanes share. 16 bytes: a quarter each, but one for half a warp of a load whose lanes share. ldmatrix: the eight
+// rows of a matrix. (As found on an H200 with common/tests/trace/patterns.cu.)
+template <class Pass>
+void for_each_pass(const Request& request, Pass pass) {
+  const auto some = [&](unsigned lanes) {
+    if (lanes != 0) pass(lanes);
+  };
+  const bool load = request.op == Op::shared_load;
+  if (request.op == Op::ldmatrix || request.op == Op::copy_store || request.size > 8) {
+    for (unsigned half = 0; half < 2; ++half) {
+      const unsigned lanes = request.lanes & 0xffffu << 16 * half;
+      if (load && lanes_share(request, lanes)) {
+        some(lanes);
+      } else {
+        some(lanes & 0x00ff00ff);
+        some(lanes & 0xff00ff00);
+      }
+    }
+  } else if (request.size > 4 && !(load && lanes_share(request, request.lanes))) {
+    some(request.lanes & 0xffff);
+    some(request.lanes & 0xffff0000);
+  } else {
+    some(request.lanes);
+  }
+}
+
+void count_shared(const Request& request, Counts& counts) {
+  for_each_pass(request, [&](unsigned lanes) {
+    counts.units += most_in_a_bank(request, lanes);
+    ++counts.ideal;
+  });
+}
+
+// What cp.async brings arrives by cache lines: what a pass gets from each is stored on its own, zeros like a line.
+void count_copy_store(const Request& request, Counts& counts) {
+  for_each_pass(request, [&](unsigned lanes) {
+    ++counts.ideal;
+    while (lanes != 0) {
+      const std::uintptr_t line = request.from[std::countr_zero(lanes)] / 128;
+      unsigned of_this_line = 0;
+      for (unsigned rest = lanes; rest != 0; rest &= rest - 1)
+        if (const unsigned lane = std::countr_zero(rest); request.from[lane] / 128 == line) of_this_line |= 1u << lane;
+      counts.units += most_in_a_bank(request, of_this_line);
+      lanes &= ~of_this_line;
+    }
+  });
+}
+
+}  // namespace
+
+void Recorder::launch_begins(const Launch& launch, const SharedMemory& shared) {
+  kernel_ = launch.kernel;
+  ranges_.clear();
+  std::size_t offset = 0;
+  for (const auto& [begin, bytes] : shared.ranges()) {
+    ranges_.push_back({reinterpret_cast<std::uintptr_t>(begin), bytes, offset});
+    offset += bytes;
+  }
+  shadow_.launch_begins(offset);
+  paused_ = false;
+  counting_ = collecting();
+  sites_.clear();
+  site_of_.clear();
+  first_block_ = block_ + 1;
+  current_ = {};
+  current_.grid = launch.grid;
+  current_.block = launch.block;
+  current_.dynamic_shared_bytes = launch.shared_bytes;
+}
+
+void Recorder::block_begins() {
+  ++block_;
+  paused_ = false;
+  for (auto& events : events_) events.clear();
+  shadow_.block_begins();
+}
+
+void Recorder::launch_ends() {
+  if (!counting_) return;
+  current_.kernel = kernel_name(kernel_);
+  std::vector<Counted> counted;
+  for (const Site& site : sites_) {
+    current_.totals[static_cast<int>(site.op)] += site.counts;
+    counted.push_back({site.pc, site.op, site.counts});
+  }
+  collect(std::move(current_), counted);
+}
+
+std::size_t Recorder::shared_offset(std::uintptr_t address) const {
+  for (const Range& range : ranges_)
+    if (address - range.begin < range.bytes) return range.offset + (address - range.begin);
+  return no_offset;
+}
+
+void Recorder::access(const void* pc, const void* pointer, std::size_t size, Access access) {
+  if (paused_) return;
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  const unsigned thread = worker->current().number;
+  if (DeviceMemory::instance().contains(pointer)) {
+    constexpr Op ops[] = {Op::global_load, Op::global_store, Op::global_atomic};
+    keep(thread, pc, address, size, ops[static_cast<int>(access)]);
+    return;
+  }
+  const std::size_t offset = shared_offset(address);
+  if (offset == no_offset) return;  // the thread's own variables
+  constexpr Op ops[] = {Op::shared_load, Op::shared_store, Op::shared_atomic};
+  keep(thread, pc, address, size, ops[static_cast<int>(access)]);
+  if (const auto mistake = shadow_.access(offset, size, thread, access, pc)) report(*mistake, access, size, pc);
+}
+
+void Recorder::ldmatrix_row(const void* pc, const void* row) {
+  const unsigned thread = worker->current().number;
+  const auto address = reinterpret_cast<std::uintptr_t>(row);
+  keep(thread, pc, address, 16, Op::ldmatrix);
+  const std::size_t offset = shared_offset(address);
+  if (offset == no_offset) return;
+  if (const auto mistake = shadow_.access(offset, 16, thread, Access::read, pc)) report(*mistake, Access::read, 16, pc);
+}
+
+void Recorder::copy_starts(const Copy& copy) {
+  const unsigned thread = worker->current().number;
+  keep(thread, copy.pc, reinterpret_cast<std::uintptr_t>(copy.shared), copy.bytes, Op::copy_store,
+       copy.source_bytes > 0 ? reinterpret_cast<std::uintptr_t>(copy.global) : 0);
+  const std::size_t offset = shared_offset(reinterpret_cast<std::uintptr_t>(copy.shared));
+  if (offset == no_offset) return;
+  if (const auto mistake = shadow_.copy_starts(offset, copy.bytes, thread, copy.pc))
+    report(*mistake, Access::write, copy.bytes, copy.pc);
+}
+
+void Recorder::copy_lands(const Copy& copy) {
+  const std::size_t offset = shared_offset(reinterpret_cast<std::uintptr_t>(copy.shared));
+  if (offset == no_offset) return;
+  if (const auto mistake = shadow_.copy_lands(offset, copy.bytes, worker->current().number, copy.pc))
+    report(*mistake, Access::write, copy.bytes, copy.pc);
+}
+
+void Recorder::report(const Shadow::Mistake& mistake, Access access, std::size_t size, const void* pc) {
+  const auto line = [](const void* address) {
+    void* stack[] = {static_cast<char*>(const_cast<void*>(address)) - 1};
+    const std::string line = source_line(stack);
+    return line.empty() ? std::string("an unknown line") : line;
+  };
+  const auto thread = [](unsigned number) {
+    return text(uint3{number % blockDim.x, number / blockDim.x % blockDim.y, number / blockDim.x / blockDim.y});
+  };
+  const auto word = [](Access a) { return a == Access::read ? "read" : a == Access::write ? "write" : "atomic"; };
+  const std::string what = std::string(word(access)) + " of " + std::to_string(size) + " bytes";
+  const std::string other = "thread " + thread(mistake.other.thread) + " at " +
+                            (mistake.other.pc != nullptr ? line(mistake.other.pc) : std::string());
+  std::string message;
+  switch (mistake.kind) {
+    case Shadow::Mistake::race:
+      message = "race on shared memory: no barrier between this " + what + " and the " + word(mistake.other.access) +
+                " of the same memory by " + other;
+      break;
+    case Shadow::Mistake::pending_copy:
+      message = what + " of shared memory that a cp.async of " + other + " fills, before that thread waited for it";
+      break;
+    case Shadow::Mistake::uninitialised:
+      message = what + " of uninitialised shared memory";
+      break;
+  }
+  worker->fail(cudaErrorLaunchFailure, &worker->current(), line(pc), message);
+}
+
+void Recorder::keep(unsigned thread, const void* pc, std::uintptr_t address, std::size_t size, Op op,
+                    std::uintptr_t from) {
+  if (!counting_) return;
+  events_[thread].push_back({pc, address | std::uint64_t(size) << 48 | static_cast<std::uint64_t>(op) << 56, from});
+}
+
+void Recorder::barrier() {
+  const unsigned threads = current_.block.x * current_.block.y * current_.block.z;
+  for (unsigned warp = 0; warp * 32 < threads; ++warp) put_together(warp, ~0u);
+  ++current_.barriers;
+  shadow_.barrier();
+}
+
+void Recorder::meet(unsigned warp, unsigned lanes, bool orders) {
+  put_together(warp, lanes);
+  if (orders) shadow_.syncwarp(warp, lanes);
+}
+
+// Usually all lanes have done the same: their n-th events are the n-th request.
+void Recorder::put_together(unsigned warp, unsigned lanes) {
+  const std::vector<Event>* first = nullptr;
+  unsigned active = 0;
+  bool same = true;
+  for (unsigned rest = lanes; rest != 0; rest &= rest - 1) {
+    const unsigned lane = std::countr_zero(rest);
+    const auto& events = events_[warp * 32 + lane];
+    if (events.empty()) continue;
+    active |= 1u << lane;
+    if (first == nullptr) first = &events;
+    same = same && events.size() == first->size();
+  }
+  if (first == nullptr) return;
+  Request request = {};
+  for (std::size_t i = 0; same && i < first->size(); ++i)
+    for (unsigned rest = active; rest != 0; rest &= rest - 1) {
+      const Event& event = events_[warp * 32 + std::countr_zero(rest)][i];
+      same = same && event.pc == (*first)[i].pc && event.what >> 48 == (*first)[i].what >> 48;
+    }
+  if (same) {
+    for (std::size_t i = 0; i < first->size(); ++i) {
+      const Event& event = (*first)[i];
+      request = {event.pc, static_cast<Op>(event.what >> 56), static_cast<unsigned>(event.what >> 48 & 0xff), active, {}, {}};
+      for (unsigned rest = active; rest != 0; rest &= rest - 1) {
+        const unsigned lane = std::countr_zero(rest);
+        request.address[lane] = events_[warp * 32 + lane][i].what & address_bits;
+        request.from[lane] = events_[warp * 32 + lane][i].from;
+      }
+      count(request);
+    }
+  } else {
+    put_together_by_occurrence(warp, active);
+  }
+  for (unsigned rest = active; rest != 0; rest &= rest - 1) events_[warp * 32 + std::countr_zero(rest)].clear();
+}
+
+// Where lanes went different ways: the n-th time that one executes an instruction goes with the n-th time of the others.
+void Recorder::put_together_by_occurrence(unsigned warp, unsigned lanes) {
+  struct Instruction {
+    unsigned lane = 32;  // whose executions `times` counts
+    std::size_t times = 0;
+    std::vector<std::size_t> requests;
+  };
+  std::unordered_map<std::uint64_t, Instruction> instructions;
+  std::vector<Request> requests;
+  for (unsigned rest = lanes; rest != 0; rest &= rest - 1) {
+    const unsigned lane = std::countr_zero(rest);
+    for (const Event& event : events_[warp * 32 + lane]) {
+      const auto op = static_cast<Op>(event.what >> 56);
+      Instruction& instruction = instructions[key_of(event.pc, op)];
+      if (instruction.lane != lane) instruction.lane = lane, instruction.times = 0;
+      if (instruction.times == instruction.requests.size()) {
+        instruction.requests.push_back(requests.size());
+        requests.push_back({event.pc, op, static_cast<unsigned>(event.what >> 48 & 0xff), 0, {}, {}});
+      }
+      Request& request = requests[instruction.requests[instruction.times++]];
+      request.lanes |= 1u << lane;
+      request.address[lane] = event.what & address_bits;
+      request.from[lane] = event.from;
+    }
+  }
+  for (const Request& request : requests) count(request);
+}
+
+Counts& Recorder::counts_of(const void* pc, Op op) {
+  const auto [place, is_new] = site_of_.try_emplace(key_of(pc, op), sites_.size());
+  if (is_new) sites_.push_back({pc, op, {}});
+  return sites_[place->second].counts;
+}
+
+void Recorder::count(const Request& request) {
+  const auto request_of = [&](Op op, unsigned lanes) -> Counts& {
+    Counts& counts = counts_of(request.pc, op);
+    ++counts.requests;
+    counts.bytes += std::uint64_t(request.size) * std::popcount(lanes);
+    return counts;
+  };
+  if (request.op == Op::copy_store) {
+    // Two in one: a request to global memory by the lanes that have something to fetch, and one to shared memory.
+    Request load = request;
+    load.op = Op::copy_load;
+    load.address = request.from;
+    for (unsigned lane = 0; lane < 32; ++lane)
+      if (request.from[lane] == 0) load.lanes &= ~(1u << lane);
+    if (load.lanes != 0) count_global(load, request_of(Op::copy_load, load.lanes));
+    count_copy_store(request, request_of(Op::copy_store, request.lanes));
+  } else if (is_global(request.op)) {
+    count_global(request, request_of(request.op, request.lanes));
+  } else {
+    count_shared(request, request_of(request.op, request.lanes));
+  }
+}
+
+void Recorder::count_global(const Request& request, Counts& counts) {
+  static SmallSet sectors, addresses, lines;
+  lines.clear();
+  sectors.clear();
+  addresses.clear();
+  for (unsigned rest = request.lanes; rest != 0; rest &= rest - 1) {
+    const std::uintptr_t address = request.address[std::countr_zero(rest)];
+    if (!addresses.insert(address)) continue;
+    for (std::uintptr_t sector = address / 32; sector <= (address + request.size - 1) / 32; ++sector)
+      if (sectors.insert(sector)) {
+        touch(sector, request.op);
+        lines.insert(sector / 4);
+      }
+  }
+  counts.units += sectors.size();
+  counts.lines += lines.size();
+  counts.ideal += (addresses.size() * request.size + 31) / 32;
+}
+
+void Recorder::touch(std::uintptr_t sector, Op op) {
+  const std::uintptr_t number = sector / Page::sectors;
+  auto& [recent, page] = recent_pages_[number % recent_pages_.size()];
+  if (page == nullptr || recent != number) {
+    auto& owned = pages_[number];
+    if (!owned) owned = std::make_unique<Page>();
+    recent = number;
+    page = owned.get();
+  }
+  const auto note = [&](std::array<std::uint32_t, Page::sectors>& last, Traffic& traffic) {
+    std::uint32_t& block = last[sector % Page::sectors];
+    traffic.warps += 32;
+    if (block != block_) traffic.blocks += 32;
+    if (block < first_block_) traffic.launch += 32;
+    block = block_;
+  };
+  if (op != Op::global_store) note(page->read, current_.read);
+  if (op == Op::global_store || op == Op::global_atomic) note(page->written, current_.written);
+}
+
+}  // namespace simt

@@ -1,0 +1,134 @@
+// The trace preset's part of the engine: hears of every access of a kernel, checks those of shared memory and counts
+// requests. A Worker tells its Recorder what happens; in the other presets the calls are empty.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "simt/shared_memory.h"
+#include "simt/trace.h"
+
+#ifdef WORKBOOK_TRACE
+#include "simt/shadow.h"
+#endif
+
+namespace simt {
+
+struct Launch;
+struct Copy;
+
+#ifdef WORKBOOK_TRACE
+
+constexpr bool tracing = true;
+
+// One request: what the lanes of a warp do together.
+struct Request {
+  const void* pc;
+  Op op;
+  unsigned size;  // bytes of each lane's access
+  unsigned lanes;
+  std::array<std::uintptr_t, 32> address;
+  std::array<std::uintptr_t, 32> from;  // of cp.async: the address in global memory, 0 to fill with zeros
+};
+
+class Recorder {
+ public:
+  void launch_begins(const Launch& launch, const SharedMemory& shared);
+  void block_begins();
+  void launch_ends();
+
+  // An access of the current thread.
+  void access(const void* pc, const void* address, std::size_t size, Access access);
+  void ldmatrix_row(const void* pc, const void* row);
+  void matrix_product(std::uint64_t flops) { current_.matrix_flops += flops; }
+
+  // Lanes of a warp meet, all at once where `orders` says that their accesses are then ordered (__syncwarp): what each
+  // has done since the last time is put together to requests.
+  void meet(unsigned warp, unsigned lanes, bool orders);
+  void shuffle() { ++current_.shuffles; }
+  void barrier();  // all threads of the block have come
+  void pause() { paused_ = true; }  // collectives are computed by one lane, whose accesses are the engine's
+  void resume() { paused_ = false; }
+
+  void copy_starts(const Copy& copy);
+  void copy_lands(const Copy& copy);
+
+ private:
+  // A lane's access, kept until it is put together with those of the other lanes.
+  struct Event {
+    const void* pc;
+    std::uint64_t what;   // address, size << 48, op << 56
+    std::uintptr_t from;  // as in Request
+  };
+  static constexpr std::uint64_t address_bits = (std::uint64_t(1) << 48) - 1;
+
+  // 128 KiB of global memory: the block that last touched each sector, as a number that never repeats.
+  struct Page {
+    static constexpr std::size_t sectors = 4096;
+    std::array<std::uint32_t, sectors> read = {}, written = {};
+  };
+
+  struct Site {
+    const void* pc;
+    Op op;
+    Counts counts;
+  };
+
+  void keep(unsigned thread, const void* pc, std::uintptr_t address, std::size_t size, Op op, std::uintptr_t from = 0);
+  std::size_t shared_offset(std::uintptr_t address) const;  // no_offset outside shared memory
+  void report(const Shadow::Mistake& mistake, Access access, std::size_t size, const void* pc);
+  void put_together(unsigned warp, unsigned lanes);
+  void put_together_by_occurrence(unsigned warp, unsigned lanes);
+  void count(const Request& request);
+  void count_global(const Request& request, Counts& counts);
+  void touch(std::uintptr_t sector, Op op);
+  Counts& counts_of(const void* pc, Op op);
+
+  static constexpr std::size_t no_offset = ~std::size_t(0);
+
+  bool counting_ = false;
+  bool paused_ = false;
+  const void* kernel_ = nullptr;
+  struct Range {
+    std::uintptr_t begin;
+    std::size_t bytes;
+    std::size_t offset;  // of its first byte in the shadow
+  };
+  std::vector<Range> ranges_;  // of shared memory
+  Shadow shadow_;
+
+  std::array<std::vector<Event>, 1024> events_;  // by the thread's number in its block
+  LaunchCounts current_;
+  std::vector<Site> sites_;
+  std::unordered_map<std::uint64_t, std::size_t> site_of_;  // by PC and op
+  std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> pages_;
+  std::array<std::pair<std::uintptr_t, Page*>, 16> recent_pages_ = {};
+  std::uint32_t block_ = 0;         // number of this block
+  std::uint32_t first_block_ = 1;   // and of the launch's first
+};
+
+#else
+
+constexpr bool tracing = false;
+
+class Recorder {
+ public:
+  void launch_begins(const Launch&, const SharedMemory&) {}
+  void block_begins() {}
+  void launch_ends() {}
+  void meet(unsigned, unsigned, bool) {}
+  void shuffle() {}
+  void barrier() {}
+  void pause() {}
+  void resume() {}
+  void copy_starts(const Copy&) {}
+  void copy_lands(const Copy&) {}
+};
+
+#endif
+
+}  // namespace simt

@@ -1,0 +1,66 @@
+// What is known about every byte of a block's shared memory: who wrote and read it last, and whether a cp.async to it
+// is on its way. From that follows whether an access is a mistake:
+//
+//   race           two threads access a byte, at least one of them writes, and nothing orders the two: no barrier lies
+//                  between them, nor, for lanes of one warp, a __syncwarp that both take part in
+//   pending copy   the byte is read or written before the thread that started its cp.async has waited for it
+//   uninitialised  the byte is read and nobody has written it
+//
+// Shuffles and other collectives order nothing, as in CUDA.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace simt {
+
+enum class Access : std::uint8_t { read, write, atomic };
+
+class Shadow {
+ public:
+  struct Event {
+    const void* pc = nullptr;
+    std::uint32_t interval = 0;  // between which barriers; 0: never
+    std::uint32_t clock = 0;     // how many times the thread had passed a __syncwarp
+    std::uint16_t thread = 0;    // number in the block
+    Access access = Access::read;
+  };
+
+  struct Mistake {
+    enum Kind { race, pending_copy, uninitialised } kind;
+    Event other;  // the earlier access of a race, the cp.async of a pending copy
+    std::size_t byte;
+  };
+
+  void launch_begins(std::size_t bytes);
+  void block_begins();
+  void barrier();
+  void syncwarp(unsigned warp, unsigned lanes);
+
+  // The access is noted; the first mistake, if there is one, is returned.
+  std::optional<Mistake> access(std::size_t byte, std::size_t size, unsigned thread, Access access, const void* pc);
+
+  // A cp.async counts as written when it starts and again when it lands.
+  std::optional<Mistake> copy_starts(std::size_t byte, std::size_t size, unsigned thread, const void* pc);
+  std::optional<Mistake> copy_lands(std::size_t byte, std::size_t size, unsigned thread, const void* pc);
+
+ private:
+  struct Byte {
+    Event written;
+    std::array<Event, 2> read;  // the latest, and one of another warp or at least another thread
+    Event copy;                 // pending unless its interval is 0
+  };
+
+  bool of_this_block(const Event& event) const { return event.interval >= first_interval_; }
+  bool unordered(const Event& before, unsigned thread) const;
+
+  std::vector<Byte> bytes_;
+  std::uint32_t interval_ = 0;
+  std::uint32_t first_interval_ = 1;  // of this block
+  std::array<std::uint32_t, 1024> clock_ = {};
+  std::array<std::array<std::uint32_t, 32>, 1024> seen_ = {};  // [thread][lane]: that lane's clock, as far as ordered
+};
+
+}  // namespace simt

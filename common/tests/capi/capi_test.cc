@@ -1,0 +1,374 @@
+// The C interface against its header: the same bits as the chapters themselves, one line for each thing that is wrong,
+// from any thread. (On the SIMT engine the shared library carries an engine of its own, and sees this program's device
+// memory as the host's.)
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "capi/all_chapters.h"
+#include "capi/flash_attention_workbook.h"
+#include "harness/tensors.h"
+#include "harness/verdict.h"
+#include "tests/chapter/cases.h"
+#include "tests/chapter/on_device.h"
+
+namespace {
+
+using attention::Chapter;
+using attention::Problem;
+using attention::Rung;
+using chapter_suite::OnDevice;
+using harness::DeviceTensors;
+
+faw_problem as_c(const Problem& p) {
+  return {p.batch,
+          p.heads,
+          p.kv_heads,
+          p.seq_q,
+          p.seq_k,
+          p.head_dim,
+          p.dtype == attention::DType::fp16 ? FAW_FP16 : FAW_BF16,
+          p.mask == attention::Mask::causal,
+          p.scale};
+}
+
+Problem small_problem(attention::DType dtype = attention::DType::fp16) {
+  Problem p = chapter_suite::ragged().problem;
+  p.dtype = dtype;
+  return p;
+}
+
+std::vector<uint16_t> bits(const harness::GuardedBuffer& buffer) {
+  std::vector<uint16_t> all(buffer.bytes() / sizeof(uint16_t));
+  if (!all.empty()) buffer.download(all.data());
+  return all;
+}
+
+faw_status forward(const char* chapter, const char* rung, const faw_problem& problem, const DeviceTensors& t,
+                   cudaStream_t stream = nullptr) {
+  return faw_forward(chapter, rung, &problem, t.q.data(), t.k.data(), t.v.data(), t.o.data(),
+                     static_cast<float*>(t.lse.data()), t.workspace.data(), stream);
+}
+
+faw_status backward(const char* chapter, const char* rung, const faw_problem& problem, const DeviceTensors& t) {
+  return faw_backward(chapter, rung, &problem, t.q.data(), t.k.data(), t.v.data(), t.o.data(),
+                      static_cast<float*>(t.lse.data()), t.d_o.data(), t.dq.data(), t.dk.data(), t.dv.data(),
+                      t.workspace.data(), nullptr);
+}
+
+// Calls test(chapter, rung) for every rung of the book.
+void for_every_rung(const std::function<void(const Chapter&, const Rung&)>& test) {
+  for (const Chapter* chapter : all_chapters())
+    for (const Rung& rung : chapter->rungs) test(*chapter, rung);
+}
+
+class Capi : public OnDevice {};
+
+TEST(Book, IsTheChaptersAndTheirRungsInOrder) {
+  int c = 0;
+  for (const Chapter* chapter : all_chapters()) {
+    ASSERT_STREQ(faw_chapter(c++), chapter->name.c_str());
+    int r = 0;
+    for (const Rung& rung : chapter->rungs) {
+      ASSERT_STREQ(faw_rung(chapter->name.c_str(), r++), rung.name);
+      EXPECT_EQ(faw_has_forward(chapter->name.c_str(), rung.name), bool(rung.forward));
+      EXPECT_EQ(faw_has_backward(chapter->name.c_str(), rung.name), bool(rung.backward));
+      EXPECT_EQ(faw_writes_lse(chapter->name.c_str(), rung.name), rung.forward && rung.forward.writes_lse);
+    }
+    EXPECT_EQ(faw_rung(chapter->name.c_str(), r), nullptr);
+    EXPECT_EQ(
+        faw_has_backward(chapter->name.c_str(), nullptr),
+        std::any_of(chapter->rungs.begin(), chapter->rungs.end(), [](const Rung& r) { return bool(r.backward); }));
+  }
+  EXPECT_GE(c, 5);
+  EXPECT_EQ(faw_chapter(c), nullptr);
+  EXPECT_EQ(faw_chapter(-1), nullptr);
+  EXPECT_EQ(faw_rung("05_online_softmax", -1), nullptr);
+  EXPECT_EQ(faw_rung("none", 0), nullptr);
+  EXPECT_EQ(faw_rung(nullptr, 0), nullptr);
+  EXPECT_EQ(faw_has_forward(nullptr, nullptr), 0);
+  EXPECT_EQ(faw_has_forward("05_online_softmax", "none"), 0);
+  EXPECT_EQ(faw_writes_lse("none", nullptr), 0);
+}
+
+TEST(Book, ScalesAsTheChaptersDo) { EXPECT_EQ(faw_default_scale(100), 0.1f); }
+
+TEST_F(Capi, GivesTheSameBitsAsTheChapters) {
+  for (const auto dtype : {attention::DType::fp16, attention::DType::bf16}) {
+    const Problem p = small_problem(dtype);
+    const faw_problem problem = as_c(p);
+    const auto inputs = harness::make_inputs(p, harness::InputKind::spread, 7);
+    const harness::Reference reference(p, inputs, true);
+    for_every_rung([&](const Chapter& chapter, const Rung& rung) {
+      const char* name = chapter.name.c_str();
+      SCOPED_TRACE(chapter.name + "/" + rung.name + " " + attention::name(dtype));
+      size_t bytes = 0;
+      if (rung.forward) {
+        ASSERT_EQ(faw_forward_workspace(name, rung.name, &problem, &bytes), FAW_OK) << faw_error();
+        EXPECT_EQ(bytes, rung.forward.workspace_bytes(p));
+        const DeviceTensors direct(p, inputs, bytes, false), through(p, inputs, bytes, false);
+        rung.forward.run(p, direct.forward_args(), nullptr);
+        ASSERT_EQ(forward(name, rung.name, problem, through), FAW_OK) << faw_error();
+        check(cudaDeviceSynchronize());
+        EXPECT_EQ(bits(through.o), bits(direct.o));
+        EXPECT_EQ(bits(through.lse), bits(direct.lse));
+        EXPECT_FALSE(std::isnan(harness::from_storage(bits(through.o), dtype)[0]));
+      }
+      if (rung.backward) {
+        ASSERT_EQ(faw_backward_workspace(name, rung.name, &problem, &bytes), FAW_OK) << faw_error();
+        EXPECT_EQ(bytes, rung.backward.workspace_bytes(p));
+        DeviceTensors direct(p, inputs, bytes, true), through(p, inputs, bytes, true);
+        harness::upload_forward(direct, p, reference);
+        harness::upload_forward(through, p, reference);
+        rung.backward.run(p, direct.backward_args(), nullptr);
+        ASSERT_EQ(backward(name, rung.name, problem, through), FAW_OK) << faw_error();
+        check(cudaDeviceSynchronize());
+        EXPECT_EQ(bits(through.dq), bits(direct.dq));
+        EXPECT_EQ(bits(through.dk), bits(direct.dk));
+        EXPECT_EQ(bits(through.dv), bits(direct.dv));
+      }
+    });
+  }
+}
+
+TEST_F(Capi, TakesTheLastRungUnlessOneIsNamed) {
+  const Problem p = small_problem();
+  const faw_problem problem = as_c(p);
+  const auto inputs = harness::make_inputs(p, harness::InputKind::spread, 7);
+  for (const Chapter* chapter : all_chapters()) {
+    const char* last = nullptr;
+    for (const Rung& rung : chapter->rungs)
+      if (rung.forward) last = rung.name;
+    if (!last) continue;
+    size_t bytes = 0;
+    ASSERT_EQ(faw_forward_workspace(chapter->name.c_str(), nullptr, &problem, &bytes), FAW_OK) << faw_error();
+    const DeviceTensors named(p, inputs, bytes, false), unnamed(p, inputs, bytes, false);
+    ASSERT_EQ(forward(chapter->name.c_str(), last, problem, named), FAW_OK) << faw_error();
+    ASSERT_EQ(forward(chapter->name.c_str(), nullptr, problem, unnamed), FAW_OK) << faw_error();
+    check(cudaDeviceSynchronize());
+    EXPECT_EQ(bits(named.o), bits(unnamed.o)) << chapter->name;
+  }
+}
+
+// One good call of chapter 05, to be spoilt in one place at a time.
+struct Call {
+  std::string chapter = "05_online_softmax";
+  const char* rung = nullptr;
+  faw_problem problem = as_c(small_problem());
+  char* pointer = nullptr;  // of every tensor: nothing must be read or written
+  const void *q, *k, *v;
+  void* o;
+  float* lse;
+  void* workspace = nullptr;
+
+  explicit Call(void* memory) : pointer(static_cast<char*>(memory)) {
+    q = k = v = o = memory;
+    lse = static_cast<float*>(memory);
+  }
+
+  faw_status run() const { return faw_forward(chapter.c_str(), rung, &problem, q, k, v, o, lse, workspace, nullptr); }
+};
+
+void expect_refusal(const char* title, const std::function<void(Call&)>& spoil, faw_status status,
+                    const std::string& text) {
+  const harness::DeviceBuffer memory(4096);
+  Call call(memory.data());
+  spoil(call);
+  EXPECT_EQ(call.run(), status) << title;
+  const std::string message = faw_error();
+  EXPECT_NE(message.find(text), std::string::npos) << title << " says: " << message;
+  EXPECT_EQ(message.find('\n'), std::string::npos) << title << " says: " << message;
+}
+
+TEST_F(Capi, RefusesEachWrongArgumentInOneLine) {
+  const auto invalid = [](const char* title, const std::function<void(Call&)>& spoil, const std::string& text) {
+    expect_refusal(title, spoil, FAW_INVALID, text);
+  };
+  invalid(
+      "chapter", [](Call& c) { c.chapter = "5"; }, "chapter is 5: there are 01_naive, ");
+  invalid(
+      "newline", [](Call& c) { c.chapter = "0\n5"; }, "chapter is 0 5: there are 01_naive, ");
+  invalid(
+      "long", [](Call& c) { c.chapter = std::string(5000, 'x'); }, "chapter is xxx");
+  invalid(
+      "rung", [](Call& c) { c.rung = "none"; }, "rung is none: 05_online_softmax has online_softmax");
+  invalid(
+      "empty rung", [](Call& c) { c.rung = ""; }, "rung is : 05_online_softmax has online_softmax");
+  invalid(
+      "q", [](Call& c) { c.q = nullptr; }, "q is NULL");
+  invalid(
+      "k", [](Call& c) { c.k = nullptr; }, "k is NULL");
+  invalid(
+      "v", [](Call& c) { c.v = nullptr; }, "v is NULL");
+  invalid(
+      "o", [](Call& c) { c.o = nullptr; }, "o is NULL");
+  invalid(
+      "lse", [](Call& c) { c.lse = nullptr; }, "lse is NULL");
+  invalid(
+      "q + 2", [](Call& c) { c.q = c.pointer + 2; }, "q is not aligned to 16 bytes");
+  invalid(
+      "k + 8", [](Call& c) { c.k = c.pointer + 8; }, "k is not aligned to 16 bytes");
+  invalid(
+      "v + 1", [](Call& c) { c.v = c.pointer + 1; }, "v is not aligned to 16 bytes");
+  invalid(
+      "o + 4", [](Call& c) { c.o = c.pointer + 4; }, "o is not aligned to 16 bytes");
+  invalid(
+      "lse + 4", [](Call& c) { c.lse += 1; }, "lse is not aligned to 16 bytes");
+  invalid(
+      "batch", [](Call& c) { c.problem.batch = 0; }, "batch is 0: it must be at least 1");
+  invalid(
+      "heads", [](Call& c) { c.problem.heads = -4; }, "heads is -4: it must be at least 1");
+  invalid(
+      "kv_heads", [](Call& c) { c.problem.kv_heads = 3; }, "heads is 2 and kv-heads is 3");
+  invalid(
+      "seq_q", [](Call& c) { c.problem.seq_q = 0; }, "seq-q is 0");
+  invalid(
+      "seq_k", [](Call& c) { c.problem.seq_k = std::numeric_limits<int>::min(); }, "seq-k is -2147483648");
+  invalid(
+      "dtype", [](Call& c) { c.problem.dtype = 2; }, "dtype is 2: it must be 0 (fp16) or 1 (bf16)");
+  invalid(
+      "causal", [](Call& c) { c.problem.causal = -1; }, "causal is -1: it must be 0 or 1");
+  invalid(
+      "scale", [](Call& c) { c.problem.scale = std::numeric_limits<float>::infinity(); }, "scale is inf");
+  invalid(
+      "workspace", [](Call& c) { c.chapter = "01_naive"; }, "workspace is NULL");
+  invalid(
+      "workspace + 8", [](Call& c) { c.chapter = "01_naive", c.workspace = c.pointer + 8; },
+      "workspace is not aligned to 16 bytes");
+}
+
+TEST_F(Capi, RefusesWhatAChapterCannotDo) {
+  expect_refusal(
+      "head_dim", [](Call& c) { c.problem.head_dim = 60; }, FAW_UNSUPPORTED,
+      "05_online_softmax: head-dim is 60: supported are");
+  expect_refusal(
+      "too long", [](Call& c) { c.chapter = "04_fusion", c.problem.seq_k = 1 << 20; }, FAW_UNSUPPORTED,
+      "04_fusion: seq-k is 1048576");
+}
+
+TEST_F(Capi, NamesTheDirectionThatIsMissing) {
+  const faw_problem problem = as_c(small_problem());
+  const harness::DeviceBuffer memory(64);
+  void* p = memory.data();
+  size_t bytes = 0;
+  for_every_rung([&](const Chapter& chapter, const Rung& rung) {
+    const char* name = chapter.name.c_str();
+    if (!rung.forward) {
+      EXPECT_EQ(faw_forward_workspace(name, rung.name, &problem, &bytes), FAW_UNSUPPORTED);
+      EXPECT_EQ(faw_error(), chapter.name + ", rung " + rung.name + ", has no forward");
+    }
+    if (!rung.backward) {
+      EXPECT_EQ(faw_backward_workspace(name, rung.name, &problem, &bytes), FAW_UNSUPPORTED);
+      EXPECT_EQ(faw_error(), chapter.name + ", rung " + rung.name + ", has no backward");
+      EXPECT_EQ(
+          faw_backward(name, rung.name, &problem, p, p, p, p, static_cast<float*>(p), p, p, p, p, nullptr, nullptr),
+          FAW_UNSUPPORTED);
+    }
+  });
+  EXPECT_EQ(faw_backward_workspace("05_online_softmax", nullptr, &problem, &bytes), FAW_UNSUPPORTED);
+  EXPECT_STREQ(faw_error(), "05_online_softmax has no backward");
+}
+
+TEST_F(Capi, RefusesNullProblemsAndResults) {
+  const faw_problem problem = as_c(small_problem());
+  size_t bytes = 0;
+  EXPECT_EQ(faw_forward_workspace("05_online_softmax", nullptr, nullptr, &bytes), FAW_INVALID);
+  EXPECT_STREQ(faw_error(), "problem is NULL");
+  EXPECT_EQ(faw_forward_workspace("05_online_softmax", nullptr, &problem, nullptr), FAW_INVALID);
+  EXPECT_STREQ(faw_error(), "bytes is NULL");
+  EXPECT_EQ(faw_forward_workspace(nullptr, nullptr, &problem, &bytes), FAW_INVALID);
+  EXPECT_NE(std::string(faw_error()).find("chapter is NULL: there are 01_naive"), std::string::npos);
+  EXPECT_EQ(
+      faw_forward("05_online_softmax", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr),
+      FAW_INVALID);
+}
+
+// A refused launch must be reported once, here: not again by the next one of the caller, who never made it.
+TEST_F(Capi, ReportsARefusedLaunchAndLeavesNoErrorBehind) {
+  const harness::DeviceBuffer memory(4096);
+  Call call(memory.data());
+  call.problem.batch = std::numeric_limits<int>::max();  // more thread blocks than a grid can have
+  call.problem.seq_q = 1000;
+  call.problem.heads = call.problem.kv_heads = 1;
+  EXPECT_EQ(call.run(), FAW_CUDA_ERROR);
+  EXPECT_NE(std::strlen(faw_error()), 0u);
+  EXPECT_EQ(std::string(faw_error()).find('\n'), std::string::npos) << faw_error();
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+}
+
+TEST(Errors, BelongToTheThread) {
+  faw_problem problem = as_c(small_problem());
+  size_t bytes = 0;
+  problem.batch = -1;
+  EXPECT_EQ(faw_forward_workspace("05_online_softmax", nullptr, &problem, &bytes), FAW_INVALID);
+  std::thread([] { EXPECT_STREQ(faw_error(), ""); }).join();
+  EXPECT_STREQ(faw_error(), "batch is -1: it must be at least 1");
+}
+
+TEST_F(Capi, WorksFromSeveralThreadsAtOnce) {
+  const Problem p = small_problem();
+  const auto inputs = harness::make_inputs(p, harness::InputKind::spread, 7);
+  constexpr int n_threads = 4, turns = 3;
+  std::vector<std::string> failures(n_threads);
+  std::vector<std::vector<uint16_t>> results(n_threads);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < n_threads; t++)
+    threads.emplace_back([&, t] {
+      for (int turn = 0; turn < turns; turn++) {
+        const DeviceTensors tensors(p, inputs, 0, false);
+        faw_problem problem = as_c(p);
+        if (forward("05_online_softmax", nullptr, problem, tensors) != FAW_OK) failures[size_t(t)] = faw_error();
+        check(cudaDeviceSynchronize());
+        results[size_t(t)] = bits(tensors.o);
+        problem.batch = -1 - t;  // and each has its own error
+        forward("05_online_softmax", nullptr, problem, tensors);
+        if (faw_error() != "batch is " + std::to_string(-1 - t) + ": it must be at least 1")
+          failures[size_t(t)] = faw_error();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (int t = 0; t < n_threads; t++) {
+    EXPECT_EQ(failures[size_t(t)], "");
+    EXPECT_EQ(results[size_t(t)], results[0]);
+  }
+}
+
+TEST_F(Capi, CanBeCapturedInACudaGraph) {
+#ifdef WORKBOOK_SIMT
+  GTEST_SKIP() << "needs a GPU: the SIMT engine has no graphs";
+#else
+  const Problem p = small_problem();
+  const faw_problem problem = as_c(p);
+  const auto inputs = harness::make_inputs(p, harness::InputKind::spread, 7);
+  for_every_rung([&](const Chapter& chapter, const Rung& rung) {
+    if (!rung.forward) return;
+    SCOPED_TRACE(chapter.name + "/" + rung.name);
+    const size_t bytes = rung.forward.workspace_bytes(p);
+    const DeviceTensors direct(p, inputs, bytes, false), captured(p, inputs, bytes, false);
+    ASSERT_EQ(forward(chapter.name.c_str(), rung.name, problem, direct), FAW_OK) << faw_error();
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t executable;
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    EXPECT_EQ(forward(chapter.name.c_str(), rung.name, problem, captured, stream), FAW_OK) << faw_error();
+    check(cudaStreamEndCapture(stream, &graph));
+    check(cudaGraphInstantiate(&executable, graph, 0));
+    for (int replay = 0; replay < 2; replay++) check(cudaGraphLaunch(executable, stream));
+    check(cudaDeviceSynchronize());
+    EXPECT_EQ(bits(captured.o), bits(direct.o));
+    check(cudaGraphExecDestroy(executable));
+    check(cudaGraphDestroy(graph));
+    check(cudaStreamDestroy(stream));
+  });
+#endif
+}
+
+}  // namespace

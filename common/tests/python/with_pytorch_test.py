@@ -1,0 +1,201 @@
+"""The Python module on a GPU: values and gradients against fp64, CUDA graphs, autograd, and every refusal.
+
+Exits with status 77, which CTest takes for "skipped", where there is no PyTorch or no GPU.
+"""
+
+import itertools
+import os
+import sys
+import unittest
+
+try:
+    import torch
+except ImportError:
+    print("NOT RUN: there is no PyTorch")
+    sys.exit(77)
+if not torch.cuda.is_available():
+    print("NOT RUN: PyTorch finds no GPU")
+    sys.exit(1 if os.environ.get("REQUIRE_GPU") == "1" else 77)
+
+import flash_attention_workbook as faw
+from tools.peers_check import Reference
+
+FORWARDS = [(chapter, rung) for chapter, rungs in faw.chapters().items() for rung, has in rungs.items() if has["forward"]]
+BACKWARDS = [(chapter, rung) for chapter, rungs in faw.chapters().items() for rung, has in rungs.items() if has["backward"]]
+
+
+def tensors(batch=2, heads=4, kv_heads=4, seq_q=100, seq_k=100, head_dim=64, dtype=torch.float16, gradients=False):
+    torch.manual_seed(1)
+    shapes = [(batch, heads, seq_q, head_dim)] + 2 * [(batch, kv_heads, seq_k, head_dim)]
+    return [torch.randn(shape, device="cuda", dtype=dtype).mul_(1.5).requires_grad_(gradients) for shape in shapes]
+
+
+SHAPES = [
+    dict(),
+    dict(heads=6, kv_heads=2, seq_q=70, seq_k=131),
+    dict(heads=4, kv_heads=1, seq_q=131, seq_k=70, head_dim=128),
+    dict(batch=1, heads=1, kv_heads=1, seq_q=1, seq_k=257),
+]
+
+
+class Values(unittest.TestCase):
+    def test_agree_with_fp64(self):
+        for shape, dtype, causal in itertools.product(SHAPES, (torch.float16, torch.bfloat16), (False, True)):
+            q, k, v = tensors(**shape, dtype=dtype)
+            reference = Reference(q, k, v, causal)
+            for chapter, rung in FORWARDS:
+                with self.subTest(chapter=chapter, rung=rung, causal=causal, dtype=dtype, **shape):
+                    o, lse = faw.forward(q, k, v, causal, chapter=chapter, rung=rung)
+                    self.assertIsNone(reference.wrong_forward(o, lse))
+                    self.assertEqual(lse is not None, faw.chapters()[chapter][rung]["lse"])
+
+    def test_the_check_itself_notices(self):
+        q, k, v = tensors(seq_q=70)
+        reference = Reference(q, k, v, True)
+        for wrong in (faw.forward(q, k, v, False), faw.forward(q, k, v, True, scale=0.2)):
+            self.assertRegex(reference.wrong_forward(*wrong), "^o differs")
+        o, lse = faw.forward(q, k, v, True)
+        self.assertRegex(reference.wrong_forward(o, lse + 0.01), "^lse differs")
+        o[0, 0, 0, 0] = float("nan")
+        self.assertRegex(reference.wrong_forward(o, lse), "^o is not finite")
+
+    def test_a_scale_and_rows_that_see_no_key(self):
+        q, k, v = tensors(seq_q=90, seq_k=40)
+        reference = Reference(q, k, v, True, scale=0.3)
+        o, lse = faw.forward(q, k, v, True, scale=0.3, chapter="05_online_softmax")
+        self.assertIsNone(reference.wrong_forward(o, lse))
+        self.assertEqual(o[:, :, :50].abs().max().item(), 0)
+        self.assertTrue((lse[:, :, :50] == float("-inf")).all())
+
+    def test_other_streams(self):
+        q, k, v = tensors()
+        expected = faw.attention(q, k, v)
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            o = faw.attention(q, k, v)
+        stream.synchronize()
+        self.assertTrue(torch.equal(o, expected))
+
+    def test_cuda_graphs(self):
+        for chapter, rung in FORWARDS:
+            with self.subTest(chapter=chapter, rung=rung):
+                q, k, v = tensors()
+                faw.attention(q, k, v, True, chapter=chapter, rung=rung)
+                torch.cuda.synchronize()
+                graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph):
+                    o = faw.attention(q, k, v, True, chapter=chapter, rung=rung)
+                q.copy_(torch.randn_like(q))
+                o.fill_(float("nan"))
+                graph.replay()
+                self.assertTrue(torch.equal(o, faw.attention(q, k, v, True, chapter=chapter, rung=rung)))
+
+
+class Refusals(unittest.TestCase):
+    def refused(self, text, *arguments, call=faw.attention, **options):
+        with self.assertRaisesRegex(faw.Error, text) as caught:
+            call(*arguments, **options)
+        self.assertNotIn("\n", str(caught.exception))
+
+    def test_tensors(self):
+        q, k, v = tensors()
+        self.refused("^q is on cpu: it must be a CUDA tensor$", q.cpu(), k, v)
+        self.refused("^v is on cpu: it must be a CUDA tensor$", q, k, v.cpu())
+        self.refused(r"^k is not contiguous: pass k.contiguous\(\)$", q, k.transpose(1, 2).contiguous().transpose(1, 2), v)
+        self.refused("^q is torch.float32: supported are torch.float16 and torch.bfloat16$", q.float(), k, v)
+        self.refused("^v is torch.bfloat16 and q is torch.float16: all tensors must have one dtype$", q, k, v.bfloat16())
+        self.refused("^v is a NoneType: it must be a torch.Tensor$", q, k, None)
+        self.refused("^q has shape .*: it must be .batch, heads, sequence, head_dim.$", q[0], k, v)
+        self.refused("^k has shape .*: batch and head_dim must be equal$", q, k[:1], v[:1])
+        self.refused("^v has shape .*: it must be", q, k, v[:, :, :50].contiguous())
+        self.refused("^heads is 4 and kv-heads is 3: heads must be a multiple of kv-heads$", q, k[:, :3].contiguous(),
+                     v[:, :3].contiguous())
+        self.refused("^batch is 0: it must be at least 1$", q[:0], k[:0], v[:0])
+        memory = torch.empty(q.numel() + 1, dtype=q.dtype, device="cuda")
+        self.refused(r"^q starts at an address that is not a multiple of 16 bytes: pass q.clone\(\)$",
+                     memory[1:].view(q.shape), k, v)
+
+    def test_options(self):
+        q, k, v = tensors()
+        self.refused("^chapter is none: there are 01_naive, ", q, k, v, chapter="none")
+        self.refused("^chapter is 5: it must be a name$", q, k, v, chapter=5)
+        self.refused("^rung is x: 05_online_softmax has online_softmax$", q, k, v, chapter="05_online_softmax", rung="x")
+        self.refused("^rung is 'x' and no chapter is given", q, k, v, rung="x")
+        self.refused("^scale is 'x': it must be a number$", q, k, v, scale="x")
+        self.refused("^scale is inf: it must be finite$", q, k, v, scale=float("inf"))
+
+    def test_what_a_chapter_cannot_do(self):
+        q, k, v = tensors(head_dim=60)
+        self.refused("^05_online_softmax: head-dim is 60: supported are", q, k, v, chapter="05_online_softmax")
+        q, k, v = tensors(batch=1, heads=1, kv_heads=1, seq_q=1, seq_k=10**6)
+        self.refused("^04_fusion: seq-k is 1000000: ", q, k, v, chapter="04_fusion")
+
+    def test_gradients_of_a_chapter_that_has_none(self):
+        q, k, v = tensors(gradients=True)
+        self.refused("^05_online_softmax has no backward and a tensor requires gradients: use torch.no_grad.., or",
+                     q, k, v, chapter="05_online_softmax")
+        with torch.no_grad():
+            faw.attention(q, k, v, chapter="05_online_softmax")
+        o, lse = faw.forward(q, k, v)
+        self.refused("^05_online_softmax has no backward$", q, k, v, o, lse, o, chapter="05_online_softmax",
+                     call=faw.backward)
+        if not BACKWARDS:
+            self.refused("^the workbook has no backward and a tensor requires gradients: .*none yet", q, k, v)
+            self.refused("^no chapter has a backward yet$", q, k, v, o, lse, o, call=faw.backward)
+        else:
+            self.refused("^04_fusion writes no LSE, which a backward needs", q, k, v, chapter="04_fusion",
+                         backward_chapter=BACKWARDS[0][0])
+
+
+class TheCheckOfGradients(unittest.TestCase):
+    """Against PyTorch's own."""
+
+    def test_accepts_right_ones_and_no_others(self):
+        for causal in (False, True):
+            q, k, v = tensors(gradients=True)
+            d_o = torch.randn_like(q)
+            o = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+            gradients = torch.autograd.grad(o, (q, k, v), d_o)
+            reference = Reference(q, k, v, causal)
+            self.assertIsNone(reference.wrong_backward(d_o, *gradients))
+            self.assertRegex(reference.wrong_backward(d_o, gradients[0], gradients[1] * 1.1, gradients[2]), "^dk differs")
+            self.assertRegex(reference.wrong_backward(d_o, gradients[0], gradients[1], gradients[0]), "^dv differs")
+
+
+@unittest.skipUnless(BACKWARDS, "no chapter has a backward yet")
+class Autograd(unittest.TestCase):
+    def test_gradients_agree_with_fp64(self):
+        for shape, dtype, causal in itertools.product(SHAPES, (torch.float16, torch.bfloat16), (False, True)):
+            q, k, v = tensors(**shape, dtype=dtype, gradients=True)
+            d_o = torch.randn_like(q)
+            reference = Reference(q, k, v, causal)
+            for chapter, rung in BACKWARDS:
+                with self.subTest(chapter=chapter, rung=rung, causal=causal, dtype=dtype, **shape):
+                    o = faw.attention(q, k, v, causal, backward_chapter=chapter, backward_rung=rung)
+                    self.assertIsNone(reference.wrong_backward(d_o, *torch.autograd.grad(o, (q, k, v), d_o)))
+
+    def test_the_gradient_of_a_sum(self):
+        """It comes expanded, with stride 0."""
+        q, k, v = tensors(gradients=True)
+        faw.attention(q, k, v).sum().backward()
+        self.assertIsNone(Reference(q, k, v, False).wrong_backward(torch.ones_like(q), q.grad, k.grad, v.grad))
+
+    def test_a_small_model_trains(self):
+        torch.manual_seed(2)
+        project = torch.nn.Linear(64, 3 * 64, device="cuda", dtype=torch.bfloat16)
+        x, wanted = torch.randn(2, 32, 64, device="cuda", dtype=torch.bfloat16), torch.randn(2, 32, 64, device="cuda")
+        optimizer = torch.optim.Adam(project.parameters(), lr=1e-2)
+        losses = []
+        for _ in range(30):
+            q, k, v = (part.unsqueeze(1).contiguous() for part in project(x).chunk(3, dim=-1))
+            loss = (faw.attention(q, k, v, causal=True).squeeze(1).float() - wanted).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        self.assertLess(losses[-1], 0.9 * losses[0])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,87 @@
+"""The Python module where there is no PyTorch: its errors, and whether it declares the library as the C header does.
+
+FLASH_ATTENTION_WORKBOOK_LIBRARY names the library.
+"""
+
+import ctypes
+import importlib
+import os
+import re
+import sys
+import types
+import unittest
+from pathlib import Path
+from unittest import mock
+
+ROOT = Path(__file__).resolve().parents[3]
+HEADER = (ROOT / "common" / "capi" / "flash_attention_workbook.h").read_text()
+MODULE = "flash_attention_workbook"
+
+
+def stand_in_for_torch():
+    """As much of PyTorch as the module touches while it is imported."""
+    function = types.SimpleNamespace(once_differentiable=lambda method: method)
+    torch = types.ModuleType("torch")
+    torch.float16, torch.bfloat16, torch.Tensor = "float16", "bfloat16", type("Tensor", (), {})
+    torch.is_grad_enabled = lambda: True
+    torch.autograd = types.SimpleNamespace(Function=object, function=function)
+    return torch
+
+
+def imported(torch, **environment):
+    """The module, freshly imported with that for PyTorch (None: there is none)."""
+    with mock.patch.dict(sys.modules, {"torch": torch}), mock.patch.dict(os.environ, environment):
+        sys.modules.pop(MODULE, None)
+        try:
+            return importlib.import_module(MODULE)
+        finally:
+            sys.modules.pop(MODULE, None)
+
+
+class Imports(unittest.TestCase):
+    def test_no_pytorch(self):
+        with self.assertRaisesRegex(ImportError, "^flash_attention_workbook needs PyTorch with CUDA: .*common/capi$"):
+            imported(None)
+
+    def test_no_library(self):
+        with self.assertRaisesRegex(ImportError, "^cannot load /nowhere/lib.so .*: build it with .*cmake --preset cuda"):
+            imported(stand_in_for_torch(), FLASH_ATTENTION_WORKBOOK_LIBRARY="/nowhere/lib.so")
+
+
+class Declarations(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.module = imported(stand_in_for_torch())
+
+    def test_the_problem(self):
+        body = re.sub(r"/\*.*?\*/", "", re.search(r"typedef struct \{(.*?)\} faw_problem;", HEADER, re.S)[1], flags=re.S)
+        declared = re.findall(r"(int|float) (\w+);", body)
+        types_ = {"int": ctypes.c_int, "float": ctypes.c_float}
+        self.assertEqual([(name, types_[type_]) for type_, name in declared], list(self.module._Problem._fields_))
+
+    def test_the_functions(self):
+        declared = re.findall(r"^[a-z_ ]+[ *]+(faw_\w+)\(([^)]*)\);", HEADER, re.M | re.S)
+        self.assertEqual(len(declared), 11)
+        for name, parameters in declared:
+            count = 0 if parameters == "void" else len(parameters.split(","))
+            function = getattr(self.module._library, name)
+            self.assertEqual(len(function.argtypes), count, name)
+
+    def test_the_book(self):
+        directories = sorted(path.parent.name for path in ROOT.glob("[0-9][0-9]_*/CMakeLists.txt"))
+        book = self.module.chapters()
+        self.assertEqual(list(book), directories)
+        self.assertEqual(book["05_online_softmax"],
+                         {"online_softmax": {"forward": True, "backward": False, "lse": True}})
+        self.assertFalse(book["04_fusion"]["fusion"]["lse"])
+
+
+class Refusals(unittest.TestCase):
+    def test_what_is_no_tensor(self):
+        module = imported(stand_in_for_torch())
+        with self.assertRaisesRegex(module.Error, "^q is a list: it must be a torch.Tensor$"):
+            module.attention([], [], [])
+
+
+if __name__ == "__main__":
+    unittest.main()

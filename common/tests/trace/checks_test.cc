@@ -1,0 +1,161 @@
+// A kernel for every mistake with shared memory that the trace preset finds, and correct ones that it must let pass.
+#include "device/cp_async.h"
+#include "device/ldmatrix.h"
+#include "tests/simt/support.h"
+
+namespace {
+
+std::string at(int line) { return "trace/checks_test.cc:" + std::to_string(line); }
+
+void expect_race(const Failure& failure, int first_line, int second_line) {
+  EXPECT_EQ(failure.code, cudaErrorLaunchFailure);
+  expect_contains(failure.message, "race on shared memory");
+  expect_contains(failure.message, at(first_line));
+  expect_contains(failure.message, at(second_line));
+}
+
+// Each thread hands its number to the next one.
+constexpr int hand_on_line = __LINE__ + 4;
+template <class Order>
+__global__ void hand_on(float* out, Order order) {
+  __shared__ float place[64];
+  place[threadIdx.x] = float(threadIdx.x);
+  order();
+  out[threadIdx.x] = place[(threadIdx.x + 1) % blockDim.x];
+}
+
+struct Nothing {
+  void operator()() const {}
+};
+struct Barrier {
+  void operator()() const { __syncthreads(); }
+};
+struct Syncwarp {
+  void operator()() const { __syncwarp(); }
+};
+struct Shuffle {  // orders nothing, in CUDA
+  void operator()() const { __shfl_xor_sync(0xffffffff, 1, 1); }
+};
+
+TEST(Checks, write_and_read_without_a_barrier) {
+  Device<float> out(64);
+  expect_race(failure_of(hand_on<Shuffle>, LaunchConfig{1, 64}, out, Shuffle()), hand_on_line, hand_on_line + 2);
+  expect_race(failure_of(hand_on<Shuffle>, LaunchConfig{1, 32}, out, Shuffle()), hand_on_line, hand_on_line + 2);
+  EXPECT_EQ(failure_of(hand_on<Barrier>, LaunchConfig{1, 64}, out, Barrier()).code, cudaSuccess);
+}
+
+TEST(Checks, syncwarp_orders_one_warp_only) {
+  Device<float> out(64);
+  EXPECT_EQ(failure_of(hand_on<Syncwarp>, LaunchConfig{1, 32}, out, Syncwarp()).code, cudaSuccess);
+  // The first warp reads what the second has yet to write.
+  expect_contains(failure_of(hand_on<Syncwarp>, LaunchConfig{1, 64}, out, Syncwarp()).message,
+                  "read of 4 bytes of uninitialised shared memory");
+}
+
+// Nobody has written yet when the first thread reads: without order this is the other mistake.
+TEST(Checks, read_of_what_nobody_wrote) {
+  Device<float> out(64);
+  const Failure failure = failure_of(hand_on<Nothing>, LaunchConfig{1, 64}, out, Nothing());
+  EXPECT_EQ(failure.code, cudaErrorLaunchFailure);
+  expect_contains(failure.message, "read of 4 bytes of uninitialised shared memory");
+  expect_contains(failure.message, at(hand_on_line + 2));
+}
+
+__global__ void two_writers(float* out) {
+  __shared__ float place;
+  if (threadIdx.x % 32 == 0) place = 1;
+  __syncthreads();
+  out[threadIdx.x] = place;
+}
+
+TEST(Checks, two_writers) {
+  Device<float> out(64);
+  expect_contains(failure_of(two_writers, LaunchConfig{1, 64}, out).message, "race on shared memory");
+  EXPECT_EQ(failure_of(two_writers, LaunchConfig{1, 32}, out).code, cudaSuccess);
+}
+
+// The buffer is used again; the barrier before that may be missing.
+__global__ void reuse(float* out, bool second_barrier) {
+  __shared__ float place[64];
+  place[threadIdx.x] = 1;
+  __syncthreads();
+  out[threadIdx.x] = place[63 - threadIdx.x];
+  if (second_barrier) __syncthreads();
+  if (threadIdx.x < 32) place[threadIdx.x] = 2;  // the first warp's
+  __syncthreads();
+  out[threadIdx.x] += place[63 - threadIdx.x];
+}
+
+TEST(Checks, write_after_read) {
+  Device<float> out(64);
+  EXPECT_EQ(failure_of(reuse, LaunchConfig{1, 64}, out, true).code, cudaSuccess);
+  // Whichever warp goes first, the second finds out: by its read, or by its write.
+  expect_contains(failure_of(reuse, LaunchConfig{1, 64}, out, false).message, "and the write of the same memory by thread");
+  const WithSchedule reverse({.order = simt::Order::reverse});
+  expect_contains(failure_of(reuse, LaunchConfig{1, 64}, out, false).message, "and the read of the same memory by thread");
+}
+
+__global__ void neighbours_bytes(char* out) {
+  __shared__ char place[64];
+  place[threadIdx.x] = 1;  // different bytes of a word
+  out[threadIdx.x] = place[threadIdx.x];
+}
+
+TEST(Checks, different_bytes_do_not_race) {
+  Device<char> out(64);
+  EXPECT_EQ(failure_of(neighbours_bytes, LaunchConfig{1, 64}, out).code, cudaSuccess);
+}
+
+__global__ void count_up(int* out) {
+  __shared__ int place;
+  if (threadIdx.x == 0) place = 0;
+  __syncthreads();
+  atomicAdd(&place, 1);
+  __syncthreads();
+  if (threadIdx.x == 0) *out = place;
+}
+
+TEST(Checks, atomics_do_not_race) {
+  Device<int> out(1);
+  EXPECT_EQ(failure_of(count_up, LaunchConfig{1, 64}, out).code, cudaSuccess);
+  EXPECT_EQ(out.values()[0], 64);
+}
+
+enum class Wait { none, before_barrier, after_barrier };
+
+constexpr int copy_line = __LINE__ + 3;
+__global__ void copy(float* out, const float4* in, Wait wait) {
+  alignas(16) __shared__ float4 place[64];
+  cp_async_16(&place[threadIdx.x], &in[threadIdx.x]);
+  cp_async_commit();
+  if (wait == Wait::before_barrier) cp_async_wait<0>();
+  __syncthreads();
+  if (wait == Wait::after_barrier) cp_async_wait<0>();
+  out[threadIdx.x] = place[63 - threadIdx.x].x;
+}
+
+TEST(Checks, read_before_the_wait) {
+  Device<float4> in(std::vector<float4>(64));
+  Device<float> out(64);
+  EXPECT_EQ(failure_of(copy, LaunchConfig{1, 64}, out, in, Wait::before_barrier).code, cudaSuccess);
+  const Failure failure = failure_of(copy, LaunchConfig{1, 64}, out, in, Wait::none);
+  EXPECT_EQ(failure.code, cudaErrorLaunchFailure);
+  expect_contains(failure.message, "of shared memory that a cp.async of thread (63, 0, 0) at " + at(copy_line));
+  // A wait is for a thread's own copies.
+  EXPECT_EQ(failure_of(copy, LaunchConfig{1, 64}, out, in, Wait::after_barrier).code, cudaErrorLaunchFailure);
+}
+
+__global__ void ldmatrix_of_nothing(unsigned* out) {
+  alignas(16) __shared__ unsigned short place[64];
+  uint32_t r[2];
+  ldmatrix_x2(r, place + threadIdx.x % 8 * 8);
+  out[threadIdx.x] = r[0];
+}
+
+TEST(Checks, ldmatrix_reads_shared_memory) {
+  Device<unsigned> out(32);
+  expect_contains(failure_of(ldmatrix_of_nothing, LaunchConfig{1, 32}, out).message,
+                  "read of 16 bytes of uninitialised shared memory");
+}
+
+}  // namespace

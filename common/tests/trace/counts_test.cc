@@ -1,0 +1,115 @@
+// Counts of kernels that are small enough to count by hand; those of Nsight Compute on an H200 where it says so.
+#include "simt/trace.h"
+
+#include "tests/simt/support.h"
+
+namespace {
+
+using simt::Op;
+
+template <class... Args>
+simt::LaunchCounts counts_of(Args&&... args) {
+  simt::trace_begin();
+  launch(std::forward<Args>(args)...);
+  const auto launches = simt::trace_end();
+  EXPECT_EQ(launches.size(), 1u);
+  return launches.at(0);
+}
+
+void expect(const simt::LaunchCounts& launch, Op op, uint64_t requests, uint64_t units, uint64_t ideal) {
+  const simt::Counts& counts = launch.totals[int(op)];
+  EXPECT_EQ(counts.requests, requests) << simt::name(op);
+  EXPECT_EQ(counts.units, units) << simt::name(op);
+  EXPECT_EQ(counts.ideal, ideal) << simt::name(op);
+}
+
+template <class T>
+__global__ void copy(T* to, const T* from, int stride, int offset) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  to[i] = from[i * stride + offset];
+}
+
+TEST(Counts, copies) {
+  Device<float> from(8 * 1024 + 8), to(1024);
+  const auto plain = counts_of(copy<float>, LaunchConfig{4, 256}, to, from, 1, 0);
+  expect(plain, Op::global_load, 32, 128, 128);  // a warp's 128 bytes are 4 sectors
+  expect(plain, Op::global_store, 32, 128, 128);
+  const auto strided = counts_of(copy<float>, LaunchConfig{4, 256}, to, from, 8, 0);
+  expect(strided, Op::global_load, 32, 1024, 128);  // a sector each
+  const auto shifted = counts_of(copy<float>, LaunchConfig{4, 256}, to, from, 1, 1);
+  expect(shifted, Op::global_load, 32, 160, 128);  // one more
+  Device<float4> wide_from(1024), wide_to(1024);
+  const auto wide = counts_of(copy<float4>, LaunchConfig{4, 256}, wide_to, wide_from, 1, 0);
+  expect(wide, Op::global_load, 32, 512, 512);
+}
+
+TEST(Counts, bytes_at_three_levels) {
+  Device<float> from(1024), to(1024);
+  // Stride 0: all of the launch's 1024 threads read one float, and write one each.
+  const auto launch = counts_of(copy<float>, LaunchConfig{4, 256}, to, from, 0, 0);
+  EXPECT_EQ(launch.read.warps, 32u * 32);  // a sector for each of 32 warps
+  EXPECT_EQ(launch.read.blocks, 4u * 32);
+  EXPECT_EQ(launch.read.launch, 32u);
+  EXPECT_EQ(launch.written.warps, 4096u);
+  EXPECT_EQ(launch.written.blocks, 4096u);
+  EXPECT_EQ(launch.written.launch, 4096u);
+}
+
+constexpr int store_line = __LINE__ + 4;
+template <int width>
+__global__ void transpose(float* to, const float* from) {
+  __shared__ float tile[32][width];
+  tile[threadIdx.y][threadIdx.x] = from[threadIdx.y * 32 + threadIdx.x];
+  __syncthreads();
+  to[threadIdx.y * 32 + threadIdx.x] = tile[threadIdx.x][threadIdx.y];
+}
+
+TEST(Counts, transpose_with_and_without_padding) {
+  Device<float> from(std::vector<float>(1024, 1.0f)), to(1024);
+  const auto conflicts = counts_of(transpose<32>, LaunchConfig{1, dim3(32, 32)}, to, from);
+  expect(conflicts, Op::shared_store, 32, 32, 32);
+  expect(conflicts, Op::shared_load, 32, 1024, 32);  // a column is one bank: as Nsight Compute has it
+  EXPECT_EQ(conflicts.barriers, 1u);
+  const auto padded = counts_of(transpose<33>, LaunchConfig{1, dim3(32, 32)}, to, from);
+  expect(padded, Op::shared_load, 32, 32, 32);
+
+  ASSERT_EQ(padded.lines.size(), 4u);
+  for (const auto& line : padded.lines)
+    EXPECT_EQ(line.line, "trace/counts_test.cc:" +
+                             std::to_string(line.op == Op::shared_store || line.op == Op::global_load ? store_line
+                                                                                                      : store_line + 2));
+}
+
+__global__ void every_other_lane(float* to, const float* from) {
+  if (threadIdx.x % 2 == 0) to[threadIdx.x] = from[threadIdx.x];
+}
+
+TEST(Counts, only_lanes_that_take_part) {
+  Device<float> from(32), to(32);
+  const auto launch = counts_of(every_other_lane, LaunchConfig{1, 32}, to, from);
+  expect(launch, Op::global_load, 1, 4, 2);
+  EXPECT_EQ(launch.totals[int(Op::global_load)].bytes, 64u);
+}
+
+// Lanes leave a loop at different times: the n-th iteration of all is one request.
+__global__ void triangle(float* to, const float* from) {
+  float sum = 0;
+  for (int i = 0; i <= int(threadIdx.x); i++) sum += from[i];
+  to[threadIdx.x] = sum;
+}
+
+TEST(Counts, loops_of_different_length) {
+  Device<float> from(32), to(32);
+  expect(counts_of(triangle, LaunchConfig{1, 32}, to, from), Op::global_load, 32, 32, 32);
+}
+
+TEST(Counts, only_between_begin_and_end) {
+  Device<float> from(32), to(32);
+  simt::trace_begin();
+  EXPECT_TRUE(simt::trace_end().empty());
+  launch(every_other_lane, {1, 32}, to, from);
+  simt::trace_begin();
+  EXPECT_TRUE(simt::trace_end().empty());
+}
+
+}  // namespace

@@ -1,0 +1,61 @@
+"""The counts of a program's kernels are those in a file of this directory, number by number.
+
+    expect_counts.py [--write] FILE PROGRAM FLAGS...
+
+PROGRAM, run with FLAGS, prints its counts as JSON. With --write the file is made from them: look at the difference before
+it is committed, for the numbers in it are what the lessons are about.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+
+def flatten(name: str, value, into: dict) -> dict:
+    """{"a": {"b": 1}} -> {"a b": 1}."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            flatten(f"{name} {key}".strip(), part, into)
+    else:
+        into[name] = value
+    return into
+
+
+def counts(program: list) -> dict:
+    """{"rung: kernel, launch 1": {"shared_load wavefronts": 65536, ..}}, everything but the source lines."""
+    done = subprocess.run(program, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(program)} ended with status {done.returncode}: {done.stderr}")
+    found = {}
+    for rung in json.loads(done.stdout)["rungs"]:
+        for number, launch in enumerate(rung["launches"], 1):
+            kernel, totals, _ = launch.pop("kernel"), launch.pop("totals"), launch.pop("lines")
+            found[f"{rung['rung']}: {kernel}, launch {number}"] = flatten("", launch | totals, {})
+    return found
+
+
+def main(arguments: list) -> int:
+    write = arguments[:1] == ["--write"]
+    path, *program = arguments[1:] if write else arguments
+    path, found = Path(path), counts(program)
+    if write:
+        path.write_text(json.dumps(found, indent=1) + "\n")
+        return 0
+    if not path.exists():
+        print(f"there is no {path}: expect_counts.py --write makes it")
+        return 1
+    expected = json.loads(path.read_text())
+    wrong = 0
+    for launch in sorted(expected.keys() | found.keys()):
+        before, now = expected.get(launch, {}), found.get(launch, {})
+        for name in sorted(before.keys() | now.keys()):
+            if before.get(name) != now.get(name):
+                wrong += 1
+                print(f"{launch}: {name} is {now.get(name)}, expected {before.get(name)}")
+    print(f"{wrong} counts differ" if wrong else f"{sum(map(len, expected.values()))} counts as expected")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

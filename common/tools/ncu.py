@@ -1,0 +1,217 @@
+"""The engine's counters beside Nsight Compute's, launch by launch, for the same programs and the same problem."""
+
+import csv
+import io
+import json
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from tools import build, system
+from tools.errors import Failure
+from tools.measure import commit
+from tools.processes import output_of, started
+from tools.terminal import Progress, bad, bold, good, say, table
+
+# Our name -> Nsight Compute's metrics, which add up to it. Bank conflicts there are counted too high and wavefronts with
+# them: now and then the unit is taken by something else and the cycle counts as both. Their difference is exact, so
+# it is what is compared with wavefronts less conflicts.
+L1 = "l1tex__"
+METRICS = {
+    "global load requests": {f"{L1}t_requests_pipe_lsu_mem_global_op_ld.sum": 1},
+    "global load sectors": {f"{L1}t_sectors_pipe_lsu_mem_global_op_ld.sum": 1},
+    "global store requests": {f"{L1}t_requests_pipe_lsu_mem_global_op_st.sum": 1},
+    "global store sectors": {f"{L1}t_sectors_pipe_lsu_mem_global_op_st.sum": 1},
+    "shared load wavefronts": {f"{L1}data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": 1},
+    "shared load conflicts": {f"{L1}data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum": 1},
+    "shared store wavefronts": {f"{L1}data_pipe_lsu_wavefronts_mem_shared_op_st.sum": 1},
+    "shared store conflicts": {f"{L1}data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum": 1},
+    "ldmatrix instructions": {"smsp__inst_executed_op_ldsm.sum": 1},
+    "cp.async instructions": {"smsp__inst_executed_op_ldgsts.sum": 1},
+    "cp.async wavefronts": {"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum": 1},
+    "DRAM bytes read": {"dram__bytes_read.sum": 1},
+    "DRAM bytes written": {"dram__bytes_write.sum": 1},
+    "L2 sectors": {"lts__t_sectors.sum": 1},
+}
+# Nothing that an exact count could equal: caches decide. They stand beside the engine's bound.
+BOUNDS = ("DRAM bytes read", "DRAM bytes written", "L2 sectors")
+
+# Differences that are known, and why: (chapter, rung, counter).
+FUSED_STORES = "nvcc combines the eight neighbouring stores of o_smem into two of 16 bytes"
+EXPLAINED = {
+    ("04_fusion", "fusion", "shared store wavefronts"): FUSED_STORES,
+    ("04_fusion", "fusion", "shared store conflicts"): FUSED_STORES,
+}
+
+
+def engine_counters(launch: dict) -> dict:
+    """The engine's counts under the names above."""
+    totals = launch["totals"]
+
+    def total(field: str, *ops: str) -> int:
+        return sum(totals[op][field] for op in ops if op in totals)
+
+    loads, stores = ("global_load", "copy_load"), ("global_store",)
+    shared_loads, shared_stores = ("shared_load", "ldmatrix"), ("shared_store",)
+    moved = launch["bytes"]
+    return {
+        "global load requests": total("requests", *loads),
+        "global load sectors": total("sectors", *loads),
+        "global store requests": total("requests", *stores),
+        "global store sectors": total("sectors", *stores),
+        "shared load wavefronts": total("wavefronts", *shared_loads),
+        "shared load conflicts": total("wavefronts", *shared_loads) - total("ideal", *shared_loads),
+        "shared store wavefronts": total("wavefronts", *shared_stores),
+        "shared store conflicts": total("wavefronts", *shared_stores) - total("ideal", *shared_stores),
+        "ldmatrix instructions": total("requests", "ldmatrix"),
+        "cp.async instructions": total("requests", "copy_store"),
+        "cp.async wavefronts": total("wavefronts", "copy_store"),
+        "DRAM bytes read": moved["read"]["launch"],
+        "DRAM bytes written": moved["written"]["launch"],
+        "L2 sectors": (moved["read"]["blocks"] + moved["written"]["warps"]) // 32,
+    }
+
+
+def require() -> str:
+    """The profiler's path; Failure without it or without a GPU."""
+    path = shutil.which("ncu") or next((str(p) for p in sorted(Path("/usr/local").glob("cuda*/bin/ncu"))), None)
+    if path is None:
+        raise Failure("there is no ncu on the PATH or in /usr/local/cuda: install Nsight Compute")
+    gpu, why = system.find_gpu()
+    if gpu is None:
+        raise Failure(f"--ncu needs a GPU: {why}")
+    return path
+
+
+def patterns(build_directory: Path) -> Path:
+    return build_directory / "common" / "tests" / "trace" / "trace_patterns"
+
+
+def read_counts(path: Path, chosen: list) -> dict:
+    try:
+        counted = json.loads(path.read_text())
+        wanted = {chapter.name for chapter in chosen} | {"patterns"}
+        counted["chapters"] = [chapter for chapter in counted["chapters"] if chapter["chapter"] in wanted]
+        return counted
+    except OSError as error:
+        raise Failure(f"cannot read {path}: {error.strerror}", status=2)
+    except (ValueError, KeyError, TypeError):
+        raise Failure(f"{path} does not hold the engine's counts: make it with ./workbook trace --json", status=2)
+
+
+def profile(program: list, metrics: list) -> list:
+    """[{"kernel": .., metric: value, ..}] of every launch, in their order."""
+    command = [require(), "--clock-control", "none", "--csv", "--print-units", "base", "--metrics", ",".join(metrics), *program]
+    with started(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        output, _ = process.communicate()
+    launches = parse(output)
+    if process.returncode != 0 or not launches:
+        lines = [line for line in output.splitlines() if "==ERROR==" in line] or output.strip().splitlines() or ["no output"]
+        raise Failure(f"ncu could not profile {Path(str(program[0])).name}: {lines[0].replace('==ERROR== ', '')}")
+    return launches
+
+
+def parse(output: str) -> list:
+    """ncu's CSV, which follows whatever the program and ncu itself print: a line for every metric of every launch."""
+    lines = output.splitlines()
+    begin = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), len(lines))
+    launches = {}
+    for row in csv.DictReader(io.StringIO("\n".join(line for line in lines[begin:] if line.startswith('"')))):
+        launch = launches.setdefault(int(row["ID"]), {"kernel": row["Kernel Name"]})
+        launch[row["Metric Name"]] = float(row["Metric Value"].replace(",", ""))
+    return [launches[i] for i in sorted(launches)]
+
+
+def measured_counters(launch: dict) -> dict:
+    return {name: int(sum(launch[metric] * factor for metric, factor in metrics.items()))
+            for name, metrics in METRICS.items() if all(metric in launch for metric in metrics)}
+
+
+def verdict(where: tuple, name: str, engine: dict, measured: dict) -> str:
+    """equal; equal but for noise (see METRICS); beside (a bound, nothing to be equal to); explained; or different."""
+    if name in BOUNDS:
+        return "beside"
+    if engine[name] == measured[name]:
+        return "equal"
+    kind, _, what = name.rpartition(" ")
+    if what in ("wavefronts", "conflicts") and f"{kind} conflicts" in engine:
+        wavefronts, conflicts = f"{kind} wavefronts", f"{kind} conflicts"
+        if engine[wavefronts] - engine[conflicts] == measured[wavefronts] - measured[conflicts] and (
+                engine[conflicts] <= measured[conflicts] <= engine[conflicts] + 0.05 * engine[wavefronts]):
+            return "equal but for noise"
+    return "explained" if (*where, name) in EXPLAINED else "different"
+
+
+def compare(counted: dict, out: "Path | None") -> int:
+    directory = build.ensure_built("cuda", None if not counted["chapters"] else [
+        "trace_patterns" if chapter["chapter"] == "patterns" else chapter["chapter"] for chapter in counted["chapters"]])
+    metrics = [metric for group in METRICS.values() for metric in group]
+    compared = []
+    with Progress("Profiling") as progress:
+        for chapter in counted["chapters"]:
+            for rung in chapter["rungs"]:
+                progress.show(f"{chapter['chapter']}/{rung['rung']}")
+                if chapter["chapter"] == "patterns":
+                    command = [patterns(directory)]
+                else:
+                    program = directory / chapter["chapter"] / chapter["chapter"]
+                    command = [program, "--check", *(flag for flag in counted["flags"] if not flag.startswith("--rung")),
+                               f"--rung={rung['rung']}"]
+                launches = profile(command, metrics)  # --check runs the kernels again, with guard bands
+                if len(launches) < len(rung["launches"]):
+                    raise Failure(f"{chapter['chapter']}/{rung['rung']}: {len(launches)} launches on the GPU, "
+                                  f"{len(rung['launches'])} on the engine")
+                for ours, theirs in zip(rung["launches"], launches):
+                    engine, measured = engine_counters(ours), measured_counters(theirs)
+                    compared.append({
+                        "chapter": chapter["chapter"], "rung": rung["rung"], "kernel": ours["kernel"],
+                        "counters": {name: {"engine": engine[name], "ncu": measured[name],
+                                            "verdict": verdict((chapter["chapter"], rung["rung"]), name, engine, measured)} for name in measured}})
+    return report(counted, compared, out)
+
+
+def report(counted: dict, compared: list, out: "Path | None") -> int:
+    context = {**_context(), "problem": counted["problem"]}
+    say(bold(f"\n{context['device']}, {counted['problem']}: engine / Nsight Compute") + "\n")
+    tally = {}
+    for launch in compared:
+        rows = []
+        for name, counter in launch["counters"].items():
+            tally[counter["verdict"]] = tally.get(counter["verdict"], 0) + 1
+            if counter["engine"] == counter["ncu"] == 0 or (
+                    launch["chapter"] == "patterns" and counter["verdict"] != "different"):
+                continue
+            word = counter["verdict"]
+            mark = good(word) if word.startswith("equal") else bad(word) if word == "different" else word
+            if word == "explained":
+                mark += ": " + EXPLAINED[launch["chapter"], launch["rung"], name]
+            rows.append([name, f"{counter['engine']:,}", f"{counter['ncu']:,}", mark])
+        if rows:
+            say(bold(f"{launch['chapter']}/{launch['rung']} {launch['kernel']}"))
+            say(table([["counter", "engine", "ncu", ""], *rows]) + "\n")
+    say(", ".join(f"{count} {word}" for word, count in sorted(tally.items())))
+    if out:
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.write_text(json.dumps({"context": context, "launches": compared}, indent=1) + "\n")
+        except OSError as error:
+            raise Failure(f"cannot write {out}: {error.strerror}")
+    return 1 if tally.get("different") else 0
+
+
+def _context() -> dict:
+    query = "name,driver_version,clocks.sm,clocks.max.sm,clocks.mem,power.limit"
+    answer = output_of(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"], timeout=60) or ""
+    values = [value.strip() for value in answer.strip().splitlines()[0].split(",")] if answer.strip() else []
+    names = ("device", "driver", "sm_clock", "sm_clock_max", "memory_clock", "power_limit")
+    version = (output_of([require(), "--version"]) or "").strip().splitlines()[-1:]
+    nvcc = system.find_nvcc()
+    return {
+        **dict(zip(names, values)),
+        "tool": "Nsight Compute, --clock-control none",
+        "tool_version": version[0] if version else "",
+        "nvcc": system.dotted(nvcc.version) if nvcc else "",
+        "commit": commit(),
+        "date": time.strftime("%Y-%m-%d"),
+    }

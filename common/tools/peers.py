@@ -1,0 +1,312 @@
+"""Chapters beside the attention that users would pick instead: what is measured, and the arithmetic on it.
+
+`run` is ./workbook bench --peers: it builds the shared library of all chapters, has tools/peers_main.py measure in a
+Python that has PyTorch, keeps its JSON and prints the tables. The JSON, one file a run:
+
+    context   gpu, capability, driver, cuda (PyTorch's), torch, cudnn, commit, date, l2_bytes,
+              before and after: SM and memory clocks in MHz, power in W, temperature in C, as nvidia-smi gives them,
+              clocks_max_mhz, power_limit_w
+    what      the sweep and its restrictions, in a word
+    absent    {peer: why it could not be asked}
+    points    one for each problem and direction:
+      problem, direction, flops
+      results   one for each chapter or peer: name, kind (chapter, peer), and either
+                  seconds {median, p10, p90, min, max}, samples (seconds, in the order taken), flop_rate (FLOP/s),
+                  error and tolerance (of the result, against fp64: what was checked before any timing),
+                  ratio (seconds of FLASH / seconds: above 1 is faster than FLASH; null without FLASH)
+                or  skipped (why), or wrong (what: it was not timed)
+    summary   one for each name and direction: points, geometric_mean, lowest and highest of the ratios
+"""
+
+import json
+import math
+import os
+import re
+import statistics
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from tools import build, chapters, system
+from tools.errors import Failure
+from tools.ladder import significant
+from tools.measure import commit
+from tools.paths import BUILD, RESULTS, ROOT, shown, slug
+from tools.problem import Problem, from_arguments
+from tools.processes import follow, output_of
+from tools.terminal import Progress, bold, say, table
+
+BASELINE = "FLASH"  # PyTorch's FLASH backend, which is FlashAttention-2: what ratios are against
+PEERS = ["FLASH", "CUDNN", "MATH", "FA3", "FA4"]
+SWEEPS = {
+    "fa": "the FlashAttention papers': 16384 tokens, H * D = 2048, D = 64 and 128, N = 512 ... 16384, full and causal",
+    "seed": "B=2 H=16 D=64 causal, N = 512 ... 8192",
+}
+
+# How long the launches of one candidate at one point may take together, and how many they should be. A candidate whose
+# fewest launches would take longer than `longest_seconds` is left out there.
+SECONDS, LONGEST_SECONDS, FEWEST, MOST = 0.5, 2.5, 3, 40
+
+
+# --- What is measured ------------------------------------------------------------------------------------------------
+
+
+def sweep(name: str, dtype: str = "fp16", head_dim: "int | None" = None, causal: "bool | None" = None) -> list:
+    """The problems of a sweep, shortest first; head_dim and causal None: all that it has."""
+    if name == "seed":
+        lengths, wanted, masks = [512, 1024, 2048, 4096, 8192], [head_dim or 64], [True if causal is None else causal]
+    else:
+        lengths = [512, 1024, 2048, 4096, 8192, 16384]
+        wanted, masks = [head_dim] if head_dim else [64, 128], [False, True] if causal is None else [causal]
+        if head_dim and 2048 % head_dim:
+            raise Failure(f"--head-dim is {head_dim}: in the sweep fa it must divide H * D = 2048", status=2)
+
+    def problem(length: int, size: int, mask: bool) -> Problem:
+        batch, heads = (2, 16) if name == "seed" else (16384 // length, 2048 // size)
+        return Problem(batch, heads, heads, length, length, size, dtype, mask)
+
+    return [problem(length, size, mask) for size in wanted for mask in masks for length in lengths]
+
+
+def problems(arguments) -> tuple:
+    """(the problems, a word for them) that the user asks for."""
+    name = arguments.sweep or "fa"
+    points = sweep(name, arguments.dtype or "fp16", arguments.head_dim, arguments.causal)
+    wanted = from_arguments(arguments, points)
+    what = [name if wanted == points else "custom", points[0].dtype]
+    what += [f"d{arguments.head_dim}"] if arguments.head_dim else []
+    what += [] if arguments.causal is None else ["causal" if arguments.causal else "full"]
+    return wanted, "-".join(what)
+
+
+def flops(problem: Problem, direction: str) -> float:
+    """As FlashAttention counts them: 4 B H Nq Nk D, half of it when causal, 2.5 times that backward."""
+    full = 4.0 * problem.batch * problem.heads * problem.seq_q * problem.seq_k * problem.head_dim
+    return full * (0.5 if problem.causal else 1) * (2.5 if direction == "backward" else 1)
+
+
+# --- How it is measured ----------------------------------------------------------------------------------------------
+
+
+def predicted_seconds(known: list, problem: Problem) -> "float | None":
+    """One launch, at the pace of the most similar launch known: [(problem, seconds)]. Work that is not skipped counts
+    whole: kernels that do the masked half too are the slow ones."""
+    def work(one: Problem) -> float:
+        return flops(replace(one, causal=False), "forward")
+
+    if not known:
+        return None
+    nearest, seconds = min(known, key=lambda pair: (pair[0].head_dim != problem.head_dim,
+                                                    pair[0].causal != problem.causal,
+                                                    abs(math.log(work(pair[0]) / work(problem)))))
+    return seconds * work(problem) / work(nearest)
+
+
+def too_slow(seconds: float) -> "str | None":
+    """Why a launch of that many seconds is not timed; None if it is."""
+    if seconds * (FEWEST + 1) <= LONGEST_SECONDS:  # and one to check
+        return None
+    return f"one launch would take about {significant(seconds, 2)} s: more than this benchmark waits for"
+
+
+def launches(seconds: float) -> int:
+    return max(FEWEST, min(MOST, int(SECONDS / seconds)))
+
+
+def has_turn(count: int, rounds: int, number: int) -> bool:
+    """Whether one with `count` launches in `rounds` rounds has one in round `number`: evenly spread."""
+    return (number + 1) * count // rounds > number * count // rounds
+
+
+def spread(samples: list) -> dict:
+    ordered = sorted(samples)
+
+    def percentile(share: float) -> float:  # linear between neighbours
+        place = share * (len(ordered) - 1)
+        low = int(place)
+        high = min(low + 1, len(ordered) - 1)
+        return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+    return {"median": statistics.median(ordered), "p10": percentile(0.1), "p90": percentile(0.9), "min": ordered[0],
+            "max": ordered[-1]}
+
+
+def geometric_mean(values: list) -> float:
+    return math.exp(statistics.fmean(map(math.log, values)))
+
+
+def add_ratios(points: list) -> None:
+    """Gives every result with a time its ratio."""
+    for point in points:
+        baseline = next((r["seconds"]["median"] for r in point["results"] if r["name"] == BASELINE and "seconds" in r), None)
+        for result in point["results"]:
+            if "seconds" in result:
+                result["ratio"] = baseline / result["seconds"]["median"] if baseline else None
+
+
+def summary(points: list) -> list:
+    ratios = {}
+    for point in points:
+        for result in point["results"]:
+            if result["name"] != BASELINE and result.get("ratio"):
+                ratios.setdefault((result["name"], point["direction"]), []).append(result["ratio"])
+    return [{"name": name, "direction": direction, "points": len(values), "geometric_mean": geometric_mean(values),
+             "lowest": min(values), "highest": max(values)} for (name, direction), values in ratios.items()]
+
+
+# --- The tables ------------------------------------------------------------------------------------------------------
+
+
+def tables(report: dict) -> str:
+    """One for each direction and each problem but its length: TFLOP/s, and the ratio to FLASH below each chapter's."""
+    groups = {}
+    for point in report["points"]:
+        problem = Problem(**point["problem"])
+        same_but_length = (problem.heads, problem.head_dim) if report["what"].startswith("custom") else (problem.head_dim,)
+        groups.setdefault((point["direction"], problem.causal, problem.dtype, same_but_length), []).append(point)
+    blocks = []
+    for (direction, causal, dtype, _), points in groups.items():
+        first = Problem(**points[0]["problem"])
+        title = f"{direction}, D={first.head_dim} {dtype} {'causal' if causal else 'full'}, TFLOP/s"
+        rows = [[title, *(f"N={Problem(**point['problem']).length()}" for point in points)]]
+        for number, result in enumerate(points[0]["results"]):
+            column = [point["results"][number] for point in points]
+            rows.append([f"  {result['name']}", *map(_rate, column)])
+            if result["name"] != BASELINE and any(one.get("ratio") for one in column):
+                rows.append([f"    x {BASELINE}", *(f"{one['ratio']:.2f}" if one.get("ratio") else "-" for one in column)])
+        blocks.append(table(rows))
+    return "\n\n".join(blocks)
+
+
+def _rate(result: dict) -> str:
+    if "seconds" in result:
+        return significant(result["flop_rate"] * 1e-12)
+    return "wrong" if "wrong" in result else "-"
+
+
+def remarks(report: dict) -> list:
+    """The geometric means, how steady the times were, and why anything is missing."""
+    lines = [f"{one['name']}, {one['direction']}: {one['geometric_mean']:.3f} x {BASELINE} (geometric mean of "
+             f"{one['points']} points, {one['lowest']:.2f} to {one['highest']:.2f})" for one in report["summary"]]
+    widths = [(s["p90"] - s["p10"]) / s["median"] for point in report["points"] for result in point["results"]
+              if "seconds" in result for s in [result["seconds"]]]
+    if widths:
+        lines.append(f"From the 10th to the 90th percentile of a point's launches: {100 * statistics.median(widths):.1f}% of "
+                     f"the median in the middle, {100 * max(widths):.1f}% at most.")
+    lines += [f"{name} is not here: {why}" for name, why in report["absent"].items()]
+    reasons = {}
+    for point in report["points"]:
+        for result in point["results"]:
+            why = result.get("skipped") or result.get("wrong")
+            if why:
+                # The same reason with another number in it is the same reason.
+                key = (result["name"], "wrong" if "wrong" in result else "skipped", re.sub(r"[\d.e+-]+", "#", why))
+                reasons.setdefault(key, (why, []))[1].append(Problem(**point["problem"]))
+    for (name, verdict, _), (why, where) in reasons.items():
+        at = ", ".join(dict.fromkeys(f"N={problem.length()}" for problem in where))
+        lines.append(f"{name} {verdict} at {at}: {why}")
+    return lines
+
+
+# --- The command -----------------------------------------------------------------------------------------------------
+
+
+def run(arguments) -> int:
+    if arguments.preset == "cpu":
+        raise Failure("--peers needs a GPU, and --preset cpu leaves it out", status=2)
+    if arguments.rung and arguments.all_rungs:
+        raise Failure("--rung and --all-rungs exclude each other", status=2)
+    if arguments.passed_on:
+        raise Failure(f"{arguments.passed_on[0]}: --peers does not use Google Benchmark", status=2)
+    if arguments.ladder or arguments.keep:
+        raise Failure(f"{'--ladder' if arguments.ladder else '--keep'} does not go with --peers: --sweep says what is timed, "
+                      "and it is kept", status=2)
+    wanted, what = problems(arguments)
+    chosen = chapters.select(arguments.chapters, chapters.all_chapters())
+    gpu, no_gpu = system.find_gpu()
+    if not gpu:
+        raise Failure(f"--peers needs a GPU: {no_gpu}")
+    python = python_with_torch()
+    system.choose_preset("cuda", (gpu, ""))  # says so if nvcc is missing
+    library = build.ensure_built("cuda", ["flash_attention_workbook"]) / "common/capi/libflash_attention_workbook.so"
+
+    if len(chosen) < len(chapters.all_chapters()):
+        what += "".join(f"-{chapter.name}" for chapter in chosen)
+    what += f"-{arguments.rung}" if arguments.rung else "-rungs" if arguments.all_rungs else ""
+    what += "-backward" if arguments.direction == "backward" else ""
+    default = (RESULTS / slug(gpu.name) if not what.startswith("custom") else build.directory("cuda") / "bench")
+    path = arguments.out or default / f"peers-{what}.json"
+    request = {
+        "problems": [asdict(problem) for problem in wanted],
+        "chapters": [chapter.name for chapter in chosen],
+        "rung": arguments.rung,
+        "all_rungs": arguments.all_rungs,
+        "directions": ["backward"] if arguments.direction == "backward" else ["forward", "backward"],
+        "seed": arguments.seed or 0,
+        "what": what,
+        "commit": commit(),
+    }
+    report = _measured(python, library, request)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(compact(report))
+    except OSError as error:
+        raise Failure(f"cannot write {path}: {error.strerror}; name another file with --out")
+    say(f"\n{report['context']['gpu']}, PyTorch {report['context']['torch']}, every result checked before it was timed\n")
+    say(tables(report))
+    say()
+    for line in remarks(report):
+        say(line)
+    say(f"JSON: {shown(path)}")
+    wrong = sorted({result["name"] for point in report["points"] for result in point["results"] if "wrong" in result})
+    if wrong:
+        raise Failure(f"not right: {', '.join(wrong)}")
+    return 0
+
+
+def compact(report: dict) -> str:
+    """JSON with one line for a list of numbers."""
+    text = json.dumps(report, indent=1)
+    return re.sub(r"\[\s+([-+.\deE,\s]+?)\s+\]", lambda found: "[" + re.sub(r"\s+", " ", found[1]) + "]", text) + "\n"
+
+
+def python_with_torch() -> str:
+    """The interpreter to use: the first that has PyTorch."""
+    named = os.environ.get("WORKBOOK_PYTHON")
+    probe = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
+    candidates = [named] if named else [sys.executable, "python3", "python"]
+    for python in dict.fromkeys(candidates):
+        if output_of([python, "-c", probe]) is not None:
+            return python
+    where = f"{named} (WORKBOOK_PYTHON)" if named else f"{sys.executable} and the python3 on the PATH"
+    raise Failure(f"--peers needs PyTorch with CUDA, which {where} {'lacks' if named else 'lack'}: install it "
+                  "(pip install torch), or name a Python that has it in WORKBOOK_PYTHON")
+
+
+def _measured(python: str, library: Path, request: dict) -> dict:
+    out = BUILD / "peers.json"
+    out.unlink(missing_ok=True)
+    log_path = BUILD / "peers.log"
+    last_words = ""
+    with open(log_path, "w") as log, Progress("Checking and timing") as progress:
+
+        def on_line(line: str) -> None:
+            nonlocal last_words
+            kind, _, text = line.partition("\t")
+            if kind == "progress":
+                progress.show(text)
+            elif kind == "error":
+                last_words = text
+
+        status = follow(
+            [python, "-B", "-m", "tools.peers_main", json.dumps(request), out], log, on_line, cwd=ROOT,
+            environment={
+                "PYTHONPATH": os.pathsep.join(map(str, [ROOT / "common", ROOT / "common" / "python"])),
+                "FLASH_ATTENTION_WORKBOOK_LIBRARY": str(library),
+                "PYTHONUNBUFFERED": "1",
+            },
+        )
+    if status:
+        raise Failure(last_words or f"the measurement ended with status {status} (log: {shown(log_path)})",
+                      status=2 if status == 2 else 1)
+    return json.loads(out.read_text())

@@ -1,0 +1,114 @@
+"""Is a result on the GPU right? Compares it with fp64 mathematics in PyTorch. Needs PyTorch."""
+
+import torch
+
+SCORES = 2**24  # held at a time: 128 MiB in fp64
+HEADS = 4  # whose gradients are compared, when there are more than twice as many
+
+
+class Reference:
+    """Attention of q [B, H, Nq, D], k and v [B, Hkv, Nk, D] as the workbook defines it: causal aligned bottom-right.
+
+    Forward: sampled query rows of every head (all rows where they are few). Backward: all rows of sampled heads. The
+    rule is the workbook's own: an error may be twice (for gradients three times) that of the same mathematics with every
+    intermediate rounded to the storage type, plus the rounding of numbers as large as the result.
+    """
+
+    def __init__(self, q, k, v, causal, scale=None):
+        self.q, self.k, self.v = q.detach(), k.detach(), v.detach()
+        self.causal = causal
+        self.scale = q.shape[-1] ** -0.5 if scale is None else scale
+        self.groups = q.shape[1] // k.shape[1]
+        self.random = torch.Generator().manual_seed(1)
+        self.worst = None  # (error, tolerance) of the last comparison with the largest error / tolerance
+
+    def wrong_forward(self, o, lse=None):
+        """What is wrong with o [B, H, Nq, D] and lse [B, H, Nq] (None: not to be compared) in one line; None if nothing."""
+        self.worst = None
+        if not o.isfinite().all():
+            return "o is not finite everywhere"
+        batch, heads, seq_q, _ = self.q.shape
+        rows = self._sampled(seq_q, max(8, SCORES // (batch * heads * self.k.shape[2])))
+        # The queries that share a kv head side by side: [B, Hkv, G * rows, D]
+        q = self.q[:, :, rows].reshape(batch, self.k.shape[1], -1, self.q.shape[3])
+        hidden = self._hidden(rows).repeat(self.groups, 1)
+        expected, expected_lse = self._attend(q, self.k, self.v, hidden, lambda x: x)[:2]
+        baseline = self._attend(q, self.k, self.v, hidden, self._rounded)[0]
+        wrong = self._differs("o", o[:, :, rows].reshape(q.shape), expected, baseline, 2)
+        if wrong or lse is None:
+            return wrong
+        got = lse[:, :, rows].reshape(expected_lse.shape).double()
+        error = torch.where(got == expected_lse, 0, (got - expected_lse).abs() / (1 + expected_lse.abs())).max().item()
+        return None if error <= 1e-4 else f"lse differs by {error:.2g} (relative) where 1e-4 is allowed"
+
+    def wrong_backward(self, d_o, dq, dk, dv):
+        """The same for the gradients that belong to d_o, the gradient of o."""
+        self.worst = None
+        got = {"dq": dq, "dk": dk, "dv": dv}
+        for name, gradient in got.items():
+            if not gradient.isfinite().all():
+                return f"{name} is not finite everywhere"
+        batch, kv_heads = self.k.shape[:2]
+        sampled = self._sampled(batch * kv_heads, batch * kv_heads if batch * kv_heads <= 2 * HEADS else HEADS)
+        expected = {name: [] for name in got}
+        baseline, compared = {name: [] for name in got}, {name: [] for name in got}
+        for b, head in ((i // kv_heads, i % kv_heads) for i in sampled.tolist()):
+            queries = slice(head * self.groups, (head + 1) * self.groups)
+            one = (self.q[b, queries], self.k[b, head], self.v[b, head], d_o[b, queries])
+            for into, rounded in ((expected, lambda x: x), (baseline, self._rounded)):
+                for name, gradient in zip(got, self._gradients(*one, rounded)):
+                    into[name].append(gradient.flatten())
+            for name, gradient in got.items():
+                compared[name].append(gradient[b, queries if name == "dq" else head].flatten())
+        for name in got:
+            wrong = self._differs(name, *(torch.cat(x[name]) for x in (compared, expected, baseline)), 3)
+            if wrong:
+                return wrong
+        return None
+
+    def _attend(self, q, k, v, hidden, rounded):
+        """(o, lse, p) in fp64, with the intermediates rounded."""
+        q, k, v = q.double(), k.double(), v.double()
+        scores = rounded(q @ k.transpose(-1, -2) * self.scale).masked_fill(hidden, float("-inf"))
+        lse = scores.logsumexp(-1)
+        p = rounded((scores - lse.clamp(min=-1e30)[..., None]).exp())  # -inf - -1e30: a row that sees no key is all 0
+        return rounded(p @ v), lse, p
+
+    def _gradients(self, q, k, v, d_o, rounded):
+        """(dq, dk, dv) of the query heads q [G, Nq, D] that share the kv head k, v [Nk, D]."""
+        dq, dk, dv = torch.zeros_like(q, dtype=torch.float64), 0, 0
+        for rows in torch.arange(q.shape[1], device=q.device).split(max(1, SCORES // (q.shape[0] * k.shape[0]))):
+            hidden = self._hidden(rows)
+            _, _, p = self._attend(q[:, rows], k, v, hidden, rounded)
+            one_d_o = d_o[:, rows].double()
+            dp = rounded(one_d_o @ v.double().T)
+            ds = rounded(p * (dp - (p * dp).sum(-1, keepdim=True)))
+            dq[:, rows] = ds @ k.double() * self.scale
+            dk = dk + (ds.transpose(-1, -2) @ q[:, rows].double()).sum(0) * self.scale
+            dv = dv + (p.transpose(-1, -2) @ one_d_o).sum(0)
+        return rounded(dq), rounded(dk), rounded(dv)
+
+    def _hidden(self, rows):
+        """[rows, Nk]: which keys these queries do not see."""
+        seq_q, seq_k = self.q.shape[2], self.k.shape[2]
+        keys = torch.arange(seq_k, device=rows.device)
+        last = rows[:, None] + seq_k - seq_q if self.causal else torch.full_like(rows, seq_k)[:, None]
+        return keys > last
+
+    def _sampled(self, count, at_most):
+        """Some of range(count), in order: the first, the last, and random ones."""
+        if count <= at_most:
+            return torch.arange(count, device=self.q.device)
+        inner = torch.randperm(count - 2, generator=self.random)[: at_most - 2] + 1
+        return torch.cat([torch.tensor([0, count - 1]), inner]).sort()[0].to(self.q.device)
+
+    def _rounded(self, x):
+        return x.to(self.q.dtype).double()
+
+    def _differs(self, name, got, expected, baseline, factor):
+        error = (got.double() - expected).abs().max().item()
+        shifted = (expected.to(self.q.dtype) + 0.3 - 0.3).double()  # in the storage type
+        tolerance = (factor * (baseline - expected).abs().max() + 2 * (shifted - expected).abs().max()).item() + 1e-5
+        if self.worst is None or not error / tolerance <= self.worst[0] / self.worst[1]:
+            self.worst = (error, tolerance)
+        return None if error <= tolerance else f"{name} differs by {error:.2g} where {tolerance:.2g} is allowed"

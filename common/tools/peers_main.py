@@ -1,0 +1,385 @@
+"""Times chapters and PyTorch's attention on the same tensors, in one process. Needs PyTorch and a GPU.
+
+    python3 -m tools.peers_main REQUEST OUT      (tools/peers.py makes the request and documents what is written to OUT)
+
+Candidates take turns, launch by launch: each time the L2 cache is overwritten, then CUDA events stand around one launch
+on one of two sets of inputs. Every result is first compared with fp64; what is wrong is not timed. Lines on stdout:
+"progress<TAB>where it is", and at last perhaps "error<TAB>why"; the exit status is 2 for a wrong question, else 1.
+"""
+
+import functools
+import json
+import math
+import statistics
+import sys
+import time
+import traceback
+
+import torch
+import torch.nn.functional as F
+
+from tools.peers import PEERS, add_ratios, flops, has_turn, launches, predicted_seconds, spread, summary, too_slow
+from tools.peers_check import Reference
+from tools.problem import Problem
+from tools.processes import output_of
+
+DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+
+
+class Refusal(Exception):
+    """A question that cannot be answered: one line."""
+
+
+class Skipped(Exception):
+    """Not this candidate at this point: why."""
+
+
+def first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].strip() if lines else type(error).__name__
+
+
+# --- Candidates ------------------------------------------------------------------------------------------------------
+
+
+class Candidate:
+    """attend(q, k, v, causal) -> o, on [B, H, N, D]; differentiable if gradients are asked for."""
+
+    kind = "peer"
+    directions = ("forward", "backward")
+    inputs = staticmethod(lambda tensor: tensor)  # to the layout that `attend` takes, before any timing; and back:
+    output = staticmethod(lambda tensor: tensor)
+
+    def __init__(self, name: str, attend):
+        self.name, self.attend = name, attend
+
+    def refuses(self, problem: Problem) -> "str | None":
+        if problem.causal and problem.seq_q != problem.seq_k:
+            return "its causal mask is aligned differently when N differs"
+        return None
+
+
+class TokensFirst(Candidate):
+    """On [B, N, H, D], as the FlashAttention packages want it."""
+
+    inputs = staticmethod(lambda tensor: tensor.transpose(1, 2).contiguous())
+    output = staticmethod(lambda tensor: tensor.transpose(1, 2))
+
+    def refuses(self, problem: Problem) -> None:
+        return None
+
+
+class Chapter(Candidate):
+    kind = "chapter"
+
+    def __init__(self, workbook, name: str, chapter: str, rung: "str | None", directions):
+        super().__init__(name, self.attend_with_chapter)
+        self.directions = directions
+        self.forward = functools.partial(workbook.forward, chapter=chapter, rung=rung)
+        self.differentiable = functools.partial(workbook.attention, backward_chapter=chapter, backward_rung=rung)
+
+    def attend_with_chapter(self, q, k, v, causal):
+        return self.differentiable(q, k, v, causal) if q.requires_grad else self.forward(q, k, v, causal)[0]
+
+    def refuses(self, problem: Problem) -> None:
+        return None
+
+
+def chapter_candidates(workbook, request: dict) -> list:
+    candidates, rung = [], request["rung"]
+    for chapter in request["chapters"]:
+        rungs = workbook.chapters()[chapter]
+        if rung and rung not in rungs:
+            raise Refusal(f"rung is {rung}: {chapter} has {', '.join(rungs)}")
+        if rung or request["all_rungs"] and len(rungs) > 1:
+            for one in [rung] if rung else rungs:
+                directions = [direction for direction in ("forward", "backward") if rungs[one][direction]]
+                candidates.append(Chapter(workbook, f"{chapter}/{one}", chapter, one, directions))
+        else:
+            directions = [d for d in ("forward", "backward") if any(has[d] for has in rungs.values())]
+            candidates.append(Chapter(workbook, chapter, chapter, None, directions))
+    return candidates
+
+
+def sdpa(name: str) -> Candidate:
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    backend = {"FLASH": SDPBackend.FLASH_ATTENTION, "CUDNN": SDPBackend.CUDNN_ATTENTION, "MATH": SDPBackend.MATH}[name]
+
+    def attend(q, k, v, causal):
+        grouped = {"enable_gqa": True} if q.shape[1] != k.shape[1] else {}
+        with sdpa_kernel(backend):
+            return F.scaled_dot_product_attention(q, k, v, is_causal=causal, **grouped)
+
+    return Candidate(name, attend)
+
+
+def package(name: str) -> Candidate:
+    if name == "FA3":
+        from flash_attn_interface import flash_attn_func
+    else:
+        from flash_attn.cute import flash_attn_func
+
+    def attend(q, k, v, causal):
+        o = flash_attn_func(q, k, v, causal=causal)
+        return o[0] if isinstance(o, tuple) else o
+
+    return TokensFirst(name, attend)
+
+
+def peer_candidates() -> tuple:
+    """(candidates, {name: why it is not there})"""
+    needed = {"FLASH": (8, 0), "CUDNN": (8, 0), "MATH": (0, 0), "FA3": (9, 0), "FA4": (9, 0)}  # compute capability
+    candidates, absent = [], {}
+    capability = torch.cuda.get_device_capability()
+    for name in PEERS:
+        if capability < needed[name]:
+            absent[name] = (f"it needs compute capability {needed[name][0]}.{needed[name][1]}, and this GPU has "
+                            f"{capability[0]}.{capability[1]}")
+            continue
+        try:
+            candidates.append(package(name) if name.startswith("FA") else sdpa(name))
+        except Exception as error:  # not installed, or it does not load here
+            absent[name] = first_line(error)
+    return candidates, absent
+
+
+# --- Timing ----------------------------------------------------------------------------------------------------------
+
+
+class Flush:
+    """Overwrites the L2 cache, for long enough that the CPU has enqueued what comes next before the GPU gets there."""
+
+    def __init__(self):
+        l2 = getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 64 << 20)
+        self.memory = torch.empty(max(2 * l2, 256 << 20), dtype=torch.int8, device="cuda")
+        self.memory.zero_()
+        start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        for _ in range(10):
+            self.memory.zero_()
+        stop.record()
+        stop.synchronize()
+        self.seconds = start.elapsed_time(stop) * 1e-4
+
+    def __call__(self, cover: float) -> None:
+        for _ in range(max(1, math.ceil(cover / self.seconds))):
+            self.memory.zero_()
+
+
+class Lane:
+    """A candidate on one problem, in one direction."""
+
+    def __init__(self, candidate: Candidate, direction: str, sets: list, causal: bool):
+        self.candidate, self.causal, self.backward = candidate, causal, direction == "backward"
+        self.sets = [[candidate.inputs(tensor).detach().requires_grad_(self.backward) for tensor in one[:3]] for one in sets]
+        self.d_o = [candidate.inputs(one[3]) for one in sets] if self.backward else []
+        self.o = [candidate.attend(*one, causal) for one in self.sets] if self.backward else []
+        self.turn, self.cover, self.events = 0, 0.0, []
+
+    def launch(self, number: int):
+        if self.backward:
+            return torch.autograd.grad(self.o[number], self.sets[number], self.d_o[number], retain_graph=True)
+        return self.candidate.attend(*self.sets[number], self.causal)
+
+    def wrong(self, reference: Reference) -> "str | None":
+        if self.backward:
+            d_o = self.candidate.output(self.d_o[0])
+            return reference.wrong_backward(d_o, *map(self.candidate.output, self.launch(0)))
+        if isinstance(self.candidate, Chapter):
+            return reference.wrong_forward(*self.candidate.forward(*self.sets[0], self.causal))
+        return reference.wrong_forward(self.candidate.output(self.launch(0)))
+
+    def warm_up(self, flush: Flush) -> float:
+        """Seconds of a launch, roughly; and learns how long the CPU takes to enqueue one."""
+        host = []
+        for number in (1, 0, 1):
+            flush(0.0)
+            begin = time.perf_counter()
+            self.launch(number)
+            host.append(time.perf_counter() - begin)
+            torch.cuda.synchronize()
+        self.cover = 1.5 * statistics.median(host)
+        self.take_turn(flush)
+        torch.cuda.synchronize()
+        return self.samples(forget=True)[0]
+
+    def take_turn(self, flush: Flush) -> None:
+        start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        flush(self.cover)
+        start.record()
+        self.launch(self.turn % len(self.sets))
+        stop.record()
+        self.events.append((start, stop))
+        self.turn += 1
+
+    def samples(self, forget: bool = False) -> list:
+        seconds = [round(start.elapsed_time(stop) * 1e-3, 8) for start, stop in self.events]
+        if forget:
+            self.events = []
+        return seconds
+
+
+def make_sets(problem: Problem, direction: str, seed: int) -> list:
+    """Two sets of q, k, v (and d_o): standard normal numbers."""
+    random = torch.Generator("cuda").manual_seed(seed)
+    q = (problem.batch, problem.heads, problem.seq_q, problem.head_dim)
+    k = (problem.batch, problem.kv_heads, problem.seq_k, problem.head_dim)
+    shapes = [q, k, k] + ([q] if direction == "backward" else [])
+    return [[torch.randn(shape, device="cuda", dtype=DTYPES[problem.dtype], generator=random) for shape in shapes]
+            for _ in range(2)]
+
+
+def measure(problem: Problem, direction: str, candidates: list, known: dict, flush: Flush, seed: int) -> list:
+    """The results of one point. `known` gathers {(name, direction): [(problem, seconds)]}."""
+    sets = make_sets(problem, direction, seed)
+    reference = Reference(*sets[0][:3], problem.causal)
+    results, lanes = [], []
+    for candidate in candidates:
+        result = {"name": candidate.name, "kind": candidate.kind}
+        results.append(result)
+        history = known.setdefault((candidate.name, direction), [])
+        try:
+            if direction not in candidate.directions:
+                raise Skipped(f"it has no {direction}")
+            expected = predicted_seconds(history, problem)
+            reason = candidate.refuses(problem) or (too_slow(expected) if expected else None)
+            if reason:
+                raise Skipped(reason)
+            lane = Lane(candidate, direction, sets, problem.causal)
+            wrong = lane.wrong(reference)
+            if wrong:
+                result["wrong"] = wrong
+                continue
+            result["error"], result["tolerance"] = reference.worst
+            seconds = lane.warm_up(flush)
+            history.append((problem, seconds))
+            if too_slow(seconds):
+                raise Skipped(too_slow(seconds))
+            lanes.append((lane, launches(seconds), result))
+        except Skipped as skipped:
+            result["skipped"] = str(skipped)
+        except torch.cuda.OutOfMemoryError:
+            result["skipped"] = "there is not enough device memory"
+        except (RuntimeError, ValueError) as error:  # a backend or a chapter that does not take the problem
+            if "CUDA error" in str(error):
+                raise  # the device is lost to this process
+            result["skipped"] = first_line(error)
+
+    rounds = max((count for _, count, _ in lanes), default=0)
+    for number in range(rounds):
+        for lane, count, _ in lanes:
+            if has_turn(count, rounds, number):
+                lane.take_turn(flush)
+        torch.cuda.synchronize()
+    for lane, _, result in lanes:
+        samples = lane.samples()
+        result["seconds"] = spread(samples)
+        result["flop_rate"] = flops(problem, direction) / result["seconds"]["median"]
+        result["samples"] = samples
+    return results
+
+
+# --- The machine -----------------------------------------------------------------------------------------------------
+
+
+def smi(*fields: str) -> list:
+    """What nvidia-smi says of the GPU in use; None for what it does not know."""
+    uuid = getattr(torch.cuda.get_device_properties(0), "uuid", None)
+    which = ["-i", f"GPU-{uuid}"] if uuid else []
+    answer = output_of(["nvidia-smi", *which, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"])
+    answer = answer or output_of(["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]) or ""
+    values = [value.strip() for value in answer.splitlines()[0].split(",")] if answer.strip() else [""] * len(fields)
+
+    def number(text: str):
+        try:
+            return float(text)
+        except ValueError:
+            return text if text and not text.startswith("[") else None
+
+    return [number(value) for value in values]
+
+
+def state() -> dict:
+    names = ["sm_clock_mhz", "memory_clock_mhz", "power_w", "temperature_c"]
+    return dict(zip(names, smi("clocks.sm", "clocks.mem", "power.draw", "temperature.gpu")))
+
+
+def context(request: dict) -> dict:
+    properties = torch.cuda.get_device_properties(0)
+    (driver,) = smi("driver_version")
+    clocks_max, power_limit = smi("clocks.max.sm", "power.limit")
+    return {
+        "gpu": properties.name,
+        "capability": f"{properties.major}.{properties.minor}",
+        "driver": driver,
+        "cuda": torch.version.cuda,
+        "torch": torch.__version__,
+        "cudnn": torch.backends.cudnn.version(),
+        "commit": request["commit"],
+        "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "l2_bytes": getattr(properties, "L2_cache_size", None),
+        "clocks_max_mhz": clocks_max,
+        "power_limit_w": power_limit,
+        "time": "CUDA events around each launch, L2 overwritten before it, candidates in turn, two sets of inputs",
+    }
+
+
+def run(request: dict) -> dict:
+    if not torch.cuda.is_available():
+        raise Refusal(f"--peers needs PyTorch with CUDA: {torch.__version__} at {torch.__path__[0]} finds no GPU")
+    try:
+        import flash_attention_workbook as workbook
+    except ImportError as error:
+        raise Refusal(first_line(error))
+    chapters = chapter_candidates(workbook, request)
+    directions = [d for d in request["directions"] if any(d in candidate.directions for candidate in chapters)]
+    if not directions:
+        able = [name for name, rungs in workbook.chapters().items() if any(has["backward"] for has in rungs.values())]
+        raise Refusal(f"no backward in {', '.join(request['chapters'])}: chapters that have one: {', '.join(able) or 'none yet'}")
+    peers, absent = peer_candidates()
+    begin = time.monotonic()
+    report = {"context": context(request), "what": request["what"], "absent": absent, "points": []}
+    report["context"]["before"] = state()
+    flush, known = Flush(), {}
+    for direction in directions:
+        candidates = peers + [candidate for candidate in chapters if direction in candidate.directions]
+        for number, fields in enumerate(request["problems"]):
+            problem = Problem(**fields)
+            print(f"progress\t{direction} {problem} ({number + 1} of {len(request['problems'])})")
+            try:
+                with torch.set_grad_enabled(direction == "backward"):
+                    results = measure(problem, direction, candidates, known, flush, request["seed"])
+            except torch.cuda.OutOfMemoryError:  # for the inputs themselves, or for checking
+                results = [{"name": one.name, "kind": one.kind, "skipped": "there is not enough device memory"}
+                           for one in candidates]
+            report["points"].append({"problem": fields, "direction": direction, "flops": flops(problem, direction),
+                                     "results": results})
+            torch.cuda.empty_cache()
+    report["context"]["after"] = state()
+    report["context"]["measuring_seconds"] = round(time.monotonic() - begin, 1)
+    chapter_results = [r for point in report["points"] for r in point["results"] if r["kind"] == "chapter"]
+    if all("skipped" in result for result in chapter_results):
+        raise Refusal(f"{chapter_results[0]['name']}: {chapter_results[0]['skipped']}")
+    add_ratios(report["points"])
+    report["summary"] = summary(report["points"])
+    return report
+
+
+def main(words: list) -> int:
+    try:
+        report = run(json.loads(words[0]))
+        with open(words[1], "w") as out:
+            json.dump(report, out)
+        return 0
+    except Refusal as refusal:
+        print(f"error\t{refusal}")
+        return 2
+    except Exception as error:
+        traceback.print_exc()
+        print(f"error\t{first_line(error)}")
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
