@@ -66,11 +66,15 @@ const Rung& find_rung(const std::string& name) {
 
 bool has(const Rung& rung, bool backward) { return backward ? bool(rung.backward) : bool(rung.forward); }
 
+bool has_a_forward(const attention::Chapter& chapter) {
+  return std::any_of(chapter.rungs.begin(), chapter.rungs.end(), [](const Rung& rung) { return has(rung, false); });
+}
+
 // Throws CLI::ParseError.
 Options parse(int argc, char** argv) {
   Options options;
   Problem& p = options.problem = default_problem();
-  std::string dtype = "fp16", direction = "forward", rung;
+  std::string dtype = "fp16", direction = has_a_forward(the_chapter()) ? "forward" : "backward", rung;
   bool causal = false;
 
   CLI::App app(the_chapter().name + ": " + the_chapter().idea +
