@@ -18,8 +18,8 @@
 // A product walks along its inner dimension 16 at a time: the block copies a chunk of both factors to shared memory,
 // then every thread adds that chunk's share to 4 x 4 elements that it keeps in registers.
 //
-// Expected limit: S and dP are 8 bytes for each pair of a query and a key, and cross global memory eight times
-// altogether. At long sequences they do not fit at all.
+// Expected limit: for each pair of a query and a key S and P cross global memory five times, dP and dS six times, 4
+// bytes each. At long sequences they do not fit at all.
 #include <cmath>
 #include <cstdint>
 

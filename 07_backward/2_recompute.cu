@@ -35,9 +35,10 @@ using attention::BackwardArgs;
 using attention::DType;
 using attention::Problem;
 
-constexpr int threads = 128;          // 16 x 8
-constexpr int tile = 32;              // Br and Bc: four tiles of 128 columns in fp32 leave room for two in 99 KB
-constexpr int rows = tile / 8;        // of the block that a thread owns
+constexpr int threads = 128;    // 16 x 8
+constexpr int blocks = 2;       // per multiprocessor, for which shared memory has room: up to 255 registers a thread
+constexpr int tile = 32;        // Br and Bc: four tiles of 128 columns in fp32 leave room for two in 99 KB
+constexpr int rows = tile / 8;  // of the block that a thread owns
 constexpr int streaming = tile / 16;  // rows of the other tile that it meets
 constexpr int pad = 4;                // floats after each row: eight rows start at banks 0, 4, .. 28
 constexpr int weight_pad = 16;        // the same for P and dS, where a warp stores 16 floats each to two rows
@@ -153,15 +154,15 @@ __global__ void __launch_bounds__(threads) row_dots(Problem p,
 }
 
 template <class T, int HeadDim>
-__global__ void __launch_bounds__(threads) dk_dv(Problem p,
-                                                 const T* q,         // [B, H, Nq, D]
-                                                 const T* k,         // [B, Hkv, Nk, D]
-                                                 const T* v,         // [B, Hkv, Nk, D]
-                                                 const T* d_o,       // [B, H, Nq, D]
-                                                 const float* lse,   // [B, H, Nq]
-                                                 const float* dots,  // [B, H, Nq], D
-                                                 T* dk,              // [B, Hkv, Nk, D]
-                                                 T* dv)              // [B, Hkv, Nk, D]
+__global__ void __launch_bounds__(threads, blocks) dk_dv(Problem p,
+                                                         const T* q,         // [B, H, Nq, D]
+                                                         const T* k,         // [B, Hkv, Nk, D]
+                                                         const T* v,         // [B, Hkv, Nk, D]
+                                                         const T* d_o,       // [B, H, Nq, D]
+                                                         const float* lse,   // [B, H, Nq]
+                                                         const float* dots,  // [B, H, Nq], D
+                                                         T* dk,              // [B, Hkv, Nk, D]
+                                                         T* dv)              // [B, Hkv, Nk, D]
 {
   float* k_smem = dynamic_shared<float>();        // [tile][HeadDim + pad]
   float* v_smem = k_smem + rows_size<HeadDim>;    // [tile][HeadDim + pad]
@@ -210,14 +211,14 @@ __global__ void __launch_bounds__(threads) dk_dv(Problem p,
 }
 
 template <class T, int HeadDim>
-__global__ void __launch_bounds__(threads) dq(Problem p,
-                                              const T* q,         // [B, H, Nq, D]
-                                              const T* k,         // [B, Hkv, Nk, D]
-                                              const T* v,         // [B, Hkv, Nk, D]
-                                              const T* d_o,       // [B, H, Nq, D]
-                                              const float* lse,   // [B, H, Nq]
-                                              const float* dots,  // [B, H, Nq], D
-                                              T* dq)              // [B, H, Nq, D]
+__global__ void __launch_bounds__(threads, blocks) dq(Problem p,
+                                                      const T* q,         // [B, H, Nq, D]
+                                                      const T* k,         // [B, Hkv, Nk, D]
+                                                      const T* v,         // [B, Hkv, Nk, D]
+                                                      const T* d_o,       // [B, H, Nq, D]
+                                                      const float* lse,   // [B, H, Nq]
+                                                      const float* dots,  // [B, H, Nq], D
+                                                      T* dq)              // [B, H, Nq, D]
 {
   float* q_smem = dynamic_shared<float>();       // [tile][HeadDim + pad]
   float* do_smem = q_smem + rows_size<HeadDim>;  // [tile][HeadDim + pad]
