@@ -22,6 +22,7 @@
 // bytes each. At long sequences they do not fit at all.
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 #include "attention/chapter.h"
 #include "device/math.h"
@@ -57,6 +58,11 @@ struct Matrices {
   }
 };
 
+// An element of a chunk: its place along the inner dimension of the product, and along the other one.
+struct Place {
+  int inner, outer;
+};
+
 // C = scale A B for every kv head.
 template <class A, class B, class C>
 __global__ void __launch_bounds__(threads) product(Matrices<A> a,  // [B * Hkv, rows, inner]
@@ -75,10 +81,10 @@ __global__ void __launch_bounds__(threads) product(Matrices<A> a,  // [B * Hkv, 
     __syncthreads();  // everyone is done with the chunk that is overwritten now
     for (int x = threadIdx.x; x < depth * tile; x += threads) {
       // Neighbouring lanes take neighbours in memory: 32 along the outer dimension, or 8 along the inner one of 4 rows.
-      const int along = x % tile, along_n = x / tile;                                      // where that is the outer
-      const int across_n = x / 32 % 2 * 8 + x % 8, across_outer = x / 64 * 4 + x / 8 % 4;  // where it is the inner
-      const int a_n = a.transposed ? along_n : across_n, a_row = a.transposed ? along : across_outer;
-      const int b_n = b.transposed ? across_n : along_n, b_column = b.transposed ? across_outer : along;
+      const Place along_outer = {x / tile, x % tile};
+      const Place along_inner = {x / 32 % 2 * 8 + x % 8, x / 64 * 4 + x / 8 % 4};
+      const auto [a_n, a_row] = a.transposed ? along_outer : along_inner;
+      const auto [b_n, b_column] = b.transposed ? along_inner : along_outer;
       a_smem[a_n][a_row] = a.at(head, row0 + a_row, n0 + a_n);
       b_smem[b_n][b_column] = b.at(head, n0 + b_n, column0 + b_column);
     }
@@ -97,10 +103,8 @@ __global__ void __launch_bounds__(threads) product(Matrices<A> a,  // [B * Hkv, 
       const int row = row0 + 4 * ty + i, column = column0 + 4 * tx + j;
       if (row >= a.rows || column >= b.columns) continue;
       C& to = c[(int64_t(head) * a.rows + row) * b.columns + column];
-      if constexpr (std::is_same_v<C, float>)
-        to = scale * sum[i][j];
-      else
-        to = from_float<C>(scale * sum[i][j]);
+      if constexpr (std::is_same_v<C, float>) to = scale * sum[i][j];
+      else to = from_float<C>(scale * sum[i][j]);
     }
 }
 
