@@ -46,7 +46,8 @@ struct Pass {
   std::string (*unsupported)(const Problem&) = nullptr;
   size_t (*workspace_bytes)(const Problem&) = nullptr;
   void (*run)(const Problem&, const Args&, cudaStream_t) = nullptr;
-  bool writes_lse = false;  // forward only
+  bool writes_lse = false;    // forward only
+  bool deterministic = true;  // the same bits from the same inputs, whatever the order of threads
 
   explicit operator bool() const { return run != nullptr; }
 };
@@ -67,6 +68,7 @@ struct Chapter {
   std::string name;  // the directory: "05_online_softmax"
   std::string idea;  // the one idea, in a sentence
   std::vector<Rung> rungs;  // at least one; the last is the chapter's result
+  const Rung* forward = nullptr;  // of another chapter, if this one's backwards start from what that made: O and LSE
 };
 
 }  // namespace attention

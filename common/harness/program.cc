@@ -12,6 +12,7 @@
 #include <iomanip>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
@@ -68,11 +69,15 @@ const Rung& find_rung(const std::string& name) {
 
 bool has(const Rung& rung, bool backward) { return backward ? bool(rung.backward) : bool(rung.forward); }
 
+bool has_a_forward(const attention::Chapter& chapter) {
+  return std::any_of(chapter.rungs.begin(), chapter.rungs.end(), [](const Rung& rung) { return has(rung, false); });
+}
+
 // Throws CLI::ParseError.
 Options parse(int argc, char** argv) {
   Options options;
   Problem& p = options.problem = default_problem();
-  std::string dtype = "fp16", direction = "forward", rung;
+  std::string dtype = "fp16", direction = has_a_forward(the_chapter()) ? "forward" : "backward", rung;
   bool causal = false;
 
   CLI::App app(the_chapter().name + ": " + the_chapter().idea +
@@ -134,8 +139,12 @@ void describe(std::ostream& out) {
   out << "]}\n";
 }
 
+// By the rung, or by the forward that a backward starts from.
 std::string unsupported(const Rung& rung, const Options& options) {
-  return options.backward ? rung.backward.unsupported(options.problem) : rung.forward.unsupported(options.problem);
+  if (!options.backward) return rung.forward.unsupported(options.problem);
+  const std::string why = rung.backward.unsupported(options.problem);
+  const Rung* const forward = the_chapter().forward;
+  return why.empty() && forward ? forward->forward.unsupported(options.problem) : why;
 }
 
 size_t workspace_bytes(const Rung& rung, const Options& options) {
@@ -198,6 +207,29 @@ void run(const Rung& rung, const Options& options, const DeviceTensors& tensors)
   else rung.forward.run(options.problem, tensors.forward_args(), nullptr);
 }
 
+void print_verdict(std::ostream& out, const std::string& pass, const Verdict& verdict) {
+  const Comparison& worst = verdict.worst();
+  out << the_chapter().name << "/" << pass << ": " << (verdict.passed() ? "PASS" : "FAIL") << "  " << worst.tensor
+      << " error " << std::setprecision(3) << worst.error << ", tolerance " << worst.tolerance << ", "
+      << verdict.rows_checked << " of " << verdict.rows << " rows compared";
+  if (!verdict.passed()) out << "; first wrong: " << verdict.first_wrong();
+  out << std::endl;
+}
+
+// The reference for what is asked for. A backward starts from what the chapter's forward made, which is checked first;
+// nothing, if that is wrong.
+std::optional<Reference> make_reference(const Options& options, const HostTensors& inputs) {
+  const Rung* const forward = the_chapter().forward;
+  if (!options.backward || !forward) return Reference(options.problem, inputs, options.backward);
+  ForwardResult given = forward_result(forward->forward, options.problem, inputs);
+  const Verdict verdict = Reference(options.problem, inputs, false).check_forward(given.o, given.lse);
+  if (!verdict.passed()) {
+    print_verdict(options.check_only ? std::cout : std::cerr, std::string("forward ") + forward->name, verdict);
+    return {};
+  }
+  return Reference(options.problem, inputs, true, std::move(given));
+}
+
 // {"chapter": .., "problem": .., "direction": .., "flops": .., "rungs": [{"rung": .., "launches": [..]}]}, the launches as
 // simt/trace.h has them. One launch of each, on the inputs that it was checked with.
 void print_trace(std::ostream& out, const Options& options, const HostTensors& inputs, const Reference& reference) {
@@ -224,15 +256,6 @@ Verdict verdict_on(const Rung& rung, const Options& options, const HostTensors& 
     if (!verdict.passed()) break;
   }
   return verdict;
-}
-
-void print_verdict(std::ostream& out, const Rung& rung, const Verdict& verdict) {
-  const Comparison& worst = verdict.worst();
-  out << the_chapter().name << "/" << rung.name << ": " << (verdict.passed() ? "PASS" : "FAIL") << "  " << worst.tensor
-      << " error " << std::setprecision(3) << worst.error << ", tolerance " << worst.tolerance << ", "
-      << verdict.rows_checked << " of " << verdict.rows << " rows compared";
-  if (!verdict.passed()) out << "; first wrong: " << verdict.first_wrong();
-  out << std::endl;
 }
 
 // Every launch is timed on its own; a benchmark's time is the mean of its iterations, and the report gives the median
@@ -324,12 +347,13 @@ int main(int argc, char** argv) {
   require_memory(options, device);
 
   const HostTensors inputs = make_inputs(options.problem, InputKind::spread, options.seed);
-  const Reference reference(options.problem, inputs, options.backward);
+  const std::optional<Reference> reference = make_reference(options, inputs);
+  if (!reference) return 1;
   std::vector<Verdict> verdicts;
   bool passed = true;
   for (const Rung* rung : options.rungs) {
-    verdicts.push_back(verdict_on(*rung, options, inputs, reference));
-    print_verdict(options.check_only ? std::cout : std::cerr, *rung, verdicts.back());
+    verdicts.push_back(verdict_on(*rung, options, inputs, *reference));
+    print_verdict(options.check_only ? std::cout : std::cerr, rung->name, verdicts.back());
     passed = passed && verdicts.back().passed();
   }
   if (!passed) return 1;
@@ -339,7 +363,7 @@ int main(int argc, char** argv) {
   add_context(device);
   ColdTimer timer;
   for (size_t i = 0; i < options.rungs.size(); i++)
-    register_benchmark(*options.rungs[i], verdicts[i], options, device, inputs, reference, timer);
+    register_benchmark(*options.rungs[i], verdicts[i], options, device, inputs, *reference, timer);
   if (benchmark::RunSpecifiedBenchmarks() == 0) throw Refusal("no benchmark of this chapter has such a name");
   return 0;
 }

@@ -47,6 +47,7 @@ const char* name(InputKind kind) {
     case InputKind::spike_last: return "spike_last";
     case InputKind::spike_tiles: return "spike_tiles";
     case InputKind::large: return "large";
+    case InputKind::loud: return "loud";
   }
   return "?";
 }
@@ -61,7 +62,7 @@ HostTensors make_inputs(const Problem& p, InputKind kind, uint64_t seed) {
   });
 
   // A query is a row of D normal numbers, and so is a key: their product times 1/sqrt(D) is normal with deviation 1.
-  // All but the first kind also give every query a component along one direction, that of ones, and every key a
+  // Most kinds also give every query a component along one direction, that of ones, and every key a
   // multiple of it: the logit of key j is then about `logit(i, j)`, plus the noise.
   const int D = p.head_dim;
   const auto add_direction = [&](auto&& of_query, auto&& of_key) {
@@ -92,6 +93,11 @@ HostTensors make_inputs(const Problem& p, InputKind kind, uint64_t seed) {
       break;
     case InputKind::large:
       add_direction([](int i) { return i % 2 == 0 ? 1.0f : -1.0f; }, [](int j) { return j % 3 == 0 ? 100.0f : 95.0f; });
+      break;
+    case InputKind::loud:
+      for (float& x : t.q) x *= 5;
+      for (float& x : t.k) x *= 3;
+      for (float& x : t.v) x *= 3;
       break;
   }
   in_parallel(std::size(tensors), [&](size_t n) {

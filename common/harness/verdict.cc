@@ -20,26 +20,32 @@ constexpr double inf = std::numeric_limits<double>::infinity();
 // How many multiply-adds a reference may cost: a few seconds of one core, whatever the size of the problem.
 constexpr double reference_budget = 4e9;
 
-// Query rows to compare, the same in every head; all of them if they are cheap enough.
-std::vector<int> sample_rows(const Problem& p) {
-  constexpr double products = 4;  // Q K^T and P V, each once exactly and once for the baseline
-  const double per_row = products * p.batch * p.heads * double(p.seq_k) * p.head_dim;
-  const int affordable = int(std::max(8.0, std::min(double(p.seq_q), reference_budget / per_row)));
+// How many of n rows to compare in each of `heads` heads, if one costs `per_row` multiply-adds.
+int affordable_rows(int n, int heads, double per_row) {
+  return int(std::min(double(n), std::max(8.0, reference_budget / (heads * per_row))));
+}
+
+// Which `count` of n rows; others for each seed.
+std::vector<int> sample_rows(int n, int count, unsigned seed) {
   std::set<int> rows;
-  if (affordable >= p.seq_q) {
-    for (int i = 0; i < p.seq_q; i++) rows.insert(i);
-  } else {
-    rows = {0, 1, p.seq_q - 1};
-    std::mt19937 bits(12345);
-    while (int(rows.size()) < affordable) {
-      const int i = int(bits() % unsigned(p.seq_q));
-      rows.insert(i);
-      const int edge = i / 64 * 64;  // the last row of a tile of 64 and the first of the next
-      rows.insert(edge);
-      if (edge > 0) rows.insert(edge - 1);
-    }
+  const auto add = [&](int row) {
+    if (row >= 0 && row < n && int(rows.size()) < count) rows.insert(row);
+  };
+  if (count == n)
+    for (int i = 0; i < n; i++) add(i);
+  for (const int row : {0, n - 1, 1}) add(row);
+  std::mt19937 bits(12345 + seed);
+  while (int(rows.size()) < count) {
+    const int i = int(bits() % unsigned(n)), edge = i / 64 * 64;
+    for (const int row : {i, edge, edge - 1}) add(row);  // a random one, the first of its tile of 64, the one before
   }
   return {rows.begin(), rows.end()};
+}
+
+std::vector<std::vector<int>> sample_heads(int heads, int n, int count) {
+  std::vector<std::vector<int>> rows;
+  for (int head = 0; head < heads; head++) rows.push_back(sample_rows(n, count, unsigned(head)));
+  return rows;
 }
 
 reference::Matrix rows_of(const reference::Matrix& all, const std::vector<int>& rows) {
@@ -97,23 +103,33 @@ std::string Verdict::first_wrong() const {
   return problem;
 }
 
-Reference::Reference(const Problem& p, const HostTensors& in, bool backward) : problem_(p) {
-  if (backward) {
-    for (int i = 0; i < p.seq_q; i++) sampled_.push_back(i);
-  } else {
-    sampled_ = sample_rows(p);
+Reference::Reference(const Problem& p, const HostTensors& inputs, bool backward, ForwardResult given)
+    : problem_(p), given_(std::move(given)) {
+  const bool from_its_own = backward && given_.o.empty();
+  if (given_.o.empty()) expect_forward(inputs, from_its_own);
+  if (from_its_own) {
+    const std::vector<float> o(o_.expected.begin(), o_.expected.end());
+    given_ = {from_storage(to_storage(o, p.dtype), p.dtype), {lse_.begin(), lse_.end()}};
   }
-  const reference::Round round = reference::rounding(p.dtype);
-  const int rows = int(sampled_.size()), heads = p.batch * p.heads;
-  std::vector<int> visible;
-  for (const int i : sampled_) visible.push_back(p.visible_keys(i));
+  if (backward) expect_gradients(inputs);
+}
 
+void Reference::expect_forward(const HostTensors& in, bool whole) {
+  const Problem& p = problem_;
+  const reference::Round round = reference::rounding(p.dtype);
+  const int heads = p.batch * p.heads;
+  constexpr double products = 4;  // Q K^T and P V, each once exactly and once for the baseline
+  const int rows = whole ? p.seq_q : affordable_rows(p.seq_q, heads, products * p.seq_k * p.head_dim);
+
+  o_.rows = sample_heads(heads, p.seq_q, rows);
   o_.expected.resize(size_t(heads) * rows * p.head_dim);
   o_.baseline.resize(o_.expected.size());
   lse_.resize(size_t(heads) * rows);
   in_parallel(size_t(heads), [&](size_t index) {
     const int h = int(index);
-    const auto q = rows_of(reference::head(in.q, h, p.seq_q, p.head_dim), sampled_);
+    std::vector<int> visible;
+    for (const int i : o_.rows[h]) visible.push_back(p.visible_keys(i));
+    const auto q = rows_of(reference::head(in.q, h, p.seq_q, p.head_dim), o_.rows[h]);
     const auto k = reference::head(in.k, p.kv_head(h), p.seq_k, p.head_dim);
     const auto v = reference::head(in.v, p.kv_head(h), p.seq_k, p.head_dim);
     const reference::Forward exact = reference::forward(q, k, v, p.scale, visible);
@@ -122,22 +138,61 @@ Reference::Reference(const Problem& p, const HostTensors& in, bool backward) : p
     std::copy_n(plain.o.data(), plain.o.size(), o_.baseline.data() + size_t(h) * rows * p.head_dim);
     std::copy_n(exact.lse.data(), exact.lse.size(), lse_.data() + size_t(h) * rows);
   });
-
-  if (backward) {
-    auto exact = reference::backward(p, in.q, in.k, in.v, in.d_o);
-    auto plain = reference::backward(p, in.q, in.k, in.v, in.d_o, {.round = round});
-    dq_ = {std::move(exact.dq), std::move(plain.dq)};
-    dk_ = {std::move(exact.dk), std::move(plain.dk)};
-    dv_ = {std::move(exact.dv), std::move(plain.dv)};
-  }
 }
 
-// `got` is [heads, rows, D] of the whole problem, `expected` has the rows that were sampled (all, if rows are keys).
+void Reference::expect_gradients(const HostTensors& in) {
+  const Problem& p = problem_;
+  const int D = p.head_dim, heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads, group = p.heads / p.kv_heads;
+  constexpr double products = 2 * 5;  // each once exactly and once for the baseline
+  const int n_queries = affordable_rows(p.seq_q, heads, products * p.seq_k * D);
+  const int n_keys = affordable_rows(p.seq_k, heads, products * p.seq_q * D);
+  dq_.rows = sample_heads(heads, p.seq_q, n_queries);
+  dk_.rows = dv_.rows = sample_heads(kv_heads, p.seq_k, n_keys);
+  for (const auto& [gradient, rows] :
+       {std::pair(&dq_, heads * n_queries), {&dk_, kv_heads * n_keys}, {&dv_, kv_heads * n_keys}}) {
+    gradient->expected.resize(size_t(rows) * D);
+    gradient->baseline.resize(size_t(rows) * D);
+  }
+
+  in_parallel(size_t(kv_heads), [&](size_t index) {
+    const int kv_head = int(index);
+    const std::vector<int>& keys = dk_.rows[kv_head];
+    const auto k = reference::head(in.k, kv_head, p.seq_k, D), v = reference::head(in.v, kv_head, p.seq_k, D);
+    const auto some_k = rows_of(k, keys), some_v = rows_of(v, keys);
+    for (int h = kv_head * group; h < (kv_head + 1) * group; h++) {
+      const std::vector<int>& queries = dq_.rows[h];
+      const auto q = reference::head(in.q, h, p.seq_q, D), d_o = reference::head(in.d_o, h, p.seq_q, D);
+      const auto o = reference::head(given_.o, h, p.seq_q, D), lse = reference::head(given_.lse, h, p.seq_q, 1);
+      std::vector<int> visible_of_queries, visible_of_keys;  // to some queries all keys, to all queries some keys
+      for (const int i : queries) visible_of_queries.push_back(p.visible_keys(i));
+      for (int i = 0; i < p.seq_q; i++)
+        visible_of_keys.push_back(int(std::lower_bound(keys.begin(), keys.end(), p.visible_keys(i)) - keys.begin()));
+
+      for (const reference::Round round : {reference::exact, reference::rounding(p.dtype)}) {
+        const auto part = [&](Expected& gradient, int head, int n) {
+          auto& values = round == reference::exact ? gradient.expected : gradient.baseline;
+          return Eigen::Map<reference::Matrix>(values.data() + size_t(head) * n * D, n, D);
+        };
+        const auto some_q = rows_of(q, queries), some_o = rows_of(o, queries);
+        const auto of_queries =
+            reference::recomputed(some_q, k, some_o, rows_of(lse, queries), p.scale, visible_of_queries, round);
+        part(dq_, h, n_queries) =
+            reference::backward(some_q, k, v, of_queries, rows_of(d_o, queries), p.scale, round).dq;
+
+        const auto of_keys = reference::recomputed(q, some_k, o, lse, p.scale, visible_of_keys, round);
+        const reference::Gradients g = reference::backward(q, some_k, some_v, of_keys, d_o, p.scale, round);
+        auto dk = part(dk_, kv_head, n_keys), dv = part(dv_, kv_head, n_keys);
+        dk = (dk + g.dk).unaryExpr(round).eval();  // query heads that share a kv head add up
+        dv = (dv + g.dv).unaryExpr(round).eval();
+      }
+    }
+  });
+}
+
+// `got` is [heads, rows, D] of the whole problem, `expected` has the rows that are compared.
 Comparison Reference::compare(const char* tensor, const std::vector<float>& got, const Expected& expected,
-                              double factor, int heads, int rows) const {
-  const int D = problem_.head_dim;
-  const bool sampled = expected.expected.size() != got.size();
-  const int compared = int(expected.expected.size() / heads / D);
+                              double factor) const {
+  const int D = problem_.head_dim, heads = int(expected.rows.size()), rows = int(got.size() / heads / D);
 
   Comparison c;
   c.tensor = tensor;
@@ -155,14 +210,10 @@ Comparison Reference::compare(const char* tensor, const std::vector<float>& got,
       c.first_wrong = describe(tensor, head / heads_per_batch, head % heads_per_batch, row, d, value, want);
     }
   };
+  const double* want = expected.expected.data();
   for (int head = 0; head < heads; head++) {
-    for (int r = 0; r < compared; r++) {
-      const int row = sampled ? sampled_[r] : r;
-      for (int d = 0; d < D; d++)
-        compare_element(head, row, d, got[(size_t(head) * rows + row) * D + d],
-                        expected.expected[(size_t(head) * compared + r) * D + d]);
-    }
-    if (!sampled) continue;
+    for (const int row : expected.rows[head])
+      for (int d = 0; d < D; d++) compare_element(head, row, d, got[(size_t(head) * rows + row) * D + d], *want++);
     for (int row = 0; row < rows; row++)  // the rest must at least be numbers
       for (int d = 0; d < D; d++) {
         const double value = got[(size_t(head) * rows + row) * D + d];
@@ -175,11 +226,11 @@ Comparison Reference::compare(const char* tensor, const std::vector<float>& got,
 
 Verdict Reference::check_forward(const std::vector<float>& o, const std::vector<float>& lse) const {
   const Problem& p = problem_;
-  const int heads = p.batch * p.heads, compared = int(sampled_.size());
+  const int heads = p.batch * p.heads;
   Verdict verdict;
-  verdict.rows_checked = heads * compared;
+  verdict.rows_checked = int(lse_.size());
   verdict.rows = heads * p.seq_q;
-  verdict.comparisons.push_back(compare("o", o, o_, 2, heads, p.seq_q));
+  verdict.comparisons.push_back(compare("o", o, o_, 2));
   if (lse.empty()) return verdict;
 
   // LSE stays in fp32: its error is that of a sum of fp32 logits, relative to their size.
@@ -190,12 +241,14 @@ Verdict Reference::check_forward(const std::vector<float>& o, const std::vector<
     if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
   c.tolerance = 2e-5 * largest;
   Worst worst;
+  const double* want = lse_.data();
   for (int head = 0; head < heads; head++)
-    for (int r = 0; r < compared; r++) {
-      const double got = lse[size_t(head) * p.seq_q + sampled_[r]], want = lse_[size_t(head) * compared + r];
-      worst.add(got, want);
-      if (!(got == want || std::abs(got - want) <= c.tolerance) && c.first_wrong.empty())
-        c.first_wrong = describe("lse", head / p.heads, head % p.heads, sampled_[r], -1, got, want);
+    for (const int row : o_.rows[head]) {
+      const double got = lse[size_t(head) * p.seq_q + row];
+      worst.add(got, *want);
+      if (!(got == *want || std::abs(got - *want) <= c.tolerance) && c.first_wrong.empty())
+        c.first_wrong = describe("lse", head / p.heads, head % p.heads, row, -1, got, *want);
+      want++;
     }
   c.error = worst.error;
   verdict.comparisons.push_back(c);
@@ -206,10 +259,11 @@ Verdict Reference::check_backward(const std::vector<float>& dq, const std::vecto
                                   const std::vector<float>& dv) const {
   const Problem& p = problem_;
   Verdict verdict;
-  verdict.rows_checked = verdict.rows = p.batch * p.heads * p.seq_q;
-  verdict.comparisons.push_back(compare("dq", dq, dq_, 3, p.batch * p.heads, p.seq_q));
-  verdict.comparisons.push_back(compare("dk", dk, dk_, 3, p.batch * p.kv_heads, p.seq_k));
-  verdict.comparisons.push_back(compare("dv", dv, dv_, 3, p.batch * p.kv_heads, p.seq_k));
+  verdict.rows_checked = int(dq_.expected.size()) / p.head_dim;
+  verdict.rows = p.batch * p.heads * p.seq_q;
+  verdict.comparisons.push_back(compare("dq", dq, dq_, 3));
+  verdict.comparisons.push_back(compare("dk", dk, dk_, 3));
+  verdict.comparisons.push_back(compare("dv", dv, dv_, 3));
   return verdict;
 }
 
@@ -230,10 +284,15 @@ std::vector<float> download_fp32(const GuardedBuffer& buffer) {
 }  // namespace
 
 void upload_forward(DeviceTensors& device, const Problem& p, const Reference& reference) {
-  const std::vector<float> o(reference.o().begin(), reference.o().end());
-  const std::vector<float> lse(reference.lse().begin(), reference.lse().end());
-  device.o.upload(to_storage(o, p.dtype).data());
-  device.lse.upload(lse.data());
+  device.o.upload(to_storage(reference.given().o, p.dtype).data());
+  device.lse.upload(reference.given().lse.data());
+}
+
+ForwardResult forward_result(const attention::Forward& pass, const Problem& p, const HostTensors& inputs) {
+  DeviceTensors device(p, inputs, pass.workspace_bytes(p), false);
+  pass.run(p, device.forward_args(), nullptr);
+  check(cudaDeviceSynchronize());
+  return {download(device.o, p.dtype), download_fp32(device.lse)};
 }
 
 Verdict run_forward(const attention::Forward& pass, const Problem& p, const HostTensors& inputs,
@@ -241,8 +300,8 @@ Verdict run_forward(const attention::Forward& pass, const Problem& p, const Host
   DeviceTensors device(p, inputs, pass.workspace_bytes(p), false, guard);
   pass.run(p, device.forward_args(), nullptr);
   check(cudaDeviceSynchronize());
-  Verdict verdict = reference.check_forward(download(device.o, p.dtype), pass.writes_lse ? download_fp32(device.lse)
-                                                                                        : std::vector<float>());
+  Verdict verdict = reference.check_forward(download(device.o, p.dtype),
+                                            pass.writes_lse ? download_fp32(device.lse) : std::vector<float>());
   verdict.problem = device.broken_guard();
   return verdict;
 }

@@ -31,9 +31,18 @@ struct Verdict {
   std::string first_wrong() const;  // of the first comparison that failed, or `problem`; empty if passed
 };
 
+// What a forward leaves to its backward, widened.
+struct ForwardResult {
+  std::vector<float> o;    // [B, H, Nq, D]
+  std::vector<float> lse;  // [B, H, Nq]
+};
+
 // The reference for one problem and its inputs. Small problems are compared whole. Of large ones every head gives a
-// sample of query rows (the first, the last, those around multiples of 64, and random ones), as many as a few
-// seconds allow, and every other element of the result is only checked to be a finite number.
+// sample of rows (the first, the last, those around multiples of 64, and random ones), others in each head and as many
+// as a few seconds allow, and every other element of the result is only checked to be a finite number.
+//
+// Gradients are those of a backward that starts from the O and LSE of some forward, whose errors are not the backward's.
+// With them a row of dQ needs one row of P, and a row of dK and dV one column of it, so they can be sampled as well.
 //
 // An element passes if its error is at most
 //
@@ -43,37 +52,44 @@ struct Verdict {
 // evaluated in the storage type, is the rounding of numbers as large as the result. Gradients may take 3 instead of 2.
 class Reference {
  public:
-  Reference(const attention::Problem& problem, const HostTensors& inputs, bool backward);
+  // With backward, the gradients too: from O and LSE as `given`, or else from the reference's own, rounded to what a
+  // forward would have stored, for which all rows of them are computed. Given them, it is no reference for forwards.
+  Reference(const attention::Problem& problem, const HostTensors& inputs, bool backward, ForwardResult given = {});
 
   // o [B, H, Nq, D] widened, and lse [B, H, Nq], empty if the rung does not write it.
   Verdict check_forward(const std::vector<float>& o, const std::vector<float>& lse) const;
 
-  // Gradients widened. Only for references made with backward = true, which are never sampled.
+  // Gradients widened. Only for references made with backward = true.
   Verdict check_backward(const std::vector<float>& dq, const std::vector<float>& dk,
                          const std::vector<float>& dv) const;
 
-  // What a backward needs from a forward, rounded to storage. Only with backward = true.
-  const std::vector<double>& o() const { return o_.expected; }
-  const std::vector<double>& lse() const { return lse_; }
+  const std::vector<double>& o() const { return o_.expected; }  // [B, H, rows compared, D]
+  const std::vector<double>& lse() const { return lse_; }       // [B, H, rows compared]
+  const ForwardResult& given() const { return given_; }         // what the backward starts from
 
  private:
   struct Expected {
-    std::vector<double> expected;
-    std::vector<double> baseline;
+    std::vector<std::vector<int>> rows;  // compared, of each head; the same number of them, ascending
+    std::vector<double> expected;        // [heads, rows compared, D]
+    std::vector<double> baseline;        // likewise
   };
 
-  Comparison compare(const char* tensor, const std::vector<float>& got, const Expected& expected, double factor,
-                     int heads, int rows) const;
+  void expect_forward(const HostTensors& inputs, bool whole);
+  void expect_gradients(const HostTensors& inputs);
+  Comparison compare(const char* tensor, const std::vector<float>& got, const Expected& expected, double factor) const;
 
   attention::Problem problem_;
-  std::vector<int> sampled_;  // query rows compared, the same of every head, ascending
-  Expected o_;                // [B, H, sampled, D]
-  std::vector<double> lse_;   // [B, H, sampled]
-  Expected dq_, dk_, dv_;
+  ForwardResult given_;
+  Expected o_, dq_, dk_, dv_;
+  std::vector<double> lse_;  // [B, H, rows compared of o]
 };
 
-// Gives a backward the o and lse it starts from: the reference's, rounded to what a forward would have stored.
+// Gives a backward the O and LSE that its reference starts from.
 void upload_forward(DeviceTensors& device, const attention::Problem& problem, const Reference& reference);
+
+// Runs a forward that writes LSE, for a backward to start from.
+ForwardResult forward_result(const attention::Forward& pass, const attention::Problem& problem,
+                             const HostTensors& inputs);
 
 // Runs one pass of the rung once, on fresh device memory, and compares. `guard` bytes around every tensor must
 // survive; 0 puts the tensors themselves at the edge of what may be touched.

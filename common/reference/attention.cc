@@ -51,6 +51,19 @@ Forward forward(const Matrix& q, const Matrix& k, const Matrix& v, double scale,
   return f;
 }
 
+// P = exp(S - LSE). S is not rounded: with an LSE that was not either, the rows of P would no longer add up to 1, and
+// the baseline would have an error that no plain computation makes.
+Forward recomputed(const Matrix& q, const Matrix& k, const Matrix& o, const Vector& lse, double scale,
+                   const std::vector<int>& visible, Round round) {
+  Forward f = {.s = scale * q * k.transpose(), .p = Matrix::Zero(q.rows(), k.rows()), .o = o, .lse = lse};
+  for (Eigen::Index i = 0; i < q.rows(); i++) {
+    f.s.row(i).tail(k.rows() - visible[i]).setConstant(-std::numeric_limits<double>::infinity());
+    f.p.row(i).head(visible[i]) = (f.s.row(i).head(visible[i]).array() - lse(i)).exp();
+  }
+  f.p = rounded(f.p, round);
+  return f;
+}
+
 // The forward from its last line to its first. Each line there gives the gradients of its operands here.
 Gradients backward(const Matrix& q, const Matrix& k, const Matrix& v, const Forward& forward, const Matrix& d_o,
                    double scale, Round round) {

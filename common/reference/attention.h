@@ -41,13 +41,18 @@ struct Forward {
 Forward forward(const Matrix& q, const Matrix& k, const Matrix& v, double scale, const std::vector<int>& visible,
                 Round round = exact);
 
+// What backward() needs of a Forward, from what one has saved: o, and the lse by which P is made once more. Also for some
+// of the keys only: visible[i] then counts those of them that row i sees, and dk and dv are theirs.
+Forward recomputed(const Matrix& q, const Matrix& k, const Matrix& o, const Vector& lse, double scale,
+                   const std::vector<int>& visible, Round round = exact);
+
 struct Gradients {
   Matrix dq;
   Matrix dk;
   Matrix dv;
 };
 
-// `forward` is what forward() made of the same q, k, v, scale and mask.
+// `forward` is what forward() or recomputed() made of the same q, k, v, scale and mask.
 Gradients backward(const Matrix& q, const Matrix& k, const Matrix& v, const Forward& forward, const Matrix& d_o,
                    double scale, Round round = exact);
 

@@ -66,8 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         shape.add_argument(flag, type=_at_least_one, metavar="N", help=help_text)
     shape.add_argument("--dtype", choices=["fp16", "bf16"], help="storage type")
     shape.add_argument("--causal", action=argparse.BooleanOptionalAction, help="the causal mask, or none")
-    shape.add_argument("--direction", choices=["forward", "backward"], default="forward", help="default: forward")
-    shape.add_argument("--rung", metavar="NAME", help="this rung of the chapter (default: its last)")
+    shape.add_argument("--direction", choices=["forward", "backward"],
+                       help="default: both, each with the chapters that have it")
+    shape.add_argument("--rung", metavar="NAME", help="this rung of the chapter (default: its last; of a backward: all)")
     shape.add_argument("--seed", type=int, metavar="N", help="of the random inputs")
 
 

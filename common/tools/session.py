@@ -19,10 +19,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class Step:
-    """A line of the ladder: one rung of a chapter."""
+    """A line of a ladder: one rung of a chapter, in one direction."""
 
     name: str
     chapter: chapters.Chapter
+    direction: str  # forward, backward
     rung: "str | None"  # None leaves the choice to the program
 
 
@@ -30,8 +31,9 @@ class Step:
 class Session:
     choice: Choice
     chapters: list
+    named: bool  # the chapters are those that the user names
     problems: list
-    direction: str  # forward, backward
+    direction: "str | None"  # that the user asks for; None is for each, with the chapters that have it
     rung: "str | None"  # that the user names
     flags: list  # more of them, for the programs
     build_directory: Path
@@ -44,18 +46,26 @@ class Session:
     def device(self) -> str:
         return self.choice.gpu.name if self.choice.gpu else "SIMT engine"
 
-    def steps(self, all_rungs: bool = False) -> list:
-        """The chapters' results, which are their last rungs (or the one that the user names); or every rung."""
-        steps = []
-        for chapter in self.chapters:
-            description = chapters.describe(chapter, [self.build_directory])
-            rungs = description.rungs_with(self.direction) if description else []
-            if all_rungs and len(rungs) > 1:
-                steps += [Step(f"{chapter.name}/{rung}", chapter, rung) for rung in rungs]
-            else:
-                rung = self.rung or (rungs[-1] if rungs else None)
-                steps.append(Step(chapter.name + (f"/{self.rung}" if self.rung else ""), chapter, rung))
-        return steps
+    def ladders(self, all_rungs: bool = False) -> list:
+        """The steps of each direction: the chapters' results, which are their last rungs (or the one that the user
+        names), or every rung; of backwards, which share one chapter, always every rung."""
+        described = [(chapter, chapters.describe(chapter, [self.build_directory])) for chapter in self.chapters]
+        ladders = []
+        for direction in [self.direction] if self.direction else ["forward", "backward"]:
+            steps = []
+            for chapter, description in described:
+                rungs = description.rungs_with(direction) if description else []
+                if not rungs and not (self.direction and self.named):
+                    continue
+                if (all_rungs or direction == "backward") and not self.rung and len(rungs) > 1:
+                    steps += [Step(f"{chapter.name}/{rung}", chapter, direction, rung) for rung in rungs]
+                else:
+                    rung = self.rung or (rungs[-1] if rungs else None)
+                    name = chapter.name + (f"/{self.rung}" if self.rung else "")
+                    steps.append(Step(name, chapter, direction, rung))
+            if steps:
+                ladders.append(steps)
+        return ladders
 
     def measure_all(self, steps: list) -> list:
         """outcomes[step][problem]"""
@@ -63,7 +73,7 @@ class Session:
         with Progress("Checking and timing") as progress:
             for step in steps:
                 program = step.chapter.program(self.build_directory)
-                flags = [f"--direction={self.direction}", *([f"--rung={step.rung}"] if step.rung else []), *self.flags]
+                flags = [f"--direction={step.direction}", *([f"--rung={step.rung}"] if step.rung else []), *self.flags]
                 outcomes.append([])
                 for wanted in self.problems:
                     where = f"{step.name} N={wanted.length()}"
@@ -95,7 +105,7 @@ def begin(arguments: argparse.Namespace, more_flags: list, always_published: boo
         say(f"On the SIMT engine: g++ builds the CUDA kernels for {build.cores()} CPU cores ({choice.why}).")
     directory = build.ensure_built(choice.preset, [chapter.name for chapter in chosen])
     flags = more_flags + ([] if arguments.seed is None else [f"--seed={arguments.seed}"])
-    return Session(choice, chosen, problems, arguments.direction, arguments.rung, flags, directory)
+    return Session(choice, chosen, bool(arguments.chapters), problems, arguments.direction, arguments.rung, flags, directory)
 
 
 def _refuse_if_all_refused(outcomes: list) -> None:
@@ -105,10 +115,21 @@ def _refuse_if_all_refused(outcomes: list) -> None:
         raise Failure(flat[0].detail, status=2)
 
 
+def measure_and_report(current: Session, all_rungs: bool = False) -> tuple:
+    """Every ladder, one after the other. Returns all steps and their outcomes."""
+    steps, outcomes = [], []
+    for ladder_steps in current.ladders(all_rungs):
+        measured = current.measure_all(ladder_steps)
+        report(current, ladder_steps, measured)
+        steps += ladder_steps
+        outcomes += measured
+    return steps, outcomes
+
+
 def report(current: Session, steps: list, outcomes: list) -> None:
     """The tables: on a GPU what was measured, on the engine what was checked; and why anything is missing in them."""
     names = [step.name for step in steps]
-    title = f"{current.device}, {current.direction}"
+    title = f"{current.device}, {steps[0].direction}"
     if current.on_gpu:
         say(f"\n{title}, {current.problems[0].without_length()}\n")
         say(ladder.measured(names, [wanted.length() for wanted in current.problems], outcomes))

@@ -43,8 +43,15 @@ INSTANTIATE_TEST_SUITE_P(Group, Cases, testing::Range(0, groups));
 TEST_F(Chapter, IsBitwiseEqualFromRunToRun) {
   const int times = on_gpu ? 25 : 5;  // in each order: 50 runs on a GPU, 20 on the engine
   for_every_pass([&](const auto& pass, const std::string& title) {
+    if (!pass.deterministic) return;  // it says so; see the next test
     EXPECT_EQ(differs_from_run_to_run(pass, ragged(), times), "") << title;
   });
+}
+
+// A rung may be quicker without, but not the one that is run unless another is asked for.
+TEST_F(Chapter, ItsResultIsDeterministic) {
+  const Rung& result = the_chapter().rungs.back();
+  EXPECT_TRUE(result.forward.deterministic && result.backward.deterministic);
 }
 
 // Blocks, warps and threads in other orders: a kernel that needs luck, or a barrier that is not there, fails.
@@ -75,6 +82,39 @@ TEST_F(Chapter, HasANameAnIdeaAndRungs) {
     EXPECT_STRNE(rung.idea, "");
     EXPECT_TRUE(rung.forward || rung.backward) << rung.name;
   }
+}
+
+// The forward of another chapter that this one's backwards start from: any number of keys, rows that see none.
+TEST_F(Chapter, ItsBackwardsGoOnFromTheForwardThatItNames) {
+  const Rung* const forward = the_chapter().forward;
+  if (!forward) return;
+  ASSERT_TRUE(forward->forward && forward->forward.writes_lse) << forward->name;
+  Case empty_rows = ragged(128);
+  empty_rows.problem.seq_k = 70;
+  empty_rows.problem.dtype = attention::DType::bf16;
+  for (const Case& c : {ragged(), empty_rows}) {
+    const auto inputs = harness::make_inputs(c.problem, c.inputs, 7);
+    const harness::Reference reference(c.problem, inputs, true, forward_result(forward->forward, c.problem, inputs));
+    for (const Rung& rung : the_chapter().rungs)
+      if (rung.backward) {
+        const harness::Verdict verdict = run_backward(rung.backward, c.problem, inputs, reference, 0);
+        EXPECT_TRUE(verdict.passed()) << rung.name << ", " << name(c) << ": " << verdict.first_wrong();
+      }
+  }
+}
+
+// The first rung may write its matrices of N x N down, as the equations have them.
+TEST_F(Chapter, ItsLaterBackwardsTakeMemoryLinearInN) {
+  const auto& rungs = the_chapter().rungs;
+  for (size_t i = 1; i < rungs.size(); i++)
+    for (const int head_dim : {64, 128}) {
+      if (!rungs[i].backward) continue;
+      attention::Problem p = ragged(head_dim).problem;
+      p.seq_q = p.seq_k = 4096;
+      const size_t bytes = rungs[i].backward.workspace_bytes(p);
+      p.seq_q = p.seq_k = 4 * 4096;
+      EXPECT_LE(rungs[i].backward.workspace_bytes(p), 4 * bytes) << rungs[i].name;
+    }
 }
 
 TEST_F(Chapter, CanBeCapturedInACudaGraph) {

@@ -7,6 +7,8 @@
 #include <limits>
 #include <utility>
 
+#include "reference/attention.h"
+
 namespace harness {
 namespace {
 
@@ -172,6 +174,49 @@ TEST(Backward, ZerosAndNaNAreNoGradients) {
   }
   dk.back() = nan;
   EXPECT_EQ(r.reference.check_backward(dq, dk, dv).worst().tensor, "dk");
+}
+
+// Halving P, by an LSE that is ln(2) larger, halves dV.
+TEST(Backward, GradientsFollowFromTheOAndLseThatAreGiven) {
+  const Problem p = {1, 1, 1, 20, 30, 64, DType::fp16, Mask::none, attention::default_scale(64)};
+  const HostTensors inputs = make_inputs(p, InputKind::spread, 3);
+  const Reference own(p, inputs, true);
+  ForwardResult given = own.given();
+  for (float& lse : given.lse) lse += float(std::log(2));
+  const Reference reference(p, inputs, true, given);
+
+  const std::vector<float> zero_q(p.q_size()), zero_k(p.kv_size());
+  EXPECT_NEAR(2 * reference.check_backward(zero_q, zero_k, zero_k).comparisons[2].error,
+              own.check_backward(zero_q, zero_k, zero_k).comparisons[2].error, 1e-5);
+}
+
+// The gradients of the whole problem agree with those of the rows that are compared, which are made from them alone.
+TEST(Sampling, ComparesGradientsAndLooksAtAllOthers) {
+  const Problem p = {1, 2, 1, 2200, 2100, 64, DType::fp16, Mask::causal, attention::default_scale(64)};
+  const HostTensors inputs = make_inputs(p, InputKind::spread, 3);
+  const Reference reference(p, inputs, true);
+  const auto exact = reference::backward(p, inputs.q, inputs.k, inputs.v, inputs.d_o);
+  const auto stored = [&](const std::vector<double>& x) {
+    return from_storage(to_storage({x.begin(), x.end()}, p.dtype), p.dtype);
+  };
+  std::vector<float> dq = stored(exact.dq), dk = stored(exact.dk), dv = stored(exact.dv);
+  const Verdict verdict = reference.check_backward(dq, dk, dv);
+  EXPECT_TRUE(verdict.passed()) << verdict.first_wrong();
+  EXPECT_GE(verdict.rows_checked, 200);
+  EXPECT_LT(verdict.rows_checked, verdict.rows);
+
+  for (std::vector<float>* gradient : {&dq, &dk, &dv}) {
+    std::vector<float> whole(gradient->size(), 0.0f);
+    gradient->swap(whole);
+    EXPECT_FALSE(reference.check_backward(dq, dk, dv).passed());
+    gradient->swap(whole);
+    for (const size_t index : {size_t(5), gradient->size() / 2 + 77, gradient->size() - 1}) {
+      const float before = std::exchange((*gradient)[index], nan);
+      EXPECT_FALSE(reference.check_backward(dq, dk, dv).passed()) << index;
+      (*gradient)[index] = before;
+    }
+  }
+  EXPECT_TRUE(reference.check_backward(dq, dk, dv).passed());
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // A backward as plain as can be, with a switch for every mistake: a thread owns one row of dQ, or one row of dK and dV,
-// and computes every P and dS that it needs from scratch.
+// and computes every P and dS that it needs from scratch. For dQ, K passes through shared memory in tiles.
 #include <cmath>
 #include <cstdint>
 
@@ -12,6 +12,7 @@ using attention::BackwardArgs;
 using attention::Problem;
 
 constexpr int threads = 64;
+constexpr int Bc = 32;  // keys in a tile
 constexpr int max_head_dim = 128;
 
 template <class T>
@@ -31,31 +32,58 @@ __device__ float dot(const T* a, const T* b, int n) {
   return sum;
 }
 
-// P_ij and dS_ij = P_ij (dP_ij - D_i), D_i = sum over d of dO_id O_id. `row` counts the rows of Q over all heads,
-// `key` those of K.
+template <BackwardMutation mutation>
+__device__ bool sees(const Problem& p, int i, int j) {
+  if (mutation == BackwardMutation::mask_wrong_side && p.mask == attention::Mask::causal)
+    return j + 1 >= p.visible_keys(i);
+  return j < p.visible_keys(i);
+}
+
+// P_ij and dS_ij = P_ij (dP_ij - D_i), D_i = sum over d of dO_id O_id, for head `head` of the whole batch.
 template <class T, BackwardMutation mutation>
-__device__ float2 p_and_ds(const Problem& p, const Tensors<T>& t, int64_t row, int64_t key, bool visible) {
+__device__ float2 p_and_ds(const Problem& p, const Tensors<T>& t, int head, int i, int j) {
   const int D = p.head_dim;
+  const int64_t row = int64_t(head) * p.seq_q + i, key = int64_t(p.kv_head(head)) * p.seq_k + j;
+  const bool visible = sees<mutation>(p, i, j);
   if (!visible && mutation != BackwardMutation::mask_forgotten && mutation != BackwardMutation::inf_times_zero)
     return make_float2(0, 0);
-  float weight = expf(p.scale * dot(t.q + row * D, t.k + key * D, D) - t.lse[row]);
+  const float lse = mutation == BackwardMutation::no_lse ? 0 : t.lse[row];
+  float weight = expf(p.scale * dot(t.q + row * D, t.k + key * D, D) - lse);
   if (mutation == BackwardMutation::inf_times_zero) weight *= visible ? 1 : 0;
   const float row_sum = mutation == BackwardMutation::no_row_sum ? 0 : dot(t.d_o + row * D, t.o + row * D, D);
   return make_float2(weight, weight * (dot(t.d_o + row * D, t.v + key * D, D) - row_sum));
 }
 
+// dS of a column past the last key, where K and V are 0, rounded as a tensor core would want it.
+template <class T>
+__device__ float ds_past_the_end(const Problem& p, const Tensors<T>& t, int64_t row) {
+  const int D = p.head_dim;
+  return to_float(from_float<T>(expf(-t.lse[row]) * -dot(t.d_o + row * D, t.o + row * D, D)));
+}
+
 template <class T, BackwardMutation mutation>
 __global__ void dq_kernel(Problem p, Tensors<T> t, T* dq) {
-  const int64_t row = int64_t(blockIdx.x) * threads + threadIdx.x;
-  if (row >= int64_t(p.batch) * p.heads * p.seq_q) return;
-  const int head = int(row / p.seq_q), i = int(row % p.seq_q), D = p.head_dim;
-  if (mutation == BackwardMutation::unwritten_dq && p.visible_keys(i) == 0) return;
+  __shared__ float k_smem[Bc][max_head_dim + 1];
+  const int tiles = (p.seq_q + threads - 1) / threads, D = p.head_dim;
+  const int head = blockIdx.x / tiles, i = int(blockIdx.x % tiles) * threads + int(threadIdx.x);
+  const int64_t row = int64_t(head) * p.seq_q + i;
+  const T* k_head = t.k + int64_t(p.kv_head(head)) * p.seq_k * D;
   float dq_reg[max_head_dim] = {};
-  for (int j = 0; j < p.seq_k; ++j) {
-    const int64_t key = int64_t(p.kv_head(head)) * p.seq_k + j;
-    const float ds = p_and_ds<T, mutation>(p, t, row, key, j < p.visible_keys(i)).y;
-    for (int d = 0; d < D; ++d) dq_reg[d] += p.scale * ds * to_float(t.k[key * D + d]);
+  for (int j0 = 0; j0 < p.seq_k; j0 += Bc) {
+    if (mutation != BackwardMutation::missing_reuse_barrier) __syncthreads();  // everyone is done with the tile before
+    for (int n = threadIdx.x; n < Bc * D; n += threads)
+      k_smem[n / D][n % D] = j0 + n / D < p.seq_k ? to_float(k_head[int64_t(j0) * D + n]) : 0;
+    if (mutation != BackwardMutation::missing_barrier) __syncthreads();  // the tile is complete
+    for (int j = 0; j < Bc && i < p.seq_q; ++j) {
+      float ds = 0;
+      if (j0 + j < p.seq_k)
+        ds = p_and_ds<T, mutation>(p, t, head, i, j0 + j).y;
+      else if (mutation == BackwardMutation::unmasked_tail && p.visible_keys(i) > 0)
+        ds = ds_past_the_end(p, t, row);
+      for (int d = 0; d < D; ++d) dq_reg[d] += p.scale * ds * k_smem[j][d];
+    }
   }
+  if (i >= p.seq_q || (mutation == BackwardMutation::unwritten_dq && p.visible_keys(i) == 0)) return;
   for (int d = 0; d < D; ++d) dq[row * D + d] = from_float<T>(dq_reg[d]);
 }
 
@@ -72,7 +100,11 @@ __global__ void dk_dv_kernel(Problem p, Tensors<T> t, T* dk, T* dv) {
   for (int head = kv_head * group; head < kv_head * group + heads; ++head)
     for (int i = 0; i < queries; ++i) {
       const int64_t row = int64_t(head) * p.seq_q + i;
-      const float2 p_ds = p_and_ds<T, mutation>(p, t, row, key, j < p.visible_keys(i));
+      float2 p_ds = make_float2(0, 0);
+      if (mutation != BackwardMutation::missing_transpose)
+        p_ds = p_and_ds<T, mutation>(p, t, head, i, j);
+      else if (j < p.seq_q && i < p.seq_k)
+        p_ds = p_and_ds<T, mutation>(p, t, head, j, i);
       for (int d = 0; d < D; ++d) {
         dv_reg[d] += p_ds.x * to_float(t.d_o[row * D + d]);
         dk_reg[d] += scale * p_ds.y * to_float(t.q[row * D + d]);
@@ -84,17 +116,26 @@ __global__ void dk_dv_kernel(Problem p, Tensors<T> t, T* dk, T* dv) {
   }
 }
 
+// n floats of the workspace.
+__global__ void fill(float* workspace, size_t n) {
+  const size_t i = size_t(blockIdx.x) * threads + threadIdx.x;
+  if (i < n) workspace[i] = 0;
+}
+
 template <BackwardMutation mutation>
 attention::Backward make_backward() {
   attention::Backward pass;
   pass.unsupported = attention::head_dim_not_64_or_128;
-  pass.workspace_bytes = [](const Problem&) { return size_t(0); };
+  pass.workspace_bytes = [](const Problem& p) { return p.lse_size() * sizeof(float); };
   pass.run = [](const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
     const auto blocks = [](size_t rows) { return dim3(unsigned((rows + threads - 1) / threads)); };
     const auto run = [&]<class T>(T) {
       const auto tensor = [](const void* data) { return static_cast<const T*>(data); };
       const Tensors<T> t = {tensor(args.q), tensor(args.k), tensor(args.v), tensor(args.o), args.lse, tensor(args.d_o)};
-      launch(dq_kernel<T, mutation>, {blocks(p.lse_size()), dim3(threads), 0, stream}, p, t, static_cast<T*>(args.dq));
+      const size_t filled = p.lse_size() + (mutation == BackwardMutation::small_workspace ? 1 : 0);
+      launch(fill, {blocks(filled), dim3(threads), 0, stream}, static_cast<float*>(args.workspace), filled);
+      const unsigned query_tiles = unsigned(p.batch * p.heads * ((p.seq_q + threads - 1) / threads));
+      launch(dq_kernel<T, mutation>, {dim3(query_tiles), dim3(threads), 0, stream}, p, t, static_cast<T*>(args.dq));
       launch(dk_dv_kernel<T, mutation>, {blocks(p.kv_size() / p.head_dim), dim3(threads), 0, stream}, p, t,
              static_cast<T*>(args.dk), static_cast<T*>(args.dv));
     };
@@ -108,12 +149,19 @@ attention::Backward backward(BackwardMutation mutation) {
   switch (mutation) {
     case BackwardMutation::none: return make_backward<BackwardMutation::none>();
     case BackwardMutation::no_row_sum: return make_backward<BackwardMutation::no_row_sum>();
+    case BackwardMutation::no_lse: return make_backward<BackwardMutation::no_lse>();
+    case BackwardMutation::missing_transpose: return make_backward<BackwardMutation::missing_transpose>();
     case BackwardMutation::unscaled_dk: return make_backward<BackwardMutation::unscaled_dk>();
     case BackwardMutation::one_head_of_group: return make_backward<BackwardMutation::one_head_of_group>();
     case BackwardMutation::mask_forgotten: return make_backward<BackwardMutation::mask_forgotten>();
+    case BackwardMutation::mask_wrong_side: return make_backward<BackwardMutation::mask_wrong_side>();
+    case BackwardMutation::unmasked_tail: return make_backward<BackwardMutation::unmasked_tail>();
+    case BackwardMutation::missing_barrier: return make_backward<BackwardMutation::missing_barrier>();
+    case BackwardMutation::missing_reuse_barrier: return make_backward<BackwardMutation::missing_reuse_barrier>();
     case BackwardMutation::dropped_last_query: return make_backward<BackwardMutation::dropped_last_query>();
     case BackwardMutation::inf_times_zero: return make_backward<BackwardMutation::inf_times_zero>();
     case BackwardMutation::unwritten_dq: return make_backward<BackwardMutation::unwritten_dq>();
+    case BackwardMutation::small_workspace: return make_backward<BackwardMutation::small_workspace>();
   }
   return {};
 }

@@ -29,13 +29,20 @@ attention::Forward forward(Mutation mutation);
 
 enum class BackwardMutation {
   none,
-  no_row_sum,          // dS = P dP, without - D_i
-  unscaled_dk,         // dK misses the scale
-  one_head_of_group,   // dK and dV of the first query head of a group only
-  mask_forgotten,      // hidden keys weigh exp(S - LSE) too
-  dropped_last_query,  // dK and dV miss the last query row
-  inf_times_zero,      // hidden keys are multiplied by 0: NaN for a row that sees no key, whose LSE is -inf
-  unwritten_dq,        // dQ of rows that see no key is left as it was
+  no_row_sum,             // dS = P dP, without - D_i
+  no_lse,                 // P = exp(S), without - LSE
+  missing_transpose,      // dK and dV from P and dS where they need the transposes
+  unscaled_dk,            // dK misses the scale
+  one_head_of_group,      // dK and dV of the first query head of a group only
+  mask_forgotten,         // hidden keys weigh exp(S - LSE) too
+  mask_wrong_side,        // causal, but from the diagonal on instead of up to it
+  unmasked_tail,          // columns past the last key weigh exp(0 - LSE), as if K being 0 there made up for it
+  missing_barrier,        // between writing a tile of K to shared memory and reading it
+  missing_reuse_barrier,  // between reading a tile and writing the next one over it
+  dropped_last_query,     // dK and dV miss the last query row
+  inf_times_zero,         // hidden keys are multiplied by 0: NaN for a row that sees no key, whose LSE is -inf
+  unwritten_dq,           // dQ of rows that see no key is left as it was
+  small_workspace,        // asks for fewer bytes than it writes to
 };
 
 // A plain backward with that mistake: one thread a row of dQ, or of dK and dV. Any problem with head_dim 64 or 128.

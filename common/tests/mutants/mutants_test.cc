@@ -66,8 +66,8 @@ TEST_F(Mutants, refuses_everything) {
 
 // Without its barrier a kernel may be right by luck in one order of threads, not in all of them. A GPU chooses its own
 // orders, and may well be lucky in all: there, CMakeLists.txt has racecheck look at these tests' few launches.
-void expect_rejected_in_some_order(Mutation mutation) {
-  const attention::Forward pass = judged_by_o(mutation);
+template <class Args>
+void expect_rejected_in_some_order(const attention::Pass<Args>& pass) {
   const Case two_tiles = {.problem = {.seq_q = 64, .seq_k = 64}};
   std::string why;
   chapter_suite::for_every_order([&](const std::string& order) {
@@ -78,8 +78,8 @@ void expect_rejected_in_some_order(Mutation mutation) {
   std::printf("%s\n", why.c_str());
 }
 
-TEST_F(Mutants, missing_barrier) { expect_rejected_in_some_order(Mutation::missing_barrier); }
-TEST_F(Mutants, missing_reuse_barrier) { expect_rejected_in_some_order(Mutation::missing_reuse_barrier); }
+TEST_F(Mutants, missing_barrier) { expect_rejected_in_some_order(judged_by_o(Mutation::missing_barrier)); }
+TEST_F(Mutants, missing_reuse_barrier) { expect_rejected_in_some_order(judged_by_o(Mutation::missing_reuse_barrier)); }
 
 // Never wrong, only different. A GPU may well add in the same order each time.
 TEST_F(Mutants, sum_in_any_order) {
@@ -97,11 +97,22 @@ TEST_F(Mutants, TheBackwardWithoutAMistakePasses) {
   EXPECT_EQ(differs_from_run_to_run(right, chapter_suite::ragged(), 1), "");
 }
 TEST_F(Mutants, no_row_sum) { expect_rejected(mutants::backward(BackwardMutation::no_row_sum)); }
+TEST_F(Mutants, no_lse) { expect_rejected(mutants::backward(BackwardMutation::no_lse)); }
+TEST_F(Mutants, missing_transpose) { expect_rejected(mutants::backward(BackwardMutation::missing_transpose)); }
 TEST_F(Mutants, unscaled_dk) { expect_rejected(mutants::backward(BackwardMutation::unscaled_dk)); }
 TEST_F(Mutants, one_head_of_group) { expect_rejected(mutants::backward(BackwardMutation::one_head_of_group)); }
 TEST_F(Mutants, mask_forgotten) { expect_rejected(mutants::backward(BackwardMutation::mask_forgotten)); }
+TEST_F(Mutants, mask_wrong_side) { expect_rejected(mutants::backward(BackwardMutation::mask_wrong_side)); }
+TEST_F(Mutants, unmasked_tail) { expect_rejected(mutants::backward(BackwardMutation::unmasked_tail)); }
 TEST_F(Mutants, dropped_last_query) { expect_rejected(mutants::backward(BackwardMutation::dropped_last_query)); }
 TEST_F(Mutants, inf_times_zero) { expect_rejected(mutants::backward(BackwardMutation::inf_times_zero)); }
 TEST_F(Mutants, unwritten_dq) { expect_rejected(mutants::backward(BackwardMutation::unwritten_dq)); }
+TEST_F(Mutants, small_workspace) { expect_rejected(mutants::backward(BackwardMutation::small_workspace)); }
+TEST_F(Mutants, backward_missing_barrier) {
+  expect_rejected_in_some_order(mutants::backward(BackwardMutation::missing_barrier));
+}
+TEST_F(Mutants, backward_missing_reuse_barrier) {
+  expect_rejected_in_some_order(mutants::backward(BackwardMutation::missing_reuse_barrier));
+}
 
 }  // namespace

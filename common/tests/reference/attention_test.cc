@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -221,6 +222,36 @@ TEST(Forward, SampledRowsAreTheRowsOfTheWhole) {
   for (size_t r = 0; r < rows.size(); r++) {
     EXPECT_NEAR((some.o.row(r) - whole.o.row(rows[r])).norm(), 0, 1e-14);
     EXPECT_NEAR((some_gradients.dq.row(r) - whole_gradients.dq.row(rows[r])).norm(), 0, 1e-14);
+  }
+}
+
+// From what a forward saves a backward can make a few rows of the gradients alone, queries or keys.
+TEST(Backward, SomeKeysAndQueriesFromOAndLse) {
+  const Problem p = make_problem(1, 1, 9, 6, 8, Mask::causal);
+  const Inputs in(p);
+  const Matrix q = head(in.q, 0, p.seq_q, p.head_dim), k = head(in.k, 0, p.seq_k, p.head_dim),
+               v = head(in.v, 0, p.seq_k, p.head_dim), d_o = head(in.d_o, 0, p.seq_q, p.head_dim);
+  const Forward f = forward(q, k, v, p.scale, visible_keys(p));
+  const Gradients whole = backward(q, k, v, f, d_o, p.scale);
+
+  const std::vector<int> rows = {0, 4, 8};
+  const Matrix some_q = q(rows, Eigen::all), some_o = f.o(rows, Eigen::all), some_d_o = d_o(rows, Eigen::all);
+  std::vector<int> visible;
+  for (const int i : rows) visible.push_back(p.visible_keys(i));
+  const Forward of_queries = recomputed(some_q, k, some_o, f.lse(rows), p.scale, visible);
+  const Gradients of_rows = backward(some_q, k, v, of_queries, some_d_o, p.scale);
+  for (size_t r = 0; r < rows.size(); r++) EXPECT_NEAR((of_rows.dq.row(r) - whole.dq.row(rows[r])).norm(), 0, 1e-13);
+
+  const std::vector<int> keys = {1, 2, 5};
+  const Matrix some_k = k(keys, Eigen::all), some_v = v(keys, Eigen::all);
+  visible.clear();
+  for (int i = 0; i < p.seq_q; i++)
+    visible.push_back(int(std::count_if(keys.begin(), keys.end(), [&](int j) { return j < p.visible_keys(i); })));
+  const Gradients of_keys =
+      backward(q, some_k, some_v, recomputed(q, some_k, f.o, f.lse, p.scale, visible), d_o, p.scale);
+  for (size_t c = 0; c < keys.size(); c++) {
+    EXPECT_NEAR((of_keys.dk.row(c) - whole.dk.row(keys[c])).norm(), 0, 1e-13);
+    EXPECT_NEAR((of_keys.dv.row(c) - whole.dv.row(keys[c])).norm(), 0, 1e-13);
   }
 }
 

@@ -4,8 +4,9 @@ import argparse
 import contextlib
 import io
 import unittest
+from unittest import mock
 
-from tools import build, cli, problem
+from tools import build, chapters, cli, problem, session
 from tools.commands import bench, test
 from tools.errors import Failure
 from tools.system import Choice, Gpu
@@ -65,6 +66,42 @@ class Problems(unittest.TestCase):
             self.parse("--seq-q=8")[0].flags(),
             "--batch=2 --heads=16 --kv-heads=16 --seq-q=8 --seq-k=8 --head-dim=64 --dtype=fp16 --causal".split(),
         )
+
+
+class Ladders(unittest.TestCase):
+    """05 has a forward, 06 two, 07 two backwards."""
+
+    described = {
+        name: chapters.Description("", [{"name": rung, "forward": name[:2] != "07", "backward": name[:2] == "07"} for rung in rungs])
+        for name, rungs in {"05_a": ["a"], "06_b": ["mma", "final"], "07_c": ["plain", "final"]}.items()
+    }
+
+    def names(self, *words, **options):
+        parser = argparse.ArgumentParser()
+        session.add_arguments(parser)
+        arguments = parser.parse_args(words)
+        chosen = chapters.select(arguments.chapters, [chapters.Chapter(name) for name in self.described])
+        current = session.Session(None, chosen, bool(arguments.chapters), [], arguments.direction, arguments.rung, [], None)
+        with mock.patch.object(chapters, "describe", lambda chapter, _: self.described[chapter.name]):
+            return [[(step.name, step.direction, step.rung) for step in steps] for steps in current.ladders(**options)]
+
+    results = [("05_a", "forward", "a"), ("06_b", "forward", "final")]
+    backwards = [("07_c/plain", "backward", "plain"), ("07_c/final", "backward", "final")]
+
+    def test_each_direction_with_the_chapters_that_have_it(self):
+        self.assertEqual(self.names(), [self.results, self.backwards])
+        self.assertEqual(self.names("07"), [self.backwards])
+        self.assertEqual(self.names("--direction=backward"), [self.backwards])
+
+    def test_every_rung(self):
+        forwards = [self.results[0], ("06_b/mma", "forward", "mma"), ("06_b/final", "forward", "final")]
+        self.assertEqual(self.names(all_rungs=True), [forwards, self.backwards])
+
+    def test_one_rung(self):
+        self.assertEqual(self.names("07", "--rung=plain"), [[("07_c/plain", "backward", "plain")]])
+
+    def test_who_asks_a_chapter_for_what_it_has_not_is_told_by_its_program(self):
+        self.assertEqual(self.names("05", "--direction=backward"), [[("05_a", "backward", None)]])
 
 
 class TestPlans(unittest.TestCase):

@@ -48,9 +48,7 @@ def run(arguments) -> int:
     if arguments.keep and not gpu:
         raise Failure("--keep is for measurements from a GPU, and none is used here; --out FILE keeps these", status=2)
 
-    steps = current.steps(arguments.all_rungs)
-    outcomes = current.measure_all(steps)
-    session.report(current, steps, outcomes)
+    steps, outcomes = session.measure_and_report(current, arguments.all_rungs)
     path = _keep(arguments, current, outcomes)
     say(f"Google Benchmark's JSON: {shown(path)}")
     return session.conclude(steps, outcomes)
