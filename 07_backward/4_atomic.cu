@@ -10,6 +10,7 @@
 #include "device/mma.h"
 #include "device/named_barrier.h"
 #include "device/numeric.h"
+#include "device/stmatrix.h"
 
 namespace backward {
 namespace {
@@ -29,6 +30,7 @@ struct Shape {
   static constexpr bool paired = warps == 2 * (Bc / 32);           // two warps share 32 keys
   static constexpr int chunk = paired ? Br : 32;                   // queries at a time
   static_assert(paired || warps == Bc / 32);
+  static constexpr int block_barrier = 15;
   static constexpr size_t shared_bytes = (2 * Bc * D + 4 * Br * D + 2 * Bc * 64) * 2 + 4 * Br * sizeof(float);
 };
 
@@ -57,10 +59,11 @@ template <int D, int rows, int threads, class T>
 __device__ void copy_tile(T* tile, const T* from, int rows_left) {
   constexpr int rows_per_copy = threads / (D / 8);
   const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8);
+  tile += position<rows>(row, chunk);
+  from += row * D + chunk * 8;
 #pragma unroll
   for (int i = 0; i < rows; i += rows_per_copy)
-    cp_async_16_or_zero(tile + position<rows>(row, chunk) + i * 64, from + (row + i) * D + chunk * 8,
-                        row + i < rows_left);
+    cp_async_16_or_zero(tile + i * 64, from + i * D, row + i < rows_left);
 }
 
 // product [32, chunk] = rows [32, D] tile^T [D, chunk]
@@ -114,15 +117,13 @@ __device__ void pack(uint32_t (&a)[2][chunk / 16][4], const float (&x)[2][chunk 
       }
 }
 
-// A fragments to a tile of 64 columns.
+// A fragments of [32, chunk] to a tile of 64 columns, and back.
 template <class T, int chunk>
-__device__ void store_fragments(T* rows, const uint32_t (&a)[2][chunk / 16][4], int column_chunk) {
-  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+__device__ void store_fragments(T* rows, const uint32_t (&x)[2][chunk / 16][4], int step0) {
 #pragma unroll
-  for (int b = 0; b < 2; b++)
-    for (int step = 0; step < chunk / 16; step++)
-      for (int r = 0; r < 4; r++)
-        *reinterpret_cast<uint32_t*>(rows + position<16>(g, column_chunk + 2 * step + r / 2) + (16 * b + 8 * (r % 2)) * 64 + 2 * t) = a[b][step][r];
+  for (int step = 0; step < chunk / 16; step++)
+    for (int b = 0; b < 2; b++)
+      stmatrix_x4(rows + right_of<64>(down_then_right(), step0 + step) + b * 16 * 64, x[b][step]);
 }
 
 // D / 8 lanes per query row, 8 elements each.
@@ -147,183 +148,199 @@ __global__ void prepare(Problem p, const T* o, const float* lse, const T* d_o, f
     reinterpret_cast<float4*>(dq_sum)[size_t(thread) * 2 + half] = make_float4(0, 0, 0, 0);
 }
 
-template <class T, class S>
-__global__ void __launch_bounds__(S::threads, S::blocks)
-    gradients(Problem p, const T* q, const T* k, const T* v, const T* d_o, const float* stats, float* dq_sum, T* dk, T* dv) {
+template <class T>
+struct Tensors {
+  const T* q;          // [B, H, Nq, D]
+  const T* k;          // [B, Hkv, Nk, D]
+  const T* v;          // [B, Hkv, Nk, D]
+  const T* d_o;        // [B, H, Nq, D]
+  const float* stats;  // [B * H * tiles][2][Br]
+  float* dq_sum;       // [B * H * tiles][warps][8][32][4]
+  T* dk;               // [B, Hkv, Nk, D]
+  T* dv;               // [B, Hkv, Nk, D]
+  int kv_tiles;        // of a kv head
+  int q_tiles;         // of the query heads that read a kv head, together
+  int q_rows;          // likewise
+};
+
+template <class S, class T>
+__device__ void add_dq(float* dq_sum, const T* ds, const T* k) {
+  constexpr int Bc = S::Bc, across = S::D / 32;
+  const int warp = threadIdx.x / 32, wq = warp / across, wd = warp % across;
+  float dq_reg[2][4][4] = {};
+#pragma unroll
+  for (int step = 0; step < Bc / 16; step++) {
+    uint32_t x[2][4];
+    for (int b = 0; b < 2; b++)
+      ldmatrix_x4_trans(x[b], ds + right_of<Bc>(right_then_down(), 2 * wq + b) + step * 16 * 64);
+#pragma unroll
+    for (int n = 0; n < 2; n++) {
+      uint32_t y[4];
+      ldmatrix_x4_trans(y, k + right_of<Bc>(down_then_right(), 2 * wd + n) + step * 16 * 64);
+      for (int b = 0; b < 2; b++) {
+        mma_m16n8k16<T>(dq_reg[b][2 * n], x[b], y);
+        mma_m16n8k16<T>(dq_reg[b][2 * n + 1], x[b], y + 2);
+      }
+    }
+  }
+  float* to = dq_sum + warp * 1024 + threadIdx.x % 32 * 4;
+#pragma unroll
+  for (int b = 0; b < 2; b++)
+    for (int n = 0; n < 4; n++) atomic_add_4(to + (b * 4 + n) * 128, dq_reg[b][n]);
+}
+
+template <class S, class T>
+__device__ void store_rows(T* out, T* rows, const float (&x)[2][S::D / 8][4], float scale, int rows_left) {
+  constexpr int D = S::D, Bc = S::Bc;
+  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+#pragma unroll
+  for (int b = 0; b < 2; b++)
+    for (int h = 0; h < 2; h++)
+      for (int n = 0; n < D / 8; n++)
+        *reinterpret_cast<uint32_t*>(rows + position<Bc>(g, n) + (16 * b + 8 * h) * 64 + 2 * t) =
+            pack2<T>(x[b][n][2 * h] * scale, x[b][n][2 * h + 1] * scale);
+  __syncwarp();
+#pragma unroll
+  for (int i = lane; i < 32 * D / 8; i += 32) {
+    const int row = i / (D / 8), c = i % (D / 8);
+    if (row < rows_left) store_pack8(out + row * D + c * 8, load_pack8(rows + position<Bc>(row, c)));
+  }
+}
+
+template <class T, class S, bool has_p, bool has_ds>
+__device__ void work(const Problem& p, const Tensors<T>& tensors) {
   constexpr int D = S::D, Bc = S::Bc, Br = S::Br, chunk = S::chunk;
+  constexpr bool paired = S::paired;
   T* k_smem = dynamic_shared<T>();   // [Bc][D]
   T* v_smem = k_smem + Bc * D;       // [Bc][D]
   T* q_smem = v_smem + Bc * D;       // [2 stages][Q and dO][Br][D]
   T* ds_smem = q_smem + 4 * Br * D;  // [2][Bc][64]
   float* stats_smem = reinterpret_cast<float*>(ds_smem + 2 * Bc * 64);  // [2 stages][2][Br]
 
-  const int kv_tiles = tiles(p.seq_k, Bc), q_tiles = tiles(p.seq_q, Br);
-  const int kv_head = blockIdx.x / kv_tiles, j0 = blockIdx.x % kv_tiles * Bc;
-  const int group = p.heads / p.kv_heads;
+  const int kv_head = blockIdx.x / tensors.kv_tiles, j0 = (blockIdx.x - kv_head * tensors.kv_tiles) * Bc;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-  const int key_warp = warp % (Bc / 32);
-  const bool has_p = !S::paired || warp < Bc / 32, has_ds = !S::paired || !has_p;
-  const size_t kv_row = size_t(kv_head) * p.seq_k + j0;
+  const int own = warp % (Bc / 32) * 32;  // of the block's keys, the first of this warp
+  const unsigned kv_row = kv_head * p.seq_k + j0;
   const float scale_log2 = p.scale * 1.44269504f;
+  const unsigned first_tile = kv_head * tensors.q_tiles;
 
-  const auto copy_stage = [&](int tile) {
-    const int i0 = tile % q_tiles * Br;
-    const size_t row = size_t(kv_head * group + tile / q_tiles) * p.seq_q + i0;
-    copy_tile<D, Br, S::threads>(q_smem + tile % 2 * 2 * Br * D, q + row * D, p.seq_q - i0);
-    copy_tile<D, Br, S::threads>(q_smem + (tile % 2 * 2 + 1) * Br * D, d_o + row * D, p.seq_q - i0);
-    if (threadIdx.x < 2 * Br / 4)
-      cp_async_16(stats_smem + tile % 2 * 2 * Br + threadIdx.x * 4,
-                  stats + (size_t(kv_head) * group * q_tiles + tile) * 2 * Br + threadIdx.x * 4);
-  };
-  const auto add_dq = [&](int tile) {
-    constexpr int across = D / 32;
-    const T* ds = ds_smem + tile % 2 * Bc * 64;
-    const int wq = warp / across, wd = warp % across;
-    float dq_reg[2][4][4] = {};
-#pragma unroll
-    for (int step = 0; step < Bc / 16; step++) {
-      uint32_t x[2][4];
-      for (int b = 0; b < 2; b++)
-        ldmatrix_x4_trans(x[b], ds + right_of<Bc>(right_then_down(), 2 * wq + b) + step * 16 * 64);
-#pragma unroll
-      for (int n = 0; n < 2; n++) {
-        uint32_t y[4];
-        ldmatrix_x4_trans(y, k_smem + right_of<Bc>(down_then_right(), 2 * wd + n) + step * 16 * 64);
-        for (int b = 0; b < 2; b++) {
-          mma_m16n8k16<T>(dq_reg[b][2 * n], x[b], y);
-          mma_m16n8k16<T>(dq_reg[b][2 * n + 1], x[b], y + 2);
-        }
-      }
+  const auto copy_stage = [&](int tile, int i0, unsigned row) {
+    if (tile < tensors.q_tiles) {
+      T* to = q_smem + tile % 2 * 2 * Br * D;
+      copy_tile<D, Br, S::threads>(to, tensors.q + size_t(row) * D, p.seq_q - i0);
+      copy_tile<D, Br, S::threads>(to + Br * D, tensors.d_o + size_t(row) * D, p.seq_q - i0);
+      if (threadIdx.x < 2 * Br / 4)
+        cp_async_16(stats_smem + tile % 2 * 2 * Br + threadIdx.x * 4,
+                    tensors.stats + size_t(first_tile + tile) * 2 * Br + threadIdx.x * 4);
     }
-    float* to = dq_sum + ((size_t(kv_head) * group * q_tiles + tile) * S::warps + warp) * 1024 + lane * 4;
-#pragma unroll
-    for (int b = 0; b < 2; b++)
-      for (int n = 0; n < 4; n++) atomic_add_4(to + (b * 4 + n) * 128, dq_reg[b][n]);
-  };
-
-  copy_tile<D, Bc, S::threads>(k_smem, k + kv_row * D, p.seq_k - j0);
-  copy_tile<D, Bc, S::threads>(v_smem, v + kv_row * D, p.seq_k - j0);
-  copy_stage(0);
-  cp_async_commit();
-
-  float sum[S::paired ? 1 : 2][2][D / 8][4] = {};
-  float(&dv_reg)[2][D / 8][4] = sum[0];
-  float(&dk_reg)[2][D / 8][4] = sum[S::paired ? 0 : 1];
-
-  const auto p_of = [&](float(&x)[2][chunk / 8][4], const float* lse, int i0) {
-    const bool masked = j0 + Bc > p.visible_keys(i0);
-#pragma unroll
-    for (int n = 0; n < chunk / 8; n++) {
-      const float2 l = *reinterpret_cast<const float2*>(lse + 8 * n + 2 * t);
-      for (int b = 0; b < 2; b++)
-        for (int r = 0; r < 4; r++) x[b][n][r] = fmaf(x[b][n][r], scale_log2, r % 2 ? -l.y : -l.x);
-    }
-    if (masked) {
-#pragma unroll
-      for (int n = 0; n < chunk / 8; n++)
-        for (int c = 0; c < 2; c++) {
-          const int visible = p.visible_keys(i0 + 8 * n + 2 * t + c) - j0 - key_warp * 32 - g;
-          for (int b = 0; b < 2; b++)
-            for (int h = 0; h < 2; h++)
-              if (16 * b + 8 * h >= visible) x[b][n][2 * h + c] = -INFINITY;
-        }
-    }
-#pragma unroll
-    for (int b = 0; b < 2; b++)
-      for (int n = 0; n < chunk / 8; n++)
-        for (int r = 0; r < 4; r++) x[b][n][r] = exp2_approx(x[b][n][r]);
-  };
-
-  const int tile_count = group * q_tiles;
-#pragma unroll 1
-  for (int tile = 0; tile < tile_count; tile++) {
-    cp_async_wait<0>();
-    __syncthreads();
-    if (tile + 1 < tile_count) copy_stage(tile + 1);
     cp_async_commit();
+  };
+  int i0 = 0;                                    // the tile's first query, in its head
+  unsigned q_row = kv_head * tensors.q_rows;    // and over all heads
+  copy_tile<D, Bc, S::threads>(k_smem, tensors.k + size_t(kv_row) * D, p.seq_k - j0);
+  copy_tile<D, Bc, S::threads>(v_smem, tensors.v + size_t(kv_row) * D, p.seq_k - j0);
+  copy_stage(0, i0, q_row);
+
+  float dv_reg[2][D / 8][4], dk_reg[2][D / 8][4];
+#pragma unroll
+  for (int b = 0; b < 2; b++)
+    for (int n = 0; n < D / 8; n++)
+      for (int r = 0; r < 4; r++) dv_reg[b][n][r] = dk_reg[b][n][r] = 0;
+
+#pragma unroll 1
+  for (int tile = 0; tile < tensors.q_tiles; tile++) {
+    const bool last_of_head = i0 + Br >= p.seq_q;
+    const int i0_next = last_of_head ? 0 : i0 + Br;
+    q_row += last_of_head ? p.seq_q - i0 : Br;
+    cp_async_wait<0>();
+    named_barrier_sync(S::block_barrier, S::threads);
+    copy_stage(tile + 1, i0_next, q_row);
     const T* q_tile = q_smem + tile % 2 * 2 * Br * D;
     const T* do_tile = q_tile + Br * D;
     const float* lse = stats_smem + tile % 2 * 2 * Br;
     const float* row_sum = lse + Br;
-    T* ds = ds_smem + tile % 2 * Bc * 64 + key_warp * 32 * 64;
-    const int i0 = tile % q_tiles * Br;
+    T* ds = ds_smem + tile % 2 * Bc * 64 + own * 64;
+    const auto add_dq_before = [&] {
+      if (tile > 0)
+        add_dq<S>(tensors.dq_sum + size_t(first_tile + tile - 1) * Br * D, ds_smem + (tile + 1) % 2 * Bc * 64, k_smem);
+    };
 
-    if (tile > 0) add_dq(tile - 1);
-    if constexpr (S::paired) {
+    if (has_ds) add_dq_before();
+#pragma unroll
+    for (int c = 0; c < Br; c += chunk) {
+      float x[2][chunk / 8][4];
+      uint32_t x_reg[2][chunk / 16][4];
       if (has_p) {
-        float x[2][chunk / 8][4];
-        multiply_by_transpose<S>(x, k_smem + key_warp * 32 * 64, q_tile);
-        p_of(x, lse, i0);
-        uint32_t p_reg[2][chunk / 16][4];
-        pack<T, chunk>(p_reg, x);
-        store_fragments<T, chunk>(ds, p_reg, 0);
-        named_barrier_arrive(1 + key_warp, 64);
-        add_product<S>(dv_reg, p_reg, do_tile);
-      } else {
-        float x[2][chunk / 8][4];
-        multiply_by_transpose<S>(x, v_smem + key_warp * 32 * 64, do_tile);
-        named_barrier_sync(1 + key_warp, 64);
-        uint32_t ds_reg[2][chunk / 16][4];
-#pragma unroll
-        for (int step = 0; step < chunk / 16; step++)
-          for (int b = 0; b < 2; b++) {
-            uint32_t p_reg[4];
-            ldmatrix_x4(p_reg, ds + right_of<Bc>(down_then_right(), step) + b * 16 * 64);
-            for (int r = 0; r < 4; r++) {
-              const float2 pp = unpack2<T>(p_reg[r]);
-              const float2 d = *reinterpret_cast<const float2*>(row_sum + 16 * step + r / 2 * 8 + 2 * t);
-              const float* dp = x[b][2 * step + r / 2] + r % 2 * 2;
-              ds_reg[b][step][r] = pack2<T>(pp.x * (dp[0] - d.x), pp.y * (dp[1] - d.y));
-            }
-          }
-        __syncwarp();
-        store_fragments<T, chunk>(ds, ds_reg, 0);
-        add_product<S>(dk_reg, ds_reg, q_tile);
-      }
-    } else {
-#pragma unroll
-      for (int c = 0; c < Br / chunk; c++) {
-        float x[2][chunk / 8][4], dp[2][chunk / 8][4];
-        multiply_by_transpose<S>(x, k_smem + key_warp * 32 * 64, q_tile + c * chunk * 64);
-        multiply_by_transpose<S>(dp, v_smem + key_warp * 32 * 64, do_tile + c * chunk * 64);
-        p_of(x, lse + c * chunk, i0 + c * chunk);
-        uint32_t a[2][chunk / 16][4];
-        pack<T, chunk>(a, x);
-        add_product<S>(dv_reg, a, do_tile + c * chunk * 64);
+        multiply_by_transpose<S>(x, k_smem + own * 64, q_tile + c * 64);
 #pragma unroll
         for (int n = 0; n < chunk / 8; n++) {
-          const float2 d = *reinterpret_cast<const float2*>(row_sum + c * chunk + 8 * n + 2 * t);
+          const float2 l = *reinterpret_cast<const float2*>(lse + c + 8 * n + 2 * t);
           for (int b = 0; b < 2; b++)
-            for (int r = 0; r < 4; r++) x[b][n][r] *= dp[b][n][r] - (r % 2 ? d.y : d.x);
+            for (int r = 0; r < 4; r++) x[b][n][r] = fmaf(x[b][n][r], scale_log2, r % 2 ? -l.y : -l.x);
         }
-        pack<T, chunk>(a, x);
-        store_fragments<T, chunk>(ds, a, c * chunk / 8);
-        add_product<S>(dk_reg, a, q_tile + c * chunk * 64);
+        if (j0 + Bc > p.visible_keys(i0 + c)) {
+#pragma unroll
+          for (int n = 0; n < chunk / 8; n++)
+            for (int e = 0; e < 2; e++) {
+              const int visible = p.visible_keys(i0 + c + 8 * n + 2 * t + e) - j0 - own - g;
+              for (int b = 0; b < 2; b++)
+                for (int h = 0; h < 2; h++)
+                  if (16 * b + 8 * h >= visible) x[b][n][2 * h + e] = -INFINITY;
+            }
+        }
+#pragma unroll
+        for (int b = 0; b < 2; b++)
+          for (int n = 0; n < chunk / 8; n++)
+            for (int r = 0; r < 4; r++) x[b][n][r] = exp2_approx(x[b][n][r]);
+        pack<T, chunk>(x_reg, x);
+        if (paired) {
+          store_fragments<T, chunk>(ds, x_reg, 0);
+          named_barrier_arrive(1 + own / 32, 64);
+        }
+        add_product<S>(dv_reg, x_reg, do_tile + c * 64);
+      }
+      if (has_ds) {
+        multiply_by_transpose<S>(x, v_smem + own * 64, do_tile + c * 64);
+        if (paired) named_barrier_sync(1 + own / 32, 64);
+#pragma unroll
+        for (int step = 0; step < chunk / 16; step++) {
+          if (paired)
+            for (int b = 0; b < 2; b++)
+              ldmatrix_x4(x_reg[b][step], ds + right_of<64>(down_then_right(), step) + b * 16 * 64);
+          for (int r = 0; r < 4; r++) {
+            const float2 d = *reinterpret_cast<const float2*>(row_sum + c + 16 * step + r / 2 * 8 + 2 * t);
+            for (int b = 0; b < 2; b++) {
+              const float2 p_pair = unpack2<T>(x_reg[b][step][r]);
+              const float* dp = x[b][2 * step + r / 2] + r % 2 * 2;
+              x_reg[b][step][r] = pack2<T>(p_pair.x * (dp[0] - d.x), p_pair.y * (dp[1] - d.y));
+            }
+          }
+        }
+        if (paired) __syncwarp();
+        store_fragments<T, chunk>(ds, x_reg, c / 16);
+        add_product<S>(dk_reg, x_reg, q_tile + c * 64);
       }
     }
+    if (!has_ds) add_dq_before();
+    i0 = i0_next;
   }
-  __syncthreads();
-  add_dq(tile_count - 1);
-  __syncthreads();
+  named_barrier_sync(S::block_barrier, S::threads);
+  add_dq<S>(tensors.dq_sum + size_t(first_tile + tensors.q_tiles - 1) * Br * D, ds_smem + (tensors.q_tiles + 1) % 2 * Bc * 64,
+            k_smem);
+  named_barrier_sync(S::block_barrier, S::threads);
+  const size_t out = size_t(kv_row + own) * D;
+  if (has_p) store_rows<S>(tensors.dv + out, v_smem + own * 64, dv_reg, 1, p.seq_k - j0 - own);
+  if (has_ds) store_rows<S>(tensors.dk + out, k_smem + own * 64, dk_reg, p.scale, p.seq_k - j0 - own);
+}
 
-  const auto store_rows = [&](T* out, T* smem, const float(&x)[2][D / 8][4], float scale) {
-    T* rows = smem + key_warp * 32 * 64;
-#pragma unroll
-    for (int b = 0; b < 2; b++)
-      for (int h = 0; h < 2; h++)
-        for (int n = 0; n < D / 8; n++)
-          *reinterpret_cast<uint32_t*>(rows + position<Bc>(g, n) + (16 * b + 8 * h) * 64 + 2 * t) =
-              pack2<T>(x[b][n][2 * h] * scale, x[b][n][2 * h + 1] * scale);
-    __syncwarp();
-#pragma unroll
-    for (int i = lane; i < 32 * D / 8; i += 32) {
-      const int row = i / (D / 8), c = i % (D / 8);
-      if (j0 + key_warp * 32 + row < p.seq_k)
-        store_pack8(out + (kv_row + key_warp * 32 + row) * D + c * 8, load_pack8(rows + position<Bc>(row, c)));
-    }
-  };
-  if (has_p) store_rows(dv, v_smem, dv_reg, 1);
-  if (has_ds) store_rows(dk, k_smem, dk_reg, p.scale);
+template <class T, class S>
+__global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Tensors<T> tensors) {
+  if constexpr (!S::paired)
+    work<T, S, true, true>(p, tensors);
+  else if (threadIdx.x < S::threads / 2)
+    work<T, S, true, false>(p, tensors);
+  else
+    work<T, S, false, true>(p, tensors);
 }
 
 template <class T, class S>
@@ -356,8 +373,8 @@ void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t st
   float* dq_sum = static_cast<float*>(args.workspace);
   float* stats = dq_sum + size_t(q_tiles) * S::Br * S::D;
   launch(prepare<T, S>, {q_tiles * (S::Br * S::D / 8 / S::threads), S::threads, 0, stream}, p, o, args.lse, d_o, stats, dq_sum);
-  launch(gradients<T, S>, {blocks, S::threads, S::shared_bytes, stream}, p, q, k, v, d_o, stats, dq_sum,
-         static_cast<T*>(args.dk), static_cast<T*>(args.dv));
+  const Tensors<T> tensors = {q, k, v, d_o, stats, dq_sum, static_cast<T*>(args.dk), static_cast<T*>(args.dv), tiles(p.seq_k, S::Bc), p.heads / p.kv_heads * tiles(p.seq_q, S::Br), p.heads / p.kv_heads * p.seq_q};
+  launch(gradients<T, S>, {blocks, S::threads, S::shared_bytes, stream}, p, tensors);
   launch(convert<T, S>, {q_tiles * (S::Br * S::D / 16 / S::threads), S::threads, 0, stream}, p, dq_sum, static_cast<T*>(args.dq));
 }
 
