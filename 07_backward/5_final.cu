@@ -13,17 +13,11 @@
 #include "device/semaphore.h"
 #include "device/stmatrix.h"
 
-#ifndef SIG
-#define SIG 0
-#endif
 #ifndef GH
 #define GH 8
 #endif
-#ifndef FIRST
-#define FIRST 1
-#endif
-#ifndef LAST
-#define LAST 1
+#ifndef EARLY
+#define EARLY 0
 #endif
 namespace backward {
 namespace {
@@ -44,7 +38,7 @@ struct Shape {
   static constexpr int chunk = paired ? Br : 32;                   // queries at a time
   static_assert(paired || warps == Bc / 32);
   static constexpr int block_barrier = 15;
-  static constexpr size_t shared_bytes = (2 * Bc * D + 4 * Br * D + 2 * Bc * 64) * 2 + 4 * Br * sizeof(float) + 16;
+  static constexpr size_t shared_bytes = (2 * Bc * D + 4 * Br * D + 2 * Bc * 64) * 2 + 4 * Br * sizeof(float) + 2 * sizeof(int);
 };
 
 __host__ __device__ int tiles(int rows, int tile_rows) { return (rows + tile_rows - 1) / tile_rows; }
@@ -141,7 +135,7 @@ __device__ void store_fragments(T* rows, const uint32_t (&x)[2][chunk / 16][4], 
 
 // D / 8 lanes per query row, 8 elements each.
 template <class T, class S>
-__global__ void prepare(Problem p, const T* o, const float* lse, const T* d_o, float* stats, float* dq_sum, int* semaphores) {
+__global__ void prepare(Problem p, const T* o, const float* lse, const T* d_o, float* stats, int* turns) {
   constexpr int D = S::D, Br = S::Br, lanes = D / 8;
   const unsigned thread = blockIdx.x * S::threads + threadIdx.x, row = thread / lanes, lane = thread % lanes;
   const unsigned tile = row / Br, q_tiles = tiles(p.seq_q, Br), head = tile / q_tiles, i = tile % q_tiles * Br + row % Br;
@@ -157,9 +151,7 @@ __global__ void prepare(Problem p, const T* o, const float* lse, const T* d_o, f
     stats[size_t(tile) * 2 * Br + row % Br] = lse_log2;
     stats[size_t(tile) * 2 * Br + Br + row % Br] = sum;
   }
-  if (thread <= gridDim.x * S::threads * 8 / (Br * D) * S::warps) semaphores[thread] = 0;
-  if (!FIRST) for (int half = 0; half < 2; half++)
-    reinterpret_cast<float4*>(dq_sum)[size_t(thread) * 2 + half] = make_float4(0, 0, 0, 0);
+  if (thread <= gridDim.x * S::threads / (Br * D / 8) * S::warps) turns[thread] = 0;
 }
 
 template <class T>
@@ -170,22 +162,26 @@ struct Tensors {
   const T* d_o;        // [B, H, Nq, D]
   const float* stats;  // [B * H * tiles][2][Br]
   float* dq_sum;       // [B * H * tiles][warps][8][32][4]
-  T* dq;
-  int* semaphores;
-  int* ticket;
-  int kv_heads;
+  T* dq;               // [B, H, Nq, D]
   T* dk;               // [B, Hkv, Nk, D]
   T* dv;               // [B, Hkv, Nk, D]
+  int* turns;          // [B * H * tiles][warps]
+  int* tickets;
+  int kv_heads;        // of the whole batch
   int kv_tiles;        // of a kv head
+  int head_tiles;      // of queries, of a query head
   int q_tiles;         // of the query heads that read a kv head, together
   int q_rows;          // likewise
 };
 
 template <class S, class T>
-__device__ void add_dq(const Problem& p, const Tensors<T>& tensors, const T* ds, const T* k, unsigned tile, int turn, int i0, unsigned q_row) {
+__device__ void make_dq(float (&dq_reg)[2][4][4], const T* ds, const T* k) {
   constexpr int Bc = S::Bc, across = S::D / 32;
   const int warp = threadIdx.x / 32, wq = warp / across, wd = warp % across;
-  float dq_reg[2][4][4] = {};
+#pragma unroll
+  for (int b = 0; b < 2; b++)
+    for (int n = 0; n < 4; n++)
+      for (int r = 0; r < 4; r++) dq_reg[b][n][r] = 0;
 #pragma unroll
   for (int step = 0; step < Bc / 16; step++) {
     uint32_t x[2][4];
@@ -201,38 +197,36 @@ __device__ void add_dq(const Problem& p, const Tensors<T>& tensors, const T* ds,
       }
     }
   }
-  int* semaphore = tensors.semaphores + size_t(tile) * S::warps + warp;
-#if SIG == 1
-  if (tile % tensors.q_tiles != 0 && threadIdx.x % 32 == 0) give_turn(semaphore - S::warps, turn + 1);
-#endif
-  if (threadIdx.x % 32 == 0) wait_for_turn(semaphore, turn);
-  __syncwarp();
-  float* to = tensors.dq_sum + (size_t(tile) * S::warps + warp) * 1024 + threadIdx.x % 32 * 4;
-  if (LAST && turn == tensors.kv_tiles - 1) {
+}
+
+template <class S, class T>
+__device__ void add_dq(const Problem& p, const Tensors<T>& tensors, const float (&dq_reg)[2][4][4], int kv_head, int kv_tile, int tile) {
+  constexpr int Br = S::Br, D = S::D, across = D / 32;
+  const int warp = threadIdx.x / 32, wq = warp / across, wd = warp % across;
+  float4* sum = reinterpret_cast<float4*>(tensors.dq_sum) + (size_t(kv_head * tensors.q_tiles + tile) * S::warps + warp) * 256 + threadIdx.x % 32;
+  if (kv_tile == tensors.kv_tiles - 1) {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    const int i0 = tile % tensors.head_tiles * Br + wq * 32 + g;
+    T* out = tensors.dq + (size_t(kv_head) * tensors.q_rows + tile / tensors.head_tiles * p.seq_q + i0) * D + wd * 32 + 2 * t;
 #pragma unroll
     for (int b = 0; b < 2; b++)
       for (int n = 0; n < 4; n++) {
-        float4 c = make_float4(0, 0, 0, 0);
-        if (turn > 0) c = *reinterpret_cast<const float4*>(to + (b * 4 + n) * 128);
-        const int row = wq * 32 + 16 * b + g;
-        T* out = tensors.dq + size_t(q_row + row) * S::D + wd * 32 + n * 8 + 2 * t;
-        if (i0 + row < p.seq_q) *reinterpret_cast<uint32_t*>(out) = pack2<T>((c.x + dq_reg[b][n][0]) * p.scale, (c.y + dq_reg[b][n][1]) * p.scale);
-        if (i0 + row + 8 < p.seq_q) *reinterpret_cast<uint32_t*>(out + 8 * S::D) = pack2<T>((c.z + dq_reg[b][n][2]) * p.scale, (c.w + dq_reg[b][n][3]) * p.scale);
+        const float* own = dq_reg[b][n];
+        const float4 c = kv_tile == 0 ? make_float4(0, 0, 0, 0) : sum[(b * 4 + n) * 32];
+        if (i0 + 16 * b < p.seq_q)
+          *reinterpret_cast<uint32_t*>(out + 16 * b * D + 8 * n) = pack2<T>((c.x + own[0]) * p.scale, (c.y + own[1]) * p.scale);
+        if (i0 + 16 * b + 8 < p.seq_q)
+          *reinterpret_cast<uint32_t*>(out + (16 * b + 8) * D + 8 * n) = pack2<T>((c.z + own[2]) * p.scale, (c.w + own[3]) * p.scale);
       }
-  } else if (FIRST && turn == 0) {
+  } else if (kv_tile == 0) {
 #pragma unroll
     for (int b = 0; b < 2; b++)
-      for (int n = 0; n < 4; n++) *reinterpret_cast<float4*>(to + (b * 4 + n) * 128) = make_float4(dq_reg[b][n][0], dq_reg[b][n][1], dq_reg[b][n][2], dq_reg[b][n][3]);
+      for (int n = 0; n < 4; n++) sum[(b * 4 + n) * 32] = make_float4(dq_reg[b][n][0], dq_reg[b][n][1], dq_reg[b][n][2], dq_reg[b][n][3]);
   } else {
 #pragma unroll
     for (int b = 0; b < 2; b++)
-      for (int n = 0; n < 4; n++) atomic_add_4(to + (b * 4 + n) * 128, dq_reg[b][n]);
+      for (int n = 0; n < 4; n++) atomic_add_4(reinterpret_cast<float*>(sum + (b * 4 + n) * 32), dq_reg[b][n]);
   }
-  __syncwarp();
-#if SIG == 0
-  if (threadIdx.x % 32 == 0) give_turn(semaphore, turn + 1);
-#endif
 }
 
 template <class S, class T>
@@ -263,16 +257,15 @@ __device__ void work(const Problem& p, const Tensors<T>& tensors) {
   T* ds_smem = q_smem + 4 * Br * D;  // [2][Bc][64]
   float* stats_smem = reinterpret_cast<float*>(ds_smem + 2 * Bc * 64);  // [2 stages][2][Br]
 
-  int* ticket_smem = reinterpret_cast<int*>(stats_smem + 4 * Br);
+  int* place_smem = reinterpret_cast<int*>(stats_smem + 4 * Br);  // kv head and tile
   if (threadIdx.x == 0) {
-    const int ticket = atomicAdd(tensors.ticket, 1);
-    const int heads0 = ticket / (GH * tensors.kv_tiles) * GH, in_group = ticket % (GH * tensors.kv_tiles);
-    const int width = min(GH, tensors.kv_heads - heads0);
-    ticket_smem[0] = heads0 + in_group % width;
-    ticket_smem[1] = in_group / width;
+    const int ticket = atomicAdd(tensors.tickets, 1), round = ticket / (GH * tensors.kv_tiles);
+    const int heads = min(GH, tensors.kv_heads - round * GH), in_round = ticket - round * GH * tensors.kv_tiles;
+    place_smem[0] = round * GH + in_round % heads;
+    place_smem[1] = in_round / heads;
   }
   __syncthreads();
-  const int kv_head = ticket_smem[0], turn = ticket_smem[1], j0 = turn * Bc;
+  const int kv_head = place_smem[0], kv_tile = place_smem[1], j0 = kv_tile * Bc;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const int own = warp % (Bc / 32) * 32;  // of the block's keys, the first of this warp
   const unsigned kv_row = kv_head * p.seq_k + j0;
@@ -302,15 +295,31 @@ __device__ void work(const Problem& p, const Tensors<T>& tensors) {
     for (int n = 0; n < D / 8; n++)
       for (int r = 0; r < 4; r++) dv_reg[b][n][r] = dk_reg[b][n][r] = 0;
 
-  int i0_before = 0; unsigned row_before = 0;
+  int* turns = tensors.turns + warp;
+  int seen = 0;
+  const auto pass_turn = [&](int tile) {
+    __syncwarp();
+    if (lane == 0) {
+#if !EARLY
+      if (tile < tensors.q_tiles) seen = peek_turn(turns + (size_t(first_tile) + tile) * S::warps);
+#endif
+      fence();
+      if (tile > 0) set_turn(turns + (size_t(first_tile) + tile - 1) * S::warps, kv_tile + 1);
+    }
+  };
+  const auto take_turn = [&](int tile) {
+    if (lane == 0 && seen != kv_tile) wait_for_turn(turns + (size_t(first_tile) + tile) * S::warps, kv_tile);
+    __syncwarp();
+  };
+
 #pragma unroll 1
   for (int tile = 0; tile < tensors.q_tiles; tile++) {
-    const unsigned q_row_before = q_row;
     const bool last_of_head = i0 + Br >= p.seq_q;
     const int i0_next = last_of_head ? 0 : i0 + Br;
     q_row += last_of_head ? p.seq_q - i0 : Br;
     cp_async_wait<0>();
     named_barrier_sync(S::block_barrier, S::threads);
+    if (has_ds && tile > 0) pass_turn(tile - 1);
     copy_stage(tile + 1, i0_next, q_row);
     const T* q_tile = q_smem + tile % 2 * 2 * Br * D;
     const T* do_tile = q_tile + Br * D;
@@ -318,8 +327,12 @@ __device__ void work(const Problem& p, const Tensors<T>& tensors) {
     const float* row_sum = lse + Br;
     T* ds = ds_smem + tile % 2 * Bc * 64 + own * 64;
     const auto add_dq_before = [&] {
-      if (tile > 0)
-        add_dq<S>(p, tensors, ds_smem + (tile + 1) % 2 * Bc * 64, k_smem, first_tile + tile - 1, turn, i0_before, row_before);
+      if (tile > 0) {
+        float dq_reg[2][4][4];
+        make_dq<S>(dq_reg, ds_smem + (tile + 1) % 2 * Bc * 64, k_smem);
+        take_turn(tile - 1);
+        add_dq<S>(p, tensors, dq_reg, kv_head, kv_tile, tile - 1);
+      }
     };
 
     if (has_ds) add_dq_before();
@@ -329,9 +342,6 @@ __device__ void work(const Problem& p, const Tensors<T>& tensors) {
       uint32_t x_reg[2][chunk / 16][4];
       if (has_p) {
         multiply_by_transpose<S>(x, k_smem + own * 64, q_tile + c * 64);
-#if SIG == 2
-        if (!has_ds && c == 0 && tile > 1 && threadIdx.x % 32 == 0) give_turn(tensors.semaphores + size_t(first_tile + tile - 2) * S::warps + warp, turn + 1);
-#endif
 #pragma unroll
         for (int n = 0; n < chunk / 8; n++) {
           const float2 l = *reinterpret_cast<const float2*>(lse + c + 8 * n + 2 * t);
@@ -357,13 +367,13 @@ __device__ void work(const Problem& p, const Tensors<T>& tensors) {
           store_fragments<T, chunk>(ds, x_reg, 0);
           named_barrier_arrive(1 + own / 32, 64);
         }
+#if EARLY
+        if (!has_ds && tile > 0 && lane == 0) seen = peek_turn(turns + (size_t(first_tile) + tile - 1) * S::warps);
+#endif
         add_product<S>(dv_reg, x_reg, do_tile + c * 64);
       }
       if (has_ds) {
         multiply_by_transpose<S>(x, v_smem + own * 64, do_tile + c * 64);
-#if SIG == 2
-        if (c == 0 && tile > 0 && threadIdx.x % 32 == 0) give_turn(tensors.semaphores + size_t(first_tile + tile - 1) * S::warps + warp, turn + 1);
-#endif
         if (paired) named_barrier_sync(1 + own / 32, 64);
 #pragma unroll
         for (int step = 0; step < chunk / 16; step++) {
@@ -384,18 +394,23 @@ __device__ void work(const Problem& p, const Tensors<T>& tensors) {
         add_product<S>(dk_reg, x_reg, q_tile + c * 64);
       }
     }
+    if (!has_ds && tile > 0) pass_turn(tile - 1);
     if (!has_ds) add_dq_before();
-    i0_before = i0; row_before = q_row_before;
+#if EARLY
+    if (has_ds && lane == 0) seen = peek_turn(turns + (size_t(first_tile) + tile) * S::warps);
+#endif
     i0 = i0_next;
   }
-#if SIG == 2
-  if (!has_ds && tensors.q_tiles > 1 && threadIdx.x % 32 == 0) give_turn(tensors.semaphores + size_t(first_tile + tensors.q_tiles - 2) * S::warps + warp, turn + 1);
-#endif
   named_barrier_sync(S::block_barrier, S::threads);
-  add_dq<S>(p, tensors, ds_smem + (tensors.q_tiles + 1) % 2 * Bc * 64, k_smem, first_tile + tensors.q_tiles - 1, turn, i0_before, row_before);
-#if SIG != 0
-  if (threadIdx.x % 32 == 0) give_turn(tensors.semaphores + size_t(first_tile + tensors.q_tiles - 1) * S::warps + warp, turn + 1);
+  float dq_reg[2][4][4];
+#if EARLY
+  if (lane == 0) seen = peek_turn(turns + (size_t(first_tile) + tensors.q_tiles - 1) * S::warps);
 #endif
+  pass_turn(tensors.q_tiles - 1);
+  make_dq<S>(dq_reg, ds_smem + (tensors.q_tiles + 1) % 2 * Bc * 64, k_smem);
+  take_turn(tensors.q_tiles - 1);
+  add_dq<S>(p, tensors, dq_reg, kv_head, kv_tile, tensors.q_tiles - 1);
+  pass_turn(tensors.q_tiles);
   named_barrier_sync(S::block_barrier, S::threads);
   const size_t out = size_t(kv_row + own) * D;
   if (has_p) store_rows<S>(tensors.dv + out, v_smem + own * 64, dv_reg, 1, p.seq_k - j0 - own);
@@ -413,27 +428,6 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
 }
 
 template <class T, class S>
-__global__ void convert(Problem p, const float* dq_sum, T* dq) {
-  constexpr int D = S::D, Br = S::Br, across = D / 32;
-  const unsigned thread = blockIdx.x * S::threads + threadIdx.x;
-  const int g = thread % 8, n = thread / 8 % 4, b = thread / 32 % 2, warp = thread / 64 % S::warps;
-  const unsigned tile = thread / 64 / S::warps, q_tiles = tiles(p.seq_q, Br);
-  const unsigned head = tile / q_tiles;
-  const int i = tile % q_tiles * Br + warp / across * 32 + b * 16 + g;
-  Pack8<T> low, high;
-  for (int t = 0; t < 4; t++) {
-    const float4 c = reinterpret_cast<const float4*>(dq_sum)[size_t(thread) * 4 + t];
-    low.x[2 * t] = from_float<T>(c.x * p.scale);
-    low.x[2 * t + 1] = from_float<T>(c.y * p.scale);
-    high.x[2 * t] = from_float<T>(c.z * p.scale);
-    high.x[2 * t + 1] = from_float<T>(c.w * p.scale);
-  }
-  T* to = dq + (size_t(head) * p.seq_q + i) * D + warp % across * 32 + n * 8;
-  if (i < p.seq_q) store_pack8(to, low);
-  if (i + 8 < p.seq_q) store_pack8(to + 8 * D, high);
-}
-
-template <class T, class S>
 void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
   const T *q = static_cast<const T*>(args.q), *k = static_cast<const T*>(args.k), *v = static_cast<const T*>(args.v);
   const T *o = static_cast<const T*>(args.o), *d_o = static_cast<const T*>(args.d_o);
@@ -441,11 +435,13 @@ void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t st
   const unsigned blocks = unsigned(p.batch) * p.kv_heads * tiles(p.seq_k, S::Bc);
   float* dq_sum = static_cast<float*>(args.workspace);
   float* stats = dq_sum + size_t(q_tiles) * S::Br * S::D;
-  int* semaphores = reinterpret_cast<int*>(stats + size_t(q_tiles) * 2 * S::Br);
-  launch(prepare<T, S>, {q_tiles * (S::Br * S::D / 8 / S::threads), S::threads, 0, stream}, p, o, args.lse, d_o, stats, dq_sum, semaphores);
-  const Tensors<T> tensors = {q, k, v, d_o, stats, dq_sum, static_cast<T*>(args.dq), semaphores, semaphores + size_t(q_tiles) * S::warps, p.batch * p.kv_heads, static_cast<T*>(args.dk), static_cast<T*>(args.dv), tiles(p.seq_k, S::Bc), p.heads / p.kv_heads * tiles(p.seq_q, S::Br), p.heads / p.kv_heads * p.seq_q};
+  int* turns = reinterpret_cast<int*>(stats + size_t(q_tiles) * 2 * S::Br);
+  const int head_tiles = tiles(p.seq_q, S::Br), group = p.heads / p.kv_heads;
+  const Tensors<T> tensors = {.q = q, .k = k, .v = v, .d_o = d_o, .stats = stats, .dq_sum = dq_sum, .dq = static_cast<T*>(args.dq),
+     .dk = static_cast<T*>(args.dk), .dv = static_cast<T*>(args.dv), .turns = turns, .tickets = turns + size_t(q_tiles) * S::warps,
+     .kv_heads = p.batch * p.kv_heads, .kv_tiles = tiles(p.seq_k, S::Bc), .head_tiles = head_tiles, .q_tiles = group * head_tiles, .q_rows = group * p.seq_q};
+  launch(prepare<T, S>, {q_tiles * (S::Br * S::D / 8 / S::threads), S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns);
   launch(gradients<T, S>, {blocks, S::threads, S::shared_bytes, stream}, p, tensors);
-  if (!LAST) launch(convert<T, S>, {q_tiles * (S::Br * S::D / 16 / S::threads), S::threads, 0, stream}, p, dq_sum, static_cast<T*>(args.dq));
 }
 
 using Shape64 = Shape<64, 128, 64, 2>;
@@ -459,7 +455,7 @@ void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
 }
 
 size_t workspace_bytes(const Problem& p) {
-  return size_t(p.batch) * p.heads * tiles(p.seq_q, 64) * (64 * (p.head_dim + 2) + 8) * sizeof(float) + 4;
+  return size_t(p.batch) * p.heads * tiles(p.seq_q, 64) * (64 * (p.head_dim + 2) * sizeof(float) + 8 * sizeof(int)) + sizeof(int);
 }
 
 }  // namespace
@@ -467,7 +463,7 @@ size_t workspace_bytes(const Problem& p) {
 extern const attention::Rung final_rung;
 constinit const attention::Rung final_rung = {
     .name = "final",
-    .idea = "one loop and five products: dQ is added up in memory",
+    .idea = "dQ is added up in order: the same bits every time",
     .backward = {attention::head_dim_not_64_or_128, workspace_bytes, run}};
 
 }  // namespace backward

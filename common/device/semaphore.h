@@ -19,6 +19,32 @@ __device__ inline void wait_for_turn(const int* semaphore, int turn) {
 #endif
 }
 
+__device__ inline int peek_turn(const int* semaphore) {
+#ifdef WORKBOOK_SIMT
+  return __atomic_load_n(semaphore, __ATOMIC_RELAXED);
+#else
+  int now;
+  asm volatile("ld.relaxed.gpu.global.s32 %0, [%1];" : "=r"(now) : "l"(semaphore) : "memory");
+  return now;
+#endif
+}
+
+__device__ inline void fence() {
+#ifdef WORKBOOK_SIMT
+  __threadfence();
+#else
+  asm volatile("fence.acq_rel.gpu;" ::: "memory");
+#endif
+}
+
+__device__ inline void set_turn(int* semaphore, int turn) {
+#ifdef WORKBOOK_SIMT
+  __atomic_store_n(semaphore, turn, __ATOMIC_RELAXED);
+#else
+  asm volatile("st.relaxed.gpu.global.s32 [%0], %1;" ::"l"(semaphore), "r"(turn) : "memory");
+#endif
+}
+
 // Sets *semaphore to `turn`.
 __device__ inline void give_turn(int* semaphore, int turn) {
 #ifdef WORKBOOK_SIMT
