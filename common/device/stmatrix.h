@@ -1,6 +1,6 @@
-// stmatrix: a warp stores 8x8 matrices of 16-bit elements to shared memory, straight from the fragments of device/mma.h:
-// ldmatrix the other way round. PTX ISA, "stmatrix". One instruction from compute capability 9.0 on; before, each lane
-// asks the others for the addresses of its row.
+// stmatrix: a warp stores 8x8 matrices of 16-bit elements to shared memory, straight from the fragments of
+// device/mma.h: ldmatrix the other way round. PTX ISA, "stmatrix". One instruction from compute capability 9.0 on;
+// before, each lane asks the others for the addresses of its row.
 //
 // Addresses as for ldmatrix (device/ldmatrix.h): lanes 0-7 pass those of the rows of matrix 0, lanes 8-15 of matrix 1,
 // and so on, 16-byte aligned. Register r[m] of lane (g, t) is columns 2t and 2t + 1 of row g of matrix m. Every lane of
