@@ -68,9 +68,6 @@ using SmallShape128 = Shape<128, 64, 32, 1>;  // 81 KB, for devices that have no
 
 constexpr int heads_at_once = 16;  // kv heads; more would read more of Q and dO from memory instead of L2
 
-// Barriers of a block. Those of the pairs come first; each is used once per tile, with whole_block in between.
-constexpr int whole_block = 8;
-
 // What a warp does for its 32 keys.
 enum class Role { all, p_and_dv, ds_and_dk };
 
@@ -174,6 +171,16 @@ __device__ void add_product(float (&sum)[2][S::D / 8][4],
         mma_m16n8k16<T>(sum[b][2 * n + 1], x[b][step], y + 2);
       }
     }
+}
+
+// A fragments of P^T or dS^T to the warp's rows, from the columns of `step0` on.
+template <class S, class T>
+__device__ void store_fragments(T* rows,  // [32][64]
+                                const uint32_t (&x)[2][S::chunk / 16][4], int step0) {
+#pragma unroll
+  for (int step = 0; step < S::chunk / 16; step++)
+    for (int b = 0; b < 2; b++)
+      stmatrix_x4(rows + right_of<S::Bc>(down_then_right(), step0 + step) + b * 16 * 64, x[b][step]);
 }
 
 // 32 x 32 of dQ of a tile = dS K: rows 32 * (warp / (D / 32)) and up, columns 32 * (warp % (D / 32)) and up.
@@ -293,11 +300,88 @@ __global__ void prepare(Problem p,
   if (thread == 0) *tickets = 0;
 }
 
-// One warp's part of `gradients`.
-template <class T, class S, Role role>
-__device__ void work(const Problem& p, const Tensors<T>& tensors) {
-  constexpr int D = S::D, Bc = S::Bc, Br = S::Br, chunk = S::chunk;
+// The products of one tile of queries (but for dQ) with the warp's 32 keys: those of its role.
+template <class S, Role role, class T>
+__device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2][S::D / 8][4],
+                              const T* k,                // [32][D] in shared memory, as all that follows
+                              const T* v,                // [32][D]
+                              const T* q,                // [Br][D]
+                              const T* d_o,              // [Br][D]
+                              const float* lse,          // [2][Br], log2(e) LSE, then D
+                              T* ds,                     // [32][64]
+                              int i0, int j0, int pair)  // the first query and key, in their heads
+{
+  constexpr int chunk = S::chunk;
   constexpr bool makes_p = role != Role::ds_and_dk, makes_ds = role != Role::p_and_dv;
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
+  const float* row_sum = lse + S::Br;
+#pragma unroll
+  for (int c = 0; c < S::Br; c += chunk) {
+    float x[2][chunk / 8][4];          // S^T, P^T; dP^T
+    uint32_t x_reg[2][chunk / 16][4];  // P^T, dS^T: two C fragments side by side are an A fragment
+    if (makes_p) {
+      multiply_by_transpose<S>(x, k, q + c * 64);
+#pragma unroll
+      for (int n = 0; n < chunk / 8; n++) {
+        const float2 l = *reinterpret_cast<const float2*>(lse + c + 8 * n + 2 * t);
+        for (int b = 0; b < 2; b++)
+          for (int r = 0; r < 4; r++) x[b][n][r] = fmaf(x[b][n][r], scale_log2, r % 2 ? -l.y : -l.x);
+      }
+      if (j0 + 32 > p.visible_keys(i0 + c)) {  // of these queries, the first sees the fewest keys
+#pragma unroll
+        for (int n = 0; n < chunk / 8; n++)
+          for (int e = 0; e < 2; e++) {
+            const int visible = p.visible_keys(i0 + c + 8 * n + 2 * t + e) - j0 - g;
+            for (int b = 0; b < 2; b++)
+              for (int h = 0; h < 2; h++)
+                if (16 * b + 8 * h >= visible) x[b][n][2 * h + e] = -INFINITY;
+          }
+      }
+#pragma unroll
+      for (int b = 0; b < 2; b++)
+        for (int n = 0; n < chunk / 8; n++)
+          for (int r = 0; r < 4; r++) x[b][n][r] = exp2_approx(x[b][n][r]);
+#pragma unroll
+      for (int b = 0; b < 2; b++)
+        for (int step = 0; step < chunk / 16; step++)
+          for (int r = 0; r < 4; r++) {
+            const float* neighbours = x[b][2 * step + r / 2] + r % 2 * 2;
+            x_reg[b][step][r] = pack2<T>(neighbours[0], neighbours[1]);
+          }
+      if (S::pairs) {
+        store_fragments<S>(ds, x_reg, 0);
+        named_barrier_arrive(1 + pair, 64);  // P^T is there for the other warp
+      }
+      add_product<S>(dv_reg, x_reg, d_o + c * 64);
+    }
+    if (makes_ds) {
+      multiply_by_transpose<S>(x, v, d_o + c * 64);
+      if (S::pairs) named_barrier_sync(1 + pair, 64);  // P^T is in shared memory
+#pragma unroll
+      for (int step = 0; step < chunk / 16; step++) {
+        if (S::pairs)
+          for (int b = 0; b < 2; b++)
+            ldmatrix_x4(x_reg[b][step], ds + right_of<S::Bc>(down_then_right(), step) + b * 16 * 64);
+        for (int r = 0; r < 4; r++) {
+          const float2 d = *reinterpret_cast<const float2*>(row_sum + c + 16 * step + r / 2 * 8 + 2 * t);
+          for (int b = 0; b < 2; b++) {
+            const float2 p_pair = unpack2<T>(x_reg[b][step][r]);
+            const float* dp = x[b][2 * step + r / 2] + r % 2 * 2;
+            x_reg[b][step][r] = pack2<T>(p_pair.x * (dp[0] - d.x), p_pair.y * (dp[1] - d.y));
+          }
+        }
+      }
+      if (S::pairs) __syncwarp();  // all lanes have P^T, and dS^T may take its place
+      store_fragments<S>(ds, x_reg, c / 16);
+      add_product<S>(dk_reg, x_reg, q + c * 64);
+    }
+  }
+}
+
+template <class T, class S>
+__global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Tensors<T> tensors) {
+  constexpr int D = S::D, Bc = S::Bc, Br = S::Br;
   T* k_smem = dynamic_shared<T>();                                      // [Bc][D]
   T* v_smem = k_smem + Bc * D;                                          // [Bc][D]
   T* q_smem = v_smem + Bc * D;                                          // [2 stages][Q and dO][Br][D]
@@ -312,12 +396,13 @@ __device__ void work(const Problem& p, const Tensors<T>& tensors) {
     place_smem[0] = round * n + turn % heads;
     place_smem[1] = turn / heads;
   }
-  named_barrier_sync(whole_block, S::threads);                            // the place is known
-  const volatile int &kv_head = place_smem[0], &kv_tile = place_smem[1];  // read when needed: registers are short
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  __syncthreads();                              // the place is known
+  const volatile int& kv_head = place_smem[0];  // read when needed: registers are short
+  const int kv_tile = place_smem[1];
+  const int warp = threadIdx.x / 32;
   const int pair = warp % S::key_warps, own = pair * 32;  // the first of this warp's keys, in the block
+  const bool makes_ds = !S::pairs || warp >= S::key_warps, makes_p = !S::pairs || !makes_ds;
   const unsigned first_tile = kv_head * tensors.q_tiles;  // over all heads
-  const float scale_log2 = p.scale * 1.44269504f;         // log2(e)
 
   // Tile `tile` of the group's queries: from row i0 of its head, row `q_row` over all heads.
   const auto copy_stage = [&](int tile, int i0, unsigned q_row) {
@@ -344,11 +429,12 @@ __device__ void work(const Problem& p, const Tensors<T>& tensors) {
   // Whose turn it is to add this warp's part of a tile: kv tile by kv tile. All of it is one lane's business. The fence
   // lies between the additions to the tile before and the message that they are done, and also between a look at the
   // semaphore and the additions to this tile, should the look have found it set.
+  const bool first_lane = threadIdx.x % 32 == 0;
   const auto semaphore = [&](int tile) { return tensors.turns + size_t(first_tile + tile) * S::warps + warp; };
   int seen = 0;
   const auto pass_turn_before = [&](int tile) {
     __syncwarp();  // all lanes have added to the tile before
-    if (lane == 0) {
+    if (first_lane) {
       seen = semaphore_peek(semaphore(tile));
       fence_acq_rel();
       if (tile > 0) semaphore_set(semaphore(tile - 1), kv_tile + 1);
@@ -358,16 +444,13 @@ __device__ void work(const Problem& p, const Tensors<T>& tensors) {
   const auto make_dq = [&](int tile) {
     float dq_reg[2][4][4];
     multiply_dq<S>(dq_reg, ds_smem + tile % 2 * Bc * 64, k_smem);
-    if (lane == 0 && seen != kv_tile) semaphore_wait(semaphore(tile), kv_tile);
+    if (first_lane && seen != kv_tile) semaphore_wait(semaphore(tile), kv_tile);
     __syncwarp();  // it is this warp's turn
     add_dq<S>(p, tensors, dq_reg, kv_head, kv_tile, tile);
   };
 
-  float dv_reg[2][D / 8][4], dk_reg[2][D / 8][4];
-#pragma unroll
-  for (int b = 0; b < 2; b++)
-    for (int n = 0; n < D / 8; n++)
-      for (int r = 0; r < 4; r++) dv_reg[b][n][r] = dk_reg[b][n][r] = 0;
+  float sums[S::pairs ? 1 : 2][2][D / 8][4] = {};  // dV and dK of 32 keys, or one of them
+  auto &dv_reg = sums[0], &dk_reg = sums[S::pairs ? 0 : 1];
 
 #pragma unroll 1
   for (int tile = 0; tile < tensors.q_tiles; tile++) {
@@ -377,110 +460,43 @@ __device__ void work(const Problem& p, const Tensors<T>& tensors) {
     cp_async_wait<0>();
     // This stage (and K and V) and dS of the tile before are in shared memory, and everyone is done with the stage
     // before and with dS of the tile before that.
-    named_barrier_sync(whole_block, S::threads);
+    __syncthreads();
     if (makes_ds && tile > 0) pass_turn_before(tile - 1);  // before the copies, because a fence waits for them too
     copy_stage(tile + 1, next_i0, q_row);
-    const T* q_tile = q_smem + tile % 2 * 2 * Br * D;
-    const T* do_tile = q_tile + Br * D;
-    const float* lse = stats_smem + tile % 2 * 2 * Br;    // [Br]
-    const float* row_sum = lse + Br;                      // [Br]
-    T* own_ds = ds_smem + tile % 2 * Bc * 64 + own * 64;  // [32][64]
 
     if (makes_ds && tile > 0) make_dq(tile - 1);
-#pragma unroll
-    for (int c = 0; c < Br; c += chunk) {
-      float x[2][chunk / 8][4];          // S^T, P^T; dP^T
-      uint32_t x_reg[2][chunk / 16][4];  // P^T, dS^T: two C fragments side by side are an A fragment
-      if (makes_p) {
-        multiply_by_transpose<S>(x, k_smem + own * 64, q_tile + c * 64);
-#pragma unroll
-        for (int n = 0; n < chunk / 8; n++) {
-          const float2 l = *reinterpret_cast<const float2*>(lse + c + 8 * n + 2 * t);
-          for (int b = 0; b < 2; b++)
-            for (int r = 0; r < 4; r++) x[b][n][r] = fmaf(x[b][n][r], scale_log2, r % 2 ? -l.y : -l.x);
-        }
-        const int j0 = kv_tile * Bc;
-        if (j0 + Bc > p.visible_keys(i0 + c)) {  // of these queries, the first sees the fewest keys
-#pragma unroll
-          for (int n = 0; n < chunk / 8; n++)
-            for (int e = 0; e < 2; e++) {
-              const int visible = p.visible_keys(i0 + c + 8 * n + 2 * t + e) - j0 - own - g;
-              for (int b = 0; b < 2; b++)
-                for (int h = 0; h < 2; h++)
-                  if (16 * b + 8 * h >= visible) x[b][n][2 * h + e] = -INFINITY;
-            }
-        }
-#pragma unroll
-        for (int b = 0; b < 2; b++)
-          for (int step = 0; step < chunk / 16; step++)
-            for (int r = 0; r < 4; r++) {
-              const float* pair_x = x[b][2 * step + r / 2] + r % 2 * 2;
-              x_reg[b][step][r] = pack2<T>(exp2_approx(pair_x[0]), exp2_approx(pair_x[1]));
-            }
-        if (S::pairs) {
-#pragma unroll
-          for (int step = 0; step < chunk / 16; step++)
-            for (int b = 0; b < 2; b++)
-              stmatrix_x4(own_ds + right_of<Bc>(down_then_right(), step) + b * 16 * 64, x_reg[b][step]);
-          named_barrier_arrive(1 + pair, 64);  // P^T is there for the other warp
-        }
-        add_product<S>(dv_reg, x_reg, do_tile + c * 64);
-      }
-      if (makes_ds) {
-        multiply_by_transpose<S>(x, v_smem + own * 64, do_tile + c * 64);
-        if (S::pairs) named_barrier_sync(1 + pair, 64);  // P^T is in shared memory
-#pragma unroll
-        for (int step = 0; step < chunk / 16; step++) {
-          if (S::pairs)
-            for (int b = 0; b < 2; b++)
-              ldmatrix_x4(x_reg[b][step], own_ds + right_of<Bc>(down_then_right(), step) + b * 16 * 64);
-          for (int r = 0; r < 4; r++) {
-            const float2 d = *reinterpret_cast<const float2*>(row_sum + c + 16 * step + r / 2 * 8 + 2 * t);
-            for (int b = 0; b < 2; b++) {
-              const float2 p_pair = unpack2<T>(x_reg[b][step][r]);
-              const float* dp = x[b][2 * step + r / 2] + r % 2 * 2;
-              x_reg[b][step][r] = pack2<T>(p_pair.x * (dp[0] - d.x), p_pair.y * (dp[1] - d.y));
-            }
-          }
-        }
-        if (S::pairs) __syncwarp();  // all lanes have P^T, and dS^T may take its place
-#pragma unroll
-        for (int step = 0; step < chunk / 16; step++)
-          for (int b = 0; b < 2; b++)
-            stmatrix_x4(own_ds + right_of<Bc>(down_then_right(), c / 16 + step) + b * 16 * 64, x_reg[b][step]);
-        add_product<S>(dk_reg, x_reg, q_tile + c * 64);
-      }
-    }
+    const auto multiply = [&]<Role role>() {
+      const T* q_tile = q_smem + tile % 2 * 2 * Br * D;
+      const int j0 = kv_tile * Bc;
+      multiply_tile<S, role>(p, dv_reg, dk_reg, k_smem + own * 64, v_smem + own * 64, q_tile, q_tile + Br * D,
+                             stats_smem + tile % 2 * 2 * Br, ds_smem + (tile % 2 * Bc + own) * 64, i0, j0 + own, pair);
+    };
+    if constexpr (!S::pairs)
+      multiply.template operator()<Role::all>();
+    else if (makes_p)
+      multiply.template operator()<Role::p_and_dv>();
+    else
+      multiply.template operator()<Role::ds_and_dk>();
     if (!makes_ds && tile > 0) {
       pass_turn_before(tile - 1);
       make_dq(tile - 1);
     }
     i0 = next_i0;
   }
-  named_barrier_sync(whole_block, S::threads);  // dS of the last tile is in shared memory
+  __syncthreads();  // dS of the last tile is in shared memory
   pass_turn_before(tensors.q_tiles - 1);
   make_dq(tensors.q_tiles - 1);
   __syncwarp();  // all lanes have added to the last tile
-  if (lane == 0) {
+  if (first_lane) {
     fence_acq_rel();
     semaphore_set(semaphore(tensors.q_tiles - 1), kv_tile + 1);
   }
-  named_barrier_sync(whole_block, S::threads);  // everyone is done with K and V
+  __syncthreads();  // everyone is done with K and V
 
   const int j = kv_tile * Bc + own;
   const size_t to = (size_t(kv_head) * p.seq_k + j) * D;
   if (makes_p) store_rows<S>(tensors.dv + to, v_smem + own * 64, dv_reg, 1, p.seq_k - j);
   if (makes_ds) store_rows<S>(tensors.dk + to, k_smem + own * 64, dk_reg, p.scale, p.seq_k - j);
-}
-
-template <class T, class S>
-__global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Tensors<T> tensors) {
-  if constexpr (!S::pairs)
-    work<T, S, Role::all>(p, tensors);
-  else if (threadIdx.x < S::threads / 2)
-    work<T, S, Role::p_and_dv>(p, tensors);
-  else
-    work<T, S, Role::ds_and_dk>(p, tensors);
 }
 
 template <class T, class S>
