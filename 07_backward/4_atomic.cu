@@ -4,13 +4,12 @@
 //   gradients  a thread block owns Bc rows of K and V and their gradients; Q and dO pass by in tiles of Br rows, of all
 //              query heads that read this kv head
 //   convert    dQ from its fp32 sum to the storage type
-////
+//
 // Each of a block's rows belongs to one warp or one pair of warps, 32 rows to each. For each tile that passes by:
 //
-//   S^T = K Q^T      P^T = 2^(S^T - LSE)      dV += P^T dO         32 x Br, P^T from registers
-//   dP^T = V dO^T    dS^T = P^T o (dP^T - D)  dK += dS^T Q         likewise; dS^T also goes to shared memory
-//   dQ of the tile before = dS K                                   32 x 32 of it a warp; added to what other blocks
-//   made
+//   S^T = K Q^T      P^T = 2^(S^T - LSE)        dV += P^T dO       32 x Br, P^T from registers
+//   dP^T = V dO^T    dS^T = P^T o (dP^T - D)    dK += dS^T Q       likewise; dS^T also goes to shared memory
+//   dQ of the tile before = dS K                                   32 x 32 of it a warp, added to other blocks' parts
 //
 // At D = 64 a warp does all of it. At D = 128 dK and dV of 32 rows are all the registers that a warp can have, so a
 // pair shares the work: one warp makes S^T, P^T and dV, the other dP^T, dS^T and dK. P^T travels through shared memory,
@@ -18,8 +17,7 @@
 //
 // What changed since 3_mma:
 //   - One loop. S and dP are computed once, in the blocks that own keys: five products instead of seven. The price is
-//   that
-//     every block has a part of every row of dQ. The parts meet in fp32 in the workspace, by atomic additions, in
+//     that every block has a part of every row of dQ. The parts meet in fp32 in the workspace, by atomic additions, in
 //     whatever order the blocks come: the last bits of dQ differ from run to run.
 //   - That sum is laid out as the warps hold it, [tile][warp][fragment][lane], so that an addition of four floats a
 //   lane
@@ -60,7 +58,7 @@ struct Shape {
   static constexpr int threads = 32 * warps;
   static constexpr bool pairs = warps == 2 * key_warps;
   static constexpr int chunk =
-      pairs ? Br : 32;  // queries at a time: 128 of 256 registers are dK and dV, or one of them
+      pairs ? Br : 32;  // queries at a time; dK and dV, or one of them, leave half the registers
   static_assert(pairs || warps == key_warps);
 
   // K, V; two stages each of Q and dO, of dS^T in rows of 64, and of the statistics.
@@ -320,7 +318,7 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4],
           }
       if (S::pairs) {
         store_fragments<S>(ds, x_reg, 0);
-        named_barrier_arrive(1 + pair, 64);  // P^T is there for the other warp
+        named_barrier_sync(1 + pair, 64);  // P^T is in shared memory
       }
       add_product<S>(dv_reg, x_reg, d_o + c * 64);
     }

@@ -3,13 +3,12 @@
 //   prepare    a few lanes per query row: log2(e) LSE and D = rowsum(dO o O)
 //   gradients  a thread block owns Bc rows of K and V and their gradients; Q and dO pass by in tiles of Br rows, of all
 //              query heads that read this kv head
-////
+//
 // Each of a block's rows belongs to one warp or one pair of warps, 32 rows to each. For each tile that passes by:
 //
-//   S^T = K Q^T      P^T = 2^(S^T - LSE)      dV += P^T dO         32 x Br, P^T from registers
-//   dP^T = V dO^T    dS^T = P^T o (dP^T - D)  dK += dS^T Q         likewise; dS^T also goes to shared memory
-//   dQ of the tile before = dS K                                   32 x 32 of it a warp; added to what other blocks
-//   made
+//   S^T = K Q^T      P^T = 2^(S^T - LSE)        dV += P^T dO       32 x Br, P^T from registers
+//   dP^T = V dO^T    dS^T = P^T o (dP^T - D)    dK += dS^T Q       likewise; dS^T also goes to shared memory
+//   dQ of the tile before = dS K                                   32 x 32 of it a warp, added to other blocks' parts
 //
 // At D = 64 a warp does all of it. At D = 128 dK and dV of 32 rows are all the registers that a warp can have, so a
 // pair shares the work: one warp makes S^T, P^T and dV, the other dP^T, dS^T and dK. P^T travels through shared memory,
@@ -17,14 +16,15 @@
 //
 // What changed since 4_atomic:
 //   - Order. The blocks of one kv head add to dQ in the order of their keys. A semaphore for each tile and warp says
-//   whose
-//     turn it is. A block waits only for blocks with smaller tickets, drawn from a counter when a block starts, so
-//     those it waits for are running or done: there is no deadlock, whatever the order in which blocks start.
+//     whose turn it is. A block waits only for blocks with smaller tickets, drawn from a counter when a block starts,
+//     so those it waits for are running or done: there is no deadlock, whatever the order in which blocks start.
 //   - Order has its use: the first block stores instead of adding, so nothing needs to be zeroed, and the last one
 //     writes dQ itself, so nothing needs to be converted.
 //   - Tickets go round heads_at_once kv heads, so that the blocks that run at a time are not all of one queue.
+//   - The warp that hands P^T over does not wait for the one that takes it: that one may be waiting for its turn.
 //
-// Expected limit: the turns. A fence waits until the warp's additions have arrived in L2.
+// Expected limit: the turns. A turn is passed on one tile late, after a fence that waits until the additions have
+// arrived in L2 (and until copies under way have arrived: so it stands at the end of a tile, when there are none left).
 #include <cmath>
 #include <cstdint>
 
@@ -55,7 +55,7 @@ struct Shape {
   static constexpr int threads = 32 * warps;
   static constexpr bool pairs = warps == 2 * key_warps;
   static constexpr int chunk =
-      pairs ? Br : 32;  // queries at a time: 128 of 256 registers are dK and dV, or one of them
+      pairs ? Br : 32;  // queries at a time; dK and dV, or one of them, leave half the registers
   static_assert(pairs || warps == key_warps);
 
   // K, V; two stages each of Q and dO, of dS^T in rows of 64, and of the statistics; the block's place.
@@ -351,9 +351,12 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4],
           }
       if (S::pairs) {
         store_fragments<S>(ds, x_reg, 0);
-        named_barrier_arrive(1 + pair, 64);  // P^T is there for the other warp
+        named_barrier_arrive(1 + pair, 64);  // P^T is there. The other warp may be late: it also waits for its turn
       }
       add_product<S>(dv_reg, x_reg, d_o + c * 64);
+      // The other warp has P^T: known anyway by the next barrier of the block. It is here for compute-sanitizer's
+      // racecheck, for which threads that have waited at different numbers of barriers are not in step.
+      if (S::pairs) named_barrier_sync(1 + S::key_warps + pair, 64);
     }
     if (makes_ds) {
       multiply_by_transpose<S>(x, v, d_o + c * 64);
@@ -372,7 +375,10 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4],
           }
         }
       }
-      if (S::pairs) __syncwarp();  // all lanes have P^T, and dS^T may take its place
+      if (S::pairs) {
+        __syncwarp();                                       // all lanes have P^T, and dS^T may take its place
+        named_barrier_arrive(1 + S::key_warps + pair, 64);  // see below
+      }
       store_fragments<S>(ds, x_reg, c / 16);
       add_product<S>(dk_reg, x_reg, q + c * 64);
     }
@@ -461,7 +467,6 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
     // This stage (and K and V) and dS of the tile before are in shared memory, and everyone is done with the stage
     // before and with dS of the tile before that.
     __syncthreads();
-    if (makes_ds && tile > 0) pass_turn_before(tile - 1);  // before the copies, because a fence waits for them too
     copy_stage(tile + 1, next_i0, q_row);
 
     if (makes_ds && tile > 0) make_dq(tile - 1);
@@ -477,14 +482,16 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
       multiply.template operator()<Role::p_and_dv>();
     else
       multiply.template operator()<Role::ds_and_dk>();
-    if (!makes_ds && tile > 0) {
+    if (makes_ds) {
+      pass_turn_before(tile);
+    } else if (tile > 0) {
       pass_turn_before(tile - 1);
       make_dq(tile - 1);
     }
     i0 = next_i0;
   }
   __syncthreads();  // dS of the last tile is in shared memory
-  pass_turn_before(tensors.q_tiles - 1);
+  if (!makes_ds) pass_turn_before(tensors.q_tiles - 1);
   make_dq(tensors.q_tiles - 1);
   __syncwarp();  // all lanes have added to the last tile
   if (first_lane) {
