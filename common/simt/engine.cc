@@ -151,6 +151,10 @@ void Worker::run_block(std::uint64_t i) {
   arrived_ = 0;
   divergent_ = false;
   yes_ = 0;
+  for (NamedBarrier& barrier : named_barriers_) {
+    barrier.arrived = 0;
+    barrier.waiting.clear();
+  }
   for (unsigned w = 0; w < warp_count_; ++w) {
     Warp& warp = warps_[w];
     const unsigned first = warp.number * 32;
@@ -225,6 +229,7 @@ void Worker::fiber_main(context::transfer_t from) {
 
 void Worker::run_current() {
   Thread& thread = *current_;
+  thread.named_barrier = 0;
   thread.copies.clear();
   thread.group = 0;
   std::string thrown;
@@ -306,6 +311,48 @@ void Worker::release_barrier() {
   }
 }
 
+void Worker::named_barrier(const char* name, int number, int threads, bool waits, const Site& site) {
+  Thread& self = *current_;
+  self.site = site;
+  const auto wrong = [&](const std::string& what) {
+    fail(cudaErrorLaunchFailure, &self, text(site),
+         std::string(name) + " on barrier " + std::to_string(number) + " for " + std::to_string(threads) +
+             " threads: " + what);
+  };
+  if (number < 1 || number > 15) wrong("the number must be 1 to 15");
+  if (threads < 32 || threads % 32 != 0) wrong("the threads must be a multiple of 32");
+  NamedBarrier& barrier = named_barriers_[number];
+  if (barrier.arrived == 0) barrier.threads = threads;
+  if (barrier.threads != threads)
+    wrong(std::to_string(barrier.arrived) + " have come to it that expect " + std::to_string(barrier.threads));
+  ++barrier.arrived;
+  if (waits) {
+    self.named_barrier = number;
+    barrier.waiting.push_back(&self);
+  }
+  if (barrier.arrived == barrier.threads) {
+    for (Thread* thread : barrier.waiting) {
+      thread->named_barrier = 0;
+      warps_[thread->warp].ready |= 1u << thread->position;
+      warps_ready_ |= 1u << thread->warp;
+    }
+    barrier.arrived = 0;
+    barrier.waiting.clear();
+  }
+  if (waits) suspend(self.warp);
+}
+
+void Worker::wait_for_another_block(const int* word, int value, const Site& site) {
+  const auto start = std::chrono::steady_clock::now();
+  while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value) {
+    if (launch_->failed) siglongjmp(landing_, failed);  // perhaps in the block that this one waits for
+    if (std::chrono::steady_clock::now() - start > std::chrono::minutes(1))
+      fail(cudaErrorLaunchTimeout, current_, text(site),
+           "has waited a minute for another block: a block may wait only for those that started before it");
+    std::this_thread::yield();
+  }
+}
+
 __forceinline__ void Worker::collective(const char* name, unsigned mask, void* operand, Compute compute,
                                         bool all_must_come, const Site& site) {
   Thread& self = *current_;
@@ -378,6 +425,15 @@ int lane() { return static_cast<int>(this_worker("a shuffle").current().lane); }
 
 void warp_collective(const char* name, unsigned mask, void* operand, Compute compute, const char* file, int line) {
   this_worker(name).collective(name, mask, operand, compute, true, {file, line, __builtin_return_address(0)});
+}
+
+void named_barrier(const char* name, int number, int threads, bool waits, const char* file, int line) {
+  this_worker(name).named_barrier(name, number, threads, waits, {file, line, __builtin_return_address(0)});
+}
+
+void wait_for_another_block(const int* word, int value, const char* file, int line) {
+  this_worker("a wait for another block")
+      .wait_for_another_block(word, value, {file, line, __builtin_return_address(0)});
 }
 
 namespace {

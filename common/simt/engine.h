@@ -64,6 +64,7 @@ struct Thread {
   unsigned position;  // of the lane in its warp's schedule
   Fiber* fiber;       // null before it starts and after it returns
   Site site;          // where it waits
+  int named_barrier;  // where it waits, 0: in none
 
   std::vector<Copy> copies;  // in the order of their groups
   unsigned group;            // that the next cp.async belongs to
@@ -90,6 +91,13 @@ struct Warp {
   std::array<Collective, 32> collectives;
   std::array<void*, 32> operands;  // of waiting lanes, null for the others
   std::array<Thread*, 32> lanes;
+};
+
+// One that some threads of the block have come to.
+struct NamedBarrier {
+  int threads;  // to come
+  int arrived;  // so far
+  std::vector<Thread*> waiting;
 };
 
 // The first failure of a launch, complete but for where: that is known only once the stack is looked at.
@@ -146,6 +154,8 @@ class Worker {
   Votes barrier(bool predicate, const Site& site);
   void collective(const char* name, unsigned mask, void* operand, Compute compute, bool all_must_come,
                   const Site& site);
+  void named_barrier(const char* name, int number, int threads, bool waits, const Site& site);
+  void wait_for_another_block(const int* word, int value, const Site& site);
 
   void copy(const Copy& copy);
   void commit() { ++current_->group; }
@@ -192,6 +202,8 @@ class Worker {
   Site barrier_site_;  // of the first to arrive
   int yes_ = 0;
   Votes votes_ = {};  // of the barrier released last
+
+  std::array<NamedBarrier, 16> named_barriers_;
 
   std::array<Warp, max_warps> warps_;
   std::vector<Thread> threads_ = std::vector<Thread>(max_block_threads);  // [warp * 32 + position]

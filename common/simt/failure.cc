@@ -101,7 +101,13 @@ std::string Worker::waiting_threads() const {
         what += ")";
       }
       const bool in_collective = !what.empty();
-      if (!in_collective) what = "wait in __syncthreads()";
+      if (thread->named_barrier != 0) {
+        const NamedBarrier& barrier = named_barriers_[thread->named_barrier];
+        what = "wait in named barrier " + std::to_string(thread->named_barrier) + " (" +
+               std::to_string(barrier.arrived) + " of " + std::to_string(barrier.threads) + " threads have come)";
+      } else if (!in_collective) {
+        what = "wait in __syncthreads()";
+      }
       Group* group = nullptr;
       for (Group& g : groups)
         if (g.what == what && g.first->site == thread->site) group = &g;

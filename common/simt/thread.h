@@ -42,6 +42,16 @@ void warp_collective(const char* name, unsigned mask, void* operand,
                      void (*compute)(void* const operands[32], unsigned mask), const char* file = __builtin_FILE(),
                      int line = __builtin_LINE());
 
+// Named barriers, for the wrappers of common/device: 1 to 15. The calling thread comes to barrier `number`, and waits if
+// `waits`; all that wait go on when `threads` have come.
+void named_barrier(const char* name, int number, int threads, bool waits, const char* file = __builtin_FILE(),
+                   int line = __builtin_LINE());
+
+// Returns when another block has set *word to `value`, and sees what it wrote before (acquire). A minute is too long: the
+// launch fails.
+void wait_for_another_block(const int* word, int value, const char* file = __builtin_FILE(),
+                            int line = __builtin_LINE());
+
 // The value that lane `source` of this warp passed in the same call.
 std::uint64_t shuffle(const char* name, unsigned mask, std::uint64_t value, int source, const char* file, int line);
 

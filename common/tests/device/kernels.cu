@@ -1,10 +1,14 @@
+#include "device/atomic_add.h"
 #include "device/cp_async.h"
 #include "device/cuda.h"
 #include "device/launch.h"
 #include "device/ldmatrix.h"
 #include "device/math.h"
 #include "device/mma.h"
+#include "device/named_barrier.h"
 #include "device/numeric.h"
+#include "device/semaphore.h"
+#include "device/stmatrix.h"
 #include "kernels.h"
 
 namespace device_tests {
@@ -68,6 +72,16 @@ __global__ void ldmatrix_kernel(const uint16_t* tile, const int* rows, uint32_t*
   for (int n = 0; n < registers; n++) out[lane * registers + n] = r[n];
 }
 
+__global__ void stmatrix_kernel(const uint32_t* fragments, const int* rows, uint16_t* tile) {
+  const int lane = threadIdx.x;
+  uint16_t* tile_smem = dynamic_shared<uint16_t>();  // [32, 8]
+  for (int n = lane; n < 32 * 8; n += 32) tile_smem[n] = 0xffff;
+  __syncwarp();
+  stmatrix_x4(tile_smem + rows[lane] * 8, fragments + lane * 4);
+  __syncwarp();
+  for (int n = lane; n < 32 * 8; n += 32) tile[n] = tile_smem[n];
+}
+
 template <class T>
 __global__ void multiply_kernel(const uint16_t* a, const uint16_t* b, bool b_is_transposed, float* c) {
   const int lane = threadIdx.x;
@@ -115,6 +129,46 @@ __global__ void copy_in_stages_kernel(const uint4* from, uint4* to) {
   to[32 + lane] = smem[32 + lane];
   cp_async_wait<0>();
   to[64 + lane] = smem[64 + lane];
+}
+
+__global__ void add_from_blocks_kernel(const float* x, float* sum) {
+  const int lane = threadIdx.x;
+  atomic_add_4(sum + lane % 8 * 4, x + lane * 4);
+}
+
+__global__ void pass_to_partner_kernel(int rounds, bool writer_waits, int* out) {
+  int* smem = dynamic_shared<int>();  // [2, 32]
+  const int lane = threadIdx.x % 32, pair = threadIdx.x / 32 % 2;
+  const bool writes = threadIdx.x / 64 == 1;  // so that in the order of threads the readers come first
+  for (int round = 0; round < rounds; round++) {
+    if (writes) {
+      smem[pair * 32 + lane] = 100 * round + 32 * pair + lane;
+      if (writer_waits)
+        named_barrier_sync(1 + pair, 64);
+      else
+        named_barrier_arrive(1 + pair, 64);
+    } else {
+      named_barrier_sync(1 + pair, 64);
+      out[(round * 2 + pair) * 32 + 31 - lane] = smem[pair * 32 + 31 - lane];  // another lane's
+    }
+    __syncthreads();  // everyone has read
+  }
+}
+
+__global__ void take_turns_kernel(int* ticket, int* semaphore, bool peek, int* list) {
+  const int lane = threadIdx.x;
+  const int turn = __shfl_sync(0xffffffff, lane == 0 ? atomicAdd(ticket, 1) : 0, 0);
+  if (lane == 0) {
+    if (!peek || semaphore_peek(semaphore) != turn) semaphore_wait(semaphore, turn);
+    fence_acq_rel();
+  }
+  __syncwarp();
+  list[turn * 32 + lane] = turn == 0 ? lane : list[(turn - 1) * 32 + (lane + 1) % 32] + 1;
+  __syncwarp();
+  if (lane == 0) {
+    fence_acq_rel();
+    semaphore_set(semaphore, turn + 1);
+  }
 }
 
 template <class T>
@@ -190,6 +244,15 @@ Words ldmatrix(Form form, const std::vector<uint16_t>& tile, const std::vector<i
   return out.get();
 }
 
+std::vector<uint16_t> stmatrix(const Words& fragments, const std::vector<int>& rows) {
+  const DeviceArray<uint32_t> fragments_device(fragments);
+  const DeviceArray<int> rows_device(rows);
+  const DeviceArray<uint16_t> tile(32 * 8);
+  launch(stmatrix_kernel, {dim3(1), dim3(32), 32 * 8 * sizeof(uint16_t)}, fragments_device.as(), rows_device.as(),
+         tile.as());
+  return tile.get();
+}
+
 Floats multiply(DType dtype, const std::vector<uint16_t>& a, const std::vector<uint16_t>& b, bool b_is_transposed) {
   const DeviceArray<uint16_t> a_device(a), b_device(b);
   const DeviceArray<float> c(16 * 8);
@@ -211,6 +274,24 @@ Words copy_in_stages(const Words& from) {
   const DeviceArray<uint32_t> from_device(from), to(from.size());
   launch(copy_in_stages_kernel, {dim3(1), dim3(32), 3 * 32 * sizeof(uint4)}, from_device.as<uint4>(), to.as<uint4>());
   return to.get();
+}
+
+Floats add_from_blocks(int blocks, const Floats& x) {
+  const DeviceArray<float> x_device(x), sum(Floats(8 * 4));
+  launch(add_from_blocks_kernel, {dim3(unsigned(blocks)), dim3(32)}, x_device.as(), sum.as());
+  return sum.get();
+}
+
+std::vector<int> pass_to_partner(int rounds, bool writer_waits) {
+  const DeviceArray<int> out(rounds * 2 * 32);
+  launch(pass_to_partner_kernel, {dim3(1), dim3(128), 2 * 32 * sizeof(int)}, rounds, writer_waits, out.as());
+  return out.get();
+}
+
+std::vector<int> take_turns(int blocks, bool peek) {
+  const DeviceArray<int> counters(std::vector<int>(2)), list(blocks * 32);
+  launch(take_turns_kernel, {dim3(unsigned(blocks)), dim3(32)}, counters.as(), counters.as() + 1, peek, list.as());
+  return list.get();
 }
 
 Floats to_float(DType dtype, const std::vector<uint16_t>& bits) {

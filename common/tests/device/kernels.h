@@ -25,6 +25,10 @@ Floats mma(DType dtype, const Words& a, const Words& b, const Floats& c);
 enum class Form { x4, x4_trans, x2, x2_trans };
 Words ldmatrix(Form form, const std::vector<uint16_t>& tile, const std::vector<int>& rows);
 
+// The shared memory, 32 rows of 8 elements, that is 0xffff before stmatrix_x4 of the fragments [lane][4], where lane l
+// passes the address of row rows[l].
+std::vector<uint16_t> stmatrix(const Words& fragments, const std::vector<int>& rows);
+
 // The product of one warp by way of shared memory, as a flash kernel does it: A [16, 16] and the eight or sixteen rows
 // of B as they lie in memory, C [16, 8]. `b_is_transposed`: B is stored as K is, [8, 16]; else as V is, [16, 8].
 Floats multiply(DType dtype, const std::vector<uint16_t>& a, const std::vector<uint16_t>& b, bool b_is_transposed);
@@ -35,6 +39,17 @@ Words copy_or_zero(const Words& from, const std::vector<int>& valid);
 // Each lane copies three times 16 bytes, in a group each: [stage][lane][4 words]. It reads two stages when at most one
 // group is pending, the third when none is.
 Words copy_in_stages(const Words& from);
+
+// The sums that `blocks` warps make with atomic_add_4: lane l of each adds x[4 * l] and up to sum number l % 8.
+Floats add_from_blocks(int blocks, const Floats& x);
+
+// Two pairs of warps, each with a named barrier; in each of `rounds`, one warp writes and the other reads. What was
+// read, [round][pair][lane]: 100 * round + 32 * pair + lane if it came through.
+std::vector<int> pass_to_partner(int rounds, bool writer_waits);
+
+// Blocks of a warp take turns: each adds 1 to what the lane next door of the block before wrote, [block][lane]. They
+// look for their turn with semaphore_peek, or wait with semaphore_wait.
+std::vector<int> take_turns(int blocks, bool peek);
 
 Floats to_float(DType dtype, const std::vector<uint16_t>& bits);
 std::vector<uint16_t> from_float(DType dtype, const Floats& x);

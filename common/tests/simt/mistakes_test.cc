@@ -168,6 +168,47 @@ TEST_F(Mistake, deadlock_of_warp_and_barrier) {
                   "58 threads (first: (3, 0, 0)) wait in __syncthreads() at " + at_line(warp_line + 2));
 }
 
+constexpr int named_line = __LINE__ + 2;
+__global__ void named_barrier(int number, int first_warp, int second_warp) {
+  simt::named_barrier("bar.sync", number, threadIdx.x < 32 ? first_warp : second_warp, true);
+}
+
+TEST_F(Mistake, named_barrier_that_warps_expect_different_threads_at) {
+  const Failure failure = failure_of(named_barrier, LaunchConfig{1, 64}, 3, 64, 96);
+  EXPECT_EQ(failure.code, cudaErrorLaunchFailure);
+  expect_contains(failure.message, "thread (32, 0, 0), at " + at_line(named_line));
+  expect_contains(failure.message, "bar.sync on barrier 3 for 96 threads: 32 have come to it that expect 64");
+}
+
+TEST_F(Mistake, named_barrier_that_too_few_come_to) {
+  const Failure failure = failure_of(named_barrier, LaunchConfig{1, 64}, 3, 96, 96);
+  EXPECT_EQ(failure.code, cudaErrorLaunchTimeout);
+  expect_contains(failure.message, "deadlock");
+  expect_contains(failure.message,
+                  "64 threads (first: (0, 0, 0)) wait in named barrier 3 (64 of 96 threads have come)");
+}
+
+TEST_F(Mistake, named_barrier_with_impossible_numbers) {
+  expect_contains(failure_of(named_barrier, LaunchConfig{1, 64}, 0, 64, 64).message, "the number must be 1 to 15");
+  expect_contains(failure_of(named_barrier, LaunchConfig{1, 64}, 16, 64, 64).message, "the number must be 1 to 15");
+  expect_contains(failure_of(named_barrier, LaunchConfig{1, 64}, 1, 40, 40).message, "must be a multiple of 32");
+}
+
+__global__ void waits_for_a_block_that_fails(int* word) {
+  if (blockIdx.x == 0)
+    simt::wait_for_another_block(word, 1);
+  else
+    *static_cast<volatile int*>(nullptr) = 0;
+}
+
+// With one OS thread the second block would never run: the wait would fail after its minute.
+TEST_F(Mistake, a_block_that_waits_ends_when_another_fails) {
+  const WithSchedule two{{simt::Order::forward, 0, 2}};
+  Device<int> word(1);
+  const Failure failure = failure_of(waits_for_a_block_that_fails, LaunchConfig{2, 1}, word);
+  expect_contains(failure.message, "invalid write of a null pointer");
+}
+
 __global__ void overlapping_masks() { __syncwarp(threadIdx.x < 16 ? 0x0001ffff : 0xffff8000); }
 
 TEST_F(Mistake, deadlock_of_overlapping_masks) {

@@ -1,0 +1,27 @@
+// Barriers among some of a block's warps. PTX ISA, "bar". A block has sixteen, by number; number 0 is __syncthreads().
+//
+// A barrier lets go when `threads` threads have come to it, all who wait at once, and is then ready for its next use.
+// `threads` counts whole warps (a multiple of 32), the same for everyone who comes. Writes to shared memory that went
+// before a thread's coming are seen by those who wait.
+#pragma once
+
+#include "device/cuda.h"
+
+// Comes and waits for the others.
+__device__ inline void named_barrier_sync(int barrier, int threads) {
+#ifdef WORKBOOK_SIMT
+  simt::named_barrier("bar.sync", barrier, threads, true);
+#else
+  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+#endif
+}
+
+// Comes and goes on: for who writes what the others wait for. Before it may come again, something else must have told
+// it that they have gone.
+__device__ inline void named_barrier_arrive(int barrier, int threads) {
+#ifdef WORKBOOK_SIMT
+  simt::named_barrier("bar.arrive", barrier, threads, false);
+#else
+  asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+#endif
+}

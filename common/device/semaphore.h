@@ -1,0 +1,50 @@
+// Turns among thread blocks: an int in global memory says whose it is. PTX ISA, "Memory Consistency Model". Compute
+// capability 7.0 and later.
+//
+// A block may wait only for blocks that are certain to run: those that started before it. What such a block wrote
+// before a fence, and after it set the semaphore, is seen by who finds the semaphore set: at once if semaphore_wait()
+// found it, after a fence of its own if semaphore_peek() did. What other threads of the block wrote before a barrier
+// counts as written by those who passed that barrier.
+#pragma once
+
+#include "device/cuda.h"
+
+// The semaphore as it is now.
+__device__ inline int semaphore_peek(const int* semaphore) {
+#ifdef WORKBOOK_SIMT
+  return __atomic_load_n(semaphore, __ATOMIC_RELAXED);
+#else
+  int value;
+  asm volatile("ld.relaxed.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(semaphore) : "memory");
+  return value;
+#endif
+}
+
+// Returns when the semaphore is `value`.
+__device__ inline void semaphore_wait(const int* semaphore, int value) {
+#ifdef WORKBOOK_SIMT
+  simt::wait_for_another_block(semaphore, value);
+#else
+  int now;
+  do asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(now) : "l"(semaphore) : "memory");
+  while (now != value);
+#endif
+}
+
+__device__ inline void semaphore_set(int* semaphore, int value) {
+#ifdef WORKBOOK_SIMT
+  __atomic_store_n(semaphore, value, __ATOMIC_RELAXED);
+#else
+  asm volatile("st.relaxed.gpu.global.s32 [%0], %1;" ::"l"(semaphore), "r"(value) : "memory");
+#endif
+}
+
+// Orders what came before it, here and in what this thread has seen, before what comes after it, for the whole device.
+// __threadfence() does too, and more slowly: it also takes part in one order of all fences.
+__device__ inline void fence_acq_rel() {
+#ifdef WORKBOOK_SIMT
+  __threadfence();
+#else
+  asm volatile("fence.acq_rel.gpu;" ::: "memory");
+#endif
+}

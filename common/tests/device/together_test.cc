@@ -1,0 +1,61 @@
+// What several warps or thread blocks do together: stores of a whole warp, barriers of some warps, sums and turns of
+// blocks.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "kernels.h"
+#include "on_device.h"
+
+namespace device_tests {
+namespace {
+
+class Together : public OnDevice<> {};
+
+// PTX ISA, stmatrix: as ldmatrix. Register m of lane (g, t) is columns 2t and 2t + 1 of row g of matrix m.
+TEST_F(Together, StmatrixStoresTheRowsOfFourMatrices) {
+  Words fragments(32 * 4);
+  for (uint32_t n = 0; n < fragments.size(); n++) fragments[n] = (2 * n) | (2 * n + 1) << 16;
+  std::vector<int> rows(32);
+  for (int lane = 0; lane < 32; lane++) rows[lane] = lane * 11 % 32;  // all of them, in no simple order
+  const auto tile = stmatrix(fragments, rows);
+  for (int lane = 0; lane < 32; lane++)
+    for (int m = 0; m < 4; m++)
+      for (int half = 0; half < 2; half++) {
+        const int g = lane >> 2, t = lane & 3, row = rows[8 * m + g];
+        ASSERT_EQ(tile[row * 8 + 2 * t + half], 2 * (lane * 4 + m) + half) << "lane " << lane << ", matrix " << m;
+      }
+}
+
+TEST_F(Together, AdditionsOfAllBlocksArrive) {
+  Floats x(32 * 4);
+  for (size_t n = 0; n < x.size(); n++) x[n] = float(n * n % 37);  // small integers: any order gives the same sum
+  constexpr int blocks = 200;
+  const Floats sums = add_from_blocks(blocks, x);
+  for (int n = 0; n < 8 * 4; n++) {
+    float expected = 0;
+    for (int lane = n / 4; lane < 32; lane += 8) expected += blocks * x[lane * 4 + n % 4];
+    ASSERT_EQ(sums[n], expected) << "sum " << n / 4 << ", element " << n % 4;
+  }
+}
+
+TEST_F(Together, NamedBarriersPassSharedMemoryFromWarpToWarp) {
+  constexpr int rounds = 20;
+  for (const bool writer_waits : {false, true}) {
+    const std::vector<int> read = pass_to_partner(rounds, writer_waits);
+    for (int n = 0; n < rounds * 64; n++) ASSERT_EQ(read[n], 100 * (n / 64) + n % 64) << "round " << n / 64;
+  }
+}
+
+TEST_F(Together, BlocksTakeTurns) {
+  constexpr int blocks = 500;
+  for (const bool peek : {false, true}) {
+    const std::vector<int> list = take_turns(blocks, peek);
+    for (int block = 0; block < blocks; block++)
+      for (int lane = 0; lane < 32; lane++)
+        ASSERT_EQ(list[block * 32 + lane], (lane + block) % 32 + block) << "block " << block << ", lane " << lane;
+  }
+}
+
+}  // namespace
+}  // namespace device_tests
