@@ -1,5 +1,5 @@
-// Chapter 08, rung 1, masked: chapter 06's last kernel as it is. The causal mask is applied to every tile, and every tile
-// is computed.
+// Chapter 08, rung 1, masked: chapter 06's last kernel as it is. The causal mask is applied to every tile, and every
+// tile is computed.
 //
 // A thread block of four warps owns Br = 128 query rows of one head, each warp 32 of them alone, from Q to O: two
 // blocks b = 0, 1 of 16, the height of an mma. Keys come in stages of one or two tiles of Bc, double buffered. For each

@@ -1,19 +1,20 @@
-// Chapter 08, rung 2, earlystop: a block's keys end where its last row stops seeing.
+// Chapter 08, rung 2, earlystop: the diagonal ends the loop over keys.
 //
 // A thread block of four warps owns Br = 128 query rows of one head, each warp 32 of them alone, from Q to O: two
 // blocks b = 0, 1 of 16, the height of an mma. Keys come in stages of one or two tiles of Bc, double buffered. For each
 // tile:
 //
 //   1. S = Q K^T                              32 x Bc a warp, in registers; the copies of a later tile start in between
-//   2. x = scale log2(e) S - m                if no x > 0 (a warp vote), nothing else; otherwise m, l and O move up
+//   2. x = scale log2(e) S - m                -inf where hidden; if no x > 0 (a warp vote), that is all, otherwise m, l
+//                                             and O move up
 //   3. P = 2^x   l = l + rowsum P   O = O + P V
 //
-// and at the end O / l and LSE = ln(2) (m + log2(l)). A hidden score is -inf: its P is 0.
+// and at the end O / l and LSE = ln(2) (m + log2(l)).
 //
-// What changed since 1_masked: the loop over keys, and the copies, end at the diagonal of the block's last row instead of
-// at seq_k. Of N / Bc tiles, the block of rows i0 ... i0 + Br - 1 computes those that begin at or below key i0 + Br - 1
-// (with seq_q = seq_k), and only the Br / Bc of them that cross the diagonal pay for the mask: those before them hide
-// nothing.
+// What changed since 1_masked: who sees what is asked of a block, then of a warp, and only then of a row.
+//   - Keys end where the block's last row stops seeing: tiles beyond it are neither copied nor computed.
+//   - Of the last Br keys, a warp leaves out the tiles that none of its 32 rows sees (at D = 128).
+//   - Only a tile that crosses the warp's diagonal, or the end of the keys, pays for the mask.
 //
 // Expected limit: thread blocks that differ. Those of a head's last rows take as long as before, those of its first
 // rows hardly any time, and the longest of all start last.
@@ -41,17 +42,19 @@ template <int D>
 struct Shape;
 template <>
 struct Shape<128> {
-  static constexpr int blocks = 2;   // per multiprocessor: 256 registers a thread, of which O takes 128
-  static constexpr int Bc = 64;      // keys in a tile: 64 registers for S
-  static constexpr int stage = 64;   // keys per barrier: Q and two stages of K and V are 96 KB a block
-  static constexpr int q_steps = 0;  // of the D / 16 steps of Q K^T, those whose Q stays in registers
+  static constexpr int blocks = 2;         // per multiprocessor: 256 registers a thread, of which O takes 128
+  static constexpr int Bc = 64;            // keys in a tile: 64 registers for S
+  static constexpr int stage = 64;         // keys per barrier: Q and two stages of K and V are 96 KB a block
+  static constexpr int q_steps = 0;        // of the D / 16 steps of Q K^T, those whose Q stays in registers
+  static constexpr bool leave_out = true;  // tiles above a warp's diagonal
 };
 template <>
 struct Shape<64> {
-  static constexpr int blocks = 3;   // 168 registers, of which O takes 64
-  static constexpr int Bc = 32;      // 32 registers for S
-  static constexpr int stage = 64;   // 48 KB a block
-  static constexpr int q_steps = 3;  // 24 registers; the fourth step would spill
+  static constexpr int blocks = 3;          // 168 registers, of which O takes 64
+  static constexpr int Bc = 32;             // 32 registers for S
+  static constexpr int stage = 64;          // 48 KB a block
+  static constexpr int q_steps = 3;         // 24 registers; the fourth step would spill
+  static constexpr bool leave_out = false;  // asking for every 32 keys costs more than it saves
 };
 
 // m is set this far above the largest score that is known, in powers of two: scores may grow 256-fold before O has to
@@ -101,10 +104,11 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
 
   const int row_tiles = (p.seq_q + Br - 1) / Br;
   const int head = blockIdx.x / row_tiles, i0 = blockIdx.x % row_tiles * Br;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // of lane 0, so the compiler knows that all agree
+  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const unsigned q_row = head * p.seq_q + i0, kv_row = p.kv_head(head) * p.seq_k;  // the first, over all heads
-  const int keys = p.visible_keys(i0 + Br - 1);    // that any row of the block sees: the last one sees most
-  const int seen_by_all = p.visible_keys(i0);      // that all of them see
+  const int keys = p.visible_keys(i0 + Br - 1);  // that any row of the block sees: the last one sees most
+  const int warp_first = p.visible_keys(i0 + warp * 32), warp_last = p.visible_keys(i0 + warp * 32 + 31);
   const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
 
   copy_tile<D, Br>(q_smem, q + size_t(q_row) * D, p.seq_q - i0);
@@ -139,18 +143,27 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
     }
     const int tile = j0 / stage % 2 * 2 * stage * D + j0 % stage * 64;  // where its page 0 of K starts in kv_smem
 
+    const auto copy_ahead = [&](int step) {  // a few rows of K and of V, one stage ahead; zeros after the last key
+      const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8),
+                j = j0 + stage + step * rows_per_copy<D> + row;
+      T* to = kv_smem + (tile ^ 2 * stage * D) + position<stage>(row, chunk) + step * rows_per_copy<D> * 64;
+      const size_t from = size_t(kv_row + j) * D + chunk * 8;
+      cp_async_16_or_zero(to, k + from, j < keys);
+      cp_async_16_or_zero(to + stage * D, v + from, j < keys);
+    };
+    if (Shape<D>::leave_out &&
+        j0 >= warp_last) {  // for other warps: all there is to do is this warp's share of the copies
+#pragma unroll
+      for (int step = 0; step < Bc / rows_per_copy<D>; step++) copy_ahead(step);
+      cp_async_commit();
+      continue;
+    }
+
     // 1. S
     float s_reg[2][Bc / 8][4] = {};
 #pragma unroll
     for (int step = 0; step < D / 16; step++) {
-      if (step < Bc / rows_per_copy<D>) {  // a few rows of K and of V, one stage ahead; zeros after the last
-        const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8),
-                  j = j0 + stage + step * rows_per_copy<D> + row;
-        T* to = kv_smem + (tile ^ 2 * stage * D) + position<stage>(row, chunk) + step * rows_per_copy<D> * 64;
-        const size_t from = size_t(kv_row + j) * D + chunk * 8;
-        cp_async_16_or_zero(to, k + from, j < keys);
-        cp_async_16_or_zero(to + stage * D, v + from, j < keys);
-      }
+      if (step < Bc / rows_per_copy<D>) copy_ahead(step);
       uint32_t q_step[2][4];
       for (int b = 0; b < 2; b++)
         if (step < q_steps)
@@ -178,21 +191,26 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
           s_reg[b][n][r] = fmaf(s_reg[b][n][r], scale_log2, -m[b][r / 2]);
           negative[b][r / 2] &= __float_as_uint(s_reg[b][n][r]);
         }
-    const bool above = int(negative[0][0] & negative[0][1] & negative[1][0] & negative[1][1]) >= 0;
-    const bool masked = j0 + Bc > seen_by_all;
-    if (j0 == 0 || masked || __any_sync(0xffffffff, above)) {
+    const bool above = __any_sync(
+        0xffffffff, int(negative[0][0] & negative[0][1] & negative[1][0] & negative[1][1]) >= 0);  // hidden ones too
+    if (j0 + Bc > warp_first) {  // across the diagonal, or the end of the keys
 #pragma unroll
       for (int b = 0; b < 2; b++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-          const int visible = p.visible_keys(i0 + warp * 32 + 16 * b + 8 * h + g) - j0;
-          float top = -INFINITY;
+          const int visible = p.visible_keys(i0 + warp * 32 + 16 * b + 8 * h + g) - j0 - 2 * t;
           for (int n = 0; n < Bc / 8; n++)
-            for (int c = 0; c < 2; c++) {
-              float& x = s_reg[b][n][2 * h + c];
-              if (8 * n + 2 * t + c >= visible) x = -INFINITY;
-              top = fmaxf(top, x);
-            }
+            for (int c = 0; c < 2; c++)
+              if (8 * n + c >= visible) s_reg[b][n][2 * h + c] = -INFINITY;
+        }
+    }
+    if (j0 == 0 || above) {
+#pragma unroll
+      for (int b = 0; b < 2; b++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+          float top = -INFINITY;
+          for (int n = 0; n < Bc / 8; n++) top = fmaxf(top, fmaxf(s_reg[b][n][2 * h], s_reg[b][n][2 * h + 1]));
           top = quad_max(top);
           // A row that sees any key sees key 0: the first tile sets m, up or down, and the others only raise it.
           const float rise = top > 0 || (j0 == 0 && top > -INFINITY) ? top + headroom : 0;
@@ -273,7 +291,7 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
 extern const attention::Rung earlystop;
 constinit const attention::Rung earlystop = {
     .name = "earlystop",
-    .idea = "keys end where the block's last row stops seeing: tiles above the diagonal are not even loaded",
+    .idea = "the diagonal ends the loop over keys, and only tiles that cross it pay for the mask",
     .forward = {attention::head_dim_not_64_or_128, [](const Problem&) { return size_t(0); }, run, true}};
 
 }  // namespace causal_earlystop

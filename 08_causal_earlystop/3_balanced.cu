@@ -5,17 +5,18 @@
 // tile:
 //
 //   1. S = Q K^T                              32 x Bc a warp, in registers; the copies of a later tile start in between
-//   2. x = scale log2(e) S - m                if no x > 0 (a warp vote), nothing else; otherwise m, l and O move up
+//   2. x = scale log2(e) S - m                -inf where hidden; if no x > 0 (a warp vote), that is all, otherwise m, l
+//                                             and O move up
 //   3. P = 2^x   l = l + rowsum P   O = O + P V
 //
-// and at the end O / l and LSE = ln(2) (m + log2(l)). A hidden score is -inf: its P is 0.
+// and at the end O / l and LSE = ln(2) (m + log2(l)).
 //
 // What changed since 2_earlystop: which head and which rows a block takes from its index. Blocks start in the order of
-// their index, so the last rows of many heads come first, and what starts at the end is short. "Many", not all: heads
-// whose K and V fit in the L2 cache together, since all row tiles of a head read them.
+// their index, so the last rows of many heads come first, and what starts at the end is short. "Many", not all: the row
+// tiles of a head read the same K and V, and should find them in the L2 cache.
 //
-// Expected limit: as in chapter 06, latency at two or three warps a scheduler; and the Br x Bc tiles on the diagonal, half
-// of which is computed and thrown away.
+// Expected limit: as in chapter 06, latency at two or three warps a scheduler; and the tiles on the diagonal, half of
+// which is computed and thrown away.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -41,17 +42,19 @@ template <int D>
 struct Shape;
 template <>
 struct Shape<128> {
-  static constexpr int blocks = 2;   // per multiprocessor: 256 registers a thread, of which O takes 128
-  static constexpr int Bc = 64;      // keys in a tile: 64 registers for S
-  static constexpr int stage = 64;   // keys per barrier: Q and two stages of K and V are 96 KB a block
-  static constexpr int q_steps = 0;  // of the D / 16 steps of Q K^T, those whose Q stays in registers
+  static constexpr int blocks = 2;         // per multiprocessor: 256 registers a thread, of which O takes 128
+  static constexpr int Bc = 64;            // keys in a tile: 64 registers for S
+  static constexpr int stage = 64;         // keys per barrier: Q and two stages of K and V are 96 KB a block
+  static constexpr int q_steps = 0;        // of the D / 16 steps of Q K^T, those whose Q stays in registers
+  static constexpr bool leave_out = true;  // tiles above a warp's diagonal
 };
 template <>
 struct Shape<64> {
-  static constexpr int blocks = 3;   // 168 registers, of which O takes 64
-  static constexpr int Bc = 32;      // 32 registers for S
-  static constexpr int stage = 64;   // 48 KB a block
-  static constexpr int q_steps = 3;  // 24 registers; the fourth step would spill
+  static constexpr int blocks = 3;          // 168 registers, of which O takes 64
+  static constexpr int Bc = 32;             // 32 registers for S
+  static constexpr int stage = 64;          // 48 KB a block
+  static constexpr int q_steps = 3;         // 24 registers; the fourth step would spill
+  static constexpr bool leave_out = false;  // asking for every 32 keys costs more than it saves
 };
 
 // m is set this far above the largest score that is known, in powers of two: scores may grow 256-fold before O has to
@@ -99,15 +102,17 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   T* q_smem = dynamic_shared<T>();  // [Br][D]
   T* kv_smem = q_smem + Br * D;     // [2 stages][K and V][stage][D]
 
-  // Thread blocks start in the order of their index: a group of heads at a time, in it the last rows first.
+  // The block's head and rows: a group of heads after the other, and in each the last rows of every head first.
   const int row_tiles = (p.seq_q + Br - 1) / Br;
-  const int group = blockIdx.x / (row_tiles * group_heads), in_group = blockIdx.x % (row_tiles * group_heads);
-  const int heads = min(group_heads, p.batch * p.heads - group * group_heads);  // the last group may be smaller
-  const int head = group * group_heads + in_group % heads, i0 = (row_tiles - 1 - in_group / heads) * Br;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  const int first_head = blockIdx.x / (group_heads * row_tiles) * group_heads;
+  const int index = blockIdx.x - first_head * row_tiles;
+  const int heads = min(group_heads, p.batch * p.heads - first_head);  // of this group: the last may be smaller
+  const int head = first_head + index % heads, i0 = (row_tiles - 1 - index / heads) * Br;
+  const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // of lane 0, so the compiler knows that all agree
+  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const unsigned q_row = head * p.seq_q + i0, kv_row = p.kv_head(head) * p.seq_k;  // the first, over all heads
-  const int keys = p.visible_keys(i0 + Br - 1);    // that any row of the block sees: the last one sees most
-  const int seen_by_all = p.visible_keys(i0);      // that all of them see
+  const int keys = p.visible_keys(i0 + Br - 1);  // that any row of the block sees: the last one sees most
+  const int warp_first = p.visible_keys(i0 + warp * 32), warp_last = p.visible_keys(i0 + warp * 32 + 31);
   const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
 
   copy_tile<D, Br>(q_smem, q + size_t(q_row) * D, p.seq_q - i0);
@@ -142,18 +147,27 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
     }
     const int tile = j0 / stage % 2 * 2 * stage * D + j0 % stage * 64;  // where its page 0 of K starts in kv_smem
 
+    const auto copy_ahead = [&](int step) {  // a few rows of K and of V, one stage ahead; zeros after the last key
+      const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8),
+                j = j0 + stage + step * rows_per_copy<D> + row;
+      T* to = kv_smem + (tile ^ 2 * stage * D) + position<stage>(row, chunk) + step * rows_per_copy<D> * 64;
+      const size_t from = size_t(kv_row + j) * D + chunk * 8;
+      cp_async_16_or_zero(to, k + from, j < keys);
+      cp_async_16_or_zero(to + stage * D, v + from, j < keys);
+    };
+    if (Shape<D>::leave_out &&
+        j0 >= warp_last) {  // for other warps: all there is to do is this warp's share of the copies
+#pragma unroll
+      for (int step = 0; step < Bc / rows_per_copy<D>; step++) copy_ahead(step);
+      cp_async_commit();
+      continue;
+    }
+
     // 1. S
     float s_reg[2][Bc / 8][4] = {};
 #pragma unroll
     for (int step = 0; step < D / 16; step++) {
-      if (step < Bc / rows_per_copy<D>) {  // a few rows of K and of V, one stage ahead; zeros after the last
-        const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8),
-                  j = j0 + stage + step * rows_per_copy<D> + row;
-        T* to = kv_smem + (tile ^ 2 * stage * D) + position<stage>(row, chunk) + step * rows_per_copy<D> * 64;
-        const size_t from = size_t(kv_row + j) * D + chunk * 8;
-        cp_async_16_or_zero(to, k + from, j < keys);
-        cp_async_16_or_zero(to + stage * D, v + from, j < keys);
-      }
+      if (step < Bc / rows_per_copy<D>) copy_ahead(step);
       uint32_t q_step[2][4];
       for (int b = 0; b < 2; b++)
         if (step < q_steps)
@@ -181,21 +195,26 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
           s_reg[b][n][r] = fmaf(s_reg[b][n][r], scale_log2, -m[b][r / 2]);
           negative[b][r / 2] &= __float_as_uint(s_reg[b][n][r]);
         }
-    const bool above = int(negative[0][0] & negative[0][1] & negative[1][0] & negative[1][1]) >= 0;
-    const bool masked = j0 + Bc > seen_by_all;
-    if (j0 == 0 || masked || __any_sync(0xffffffff, above)) {
+    const bool above = __any_sync(
+        0xffffffff, int(negative[0][0] & negative[0][1] & negative[1][0] & negative[1][1]) >= 0);  // hidden ones too
+    if (j0 + Bc > warp_first) {  // across the diagonal, or the end of the keys
 #pragma unroll
       for (int b = 0; b < 2; b++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-          const int visible = p.visible_keys(i0 + warp * 32 + 16 * b + 8 * h + g) - j0;
-          float top = -INFINITY;
+          const int visible = p.visible_keys(i0 + warp * 32 + 16 * b + 8 * h + g) - j0 - 2 * t;
           for (int n = 0; n < Bc / 8; n++)
-            for (int c = 0; c < 2; c++) {
-              float& x = s_reg[b][n][2 * h + c];
-              if (8 * n + 2 * t + c >= visible) x = -INFINITY;
-              top = fmaxf(top, x);
-            }
+            for (int c = 0; c < 2; c++)
+              if (8 * n + c >= visible) s_reg[b][n][2 * h + c] = -INFINITY;
+        }
+    }
+    if (j0 == 0 || above) {
+#pragma unroll
+      for (int b = 0; b < 2; b++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+          float top = -INFINITY;
+          for (int n = 0; n < Bc / 8; n++) top = fmaxf(top, fmaxf(s_reg[b][n][2 * h], s_reg[b][n][2 * h + 1]));
           top = quad_max(top);
           // A row that sees any key sees key 0: the first tile sets m, up or down, and the others only raise it.
           const float rise = top > 0 || (j0 == 0 && top > -INFINITY) ? top + headroom : 0;
@@ -256,13 +275,13 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   }
 }
 
-// Heads whose thread blocks start together. Few enough for their K and V to stay in the L2 cache, which all row tiles of
-// a head read them from; many enough that the longest blocks of the last group are long done when the shortest are.
+// How many heads start together. As many as have room for their K and V in the L2 cache (50 MB on an H100 or H200, 40
+// on an A100), since the row tiles of a short head are long apart in the order of thread blocks. And 32 at least: with
+// so few, several row tiles of a head run at a time, and go along its keys together.
 int group_heads(const Problem& p) {
-  constexpr size_t l2_share = 16 << 20;  // bytes; an A100 has 40 MB of L2 cache, an H200 50
-  const size_t kv_bytes = size_t(p.seq_k) * p.head_dim * 2 * 2;
-  const size_t kv_heads = std::clamp<size_t>(l2_share / kv_bytes, 1, size_t(p.batch) * p.kv_heads);
-  return int(kv_heads) * (p.heads / p.kv_heads);
+  constexpr size_t l2_bytes = 32 << 20;
+  const size_t heads = size_t(p.batch) * p.heads, kv_bytes = 2 * p.kv_size() * 2;
+  return int(std::min(heads, std::max<size_t>(32, heads * l2_bytes / kv_bytes)));
 }
 
 template <class T, int D>
@@ -285,7 +304,7 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
 extern const attention::Rung balanced;
 constinit const attention::Rung balanced = {
     .name = "balanced",
-    .idea = "the longest thread blocks start first, a group of heads at a time, so that none runs alone at the end",
+    .idea = "the longest thread blocks start first, many heads at a time, so that none is left alone at the end",
     .forward = {attention::head_dim_not_64_or_128, [](const Problem&) { return size_t(0); }, run, true}};
 
 }  // namespace causal_earlystop
