@@ -127,14 +127,13 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
   const int q_lane = warp * 32 * 64 + qv_lane;
 
+  cp_async_wait<1>();
+  __syncthreads();  // Q is in shared memory, everyone's copies: before it is read, or O written over it if keys = 0
+
   uint32_t q_reg[q_steps > 0 ? q_steps : 1][2][4];
-  if constexpr (q_steps > 0) {
-    cp_async_wait<1>();
-    __syncthreads();  // Q is in shared memory, everyone's copies
 #pragma unroll
-    for (int step = 0; step < q_steps; step++)
-      for (int b = 0; b < 2; b++) ldmatrix_x4(q_reg[step][b], q_smem + right_of<Br>(q_lane, step) + b * 16 * 64);
-  }
+  for (int step = 0; step < q_steps; step++)
+    for (int b = 0; b < 2; b++) ldmatrix_x4(q_reg[step][b], q_smem + right_of<Br>(q_lane, step) + b * 16 * 64);
 
   float o_reg[2][D / 8][4] = {};
   float m[2][2] = {}, l[2][2] = {};  // of rows 16 b + 8 h + g; l only over this lane's columns, until the end
@@ -143,7 +142,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   for (int j0 = 0; j0 < keys; j0 += Bc) {
     if (j0 % stage == 0) {
       cp_async_wait<0>();
-      __syncthreads();  // this stage (and Q) is in shared memory, and everyone is done with the stage before
+      __syncthreads();  // this stage is in shared memory, and everyone is done with the stage before
     }
     const int tile = j0 / stage % 2 * 2 * stage * D + j0 % stage * 64;  // where its page 0 of K starts in kv_smem
 
