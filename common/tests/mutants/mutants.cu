@@ -41,6 +41,12 @@ __global__ void attention_forward(Problem p,
   int visible = p.visible_keys(i);
   if (mutation == Mutation::mask_off_by_one && p.mask == Mask::causal && visible > 1) --visible;
   if (mutation == Mutation::mask_top_left && p.mask == Mask::causal) visible = min(i + 1, p.seq_k);
+  // The block's keys end here: beyond its last row's, none of its rows sees any.
+  const int i0 = i - int(threadIdx.x), seen_by_all = p.visible_keys(i0);
+  int end = p.visible_keys(i0 + rows - 1);
+  if (mutation == Mutation::stop_one_tile_short && p.mask == Mask::causal) end = (end - 1) / Bc * Bc;
+  if (mutation == Mutation::stop_top_left && p.mask == Mask::causal) end = min(i0 + rows, p.seq_k);
+  if (mutation == Mutation::stop_at_first_row) end = seen_by_all;
   if (i >= p.seq_q) visible = 0;
   if (mutation == Mutation::dropped_last_key) visible = min(visible, p.seq_k - 1);
   if (mutation == Mutation::dropped_tail) visible = min(visible, p.seq_k / Bc * Bc);
@@ -48,7 +54,7 @@ __global__ void attention_forward(Problem p,
 
   float o_reg[max_head_dim / quarters] = {};
   float m = mutation == Mutation::no_max ? 0 : -INFINITY, l = 0;
-  for (int j0 = 0; j0 < p.seq_k; j0 += Bc) {
+  for (int j0 = 0; j0 < end; j0 += Bc) {
     if (mutation != Mutation::missing_reuse_barrier) __syncthreads();  // everyone is done with the previous tile
     for (int n = threadIdx.y * rows + threadIdx.x; n < Bc * p.head_dim; n += rows * quarters) {
       const int j = n / p.head_dim, d = n % p.head_dim;
@@ -57,7 +63,8 @@ __global__ void attention_forward(Problem p,
       v_smem[j][d] = j0 + j < p.seq_k ? to_float(v[from]) : 0;
     }
     if (mutation != Mutation::missing_barrier) __syncthreads();  // the tile is complete
-    for (int j = 0; j < Bc && j0 + j < visible; ++j) {
+    const bool unmasked = mutation == Mutation::diagonal_unmasked && p.mask == Mask::causal && j0 < seen_by_all;
+    for (int j = 0; j < Bc && j0 + j < (unmasked ? p.seq_k : visible); ++j) {
       float s = 0;
       for (int d = 0; d < p.head_dim; ++d) s += to_float(q_row[d]) * k_smem[j][d];
       s *= scale;
@@ -114,6 +121,10 @@ attention::Forward forward(Mutation mutation) {
     case Mutation::dropped_last_key: return make<Mutation::dropped_last_key>();
     case Mutation::mask_off_by_one: return make<Mutation::mask_off_by_one>();
     case Mutation::mask_top_left: return make<Mutation::mask_top_left>();
+    case Mutation::stop_one_tile_short: return make<Mutation::stop_one_tile_short>();
+    case Mutation::stop_top_left: return make<Mutation::stop_top_left>();
+    case Mutation::stop_at_first_row: return make<Mutation::stop_at_first_row>();
+    case Mutation::diagonal_unmasked: return make<Mutation::diagonal_unmasked>();
     case Mutation::mean_of_v: return make<Mutation::mean_of_v>();
     case Mutation::missing_barrier: return make<Mutation::missing_barrier>();
     case Mutation::missing_reuse_barrier: return make<Mutation::missing_reuse_barrier>();

@@ -13,6 +13,10 @@ enum class Mutation {
   dropped_last_key,       // j < Nk - 1
   mask_off_by_one,        // the diagonal itself is hidden
   mask_top_left,          // causal, but aligned top-left: j <= i whatever Nk - Nq is
+  stop_one_tile_short,    // the keys of a block end before the tile that its last diagonal element is in
+  stop_top_left,          // they end at its last row, as if aligned top-left; the mask itself is right
+  stop_at_first_row,      // they end where its first row, not its last, stops seeing
+  diagonal_unmasked,      // a tile counts as wholly visible if its first key is
   mean_of_v,              // every key weighs the same
   missing_barrier,        // between writing a tile to shared memory and reading it
   missing_reuse_barrier,  // between reading a tile and writing the next one over it

@@ -50,6 +50,10 @@ TEST_F(Mutants, dropped_tail) { expect_rejected(judged_by_o(Mutation::dropped_ta
 TEST_F(Mutants, dropped_last_key) { expect_rejected(judged_by_o(Mutation::dropped_last_key)); }
 TEST_F(Mutants, mask_off_by_one) { expect_rejected(judged_by_o(Mutation::mask_off_by_one)); }
 TEST_F(Mutants, mask_top_left) { expect_rejected(judged_by_o(Mutation::mask_top_left)); }
+TEST_F(Mutants, stop_one_tile_short) { expect_rejected(judged_by_o(Mutation::stop_one_tile_short)); }
+TEST_F(Mutants, stop_top_left) { expect_rejected(judged_by_o(Mutation::stop_top_left)); }
+TEST_F(Mutants, stop_at_first_row) { expect_rejected(judged_by_o(Mutation::stop_at_first_row)); }
+TEST_F(Mutants, diagonal_unmasked) { expect_rejected(judged_by_o(Mutation::diagonal_unmasked)); }
 TEST_F(Mutants, mean_of_v) { expect_rejected(judged_by_o(Mutation::mean_of_v)); }
 TEST_F(Mutants, wrong_kv_head) { expect_rejected(judged_by_o(Mutation::wrong_kv_head)); }
 TEST_F(Mutants, no_max) { expect_rejected(judged_by_o(Mutation::no_max)); }
