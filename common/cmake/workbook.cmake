@@ -52,7 +52,7 @@ set(workbook_kernel_flags -xc++ -O2 -fno-strict-aliasing -g)
 if(WORKBOOK_TRACE)
   list(APPEND workbook_kernel_flags -fsanitize=thread --param=tsan-instrument-func-entry-exit=0 -fno-tree-sra
       -fno-tree-vectorize -fno-tree-slp-vectorize -fno-tree-loop-distribute-patterns -fno-thread-jumps
-      -freorder-blocks-algorithm=simple -Wno-attributes)
+      -freorder-blocks-algorithm=simple -Wno-attributes -Wno-tsan)
 endif()
 function(workbook_kernel_sources)
   if(NOT WORKBOOK_CUDA)

@@ -357,7 +357,7 @@ int main(int argc, char** argv) {
     passed = passed && verdicts.back().passed();
   }
   if (!passed) return 1;
-  if (options.trace) print_trace(std::cout, options, inputs, reference);
+  if (options.trace) print_trace(std::cout, options, inputs, *reference);
   if (options.check_only || options.trace) return 0;
 
   add_context(device);

@@ -326,16 +326,20 @@ void Worker::named_barrier(const char* name, int number, int threads, bool waits
   if (barrier.threads != threads)
     wrong(std::to_string(barrier.arrived) + " have come to it that expect " + std::to_string(barrier.threads));
   ++barrier.arrived;
+  recorder_.arrive(number);
   if (waits) {
     self.named_barrier = number;
     barrier.waiting.push_back(&self);
   }
   if (barrier.arrived == barrier.threads) {
+    std::vector<unsigned> released;
     for (Thread* thread : barrier.waiting) {
+      released.push_back(thread->number);
       thread->named_barrier = 0;
       warps_[thread->warp].ready |= 1u << thread->position;
       warps_ready_ |= 1u << thread->warp;
     }
+    recorder_.release(number, released);
     barrier.arrived = 0;
     barrier.waiting.clear();
   }

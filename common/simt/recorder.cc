@@ -255,6 +255,14 @@ void Recorder::barrier() {
   shadow_.barrier();
 }
 
+void Recorder::release(unsigned named_barrier, const std::vector<unsigned>& waiting) {
+  for (const unsigned thread : waiting)
+    if (thread % 32 == 0) put_together(thread / 32, ~0u);
+  shadow_.release(named_barrier, waiting);
+}
+
+unsigned Recorder::current_thread() { return worker->current().number; }
+
 void Recorder::meet(unsigned warp, unsigned lanes, bool orders) {
   put_together(warp, lanes);
   if (orders) shadow_.syncwarp(warp, lanes);

@@ -51,6 +51,8 @@ class Recorder {
   void meet(unsigned warp, unsigned lanes, bool orders);
   void shuffle() { ++current_.shuffles; }
   void barrier();  // all threads of the block have come
+  void arrive(unsigned named_barrier) { shadow_.arrive(named_barrier, current_thread()); }
+  void release(unsigned named_barrier, const std::vector<unsigned>& waiting);
   void pause() { paused_ = true; }  // collectives are computed by one lane, whose accesses are the engine's
   void resume() { paused_ = false; }
 
@@ -78,6 +80,7 @@ class Recorder {
     Counts counts;
   };
 
+  static unsigned current_thread();  // its number in the block
   void keep(unsigned thread, const void* pc, std::uintptr_t address, std::size_t size, Op op, std::uintptr_t from = 0);
   std::size_t shared_offset(std::uintptr_t address) const;  // no_offset outside shared memory
   void report(const Shadow::Mistake& mistake, Access access, std::size_t size, const void* pc);
@@ -123,6 +126,8 @@ class Recorder {
   void meet(unsigned, unsigned, bool) {}
   void shuffle() {}
   void barrier() {}
+  void arrive(unsigned) {}
+  void release(unsigned, const std::vector<unsigned>&) {}
   void pause() {}
   void resume() {}
   void copy_starts(const Copy&) {}

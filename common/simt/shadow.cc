@@ -14,6 +14,10 @@ void Shadow::block_begins() {
   first_interval_ = ++interval_;
   clock_.fill(0);
   for (auto& seen : seen_) seen.fill(0);
+  if (!named_) return;
+  named_ = false;
+  for (Clocks& clocks : seen_by_warp_) clocks.fill(0);
+  for (Clocks& clocks : brought_) clocks.fill(0);
 }
 
 void Shadow::barrier() { ++interval_; }
@@ -31,9 +35,28 @@ void Shadow::syncwarp(unsigned warp, unsigned lanes) {
   for (unsigned rest = lanes; rest != 0; rest &= rest - 1) seen_[warp * 32 + std::countr_zero(rest)] = joined;
 }
 
+void Shadow::arrive(unsigned barrier, unsigned thread) {
+  named_ = true;
+  Clocks& brought = brought_[barrier];
+  const Clocks& known = seen_by_warp_[thread / 32];
+  for (unsigned other = 0; other < brought.size(); ++other) brought[other] = std::max(brought[other], known[other]);
+  brought[thread] = ++clock_[thread];
+}
+
+void Shadow::release(unsigned barrier, const std::vector<unsigned>& waiting) {
+  Clocks& brought = brought_[barrier];
+  for (const unsigned thread : waiting) {
+    Clocks& known = seen_by_warp_[thread / 32];
+    for (unsigned other = 0; other < brought.size(); ++other) known[other] = std::max(known[other], brought[other]);
+    for (unsigned lane = 0; lane < 32; ++lane)
+      seen_[thread][lane] = std::max(seen_[thread][lane], brought[thread / 32 * 32 + lane]);
+  }
+  brought.fill(0);
+}
+
 bool Shadow::unordered(const Event& before, unsigned thread) const {
   if (before.interval != interval_ || before.thread == thread) return false;
-  if (before.thread / 32 != thread / 32) return true;
+  if (before.thread / 32 != thread / 32) return before.clock >= seen_by_warp_[thread / 32][before.thread];
   return before.clock >= seen_[thread][before.thread % 32];
 }
 

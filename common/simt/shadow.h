@@ -2,7 +2,8 @@
 // is on its way. From that follows whether an access is a mistake:
 //
 //   race           two threads access a byte, at least one of them writes, and nothing orders the two: no barrier lies
-//                  between them, nor, for lanes of one warp, a __syncwarp that both take part in
+//                  between them, no named barrier at which the one arrived and for which the other waited, nor, for
+//                  lanes of one warp, a __syncwarp that both take part in
 //   pending copy   the byte is read or written before the thread that started its cp.async has waited for it
 //   uninitialised  the byte is read and nobody has written it
 //
@@ -23,7 +24,7 @@ class Shadow {
   struct Event {
     const void* pc = nullptr;
     std::uint32_t interval = 0;  // between which barriers; 0: never
-    std::uint32_t clock = 0;     // how many times the thread had passed a __syncwarp
+    std::uint32_t clock = 0;     // how many times the thread had passed a __syncwarp or a named barrier
     std::uint16_t thread = 0;    // number in the block
     Access access = Access::read;
   };
@@ -38,6 +39,10 @@ class Shadow {
   void block_begins();
   void barrier();
   void syncwarp(unsigned warp, unsigned lanes);
+
+  // A named barrier, by its number: each thread arrives, and when all have come, those that wait are released.
+  void arrive(unsigned barrier, unsigned thread);
+  void release(unsigned barrier, const std::vector<unsigned>& waiting);
 
   // The access is noted; the first mistake, if there is one, is returned.
   std::optional<Mistake> access(std::size_t byte, std::size_t size, unsigned thread, Access access, const void* pc);
@@ -61,6 +66,12 @@ class Shadow {
   std::uint32_t first_interval_ = 1;  // of this block
   std::array<std::uint32_t, 1024> clock_ = {};
   std::array<std::array<std::uint32_t, 32>, 1024> seen_ = {};  // [thread][lane]: that lane's clock, as far as ordered
+
+  // The same across warps, where named barriers are the only order between two barriers of the whole block.
+  using Clocks = std::array<std::uint32_t, 1024>;  // [thread]
+  bool named_ = false;                             // has this block used one?
+  std::array<Clocks, 32> seen_by_warp_ = {};
+  std::array<Clocks, 16> brought_ = {};  // [named barrier]: what those that have arrived know
 };
 
 }  // namespace simt

@@ -1,31 +1,32 @@
 """Every barrier of a chapter is needed, and the checks notice when one is gone.
 
-Takes out one `__syncthreads();` of a chapter's kernels after the other, compiles the rest as the trace preset does, links
+Takes out one barrier (`__syncthreads();`, `__syncwarp();`, a named one) of a chapter's kernels after the other, compiles the rest as the trace preset does, links
 it with everything else of the chapter's program, and runs that on small problems. Fails unless each such program says what
-is wrong: a race, a read of shared memory that is not there yet, or a wrong result.
+is wrong: a race, a read of shared memory that is not there yet, a deadlock, or a wrong result.
 
     drop_barriers.py SOURCE_DIRECTORY SCRATCH_DIRECTORY COMPILE LINK
 
 COMPILE and LINK are commands as CMake lists, without the source and without the output.
 """
 
+import json
 import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 
-BARRIER = "__syncthreads();"
-NOTICED = re.compile(r"race on shared memory|uninitialised shared memory|that a cp\.async of|: FAIL ")
+BARRIER = re.compile(r"(?:__syncthreads|__syncwarp|named_barrier_sync|named_barrier_arrive)\([^;]*\);")
+NOTICED = re.compile(r"deadlock|barrier divergence|named barrier|race on shared memory|uninitialised shared memory|that a cp\.async of|: FAIL ")
 # Ragged tiles, several of them, and more than one slice of the head dim; long enough for a buffer to be used again.
 PROBLEMS = [["--heads=1", "--seq-q=70", "--seq-k=200", "--head-dim=128"], ["--heads=2", "--seq-q=130", "--head-dim=64"]]
 
 
 def without(source: str, number: int) -> str:
     """The source with its number-th barrier replaced by as many blanks: lines keep their numbers."""
-    parts = source.split(BARRIER)
-    blanks = " " * (len(BARRIER) - 1) + ";"
-    return BARRIER.join(parts[: number + 1]) + blanks + BARRIER.join(parts[number + 1 :])
+    begin, end = list(BARRIER.finditer(source))[number].span()
+    return source[:begin] + " " * (end - begin - 1) + ";" + source[end:]
 
 
 def run(command: list) -> subprocess.CompletedProcess:
@@ -44,8 +45,10 @@ def verdict(path: Path, number: int, scratch: Path, compile_command: list, link_
         built = run([others[0], str(target), *others[1:], "-o", str(program)])
     if built.returncode != 0:
         raise SystemExit(built.stderr)
-    for problem in PROBLEMS:
-        done = run([str(program), "--check", *problem])
+    directions = {direction for rung in json.loads(run([str(program), "--describe"]).stdout)["rungs"]
+                  for direction in ("forward", "backward") if rung[direction]}
+    for direction, problem in product(sorted(directions), PROBLEMS):
+        done = run([str(program), "--check", f"--direction={direction}", *problem])
         said = done.stdout + done.stderr
         if done.returncode == 1 and NOTICED.search(said):
             program.unlink()
@@ -57,13 +60,13 @@ def main(source_directory: str, scratch_directory: str, compile_command: str, li
     scratch = Path(scratch_directory)
     scratch.mkdir(parents=True, exist_ok=True)
     barriers = [(path, number) for path in sorted(Path(source_directory).glob("*.cu"))
-                for number in range(path.read_text().count(BARRIER))]
+                for number in range(len(BARRIER.findall(path.read_text())))]
     with ThreadPoolExecutor(2) as pool:
         said = list(pool.map(lambda barrier: verdict(*barrier, scratch, compile_command.split(";"),
                                                      link_command.split(";")), barriers))
     for (path, number), words in zip(barriers, said):
-        line = path.read_text().split(BARRIER)[: number + 1]
-        place = f"{path.name}:{sum(part.count(chr(10)) for part in line) + 1}"
+        source = path.read_text()
+        place = f"{path.name}:{source.count(chr(10), 0, list(BARRIER.finditer(source))[number].start()) + 1}"
         print(f"{place} {'noticed: ' + words if words else 'NOT NOTICED: nothing fails without this barrier'}")
     return 0 if all(said) else 1
 
