@@ -133,8 +133,8 @@ __device__ void store_rows(T* out,  // [rows_left, D]
             pack2<T>(x[n][2 * h] * scale, x[n][2 * h + 1] * scale);
 }
 
-// D / 8 lanes per query row, 8 elements each. Rows that see no key, and rows that fill up the last tile of a head, get
-// LSE = +inf: whatever their S, P = 2^(S - LSE) is 0.
+// D / 8 lanes per query row, 8 elements each. Rows that fill up the last tile of a head get LSE = +inf: whatever their
+// S, P = 2^(S - LSE) is 0. Rows that see no key have LSE = -inf, and the mask sets all of their P to 0.
 template <class T, int D>
 __global__ void row_stats(Problem p,
                           const T* o,        // [B, H, Nq, D]
@@ -150,7 +150,7 @@ __global__ void row_stats(Problem p,
     const size_t q_row = size_t(head) * p.seq_q + i;
     const Pack8<T> o_pack = load_pack8(o + q_row * D + lane * 8), d_o_pack = load_pack8(d_o + q_row * D + lane * 8);
     for (int d = 0; d < 8; d++) sum += to_float(o_pack.x[d]) * to_float(d_o_pack.x[d]);
-    if (lse[q_row] > -INFINITY) lse_log2 = lse[q_row] * 1.44269504f;  // log2(e)
+    lse_log2 = lse[q_row] * 1.44269504f;  // log2(e)
   }
   for (int distance = lanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffff, sum, distance);
   if (lane == 0) {

@@ -238,8 +238,8 @@ __device__ void store_rows(T* out,   // [rows_left, D]
   }
 }
 
-// D / 8 lanes per query row, 8 elements each. Rows that see no key, and rows that fill up the last tile of a head, get
-// LSE = +inf: whatever their S, P = 2^(S - LSE) is 0.
+// D / 8 lanes per query row, 8 elements each. Rows that fill up the last tile of a head get LSE = +inf: whatever their
+// S, P = 2^(S - LSE) is 0. Rows that see no key have LSE = -inf, and the mask sets all of their P to 0.
 template <class T, class S>
 __global__ void prepare(Problem p,
                         const T* o,        // [B, H, Nq, D]
@@ -257,7 +257,7 @@ __global__ void prepare(Problem p,
     const size_t q_row = size_t(head) * p.seq_q + i;
     const Pack8<T> o_pack = load_pack8(o + q_row * D + lane * 8), d_o_pack = load_pack8(d_o + q_row * D + lane * 8);
     for (int d = 0; d < 8; d++) sum += to_float(o_pack.x[d]) * to_float(d_o_pack.x[d]);
-    if (lse[q_row] > -INFINITY) lse_log2 = lse[q_row] * 1.44269504f;  // log2(e)
+    lse_log2 = lse[q_row] * 1.44269504f;  // log2(e)
   }
   for (int distance = lanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffff, sum, distance);
   if (lane == 0) {
@@ -318,7 +318,7 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4],
           }
       if (S::pairs) {
         store_fragments<S>(ds, x_reg, 0);
-        named_barrier_sync(1 + pair, 64);  // P^T is in shared memory
+        named_barrier_arrive(1 + pair, 64);  // P^T is there; whoever takes it may come later
       }
       add_product<S>(dv_reg, x_reg, d_o + c * 64);
     }
@@ -414,6 +414,14 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
     else
       multiply.template operator()<Role::ds_and_dk>();
     if (!makes_ds && tile > 0) make_dq(tile - 1);
+    if (S::pairs) {
+      // The warp that took P^T has it. The barrier of the block that comes next would do; but compute-sanitizer's
+      // racecheck takes threads to be in step only if they have waited at the same number of barriers.
+      if (makes_ds)
+        named_barrier_arrive(1 + S::key_warps + pair, 64);
+      else
+        named_barrier_sync(1 + S::key_warps + pair, 64);
+    }
     i0 = next_i0;
   }
   __syncthreads();  // dS of the last tile is in shared memory

@@ -21,7 +21,6 @@
 //   - Order has its use: the first block stores instead of adding, so nothing needs to be zeroed, and the last one
 //     writes dQ itself, so nothing needs to be converted.
 //   - Tickets go round heads_at_once kv heads, so that the blocks that run at a time are not all of one queue.
-//   - The warp that hands P^T over does not wait for the one that takes it: that one may be waiting for its turn.
 //
 // Expected limit: the turns. A turn is passed on one tile late, after a fence that waits until the additions have
 // arrived in L2 (and until copies under way have arrived: so it stands at the end of a tile, when there are none left).
@@ -270,8 +269,8 @@ __device__ void store_rows(T* out,   // [rows_left, D]
   }
 }
 
-// D / 8 lanes per query row, 8 elements each. Rows that see no key, and rows that fill up the last tile of a head, get
-// LSE = +inf: whatever their S, P = 2^(S - LSE) is 0.
+// D / 8 lanes per query row, 8 elements each. Rows that fill up the last tile of a head get LSE = +inf: whatever their
+// S, P = 2^(S - LSE) is 0. Rows that see no key have LSE = -inf, and the mask sets all of their P to 0.
 template <class T, class S>
 __global__ void prepare(Problem p,
                         const T* o,        // [B, H, Nq, D]
@@ -289,7 +288,7 @@ __global__ void prepare(Problem p,
     const size_t q_row = size_t(head) * p.seq_q + i;
     const Pack8<T> o_pack = load_pack8(o + q_row * D + lane * 8), d_o_pack = load_pack8(d_o + q_row * D + lane * 8);
     for (int d = 0; d < 8; d++) sum += to_float(o_pack.x[d]) * to_float(d_o_pack.x[d]);
-    if (lse[q_row] > -INFINITY) lse_log2 = lse[q_row] * 1.44269504f;  // log2(e)
+    lse_log2 = lse[q_row] * 1.44269504f;  // log2(e)
   }
   for (int distance = lanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffff, sum, distance);
   if (lane == 0) {
@@ -351,12 +350,9 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4],
           }
       if (S::pairs) {
         store_fragments<S>(ds, x_reg, 0);
-        named_barrier_arrive(1 + pair, 64);  // P^T is there. The other warp may be late: it also waits for its turn
+        named_barrier_arrive(1 + pair, 64);  // P^T is there; whoever takes it may come later
       }
       add_product<S>(dv_reg, x_reg, d_o + c * 64);
-      // The other warp has P^T: known anyway by the next barrier of the block. It is here for compute-sanitizer's
-      // racecheck, for which threads that have waited at different numbers of barriers are not in step.
-      if (S::pairs) named_barrier_sync(1 + S::key_warps + pair, 64);
     }
     if (makes_ds) {
       multiply_by_transpose<S>(x, v, d_o + c * 64);
@@ -375,10 +371,7 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4],
           }
         }
       }
-      if (S::pairs) {
-        __syncwarp();                                       // all lanes have P^T, and dS^T may take its place
-        named_barrier_arrive(1 + S::key_warps + pair, 64);  // see below
-      }
+      if (S::pairs) __syncwarp();  // all lanes have P^T, and dS^T may take its place
       store_fragments<S>(ds, x_reg, c / 16);
       add_product<S>(dk_reg, x_reg, q + c * 64);
     }
@@ -487,6 +480,14 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
     } else if (tile > 0) {
       pass_turn_before(tile - 1);
       make_dq(tile - 1);
+    }
+    if (S::pairs) {
+      // The warp that took P^T has it. The barrier of the block that comes next would do; but compute-sanitizer's
+      // racecheck takes threads to be in step only if they have waited at the same number of barriers.
+      if (makes_ds)
+        named_barrier_arrive(1 + S::key_warps + pair, 64);
+      else
+        named_barrier_sync(1 + S::key_warps + pair, 64);
     }
     i0 = next_i0;
   }
