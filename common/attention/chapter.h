@@ -68,7 +68,7 @@ struct Chapter {
   std::string name;  // the directory: "05_online_softmax"
   std::string idea;  // the one idea, in a sentence
   std::vector<Rung> rungs;  // at least one; the last is the chapter's result
-  const Rung* forward = nullptr;  // of another chapter, if this one's backwards start from what that made: O and LSE
+  const Rung* forward = nullptr;  // another chapter's, whose O and LSE the backwards start from; else the reference's
 };
 
 }  // namespace attention

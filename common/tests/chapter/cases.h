@@ -25,6 +25,9 @@ std::vector<Case> cases();
 // One case for tests that are about something else: three tiles, ragged, causal, grouped heads.
 Case ragged(int head_dim = 64);
 
+// One where a row meets four blocks of 128 keys: two numbers can be added in either order, more cannot.
+Case many_tiles();
+
 // What every chapter must be able to do: head dims 64 and 128, and 512 keys (more may not fit where score rows are
 // kept in shared memory).
 bool must_be_supported(const attention::Problem& problem);

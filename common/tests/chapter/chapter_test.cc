@@ -40,11 +40,15 @@ TEST_P(Cases, AgreeWithTheReference) {
 }
 INSTANTIATE_TEST_SUITE_P(Group, Cases, testing::Range(0, groups));
 
-TEST_F(Chapter, IsBitwiseEqualFromRunToRun) {
+TEST_F(Chapter, IsBitwiseEqualFromRunToRunIfItSaysSo) {
   const int times = on_gpu ? 25 : 5;  // in each order: 50 runs on a GPU, 20 on the engine
   for_every_pass([&](const auto& pass, const std::string& title) {
-    if (!pass.deterministic) return;  // it says so; see the next test
-    EXPECT_EQ(differs_from_run_to_run(pass, ragged(), times), "") << title;
+    const std::string difference = differs_from_run_to_run(pass, many_tiles(), times);
+    if (pass.deterministic) {
+      EXPECT_EQ(difference, "") << title;
+    } else if (!on_gpu) {  // a GPU may be lucky
+      EXPECT_NE(difference, "") << title;
+    }
   });
 }
 
