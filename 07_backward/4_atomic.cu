@@ -517,6 +517,9 @@ extern const attention::Rung atomic;
 constinit const attention::Rung atomic = {
     .name = "atomic",
     .idea = "one loop and five products: the parts of dQ meet in memory, by atomic additions",
-    .backward = {attention::head_dim_not_64_or_128, workspace_bytes, run}};
+    .backward = {.unsupported = attention::head_dim_not_64_or_128,
+                 .workspace_bytes = workspace_bytes,
+                 .run = run,
+                 .deterministic = false}};
 
 }  // namespace backward
