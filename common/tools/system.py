@@ -196,7 +196,7 @@ def choose_preset(wanted: "str | None", gpu_and_reason=None, nvcc="look") -> Cho
     if wanted == "cuda" and no_nvcc:
         raise Failure(f"preset cuda: {no_nvcc}")
     if wanted:
-        why = "asked for with --preset" if gpu or wanted == "cpu" else f"no GPU answers: {no_gpu}"
+        why = "asked for with --preset" if gpu or wanted != "cuda" else f"no GPU answers: {no_gpu}"
         return Choice(wanted, why, gpu if wanted == "cuda" else None)
     if gpu and not no_nvcc:
         return Choice("cuda", f"{gpu.name} answers and nvcc {dotted(nvcc.version)} is here", gpu)

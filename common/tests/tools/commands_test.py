@@ -109,12 +109,12 @@ class TestPlans(unittest.TestCase):
     no_gpu = Choice("cpu", "no GPU answers")
 
     def test_with_a_gpu_both_presets_run(self):
-        self.assertEqual(test.plan(None, True, False, self.gpu, True), test.Plan(["cpu", "cuda"], [], ""))
+        self.assertEqual(test.plan(None, True, False, self.gpu, True), test.Plan(["cpu", "trace", "cuda"], [], ""))
 
     def test_without_one_cuda_is_only_compiled_if_nvcc_is_there(self):
         for has_nvcc, compiled in [(True, ["cuda"]), (False, [])]:
             planned = test.plan(None, False, False, self.no_gpu, has_nvcc)
-            self.assertEqual(planned, test.Plan(["cpu"], compiled, "no GPU answers"))
+            self.assertEqual(planned, test.Plan(["cpu", "trace"], compiled, "no GPU answers"))
 
     def test_require_gpu(self):
         with self.assertRaisesRegex(Failure, "no GPU answers"):

@@ -1,6 +1,6 @@
 """the whole test suite, on what this machine has
 
-The engine's tests run everywhere. With a GPU and nvcc the same suite runs on the GPU too; with nvcc alone everything
+The engine's tests run everywhere, once plain and once counting memory accesses and looking for races. With a GPU and nvcc the same suite runs on the GPU too; with nvcc alone everything
 is still compiled for one. The summary says how many tests for a GPU were not run; --require-gpu makes that an error.
 """
 
@@ -24,7 +24,7 @@ GPU_JOBS = 4
 
 def add_arguments(parser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="only the tests of these (default: everything)")
-    parser.add_argument("--preset", choices=["cpu", "cuda"], help="only this one (default: all that this machine can)")
+    parser.add_argument("--preset", choices=["cpu", "trace", "cuda"], help="only this one (default: all that this machine can)")
     parser.add_argument("--require-gpu", action="store_true", help="fail if the tests for a GPU cannot be run")
 
 
@@ -38,14 +38,14 @@ class Plan:
 def plan(wanted: "str | None", require_gpu: bool, only_some: bool, choice: system.Choice, has_nvcc: bool) -> Plan:
     """choice is what this machine would choose for itself."""
     gpu_ready = choice.preset == "cuda"
-    if require_gpu and (not gpu_ready or wanted == "cpu"):
-        raise Failure(f"--require-gpu: {choice.why if not gpu_ready else '--preset cpu leaves the GPU out'}")
+    if require_gpu and (not gpu_ready or wanted in ("cpu", "trace")):
+        raise Failure(f"--require-gpu: {choice.why if not gpu_ready else f'--preset {wanted} leaves the GPU out'}")
     if wanted:
-        left_out = "" if wanted == "cuda" else "--preset cpu leaves it out"
+        left_out = "" if wanted == "cuda" else f"--preset {wanted} leaves it out"
         return Plan([wanted], [], left_out if gpu_ready else choice.why)
     if gpu_ready:
-        return Plan(["cpu", "cuda"], [], "")
-    return Plan(["cpu"], ["cuda"] if has_nvcc and not only_some else [], choice.why)
+        return Plan(["cpu", "trace", "cuda"], [], "")
+    return Plan(["cpu", "trace"], ["cuda"] if has_nvcc and not only_some else [], choice.why)
 
 
 def run(arguments) -> int:
@@ -56,7 +56,7 @@ def run(arguments) -> int:
         system.choose_preset(arguments.preset)  # says so if it cannot be had
     todo = plan(arguments.preset, arguments.require_gpu, bool(selected), system.choose_preset(None), usable_nvcc)
 
-    say("Testing " + " and ".join({"cpu": "on the SIMT engine", "cuda": "with CUDA"}[name] for name in todo.presets)
+    say("Testing " + ", ".join({"cpu": "on the SIMT engine", "trace": "with its counters", "cuda": "with CUDA"}[name] for name in todo.presets)
         + (f" ({todo.no_gpu})." if todo.no_gpu else "."))
     for preset in [*todo.presets, *todo.compile_only]:
         build.ensure_built(preset)
@@ -111,7 +111,7 @@ def _test_names(preset: str, selected: list) -> list:
 
 def _ctest(preset: str, selected: list, require_gpu: bool) -> Result:
     log_path, report_path = BUILD / f"{preset}-test.log", BUILD / f"{preset}-test.xml"
-    jobs = build.cores() if preset == "cpu" else min(build.cores(), GPU_JOBS)
+    jobs = build.cores() if preset != "cuda" else min(build.cores(), GPU_JOBS)
     command = ["ctest", "--preset", preset, "--parallel", jobs, "--no-label-summary", "--output-junit", report_path]
     report_path.unlink(missing_ok=True)
     with open(log_path, "w") as log, Progress(f"Testing {preset}") as progress:
