@@ -20,8 +20,8 @@
 //   makes, of these rows, P and dS of the streaming rows tx and tx + 16, and columns 4 tx .. 4 tx + 3 of the gradients
 //   (and 64 further on)
 //
-// Expected limit: shared memory. Four tiles leave room for 32 rows each, so that a thread has 4 x 2 results of S and dP:
-// a warp waits as long for the numbers as it multiplies them, or longer.
+// Expected limit: shared memory. Four tiles leave room for 32 rows each, so that a thread has 4 x 2 results of S and
+// dP: a warp waits longer for the numbers than it multiplies them.
 #include <cmath>
 #include <cstdint>
 

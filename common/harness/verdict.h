@@ -41,8 +41,8 @@ struct ForwardResult {
 // sample of rows (the first, the last, those around multiples of 64, and random ones), others in each head and as many
 // as a few seconds allow, and every other element of the result is only checked to be a finite number.
 //
-// Gradients are those of a backward that starts from the O and LSE of some forward, whose errors are not the backward's.
-// With them a row of dQ needs one row of P, and a row of dK and dV one column of it, so they can be sampled as well.
+// Gradients are those of a backward that starts from the O and LSE of some forward, whose errors are not its own. With
+// them a row of dQ needs one row of P, and a row of dK and dV one column of it, so they can be sampled as well.
 //
 // An element passes if its error is at most
 //

@@ -41,8 +41,8 @@ struct Forward {
 Forward forward(const Matrix& q, const Matrix& k, const Matrix& v, double scale, const std::vector<int>& visible,
                 Round round = exact);
 
-// What backward() needs of a Forward, from what one has saved: o, and the lse by which P is made once more. Also for some
-// of the keys only: visible[i] then counts those of them that row i sees, and dk and dv are theirs.
+// What backward() needs of a Forward, from what one has saved: o, and the lse by which P is made once more. Also for
+// some of the keys only: visible[i] then counts those of them that row i sees, and dk and dv are theirs.
 Forward recomputed(const Matrix& q, const Matrix& k, const Matrix& o, const Vector& lse, double scale,
                    const std::vector<int>& visible, Round round = exact);
 
