@@ -418,9 +418,9 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
       // The warp that took P^T has it. The barrier of the block that comes next would do; but compute-sanitizer's
       // racecheck takes threads to be in step only if they have waited at the same number of barriers.
       if (makes_ds)
-        named_barrier_arrive(1 + S::key_warps + pair, 64);
+        named_barrier_arrive(1 + S::key_warps + pair, 64);  // for racecheck alone
       else
-        named_barrier_sync(1 + S::key_warps + pair, 64);
+        named_barrier_sync(1 + S::key_warps + pair, 64);  // for racecheck alone
     }
     i0 = next_i0;
   }

@@ -432,7 +432,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
   const auto semaphore = [&](int tile) { return tensors.turns + size_t(first_tile + tile) * S::warps + warp; };
   int seen = 0;
   const auto pass_turn_before = [&](int tile) {
-    __syncwarp();  // all lanes have added to the tile before
+    __syncwarp();  // all lanes have added to the tile before, in global memory
     if (first_lane) {
       seen = semaphore_peek(semaphore(tile));
       fence_acq_rel();
@@ -444,7 +444,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
     float dq_reg[2][4][4];
     multiply_dq<S>(dq_reg, ds_smem + tile % 2 * Bc * 64, k_smem);
     if (first_lane && seen != kv_tile) semaphore_wait(semaphore(tile), kv_tile);
-    __syncwarp();  // it is this warp's turn
+    __syncwarp();  // it is this warp's turn in global memory
     add_dq<S>(p, tensors, dq_reg, kv_head, kv_tile, tile);
   };
 
@@ -485,16 +485,16 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
       // The warp that took P^T has it. The barrier of the block that comes next would do; but compute-sanitizer's
       // racecheck takes threads to be in step only if they have waited at the same number of barriers.
       if (makes_ds)
-        named_barrier_arrive(1 + S::key_warps + pair, 64);
+        named_barrier_arrive(1 + S::key_warps + pair, 64);  // for racecheck alone
       else
-        named_barrier_sync(1 + S::key_warps + pair, 64);
+        named_barrier_sync(1 + S::key_warps + pair, 64);  // for racecheck alone
     }
     i0 = next_i0;
   }
   __syncthreads();  // dS of the last tile is in shared memory
   if (!makes_ds) pass_turn_before(tensors.q_tiles - 1);
   make_dq(tensors.q_tiles - 1);
-  __syncwarp();  // all lanes have added to the last tile
+  __syncwarp();  // all lanes have added to the last tile, in global memory
   if (first_lane) {
     fence_acq_rel();
     semaphore_set(semaphore(tensors.q_tiles - 1), kv_tile + 1);

@@ -42,7 +42,8 @@ def run(arguments) -> int:
         raise Failure(f"--lines is {arguments.lines}: at least 1", status=2)
     if arguments.ncu:
         ncu.require()  # before anything takes time
-    flags = [*wanted.flags(), f"--direction={arguments.direction}"]
+    flags = wanted.flags()
+    flags += [f"--direction={arguments.direction}"] if arguments.direction else []
     flags += [f"--rung={arguments.rung}"] if arguments.rung else []
     flags += [] if arguments.seed is None else [f"--seed={arguments.seed}"]
 

@@ -1,0 +1,48 @@
+"""compare: which recorded times are taken, and what is summed."""
+
+import json
+import tempfile
+import unittest
+from pathlib import Path
+
+from tools.chapters import Chapter
+from tools.commands import compare
+
+
+def recorded(name: str, milliseconds: float) -> dict:
+    return {"name": f"{name}/iterations:9/repeats:11/manual_time_median", "aggregate_name": "median",
+            "real_time": milliseconds, "time_unit": "ms", "peak_bytes": 1024}
+
+
+class Compare(unittest.TestCase):
+    steps = [compare.Step(Chapter("03_tiling"), "tiling"), compare.Step(Chapter("05_online_softmax"), "online_softmax")]
+
+    def test_recorded_times(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            gpu = Path(scratch) / "some-gpu"
+            gpu.mkdir()
+            both = [recorded(f"{step}/fwd/B1_H2_N{n}_D64_fp16_full", n * (i + 1))
+                    for i, step in enumerate(self.steps) for n in (1024, 512)]
+            (gpu / "1.json").write_text(json.dumps({"benchmarks": both}))
+            (gpu / "2.json").write_text(json.dumps({"benchmarks": both[:2]}))  # only one of the two
+            (gpu / "3.json").write_text(json.dumps({"points": []}))  # something else
+            file, times = compare._recorded(self.steps, "forward", Path(scratch))
+            self.assertEqual(file.name, "1.json")
+            self.assertEqual(list(times), ["B1_H2_N512_D64_fp16_full", "B1_H2_N1024_D64_fp16_full"])
+            self.assertEqual(times["B1_H2_N512_D64_fp16_full"], [(0.512, 1024), (1.024, 1024)])
+            self.assertEqual(compare._recorded(self.steps, "backward", Path(scratch)), (None, {}))
+
+    def test_counters_are_sums_over_launches(self):
+        launch = {"bytes": {"read": {"warps": 64, "launch": 32}, "written": {"warps": 0, "launch": 0}},
+                  "totals": {"shared_load": {"requests": 2, "wavefronts": 10, "ideal": 4}},
+                  "barriers": 3, "shuffles": 0, "matrix_flops": 0}
+        sums = compare.counters({"launches": [launch, launch]})
+        self.assertEqual(sums["launches"], 2)
+        self.assertEqual(sums["shared load wavefronts"], 20)
+        self.assertEqual(sums["shared load bank conflicts"], 12)
+        self.assertEqual(sums["bytes read, different in the launch"], 64)
+        self.assertEqual(sums["barriers"], 6)
+
+
+if __name__ == "__main__":
+    unittest.main()

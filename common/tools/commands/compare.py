@@ -1,0 +1,203 @@
+"""two steps side by side: time, bytes, counters, and the diff of their kernels
+
+A step is a chapter, whose last rung is meant, or a rung of one: 03, 05, 06/swizzle. Times are measured if a GPU answers, else
+those recorded in common/results are shown, with the GPU that they come from. Counters are the SIMT engine's (./workbook
+trace), for the problem asked for or a small one.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools import build, chapters, problem, system, trace_report
+from tools.errors import Failure
+from tools.ladder import amount_of_memory, significant
+from tools.measure import SECONDS_PER, measure
+from tools.paths import RESULTS, ROOT, shown
+from tools.terminal import bold, say, table
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("steps", nargs=2, metavar="STEP", help="chapter or chapter/rung: 03 06/mma")
+    problem.add_arguments(parser)
+    parser.add_argument("--no-diff", action="store_true", help="the numbers only")
+
+
+@dataclass(frozen=True)
+class Step:
+    chapter: chapters.Chapter
+    rung: str
+
+    def __str__(self) -> str:
+        return f"{self.chapter.name}/{self.rung}"
+
+    def source(self) -> Path:
+        """The file with its kernels: NUMBER_RUNG.cu, or the chapter's only one."""
+        directory = ROOT / self.chapter.name
+        return next(iter(sorted(directory.glob(f"[0-9]*_{self.rung}.cu"))), directory / "attention.cu")
+
+
+def run(arguments) -> int:
+    if arguments.rung:
+        raise Failure(f"--rung is {arguments.rung}: compare takes it with the chapter, as in 06/{arguments.rung}", status=2)
+    known = chapters.all_chapters()
+    chosen = [chapters.select([word.partition("/")[0]], known)[0] for word in arguments.steps]
+    counting = build.ensure_built("trace", sorted({chapter.name for chapter in chosen}))
+    steps = [_step(chapter, word.partition("/")[2], arguments.direction, counting)
+             for chapter, word in zip(chosen, arguments.steps)]
+    direction = arguments.direction or _shared_direction(steps, counting)
+    small = problem.from_arguments(arguments, problem.ENGINE)[0]
+
+    say(bold(f"\n{steps[0]} and {steps[1]}, {direction}") + "\n")
+    _say_times(steps, direction, arguments)
+    say(f"\nCounted by the SIMT engine, {small}\n")
+    _say_counters(steps, [_counted(step, small, direction, counting) for step in steps])
+    if not arguments.no_diff:
+        say(bold(f"\ndiff {shown(steps[0].source())} {shown(steps[1].source())}") + "\n")
+        say(_diff(*(step.source() for step in steps)))
+    return 0
+
+
+def _description(chapter: chapters.Chapter, directory: Path) -> chapters.Description:
+    description = chapters.describe(chapter, [directory])
+    if not description:
+        raise Failure(f"{chapter.name} does not say what it has")
+    return description
+
+
+def _step(chapter: chapters.Chapter, rung: str, direction: "str | None", directory: Path) -> Step:
+    description = _description(chapter, directory)
+    rungs = description.rungs_with(direction) if direction else [each["name"] for each in description.rungs]
+    if not rungs:
+        raise Failure(f"{chapter.name} has no {direction}", status=2)
+    if rung and rung not in rungs:
+        raise Failure(f"{chapter.name} has no rung {rung} (rungs: {', '.join(rungs)})", status=2)
+    return Step(chapter, rung or rungs[-1])
+
+
+def _shared_direction(steps: list, directory: Path) -> str:
+    for direction in ("forward", "backward"):
+        if all(step.rung in _description(step.chapter, directory).rungs_with(direction) for step in steps):
+            return direction
+    raise Failure(f"{steps[0]} and {steps[1]} have no direction in common: one is a forward, the other a backward", status=2)
+
+
+# --- Times -----------------------------------------------------------------------------------------------------------
+
+
+def _say_times(steps: list, direction: str, arguments) -> None:
+    choice = system.choose_preset(None)
+    if choice.preset == "cuda":
+        directory = build.ensure_built("cuda", sorted({step.chapter.name for step in steps}))
+        wanted = problem.from_arguments(arguments, problem.PUBLISHED)
+        times = {str(one): [_measured(step, one, direction, directory) for step in steps] for one in wanted}
+        _say_time_table(f"Measured now, {choice.gpu.name}", steps, times)
+        return
+    file, times = _recorded(steps, direction, RESULTS)
+    if times:
+        _say_time_table(f"Recorded in {shown(file)} (not measured here: {choice.why})", steps, times)
+    else:
+        say(f"No times: {choice.why}, and no file in {shown(RESULTS)} has both.")
+
+
+def _measured(step: Step, wanted: problem.Problem, direction: str, directory: Path) -> "tuple | None":
+    outcome = measure(step.chapter.program(directory),
+                      [*wanted.flags(), f"--direction={direction}", f"--rung={step.rung}"])
+    if outcome.verdict != "correct":
+        raise Failure(f"{step}: {outcome.detail}", status=2 if outcome.verdict == "refused" else 1)
+    return outcome.seconds, outcome.peak_bytes
+
+
+def _recorded(steps: list, direction: str, results: Path) -> tuple:
+    """The file that has both steps on most problems (the newest such), and {problem: [(seconds, device memory), ..]}."""
+    best, best_times = None, {}
+    for file in sorted(results.glob("*/*.json"), reverse=True):
+        found = {}
+        for run in json.loads(file.read_text()).get("benchmarks", []):
+            parts = run["name"].split("/")
+            if run.get("aggregate_name") == "median" and parts[2] == {"forward": "fwd", "backward": "bwd"}[direction]:
+                found.setdefault(parts[3], {})["/".join(parts[:2])] = (run["real_time"] * SECONDS_PER[run["time_unit"]],
+                                                                       run.get("peak_bytes"))
+        both = {name: [times[str(step)] for step in steps] for name, times in found.items()
+                if all(str(step) in times for step in steps)}
+        if len(both) > len(best_times) or len(both) == len(best_times) and "ladder" in file.name:
+            best, best_times = file, both
+    return best, dict(sorted(best_times.items(), key=_head_dim_and_lengths))
+
+
+def _head_dim_and_lengths(item: tuple) -> list:
+    """Of B2_H16_N512_D64_fp16_causal: to sort by."""
+    return [*map(int, re.findall(r"_D(\d+)", item[0]) + re.findall(r"_N[qk]?(\d+)", item[0]))]
+
+
+def _say_time_table(title: str, steps: list, times: dict) -> None:
+    say(title + "\n")
+    rows = [["", *(f"{step.rung}, ms" for step in steps), "faster", *(f"{step.rung}, memory" for step in steps)]]
+    for name, ((first, first_bytes), (second, second_bytes)) in times.items():
+        rows.append([name, significant(first * 1e3), significant(second * 1e3), f"{significant(first / second)}x",
+                     *(amount_of_memory(size) if size else "-" for size in (first_bytes, second_bytes))])
+    say(table(rows))
+
+
+# --- Counters --------------------------------------------------------------------------------------------------------
+
+
+def _counted(step: Step, wanted: problem.Problem, direction: str, directory: Path) -> dict:
+    command = [str(step.chapter.program(directory)), "--trace", *wanted.flags(), f"--direction={direction}",
+               f"--rung={step.rung}"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or [f"{step} ended with status {done.returncode}"]
+        raise Failure(lines[-1], status=2 if done.returncode == 2 else 1)
+    return json.loads(done.stdout)["rungs"][0]
+
+
+def counters(rung: dict) -> dict:
+    """Sums over the launches: {"shared load wavefronts": 65536, ..}."""
+    sums = {"launches": len(rung["launches"])}
+
+    def add(name: str, value: int) -> None:
+        sums[name] = sums.get(name, 0) + value
+
+    for launch in rung["launches"]:
+        for what in ("read", "written"):
+            add(f"bytes {what}, all requests", launch["bytes"][what]["warps"])
+            add(f"bytes {what}, different in the launch", launch["bytes"][what]["launch"])
+        for op, counts in launch["totals"].items():
+            name = trace_report.OP_NAMES[op]
+            add(f"{name} requests", counts["requests"])
+            unit = "sectors" if trace_report.is_global(counts) else "wavefronts"
+            add(f"{name} {unit}", trace_report.units(counts))
+            if not trace_report.is_global(counts):
+                add(f"{name} bank conflicts", trace_report.units(counts) - counts["ideal"])
+        for what in ("barriers", "shuffles"):
+            add(what, launch[what])
+        add("FLOP in mma", launch["matrix_flops"])
+    return sums
+
+
+def _say_counters(steps: list, counted: list) -> None:
+    first, second = map(counters, counted)
+    rows = [["", *map(str, steps), "ratio"]]
+    for name in dict.fromkeys([*first, *second]):
+        a, b = first.get(name, 0), second.get(name, 0)
+        if a or b:
+            rows.append([name, f"{a:,}", f"{b:,}", f"{significant(a / b)}" if a and b else "-"])
+    say(table(rows))
+
+
+# --- Source ----------------------------------------------------------------------------------------------------------
+
+
+def _diff(first: Path, second: Path) -> str:
+    """Side by side where the terminal is wide enough to read it, else unified."""
+    width = shutil.get_terminal_size().columns
+    wide = ["--side-by-side", "--expand-tabs", f"--width={width}"] if width >= 160 else ["--unified=2"]
+    done = subprocess.run(["diff", *wide, *(str(file.relative_to(ROOT)) for file in (first, second))],
+                          cwd=ROOT, capture_output=True, text=True)
+    if done.returncode > 1:
+        raise Failure(done.stderr.strip() or "diff failed")
+    return done.stdout if done.stdout else "The same source."
