@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import shutil
 import subprocess
 import time
@@ -174,8 +175,8 @@ def compare(counted: dict, out: "Path | None") -> int:
 def _from(kernel: str, launches: list) -> list:
     """Those from the first launch of this kernel on: a backward's program runs a forward before it. (After the pass
     --check runs it again, with guard bands: more launches than are asked for.)"""
-    name = kernel.partition("<")[0]
-    return launches[next((i for i, launch in enumerate(launches) if name in launch["kernel"]), len(launches)):]
+    own_name = re.compile(rf"\b{kernel.partition('<')[0].rpartition('::')[2]}\b")  # namespaces are written differently
+    return launches[next((i for i, launch in enumerate(launches) if own_name.search(launch["kernel"])), len(launches)):]
 
 
 def report(counted: dict, compared: list, out: "Path | None") -> int:
