@@ -77,25 +77,25 @@ bool lanes_share(const Request& request, unsigned lanes) {
 }
 
 // Shared memory serves a request in passes. Up to 4 bytes a lane: one. 8 bytes: half a warp each, but one for a load
-// whose lanes share. 16 bytes: a quarter each, but one for half a warp of a load whose lanes share. ldmatrix: the eight
+// whose lanes share. 16 bytes: a quarter each, but half a warp for a load whose lanes share. ldmatrix: the eight
 // rows of a matrix. (As found on an H200 with common/tests/trace/patterns.cu.)
 template <class Pass>
 void for_each_pass(const Request& request, Pass pass) {
   const auto some = [&](unsigned lanes) {
     if (lanes != 0) pass(lanes);
   };
-  const bool load = request.op == Op::shared_load;
+  const bool shares = request.op == Op::shared_load && lanes_share(request, request.lanes);
   if (request.op == Op::ldmatrix || request.op == Op::copy_store || request.size > 8) {
     for (unsigned half = 0; half < 2; ++half) {
       const unsigned lanes = request.lanes & 0xffffu << 16 * half;
-      if (load && lanes_share(request, lanes)) {
+      if (shares) {
         some(lanes);
       } else {
         some(lanes & 0x00ff00ff);
         some(lanes & 0xff00ff00);
       }
     }
-  } else if (request.size > 4 && !(load && lanes_share(request, request.lanes))) {
+  } else if (request.size > 4 && !shares) {
     some(request.lanes & 0xffff);
     some(request.lanes & 0xffff0000);
   } else {

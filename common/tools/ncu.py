@@ -40,7 +40,12 @@ BOUNDS = ("DRAM bytes read", "DRAM bytes written", "L2 sectors")
 
 # Differences that are known, and why: (chapter, rung, counter).
 FUSED_STORES = "nvcc combines the eight neighbouring stores of o_smem into two of 16 bytes"
+COMBINED_LOADS = "nvcc combines neighbouring loads of LSE and D"
+WAITING = "a GPU looks at a semaphore until it is this block's turn; the engine has it at once"
 EXPLAINED = {
+    ("07_backward", "mma", "shared load wavefronts"): COMBINED_LOADS,
+    ("07_backward", "final", "global load requests"): WAITING,
+    ("07_backward", "final", "global load sectors"): WAITING,
     ("04_fusion", "fusion", "shared store wavefronts"): FUSED_STORES,
     ("04_fusion", "fusion", "shared store conflicts"): FUSED_STORES,
 }
