@@ -1,9 +1,8 @@
 """Every barrier and every wait for a cp.async of a chapter is needed, and the checks notice when one is gone.
 
-Puts a switch at every barrier (`__syncthreads();`, `__syncwarp();`, a named one) and
-wait (`cp_async_wait<N>();`) of a chapter's kernels, compiles them as the trace preset does, links them with everything else
-of the chapter's program, and runs that on small problems without one of them after the other. Fails unless it says each
-time what is wrong: a race, a read of shared memory that is not there yet, a deadlock, or a wrong result. What is there for
+Puts a switch at every barrier (`__syncthreads();`, `__syncwarp();`, a named one) and wait (`cp_async_wait<N>();`) of a
+chapter's kernels, compiles them as the trace preset does, links them with everything else of the chapter's program, and
+runs that on small problems without one of them after the other. Fails unless it says each time what is wrong: a race, a read of shared memory that is not there yet, a deadlock, or a wrong result. What is there for
 global memory, for racecheck alone, or for the end of the block is not looked for: it says so in the comment on its line, and
 may go unnoticed.
 

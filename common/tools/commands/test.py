@@ -56,8 +56,8 @@ def run(arguments) -> int:
         system.choose_preset(arguments.preset)  # says so if it cannot be had
     todo = plan(arguments.preset, arguments.require_gpu, bool(selected), system.choose_preset(None), usable_nvcc)
 
-    say("Testing " + ", ".join({"cpu": "on the SIMT engine", "trace": "with its counters", "cuda": "with CUDA"}[name] for name in todo.presets)
-        + (f" ({todo.no_gpu})." if todo.no_gpu else "."))
+    how = {"cpu": "on the SIMT engine", "trace": "with its counters", "cuda": "with CUDA"}
+    say("Testing " + ", ".join(how[name] for name in todo.presets) + (f" ({todo.no_gpu})." if todo.no_gpu else "."))
     for preset in [*todo.presets, *todo.compile_only]:
         build.ensure_built(preset)
 
