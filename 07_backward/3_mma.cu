@@ -22,8 +22,7 @@
 // What changed since 2_recompute:
 //   - mma.m16n8k16, ldmatrix from swizzled tiles and two stages of cp.async, as in chapter 06.
 //   - dk_dv works on the transposes. The rows of dV and dK are keys, so P and dS enter their products transposed. Made
-//   as
-//     K Q^T and V dO^T instead of Q K^T and dO V^T, they come out of the tensor cores as C fragments with keys for
+//     as K Q^T and V dO^T instead of Q K^T and dO V^T, they come out of the tensor cores as C fragments with keys for
 //     rows, and two of those side by side are the A fragment that the next product wants: neither P nor dS ever leaves
 //     the registers.
 //
@@ -32,11 +31,8 @@
 #include <cstdint>
 
 #include "attention/chapter.h"
-#include "device/cp_async.h"
-#include "device/ldmatrix.h"
 #include "device/math.h"
-#include "device/mma.h"
-#include "device/numeric.h"
+#include "device/swizzled_tile.h"
 
 namespace backward {
 namespace {
@@ -52,86 +48,6 @@ constexpr int Br = 64, Bc = 64;  // rows of a tile of Q, dO; of K, V
 constexpr int stats_per_tile = 2 * Br;  // log2(e) LSE, then D
 
 __host__ __device__ int tiles(int rows) { return (rows + 63) / 64; }
-
-// A tile in shared memory: D / 64 pages, each [64][64], a row of 128 bytes across all 32 banks. Chunk c (16 bytes) of
-// row r lies in place c ^ (r % 8), so that eight rows of one chunk (ldmatrix), and eight chunks of one row (cp.async),
-// are in different banks.
-__device__ int position(int row, int chunk) { return (chunk / 8 * 64 + row) * 64 + (chunk ^ row) % 8 * 8; }
-
-// 16 * step columns to the right of a position of chunk 0 or 1.
-__device__ int right_of(int position, int step) { return (position ^ 16 * (step % 4)) + step / 4 * 64 * 64; }
-
-// The row of a 16 x 16 block whose address this lane gives to ldmatrix: the four 8 x 8 matrices go down, then right
-// (an A fragment, or with trans two B fragments of a tile as it lies); or right, then down (two B fragments of a tile's
-// transpose).
-__device__ int down_then_right() { return position(threadIdx.x % 16, threadIdx.x / 16 % 2); }
-__device__ int right_then_down() { return position(threadIdx.x / 16 % 2 * 8 + threadIdx.x % 8, threadIdx.x / 8 % 2); }
-
-// Starts copying a tile to shared memory; rows that do not exist become zeros.
-template <int D, class T>
-__device__ void copy_tile(T* tile,        // [64][D] in shared memory, as above
-                          const T* from,  // [rows_left, D]
-                          int rows_left) {
-  constexpr int rows_per_copy = threads / (D / 8);
-  const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8);
-#pragma unroll
-  for (int i = 0; i < 64; i += rows_per_copy)
-    cp_async_16_or_zero(tile + position(row, chunk) + i * 64, from + (row + i) * D + chunk * 8, row + i < rows_left);
-}
-
-// One product of 16 rows with the 64 rows of a tile, along D: K Q^T, V dO^T, Q K^T or dO V^T.
-template <int D, class T>
-__device__ void multiply_by_transpose(float (&product)[8][4],
-                                      const T* rows,  // [16][D] in a tile
-                                      const T* tile)  // [64][D]
-{
-#pragma unroll
-  for (int n = 0; n < 8; n++)
-    for (int r = 0; r < 4; r++) product[n][r] = 0;
-#pragma unroll
-  for (int step = 0; step < D / 16; step++) {
-    uint32_t a[4];
-    ldmatrix_x4(a, rows + right_of(down_then_right(), step));
-#pragma unroll
-    for (int n = 0; n < 4; n++) {
-      uint32_t b[4];
-      ldmatrix_x4(b, tile + right_of(right_then_down(), step) + n * 16 * 64);
-      mma_m16n8k16<T>(product[2 * n], a, b);
-      mma_m16n8k16<T>(product[2 * n + 1], a, b + 2);
-    }
-  }
-}
-
-// sum [16, D] += x [16, 64] tile [64, D]: P^T dO, dS^T Q or dS K. Two C fragments of x side by side are an A fragment.
-template <int D, class T>
-__device__ void add_product(float (&sum)[D / 8][4], const float (&x)[8][4],
-                            const T* tile)  // [64][D]
-{
-#pragma unroll
-  for (int step = 0; step < 4; step++) {
-    uint32_t a[4];
-    for (int r = 0; r < 4; r++) a[r] = pack2<T>(x[2 * step + r / 2][r % 2 * 2], x[2 * step + r / 2][r % 2 * 2 + 1]);
-#pragma unroll
-    for (int n = 0; n < D / 16; n++) {
-      uint32_t b[4];
-      ldmatrix_x4_trans(b, tile + right_of(down_then_right(), n) + step * 16 * 64);
-      mma_m16n8k16<T>(sum[2 * n], a, b);
-      mma_m16n8k16<T>(sum[2 * n + 1], a, b + 2);
-    }
-  }
-}
-
-// Rows g and g + 8 of a warp's 16 rows, of those that exist.
-template <int D, class T>
-__device__ void store_rows(T* out,  // [rows_left, D]
-                           const float (&x)[D / 8][4], float scale, int rows_left) {
-  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-  for (int h = 0; h < 2; h++)
-    if (g + 8 * h < rows_left)
-      for (int n = 0; n < D / 8; n++)
-        *reinterpret_cast<uint32_t*>(out + (g + 8 * h) * D + 8 * n + 2 * t) =
-            pack2<T>(x[n][2 * h] * scale, x[n][2 * h + 1] * scale);
-}
 
 // D / 8 lanes per query row, 8 elements each. Rows that fill up the last tile of a head get LSE = +inf: whatever their
 // S, P = 2^(S - LSE) is 0. Rows that see no key have LSE = -inf, and the mask sets all of their P to 0.
@@ -186,18 +102,18 @@ __global__ void __launch_bounds__(threads, 2) dk_dv(Problem p,
   const auto copy_stage = [&](int tile) {
     const int i0 = tile % q_tiles * Br;
     const size_t row = size_t(kv_head * group + tile / q_tiles) * p.seq_q + i0;
-    copy_tile<D>(q_smem + tile % 2 * 2 * Br * D, q + row * D, p.seq_q - i0);
-    copy_tile<D>(q_smem + (tile % 2 * 2 + 1) * Br * D, d_o + row * D, p.seq_q - i0);
+    copy_tile<threads, 64, D>(q_smem + tile % 2 * 2 * Br * D, q + row * D, p.seq_q - i0);
+    copy_tile<threads, 64, D>(q_smem + (tile % 2 * 2 + 1) * Br * D, d_o + row * D, p.seq_q - i0);
     if (threadIdx.x < stats_per_tile / 4)
       cp_async_16(stats_smem + tile % 2 * stats_per_tile + threadIdx.x * 4,
                   stats + (size_t(kv_head) * group * q_tiles + tile) * stats_per_tile + threadIdx.x * 4);
   };
-  copy_tile<D>(k_smem, k + kv_row * D, p.seq_k - j0);
-  copy_tile<D>(v_smem, v + kv_row * D, p.seq_k - j0);
+  copy_tile<threads, 64, D>(k_smem, k + kv_row * D, p.seq_k - j0);
+  copy_tile<threads, 64, D>(v_smem, v + kv_row * D, p.seq_k - j0);
   copy_stage(0);
   cp_async_commit();
 
-  float dk_reg[D / 8][4] = {}, dv_reg[D / 8][4] = {};
+  float dk_reg[1][D / 8][4] = {}, dv_reg[1][D / 8][4] = {};
 #pragma unroll 1
   for (int tile = 0; tile < group * q_tiles; tile++) {
     cp_async_wait<0>();
@@ -209,30 +125,34 @@ __global__ void __launch_bounds__(threads, 2) dk_dv(Problem p,
     const float* lse = stats_smem + tile % 2 * stats_per_tile;  // [Br]
     const float* row_sum = lse + Br;                            // [Br]
 
-    float p_reg[8][4];  // S^T, then P^T, then dS^T
-    multiply_by_transpose<D>(p_reg, k_smem + warp * 16 * 64, q_tile);
+    float p_reg[1][8][4];     // S^T, then P^T, then dS^T
+    uint32_t x_reg[1][4][4];  // P^T, then dS^T, as A fragments
+    multiply_by_transpose<64, 64, D>(p_reg, k_smem + warp * 16 * 64, q_tile);
     const int i0 = tile % q_tiles * Br;
     const bool masked = j0 + Bc > p.visible_keys(i0);  // of the tile's rows, the first sees the fewest keys
 #pragma unroll
     for (int n = 0; n < 8; n++)
       for (int r = 0; r < 4; r++) {
         const int i = 8 * n + 2 * t + r % 2, j = j0 + warp * 16 + 8 * (r / 2) + g;
-        float x = fmaf(p_reg[n][r], scale_log2, -lse[i]);
+        float x = fmaf(p_reg[0][n][r], scale_log2, -lse[i]);
         if (masked && j >= p.visible_keys(i0 + i)) x = -INFINITY;
-        p_reg[n][r] = exp2_approx(x);
+        p_reg[0][n][r] = exp2_approx(x);
       }
-    add_product<D>(dv_reg, p_reg, do_tile);
+    pack_fragments<T>(x_reg, p_reg);
+    add_product<64>(dv_reg, x_reg, do_tile);
 
-    float dp_reg[8][4];  // dP^T
-    multiply_by_transpose<D>(dp_reg, v_smem + warp * 16 * 64, do_tile);
+    float dp_reg[1][8][4];  // dP^T
+    multiply_by_transpose<64, 64, D>(dp_reg, v_smem + warp * 16 * 64, do_tile);
 #pragma unroll
     for (int n = 0; n < 8; n++)
-      for (int r = 0; r < 4; r++) p_reg[n][r] *= dp_reg[n][r] - row_sum[8 * n + 2 * t + r % 2];
-    add_product<D>(dk_reg, p_reg, q_tile);
+      for (int r = 0; r < 4; r++) p_reg[0][n][r] *= dp_reg[0][n][r] - row_sum[8 * n + 2 * t + r % 2];
+    pack_fragments<T>(x_reg, p_reg);
+    add_product<64>(dk_reg, x_reg, q_tile);
   }
   const int rows_left = p.seq_k - j0 - warp * 16;
-  store_rows<D>(dk + (kv_row + warp * 16) * D, dk_reg, p.scale, rows_left);
-  store_rows<D>(dv + (kv_row + warp * 16) * D, dv_reg, 1, rows_left);
+  __syncwarp();  // all lanes are done with the warp's rows of K and V
+  store_rows<64>(dk + (kv_row + warp * 16) * D, k_smem + warp * 16 * 64, dk_reg, p.scale, rows_left);
+  store_rows<64>(dv + (kv_row + warp * 16) * D, v_smem + warp * 16 * 64, dv_reg, 1, rows_left);
 }
 
 template <class T, int D>
@@ -255,11 +175,11 @@ __global__ void __launch_bounds__(threads, 2) dq(Problem p,
   const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
 
   const auto copy_stage = [&](int j0) {
-    copy_tile<D>(kv_smem + j0 / Bc % 2 * 2 * Bc * D, k + (kv_row + j0) * D, p.seq_k - j0);
-    copy_tile<D>(kv_smem + (j0 / Bc % 2 * 2 + 1) * Bc * D, v + (kv_row + j0) * D, p.seq_k - j0);
+    copy_tile<threads, 64, D>(kv_smem + j0 / Bc % 2 * 2 * Bc * D, k + (kv_row + j0) * D, p.seq_k - j0);
+    copy_tile<threads, 64, D>(kv_smem + (j0 / Bc % 2 * 2 + 1) * Bc * D, v + (kv_row + j0) * D, p.seq_k - j0);
   };
-  copy_tile<D>(q_smem, q + q_row * D, p.seq_q - i0);
-  copy_tile<D>(do_smem, d_o + q_row * D, p.seq_q - i0);
+  copy_tile<threads, 64, D>(q_smem, q + q_row * D, p.seq_q - i0);
+  copy_tile<threads, 64, D>(do_smem, d_o + q_row * D, p.seq_q - i0);
   copy_stage(0);
   cp_async_commit();
 
@@ -272,7 +192,7 @@ __global__ void __launch_bounds__(threads, 2) dq(Problem p,
     visible[h] = p.visible_keys(i0 + row);
   }
 
-  float dq_reg[D / 8][4] = {};
+  float dq_reg[1][D / 8][4] = {};
 #pragma unroll 1
   for (int j0 = 0; j0 < p.seq_k; j0 += Bc) {
     cp_async_wait<0>();
@@ -282,20 +202,23 @@ __global__ void __launch_bounds__(threads, 2) dq(Problem p,
     const T* k_tile = kv_smem + j0 / Bc % 2 * 2 * Bc * D;
     const T* v_tile = k_tile + Bc * D;
 
-    float s_reg[8][4], dp_reg[8][4];
-    multiply_by_transpose<D>(s_reg, q_smem + warp * 16 * 64, k_tile);
-    multiply_by_transpose<D>(dp_reg, do_smem + warp * 16 * 64, v_tile);
+    float s_reg[1][8][4], dp_reg[1][8][4];
+    uint32_t ds_reg[1][4][4];
+    multiply_by_transpose<64, 64, D>(s_reg, q_smem + warp * 16 * 64, k_tile);
+    multiply_by_transpose<64, 64, D>(dp_reg, do_smem + warp * 16 * 64, v_tile);
     const bool masked = j0 + Bc > p.visible_keys(i0);
 #pragma unroll
     for (int n = 0; n < 8; n++)
       for (int r = 0; r < 4; r++) {
-        float x = fmaf(s_reg[n][r], scale_log2, -lse[r / 2]);
+        float x = fmaf(s_reg[0][n][r], scale_log2, -lse[r / 2]);
         if (masked && j0 + 8 * n + 2 * t + r % 2 >= visible[r / 2]) x = -INFINITY;
-        s_reg[n][r] = exp2_approx(x) * (dp_reg[n][r] - row_sum[r / 2]);  // dS
+        s_reg[0][n][r] = exp2_approx(x) * (dp_reg[0][n][r] - row_sum[r / 2]);  // dS
       }
-    add_product<D>(dq_reg, s_reg, k_tile);
+    pack_fragments<T>(ds_reg, s_reg);
+    add_product<64>(dq_reg, ds_reg, k_tile);
   }
-  store_rows<D>(dq + (q_row + warp * 16) * D, dq_reg, p.scale, p.seq_q - i0 - warp * 16);
+  __syncwarp();  // all lanes are done with the warp's rows of Q
+  store_rows<64>(dq + (q_row + warp * 16) * D, q_smem + warp * 16 * 64, dq_reg, p.scale, p.seq_q - i0 - warp * 16);
 }
 
 template <class T, int D>

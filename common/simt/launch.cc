@@ -2,6 +2,7 @@
 #include "simt/launch.h"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -154,6 +155,19 @@ class Pool {
 
 }  // namespace
 
+namespace {
+std::atomic<std::size_t> shared_limit = most_shared;
+}
+
+std::size_t max_shared() { return shared_limit; }
+
+void set_max_shared(std::size_t bytes) {
+  if (bytes > most_shared)
+    throw std::invalid_argument("simt::set_max_shared: " + std::to_string(bytes) + " bytes, must be at most " +
+                                std::to_string(most_shared));
+  shared_limit = bytes;
+}
+
 Schedule schedule() { return Pool::instance().schedule(); }
 
 void set_schedule(const Schedule& schedule) { Pool::instance().set_schedule(schedule); }
@@ -174,11 +188,11 @@ cudaError_t launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared
                   "grid " + text(grid) + ": a grid has at least 1 block and at most 2147483647 x 65535 x 65535");
   const Module* module = module_at(kernel);
   const std::size_t static_bytes = module ? module->static_shared_of(kernel) : 0;
-  if (shared_bytes + static_bytes > max_shared)
+  if (shared_bytes + static_bytes > max_shared())
     return refuse(cudaErrorInvalidValue,
                   std::to_string(shared_bytes) + " bytes of dynamic shared memory" +
                       (static_bytes ? " and " + std::to_string(static_bytes) + " of static" : std::string()) +
-                      ": a block can have " + std::to_string(max_shared));
+                      ": a block can have " + std::to_string(max_shared()));
   install_fault_handler();
 
   Launch launch(kernel, module, grid, block, shared_bytes, body);

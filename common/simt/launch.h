@@ -30,4 +30,9 @@ struct Schedule {
 Schedule schedule();
 void set_schedule(const Schedule& schedule);
 
+// Shared memory that a block may have, in bytes. At first an H100's, 227 KB; a test may make it less, for the sake of
+// kernels that choose by it.
+std::size_t max_shared();
+void set_max_shared(std::size_t bytes);
+
 }  // namespace simt

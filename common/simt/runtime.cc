@@ -310,7 +310,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   std::snprintf(p.name, sizeof p.name, "SIMT engine (CPU)");
   p.totalGlobalMem = memory_info().total;
   p.sharedMemPerBlock = 48 * 1024;
-  p.sharedMemPerBlockOptin = simt::max_shared;
+  p.sharedMemPerBlockOptin = simt::max_shared();
   p.sharedMemPerMultiprocessor = 228 * 1024;
   p.reservedSharedMemPerBlock = 1024;
   p.regsPerBlock = p.regsPerMultiprocessor = 65536;
@@ -392,8 +392,8 @@ cudaError_t cudaDriverGetVersion(int* version) {
 
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
-  if (value >= 0 && static_cast<std::size_t>(value) <= simt::max_shared) return cudaSuccess;
+  if (value >= 0 && static_cast<std::size_t>(value) <= simt::max_shared()) return cudaSuccess;
   return simt::fail(cudaErrorInvalidValue, "kernel " + simt::kernel_name(kernel) + ": " + std::to_string(value) +
                                                " bytes of dynamic shared memory: a block can have " +
-                                               std::to_string(simt::max_shared));
+                                               std::to_string(simt::max_shared()));
 }

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t alignment = 128;
 constexpr std::size_t guard_bytes = 64 * 1024;
 constexpr std::size_t buffer_bytes = 256 * 1024;  // whole pages of any size
-static_assert(buffer_bytes >= max_shared);
+static_assert(buffer_bytes >= most_shared);
 }  // namespace
 
 SharedMemory::SharedMemory() : size_(buffer_bytes + 2 * guard_bytes) {

@@ -11,7 +11,7 @@
 
 namespace simt {
 
-constexpr std::size_t max_shared = 227 * 1024;  // an H100's, per block
+constexpr std::size_t most_shared = 227 * 1024;  // an H100's, per block
 
 class SharedMemory {
  public:

@@ -93,7 +93,7 @@ std::vector<Case> cases() {
 
 Case ragged(int head_dim) { return {make({1, 2, 1, 150, 170, head_dim}, DType::fp16, Mask::causal)}; }
 
-Case many_tiles() { return {make({1, 2, 1, 40, 512, 64}, DType::fp16, Mask::causal)}; }
+Case many_tiles(int head_dim) { return {make({1, 2, 1, 40, 512, head_dim}, DType::fp16, Mask::causal)}; }
 
 bool must_be_supported(const Problem& p) { return (p.head_dim == 64 || p.head_dim == 128) && p.seq_k <= 512; }
 

@@ -26,7 +26,7 @@ std::vector<Case> cases();
 Case ragged(int head_dim = 64);
 
 // One where a row meets four blocks of 128 keys: two numbers can be added in either order, more cannot.
-Case many_tiles();
+Case many_tiles(int head_dim = 64);
 
 // What every chapter must be able to do: head dims 64 and 128, and 512 keys (more may not fit where score rows are
 // kept in shared memory).

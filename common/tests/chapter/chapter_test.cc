@@ -3,6 +3,7 @@
 
 #include "attention/chapter.h"
 #include "tests/chapter/cases.h"
+#include "tests/chapter/little_shared_memory.h"
 #include "tests/chapter/on_device.h"
 
 const attention::Chapter& the_chapter();  // generated for each chapter: common/cmake/the_chapter.cc.in
@@ -64,6 +65,23 @@ TEST_F(Chapter, NeedsNoParticularOrderOfThreads) {
     for_every_pass([&](const auto& pass, const std::string& title) {
       for (const int head_dim : {64, 128}) EXPECT_EQ(solve(pass, ragged(head_dim)), "") << title << ", order " << order;
     });
+  });
+}
+
+// Where the tiles of a bigger device do not fit.
+TEST_F(Chapter, DoesWithLittleSharedMemory) {
+  const LittleSharedMemory little;
+  for_every_order([](const std::string& order) {
+    for_every_pass([&](const auto& pass, const std::string& title) {
+      for (const int head_dim : {64, 128})
+        for (const Case& c : {ragged(head_dim), many_tiles(head_dim)})
+          EXPECT_EQ(solve(pass, c), "") << title << ", " << name(c) << ", order " << order;
+    });
+  });
+  for_every_pass([](const auto& pass, const std::string& title) {
+    if (pass.deterministic) {
+      EXPECT_EQ(differs_from_run_to_run(pass, many_tiles(128), 2), "") << title;
+    }
   });
 }
 
