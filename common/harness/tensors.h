@@ -68,11 +68,14 @@ struct DeviceTensors {
   attention::ForwardArgs forward_args() const;
   attention::BackwardArgs backward_args() const;
 
+  attention::RopeTables rope_tables() const;
+
   // One line naming the tensor whose surroundings were written to; empty if none.
   std::string broken_guard() const;
 
   GuardedBuffer q, k, v, o, lse, workspace;
-  GuardedBuffer d_o, dq, dk, dv;  // empty unless backward
+  GuardedBuffer rope_cos, rope_sin;  // empty unless the problem has RoPE
+  GuardedBuffer d_o, dq, dk, dv;     // empty unless backward
 };
 
 // Bytes of device memory that DeviceTensors takes, guards aside.

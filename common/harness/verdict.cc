@@ -105,27 +105,42 @@ Reference::Reference(const Problem& p, const HostTensors& in, bool backward) : p
   }
   const reference::Round round = reference::rounding(p.dtype);
   const int rows = int(sampled_.size()), heads = p.batch * p.heads;
-  std::vector<int> visible;
-  for (const int i : sampled_) visible.push_back(p.visible_keys(i));
+  std::vector<int> visible, positions;
+  for (const int i : sampled_) {
+    visible.push_back(p.visible_keys(i));
+    positions.push_back(p.query_position(i));
+  }
+  const reference::Rope rope(p.rope ? p.rope_rows() : 0, p.head_dim);
 
   o_.expected.resize(size_t(heads) * rows * p.head_dim);
   o_.baseline.resize(o_.expected.size());
   lse_.resize(size_t(heads) * rows);
+  lse_baseline_.resize(lse_.size());
   in_parallel(size_t(heads), [&](size_t index) {
     const int h = int(index);
-    const auto q = rows_of(reference::head(in.q, h, p.seq_q, p.head_dim), sampled_);
-    const auto k = reference::head(in.k, p.kv_head(h), p.seq_k, p.head_dim);
-    const auto v = reference::head(in.v, p.kv_head(h), p.seq_k, p.head_dim);
+    reference::Matrix q = rows_of(reference::head(in.q, h, p.seq_q, p.head_dim), sampled_);
+    reference::Matrix k = reference::head(in.k, p.kv_head(h), p.seq_k, p.head_dim);
+    const reference::Matrix v = reference::head(in.v, p.kv_head(h), p.seq_k, p.head_dim);
+    if (p.rope) {
+      q = reference::rotate(q, positions, rope);
+      k = reference::rotate(k, reference::key_positions(p), rope);
+    }
     const reference::Forward exact = reference::forward(q, k, v, p.scale, visible);
+    if (p.rope) {  // the plain mathematics stores what it rotated
+      q = q.unaryExpr(round).eval();
+      k = k.unaryExpr(round).eval();
+    }
+    const reference::Vector lse = p.rope ? reference::forward(q, k, v, p.scale, visible).lse : exact.lse;
     const reference::Forward plain = reference::forward(q, k, v, p.scale, visible, round);
     std::copy_n(exact.o.data(), exact.o.size(), o_.expected.data() + size_t(h) * rows * p.head_dim);
     std::copy_n(plain.o.data(), plain.o.size(), o_.baseline.data() + size_t(h) * rows * p.head_dim);
     std::copy_n(exact.lse.data(), exact.lse.size(), lse_.data() + size_t(h) * rows);
+    std::copy_n(lse.data(), lse.size(), lse_baseline_.data() + size_t(h) * rows);
   });
 
   if (backward) {
-    auto exact = reference::backward(p, in.q, in.k, in.v, in.d_o);
-    auto plain = reference::backward(p, in.q, in.k, in.v, in.d_o, {.round = round});
+    auto exact = reference::backward(p, in.q, in.k, in.v, in.d_o, {.rope = p.rope ? &rope : nullptr});
+    auto plain = reference::backward(p, in.q, in.k, in.v, in.d_o, {.round = round, .rope = p.rope ? &rope : nullptr});
     dq_ = {std::move(exact.dq), std::move(plain.dq)};
     dk_ = {std::move(exact.dk), std::move(plain.dk)};
     dv_ = {std::move(exact.dv), std::move(plain.dv)};
@@ -182,13 +197,17 @@ Verdict Reference::check_forward(const std::vector<float>& o, const std::vector<
   verdict.comparisons.push_back(compare("o", o, o_, 2, heads, p.seq_q));
   if (lse.empty()) return verdict;
 
-  // LSE stays in fp32: its error is that of a sum of fp32 logits, relative to their size.
+  // LSE stays in fp32: its error is that of a sum of fp32 logits, relative to their size; and, with RoPE, of Q and K that
+  // were rounded once they were rotated.
   Comparison c;
   c.tensor = "lse";
   double largest = 1;
-  for (const double x : lse_)
-    if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
-  c.tolerance = 2e-5 * largest;
+  Worst baseline;
+  for (size_t i = 0; i < lse_.size(); i++) {
+    if (std::isfinite(lse_[i])) largest = std::max(largest, std::abs(lse_[i]));
+    baseline.add(lse_baseline_[i], lse_[i]);
+  }
+  c.tolerance = 2e-5 * largest + 2 * baseline.error;
   Worst worst;
   for (int head = 0; head < heads; head++)
     for (int r = 0; r < compared; r++) {

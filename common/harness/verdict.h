@@ -69,6 +69,7 @@ class Reference {
   std::vector<int> sampled_;  // query rows compared, the same of every head, ascending
   Expected o_;                // [B, H, sampled, D]
   std::vector<double> lse_;   // [B, H, sampled]
+  std::vector<double> lse_baseline_;
   Expected dq_, dk_, dv_;
 };
 
