@@ -55,7 +55,7 @@ struct Problem {
   // Key j stands at position j, and query i where the last query and the last key meet; negative for the first queries
   // if seq_q > seq_k, which is a turn the other way. Tables of angles have a row for every distance from 0.
   __host__ __device__ int query_position(int i) const { return i + seq_k - seq_q; }
-  int rope_rows() const { return seq_q > seq_k ? seq_q : seq_k; }
+  __host__ __device__ int rope_rows() const { return seq_q > seq_k ? seq_q : seq_k; }
 
   // Numbers of elements.
   size_t q_size() const { return size_t(batch) * heads * seq_q * head_dim; }      // Q, O, dO, dQ
