@@ -31,23 +31,33 @@ using attention::RopeTables;
 constexpr int warps = 4, threads = 32 * warps;
 constexpr int Br = 32 * warps;  // query rows of a thread block, 32 to a warp: two blocks of 16, the height of an mma
 
-// Turns eight pairs: x1 are elements i ... i + 7 of a row, x2 their partners i + D/2 ... i + D/2 + 7.
-//
-//   (x1, x2) <- (x1 cos - x2 sin, x1 sin + x2 cos)      angle = position * 10000^(-2i/D), from the tables
-template <class T, int D>
-__device__ void turn(Pack8<T>& x1, Pack8<T>& x2, const RopeTables& rope, int position, int i) {
-  const int at = abs(position) * (D / 2) + i;
+// The angles of eight pairs of a row: position * 10000^(-2i/D), for pairs i ... i + 7.
+struct Angles {
   alignas(16) float cos[8], sin[8];
+};
+
+template <int D>
+__device__ Angles angles_of(const RopeTables& rope, int position, int i) {
+  const int at = abs(position) * (D / 2) + i;
+  Angles angles;
 #pragma unroll
   for (int e = 0; e < 8; e += 4) {  // 16 bytes a load
-    *reinterpret_cast<float4*>(cos + e) = *reinterpret_cast<const float4*>(rope.cos + at + e);
-    *reinterpret_cast<float4*>(sin + e) = *reinterpret_cast<const float4*>(rope.sin + at + e);
+    *reinterpret_cast<float4*>(angles.cos + e) = *reinterpret_cast<const float4*>(rope.cos + at + e);
+    *reinterpret_cast<float4*>(angles.sin + e) = *reinterpret_cast<const float4*>(rope.sin + at + e);
   }
 #pragma unroll
+  for (int e = 0; e < 8; e++) angles.sin[e] = position < 0 ? -angles.sin[e] : angles.sin[e];
+  return angles;
+}
+
+// Turns eight pairs: x1 are elements i ... i + 7 of a row, x2 their partners i + D/2 ... i + D/2 + 7.
+template <class T>
+__device__ void turn(Pack8<T>& x1, Pack8<T>& x2, const Angles& angles) {
+#pragma unroll
   for (int e = 0; e < 8; e++) {
-    const float a = to_float(x1.x[e]), b = to_float(x2.x[e]), s = position < 0 ? -sin[e] : sin[e];
-    x1.x[e] = from_float<T>(a * cos[e] - b * s);
-    x2.x[e] = from_float<T>(a * s + b * cos[e]);
+    const float a = to_float(x1.x[e]), b = to_float(x2.x[e]);
+    x1.x[e] = from_float<T>(a * angles.cos[e] - b * angles.sin[e]);
+    x2.x[e] = from_float<T>(a * angles.sin[e] + b * angles.cos[e]);
   }
 }
 
@@ -72,7 +82,7 @@ __global__ void rotate(Problem p, RopeTables rope,
   const T* const from = (is_q ? q : k) + row * D + i;
   T* const to = (is_q ? q_rotated : k_rotated) + row * D + i;
   Pack8<T> x1 = load_pack8(from), x2 = load_pack8(from + D / 2);
-  turn<T, D>(x1, x2, rope, position, i);
+  turn(x1, x2, angles_of<D>(rope, position, i));
   store_pack8(to, x1);
   store_pack8(to + D / 2, x2);
 }

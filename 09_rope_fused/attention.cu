@@ -4,12 +4,14 @@
 
 namespace rope_fused {
 
-extern const attention::Rung separate, prerotated, fused;
+extern const attention::Rung separate, fused, prerotated;
 
 extern const attention::Chapter chapter;
 const attention::Chapter chapter = {.name = "09_rope_fused",
-                                    .idea = "Q and K are rotated where they already are: on the chip",
-                                    .rungs = {separate, prerotated, fused},
+                                    .idea =
+                                        "RoPE where it costs least: Q is rotated on the chip, where each row is met "
+                                        "once, K in memory, where it is met often",
+                                    .rungs = {separate, fused, prerotated},
                                     .rope = true};
 
 }  // namespace rope_fused

@@ -164,12 +164,14 @@ DeviceTensors::DeviceTensors(const Problem& p, const HostTensors& in, size_t wor
   k.upload(to_storage(in.k, p.dtype).data());
   v.upload(to_storage(in.v, p.dtype).data());
   if (backward) d_o.upload(to_storage(in.d_o, p.dtype).data());
-  if (p.rope) {
-    const reference::Rope rope(p.rope_rows(), p.head_dim);
-    using FloatMatrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-    rope_cos.upload(FloatMatrix(rope.cos.cast<float>()).data());
-    rope_sin.upload(FloatMatrix(rope.sin.cast<float>()).data());
-  }
+  if (p.rope) upload_rope(p);
+}
+
+void DeviceTensors::upload_rope(const Problem& p, int first) {
+  const reference::Rope rope(first + p.rope_rows(), p.head_dim);
+  using FloatMatrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  rope_cos.upload(FloatMatrix(rope.cos.bottomRows(p.rope_rows()).cast<float>()).data());
+  rope_sin.upload(FloatMatrix(rope.sin.bottomRows(p.rope_rows()).cast<float>()).data());
 }
 
 attention::ForwardArgs DeviceTensors::forward_args() const {

@@ -70,6 +70,9 @@ struct DeviceTensors {
 
   attention::RopeTables rope_tables() const;
 
+  // Fills the tables of RoPE with the angles of positions first, first + 1, ...
+  void upload_rope(const attention::Problem& problem, int first = 0);
+
   // One line naming the tensor whose surroundings were written to; empty if none.
   std::string broken_guard() const;
 

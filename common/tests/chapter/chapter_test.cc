@@ -62,6 +62,24 @@ TEST_F(Chapter, NeedsNoParticularOrderOfThreads) {
   });
 }
 
+// RoPE sees distances alone: if every query and every key stands 1000 positions further on, O is the same.
+TEST_F(Chapter, SeesNoDifferenceIfAllPositionsMove) {
+  if (!the_chapter().rope) return;  // there are no positions
+  const Case c = small();
+  const auto inputs = harness::make_inputs(c.problem, c.inputs, 7);
+  const harness::Reference reference(c.problem, inputs, false);
+  for (const Rung& rung : the_chapter().rungs) {
+    if (!rung.forward) continue;
+    harness::DeviceTensors device(c.problem, inputs, rung.forward.workspace_bytes(c.problem), false);
+    device.upload_rope(c.problem, 1000);
+    rung.forward.run(c.problem, device.forward_args(), nullptr);
+    check(cudaDeviceSynchronize());
+    std::vector<uint16_t> o(c.problem.q_size());
+    device.o.download(o.data());
+    EXPECT_EQ(reference.check_forward(harness::from_storage(o, c.problem.dtype), {}).first_wrong(), "") << rung.name;
+  }
+}
+
 TEST_F(Chapter, RefusesWhatItDoesNotSupport) {
   for_every_pass([](const auto& pass, const std::string& title) {
     for (const int head_dim : {60, 12, 264, 1024}) {

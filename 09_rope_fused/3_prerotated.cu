@@ -1,4 +1,4 @@
-// Chapter 09, rung 2, prerotated: a kernel rotates K; every thread block rotates its own rows of Q.
+// Chapter 09, rung 3, prerotated: a kernel rotates K, once; every thread block rotates its own rows of Q.
 //
 // rotate:   a thread takes 8 pairs of a row of K, elements i ... i + 7 and their partners D/2 further on, and writes
 // them,
@@ -6,8 +6,8 @@
 // forward:  chapter 08's last kernel, on the workspace's K; but Q comes through registers, where it is rotated on its
 //           way to shared memory.
 //
-// What changed since 1_separate: Q. A row of Q belongs to one thread block, so no rotation is done twice, and two of
-// the workspace's four crossings of memory are gone. K and V are on their way meanwhile.
+// What changed since 2_fused: K is rotated once for all blocks again. Q stays: a row of Q belongs to one thread block,
+// so that no rotation is done twice, and K and V are on their way meanwhile.
 //
 // Expected limit: chapter 08's, plus a kernel that reads K and writes it once.
 #include <algorithm>
@@ -32,23 +32,33 @@ using attention::RopeTables;
 constexpr int warps = 4, threads = 32 * warps;
 constexpr int Br = 32 * warps;  // query rows of a thread block, 32 to a warp: two blocks of 16, the height of an mma
 
-// Turns eight pairs: x1 are elements i ... i + 7 of a row, x2 their partners i + D/2 ... i + D/2 + 7.
-//
-//   (x1, x2) <- (x1 cos - x2 sin, x1 sin + x2 cos)      angle = position * 10000^(-2i/D), from the tables
-template <class T, int D>
-__device__ void turn(Pack8<T>& x1, Pack8<T>& x2, const RopeTables& rope, int position, int i) {
-  const int at = abs(position) * (D / 2) + i;
+// The angles of eight pairs of a row: position * 10000^(-2i/D), for pairs i ... i + 7.
+struct Angles {
   alignas(16) float cos[8], sin[8];
+};
+
+template <int D>
+__device__ Angles angles_of(const RopeTables& rope, int position, int i) {
+  const int at = abs(position) * (D / 2) + i;
+  Angles angles;
 #pragma unroll
   for (int e = 0; e < 8; e += 4) {  // 16 bytes a load
-    *reinterpret_cast<float4*>(cos + e) = *reinterpret_cast<const float4*>(rope.cos + at + e);
-    *reinterpret_cast<float4*>(sin + e) = *reinterpret_cast<const float4*>(rope.sin + at + e);
+    *reinterpret_cast<float4*>(angles.cos + e) = *reinterpret_cast<const float4*>(rope.cos + at + e);
+    *reinterpret_cast<float4*>(angles.sin + e) = *reinterpret_cast<const float4*>(rope.sin + at + e);
   }
 #pragma unroll
+  for (int e = 0; e < 8; e++) angles.sin[e] = position < 0 ? -angles.sin[e] : angles.sin[e];
+  return angles;
+}
+
+// Turns eight pairs: x1 are elements i ... i + 7 of a row, x2 their partners i + D/2 ... i + D/2 + 7.
+template <class T>
+__device__ void turn(Pack8<T>& x1, Pack8<T>& x2, const Angles& angles) {
+#pragma unroll
   for (int e = 0; e < 8; e++) {
-    const float a = to_float(x1.x[e]), b = to_float(x2.x[e]), s = position < 0 ? -sin[e] : sin[e];
-    x1.x[e] = from_float<T>(a * cos[e] - b * s);
-    x2.x[e] = from_float<T>(a * s + b * cos[e]);
+    const float a = to_float(x1.x[e]), b = to_float(x2.x[e]);
+    x1.x[e] = from_float<T>(a * angles.cos[e] - b * angles.sin[e]);
+    x2.x[e] = from_float<T>(a * angles.sin[e] + b * angles.cos[e]);
   }
 }
 
@@ -64,7 +74,7 @@ __global__ void rotate(Problem p, RopeTables rope,
   const int i = index % threads_per_row * 8;
   if (row >= size_t(p.batch) * p.kv_heads * p.seq_k) return;
   Pack8<T> x1 = load_pack8(k + row * D + i), x2 = load_pack8(k + row * D + i + D / 2);
-  turn<T, D>(x1, x2, rope, row % p.seq_k, i);
+  turn(x1, x2, angles_of<D>(rope, row % p.seq_k, i));
   store_pack8(k_rotated + row * D + i, x1);
   store_pack8(k_rotated + row * D + i + D / 2, x2);
 }
@@ -134,7 +144,7 @@ __device__ void rotate_q(const Problem& p, const RopeTables& rope, int i0,
     if (i0 + row < p.seq_q) {
       x1 = load_pack8(from + row * D + chunk * 8);
       x2 = load_pack8(from + row * D + chunk * 8 + D / 2);
-      turn<T, D>(x1, x2, rope, p.query_position(i0 + row), chunk * 8);
+      turn(x1, x2, angles_of<D>(rope, p.query_position(i0 + row), chunk * 8));
     }
     store_pack8(tile + position<Br>(row, chunk), x1);
     store_pack8(tile + position<Br>(row, chunk + D / 16), x2);

@@ -1,14 +1,15 @@
-// Chapter 09, rung 3, fused: K is rotated in shared memory, tile by tile; there is no other kernel.
+// Chapter 09, rung 2, fused: Q and K are rotated on the chip; there is no other kernel.
 //
 // Chapter 08's last kernel, with two additions. Q comes through registers, where it is rotated on its way to shared
 // memory. And between the arrival of a stage of K and the barrier that tells everyone about it, each thread rotates, in
 // place, what it has copied itself: it copies both halves of its pairs, so that no other thread has to be waited for.
 //
-// What changed since 2_prerotated: K, and with it the first kernel and the workspace are gone.
+// What changed since 1_separate: where Q and K are rotated. The first kernel and the workspace are gone, and with them
+// four crossings of memory.
 //
-// Expected limit: rotations. All row tiles of all heads rotate the same keys again, with the tensor cores waiting, and
-// the angles of a tile are as many bytes as its K and V (fp32 against fp16): they have to come from the L2 cache each
-// time.
+// Expected limit: rotations. A row of Q belongs to one thread block, but each key is rotated again by every block that
+// sees it, with the tensor cores waiting; and the angles of a stage are as many bytes as its K and V (fp32 against
+// fp16), which the L2 cache has to deliver each time.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -31,23 +32,33 @@ using attention::RopeTables;
 constexpr int warps = 4, threads = 32 * warps;
 constexpr int Br = 32 * warps;  // query rows of a thread block, 32 to a warp: two blocks of 16, the height of an mma
 
-// Turns eight pairs: x1 are elements i ... i + 7 of a row, x2 their partners i + D/2 ... i + D/2 + 7.
-//
-//   (x1, x2) <- (x1 cos - x2 sin, x1 sin + x2 cos)      angle = position * 10000^(-2i/D), from the tables
-template <class T, int D>
-__device__ void turn(Pack8<T>& x1, Pack8<T>& x2, const RopeTables& rope, int position, int i) {
-  const int at = abs(position) * (D / 2) + i;
+// The angles of eight pairs of a row: position * 10000^(-2i/D), for pairs i ... i + 7.
+struct Angles {
   alignas(16) float cos[8], sin[8];
+};
+
+template <int D>
+__device__ Angles angles_of(const RopeTables& rope, int position, int i) {
+  const int at = abs(position) * (D / 2) + i;
+  Angles angles;
 #pragma unroll
   for (int e = 0; e < 8; e += 4) {  // 16 bytes a load
-    *reinterpret_cast<float4*>(cos + e) = *reinterpret_cast<const float4*>(rope.cos + at + e);
-    *reinterpret_cast<float4*>(sin + e) = *reinterpret_cast<const float4*>(rope.sin + at + e);
+    *reinterpret_cast<float4*>(angles.cos + e) = *reinterpret_cast<const float4*>(rope.cos + at + e);
+    *reinterpret_cast<float4*>(angles.sin + e) = *reinterpret_cast<const float4*>(rope.sin + at + e);
   }
 #pragma unroll
+  for (int e = 0; e < 8; e++) angles.sin[e] = position < 0 ? -angles.sin[e] : angles.sin[e];
+  return angles;
+}
+
+// Turns eight pairs: x1 are elements i ... i + 7 of a row, x2 their partners i + D/2 ... i + D/2 + 7.
+template <class T>
+__device__ void turn(Pack8<T>& x1, Pack8<T>& x2, const Angles& angles) {
+#pragma unroll
   for (int e = 0; e < 8; e++) {
-    const float a = to_float(x1.x[e]), b = to_float(x2.x[e]), s = position < 0 ? -sin[e] : sin[e];
-    x1.x[e] = from_float<T>(a * cos[e] - b * s);
-    x2.x[e] = from_float<T>(a * s + b * cos[e]);
+    const float a = to_float(x1.x[e]), b = to_float(x2.x[e]);
+    x1.x[e] = from_float<T>(a * angles.cos[e] - b * angles.sin[e]);
+    x2.x[e] = from_float<T>(a * angles.sin[e] + b * angles.cos[e]);
   }
 }
 
@@ -90,7 +101,7 @@ __device__ int right_of(int position, int step) {
 
 // A thread's share of a tile of K or V: in every rows_per_copy-th row from its own on, one chunk and the one D/2
 // further on, which RoPE makes pairs of. At D = 64 a row has four such chunks, and the next four lanes take the row
-// that is 5 below: where r is even, rows r and r + 5 differ in bit 2, and so do the places of their chunks 0 to 3.
+// that is 5 below: that row is odd, differs from the even one in bit 2, and so do the places of their chunks 0 to 3.
 template <int D>
 constexpr int rows_per_copy = threads / (D / 16);
 
@@ -114,22 +125,6 @@ __device__ void copy_tile(T* tile,        // [rows][D] in shared memory, as abov
     }
 }
 
-// Rotates this thread's share of a tile of K, in place.
-template <int D, int rows, class T>
-__device__ void rotate_k(T* tile,  // [rows][D] in shared memory, as above
-                         const RopeTables& rope, int j0, int rows_left) {
-  const Share<D> mine;
-#pragma unroll
-  for (int row = mine.row; row < rows; row += rows_per_copy<D>) {
-    T* const at1 = tile + position<rows>(row, mine.chunk);
-    T* const at2 = tile + position<rows>(row, mine.chunk + D / 16);
-    Pack8<T> x1 = load_pack8(at1), x2 = load_pack8(at2);
-    turn<T, D>(x1, x2, rope, j0 + min(row, rows_left - 1), mine.chunk * 8);  // zeros stay zeros
-    store_pack8(at1, x1);
-    store_pack8(at2, x2);
-  }
-}
-
 // Copies the block's rows of Q to shared memory, rotated; rows that do not exist become zeros.
 template <class T, int D>
 __device__ void rotate_q(const Problem& p, const RopeTables& rope, int i0,
@@ -143,7 +138,7 @@ __device__ void rotate_q(const Problem& p, const RopeTables& rope, int i0,
     if (i0 + row < p.seq_q) {
       x1 = load_pack8(from + row * D + chunk * 8);
       x2 = load_pack8(from + row * D + chunk * 8 + D / 2);
-      turn<T, D>(x1, x2, rope, p.query_position(i0 + row), chunk * 8);
+      turn(x1, x2, angles_of<D>(rope, p.query_position(i0 + row), chunk * 8));
     }
     store_pack8(tile + position<Br>(row, chunk), x1);
     store_pack8(tile + position<Br>(row, chunk + D / 16), x2);
@@ -199,8 +194,26 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
 #pragma unroll 1
   for (int j0 = 0; j0 < keys; j0 += Bc) {
     if (j0 % stage == 0) {
+      const Share<D> mine;
+      T* const k_smem = kv_smem + j0 / stage % 2 * 2 * stage * D;
+      constexpr int times = stage / rows_per_copy<D>;
+      Angles angles[times];  // on their way before the wait; of zero rows any will do
+#pragma unroll
+      for (int i = 0; i < times; i++) {
+        const int j = min(mine.row + i * rows_per_copy<D>, keys - 1 - j0);
+        angles[i] = angles_of<D>(rope, j0 + j, mine.chunk * 8);
+      }
       cp_async_wait<0>();
-      rotate_k<D, stage>(kv_smem + j0 / stage % 2 * 2 * stage * D, rope, j0, keys - j0);
+#pragma unroll
+      for (int i = 0; i < times; i++) {  // what this thread has copied of K
+        const int row = mine.row + i * rows_per_copy<D>;
+        T* const at1 = k_smem + position<stage>(row, mine.chunk);
+        T* const at2 = k_smem + position<stage>(row, mine.chunk + D / 16);
+        Pack8<T> x1 = load_pack8(at1), x2 = load_pack8(at2);
+        turn(x1, x2, angles[i]);
+        store_pack8(at1, x1);
+        store_pack8(at2, x2);
+      }
       __syncthreads();  // this stage is in shared memory, rotated, and everyone is done with the stage before
     }
     const int tile = j0 / stage % 2 * 2 * stage * D + j0 % stage * 64;  // where its page 0 of K starts in kv_smem
@@ -363,7 +376,7 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
 extern const attention::Rung fused;
 constinit const attention::Rung fused = {
     .name = "fused",
-    .idea = "K is rotated in shared memory, tile by tile; there is no other kernel",
+    .idea = "Q and K are rotated on the chip, K tile by tile; there is no other kernel",
     .forward = {attention::head_dim_not_64_or_128, [](const Problem&) { return size_t(0); }, run, true}};
 
 }  // namespace rope_fused
