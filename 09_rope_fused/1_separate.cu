@@ -46,7 +46,8 @@ __device__ Angles angles_of(const RopeTables& rope, int position, int i) {
     *reinterpret_cast<float4*>(angles.sin + e) = *reinterpret_cast<const float4*>(rope.sin + at + e);
   }
 #pragma unroll
-  for (int e = 0; e < 8; e++) angles.sin[e] = position < 0 ? -angles.sin[e] : angles.sin[e];
+  for (int e = 0; e < 8; e++)
+    if (position < 0) angles.sin[e] = -angles.sin[e];
   return angles;
 }
 

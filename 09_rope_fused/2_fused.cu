@@ -47,7 +47,8 @@ __device__ Angles angles_of(const RopeTables& rope, int position, int i) {
     *reinterpret_cast<float4*>(angles.sin + e) = *reinterpret_cast<const float4*>(rope.sin + at + e);
   }
 #pragma unroll
-  for (int e = 0; e < 8; e++) angles.sin[e] = position < 0 ? -angles.sin[e] : angles.sin[e];
+  for (int e = 0; e < 8; e++)
+    if (position < 0) angles.sin[e] = -angles.sin[e];
   return angles;
 }
 
@@ -125,21 +126,19 @@ __device__ void copy_tile(T* tile,        // [rows][D] in shared memory, as abov
     }
 }
 
-// Copies the block's rows of Q to shared memory, rotated; rows that do not exist become zeros.
+// Copies the block's rows of Q to shared memory, rotated. Rows that do not exist repeat the last one, and nobody stores
+// what comes of them: no branch keeps the loads of several rows from being on their way together.
 template <class T, int D>
 __device__ void rotate_q(const Problem& p, const RopeTables& rope, int i0,
                          T* tile,        // [Br][D] in shared memory, as above
                          const T* from)  // [seq_q - i0, D]
 {
-  const int row0 = threadIdx.x / (D / 16), chunk = threadIdx.x % (D / 16);
-#pragma unroll 2
-  for (int row = row0; row < Br; row += threads / (D / 16)) {
-    Pack8<T> x1 = {}, x2 = {};
-    if (i0 + row < p.seq_q) {
-      x1 = load_pack8(from + row * D + chunk * 8);
-      x2 = load_pack8(from + row * D + chunk * 8 + D / 2);
-      turn(x1, x2, angles_of<D>(rope, p.query_position(i0 + row), chunk * 8));
-    }
+  const int chunk = threadIdx.x % (D / 16);
+#pragma unroll 4
+  for (int row = threadIdx.x / (D / 16); row < Br; row += threads / (D / 16)) {
+    const int i = min(row, p.seq_q - 1 - i0);
+    Pack8<T> x1 = load_pack8(from + i * D + chunk * 8), x2 = load_pack8(from + i * D + chunk * 8 + D / 2);
+    turn(x1, x2, angles_of<D>(rope, p.query_position(i0 + i), chunk * 8));
     store_pack8(tile + position<Br>(row, chunk), x1);
     store_pack8(tile + position<Br>(row, chunk + D / 16), x2);
   }
@@ -218,18 +217,22 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
     }
     const int tile = j0 / stage % 2 * 2 * stage * D + j0 % stage * 64;  // where its page 0 of K starts in kv_smem
 
-    const auto copy_ahead = [&](int step) {  // a few rows of K, then of V, one stage ahead; zeros after the last key
+    const auto copy_ahead = [&](int step) {  // a few rows of K and of V, one stage ahead; zeros after the last key
       const Share<D> mine;
-      const int j = j0 + stage + step / 2 * rows_per_copy<D> + mine.row;
-      T* to = kv_smem + (tile ^ 2 * stage * D) + step % 2 * stage * D + step / 2 * rows_per_copy<D> * 64;
-      const T* from = (step % 2 == 0 ? k : v) + size_t(kv_row + j) * D + mine.chunk * 8;
-      cp_async_16_or_zero(to + position<stage>(mine.row, mine.chunk), from, j < keys);
-      cp_async_16_or_zero(to + position<stage>(mine.row, mine.chunk + D / 16), from + D / 2, j < keys);
+      const int j = j0 + stage + step * rows_per_copy<D> + mine.row;
+      T* const to = kv_smem + (tile ^ 2 * stage * D) + step * rows_per_copy<D> * 64;
+      T* const to1 = to + position<stage>(mine.row, mine.chunk);
+      T* const to2 = to + position<stage>(mine.row, mine.chunk + D / 16);
+      const size_t from = size_t(kv_row + j) * D + mine.chunk * 8;
+      cp_async_16_or_zero(to1, k + from, j < keys);
+      cp_async_16_or_zero(to2, k + from + D / 2, j < keys);
+      cp_async_16_or_zero(to1 + stage * D, v + from, j < keys);
+      cp_async_16_or_zero(to2 + stage * D, v + from + D / 2, j < keys);
     };
     if (Shape<D>::leave_out &&
         j0 >= warp_last) {  // for other warps: all there is to do is this warp's share of the copies
 #pragma unroll
-      for (int step = 0; step < 2 * Bc / rows_per_copy<D>; step++) copy_ahead(step);
+      for (int step = 0; step < Bc / rows_per_copy<D>; step++) copy_ahead(step);
       cp_async_commit();
       continue;
     }
@@ -238,7 +241,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
     float s_reg[2][Bc / 8][4] = {};
 #pragma unroll
     for (int step = 0; step < D / 16; step++) {
-      if (step < 2 * Bc / rows_per_copy<D>) copy_ahead(step);
+      if (step < Bc / rows_per_copy<D>) copy_ahead(step);
       uint32_t q_step[2][4];
       for (int b = 0; b < 2; b++)
         if (step < q_steps)

@@ -47,7 +47,8 @@ __device__ Angles angles_of(const RopeTables& rope, int position, int i) {
     *reinterpret_cast<float4*>(angles.sin + e) = *reinterpret_cast<const float4*>(rope.sin + at + e);
   }
 #pragma unroll
-  for (int e = 0; e < 8; e++) angles.sin[e] = position < 0 ? -angles.sin[e] : angles.sin[e];
+  for (int e = 0; e < 8; e++)
+    if (position < 0) angles.sin[e] = -angles.sin[e];
   return angles;
 }
 
@@ -131,21 +132,19 @@ __device__ void copy_tile(T* tile,        // [rows][D] in shared memory, as abov
                         row + i < rows_left);
 }
 
-// Copies the block's rows of Q to shared memory, rotated; rows that do not exist become zeros.
+// Copies the block's rows of Q to shared memory, rotated. Rows that do not exist repeat the last one, and nobody stores
+// what comes of them: no branch keeps the loads of several rows from being on their way together.
 template <class T, int D>
 __device__ void rotate_q(const Problem& p, const RopeTables& rope, int i0,
                          T* tile,        // [Br][D] in shared memory, as above
                          const T* from)  // [seq_q - i0, D]
 {
-  const int row0 = threadIdx.x / (D / 16), chunk = threadIdx.x % (D / 16);
-#pragma unroll 2
-  for (int row = row0; row < Br; row += threads / (D / 16)) {
-    Pack8<T> x1 = {}, x2 = {};
-    if (i0 + row < p.seq_q) {
-      x1 = load_pack8(from + row * D + chunk * 8);
-      x2 = load_pack8(from + row * D + chunk * 8 + D / 2);
-      turn(x1, x2, angles_of<D>(rope, p.query_position(i0 + row), chunk * 8));
-    }
+  const int chunk = threadIdx.x % (D / 16);
+#pragma unroll 4
+  for (int row = threadIdx.x / (D / 16); row < Br; row += threads / (D / 16)) {
+    const int i = min(row, p.seq_q - 1 - i0);
+    Pack8<T> x1 = load_pack8(from + i * D + chunk * 8), x2 = load_pack8(from + i * D + chunk * 8 + D / 2);
+    turn(x1, x2, angles_of<D>(rope, p.query_position(i0 + i), chunk * 8));
     store_pack8(tile + position<Br>(row, chunk), x1);
     store_pack8(tile + position<Br>(row, chunk + D / 16), x2);
   }
