@@ -9,7 +9,7 @@
 //   S = scale * Q K^T      P = softmax(S) along the keys      O = P V      LSE = log(sum(exp(S)))
 //
 // With RoPE (rotary position embedding; rotate-half, as in Llama and GPT-NeoX) Q and K are rotated by their positions
-// before that, and a backward gives the gradients of the unrotated ones: pair i of a row, its elements i and i + D/2, is
+// before that, and a backward gives the gradients of the unrotated ones: pair i of a row, elements i and i + D/2, is
 // turned by position * 10000^(-2i/D).
 //
 // Kernels take a Problem by value, so this header is read by host and device code alike.
