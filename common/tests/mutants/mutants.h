@@ -26,9 +26,16 @@ enum class Mutation {
   no_max,                 // exp(s) without subtracting the maximum
   nan_for_empty_rows,     // 0/0 for a row that sees no key
   writes_past_end,        // rows beyond Nq are stored as well
+  // With RoPE:
+  rope_neighbours,         // pairs are elements 2i and 2i + 1, not i and i + D/2
+  rope_table_by_head,      // every head has angles of its own, further on in the table
+  rope_query_from_zero,    // query i stands at position i, whatever Nk - Nq is
+  rope_no_negative_angle,  // position -1 is turned like position 1
+  rope_keys_only,          // Q stays as it is
+  rope_position_in_tile,   // keys are counted from the beginning of their tile
 };
 
-// A small streaming-softmax forward with that mistake. Any problem with head_dim 64 or 128.
+// A small streaming-softmax forward with that mistake. Any problem with head_dim 64 or 128, with RoPE or without.
 attention::Forward forward(Mutation mutation);
 
 enum class BackwardMutation {
