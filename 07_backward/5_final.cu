@@ -40,6 +40,7 @@ namespace {
 using attention::BackwardArgs;
 using attention::DType;
 using attention::Problem;
+using namespace swizzled_tile;
 
 template <int D_, int Bc_, int Br_, int blocks_>
 struct Shape {
@@ -62,6 +63,9 @@ using Shape128 = Shape<128, 128, 64, 1>;      // 161 KB: compute capability 8.0,
 using SmallShape128 = Shape<128, 64, 32, 1>;  // 81 KB, for devices that have no more, and for few keys
 
 constexpr int heads_at_once = 16;  // kv heads; more would read more of Q and dO from memory instead of L2
+
+// What a warp does for its 32 keys.
+enum class Role { all, p_and_dv, ds_and_dk };
 
 template <class T>
 struct Tensors {
@@ -155,16 +159,15 @@ __global__ void prepare(Problem p,
 // P^T = 2^(S^T - LSE) of 32 keys and `chunk` queries, as A fragments.
 template <class S, class T>
 __device__ void make_p(uint32_t (&p_reg)[2][S::chunk / 16][4], const Problem& p,
-                       int i0,            // the first query
-                       int j0,            // the first key
-                       const T* k,        // [32][D] in shared memory
+                       const T* k,        // [32][D] in shared memory, as all that follows
                        const T* q,        // [chunk][D]
-                       const float* lse)  // [chunk], log2(e) LSE
+                       const float* lse,  // [chunk], log2(e) LSE
+                       int i0, int j0)    // the first query and key, in their heads
 {
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
   const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
-  float x[2][S::chunk / 8][4];
-  multiply_by_transpose<S::Bc, S::Br, S::D>(x, k, q);
+  float x[2][S::chunk / 8][4];                     // S^T, P^T
+  multiply_by_transpose<S::Bc, S::Br, S::D, S::chunk>(x, k, q);
 #pragma unroll
   for (int n = 0; n < S::chunk / 8; n++) {
     const float2 l = *reinterpret_cast<const float2*>(lse + 8 * n + 2 * t);
@@ -185,27 +188,64 @@ __device__ void make_p(uint32_t (&p_reg)[2][S::chunk / 16][4], const Problem& p,
   for (int b = 0; b < 2; b++)
     for (int n = 0; n < S::chunk / 8; n++)
       for (int r = 0; r < 4; r++) x[b][n][r] = exp2_approx(x[b][n][r]);
-  pack_fragments<T>(p_reg, x);
+  round_fragments<T, S::chunk>(p_reg, x);
 }
 
-// dS^T = P^T o (dP^T - D), in place of P^T, which one of a pair takes from where the other left it.
+// dS^T = P^T o (dP^T - D) in the place of P^T; in a pair, of the P^T that the other warp has put into shared memory.
 template <class S, class T>
-__device__ void make_ds(uint32_t (&x_reg)[2][S::chunk / 16][4], const float (&dp)[2][S::chunk / 8][4],
-                        const float* row_sum,  // [chunk], D
-                        const T* p_smem)       // [32][64]
+__device__ void make_ds(uint32_t (&p_reg)[2][S::chunk / 16][4],
+                        const float (&dp)[2][S::chunk / 8][4],  // dP^T
+                        const T* p_smem,                        // [32][64] in shared memory
+                        const float* row_sum)                   // [chunk], D
 {
   const int t = threadIdx.x % 4;
 #pragma unroll
   for (int step = 0; step < S::chunk / 16; step++) {
     if (S::pairs)
-      for (int b = 0; b < 2; b++) load_fragment<S::Bc>(x_reg[b][step], p_smem + b * 16 * 64, step);
+      for (int b = 0; b < 2; b++)
+        ldmatrix_x4(p_reg[b][step], p_smem + right_of<S::Bc>(down_then_right(), step) + b * 16 * 64);
     for (int r = 0; r < 4; r++) {
       const float2 d = *reinterpret_cast<const float2*>(row_sum + 16 * step + r / 2 * 8 + 2 * t);
       for (int b = 0; b < 2; b++) {
-        const float2 p_pair = unpack2<T>(x_reg[b][step][r]);
+        const float2 p_pair = unpack2<T>(p_reg[b][step][r]);
         const float* dp_pair = dp[b][2 * step + r / 2] + r % 2 * 2;
-        x_reg[b][step][r] = pack2<T>(p_pair.x * (dp_pair[0] - d.x), p_pair.y * (dp_pair[1] - d.y));
+        p_reg[b][step][r] = pack2<T>(p_pair.x * (dp_pair[0] - d.x), p_pair.y * (dp_pair[1] - d.y));
       }
+    }
+  }
+}
+
+// The products of one tile of queries (but for dQ) with the warp's 32 keys: those of its role.
+template <class S, Role role, class T>
+__device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2][S::D / 8][4],
+                              const T* k,                // [32][D] in shared memory, as all that follows
+                              const T* v,                // [32][D]
+                              const T* q,                // [Br][D]
+                              const T* d_o,              // [Br][D]
+                              const float* lse,          // [2][Br], log2(e) LSE, then D
+                              T* ds,                     // [32][64]
+                              int i0, int j0, int pair)  // the first query and key, in their heads
+{
+  constexpr int Bc = S::Bc, Br = S::Br, D = S::D, chunk = S::chunk;
+#pragma unroll
+  for (int c = 0; c < Br; c += chunk) {
+    uint32_t x_reg[2][chunk / 16][4];  // P^T, then dS^T
+    if (role != Role::ds_and_dk) {
+      make_p<S>(x_reg, p, k, q + c * 64, lse + c, i0 + c, j0);
+      if (S::pairs) {
+        store_fragments<Bc, chunk>(ds, x_reg, 0);
+        named_barrier_arrive(1 + pair, 64);  // P^T is there; whoever takes it may come later
+      }
+      add_product<Br, D, chunk>(dv_reg, x_reg, d_o + c * 64);
+    }
+    if (role != Role::p_and_dv) {
+      float dp[2][chunk / 8][4];
+      multiply_by_transpose<Bc, Br, D, chunk>(dp, v, d_o + c * 64);
+      if (S::pairs) named_barrier_sync(1 + pair, 64);  // P^T is in shared memory
+      make_ds<S>(x_reg, dp, ds, lse + Br + c);
+      if (S::pairs) __syncwarp();  // all lanes have P^T, and dS^T may take its place
+      store_fragments<Bc, chunk>(ds, x_reg, c / 16);
+      add_product<Br, D, chunk>(dk_reg, x_reg, q + c * 64);
     }
   }
 }
@@ -239,8 +279,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
   const auto copy_stage = [&](int tile, int i0, unsigned q_row) {
     if (tile < tensors.q_tiles) {
       T* to = q_smem + tile % 2 * 2 * Br * D;
-      copy_tile<S::threads, Br, D>(to, tensors.q + size_t(q_row) * D, p.seq_q - i0);
-      copy_tile<S::threads, Br, D>(to + Br * D, tensors.d_o + size_t(q_row) * D, p.seq_q - i0);
+      copy_tile<Br, D, S::threads>(to, tensors.q + size_t(q_row) * D, p.seq_q - i0);
+      copy_tile<Br, D, S::threads>(to + Br * D, tensors.d_o + size_t(q_row) * D, p.seq_q - i0);
       if (threadIdx.x < 2 * Br / 4)
         cp_async_16(stats_smem + tile % 2 * 2 * Br + threadIdx.x * 4,
                     tensors.stats + size_t(first_tile + tile) * 2 * Br + threadIdx.x * 4);
@@ -252,8 +292,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
   {
     const int j0 = kv_tile * Bc;
     const size_t kv_row = size_t(kv_head) * p.seq_k + j0;  // the first of the block's keys, over all kv heads
-    copy_tile<S::threads, Bc, D>(k_smem, tensors.k + kv_row * D, p.seq_k - j0);
-    copy_tile<S::threads, Bc, D>(v_smem, tensors.v + kv_row * D, p.seq_k - j0);
+    copy_tile<Bc, D, S::threads>(k_smem, tensors.k + kv_row * D, p.seq_k - j0);
+    copy_tile<Bc, D, S::threads>(v_smem, tensors.v + kv_row * D, p.seq_k - j0);
   }
   copy_stage(0, i0, q_row);
 
@@ -274,7 +314,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
   // dQ of a tile whose dS is in shared memory.
   const auto make_dq = [&](int tile) {
     float dq_reg[2][4][4];
-    multiply_transpose<Bc>(dq_reg, ds_smem + tile % 2 * Bc * 64, 2 * (warp / (D / 32)), k_smem, 2 * (warp % (D / 32)));
+    multiply_transpose<Bc>(dq_reg, ds_smem + tile % 2 * Bc * 64, warp / (D / 32), k_smem, warp % (D / 32));
     if (first_lane && seen != kv_tile) semaphore_wait(semaphore(tile), kv_tile);
     __syncwarp();  // it is this warp's turn in global memory
     add_dq<S>(p, tensors, dq_reg, kv_head, kv_tile, tile);
@@ -295,34 +335,18 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
     copy_stage(tile + 1, next_i0, q_row);
 
     if (makes_ds && tile > 0) make_dq(tile - 1);
-    const T *q_tile = q_smem + tile % 2 * 2 * Br * D, *do_tile = q_tile + Br * D;
-    const float *lse = stats_smem + tile % 2 * 2 * Br, *row_sum = lse + Br;
-    T* ds = ds_smem + (tile % 2 * Bc + own) * 64;  // [32][64]
-#pragma unroll
-    for (int c = 0; c < Br; c += S::chunk) {
-      uint32_t x_reg[2][S::chunk / 16][4];  // P^T, then dS^T
-      const auto store_x = [&](int step0) {
-        for (int step = 0; step < S::chunk / 16; step++)
-          for (int b = 0; b < 2; b++) store_fragment<Bc>(ds + b * 16 * 64, x_reg[b][step], step0 + step);
-      };
-      if (makes_p) {
-        make_p<S>(x_reg, p, i0 + c, kv_tile * Bc + own, k_smem + own * 64, q_tile + c * 64, lse + c);
-        if (S::pairs) {
-          store_x(0);
-          named_barrier_arrive(1 + pair, 64);  // P^T is there; whoever takes it may come later
-        }
-        add_product<Br>(dv_reg, x_reg, do_tile + c * 64);
-      }
-      if (makes_ds) {
-        float dp[2][S::chunk / 8][4];
-        multiply_by_transpose<Bc, Br, D>(dp, v_smem + own * 64, do_tile + c * 64);
-        if (S::pairs) named_barrier_sync(1 + pair, 64);  // P^T is in shared memory
-        make_ds<S>(x_reg, dp, row_sum + c, ds);
-        if (S::pairs) __syncwarp();  // all lanes have P^T, and dS^T may take its place
-        store_x(c / 16);
-        add_product<Br>(dk_reg, x_reg, q_tile + c * 64);
-      }
-    }
+    const auto multiply = [&]<Role role>() {
+      const T* q_tile = q_smem + tile % 2 * 2 * Br * D;
+      const int j0 = kv_tile * Bc;
+      multiply_tile<S, role>(p, dv_reg, dk_reg, k_smem + own * 64, v_smem + own * 64, q_tile, q_tile + Br * D,
+                             stats_smem + tile % 2 * 2 * Br, ds_smem + (tile % 2 * Bc + own) * 64, i0, j0 + own, pair);
+    };
+    if constexpr (!S::pairs)
+      multiply.template operator()<Role::all>();
+    else if (makes_p)
+      multiply.template operator()<Role::p_and_dv>();
+    else
+      multiply.template operator()<Role::ds_and_dk>();
     if (makes_ds) {
       pass_turn_before(tile);
     } else if (tile > 0) {
@@ -351,8 +375,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
 
   const int j = kv_tile * Bc + own;
   const size_t to = (size_t(kv_head) * p.seq_k + j) * D;
-  if (makes_p) store_rows<Bc>(tensors.dv + to, v_smem + own * 64, dv_reg, 1, p.seq_k - j);
-  if (makes_ds) store_rows<Bc>(tensors.dk + to, k_smem + own * 64, dk_reg, p.scale, p.seq_k - j);
+  if (makes_p) store_rows<Bc, D>(tensors.dv + to, v_smem + own * 64, dv_reg, 1, p.seq_k - j);
+  if (makes_ds) store_rows<Bc, D>(tensors.dk + to, k_smem + own * 64, dk_reg, p.scale, p.seq_k - j);
 }
 
 template <class T, class S>

@@ -14,6 +14,14 @@
 namespace attention {
 
 // All pointers are device pointers, 16-byte aligned, with the shapes at the top of attention/problem.h.
+
+// The angles of RoPE, for problems that have it: row p belongs to position p, or -p with the sine's sign turned, of
+// every batch and head.
+struct RopeTables {
+  const float* cos = nullptr;  // [rope_rows(), D/2]
+  const float* sin = nullptr;  // [rope_rows(), D/2]
+};
+
 struct ForwardArgs {
   const void* q;    // [B, H, Nq, D]
   const void* k;    // [B, Hkv, Nk, D]
@@ -21,6 +29,7 @@ struct ForwardArgs {
   void* o;          // [B, H, Nq, D]
   float* lse;       // [B, H, Nq], written by forwards with writes_lse, untouched by the others
   void* workspace;  // workspace_bytes(problem) bytes, contents undefined before and after
+  RopeTables rope;
 };
 
 struct BackwardArgs {
@@ -34,6 +43,7 @@ struct BackwardArgs {
   void* dk;          // [B, Hkv, Nk, D]
   void* dv;          // [B, Hkv, Nk, D]
   void* workspace;   // workspace_bytes(problem) bytes, contents undefined before and after
+  RopeTables rope;
 };
 
 // One direction of one rung. `run` only enqueues kernels on the stream: it allocates nothing, does not
@@ -69,6 +79,7 @@ struct Chapter {
   std::string idea;  // the one idea, in a sentence
   std::vector<Rung> rungs;  // at least one; the last is the chapter's result
   const Rung* forward = nullptr;  // another chapter's, whose O and LSE the backwards start from; else the reference's
+  bool rope = false;        // it solves problems with RoPE, and no others; all other chapters solve those without
 };
 
 }  // namespace attention

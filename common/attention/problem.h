@@ -8,6 +8,10 @@
 //
 //   S = scale * Q K^T      P = softmax(S) along the keys      O = P V      LSE = log(sum(exp(S)))
 //
+// With RoPE (rotary position embedding; rotate-half, as in Llama and GPT-NeoX) Q and K are rotated by their positions
+// before that, and a backward gives the gradients of the unrotated ones: pair i of a row, elements i and i + D/2, is
+// turned by position * 10000^(-2i/D).
+//
 // Kernels take a Problem by value, so this header is read by host and device code alike.
 #pragma once
 
@@ -31,6 +35,7 @@ struct Problem {
   DType dtype = DType::fp16;
   Mask mask = Mask::none;
   float scale = 0.125f;  // 1 / sqrt(head_dim) unless the caller wants another: see default_scale()
+  bool rope = false;
 
   // Number of keys that query i sees: always the first ones. Causal is aligned bottom-right, as in
   // FlashAttention 2.1 and later: the last query sees every key, so query i sees j <= i + seq_k - seq_q.
@@ -47,10 +52,16 @@ struct Problem {
     return head / heads * kv_heads + head % heads / (heads / kv_heads);
   }
 
+  // Key j stands at position j, and query i where the last query and the last key meet; negative for the first queries
+  // if seq_q > seq_k, which is a turn the other way. Tables of angles have a row for every distance from 0.
+  __host__ __device__ int query_position(int i) const { return i + seq_k - seq_q; }
+  __host__ __device__ int rope_rows() const { return seq_q > seq_k ? seq_q : seq_k; }
+
   // Numbers of elements.
   size_t q_size() const { return size_t(batch) * heads * seq_q * head_dim; }      // Q, O, dO, dQ
   size_t kv_size() const { return size_t(batch) * kv_heads * seq_k * head_dim; }  // K, V, dK, dV
   size_t lse_size() const { return size_t(batch) * heads * seq_q; }
+  size_t rope_size() const { return rope ? size_t(rope_rows()) * (head_dim / 2) : 0; }  // of one table
 };
 
 // 1 / sqrt(head_dim), "Attention Is All You Need" (Vaswani et al. 2017), equation 1.

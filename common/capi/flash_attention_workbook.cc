@@ -115,7 +115,7 @@ const Pass<Args>& require_pass(const char* chapter_name, const char* rung_name, 
   return pass;
 }
 
-Problem to_problem(const faw_problem* from) {
+Problem to_problem(const char* chapter_name, const faw_problem* from) {
   if (!from) refuse("problem is NULL");
   if (from->dtype != FAW_FP16 && from->dtype != FAW_BF16)
     refuse("dtype is " + std::to_string(from->dtype) + ": it must be 0 (fp16) or 1 (bf16)");
@@ -129,7 +129,8 @@ Problem to_problem(const faw_problem* from) {
                            .head_dim = from->head_dim,
                            .dtype = from->dtype == FAW_FP16 ? attention::DType::fp16 : attention::DType::bf16,
                            .mask = from->causal ? attention::Mask::causal : attention::Mask::none,
-                           .scale = from->scale};
+                           .scale = from->scale,
+                           .rope = faw_rotates(chapter_name) == 1};
   if (const std::string wrong = attention::invalid(problem); !wrong.empty()) refuse(wrong);
   return problem;
 }
@@ -143,6 +144,17 @@ void require_pointers(std::initializer_list<std::pair<const char*, const void*>>
   }
 }
 
+// Those of a chapter that rotates; any other must not be given some, which it would not use.
+attention::RopeTables rope_tables(const char* chapter_name, const faw_problem& problem) {
+  const Chapter& chapter = *find_chapter(chapter_name);
+  if (chapter.rope) {
+    require_pointers({{"rope_cos", problem.rope_cos}, {"rope_sin", problem.rope_sin}});
+  } else if (problem.rope_cos || problem.rope_sin) {
+    refuse(chapter.name + " does not rotate Q and K: rope_cos and rope_sin must be NULL");
+  }
+  return {problem.rope_cos, problem.rope_sin};
+}
+
 template <class Args>
 void require_workspace(const Pass<Args>& pass, const Problem& problem, const void* workspace) {
   if (pass.workspace_bytes(problem) > 0) require_pointers({{"workspace", workspace}});
@@ -153,7 +165,7 @@ faw_status workspace_bytes(const char* chapter, const char* rung, const Pass<Arg
                            const faw_problem* problem, size_t* bytes) {
   return guarded([&] {
     if (!bytes) refuse("bytes is NULL");
-    const Problem p = to_problem(problem);
+    const Problem p = to_problem(chapter, problem);
     *bytes = require_pass(chapter, rung, direction, p).workspace_bytes(p);
   });
 }
@@ -189,6 +201,11 @@ int faw_writes_lse(const char* chapter, const char* rung) {
   return pass && pass->writes_lse;
 }
 
+int faw_rotates(const char* chapter_name) {
+  const Chapter* chapter = find_chapter(chapter_name);
+  return chapter && chapter->rope;
+}
+
 faw_status faw_forward_workspace(const char* chapter, const char* rung, const faw_problem* problem, size_t* bytes) {
   return workspace_bytes(chapter, rung, &Rung::forward, problem, bytes);
 }
@@ -200,12 +217,12 @@ faw_status faw_backward_workspace(const char* chapter, const char* rung, const f
 faw_status faw_forward(const char* chapter, const char* rung, const faw_problem* problem, const void* q, const void* k,
                        const void* v, void* o, float* lse, void* workspace, void* stream) {
   return guarded([&] {
-    const Problem p = to_problem(problem);
+    const Problem p = to_problem(chapter, problem);
     const Forward& pass = require_pass(chapter, rung, &Rung::forward, p);
     require_pointers({{"q", q}, {"k", k}, {"v", v}, {"o", o}});
     if (pass.writes_lse) require_pointers({{"lse", lse}});
     require_workspace(pass, p, workspace);
-    pass.run(p, {q, k, v, o, lse, workspace}, static_cast<cudaStream_t>(stream));
+    pass.run(p, {q, k, v, o, lse, workspace, rope_tables(chapter, *problem)}, static_cast<cudaStream_t>(stream));
   });
 }
 
@@ -213,12 +230,13 @@ faw_status faw_backward(const char* chapter, const char* rung, const faw_problem
                         const void* v, const void* o, const float* lse, const void* d_o, void* dq, void* dk, void* dv,
                         void* workspace, void* stream) {
   return guarded([&] {
-    const Problem p = to_problem(problem);
+    const Problem p = to_problem(chapter, problem);
     const Backward& pass = require_pass(chapter, rung, &Rung::backward, p);
     require_pointers(
         {{"q", q}, {"k", k}, {"v", v}, {"o", o}, {"lse", lse}, {"d_o", d_o}, {"dq", dq}, {"dk", dk}, {"dv", dv}});
     require_workspace(pass, p, workspace);
-    pass.run(p, {q, k, v, o, lse, d_o, dq, dk, dv, workspace}, static_cast<cudaStream_t>(stream));
+    pass.run(p, {q, k, v, o, lse, d_o, dq, dk, dv, workspace, rope_tables(chapter, *problem)},
+             static_cast<cudaStream_t>(stream));
   });
 }
 

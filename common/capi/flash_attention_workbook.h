@@ -47,6 +47,11 @@ typedef struct {
   int dtype;   /* a faw_dtype */
   int causal;  /* 0, or 1: query i sees keys j <= i + seq_k - seq_q (bottom-right aligned) */
   float scale; /* of the logits; faw_default_scale(head_dim) unless another is wanted */
+  /* For chapters that rotate Q and K (faw_rotates), and NULL for all others: the angles of RoPE, fp32, device memory,
+   * 16-byte aligned, [max(seq_q, seq_k), head_dim / 2]. Row p has those of position p; key j stands at position j and
+   * query i at i + seq_k - seq_q. Asking for the size of a workspace does not need them. */
+  const float* rope_cos;
+  const float* rope_sin;
 } faw_problem;
 
 /* What went wrong in this thread's last call that did not return FAW_OK; "" before there is one. Never NULL; valid
@@ -66,6 +71,9 @@ int faw_has_backward(const char* chapter, const char* rung);
 
 /* 1 if the rung's forward writes lse, 0 if it leaves it untouched. */
 int faw_writes_lse(const char* chapter, const char* rung);
+
+/* 1 if the chapter rotates Q and K by their positions (RoPE), and therefore wants the tables of angles. */
+int faw_rotates(const char* chapter);
 
 /* The size in bytes of the workspace that the call of the same name wants (0: pass NULL). */
 faw_status faw_forward_workspace(const char* chapter, const char* rung, const faw_problem* problem, size_t* bytes);

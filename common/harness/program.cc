@@ -113,6 +113,7 @@ Options parse(int argc, char** argv) {
   p.mask = causal ? attention::Mask::causal : attention::Mask::none;
   if (const std::string wrong = attention::invalid(p); !wrong.empty()) throw Refusal(wrong);
   p.scale = attention::default_scale(p.head_dim);
+  p.rope = the_chapter().rope;
   options.backward = direction == "backward";
 
   if (!rung.empty()) {
@@ -192,6 +193,7 @@ std::string label(const Problem& p) {
   if (p.seq_k == p.seq_q) text << "_N" << p.seq_q;
   else text << "_Nq" << p.seq_q << "_Nk" << p.seq_k;
   text << "_D" << p.head_dim << "_" << name(p.dtype) << (p.mask == attention::Mask::causal ? "_causal" : "_full");
+  if (p.rope) text << "_rope";
   return text.str();
 }
 

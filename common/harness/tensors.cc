@@ -8,6 +8,7 @@
 
 #include "device/numeric.h"
 #include "harness/parallel.h"
+#include "reference/attention.h"
 
 namespace harness {
 namespace {
@@ -162,21 +163,34 @@ bool GuardedBuffer::guards_intact() const {
 DeviceTensors::DeviceTensors(const Problem& p, const HostTensors& in, size_t workspace_bytes, bool backward, size_t guard)
     : q(p.q_size() * 2, guard), k(p.kv_size() * 2, guard), v(p.kv_size() * 2, guard), o(p.q_size() * 2, guard),
       lse(p.lse_size() * sizeof(float), guard), workspace(workspace_bytes, guard, guard == 0 ? GuardedBuffer::Fill::nothing : GuardedBuffer::Fill::poison),
+      rope_cos(p.rope_size() * sizeof(float), guard), rope_sin(p.rope_size() * sizeof(float), guard),
       d_o(backward ? p.q_size() * 2 : 0, guard), dq(backward ? p.q_size() * 2 : 0, guard),
       dk(backward ? p.kv_size() * 2 : 0, guard), dv(backward ? p.kv_size() * 2 : 0, guard) {
   q.upload(to_storage(in.q, p.dtype).data());
   k.upload(to_storage(in.k, p.dtype).data());
   v.upload(to_storage(in.v, p.dtype).data());
   if (backward) d_o.upload(to_storage(in.d_o, p.dtype).data());
+  if (p.rope) upload_rope(p);
+}
+
+void DeviceTensors::upload_rope(const Problem& p, int first) {
+  const reference::Rope rope(first + p.rope_rows(), p.head_dim);
+  using FloatMatrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  rope_cos.upload(FloatMatrix(rope.cos.bottomRows(p.rope_rows()).cast<float>()).data());
+  rope_sin.upload(FloatMatrix(rope.sin.bottomRows(p.rope_rows()).cast<float>()).data());
 }
 
 attention::ForwardArgs DeviceTensors::forward_args() const {
-  return {q.data(), k.data(), v.data(), o.data(), static_cast<float*>(lse.data()), workspace.data()};
+  return {q.data(), k.data(), v.data(), o.data(), static_cast<float*>(lse.data()), workspace.data(), rope_tables()};
 }
 
 attention::BackwardArgs DeviceTensors::backward_args() const {
   return {q.data(),   k.data(),  v.data(),  o.data(),  static_cast<const float*>(lse.data()),
-          d_o.data(), dq.data(), dk.data(), dv.data(), workspace.data()};
+          d_o.data(), dq.data(), dk.data(), dv.data(), workspace.data(), rope_tables()};
+}
+
+attention::RopeTables DeviceTensors::rope_tables() const {
+  return {static_cast<const float*>(rope_cos.data()), static_cast<const float*>(rope_sin.data())};
 }
 
 std::string DeviceTensors::broken_guard() const {
@@ -184,14 +198,15 @@ std::string DeviceTensors::broken_guard() const {
     const char* name;
     const GuardedBuffer& buffer;
   } buffers[] = {{"q", q},     {"k", k},   {"v", v},   {"o", o},   {"lse", lse}, {"workspace", workspace},
-                 {"d_o", d_o}, {"dq", dq}, {"dk", dk}, {"dv", dv}};
+                 {"d_o", d_o}, {"dq", dq}, {"dk", dk}, {"dv", dv}, {"rope_cos", rope_cos}, {"rope_sin", rope_sin}};
   for (const auto& [name, buffer] : buffers)
     if (!buffer.guards_intact()) return std::string("memory next to ") + name + " was written to";
   return "";
 }
 
 size_t device_bytes(const Problem& p, size_t workspace_bytes, bool backward) {
-  const size_t forward = (2 * p.q_size() + 2 * p.kv_size()) * 2 + p.lse_size() * sizeof(float) + workspace_bytes;
+  const size_t forward = (2 * p.q_size() + 2 * p.kv_size()) * 2 + p.lse_size() * sizeof(float) +
+                         2 * p.rope_size() * sizeof(float) + workspace_bytes;
   return backward ? forward + (2 * p.q_size() + 2 * p.kv_size()) * 2 : forward;
 }
 

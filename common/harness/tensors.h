@@ -70,11 +70,17 @@ struct DeviceTensors {
   attention::ForwardArgs forward_args() const;
   attention::BackwardArgs backward_args() const;
 
+  attention::RopeTables rope_tables() const;
+
+  // Fills the tables of RoPE with the angles of positions first, first + 1, ...
+  void upload_rope(const attention::Problem& problem, int first = 0);
+
   // One line naming the tensor whose surroundings were written to; empty if none.
   std::string broken_guard() const;
 
   GuardedBuffer q, k, v, o, lse, workspace;
-  GuardedBuffer d_o, dq, dk, dv;  // empty unless backward
+  GuardedBuffer rope_cos, rope_sin;  // empty unless the problem has RoPE
+  GuardedBuffer d_o, dq, dk, dv;     // empty unless backward
 };
 
 // Bytes of device memory that DeviceTensors takes, guards aside.

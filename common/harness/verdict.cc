@@ -54,6 +54,12 @@ reference::Matrix rows_of(const reference::Matrix& all, const std::vector<int>& 
   return some;
 }
 
+std::vector<int> query_positions(const Problem& p, const std::vector<int>& rows) {
+  std::vector<int> positions;
+  for (const int i : rows) positions.push_back(p.query_position(i));
+  return positions;
+}
+
 // max |(ref + 0.3 - 0.3) - ref| in the storage type: what rounding alone does to numbers as large as these.
 double rounding_of(const std::vector<double>& expected, DType dtype) {
   const reference::Round round = reference::rounding(dtype);
@@ -117,6 +123,7 @@ Reference::Reference(const Problem& p, const HostTensors& inputs, bool backward,
 void Reference::expect_forward(const HostTensors& in, bool whole) {
   const Problem& p = problem_;
   const reference::Round round = reference::rounding(p.dtype);
+  const reference::Rope rope(p.rope ? p.rope_rows() : 0, p.head_dim);
   const int heads = p.batch * p.heads;
   constexpr double products = 4;  // Q K^T and P V, each once exactly and once for the baseline
   const int rows = whole ? p.seq_q : affordable_rows(p.seq_q, heads, products * p.seq_k * p.head_dim);
@@ -125,18 +132,29 @@ void Reference::expect_forward(const HostTensors& in, bool whole) {
   o_.expected.resize(size_t(heads) * rows * p.head_dim);
   o_.baseline.resize(o_.expected.size());
   lse_.resize(size_t(heads) * rows);
+  lse_baseline_.resize(lse_.size());
   in_parallel(size_t(heads), [&](size_t index) {
     const int h = int(index);
     std::vector<int> visible;
     for (const int i : o_.rows[h]) visible.push_back(p.visible_keys(i));
-    const auto q = rows_of(reference::head(in.q, h, p.seq_q, p.head_dim), o_.rows[h]);
-    const auto k = reference::head(in.k, p.kv_head(h), p.seq_k, p.head_dim);
+    auto q = rows_of(reference::head(in.q, h, p.seq_q, p.head_dim), o_.rows[h]);
+    auto k = reference::head(in.k, p.kv_head(h), p.seq_k, p.head_dim);
     const auto v = reference::head(in.v, p.kv_head(h), p.seq_k, p.head_dim);
+    if (p.rope) {
+      q = reference::rotate(q, query_positions(p, o_.rows[h]), rope);
+      k = reference::rotate(k, reference::key_positions(p), rope);
+    }
     const reference::Forward exact = reference::forward(q, k, v, p.scale, visible);
+    if (p.rope) {  // the plain mathematics stores what it rotated
+      q = q.unaryExpr(round).eval();
+      k = k.unaryExpr(round).eval();
+    }
+    const reference::Vector lse = p.rope ? reference::forward(q, k, v, p.scale, visible).lse : exact.lse;
     const reference::Forward plain = reference::forward(q, k, v, p.scale, visible, round);
     std::copy_n(exact.o.data(), exact.o.size(), o_.expected.data() + size_t(h) * rows * p.head_dim);
     std::copy_n(plain.o.data(), plain.o.size(), o_.baseline.data() + size_t(h) * rows * p.head_dim);
     std::copy_n(exact.lse.data(), exact.lse.size(), lse_.data() + size_t(h) * rows);
+    std::copy_n(lse.data(), lse.size(), lse_baseline_.data() + size_t(h) * rows);
   });
 }
 
@@ -154,14 +172,15 @@ void Reference::expect_gradients(const HostTensors& in) {
     gradient->baseline.resize(size_t(rows) * D);
   }
 
+  const reference::Rope rope(p.rope ? p.rope_rows() : 0, D);
   in_parallel(size_t(kv_heads), [&](size_t index) {
     const int kv_head = int(index);
     const std::vector<int>& keys = dk_.rows[kv_head];
-    const auto k = reference::head(in.k, kv_head, p.seq_k, D), v = reference::head(in.v, kv_head, p.seq_k, D);
-    const auto some_k = rows_of(k, keys), some_v = rows_of(v, keys);
+    const auto k_given = reference::head(in.k, kv_head, p.seq_k, D), v = reference::head(in.v, kv_head, p.seq_k, D);
+    const auto some_v = rows_of(v, keys);
     for (int h = kv_head * group; h < (kv_head + 1) * group; h++) {
       const std::vector<int>& queries = dq_.rows[h];
-      const auto q = reference::head(in.q, h, p.seq_q, D), d_o = reference::head(in.d_o, h, p.seq_q, D);
+      const auto q_given = reference::head(in.q, h, p.seq_q, D), d_o = reference::head(in.d_o, h, p.seq_q, D);
       const auto o = reference::head(given_.o, h, p.seq_q, D), lse = reference::head(given_.lse, h, p.seq_q, 1);
       std::vector<int> visible_of_queries, visible_of_keys;  // to some queries all keys, to all queries some keys
       for (const int i : queries) visible_of_queries.push_back(p.visible_keys(i));
@@ -173,16 +192,30 @@ void Reference::expect_gradients(const HostTensors& in) {
           auto& values = round == reference::exact ? gradient.expected : gradient.baseline;
           return Eigen::Map<reference::Matrix>(values.data() + size_t(head) * n * D, n, D);
         };
+        // With RoPE the mathematics is that of the rotated Q and K, stored once they are rotated; so are their gradients
+        // before they are rotated back.
+        const auto rotated = [&](const reference::Matrix& x, const std::vector<int>& positions) -> reference::Matrix {
+          if (!p.rope) return x;
+          return reference::rotate(x, positions, rope).unaryExpr(round);
+        };
+        const auto rotated_back = [&](const reference::Matrix& x, const std::vector<int>& positions) -> reference::Matrix {
+          if (!p.rope) return x;
+          return reference::rotate_back(x, positions, rope).unaryExpr(round);
+        };
+        const auto q = rotated(q_given, reference::query_positions(p));
+        const auto k = rotated(k_given, reference::key_positions(p));
+        const auto some_k = rows_of(k, keys);
         const auto some_q = rows_of(q, queries), some_o = rows_of(o, queries);
         const auto of_queries =
             reference::recomputed(some_q, k, some_o, rows_of(lse, queries), p.scale, visible_of_queries, round);
         part(dq_, h, n_queries) =
-            reference::backward(some_q, k, v, of_queries, rows_of(d_o, queries), p.scale, round).dq;
+            rotated_back(reference::backward(some_q, k, v, of_queries, rows_of(d_o, queries), p.scale, round).dq,
+                         query_positions(p, queries));
 
         const auto of_keys = reference::recomputed(q, some_k, o, lse, p.scale, visible_of_keys, round);
         const reference::Gradients g = reference::backward(q, some_k, some_v, of_keys, d_o, p.scale, round);
         auto dk = part(dk_, kv_head, n_keys), dv = part(dv_, kv_head, n_keys);
-        dk = (dk + g.dk).unaryExpr(round).eval();  // query heads that share a kv head add up
+        dk = (dk + rotated_back(g.dk, keys)).unaryExpr(round).eval();  // query heads that share a kv head add up
         dv = (dv + g.dv).unaryExpr(round).eval();
       }
     }
@@ -233,13 +266,17 @@ Verdict Reference::check_forward(const std::vector<float>& o, const std::vector<
   verdict.comparisons.push_back(compare("o", o, o_, 2));
   if (lse.empty()) return verdict;
 
-  // LSE stays in fp32: its error is that of a sum of fp32 logits, relative to their size.
+  // LSE stays in fp32: its error is that of a sum of fp32 logits, relative to their size; and, with RoPE, of Q and K that
+  // were rounded once they were rotated.
   Comparison c;
   c.tensor = "lse";
   double largest = 1;
-  for (const double x : lse_)
-    if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
-  c.tolerance = 2e-5 * largest;
+  Worst baseline;
+  for (size_t i = 0; i < lse_.size(); i++) {
+    if (std::isfinite(lse_[i])) largest = std::max(largest, std::abs(lse_[i]));
+    baseline.add(lse_baseline_[i], lse_[i]);
+  }
+  c.tolerance = 2e-5 * largest + 2 * baseline.error;
   Worst worst;
   const double* want = lse_.data();
   for (int head = 0; head < heads; head++)

@@ -81,7 +81,8 @@ class Reference {
   attention::Problem problem_;
   ForwardResult given_;
   Expected o_, dq_, dk_, dv_;
-  std::vector<double> lse_;  // [B, H, rows compared of o]
+  std::vector<double> lse_;           // [B, H, rows compared of o]
+  std::vector<double> lse_baseline_;  // likewise
 };
 
 // Gives a backward the O and LSE that its reference starts from.

@@ -5,6 +5,7 @@
 
     o = faw.attention(q, k, v, causal=True)                                # the book's last word
     o = faw.attention(q, k, v, causal=True, chapter="05_online_softmax")   # or any chapter, and any rung of it
+    o = faw.attention(q, k, v, causal=True, rope=faw.rope_tables(q, k))    # q and k rotated by their positions
 
 The kernels come from the shared library that the `cuda` preset builds (target flash_attention_workbook); to use
 another build, set FLASH_ATTENTION_WORKBOOK_LIBRARY to its path. A chapter without a backward takes no tensors that
@@ -15,7 +16,7 @@ import ctypes
 import os
 import pathlib
 
-__all__ = ["attention", "forward", "backward", "chapters", "Error"]
+__all__ = ["attention", "forward", "backward", "rope_tables", "chapters", "Error"]
 
 LIBRARY_VARIABLE = "FLASH_ATTENTION_WORKBOOK_LIBRARY"
 LIBRARY = "libflash_attention_workbook.so"
@@ -36,7 +37,7 @@ class _Problem(ctypes.Structure):
 
     _fields_ = [(name, ctypes.c_int) for name in
                 ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "dtype", "causal")]
-    _fields_ += [("scale", ctypes.c_float)]
+    _fields_ += [("scale", ctypes.c_float), ("rope_cos", ctypes.c_void_p), ("rope_sin", ctypes.c_void_p)]
 
 
 _DTYPES = {torch.float16: 0, torch.bfloat16: 1}
@@ -63,6 +64,7 @@ def _load():
         ("faw_has_forward", ctypes.c_int, [name, name]),
         ("faw_has_backward", ctypes.c_int, [name, name]),
         ("faw_writes_lse", ctypes.c_int, [name, name]),
+        ("faw_rotates", ctypes.c_int, [name]),
         ("faw_forward_workspace", status, [name, name, problem, size]),
         ("faw_backward_workspace", status, [name, name, problem, size]),
         ("faw_forward", status, [name, name, problem] + 7 * [pointer]),
@@ -82,14 +84,15 @@ def _require(status):
 
 
 def chapters():
-    """{chapter: {rung: {"forward": bool, "backward": bool, "lse": bool}}}, in the order of the book."""
+    """{chapter: {rung: {"forward": bool, "backward": bool, "lse": bool, "rope": bool}}}, in the order of the book."""
     book = {}
     while (chapter := _library.faw_chapter(len(book))) is not None:
         rungs = book[chapter.decode()] = {}
         while (rung := _library.faw_rung(chapter, len(rungs))) is not None:
             rungs[rung.decode()] = {"forward": bool(_library.faw_has_forward(chapter, rung)),
                                     "backward": bool(_library.faw_has_backward(chapter, rung)),
-                                    "lse": bool(_library.faw_writes_lse(chapter, rung))}
+                                    "lse": bool(_library.faw_writes_lse(chapter, rung)),
+                                    "rope": bool(_library.faw_rotates(chapter))}
     return book
 
 
@@ -99,20 +102,25 @@ def _encoded(what, name):
     return None if name is None else name.encode()
 
 
-def _rung(chapter, rung, ability):
+def _rung(chapter, rung, ability, rope):
     """(chapter, rung) as the library takes them; with no chapter, the book's last that has the ability."""
     if chapter is None:
         if rung is not None:
             raise Error(f"rung is {rung!r} and no chapter is given: which chapter's?")
-        able = _able(ability)
+        able = _able(ability, rope)
         if not able:
-            raise Error(f"no chapter has a {ability} yet")
+            raise Error(f"no chapter has a {ability}{' with rope' if rope else ''} yet")
         chapter = able[-1]
-    return _encoded("chapter", chapter), _encoded("rung", rung)
+    name = _encoded("chapter", chapter)
+    if rope is None and _library.faw_rotates(name):
+        raise Error(f"{chapter} rotates q and k: pass rope, such as rope_tables(q, k)")
+    return name, _encoded("rung", rung)
 
 
-def _able(ability):
-    return [name for name, rungs in chapters().items() if any(rung[ability] for rung in rungs.values())]
+def _able(ability, rope):
+    """The chapters with that ability that rotate q and k, or, with rope None, those that do not."""
+    return [name for name, rungs in chapters().items()
+            if any(rung[ability] and rung["rope"] == (rope is not None) for rung in rungs.values())]
 
 
 def _check_tensor(name, tensor, like, shape=None):
@@ -138,8 +146,35 @@ def _check_tensor(name, tensor, like, shape=None):
         raise Error(f"{name} starts at an address that is not a multiple of {_ALIGNMENT} bytes: pass {name}.clone()")
 
 
-def _problem(q, k, v, causal, scale):
-    """Checks q, k and v and describes them to the library."""
+def rope_tables(q, k, base=10000.0):
+    """(cos, sin), fp32 [max(Nq, Nk), D / 2]: the angles of RoPE for q [.., Nq, D] and k [.., Nk, D], for their device.
+
+    Row p holds p * base^(-2 i / D), i < D / 2, by which elements i and i + D / 2 are turned at position p. Key j stands
+    at position j, query i at i + Nk - Nq. Made in fp64: positions far out have angles that fp32 does not resolve.
+    """
+    head_dim = q.shape[-1]
+    positions = torch.arange(max(q.shape[-2], k.shape[-2]), dtype=torch.float64, device=q.device)
+    frequencies = base ** (-torch.arange(0, head_dim, 2, dtype=torch.float64, device=q.device) / head_dim)
+    angles = torch.outer(positions, frequencies)
+    return angles.cos().float(), angles.sin().float()
+
+
+def _check_rope(rope, q, k):
+    """The addresses of the two tables; of neither, if there is no rope."""
+    if rope is None:
+        return None, None
+    if not isinstance(rope, (tuple, list)) or len(rope) != 2 or not all(isinstance(t, torch.Tensor) for t in rope):
+        raise Error("rope is not a pair of tensors (cos, sin): rope_tables(q, k) makes one")
+    shape = (max(q.shape[2], k.shape[2]), q.shape[3] // 2)
+    for name, table in zip(("cos", "sin"), rope):
+        if (table.dtype, tuple(table.shape), table.device) != (torch.float32, shape, q.device) or not table.is_contiguous():
+            raise Error(f"rope's {name} is {table.dtype} {tuple(table.shape)} on {table.device}: it must be torch.float32 "
+                        f"{shape}, contiguous, on {q.device}")
+    return rope[0].data_ptr(), rope[1].data_ptr()
+
+
+def _problem(q, k, v, causal, scale, rope):
+    """Checks q, k and v, and the tables of RoPE if there are any, and describes them to the library."""
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         _check_tensor(name, tensor, like=q)
     batch, heads, seq_q, head_dim = q.shape
@@ -151,7 +186,8 @@ def _problem(q, k, v, causal, scale):
         scale = _library.faw_default_scale(head_dim)
     elif not isinstance(scale, (int, float)):
         raise Error(f"scale is {scale!r}: it must be a number")
-    return _Problem(batch, heads, kv_heads, seq_q, seq_k, head_dim, _DTYPES[q.dtype], int(bool(causal)), scale)
+    return _Problem(batch, heads, kv_heads, seq_q, seq_k, head_dim, _DTYPES[q.dtype], int(bool(causal)), scale,
+                    *_check_rope(rope, q, k))
 
 
 def _workspace(size_function, chapter, rung, problem, device):
@@ -164,14 +200,15 @@ def _pointers(*tensors):
     return [None if tensor is None or tensor.numel() == 0 else tensor.data_ptr() for tensor in tensors]
 
 
-def forward(q, k, v, causal=False, scale=None, chapter=None, rung=None):
+def forward(q, k, v, causal=False, scale=None, chapter=None, rung=None, rope=None):
     """(o, lse) of q [B, H, Nq, D], k and v [B, Hkv, Nk, D]; lse [B, H, Nq] is None where the rung writes none.
 
-    causal aligns bottom-right: query i sees keys j <= i + Nk - Nq. scale is 1 / sqrt(D) unless given. No chapter means
-    the book's last that has a forward, no rung the last of its chapter. Works on the current stream, and inside
+    causal aligns bottom-right: query i sees keys j <= i + Nk - Nq. scale is 1 / sqrt(D) unless given. With rope, the
+    tables that rope_tables() makes, q and k are rotated by their positions first. No chapter means the book's last that
+    has a forward, with rope or without, and no rung the last of its chapter. Works on the current stream, and inside
     torch.cuda.graph. Knows nothing of gradients: attention() does.
     """
-    problem, (chapter, rung) = _problem(q, k, v, causal, scale), _rung(chapter, rung, "forward")
+    problem, (chapter, rung) = _problem(q, k, v, causal, scale, rope), _rung(chapter, rung, "forward", rope)
     with torch.cuda.device(q.device):
         workspace = _workspace(_library.faw_forward_workspace, chapter, rung, problem, q.device)
         o = torch.empty_like(q)
@@ -182,9 +219,10 @@ def forward(q, k, v, causal=False, scale=None, chapter=None, rung=None):
     return o, lse
 
 
-def backward(q, k, v, o, lse, d_o, causal=False, scale=None, chapter=None, rung=None):
-    """(dq, dk, dv) from what forward() took and returned, and d_o, the gradient of o."""
-    problem, (chapter, rung) = _problem(q, k, v, causal, scale), _rung(chapter, rung, "backward")
+def backward(q, k, v, o, lse, d_o, causal=False, scale=None, chapter=None, rung=None, rope=None):
+    """(dq, dk, dv) from what forward() took and returned, and d_o, the gradient of o; of q and k as they were before they
+    were rotated."""
+    problem, (chapter, rung) = _problem(q, k, v, causal, scale, rope), _rung(chapter, rung, "backward", rope)
     _check_tensor("o", o, q, q.shape)
     _check_tensor("d_o", d_o, q, q.shape)
     if not isinstance(lse, torch.Tensor):
@@ -202,10 +240,10 @@ def backward(q, k, v, o, lse, d_o, causal=False, scale=None, chapter=None, rung=
 
 class _Attention(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, q, k, v, causal, scale, forward_rung, backward_rung):
-        o, lse = forward(q, k, v, causal, scale, *forward_rung)
+    def forward(ctx, q, k, v, causal, scale, forward_rung, backward_rung, rope):
+        o, lse = forward(q, k, v, causal, scale, *forward_rung, rope)
         ctx.save_for_backward(q, k, v, o, lse)
-        ctx.options = (causal, scale, *backward_rung)
+        ctx.options = (causal, scale, *backward_rung, rope)
         return o
 
     @staticmethod
@@ -215,26 +253,27 @@ class _Attention(torch.autograd.Function):
         if d_o.data_ptr() % _ALIGNMENT:
             d_o = d_o.clone()
         q, k, v, o, lse = ctx.saved_tensors
-        return *backward(q, k, v, o, lse, d_o, *ctx.options), None, None, None, None
+        return *backward(q, k, v, o, lse, d_o, *ctx.options), None, None, None, None, None
 
 
-def attention(q, k, v, causal=False, scale=None, chapter=None, rung=None, backward_chapter=None, backward_rung=None):
+def attention(q, k, v, causal=False, scale=None, chapter=None, rung=None, backward_chapter=None, backward_rung=None,
+              rope=None):
     """softmax(scale q k^T) v as o [B, H, Nq, D]; arguments as for forward().
 
     Differentiable where the chapter has a backward, or backward_chapter names one that has. A direction for which no
     chapter is named takes the book's last that has it, and so does the forward of a chapter that is a backward alone.
     """
     if not (torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in (q, k, v))):
-        return forward(q, k, v, causal, scale, chapter, rung)[0]
+        return forward(q, k, v, causal, scale, chapter, rung, rope)[0]
     if backward_chapter is None and chapter is not None:
         backward_chapter, backward_rung = chapter, rung
-    able = _able("backward")
+    able = _able("backward", rope)
     if backward_chapter is None and not able or backward_chapter is not None and not _library.faw_has_backward(
             _encoded("backward_chapter", backward_chapter), _encoded("backward_rung", backward_rung)):
         raise Error(f"{backward_chapter or 'the workbook'} has no backward and a tensor requires gradients: use "
                     f"torch.no_grad(), or a backward_chapter of: {', '.join(able) or '(none yet)'}")
     if chapter is None or not _library.faw_has_forward(_encoded("chapter", chapter), None):
-        chapter, rung = _able("lse")[-1], None
+        chapter, rung = _able("lse", rope)[-1], None
     if not _library.faw_writes_lse(_encoded("chapter", chapter), _encoded("rung", rung)):
-        raise Error(f"{chapter} writes no LSE, which a backward needs: chapters that do are {', '.join(_able('lse'))}")
-    return _Attention.apply(q, k, v, causal, scale, (chapter, rung), (backward_chapter, backward_rung))
+        raise Error(f"{chapter} writes no LSE, which a backward needs: chapters that do are {', '.join(_able('lse', rope))}")
+    return _Attention.apply(q, k, v, causal, scale, (chapter, rung), (backward_chapter, backward_rung), rope)

@@ -9,11 +9,12 @@ Python that has PyTorch, keeps its JSON and prints the tables. The JSON, one fil
     what      the sweep and its restrictions, in a word
     absent    {peer: why it could not be asked}
     points    one for each problem and direction:
-      problem, direction, flops
+      problem, direction, flops, rope (whether q and k are rotated first: by the chapter, or by PyTorch before its FLASH)
       results   one for each chapter or peer: name, kind (chapter, peer), and either
                   seconds {median, p10, p90, min, max}, samples (seconds, in the order taken), flop_rate (FLOP/s),
                   error and tolerance (of the result, against fp64: what was checked before any timing),
-                  ratio (seconds of FLASH / seconds: above 1 is faster than FLASH; null without FLASH)
+                  ratio (seconds of FLASH / seconds: above 1 is faster than FLASH; null without FLASH. With rope the
+                  measure is compiled+FLASH, where torch.compile has made one kernel of the rotations)
                 or  skipped (why), or wrong (what: it was not timed)
     summary   one for each name and direction: points, geometric_mean, lowest and highest of the ratios
 """
@@ -38,6 +39,8 @@ from tools.terminal import Progress, bold, say, table
 
 BASELINE = "FLASH"  # PyTorch's FLASH backend, which is FlashAttention-2: what ratios are against
 PEERS = ["FLASH", "CUDNN", "MATH", "FA3", "FA4"]
+ROPE_BASELINE = "compiled+FLASH"
+ROPE_PEERS = ["eager+FLASH", "compiled+FLASH"]
 SWEEPS = {
     "fa": "the FlashAttention papers': 16384 tokens, H * D = 2048, D = 64 and 128, N = 512 ... 16384, full and causal",
     "seed": "B=2 H=16 D=64 causal, N = 512 ... 8192",
@@ -135,10 +138,15 @@ def geometric_mean(values: list) -> float:
     return math.exp(statistics.fmean(map(math.log, values)))
 
 
+def baseline_of(point: dict) -> str:
+    return ROPE_BASELINE if point.get("rope") else BASELINE
+
+
 def add_ratios(points: list) -> None:
     """Gives every result with a time its ratio."""
     for point in points:
-        baseline = next((r["seconds"]["median"] for r in point["results"] if r["name"] == BASELINE and "seconds" in r), None)
+        name = baseline_of(point)
+        baseline = next((r["seconds"]["median"] for r in point["results"] if r["name"] == name and "seconds" in r), None)
         for result in point["results"]:
             if "seconds" in result:
                 result["ratio"] = baseline / result["seconds"]["median"] if baseline else None
@@ -148,10 +156,12 @@ def summary(points: list) -> list:
     ratios = {}
     for point in points:
         for result in point["results"]:
-            if result["name"] != BASELINE and result.get("ratio"):
-                ratios.setdefault((result["name"], point["direction"]), []).append(result["ratio"])
-    return [{"name": name, "direction": direction, "points": len(values), "geometric_mean": geometric_mean(values),
-             "lowest": min(values), "highest": max(values)} for (name, direction), values in ratios.items()]
+            if result["name"] != baseline_of(point) and result.get("ratio"):
+                key = result["name"], point["direction"], baseline_of(point)
+                ratios.setdefault(key, []).append(result["ratio"])
+    return [{"name": name, "direction": direction, "baseline": baseline, "points": len(values),
+             "geometric_mean": geometric_mean(values), "lowest": min(values), "highest": max(values)}
+            for (name, direction, baseline), values in ratios.items()]
 
 
 # --- The tables ------------------------------------------------------------------------------------------------------
@@ -163,17 +173,19 @@ def tables(report: dict) -> str:
     for point in report["points"]:
         problem = Problem(**point["problem"])
         same_but_length = (problem.heads, problem.head_dim) if report["what"].startswith("custom") else (problem.head_dim,)
-        groups.setdefault((point["direction"], problem.causal, problem.dtype, same_but_length), []).append(point)
+        key = point["direction"], problem.causal, problem.dtype, bool(point.get("rope")), same_but_length
+        groups.setdefault(key, []).append(point)
     blocks = []
-    for (direction, causal, dtype, _), points in groups.items():
-        first = Problem(**points[0]["problem"])
-        title = f"{direction}, D={first.head_dim} {dtype} {'causal' if causal else 'full'}, TFLOP/s"
+    for (direction, causal, dtype, rope, _), points in groups.items():
+        first, baseline = Problem(**points[0]["problem"]), baseline_of(points[0])
+        title = (f"{direction}, D={first.head_dim} {dtype} {'causal' if causal else 'full'}{' RoPE' if rope else ''}, "
+                 "TFLOP/s")
         rows = [[title, *(f"N={Problem(**point['problem']).length()}" for point in points)]]
         for number, result in enumerate(points[0]["results"]):
             column = [point["results"][number] for point in points]
             rows.append([f"  {result['name']}", *map(_rate, column)])
-            if result["name"] != BASELINE and any(one.get("ratio") for one in column):
-                rows.append([f"    x {BASELINE}", *(f"{one['ratio']:.2f}" if one.get("ratio") else "-" for one in column)])
+            if result["name"] != baseline and any(one.get("ratio") for one in column):
+                rows.append([f"    x {baseline}", *(f"{one['ratio']:.2f}" if one.get("ratio") else "-" for one in column)])
         blocks.append(table(rows))
     return "\n\n".join(blocks)
 
@@ -186,7 +198,7 @@ def _rate(result: dict) -> str:
 
 def remarks(report: dict) -> list:
     """The geometric means, how steady the times were, and why anything is missing."""
-    lines = [f"{one['name']}, {one['direction']}: {one['geometric_mean']:.3f} x {BASELINE} (geometric mean of "
+    lines = [f"{one['name']}, {one['direction']}: {one['geometric_mean']:.3f} x {one['baseline']} (geometric mean of "
              f"{one['points']} points, {one['lowest']:.2f} to {one['highest']:.2f})" for one in report["summary"]]
     widths = [(s["p90"] - s["p10"]) / s["median"] for point in report["points"] for result in point["results"]
               if "seconds" in result for s in [result["seconds"]]]

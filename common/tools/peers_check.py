@@ -11,11 +11,13 @@ class Reference:
 
     Forward: sampled query rows of every head (all rows where they are few). Backward: all rows of sampled heads. The
     rule is the workbook's own: an error may be twice (for gradients three times) that of the same mathematics with every
-    intermediate rounded to the storage type, plus the rounding of numbers as large as the result.
+    intermediate rounded to the storage type, plus the rounding of numbers as large as the result. With rope, q and k are
+    rotated by their positions first, and the gradients are of the unrotated ones.
     """
 
-    def __init__(self, q, k, v, causal, scale=None):
+    def __init__(self, q, k, v, causal, scale=None, rope=False):
         self.q, self.k, self.v = q.detach(), k.detach(), v.detach()
+        self.rope = rope
         self.causal = causal
         self.scale = q.shape[-1] ** -0.5 if scale is None else scale
         self.groups = q.shape[1] // k.shape[1]
@@ -29,17 +31,25 @@ class Reference:
             return "o is not finite everywhere"
         batch, heads, seq_q, _ = self.q.shape
         rows = self._sampled(seq_q, max(8, SCORES // (batch * heads * self.k.shape[2])))
-        # The queries that share a kv head side by side: [B, Hkv, G * rows, D]
-        q = self.q[:, :, rows].reshape(batch, self.k.shape[1], -1, self.q.shape[3])
         hidden = self._hidden(rows).repeat(self.groups, 1)
-        expected, expected_lse = self._attend(q, self.k, self.v, hidden, lambda x: x)[:2]
-        baseline = self._attend(q, self.k, self.v, hidden, self._rounded)[0]
-        wrong = self._differs("o", o[:, :, rows].reshape(q.shape), expected, baseline, 2)
+
+        def attend(rounded):
+            # The queries that share a kv head side by side: [B, Hkv, G * rows, D]
+            q = self._rotated(self.q[:, :, rows], self._query_positions(rows), rounded)
+            k = self._rotated(self.k, torch.arange(self.k.shape[2], device=rows.device), rounded)
+            return self._attend(q.reshape(batch, k.shape[1], -1, q.shape[3]), k, self.v, hidden, rounded)
+
+        (expected, expected_lse, p, scores), (baseline, _, _, rounded_scores) = attend(lambda x: x), attend(self._rounded)
+        wrong = self._differs("o", o[:, :, rows].reshape(expected.shape), expected, baseline, 2)
         if wrong or lse is None:
             return wrong
-        got = lse[:, :, rows].reshape(expected_lse.shape).double()
-        error = torch.where(got == expected_lse, 0, (got - expected_lse).abs() / (1 + expected_lse.abs())).max().item()
-        return None if error <= 1e-4 else f"lse differs by {error:.2g} (relative) where 1e-4 is allowed"
+        got, size = lse[:, :, rows].reshape(expected_lse.shape).double(), 1 + expected_lse.abs()
+        error = torch.where(got == expected_lse, 0, (got - expected_lse).abs() / size).max().item()
+        allowed = 1e-4
+        if self.rope:  # q and k are stored once they are rotated, and to first order lse moves by sum(p * change of s)
+            moved = torch.where(p > 0, p * (rounded_scores - scores).abs(), 0).sum(-1)
+            allowed += 2 * (moved / size).nan_to_num().max().item()
+        return None if error <= allowed else f"lse differs by {error:.2g} (relative) where {allowed:.2g} is allowed"
 
     def wrong_backward(self, d_o, dq, dk, dv):
         """The same for the gradients that belong to d_o, the gradient of o."""
@@ -67,26 +77,30 @@ class Reference:
         return None
 
     def _attend(self, q, k, v, hidden, rounded):
-        """(o, lse, p) in fp64, with the intermediates rounded."""
+        """(o, lse, p, scores) in fp64, with the intermediates rounded."""
         q, k, v = q.double(), k.double(), v.double()
         scores = rounded(q @ k.transpose(-1, -2) * self.scale).masked_fill(hidden, float("-inf"))
         lse = scores.logsumexp(-1)
         p = rounded((scores - lse.clamp(min=-1e30)[..., None]).exp())  # -inf - -1e30: a row that sees no key is all 0
-        return rounded(p @ v), lse, p
+        return rounded(p @ v), lse, p, scores
 
     def _gradients(self, q, k, v, d_o, rounded):
         """(dq, dk, dv) of the query heads q [G, Nq, D] that share the kv head k, v [Nk, D]."""
+        key_positions = torch.arange(k.shape[0], device=q.device)
+        query_positions = self._query_positions(torch.arange(q.shape[1], device=q.device))
+        q, k = self._rotated(q, query_positions, rounded), self._rotated(k, key_positions, rounded)
         dq, dk, dv = torch.zeros_like(q, dtype=torch.float64), 0, 0
         for rows in torch.arange(q.shape[1], device=q.device).split(max(1, SCORES // (q.shape[0] * k.shape[0]))):
             hidden = self._hidden(rows)
-            _, _, p = self._attend(q[:, rows], k, v, hidden, rounded)
+            p = self._attend(q[:, rows], k, v, hidden, rounded)
             one_d_o = d_o[:, rows].double()
             dp = rounded(one_d_o @ v.double().T)
             ds = rounded(p * (dp - (p * dp).sum(-1, keepdim=True)))
             dq[:, rows] = ds @ k.double() * self.scale
             dk = dk + (ds.transpose(-1, -2) @ q[:, rows].double()).sum(0) * self.scale
             dv = dv + (p.transpose(-1, -2) @ one_d_o).sum(0)
-        return rounded(dq), rounded(dk), rounded(dv)
+        return (self._rotated(rounded(dq), query_positions, rounded, back=True),
+                self._rotated(rounded(dk), key_positions, rounded, back=True), rounded(dv))
 
     def _hidden(self, rows):
         """[rows, Nk]: which keys these queries do not see."""
@@ -94,6 +108,21 @@ class Reference:
         keys = torch.arange(seq_k, device=rows.device)
         last = rows[:, None] + seq_k - seq_q if self.causal else torch.full_like(rows, seq_k)[:, None]
         return keys > last
+
+    def _query_positions(self, rows):
+        return rows + self.k.shape[2] - self.q.shape[2]
+
+    def _rotated(self, x, positions, rounded, back=False):
+        """Rows of x [.., N, D] turned by the angles of their positions [N], in fp64 with the intermediates rounded; x itself
+        without rope."""
+        if not self.rope:
+            return x
+        half = x.shape[-1] // 2
+        frequencies = 10000.0 ** (-torch.arange(half, dtype=torch.float64, device=x.device) / half)
+        angles = torch.outer(positions.double(), frequencies) * (-1 if back else 1)
+        cos, sin = rounded(angles.cos()), rounded(angles.sin())
+        a, b = x[..., :half].double(), x[..., half:].double()
+        return rounded(torch.cat([rounded(a * cos) - rounded(b * sin), rounded(b * cos) + rounded(a * sin)], -1))
 
     def _sampled(self, count, at_most):
         """Some of range(count), in order: the first, the last, and random ones."""

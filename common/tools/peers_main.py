@@ -8,6 +8,7 @@ on one of two sets of inputs. Every result is first compared with fp64; what is 
 """
 
 import functools
+import itertools
 import json
 import math
 import statistics
@@ -18,7 +19,7 @@ import traceback
 import torch
 import torch.nn.functional as F
 
-from tools.peers import PEERS, add_ratios, flops, has_turn, launches, predicted_seconds, spread, summary, too_slow
+from tools.peers import PEERS, ROPE_PEERS, add_ratios, flops, has_turn, launches, predicted_seconds, spread, summary, too_slow
 from tools.peers_check import Reference
 from tools.problem import Problem
 from tools.processes import output_of
@@ -72,14 +73,26 @@ class TokensFirst(Candidate):
 class Chapter(Candidate):
     kind = "chapter"
 
-    def __init__(self, workbook, name: str, chapter: str, rung: "str | None", directions):
+    def __init__(self, workbook, name: str, chapter: str, rung: "str | None", directions, rope: bool):
         super().__init__(name, self.attend_with_chapter)
-        self.directions = directions
-        self.forward = functools.partial(workbook.forward, chapter=chapter, rung=rung)
+        self.directions, self.rope = directions, rope
+        self.forward_pass = functools.partial(workbook.forward, chapter=chapter, rung=rung)
         self.differentiable = functools.partial(workbook.attention, backward_chapter=chapter, backward_rung=rung)
+        self.tables, self.tables_for = None, None
+        self.make_tables = workbook.rope_tables
+
+    def _rope(self, q, k):
+        """The tables for tensors of these shapes, made once: a model has them beforehand, too."""
+        if self.rope and self.tables_for != (q.shape, k.shape):
+            self.tables, self.tables_for = self.make_tables(q, k), (q.shape, k.shape)
+        return self.tables
+
+    def forward(self, q, k, v, causal):
+        return self.forward_pass(q, k, v, causal, rope=self._rope(q, k))
 
     def attend_with_chapter(self, q, k, v, causal):
-        return self.differentiable(q, k, v, causal) if q.requires_grad else self.forward(q, k, v, causal)[0]
+        return (self.differentiable(q, k, v, causal, rope=self._rope(q, k)) if q.requires_grad
+                else self.forward(q, k, v, causal)[0])
 
     def refuses(self, problem: Problem) -> None:
         return None
@@ -89,15 +102,16 @@ def chapter_candidates(workbook, request: dict) -> list:
     candidates, rung = [], request["rung"]
     for chapter in request["chapters"]:
         rungs = workbook.chapters()[chapter]
+        rope = any(has["rope"] for has in rungs.values())
         if rung and rung not in rungs:
             raise Refusal(f"rung is {rung}: {chapter} has {', '.join(rungs)}")
         if rung or request["all_rungs"] and len(rungs) > 1:
             for one in [rung] if rung else rungs:
                 directions = [direction for direction in ("forward", "backward") if rungs[one][direction]]
-                candidates.append(Chapter(workbook, f"{chapter}/{one}", chapter, one, directions))
+                candidates.append(Chapter(workbook, f"{chapter}/{one}", chapter, one, directions, rope))
         else:
             directions = [d for d in ("forward", "backward") if any(has[d] for has in rungs.values())]
-            candidates.append(Chapter(workbook, chapter, chapter, None, directions))
+            candidates.append(Chapter(workbook, chapter, chapter, None, directions, rope))
     return candidates
 
 
@@ -114,6 +128,36 @@ def sdpa(name: str) -> Candidate:
     return Candidate(name, attend)
 
 
+def rotating(name: str) -> Candidate:
+    """What one would do without a chapter that rotates: q and k by PyTorch, as models have it, and then FLASH."""
+    flash = sdpa("FLASH").attend
+
+    def rotate(q, k, q_cos, q_sin, k_cos, k_sin):
+        def halves_swapped(x):
+            low, high = x.chunk(2, dim=-1)
+            return torch.cat((-high, low), dim=-1)
+
+        return q * q_cos + halves_swapped(q) * q_sin, k * k_cos + halves_swapped(k) * k_sin
+
+    if name.startswith("compiled"):
+        rotate = torch.compile(rotate, dynamic=False)
+
+    @functools.lru_cache(maxsize=1)
+    def tables(seq_q, seq_k, head_dim, dtype):
+        frequencies = 10000.0 ** (-torch.arange(0, head_dim, 2, dtype=torch.float64, device="cuda") / head_dim)
+
+        def of(first, count):
+            angles = torch.outer(torch.arange(first, first + count, device="cuda").double(), frequencies).repeat(1, 2)
+            return angles.cos().to(dtype), angles.sin().to(dtype)
+
+        return *of(seq_k - seq_q, seq_q), *of(0, seq_k)
+
+    def attend(q, k, v, causal):
+        return flash(*rotate(q, k, *tables(q.shape[2], k.shape[2], q.shape[3], q.dtype)), v, causal)
+
+    return Candidate(name, attend)
+
+
 def package(name: str) -> Candidate:
     if name == "FA3":
         from flash_attn_interface import flash_attn_func
@@ -125,6 +169,13 @@ def package(name: str) -> Candidate:
         return o[0] if isinstance(o, tuple) else o
 
     return TokensFirst(name, attend)
+
+
+def rotating_candidates() -> tuple:
+    """(candidates, {name: why it is not there}), for problems with RoPE."""
+    if torch.cuda.get_device_capability() < (8, 0):
+        return [], {name: "it needs compute capability 8.0" for name in ROPE_PEERS}
+    return [rotating(name) for name in ROPE_PEERS], {}
 
 
 def peer_candidates() -> tuple:
@@ -230,10 +281,11 @@ def make_sets(problem: Problem, direction: str, seed: int) -> list:
             for _ in range(2)]
 
 
-def measure(problem: Problem, direction: str, candidates: list, known: dict, flush: Flush, seed: int) -> list:
+def measure(problem: Problem, rope: bool, direction: str, candidates: list, known: dict, flush: Flush,
+            seed: int) -> list:
     """The results of one point. `known` gathers {(name, direction): [(problem, seconds)]}."""
     sets = make_sets(problem, direction, seed)
-    reference = Reference(*sets[0][:3], problem.causal)
+    reference = Reference(*sets[0][:3], problem.causal, rope=rope)
     results, lanes = [], []
     for candidate in candidates:
         result = {"name": candidate.name, "kind": candidate.kind}
@@ -337,23 +389,30 @@ def run(request: dict) -> dict:
     if not directions:
         able = [name for name, rungs in workbook.chapters().items() if any(has["backward"] for has in rungs.values())]
         raise Refusal(f"no backward in {', '.join(request['chapters'])}: chapters that have one: {', '.join(able) or 'none yet'}")
-    peers, absent = peer_candidates()
+    peers, absent = peer_candidates() if any(not candidate.rope for candidate in chapters) else ([], {})
+    rotating_peers, missing = rotating_candidates() if any(candidate.rope for candidate in chapters) else ([], {})
+    absent |= missing
     begin = time.monotonic()
     report = {"context": context(request), "what": request["what"], "absent": absent, "points": []}
     report["context"]["before"] = state()
     flush, known = Flush(), {}
-    for direction in directions:
-        candidates = peers + [candidate for candidate in chapters if direction in candidate.directions]
+    # Chapters that rotate q and k solve another problem than those that do not, and have other peers.
+    groups = [(False, peers), (True, rotating_peers)]
+    for direction, (rope, beside) in itertools.product(directions, groups):
+        candidates = [candidate for candidate in chapters if direction in candidate.directions and candidate.rope == rope]
+        if not candidates:
+            continue
+        candidates = beside + candidates
         for number, fields in enumerate(request["problems"]):
             problem = Problem(**fields)
-            print(f"progress\t{direction} {problem} ({number + 1} of {len(request['problems'])})")
+            print(f"progress\t{direction} {problem}{' RoPE' if rope else ''} ({number + 1} of {len(request['problems'])})")
             try:
                 with torch.set_grad_enabled(direction == "backward"):
-                    results = measure(problem, direction, candidates, known, flush, request["seed"])
+                    results = measure(problem, rope, direction, candidates, known, flush, request["seed"])
             except torch.cuda.OutOfMemoryError:  # for the inputs themselves, or for checking
                 results = [{"name": one.name, "kind": one.kind, "skipped": "there is not enough device memory"}
                            for one in candidates]
-            report["points"].append({"problem": fields, "direction": direction, "flops": flops(problem, direction),
+            report["points"].append({"problem": fields, "rope": rope, "direction": direction, "flops": flops(problem, direction),
                                      "results": results})
             torch.cuda.empty_cache()
     report["context"]["after"] = state()

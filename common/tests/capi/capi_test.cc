@@ -36,7 +36,9 @@ faw_problem as_c(const Problem& p) {
           p.head_dim,
           p.dtype == attention::DType::fp16 ? FAW_FP16 : FAW_BF16,
           p.mask == attention::Mask::causal,
-          p.scale};
+          p.scale,
+          nullptr,
+          nullptr};
 }
 
 Problem small_problem(attention::DType dtype = attention::DType::fp16) {
@@ -51,13 +53,21 @@ std::vector<uint16_t> bits(const harness::GuardedBuffer& buffer) {
   return all;
 }
 
-faw_status forward(const char* chapter, const char* rung, const faw_problem& problem, const DeviceTensors& t,
+// The tables are empty unless the problem has RoPE.
+faw_problem with_tables(faw_problem problem, const DeviceTensors& t) {
+  if (t.rope_cos.bytes() > 0) problem.rope_cos = t.rope_tables().cos, problem.rope_sin = t.rope_tables().sin;
+  return problem;
+}
+
+faw_status forward(const char* chapter, const char* rung, const faw_problem& given, const DeviceTensors& t,
                    cudaStream_t stream = nullptr) {
+  const faw_problem problem = with_tables(given, t);
   return faw_forward(chapter, rung, &problem, t.q.data(), t.k.data(), t.v.data(), t.o.data(),
                      static_cast<float*>(t.lse.data()), t.workspace.data(), stream);
 }
 
-faw_status backward(const char* chapter, const char* rung, const faw_problem& problem, const DeviceTensors& t) {
+faw_status backward(const char* chapter, const char* rung, const faw_problem& given, const DeviceTensors& t) {
+  const faw_problem problem = with_tables(given, t);
   return faw_backward(chapter, rung, &problem, t.q.data(), t.k.data(), t.v.data(), t.o.data(),
                       static_cast<float*>(t.lse.data()), t.d_o.data(), t.dq.data(), t.dk.data(), t.dv.data(),
                       t.workspace.data(), nullptr);
@@ -102,11 +112,12 @@ TEST(Book, ScalesAsTheChaptersDo) { EXPECT_EQ(faw_default_scale(100), 0.1f); }
 
 TEST_F(Capi, GivesTheSameBitsAsTheChapters) {
   for (const auto dtype : {attention::DType::fp16, attention::DType::bf16}) {
-    const Problem p = small_problem(dtype);
-    const faw_problem problem = as_c(p);
-    const auto inputs = harness::make_inputs(p, harness::InputKind::spread, 7);
-    const harness::Reference reference(p, inputs, true);
+    const auto inputs = harness::make_inputs(small_problem(dtype), harness::InputKind::spread, 7);
+    const harness::Reference reference(small_problem(dtype), inputs, true);
     for_every_rung([&](const Chapter& chapter, const Rung& rung) {
+      Problem p = small_problem(dtype);
+      p.rope = chapter.rope;
+      const faw_problem problem = as_c(p);
       const char* name = chapter.name.c_str();
       SCOPED_TRACE(chapter.name + "/" + rung.name + " " + attention::name(dtype));
       size_t bytes = 0;
@@ -139,10 +150,11 @@ TEST_F(Capi, GivesTheSameBitsAsTheChapters) {
 }
 
 TEST_F(Capi, TakesTheLastRungUnlessOneIsNamed) {
-  const Problem p = small_problem();
-  const faw_problem problem = as_c(p);
-  const auto inputs = harness::make_inputs(p, harness::InputKind::spread, 7);
+  const auto inputs = harness::make_inputs(small_problem(), harness::InputKind::spread, 7);
   for (const Chapter* chapter : all_chapters()) {
+    Problem p = small_problem();
+    p.rope = chapter->rope;
+    const faw_problem problem = as_c(p);
     const char* last = nullptr;
     for (const Rung& rung : chapter->rungs)
       if (rung.forward) last = rung.name;
@@ -253,6 +265,32 @@ TEST_F(Capi, RefusesWhatAChapterCannotDo) {
       "04_fusion: seq-k is 1048576");
 }
 
+TEST_F(Capi, WantsTablesFromWhoRotatesAndFromNobodyElse) {
+  const auto rotating = [](const char* title, const std::function<void(Call&)>& spoil, const std::string& text) {
+    expect_refusal(
+        title,
+        [&](Call& c) {
+          c.chapter = "09_rope_fused";
+          c.workspace = c.pointer;
+          c.problem.rope_cos = c.problem.rope_sin = reinterpret_cast<const float*>(c.pointer);
+          spoil(c);
+        },
+        FAW_INVALID, text);
+  };
+  rotating(
+      "no cos", [](Call& c) { c.problem.rope_cos = nullptr; }, "rope_cos is NULL");
+  rotating(
+      "no sin", [](Call& c) { c.problem.rope_sin = nullptr; }, "rope_sin is NULL");
+  rotating(
+      "sin + 4", [](Call& c) { c.problem.rope_sin++; }, "rope_sin is not aligned to 16 bytes");
+  rotating(
+      "05", [](Call& c) { c.chapter = "05_online_softmax"; },
+      "05_online_softmax does not rotate Q and K: rope_cos and rope_sin must be NULL");
+  for (const Chapter* chapter : all_chapters()) EXPECT_EQ(faw_rotates(chapter->name.c_str()), chapter->rope);
+  EXPECT_EQ(faw_rotates("none"), 0);
+  EXPECT_EQ(faw_rotates(nullptr), 0);
+}
+
 TEST_F(Capi, NamesTheDirectionThatIsMissing) {
   const faw_problem problem = as_c(small_problem());
   const harness::DeviceBuffer memory(64);
@@ -344,12 +382,13 @@ TEST_F(Capi, CanBeCapturedInACudaGraph) {
 #ifdef WORKBOOK_SIMT
   GTEST_SKIP() << "needs a GPU: the SIMT engine has no graphs";
 #else
-  const Problem p = small_problem();
-  const faw_problem problem = as_c(p);
-  const auto inputs = harness::make_inputs(p, harness::InputKind::spread, 7);
+  const auto inputs = harness::make_inputs(small_problem(), harness::InputKind::spread, 7);
   for_every_rung([&](const Chapter& chapter, const Rung& rung) {
     if (!rung.forward) return;
     SCOPED_TRACE(chapter.name + "/" + rung.name);
+    Problem p = small_problem();
+    p.rope = chapter.rope;
+    const faw_problem problem = as_c(p);
     const size_t bytes = rung.forward.workspace_bytes(p);
     const DeviceTensors direct(p, inputs, bytes, false), captured(p, inputs, bytes, false);
     ASSERT_EQ(forward(chapter.name.c_str(), rung.name, problem, direct), FAW_OK) << faw_error();
@@ -361,6 +400,7 @@ TEST_F(Capi, CanBeCapturedInACudaGraph) {
     EXPECT_EQ(forward(chapter.name.c_str(), rung.name, problem, captured, stream), FAW_OK) << faw_error();
     check(cudaStreamEndCapture(stream, &graph));
     check(cudaGraphInstantiate(&executable, graph, 0));
+    check(cudaDeviceSynchronize());  // the inputs are there: this stream does not wait for the one that brought them
     for (int replay = 0; replay < 2; replay++) check(cudaGraphLaunch(executable, stream));
     check(cudaDeviceSynchronize());
     EXPECT_EQ(bits(captured.o), bits(direct.o));

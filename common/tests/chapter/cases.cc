@@ -28,12 +28,13 @@ std::string name(const Case& c) {
   const Problem& p = c.problem;
   std::ostringstream text;
   text << "B" << p.batch << "_H" << p.heads << "_Hkv" << p.kv_heads << "_Nq" << p.seq_q << "_Nk" << p.seq_k << "_D"
-       << p.head_dim << "_" << attention::name(p.dtype) << "_" << attention::name(p.mask) << "_" << harness::name(c.inputs);
+       << p.head_dim << "_" << attention::name(p.dtype) << "_" << attention::name(p.mask) << "_" << harness::name(c.inputs)
+       << (p.rope ? "_rope" : "");
   if (p.scale != attention::default_scale(p.head_dim)) text << "_scaled";
   return text.str();
 }
 
-std::vector<Case> cases() {
+std::vector<Case> cases(bool rope) {
   std::vector<Case> all;
   const auto dtype = [&] { return all.size() % 2 == 0 ? DType::fp16 : DType::bf16; };
 
@@ -88,6 +89,7 @@ std::vector<Case> cases() {
         all.push_back({make({1, 4, 1, 3000, 517, head_dim}, dtype(), mask)});
       }
   }
+  for (Case& c : all) c.problem.rope = rope;
   return all;
 }
 

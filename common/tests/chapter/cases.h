@@ -19,8 +19,9 @@ struct Case {
 std::string name(const Case& c);  // letters, digits and underscores
 
 // Chosen so that every value of every axis (lengths around tile edges, equal and unequal, masks, dtypes, head dims,
-// grouped heads, kinds of input) occurs, and the pairs that matter meet. A GPU has longer ones too.
-std::vector<Case> cases();
+// grouped heads, kinds of input) occurs, and the pairs that matter meet. A GPU has longer ones too. All with RoPE, or
+// all without.
+std::vector<Case> cases(bool rope = false);
 
 // One case for tests that are about something else: three tiles, ragged, causal, grouped heads.
 Case ragged(int head_dim = 64);

@@ -24,8 +24,15 @@ void for_every_pass(Test&& test) {
 
 class Chapter : public OnDevice {};
 
+Case of_the_chapter(Case c) {
+  c.problem.rope = the_chapter().rope;
+  return c;
+}
+
+Case small(int head_dim = 64) { return of_the_chapter(ragged(head_dim)); }
+
 const std::vector<Case>& all_cases() {
-  static const std::vector<Case> all = cases();
+  static const std::vector<Case> all = cases(the_chapter().rope);
   return all;
 }
 
@@ -44,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(Group, Cases, testing::Range(0, groups));
 TEST_F(Chapter, IsBitwiseEqualFromRunToRunIfItSaysSo) {
   const int times = on_gpu ? 25 : 5;  // in each order: 50 runs on a GPU, 20 on the engine
   for_every_pass([&](const auto& pass, const std::string& title) {
-    const std::string difference = differs_from_run_to_run(pass, many_tiles(), times);
+    const std::string difference = differs_from_run_to_run(pass, of_the_chapter(many_tiles()), times);
     if (pass.deterministic) {
       EXPECT_EQ(difference, "") << title;
     } else if (!on_gpu) {  // a GPU may be lucky
@@ -63,7 +70,7 @@ TEST_F(Chapter, ItsResultIsDeterministic) {
 TEST_F(Chapter, NeedsNoParticularOrderOfThreads) {
   for_every_order([](const std::string& order) {
     for_every_pass([&](const auto& pass, const std::string& title) {
-      for (const int head_dim : {64, 128}) EXPECT_EQ(solve(pass, ragged(head_dim)), "") << title << ", order " << order;
+      for (const int head_dim : {64, 128}) EXPECT_EQ(solve(pass, small(head_dim)), "") << title << ", order " << order;
     });
   });
 }
@@ -74,7 +81,7 @@ TEST_F(Chapter, DoesWithLittleSharedMemory) {
   for_every_order([](const std::string& order) {
     for_every_pass([&](const auto& pass, const std::string& title) {
       for (const int head_dim : {64, 128})
-        for (const Case& c : {ragged(head_dim), many_tiles(head_dim)})
+        for (const Case& c : {small(head_dim), many(head_dim)})
           EXPECT_EQ(solve(pass, c), "") << title << ", " << name(c) << ", order " << order;
     });
   });
@@ -83,6 +90,24 @@ TEST_F(Chapter, DoesWithLittleSharedMemory) {
       EXPECT_EQ(differs_from_run_to_run(pass, many_tiles(128), 2), "") << title;
     }
   });
+}
+
+// RoPE sees distances alone: if every query and every key stands 1000 positions further on, O is the same.
+TEST_F(Chapter, SeesNoDifferenceIfAllPositionsMove) {
+  if (!the_chapter().rope) return;  // there are no positions
+  const Case c = small();
+  const auto inputs = harness::make_inputs(c.problem, c.inputs, 7);
+  const harness::Reference reference(c.problem, inputs, false);
+  for (const Rung& rung : the_chapter().rungs) {
+    if (!rung.forward) continue;
+    harness::DeviceTensors device(c.problem, inputs, rung.forward.workspace_bytes(c.problem), false);
+    device.upload_rope(c.problem, 1000);
+    rung.forward.run(c.problem, device.forward_args(), nullptr);
+    check(cudaDeviceSynchronize());
+    std::vector<uint16_t> o(c.problem.q_size());
+    device.o.download(o.data());
+    EXPECT_EQ(reference.check_forward(harness::from_storage(o, c.problem.dtype), {}).first_wrong(), "") << rung.name;
+  }
 }
 
 TEST_F(Chapter, RefusesWhatItDoesNotSupport) {
@@ -111,10 +136,10 @@ TEST_F(Chapter, ItsBackwardsGoOnFromTheForwardThatItNames) {
   const Rung* const forward = the_chapter().forward;
   if (!forward) return;
   ASSERT_TRUE(forward->forward && forward->forward.writes_lse) << forward->name;
-  Case empty_rows = ragged(128);
+  Case empty_rows = small(128);
   empty_rows.problem.seq_k = 70;
   empty_rows.problem.dtype = attention::DType::bf16;
-  for (const Case& c : {ragged(), empty_rows}) {
+  for (const Case& c : {small(), empty_rows}) {
     const auto inputs = harness::make_inputs(c.problem, c.inputs, 7);
     const harness::Reference reference(c.problem, inputs, true, forward_result(forward->forward, c.problem, inputs));
     for (const Rung& rung : the_chapter().rungs)
@@ -142,7 +167,7 @@ TEST_F(Chapter, ItsLaterBackwardsTakeMemoryLinearInN) {
 TEST_F(Chapter, CanBeCapturedInACudaGraph) {
   if (!on_gpu) GTEST_SKIP() << "needs a GPU: the SIMT engine has no graphs";
   for_every_pass([](const auto& pass, const std::string& title) {
-    EXPECT_EQ(solve_in_a_graph(pass, ragged()), "") << title;
+    EXPECT_EQ(solve_in_a_graph(pass, small()), "") << title;
   });
 }
 

@@ -13,14 +13,34 @@ namespace mutants {
 using attention::ForwardArgs;
 using attention::Mask;
 using attention::Problem;
+using attention::RopeTables;
 
 constexpr int rows = 32;  // of a thread block; one warp for each quarter of the head dim
 constexpr int quarters = 4;
 constexpr int Bc = 32;     // keys in a tile
 constexpr int max_head_dim = 128;
 
+// Element d of a row of Q or K: as it is, or rotated and stored once more if the problem has RoPE.
 template <class T, Mutation mutation>
-__global__ void attention_forward(Problem p,
+__device__ float element(const Problem& p, const RopeTables& rope, int head,
+                         const T* row,  // [D]
+                         int d, int position) {
+  if (!p.rope) return to_float(row[d]);
+  const int half = p.head_dim / 2;
+  const bool neighbours = mutation == Mutation::rope_neighbours;
+  const int i = neighbours ? d / 2 : d % half;  // the pair: elements first and second
+  const int first = neighbours ? 2 * i : i, second = neighbours ? 2 * i + 1 : i + half;
+  int angle = abs(position);
+  if (mutation == Mutation::rope_table_by_head) angle = (angle + head) % p.rope_rows();
+  const float cos = rope.cos[angle * half + i];
+  float sin = rope.sin[angle * half + i];
+  if (position < 0 && mutation != Mutation::rope_no_negative_angle) sin = -sin;
+  const float x1 = to_float(row[first]), x2 = to_float(row[second]);
+  return to_float(from_float<T>(d == first ? x1 * cos - x2 * sin : x1 * sin + x2 * cos));
+}
+
+template <class T, Mutation mutation>
+__global__ void attention_forward(Problem p, RopeTables rope,
                                   const T* q,  // [B, H, Nq, D]
                                   const T* k,  // [B, Hkv, Nk, D]
                                   const T* v,  // [B, Hkv, Nk, D]
@@ -28,7 +48,8 @@ __global__ void attention_forward(Problem p,
                                   float* lse)  // [B, H, Nq]
 {
   __shared__ float k_smem[Bc][max_head_dim + 1];
-  __shared__ float v_smem[Bc][max_head_dim + 1];
+  __shared__ T v_smem[Bc][max_head_dim];
+  __shared__ float q_smem[rows][max_head_dim + 1];
   __shared__ float l_smem[rows];
   const int tiles = (p.seq_q + rows - 1) / rows;
   const int head = blockIdx.x / tiles, i = int(blockIdx.x % tiles) * rows + int(threadIdx.x);
@@ -52,6 +73,13 @@ __global__ void attention_forward(Problem p,
   if (mutation == Mutation::dropped_tail) visible = min(visible, p.seq_k / Bc * Bc);
   const float scale = mutation == Mutation::wrong_scale ? 1.0f / p.head_dim : p.scale;
 
+  const int position = mutation == Mutation::rope_query_from_zero ? i : p.query_position(i);
+  for (int d = d0; d < d0 + p.head_dim / quarters && i < p.seq_q; ++d)
+    q_smem[threadIdx.x][d] = mutation == Mutation::rope_keys_only
+                                 ? to_float(q_row[d])
+                                 : element<T, mutation>(p, rope, head, q_row, d, position);
+  __syncthreads();  // the rows of Q are complete
+
   float o_reg[max_head_dim / quarters] = {};
   float m = mutation == Mutation::no_max ? 0 : -INFINITY, l = 0;
   for (int j0 = 0; j0 < end; j0 += Bc) {
@@ -59,14 +87,15 @@ __global__ void attention_forward(Problem p,
     for (int n = threadIdx.y * rows + threadIdx.x; n < Bc * p.head_dim; n += rows * quarters) {
       const int j = n / p.head_dim, d = n % p.head_dim;
       const int64_t from = kv_start + int64_t(j0) * p.head_dim + n;
-      k_smem[j][d] = j0 + j < p.seq_k ? to_float(k[from]) : 0;
-      v_smem[j][d] = j0 + j < p.seq_k ? to_float(v[from]) : 0;
+      const int position = mutation == Mutation::rope_position_in_tile ? j : j0 + j;
+      k_smem[j][d] = j0 + j < p.seq_k ? element<T, mutation>(p, rope, kv_head, k + from - d, d, position) : 0;
+      v_smem[j][d] = j0 + j < p.seq_k ? v[from] : from_float<T>(0);
     }
     if (mutation != Mutation::missing_barrier) __syncthreads();  // the tile is complete
     const bool unmasked = mutation == Mutation::diagonal_unmasked && p.mask == Mask::causal && j0 < seen_by_all;
     for (int j = 0; j < Bc && j0 + j < (unmasked ? p.seq_k : visible); ++j) {
       float s = 0;
-      for (int d = 0; d < p.head_dim; ++d) s += to_float(q_row[d]) * k_smem[j][d];
+      for (int d = 0; d < p.head_dim; ++d) s += q_smem[threadIdx.x][d] * k_smem[j][d];
       s *= scale;
       if (mutation == Mutation::mean_of_v) s = 0;
       const float m_new = mutation == Mutation::no_max ? 0 : fmaxf(m, s);
@@ -75,7 +104,7 @@ __global__ void attention_forward(Problem p,
       m = m_new;
       l *= correction;
       if (mutation != Mutation::sum_in_any_order || j % quarters == int(threadIdx.y)) l += weight;
-      for (int d = 0; d < p.head_dim / quarters; ++d) o_reg[d] = o_reg[d] * correction + weight * v_smem[j][d0 + d];
+      for (int d = 0; d < p.head_dim / quarters; ++d) o_reg[d] = o_reg[d] * correction + weight * to_float(v_smem[j][d0 + d]);
     }
   }
   if (mutation == Mutation::sum_in_any_order) {
@@ -103,8 +132,9 @@ attention::Forward make() {
   pass.run = [](const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
     const dim3 grid(unsigned(p.batch * p.heads * ((p.seq_q + rows - 1) / rows)));
     const auto run = [&]<class T>(T) {
-      launch(attention_forward<T, mutation>, {grid, dim3(rows, quarters), 0, stream}, p, static_cast<const T*>(args.q),
-             static_cast<const T*>(args.k), static_cast<const T*>(args.v), static_cast<T*>(args.o), args.lse);
+      launch(attention_forward<T, mutation>, {grid, dim3(rows, quarters), 0, stream}, p, args.rope,
+             static_cast<const T*>(args.q), static_cast<const T*>(args.k), static_cast<const T*>(args.v),
+             static_cast<T*>(args.o), args.lse);
     };
     if (p.dtype == attention::DType::fp16) run(__half());
     else run(__nv_bfloat16());
@@ -134,6 +164,12 @@ attention::Forward forward(Mutation mutation) {
     case Mutation::no_max: return make<Mutation::no_max>();
     case Mutation::nan_for_empty_rows: return make<Mutation::nan_for_empty_rows>();
     case Mutation::writes_past_end: return make<Mutation::writes_past_end>();
+    case Mutation::rope_neighbours: return make<Mutation::rope_neighbours>();
+    case Mutation::rope_table_by_head: return make<Mutation::rope_table_by_head>();
+    case Mutation::rope_query_from_zero: return make<Mutation::rope_query_from_zero>();
+    case Mutation::rope_no_negative_angle: return make<Mutation::rope_no_negative_angle>();
+    case Mutation::rope_keys_only: return make<Mutation::rope_keys_only>();
+    case Mutation::rope_position_in_tile: return make<Mutation::rope_position_in_tile>();
   }
   return {};
 }

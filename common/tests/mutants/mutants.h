@@ -26,9 +26,16 @@ enum class Mutation {
   no_max,                 // exp(s) without subtracting the maximum
   nan_for_empty_rows,     // 0/0 for a row that sees no key
   writes_past_end,        // rows beyond Nq are stored as well
+  // With RoPE:
+  rope_neighbours,         // pairs are elements 2i and 2i + 1, not i and i + D/2
+  rope_table_by_head,      // every head has angles of its own, further on in the table
+  rope_query_from_zero,    // query i stands at position i, whatever Nk - Nq is
+  rope_no_negative_angle,  // position -1 is turned like position 1
+  rope_keys_only,          // Q stays as it is
+  rope_position_in_tile,   // keys are counted from the beginning of their tile
 };
 
-// A small streaming-softmax forward with that mistake. Any problem with head_dim 64 or 128.
+// A small streaming-softmax forward with that mistake. Any problem with head_dim 64 or 128, with RoPE or without.
 attention::Forward forward(Mutation mutation);
 
 enum class BackwardMutation {
@@ -47,9 +54,15 @@ enum class BackwardMutation {
   inf_times_zero,         // hidden keys are multiplied by 0: NaN for a row that sees no key, whose LSE is -inf
   unwritten_dq,           // dQ of rows that see no key is left as it was
   small_workspace,        // asks for fewer bytes than it writes to
+  // With RoPE:
+  rope_not_back,         // dQ and dK are those of the rotated Q and K
+  rope_forward,          // dQ and dK are turned forward once more instead of back
+  rope_back_from_zero,   // dQ of query i is turned back by position i, whatever Nk - Nq is
+  rope_back_in_group,    // dK is turned back once for each query head of the group
 };
 
-// A plain backward with that mistake: one thread a row of dQ, or of dK and dV. Any problem with head_dim 64 or 128.
+// A plain backward with that mistake: one thread a row of dQ, or of dK and dV. Any problem with head_dim 64 or 128, with
+// RoPE or without.
 attention::Backward backward(BackwardMutation mutation);
 
 }  // namespace mutants

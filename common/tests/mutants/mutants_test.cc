@@ -17,8 +17,8 @@ using mutants::Mutation;
 
 // What the suite has against a pass; the first thing only. Empty if nothing.
 template <class Args>
-std::string rejection(const attention::Pass<Args>& pass) {
-  for (const Case& c : chapter_suite::cases())
+std::string rejection(const attention::Pass<Args>& pass, bool rope = false) {
+  for (const Case& c : chapter_suite::cases(rope))
     if (const std::string wrong = solve(pass, c); !wrong.empty()) return name(c) + ": " + wrong;
   return "";
 }
@@ -31,8 +31,8 @@ attention::Forward judged_by_o(Mutation mutation) {
 }
 
 template <class Args>
-void expect_rejected(const attention::Pass<Args>& pass) {
-  const std::string why = rejection(pass);
+void expect_rejected(const attention::Pass<Args>& pass, bool rope = false) {
+  const std::string why = rejection(pass, rope);
   EXPECT_NE(why, "") << "the suite lets this wrong kernel pass";
   std::printf("%s\n", why.c_str());
 }
@@ -59,6 +59,15 @@ TEST_F(Mutants, wrong_kv_head) { expect_rejected(judged_by_o(Mutation::wrong_kv_
 TEST_F(Mutants, no_max) { expect_rejected(judged_by_o(Mutation::no_max)); }
 TEST_F(Mutants, nan_for_empty_rows) { expect_rejected(judged_by_o(Mutation::nan_for_empty_rows)); }
 TEST_F(Mutants, writes_past_end) { expect_rejected(judged_by_o(Mutation::writes_past_end)); }
+TEST_F(Mutants, TheForwardWithRopeWithoutAMistakePasses) {
+  EXPECT_EQ(rejection(mutants::forward(Mutation::none), true), "");
+}
+TEST_F(Mutants, rope_neighbours) { expect_rejected(judged_by_o(Mutation::rope_neighbours), true); }
+TEST_F(Mutants, rope_table_by_head) { expect_rejected(judged_by_o(Mutation::rope_table_by_head), true); }
+TEST_F(Mutants, rope_query_from_zero) { expect_rejected(judged_by_o(Mutation::rope_query_from_zero), true); }
+TEST_F(Mutants, rope_no_negative_angle) { expect_rejected(judged_by_o(Mutation::rope_no_negative_angle), true); }
+TEST_F(Mutants, rope_keys_only) { expect_rejected(judged_by_o(Mutation::rope_keys_only), true); }
+TEST_F(Mutants, rope_position_in_tile) { expect_rejected(judged_by_o(Mutation::rope_position_in_tile), true); }
 TEST_F(Mutants, lse_in_log2) { expect_rejected(mutants::forward(Mutation::lse_in_log2)); }
 
 // A chapter that refuses what every chapter must take has not passed.
@@ -112,6 +121,13 @@ TEST_F(Mutants, dropped_last_query) { expect_rejected(mutants::backward(Backward
 TEST_F(Mutants, inf_times_zero) { expect_rejected(mutants::backward(BackwardMutation::inf_times_zero)); }
 TEST_F(Mutants, unwritten_dq) { expect_rejected(mutants::backward(BackwardMutation::unwritten_dq)); }
 TEST_F(Mutants, small_workspace) { expect_rejected(mutants::backward(BackwardMutation::small_workspace)); }
+TEST_F(Mutants, TheBackwardWithRopeWithoutAMistakePasses) {
+  EXPECT_EQ(rejection(mutants::backward(BackwardMutation::none), true), "");
+}
+TEST_F(Mutants, rope_not_back) { expect_rejected(mutants::backward(BackwardMutation::rope_not_back), true); }
+TEST_F(Mutants, rope_forward) { expect_rejected(mutants::backward(BackwardMutation::rope_forward), true); }
+TEST_F(Mutants, rope_back_from_zero) { expect_rejected(mutants::backward(BackwardMutation::rope_back_from_zero), true); }
+TEST_F(Mutants, rope_back_in_group) { expect_rejected(mutants::backward(BackwardMutation::rope_back_in_group), true); }
 TEST_F(Mutants, backward_missing_barrier) {
   expect_rejected_in_some_order(mutants::backward(BackwardMutation::missing_barrier));
 }

@@ -3,6 +3,7 @@
 Exits with status 77, which CTest takes for "skipped", where there is no PyTorch or no GPU.
 """
 
+import functools
 import itertools
 import os
 import sys
@@ -24,6 +25,11 @@ FORWARDS = [(chapter, rung) for chapter, rungs in faw.chapters().items() for run
 BACKWARDS = [(chapter, rung) for chapter, rungs in faw.chapters().items() for rung, has in rungs.items() if has["backward"]]
 
 
+def rope_of(chapter, q, k):
+    """The tables, if the chapter rotates."""
+    return faw.rope_tables(q, k) if any(rung["rope"] for rung in faw.chapters()[chapter].values()) else None
+
+
 def tensors(batch=2, heads=4, kv_heads=4, seq_q=100, seq_k=100, head_dim=64, dtype=torch.float16, gradients=False):
     torch.manual_seed(1)
     shapes = [(batch, heads, seq_q, head_dim)] + 2 * [(batch, kv_heads, seq_k, head_dim)]
@@ -42,11 +48,12 @@ class Values(unittest.TestCase):
     def test_agree_with_fp64(self):
         for shape, dtype, causal in itertools.product(SHAPES, (torch.float16, torch.bfloat16), (False, True)):
             q, k, v = tensors(**shape, dtype=dtype)
-            reference = Reference(q, k, v, causal)
+            references = {rope: Reference(q, k, v, causal, rope=rope) for rope in (False, True)}
             for chapter, rung in FORWARDS:
                 with self.subTest(chapter=chapter, rung=rung, causal=causal, dtype=dtype, **shape):
-                    o, lse = faw.forward(q, k, v, causal, chapter=chapter, rung=rung)
-                    self.assertIsNone(reference.wrong_forward(o, lse))
+                    rope = rope_of(chapter, q, k)
+                    o, lse = faw.forward(q, k, v, causal, chapter=chapter, rung=rung, rope=rope)
+                    self.assertIsNone(references[rope is not None].wrong_forward(o, lse))
                     self.assertEqual(lse is not None, faw.chapters()[chapter][rung]["lse"])
 
     def test_the_check_itself_notices(self):
@@ -81,15 +88,16 @@ class Values(unittest.TestCase):
         for chapter, rung in FORWARDS:
             with self.subTest(chapter=chapter, rung=rung):
                 q, k, v = tensors()
-                faw.attention(q, k, v, True, chapter=chapter, rung=rung)
+                attention = functools.partial(faw.attention, chapter=chapter, rung=rung, rope=rope_of(chapter, q, k))
+                attention(q, k, v, True)
                 torch.cuda.synchronize()
                 graph = torch.cuda.CUDAGraph()
                 with torch.cuda.graph(graph):
-                    o = faw.attention(q, k, v, True, chapter=chapter, rung=rung)
+                    o = attention(q, k, v, True)
                 q.copy_(torch.randn_like(q))
                 o.fill_(float("nan"))
                 graph.replay()
-                self.assertTrue(torch.equal(o, faw.attention(q, k, v, True, chapter=chapter, rung=rung)))
+                self.assertTrue(torch.equal(o, attention(q, k, v, True)))
 
 
 class Refusals(unittest.TestCase):
@@ -124,6 +132,19 @@ class Refusals(unittest.TestCase):
         self.refused("^rung is 'x' and no chapter is given", q, k, v, rung="x")
         self.refused("^scale is 'x': it must be a number$", q, k, v, scale="x")
         self.refused("^scale is inf: it must be finite$", q, k, v, scale=float("inf"))
+
+    def test_tables_of_rope(self):
+        q, k, v = tensors(seq_q=70)
+        cos, sin = faw.rope_tables(q, k)
+        self.assertEqual(cos.shape, (100, 32))
+        rotating = [chapter for chapter, rungs in faw.chapters().items() if any(rung["rope"] for rung in rungs.values())]
+        self.refused("^rope is not a pair of tensors", q, k, v, rope=cos)
+        self.refused("^rope's cos is torch.float32 .70, 32. on cuda:0: it must be torch.float32 .100, 32., contiguous", q, k,
+                     v, rope=(cos[:70], sin))
+        self.refused("^rope's sin is torch.float16", q, k, v, rope=(cos, sin.half()))
+        self.refused("^05_online_softmax does not rotate Q and K", q, k, v, rope=(cos, sin), chapter="05_online_softmax")
+        for chapter in rotating:
+            self.refused(f"^{chapter} rotates q and k: pass rope, such as", q, k, v, chapter=chapter)
 
     def test_what_a_chapter_cannot_do(self):
         q, k, v = tensors(head_dim=60)
@@ -169,10 +190,12 @@ class Autograd(unittest.TestCase):
         for shape, dtype, causal in itertools.product(SHAPES, (torch.float16, torch.bfloat16), (False, True)):
             q, k, v = tensors(**shape, dtype=dtype, gradients=True)
             d_o = torch.randn_like(q)
-            reference = Reference(q, k, v, causal)
+            references = {rope: Reference(q, k, v, causal, rope=rope) for rope in (False, True)}
             for chapter, rung in BACKWARDS:
                 with self.subTest(chapter=chapter, rung=rung, causal=causal, dtype=dtype, **shape):
-                    o = faw.attention(q, k, v, causal, backward_chapter=chapter, backward_rung=rung)
+                    rope = rope_of(chapter, q, k)
+                    o = faw.attention(q, k, v, causal, backward_chapter=chapter, backward_rung=rung, rope=rope)
+                    reference = references[rope is not None]
                     self.assertIsNone(reference.wrong_backward(d_o, *torch.autograd.grad(o, (q, k, v), d_o)))
 
     def test_the_gradient_of_a_sum(self):

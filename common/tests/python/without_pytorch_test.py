@@ -55,13 +55,13 @@ class Declarations(unittest.TestCase):
 
     def test_the_problem(self):
         body = re.sub(r"/\*.*?\*/", "", re.search(r"typedef struct \{(.*?)\} faw_problem;", HEADER, re.S)[1], flags=re.S)
-        declared = re.findall(r"(int|float) (\w+);", body)
-        types_ = {"int": ctypes.c_int, "float": ctypes.c_float}
+        declared = re.findall(r"(int|float|const float\*) (\w+);", body)
+        types_ = {"int": ctypes.c_int, "float": ctypes.c_float, "const float*": ctypes.c_void_p}
         self.assertEqual([(name, types_[type_]) for type_, name in declared], list(self.module._Problem._fields_))
 
     def test_the_functions(self):
         declared = re.findall(r"^[a-z_ ]+[ *]+(faw_\w+)\(([^)]*)\);", HEADER, re.M | re.S)
-        self.assertEqual(len(declared), 11)
+        self.assertEqual(len(declared), 12)
         for name, parameters in declared:
             count = 0 if parameters == "void" else len(parameters.split(","))
             function = getattr(self.module._library, name)
@@ -72,7 +72,7 @@ class Declarations(unittest.TestCase):
         book = self.module.chapters()
         self.assertEqual(list(book), directories)
         self.assertEqual(book["05_online_softmax"],
-                         {"online_softmax": {"forward": True, "backward": False, "lse": True}})
+                         {"online_softmax": {"forward": True, "backward": False, "lse": True, "rope": False}})
         self.assertFalse(book["04_fusion"]["fusion"]["lse"])
 
 
