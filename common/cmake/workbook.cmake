@@ -62,9 +62,9 @@ endfunction()
 
 # The one line of a chapter's CMakeLists.txt. The directory's name is the chapter's: it names the program, the
 # tests and, without its number, the namespace of the kernels. Every .cu file of the directory belongs to it.
-# workbook_chapter(LINKS OTHER): with the kernels of another chapter, for what this one starts from.
+# workbook_chapter(LINKS OTHER..): with the kernels of other chapters, for what this one starts from.
 function(workbook_chapter)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "LINKS" "")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "" "LINKS")
   cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME chapter)
   string(REGEX REPLACE "^[0-9]+_" "" namespace ${chapter})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cu)
@@ -79,9 +79,9 @@ function(workbook_chapter)
   endif()
 
   set(kernels ${chapter}_kernels)
-  if(arg_LINKS)
-    list(APPEND kernels ${arg_LINKS}_kernels)
-  endif()
+  foreach(other IN LISTS arg_LINKS)
+    list(APPEND kernels ${other}_kernels)
+  endforeach()
   add_executable(${chapter} ${CMAKE_CURRENT_BINARY_DIR}/the_chapter.cc)
   target_link_libraries(${chapter} PRIVATE ${kernels} harness_main)
 
