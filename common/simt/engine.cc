@@ -511,6 +511,27 @@ void cp_async(void* shared, const void* global, std::size_t bytes, std::size_t s
              __builtin_return_address(0)});
 }
 
+namespace {
+
+// An atomic update by the kernel at `pc`.
+void note_update([[maybe_unused]] const void* pc, [[maybe_unused]] const void* p, [[maybe_unused]] std::size_t bytes) {
+#ifdef WORKBOOK_TRACE
+  if (worker != nullptr && worker->in_kernel()) worker->recorder().access(pc, p, bytes, Access::atomic);
+#endif
+}
+
+}  // namespace
+
+float atomic_add(float* p, float v) {
+  note_update(__builtin_return_address(0), p, sizeof(float));
+  return std::atomic_ref<float>(*p).fetch_add(v, std::memory_order_relaxed);
+}
+
+void atomic_add_4(float* p, const float* x) {
+  note_update(__builtin_return_address(0), p, 4 * sizeof(float));
+  for (int i = 0; i < 4; ++i) std::atomic_ref<float>(p[i]).fetch_add(x[i], std::memory_order_relaxed);
+}
+
 #ifdef WORKBOOK_TRACE
 void ldmatrix_row(const void* row) { this_worker("ldmatrix").recorder().ldmatrix_row(__builtin_return_address(0), row); }
 
