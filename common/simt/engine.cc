@@ -232,16 +232,19 @@ void Worker::run_current() {
   thread.named_barrier = 0;
   thread.copies.clear();
   thread.group = 0;
-  std::string thrown;
+  std::string mistake, at;
   try {
     launch_->body();
-    return;
+    if (thread.copies.empty()) return;
+    void* stack[] = {static_cast<char*>(const_cast<void*>(thread.copies.front().pc)) - 1};
+    at = source_line(stack);
+    mistake = "the thread returned without having waited for this cp.async";
   } catch (const std::exception& e) {
-    thrown = std::string("the kernel threw an exception: ") + e.what();
+    mistake = std::string("the kernel threw an exception: ") + e.what();
   } catch (...) {
-    thrown = "the kernel threw an exception";
+    mistake = "the kernel threw an exception";
   }
-  fail(cudaErrorLaunchFailure, &thread, "", thrown);  // not inside the handler, which has to end first
+  fail(cudaErrorLaunchFailure, &thread, at, mistake);  // not inside the handler, which has to end first
 }
 
 // The current thread has returned. The next one, null if it was the block's last.
