@@ -235,7 +235,7 @@ void Worker::run_current() {
   std::string mistake, at;
   try {
     launch_->body();
-    if (thread.copies.empty()) return;
+    if (!tracing || thread.copies.empty()) return;
     void* stack[] = {static_cast<char*>(const_cast<void*>(thread.copies.front().pc)) - 1};
     at = source_line(stack);
     mistake = "the thread returned without having waited for this cp.async";

@@ -117,8 +117,7 @@ std::optional<Shadow::Mistake> Shadow::copy_starts(std::size_t byte, std::size_t
   return found;
 }
 
-std::optional<Shadow::Mistake> Shadow::copy_lands(std::size_t byte, std::size_t size, unsigned thread,
-                                                  const void* pc) {
+std::optional<Shadow::Mistake> Shadow::copy_lands(std::size_t byte, std::size_t size, unsigned thread, const void* pc) {
   for_each_cell(byte, size, [&](Cell& cell, std::size_t) {
     if (cell.copy.thread == thread) cell.copy = {};
   });

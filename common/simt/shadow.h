@@ -72,7 +72,7 @@ class Shadow {
   // A line of 16 bytes is one cell until a narrower access divides it, and so on down to single bytes. A cell lies at
   // the place of its first byte.
   static constexpr std::size_t line_bytes = 16;
-  std::vector<Cell> cells_;                // [byte]
+  std::vector<Cell> cells_;               // [byte]
   std::vector<std::uint8_t> cell_bytes_;  // [line]
   std::uint32_t interval_ = 0;
   std::uint32_t first_interval_ = 1;  // of this block

@@ -117,19 +117,6 @@ TEST_F(Mistake, misaligned_vector) {
   expect_contains(failure.message, "misaligned access");
 }
 
-constexpr int forgotten_copy = __LINE__ + 2;
-__global__ void copy_without_wait(const float* x) {
-  simt::cp_async(dynamic_shared<float>(), x, 16, 16);
-}
-
-TEST_F(Mistake, cp_async_that_nobody_waits_for) {
-  Device<float> x(64);
-  const Failure failure = failure_of(copy_without_wait, LaunchConfig{1, 1, 64}, x);
-  EXPECT_EQ(failure.code, cudaErrorLaunchFailure);
-  expect_contains(failure.message, "the thread returned without having waited for this cp.async");
-  expect_contains(failure.message, "simt/mistakes_test.cc:" + std::to_string(forgotten_copy));
-}
-
 __global__ void copy_async(const float* x, size_t bytes) {
   simt::cp_async(dynamic_shared<float>(), x, bytes, bytes);
   simt::cp_async_commit();

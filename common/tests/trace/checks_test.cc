@@ -52,6 +52,21 @@ TEST(Checks, syncwarp_orders_one_warp_only) {
                   "read of 4 bytes of uninitialised shared memory");
 }
 
+constexpr int forgotten_copy = __LINE__ + 3;
+__global__ void return_without_waiting(const float4* from) {
+  __shared__ float4 place[1];
+  cp_async_16(place, from);
+  cp_async_commit();
+}
+
+TEST(Checks, return_before_a_copy_was_waited_for) {
+  Device<float4> from(1);
+  const Failure failure = failure_of(return_without_waiting, LaunchConfig{1, 1}, from);
+  EXPECT_EQ(failure.code, cudaErrorLaunchFailure);
+  expect_contains(failure.message, "the thread returned without having waited for this cp.async");
+  expect_contains(failure.message, at(forgotten_copy));
+}
+
 // What has been accessed 16 bytes at a time is divided when single bytes are.
 constexpr int bytes_line = __LINE__ + 6;
 template <class Order>
