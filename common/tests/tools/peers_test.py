@@ -142,11 +142,6 @@ class Reports(unittest.TestCase):
         self.assertIn("06 wrong at N=1024: o differs by 1", said)
         self.assertIn("FA3 is not here: No module", said)
 
-    def test_lists_of_numbers_take_one_line(self):
-        text = peers.compact({"samples": [1.5, 2e-05, -3], "empty": [], "names": ["a", "b"]})
-        self.assertEqual(json.loads(text), {"samples": [1.5, 2e-05, -3], "empty": [], "names": ["a", "b"]})
-        self.assertIn('"samples": [1.5, 2e-05, -3]', text)
-
 
 class BadInput(unittest.TestCase):
     def ending_of(self, *words) -> tuple:
