@@ -277,17 +277,24 @@ def run(arguments) -> int:
     return 0
 
 
-def python_with_torch() -> str:
-    """The interpreter to use: the first that has PyTorch."""
+def python_with(module: str) -> "str | None":
+    """The interpreter to use: the first that has the module. WORKBOOK_PYTHON names it, if it is set."""
     named = os.environ.get("WORKBOOK_PYTHON")
-    probe = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
-    candidates = [named] if named else [sys.executable, "python3", "python"]
-    for python in dict.fromkeys(candidates):
+    probe = f"import importlib.util, sys; sys.exit(importlib.util.find_spec('{module}') is None)"
+    for python in dict.fromkeys([named] if named else [sys.executable, "python3", "python", "/usr/bin/python3"]):
         if output_of([python, "-c", probe]) is not None:
             return python
-    where = f"{named} (WORKBOOK_PYTHON)" if named else f"{sys.executable} and the python3 on the PATH"
-    raise Failure(f"--peers needs PyTorch with CUDA, which {where} {'lacks' if named else 'lack'}: install it "
-                  "(pip install torch), or name a Python that has it in WORKBOOK_PYTHON")
+    return None
+
+
+def python_with_torch() -> str:
+    python = python_with("torch")
+    if python is None:
+        named = os.environ.get("WORKBOOK_PYTHON")
+        where = f"{named} (WORKBOOK_PYTHON)" if named else f"{sys.executable} and the python3 on the PATH"
+        raise Failure(f"--peers needs PyTorch with CUDA, which {where} {'lacks' if named else 'lack'}: install it "
+                      "(pip install torch), or name a Python that has it in WORKBOOK_PYTHON")
+    return python
 
 
 def _measured(python: str, library: Path, request: dict) -> dict:
