@@ -142,8 +142,9 @@ def rotating(name: str) -> Candidate:
     if name.startswith("compiled"):
         rotate = torch.compile(rotate, dynamic=False)
         # For each shape anew; past this limit, 8 unless told, torch.compile goes back to eager operations.
-        name_of_limit = "recompile_limit" if hasattr(torch._dynamo.config, "recompile_limit") else "cache_size_limit"
-        setattr(torch._dynamo.config, name_of_limit, 256)
+        from torch._dynamo import config
+
+        setattr(config, "recompile_limit" if hasattr(config, "recompile_limit") else "cache_size_limit", 256)
 
     @functools.lru_cache(maxsize=1)
     def tables(seq_q, seq_k, head_dim, dtype):
