@@ -29,14 +29,10 @@
 
 #include "attention/chapter.h"
 #include "device/atomic_add.h"
-#include "device/cp_async.h"
-#include "device/ldmatrix.h"
 #include "device/math.h"
-#include "device/mma.h"
 #include "device/named_barrier.h"
-#include "device/numeric.h"
 #include "device/semaphore.h"
-#include "device/stmatrix.h"
+#include "device/swizzled_tile.h"
 
 namespace backward {
 namespace {
@@ -44,6 +40,7 @@ namespace {
 using attention::BackwardArgs;
 using attention::DType;
 using attention::Problem;
+using namespace swizzled_tile;
 
 template <int D_, int Bc_, int Br_, int blocks_>
 struct Shape {
@@ -91,125 +88,6 @@ struct Tensors {
 
 __host__ __device__ int tiles(int rows, int tile_rows) { return (rows + tile_rows - 1) / tile_rows; }
 
-// A tile of `rows` rows in shared memory: D / 64 pages, each [rows][64], a row of 128 bytes across all 32 banks. Chunk
-// c (16 bytes) of row r lies in place c ^ (r % 8), so that eight rows of one chunk (ldmatrix), and eight chunks of one
-// row (cp.async), are in different banks.
-template <int rows>
-__device__ int position(int row, int chunk) {
-  return (chunk / 8 * rows + row) * 64 + (chunk ^ row) % 8 * 8;
-}
-
-// 16 * step columns to the right of a position of chunk 0 or 1.
-template <int rows>
-__device__ int right_of(int position, int step) {
-  return (position ^ 16 * (step % 4)) + step / 4 * rows * 64;
-}
-
-// The row of a 16 x 16 block whose address this lane gives to ldmatrix or stmatrix: the four 8 x 8 matrices go down,
-// then right (an A fragment; with trans, two B fragments of a tile as it lies), or right, then down (two B fragments of
-// a tile's transpose; with trans, an A fragment of it).
-__device__ int down_then_right() { return position<16>(threadIdx.x % 16, threadIdx.x / 16 % 2); }
-__device__ int right_then_down() {
-  return position<16>(threadIdx.x / 16 % 2 * 8 + threadIdx.x % 8, threadIdx.x / 8 % 2);
-}
-
-// Starts copying a tile to shared memory; rows that do not exist become zeros.
-template <class S, int rows, class T>
-__device__ void copy_tile(T* tile,        // [rows][D] in shared memory, as above
-                          const T* from,  // [rows_left, D]
-                          int rows_left) {
-  constexpr int rows_per_copy = S::threads / (S::D / 8);
-  const int row = threadIdx.x / (S::D / 8), chunk = threadIdx.x % (S::D / 8);
-  tile += position<rows>(row, chunk);
-  from += row * S::D + chunk * 8;
-#pragma unroll
-  for (int i = 0; i < rows; i += rows_per_copy)
-    cp_async_16_or_zero(tile + i * 64, from + i * S::D, row + i < rows_left);
-}
-
-// K Q^T or V dO^T.
-template <class S, class T>
-__device__ void multiply_by_transpose(float (&product)[2][S::chunk / 8][4],
-                                      const T* rows,  // [32][D] in a tile of K or V
-                                      const T* tile)  // [chunk][D] in a tile of Q or dO
-{
-#pragma unroll
-  for (int b = 0; b < 2; b++)
-    for (int n = 0; n < S::chunk / 8; n++)
-      for (int r = 0; r < 4; r++) product[b][n][r] = 0;
-#pragma unroll
-  for (int step = 0; step < S::D / 16; step++) {
-    uint32_t x[2][4];
-    for (int b = 0; b < 2; b++) ldmatrix_x4(x[b], rows + right_of<S::Bc>(down_then_right(), step) + b * 16 * 64);
-#pragma unroll
-    for (int n = 0; n < S::chunk / 16; n++) {
-      uint32_t y[4];
-      ldmatrix_x4(y, tile + right_of<S::Br>(right_then_down(), step) + n * 16 * 64);
-      for (int b = 0; b < 2; b++) {
-        mma_m16n8k16<T>(product[b][2 * n], x[b], y);
-        mma_m16n8k16<T>(product[b][2 * n + 1], x[b], y + 2);
-      }
-    }
-  }
-}
-
-// sum += P^T dO or dS^T Q.
-template <class S, class T>
-__device__ void add_product(float (&sum)[2][S::D / 8][4],
-                            const uint32_t (&x)[2][S::chunk / 16][4],  // A fragments of P^T or dS^T
-                            const T* tile)                             // [chunk][D] in a tile of dO or Q
-{
-#pragma unroll
-  for (int step = 0; step < S::chunk / 16; step++)
-#pragma unroll
-    for (int n = 0; n < S::D / 16; n++) {
-      uint32_t y[4];
-      ldmatrix_x4_trans(y, tile + right_of<S::Br>(down_then_right(), n) + step * 16 * 64);
-      for (int b = 0; b < 2; b++) {
-        mma_m16n8k16<T>(sum[b][2 * n], x[b][step], y);
-        mma_m16n8k16<T>(sum[b][2 * n + 1], x[b][step], y + 2);
-      }
-    }
-}
-
-// A fragments of P^T or dS^T to the warp's rows, from the columns of `step0` on.
-template <class S, class T>
-__device__ void store_fragments(T* rows,  // [32][64]
-                                const uint32_t (&x)[2][S::chunk / 16][4], int step0) {
-#pragma unroll
-  for (int step = 0; step < S::chunk / 16; step++)
-    for (int b = 0; b < 2; b++)
-      stmatrix_x4(rows + right_of<S::Bc>(down_then_right(), step0 + step) + b * 16 * 64, x[b][step]);
-}
-
-// 32 x 32 of dQ of a tile = dS K: rows 32 * (warp / (D / 32)) and up, columns 32 * (warp % (D / 32)) and up.
-template <class S, class T>
-__device__ void multiply_dq(float (&dq_reg)[2][4][4],
-                            const T* ds,  // dS^T [Bc][64]
-                            const T* k)   // [Bc][D]
-{
-  const int down = threadIdx.x / 32 / (S::D / 32), right = threadIdx.x / 32 % (S::D / 32);
-#pragma unroll
-  for (int b = 0; b < 2; b++)
-    for (int n = 0; n < 4; n++)
-      for (int r = 0; r < 4; r++) dq_reg[b][n][r] = 0;
-#pragma unroll
-  for (int step = 0; step < S::Bc / 16; step++) {
-    uint32_t x[2][4];
-    for (int b = 0; b < 2; b++)
-      ldmatrix_x4_trans(x[b], ds + right_of<S::Bc>(right_then_down(), 2 * down + b) + step * 16 * 64);
-#pragma unroll
-    for (int n = 0; n < 2; n++) {
-      uint32_t y[4];
-      ldmatrix_x4_trans(y, k + right_of<S::Bc>(down_then_right(), 2 * right + n) + step * 16 * 64);
-      for (int b = 0; b < 2; b++) {
-        mma_m16n8k16<T>(dq_reg[b][2 * n], x[b], y);
-        mma_m16n8k16<T>(dq_reg[b][2 * n + 1], x[b], y + 2);
-      }
-    }
-  }
-}
-
 // Adds the warp's part of dQ of a tile, counted over the query heads of the kv head.
 template <class S, class T>
 __device__ void add_dq(const Problem& p, const Tensors<T>& tensors, const float (&dq_reg)[2][4][4], int kv_head,
@@ -248,27 +126,6 @@ __device__ void add_dq(const Problem& p, const Tensors<T>& tensors, const float 
   }
 }
 
-// The warp's 32 rows of dK or dV, through shared memory that no other warp uses any more, so that they leave in whole
-// rows.
-template <class S, class T>
-__device__ void store_rows(T* out,   // [rows_left, D]
-                           T* smem,  // [32][D] in a tile of K or V
-                           const float (&x)[2][S::D / 8][4], float scale, int rows_left) {
-  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-#pragma unroll
-  for (int b = 0; b < 2; b++)
-    for (int h = 0; h < 2; h++)
-      for (int n = 0; n < S::D / 8; n++)
-        *reinterpret_cast<uint32_t*>(smem + position<S::Bc>(g, n) + (16 * b + 8 * h) * 64 + 2 * t) =
-            pack2<T>(x[b][n][2 * h] * scale, x[b][n][2 * h + 1] * scale);
-  __syncwarp();  // the warp's 32 rows are in shared memory
-#pragma unroll
-  for (int i = lane; i < 32 * S::D / 8; i += 32) {
-    const int row = i / (S::D / 8), chunk = i % (S::D / 8);
-    if (row < rows_left) store_pack8(out + row * S::D + chunk * 8, load_pack8(smem + position<S::Bc>(row, chunk)));
-  }
-}
-
 // D / 8 lanes per query row, 8 elements each. Rows that fill up the last tile of a head get LSE = +inf: whatever their
 // S, P = 2^(S - LSE) is 0. Rows that see no key have LSE = -inf, and the mask sets all of their P to 0.
 template <class T, class S>
@@ -299,6 +156,65 @@ __global__ void prepare(Problem p,
   if (thread == 0) *tickets = 0;
 }
 
+// P^T = 2^(S^T - LSE) of 32 keys and `chunk` queries, as A fragments.
+template <class S, class T>
+__device__ void make_p(uint32_t (&p_reg)[2][S::chunk / 16][4], const Problem& p,
+                       const T* k,        // [32][D] in shared memory, as all that follows
+                       const T* q,        // [chunk][D]
+                       const float* lse,  // [chunk], log2(e) LSE
+                       int i0, int j0)    // the first query and key, in their heads
+{
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
+  float x[2][S::chunk / 8][4];                     // S^T, P^T
+  multiply_by_transpose<S::Bc, S::Br, S::D, S::chunk>(x, k, q);
+#pragma unroll
+  for (int n = 0; n < S::chunk / 8; n++) {
+    const float2 l = *reinterpret_cast<const float2*>(lse + 8 * n + 2 * t);
+    for (int b = 0; b < 2; b++)
+      for (int r = 0; r < 4; r++) x[b][n][r] = fmaf(x[b][n][r], scale_log2, r % 2 ? -l.y : -l.x);
+  }
+  if (j0 + 32 > p.visible_keys(i0)) {  // of these queries, the first sees the fewest keys
+#pragma unroll
+    for (int n = 0; n < S::chunk / 8; n++)
+      for (int e = 0; e < 2; e++) {
+        const int visible = p.visible_keys(i0 + 8 * n + 2 * t + e) - j0 - g;
+        for (int b = 0; b < 2; b++)
+          for (int h = 0; h < 2; h++)
+            if (16 * b + 8 * h >= visible) x[b][n][2 * h + e] = -INFINITY;
+      }
+  }
+#pragma unroll
+  for (int b = 0; b < 2; b++)
+    for (int n = 0; n < S::chunk / 8; n++)
+      for (int r = 0; r < 4; r++) x[b][n][r] = exp2_approx(x[b][n][r]);
+  round_fragments<T, S::chunk>(p_reg, x);
+}
+
+// dS^T = P^T o (dP^T - D) in the place of P^T; in a pair, of the P^T that the other warp has put into shared memory.
+template <class S, class T>
+__device__ void make_ds(uint32_t (&p_reg)[2][S::chunk / 16][4],
+                        const float (&dp)[2][S::chunk / 8][4],  // dP^T
+                        const T* p_smem,                        // [32][64] in shared memory
+                        const float* row_sum)                   // [chunk], D
+{
+  const int t = threadIdx.x % 4;
+#pragma unroll
+  for (int step = 0; step < S::chunk / 16; step++) {
+    if (S::pairs)
+      for (int b = 0; b < 2; b++)
+        ldmatrix_x4(p_reg[b][step], p_smem + right_of<S::Bc>(down_then_right(), step) + b * 16 * 64);
+    for (int r = 0; r < 4; r++) {
+      const float2 d = *reinterpret_cast<const float2*>(row_sum + 16 * step + r / 2 * 8 + 2 * t);
+      for (int b = 0; b < 2; b++) {
+        const float2 p_pair = unpack2<T>(p_reg[b][step][r]);
+        const float* dp_pair = dp[b][2 * step + r / 2] + r % 2 * 2;
+        p_reg[b][step][r] = pack2<T>(p_pair.x * (dp_pair[0] - d.x), p_pair.y * (dp_pair[1] - d.y));
+      }
+    }
+  }
+}
+
 // The products of one tile of queries (but for dQ) with the warp's 32 keys: those of its role.
 template <class S, Role role, class T>
 __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2][S::D / 8][4],
@@ -310,70 +226,26 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4],
                               T* ds,                     // [32][64]
                               int i0, int j0, int pair)  // the first query and key, in their heads
 {
-  constexpr int chunk = S::chunk;
-  constexpr bool makes_p = role != Role::ds_and_dk, makes_ds = role != Role::p_and_dv;
-  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
-  const float* row_sum = lse + S::Br;
+  constexpr int Bc = S::Bc, Br = S::Br, D = S::D, chunk = S::chunk;
 #pragma unroll
-  for (int c = 0; c < S::Br; c += chunk) {
-    float x[2][chunk / 8][4];          // S^T, P^T; dP^T
-    uint32_t x_reg[2][chunk / 16][4];  // P^T, dS^T: two C fragments side by side are an A fragment
-    if (makes_p) {
-      multiply_by_transpose<S>(x, k, q + c * 64);
-#pragma unroll
-      for (int n = 0; n < chunk / 8; n++) {
-        const float2 l = *reinterpret_cast<const float2*>(lse + c + 8 * n + 2 * t);
-        for (int b = 0; b < 2; b++)
-          for (int r = 0; r < 4; r++) x[b][n][r] = fmaf(x[b][n][r], scale_log2, r % 2 ? -l.y : -l.x);
-      }
-      if (j0 + 32 > p.visible_keys(i0 + c)) {  // of these queries, the first sees the fewest keys
-#pragma unroll
-        for (int n = 0; n < chunk / 8; n++)
-          for (int e = 0; e < 2; e++) {
-            const int visible = p.visible_keys(i0 + c + 8 * n + 2 * t + e) - j0 - g;
-            for (int b = 0; b < 2; b++)
-              for (int h = 0; h < 2; h++)
-                if (16 * b + 8 * h >= visible) x[b][n][2 * h + e] = -INFINITY;
-          }
-      }
-#pragma unroll
-      for (int b = 0; b < 2; b++)
-        for (int n = 0; n < chunk / 8; n++)
-          for (int r = 0; r < 4; r++) x[b][n][r] = exp2_approx(x[b][n][r]);
-#pragma unroll
-      for (int b = 0; b < 2; b++)
-        for (int step = 0; step < chunk / 16; step++)
-          for (int r = 0; r < 4; r++) {
-            const float* neighbours = x[b][2 * step + r / 2] + r % 2 * 2;
-            x_reg[b][step][r] = pack2<T>(neighbours[0], neighbours[1]);
-          }
+  for (int c = 0; c < Br; c += chunk) {
+    uint32_t x_reg[2][chunk / 16][4];  // P^T, then dS^T
+    if (role != Role::ds_and_dk) {
+      make_p<S>(x_reg, p, k, q + c * 64, lse + c, i0 + c, j0);
       if (S::pairs) {
-        store_fragments<S>(ds, x_reg, 0);
+        store_fragments<Bc, chunk>(ds, x_reg, 0);
         named_barrier_arrive(1 + pair, 64);  // P^T is there; whoever takes it may come later
       }
-      add_product<S>(dv_reg, x_reg, d_o + c * 64);
+      add_product<Br, D, chunk>(dv_reg, x_reg, d_o + c * 64);
     }
-    if (makes_ds) {
-      multiply_by_transpose<S>(x, v, d_o + c * 64);
+    if (role != Role::p_and_dv) {
+      float dp[2][chunk / 8][4];
+      multiply_by_transpose<Bc, Br, D, chunk>(dp, v, d_o + c * 64);
       if (S::pairs) named_barrier_sync(1 + pair, 64);  // P^T is in shared memory
-#pragma unroll
-      for (int step = 0; step < chunk / 16; step++) {
-        if (S::pairs)
-          for (int b = 0; b < 2; b++)
-            ldmatrix_x4(x_reg[b][step], ds + right_of<S::Bc>(down_then_right(), step) + b * 16 * 64);
-        for (int r = 0; r < 4; r++) {
-          const float2 d = *reinterpret_cast<const float2*>(row_sum + c + 16 * step + r / 2 * 8 + 2 * t);
-          for (int b = 0; b < 2; b++) {
-            const float2 p_pair = unpack2<T>(x_reg[b][step][r]);
-            const float* dp = x[b][2 * step + r / 2] + r % 2 * 2;
-            x_reg[b][step][r] = pack2<T>(p_pair.x * (dp[0] - d.x), p_pair.y * (dp[1] - d.y));
-          }
-        }
-      }
+      make_ds<S>(x_reg, dp, ds, lse + Br + c);
       if (S::pairs) __syncwarp();  // all lanes have P^T, and dS^T may take its place
-      store_fragments<S>(ds, x_reg, c / 16);
-      add_product<S>(dk_reg, x_reg, q + c * 64);
+      store_fragments<Bc, chunk>(ds, x_reg, c / 16);
+      add_product<Br, D, chunk>(dk_reg, x_reg, q + c * 64);
     }
   }
 }
@@ -407,8 +279,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
   const auto copy_stage = [&](int tile, int i0, unsigned q_row) {
     if (tile < tensors.q_tiles) {
       T* to = q_smem + tile % 2 * 2 * Br * D;
-      copy_tile<S, Br>(to, tensors.q + size_t(q_row) * D, p.seq_q - i0);
-      copy_tile<S, Br>(to + Br * D, tensors.d_o + size_t(q_row) * D, p.seq_q - i0);
+      copy_tile<Br, D, S::threads>(to, tensors.q + size_t(q_row) * D, p.seq_q - i0);
+      copy_tile<Br, D, S::threads>(to + Br * D, tensors.d_o + size_t(q_row) * D, p.seq_q - i0);
       if (threadIdx.x < 2 * Br / 4)
         cp_async_16(stats_smem + tile % 2 * 2 * Br + threadIdx.x * 4,
                     tensors.stats + size_t(first_tile + tile) * 2 * Br + threadIdx.x * 4);
@@ -420,8 +292,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
   {
     const int j0 = kv_tile * Bc;
     const size_t kv_row = size_t(kv_head) * p.seq_k + j0;  // the first of the block's keys, over all kv heads
-    copy_tile<S, Bc>(k_smem, tensors.k + kv_row * D, p.seq_k - j0);
-    copy_tile<S, Bc>(v_smem, tensors.v + kv_row * D, p.seq_k - j0);
+    copy_tile<Bc, D, S::threads>(k_smem, tensors.k + kv_row * D, p.seq_k - j0);
+    copy_tile<Bc, D, S::threads>(v_smem, tensors.v + kv_row * D, p.seq_k - j0);
   }
   copy_stage(0, i0, q_row);
 
@@ -442,7 +314,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
   // dQ of a tile whose dS is in shared memory.
   const auto make_dq = [&](int tile) {
     float dq_reg[2][4][4];
-    multiply_dq<S>(dq_reg, ds_smem + tile % 2 * Bc * 64, k_smem);
+    multiply_transpose<Bc>(dq_reg, ds_smem + tile % 2 * Bc * 64, warp / (D / 32), k_smem, warp % (D / 32));
     if (first_lane && seen != kv_tile) semaphore_wait(semaphore(tile), kv_tile);
     __syncwarp();  // it is this warp's turn in global memory
     add_dq<S>(p, tensors, dq_reg, kv_head, kv_tile, tile);
@@ -503,8 +375,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
 
   const int j = kv_tile * Bc + own;
   const size_t to = (size_t(kv_head) * p.seq_k + j) * D;
-  if (makes_p) store_rows<S>(tensors.dv + to, v_smem + own * 64, dv_reg, 1, p.seq_k - j);
-  if (makes_ds) store_rows<S>(tensors.dk + to, k_smem + own * 64, dk_reg, p.scale, p.seq_k - j);
+  if (makes_p) store_rows<Bc, D>(tensors.dv + to, v_smem + own * 64, dv_reg, 1, p.seq_k - j);
+  if (makes_ds) store_rows<Bc, D>(tensors.dk + to, k_smem + own * 64, dk_reg, p.scale, p.seq_k - j);
 }
 
 template <class T, class S>

@@ -400,6 +400,7 @@ TEST_F(Capi, CanBeCapturedInACudaGraph) {
     EXPECT_EQ(forward(chapter.name.c_str(), rung.name, problem, captured, stream), FAW_OK) << faw_error();
     check(cudaStreamEndCapture(stream, &graph));
     check(cudaGraphInstantiate(&executable, graph, 0));
+    check(cudaDeviceSynchronize());  // the inputs are there: this stream does not wait for the one that brought them
     for (int replay = 0; replay < 2; replay++) check(cudaGraphLaunch(executable, stream));
     check(cudaDeviceSynchronize());
     EXPECT_EQ(bits(captured.o), bits(direct.o));

@@ -86,6 +86,7 @@ std::string solve_in_a_graph(const attention::Pass<Args>& pass, const Case& c) {
     captured->run(p, args, stream);
     check(cudaStreamEndCapture(stream, &graph));
     check(cudaGraphInstantiate(&executable, graph, 0));
+    check(cudaDeviceSynchronize());  // the inputs are there: this stream does not wait for the one that brought them
     check(cudaGraphLaunch(executable, stream));
     check(cudaStreamSynchronize(stream));
     check(cudaGraphExecDestroy(executable));

@@ -1,5 +1,6 @@
 // A backward as plain as can be, with a switch for every mistake: a thread owns one row of dQ, or one row of dK and dV,
-// and computes every P and dS that it needs from scratch. For dQ, K passes through shared memory in tiles.
+// and computes every P and dS that it needs from scratch. For dQ, K passes through shared memory in tiles. With RoPE, the
+// rotated Q and K are made in the workspace before, and dQ and dK are rotated back after.
 #include <cmath>
 #include <cstdint>
 
@@ -116,6 +117,27 @@ __global__ void dk_dv_kernel(Problem p, Tensors<T> t, T* dk, T* dv) {
   }
 }
 
+// Turns rows by the angles of their positions, or back; `to` may be `from`. One thread a row.
+template <class T>
+__global__ void turn_rows(Problem p, attention::RopeTables rope,
+                          const T* from,           // [heads, N, D]
+                          T* to,                   // [heads, N, D]
+                          int heads, int N,        // of the whole batch; rows of each
+                          int first, float times)  // the position of row 0; how often, negative: back
+{
+  const int64_t row = int64_t(blockIdx.x) * threads + threadIdx.x;
+  if (row >= int64_t(heads) * N) return;
+  const int position = int(row % N) + first, half = p.head_dim / 2;
+  for (int i = 0; i < half; ++i) {
+    const float once = rope.sin[abs(position) * half + i] * (position < 0 ? -1 : 1);
+    const float angle = times * atan2f(once, rope.cos[abs(position) * half + i]), sin = sinf(angle), cos = cosf(angle);
+    const T* const pair = from + row * p.head_dim + i;
+    const float a = to_float(pair[0]), b = to_float(pair[half]);
+    to[row * p.head_dim + i] = from_float<T>(a * cos - b * sin);
+    to[row * p.head_dim + i + half] = from_float<T>(b * cos + a * sin);
+  }
+}
+
 // n floats of the workspace.
 __global__ void fill(float* workspace, size_t n) {
   const size_t i = size_t(blockIdx.x) * threads + threadIdx.x;
@@ -126,18 +148,39 @@ template <BackwardMutation mutation>
 attention::Backward make_backward() {
   attention::Backward pass;
   pass.unsupported = attention::head_dim_not_64_or_128;
-  pass.workspace_bytes = [](const Problem& p) { return p.lse_size() * sizeof(float); };
+  pass.workspace_bytes = [](const Problem& p) {
+    return p.lse_size() * sizeof(float) + (p.rope ? 2 * (p.q_size() + p.kv_size()) : 0);
+  };
   pass.run = [](const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
     const auto blocks = [](size_t rows) { return dim3(unsigned((rows + threads - 1) / threads)); };
     const auto run = [&]<class T>(T) {
       const auto tensor = [](const void* data) { return static_cast<const T*>(data); };
-      const Tensors<T> t = {tensor(args.q), tensor(args.k), tensor(args.v), tensor(args.o), args.lse, tensor(args.d_o)};
+      Tensors<T> t = {tensor(args.q), tensor(args.k), tensor(args.v), tensor(args.o), args.lse, tensor(args.d_o)};
+      T *const dq = static_cast<T*>(args.dq), *const dk = static_cast<T*>(args.dk);
+      const int q_heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads, first = p.query_position(0);
+      const auto turn = [&](const T* from, T* to, int heads, int N, int first, float times) {
+        launch(turn_rows<T>, {blocks(size_t(heads) * N), dim3(threads), 0, stream}, p, args.rope, from, to, heads, N, first,
+               times);
+      };
       const size_t filled = p.lse_size() + (mutation == BackwardMutation::small_workspace ? 1 : 0);
       launch(fill, {blocks(filled), dim3(threads), 0, stream}, static_cast<float*>(args.workspace), filled);
+      if (p.rope) {
+        T* const q_rotated = reinterpret_cast<T*>(static_cast<float*>(args.workspace) + p.lse_size());
+        T* const k_rotated = q_rotated + p.q_size();
+        turn(t.q, q_rotated, q_heads, p.seq_q, first, 1);
+        turn(t.k, k_rotated, kv_heads, p.seq_k, 0, 1);
+        t.q = q_rotated, t.k = k_rotated;
+      }
       const unsigned query_tiles = unsigned(p.batch * p.heads * ((p.seq_q + threads - 1) / threads));
-      launch(dq_kernel<T, mutation>, {dim3(query_tiles), dim3(threads), 0, stream}, p, t, static_cast<T*>(args.dq));
-      launch(dk_dv_kernel<T, mutation>, {blocks(p.kv_size() / p.head_dim), dim3(threads), 0, stream}, p, t,
-             static_cast<T*>(args.dk), static_cast<T*>(args.dv));
+      launch(dq_kernel<T, mutation>, {dim3(query_tiles), dim3(threads), 0, stream}, p, t, dq);
+      launch(dk_dv_kernel<T, mutation>, {blocks(p.kv_size() / p.head_dim), dim3(threads), 0, stream}, p, t, dk,
+             static_cast<T*>(args.dv));
+      if (p.rope && mutation != BackwardMutation::rope_not_back) {
+        const float back = mutation == BackwardMutation::rope_forward ? 1 : -1;
+        const int group = mutation == BackwardMutation::rope_back_in_group ? p.heads / p.kv_heads : 1;
+        turn(dq, dq, q_heads, p.seq_q, mutation == BackwardMutation::rope_back_from_zero ? 0 : first, back);
+        turn(dk, dk, kv_heads, p.seq_k, 0, back * group);
+      }
     };
     if (p.dtype == attention::DType::fp16) run(__half());
     else run(__nv_bfloat16());
@@ -162,6 +205,10 @@ attention::Backward backward(BackwardMutation mutation) {
     case BackwardMutation::inf_times_zero: return make_backward<BackwardMutation::inf_times_zero>();
     case BackwardMutation::unwritten_dq: return make_backward<BackwardMutation::unwritten_dq>();
     case BackwardMutation::small_workspace: return make_backward<BackwardMutation::small_workspace>();
+    case BackwardMutation::rope_not_back: return make_backward<BackwardMutation::rope_not_back>();
+    case BackwardMutation::rope_forward: return make_backward<BackwardMutation::rope_forward>();
+    case BackwardMutation::rope_back_from_zero: return make_backward<BackwardMutation::rope_back_from_zero>();
+    case BackwardMutation::rope_back_in_group: return make_backward<BackwardMutation::rope_back_in_group>();
   }
   return {};
 }

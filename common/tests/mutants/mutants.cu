@@ -48,7 +48,7 @@ __global__ void attention_forward(Problem p, RopeTables rope,
                                   float* lse)  // [B, H, Nq]
 {
   __shared__ float k_smem[Bc][max_head_dim + 1];
-  __shared__ float v_smem[Bc][max_head_dim + 1];
+  __shared__ T v_smem[Bc][max_head_dim];
   __shared__ float q_smem[rows][max_head_dim + 1];
   __shared__ float l_smem[rows];
   const int tiles = (p.seq_q + rows - 1) / rows;
@@ -89,7 +89,7 @@ __global__ void attention_forward(Problem p, RopeTables rope,
       const int64_t from = kv_start + int64_t(j0) * p.head_dim + n;
       const int position = mutation == Mutation::rope_position_in_tile ? j : j0 + j;
       k_smem[j][d] = j0 + j < p.seq_k ? element<T, mutation>(p, rope, kv_head, k + from - d, d, position) : 0;
-      v_smem[j][d] = j0 + j < p.seq_k ? to_float(v[from]) : 0;
+      v_smem[j][d] = j0 + j < p.seq_k ? v[from] : from_float<T>(0);
     }
     if (mutation != Mutation::missing_barrier) __syncthreads();  // the tile is complete
     const bool unmasked = mutation == Mutation::diagonal_unmasked && p.mask == Mask::causal && j0 < seen_by_all;
@@ -104,7 +104,7 @@ __global__ void attention_forward(Problem p, RopeTables rope,
       m = m_new;
       l *= correction;
       if (mutation != Mutation::sum_in_any_order || j % quarters == int(threadIdx.y)) l += weight;
-      for (int d = 0; d < p.head_dim / quarters; ++d) o_reg[d] = o_reg[d] * correction + weight * v_smem[j][d0 + d];
+      for (int d = 0; d < p.head_dim / quarters; ++d) o_reg[d] = o_reg[d] * correction + weight * to_float(v_smem[j][d0 + d]);
     }
   }
   if (mutation == Mutation::sum_in_any_order) {

@@ -54,9 +54,15 @@ enum class BackwardMutation {
   inf_times_zero,         // hidden keys are multiplied by 0: NaN for a row that sees no key, whose LSE is -inf
   unwritten_dq,           // dQ of rows that see no key is left as it was
   small_workspace,        // asks for fewer bytes than it writes to
+  // With RoPE:
+  rope_not_back,         // dQ and dK are those of the rotated Q and K
+  rope_forward,          // dQ and dK are turned forward once more instead of back
+  rope_back_from_zero,   // dQ of query i is turned back by position i, whatever Nk - Nq is
+  rope_back_in_group,    // dK is turned back once for each query head of the group
 };
 
-// A plain backward with that mistake: one thread a row of dQ, or of dK and dV. Any problem with head_dim 64 or 128.
+// A plain backward with that mistake: one thread a row of dQ, or of dK and dV. Any problem with head_dim 64 or 128, with
+// RoPE or without.
 attention::Backward backward(BackwardMutation mutation);
 
 }  // namespace mutants

@@ -121,6 +121,13 @@ TEST_F(Mutants, dropped_last_query) { expect_rejected(mutants::backward(Backward
 TEST_F(Mutants, inf_times_zero) { expect_rejected(mutants::backward(BackwardMutation::inf_times_zero)); }
 TEST_F(Mutants, unwritten_dq) { expect_rejected(mutants::backward(BackwardMutation::unwritten_dq)); }
 TEST_F(Mutants, small_workspace) { expect_rejected(mutants::backward(BackwardMutation::small_workspace)); }
+TEST_F(Mutants, TheBackwardWithRopeWithoutAMistakePasses) {
+  EXPECT_EQ(rejection(mutants::backward(BackwardMutation::none), true), "");
+}
+TEST_F(Mutants, rope_not_back) { expect_rejected(mutants::backward(BackwardMutation::rope_not_back), true); }
+TEST_F(Mutants, rope_forward) { expect_rejected(mutants::backward(BackwardMutation::rope_forward), true); }
+TEST_F(Mutants, rope_back_from_zero) { expect_rejected(mutants::backward(BackwardMutation::rope_back_from_zero), true); }
+TEST_F(Mutants, rope_back_in_group) { expect_rejected(mutants::backward(BackwardMutation::rope_back_in_group), true); }
 TEST_F(Mutants, backward_missing_barrier) {
   expect_rejected_in_some_order(mutants::backward(BackwardMutation::missing_barrier));
 }
