@@ -62,6 +62,10 @@ class Quantities:
         """How many times faster the second step is."""
         return self.ms(slow, n, direction) / self.ms(fast, n, direction)
 
+    def rate(self, step, n, direction=None):
+        """TFLOP/s."""
+        return 1e-12 * self._row("ladder", step, ladder_problem(n), direction).flop_rate
+
     def percent(self, step, n, direction=None):
         """Of the FLOP/s of a large matrix product on this GPU."""
         return 100 * self._row("ladder", step, ladder_problem(n), direction).flop_rate / self._record.ceiling("matmul")

@@ -90,6 +90,15 @@ class Tables:
         return markdown(rows + [[self._name(step), *(known(lambda: self._of.ms(step, n, direction)) for n in LENGTHS)]
                                 for step in steps])
 
+    def compared(self, *steps, direction=None):
+        """Milliseconds of these steps by length, how many times faster the last one is than each of the others, its TFLOP/s."""
+        of, last = self._of, steps[-1]
+        rows = [["N", *map(str, LENGTHS)]]
+        rows += [[f"{step}, ms", *(known(lambda: of.ms(step, n, direction)) for n in LENGTHS)] for step in steps]
+        rows += [[f"{step} / {last}", *(known(lambda: of.gain(step, last, n, direction)) for n in LENGTHS)]
+                 for step in reversed(steps[:-1])]
+        return markdown([*rows, [f"{last}, TFLOP/s", *(known(lambda: of.rate(last, n, direction)) for n in LENGTHS)]])
+
     def beside(self, chapter, direction):
         """Milliseconds in one process: PyTorch's attention, and every rung of the chapter."""
         steps = self._record.rungs(chapter, direction)

@@ -71,6 +71,26 @@ class Plans(unittest.TestCase):
         self.assertEqual(stderr.getvalue().count("\n"), 3, stderr.getvalue())
 
 
+class BenchFlags(unittest.TestCase):
+    def test_one_line_and_status_2(self):
+        for words, expected in [
+            (["--lengths=512,x"], "x is not a whole number"),
+            (["--lengths=512", "--seq-q=7"], "--lengths does not go with --seq-q"),
+            (["--lengths=512", "--peers"], "--lengths does not go with"),
+            (["--patience=1"], "--patience is for --peers"),
+            (["--peers", "--patience=-1"], "--patience is -1: it must be more than 0"),
+            (["--profile", "--ladder"], "--ladder does not go with --profile"),
+        ]:
+            stderr = io.StringIO()
+            with contextlib.redirect_stderr(stderr), mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": ""}):
+                self.assertEqual(cli.main(["bench", *words]), 2, words)
+            self.assertIn(expected, stderr.getvalue())
+            self.assertEqual(stderr.getvalue().count("\n"), 1, stderr.getvalue())
+
+    def test_lengths(self):
+        self.assertEqual(session.lengths("512,1024"), [512, 1024])
+
+
 class Pieces(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()

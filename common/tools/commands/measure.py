@@ -59,6 +59,9 @@ def run(arguments) -> int:
     if left:
         say(measurement.plan_table(planned, states, commit()) + "\n")
         if any("--peers" in piece.command for piece in left):
-            say(f"PyTorch: {peers.python_with_torch()}")
+            try:
+                say(f"PyTorch: {peers.python_with_torch()}")
+            except Failure as failure:
+                say(f"The pieces beside PyTorch will fail: {failure}")
         build.ensure_built("cuda", measurement.targets(left, names))
     return measurement.measure(planned, directory, arguments.within)
