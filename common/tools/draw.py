@@ -28,8 +28,8 @@ plt.rcParams.update({
     "svg.fonttype": "none", "svg.hashsalt": "workbook", "font.family": "sans-serif",
     "font.sans-serif": ["Helvetica", "Arial", "DejaVu Sans"], "font.size": 10, "axes.edgecolor": INK, "axes.labelcolor": INK,
     "text.color": INK, "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False, "axes.spines.right": False,
-    "figure.facecolor": CARD, "axes.facecolor": CARD, "savefig.facecolor": CARD, "axes.grid": True, "axes.axisbelow": True, "grid.color": FAINT,
-    "grid.linewidth": 0.6,
+    "figure.facecolor": CARD, "axes.facecolor": CARD, "savefig.facecolor": CARD, "axes.grid": True, "axes.axisbelow": True,
+    "grid.color": FAINT, "grid.linewidth": 0.6,
 })
 
 
@@ -91,10 +91,12 @@ def lines(data: dict) -> plt.Figure:
     panels = data["panels"]
     columns = 1 if len(panels) == 1 else 2
     rows = math.ceil(len(panels) / columns)
-    figure, grid = plt.subplots(rows, columns, figsize=(8.2 if columns == 1 else 10.6, 4.9 if rows == 1 else 7.6), squeeze=False)
-    # Room at the right of each panel for the names.
-    figure.subplots_adjust(left=0.09, right=0.72 if columns == 1 else 0.83, top={(1, 1): 0.86, (1, 2): 0.8}.get((rows, columns), 0.89),
-                           bottom=0.12 if rows == 1 else 0.07, wspace=0.75, hspace=0.28)
+    size = (8.2 if columns == 1 else 10.6, 4.9 if rows == 1 else 7.6)
+    figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False)
+    # Room at the right of each panel for the names, at the top for the title.
+    top = 0.89 if rows > 1 else 0.86 if columns == 1 else 0.8
+    figure.subplots_adjust(left=0.09, right=0.72 if columns == 1 else 0.83, top=top, bottom=0.12 if rows == 1 else 0.07,
+                           wspace=0.75, hspace=0.28)
     for panel, ax in zip(panels, grid.flat):
         axes(panel, ax)
         for one in panel["series"]:

@@ -70,8 +70,9 @@ def pieces(names: list, engine: "Path | None" = None) -> list:
 def rehearsal(names: list) -> list:
     """The same on the SIMT engine, as far as it goes, at sizes that it can do: to see that every step works."""
     small = ("--preset=cpu", "--lengths=32,64", "--heads=1", "--batch=1")
-    return [Piece(f"ladder-{name}", f"{name}, every rung: N = 32, 64", ("bench", name.split("_")[0], *small, "--all-rungs"), 3)
-            for name in names] + [Piece("memory", "device memory", ("bench", *small), 10)]
+    ladders = [Piece(f"ladder-{name}", f"{name}, every rung: N = 32, 64",
+                     ("bench", name.split("_")[0], *small, "--all-rungs"), 3) for name in names]
+    return ladders + [Piece("memory", "device memory", ("bench", *small), 10)]
 
 
 def chosen(planned: list, words: list) -> list:
@@ -131,8 +132,9 @@ def take(piece: Piece, directory: Path, measured_commit: str, on_line, runner=ru
         status = runner([*piece.command, f"--out={out}"], log_path, on_line)
         seconds, after = time.monotonic() - begin, system.machine_state()
         if status not in ((0, 1) if piece.may_say_1 else (0,)) or not out.exists():
-            lines = [line for line in log_path.read_text(errors="replace").splitlines() if line.strip()] if log_path.exists() else []
-            raise Failure(f"{lines[-1].removeprefix('workbook: ') if lines else 'no output'} (status {status}, log: {shown(log_path)})")
+            said = log_path.read_text(errors="replace").strip() if log_path.exists() else ""
+            last = said.splitlines()[-1].removeprefix("workbook: ") if said else "no output"
+            raise Failure(f"{last} (status {status}, log: {shown(log_path)})")
         report = results.read(out)
         report.setdefault("context", {}).update({
             "commit": measured_commit,

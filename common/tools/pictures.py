@@ -1,7 +1,7 @@
 """The pictures: what is in each, as plain data that tools/draw.py draws.
 
-A picture is {title, note, kind, panels}; a panel {title, x, y, series}; an axis {label, log, ticks: [[place, text], ..]}; one of the
-series {name, color, style, x, y}. `color` is an index: of the chapter, or a peer's name.
+A picture is {title, note, kind, panels}; a panel {title, x, y, series}; an axis {label, log, ticks: [[place, text], ..]}; one of
+the series {name, color, style, x, y}. `color` is an index: of the chapter, or a peer's name.
 """
 
 import hashlib
@@ -21,7 +21,8 @@ DIGITS = 6  # of the numbers in a picture: more than can be seen
 def all_pictures(record: Record) -> dict:
     """name -> data"""
     pictures = Pictures(record)
-    return {name.replace("_", "-"): _rounded(getattr(pictures, name)()) for name in dir(pictures) if not name.startswith("_")}
+    names = [name for name in dir(pictures) if not name.startswith("_")]
+    return {name.replace("_", "-"): _rounded(getattr(pictures, name)()) for name in names}
 
 
 def _rounded(value):
@@ -47,7 +48,8 @@ def fingerprint_in(path: Path) -> "str | None":
 
 def stale(record: Record, directory: Path) -> list:
     """The pictures that are missing, or are of other data."""
-    return [name for name, data in all_pictures(record).items() if fingerprint_in(directory / f"{name}.svg") != fingerprint(data)]
+    return [name for name, data in all_pictures(record).items()
+            if fingerprint_in(directory / f"{name}.svg") != fingerprint(data)]
 
 
 def _lengths(values: list) -> list:
@@ -167,9 +169,10 @@ class Pictures:
             roofs[0]["slope"] = f"DRAM: {copy:.2f} TB/s (a copy, measured)"
         except Missing:
             pass
-        return {"kind": "roofline", "title": "Roofline", "note": "B=2 H=16 N=4096 D=64 fp16 causal; DRAM bytes as Nsight Compute counts them",
-                "panels": [{"title": "", "x": {"label": "FLOP for a byte of DRAM", "log": True}, "y": {"label": "TFLOP/s", "log": True},
-                            "series": roofs + points if points else []}]}
+        return {"kind": "roofline", "title": "Roofline",
+                "note": "B=2 H=16 N=4096 D=64 fp16 causal; DRAM bytes as Nsight Compute counts them",
+                "panels": [{"title": "", "x": {"label": "FLOP for a byte of DRAM", "log": True},
+                            "y": {"label": "TFLOP/s", "log": True}, "series": roofs + points if points else []}]}
 
     def steps(self):
         """Every rung on the way to the last forward without RoPE: time, and what it gained."""
@@ -202,17 +205,19 @@ class Pictures:
         panels = []
         for title, lengths, seconds in [
                 ("B=2 H=16 D=64", LENGTHS, lambda step, n: self._of.peer_ms(step, n, "forward")),
-                ("16k tokens, D = 128", [*LENGTHS, 16384], lambda step, n: 1 / self._of.tflops(step, n, 128, "causal", "fp16", "forward"))]:
+                ("16k tokens, D = 128", [*LENGTHS, 16384],
+                 lambda step, n: 1 / self._of.tflops(step, n, 128, "causal", "fp16", "forward"))]:
             rungs = self._record.rungs("08", "forward")
             series = [self._series(step, "forward", lengths, lambda n: seconds(rungs[0], n) / seconds(step, n),
-                                   name=step.split("/")[1], style="solid" if step == rungs[-1] else "dotted") for step in rungs[1:]]
+                                   name=step.split("/")[1], style="solid" if step == rungs[-1] else "dotted")
+                      for step in rungs[1:]]
             tiles = {"name": "tiles left to do", "color": "roof", "style": "dashed", "x": lengths,
                      "y": [2 * (n / 128) / (n / 128 + 1) for n in lengths]}
             panels.append({"title": title, "x": {"label": "N", "log": True, "ticks": _lengths(lengths)},
                            "y": {"label": "times as fast as masking", "log": False, "from": 1.0},
                            "series": _present(series) and [*_present(series), tiles]})
-        return {"kind": "lines", "title": "Early stop against masking", "note": "forward, fp16, causal; dashed: by the number of tiles alone",
-                "panels": panels}
+        return {"kind": "lines", "title": "Early stop against masking",
+                "note": "forward, fp16, causal; dashed: by the number of tiles alone", "panels": panels}
 
     def rope(self):
         """What rotating Q and K adds to attention without it."""
@@ -227,9 +232,10 @@ class Pictures:
         series += [self._series(step, direction, LENGTHS,
                                 lambda n: 1e3 * (of.peer_ms(step, n, direction) - of.peer_ms(alone[0], n, direction)),
                                 name=step.split("/")[1], style=styles[number % 3]) for number, step in enumerate(steps) if alone]
-        return {"kind": "lines", "title": "The price of RoPE", "note": "µs more than the same attention without it; B=2 H=16 D=64 fp16 causal",
-                "panels": [{"title": "", "x": {"label": "N", "log": True, "ticks": _lengths(LENGTHS)}, "y": {"label": "µs", "log": True},
-                            "series": _present(series)}]}
+        return {"kind": "lines", "title": "The price of RoPE",
+                "note": "µs more than the same attention without it; B=2 H=16 D=64 fp16 causal",
+                "panels": [{"title": "", "x": {"label": "N", "log": True, "ticks": _lengths(LENGTHS)},
+                            "y": {"label": "µs", "log": True}, "series": _present(series)}]}
 
 
 def _present(series: list) -> list:

@@ -85,14 +85,16 @@ class Quantities:
 
     def tflops(self, step, n, head_dim=64, mask="full", dtype="fp16", direction=None):
         direction = self._direction(step, direction)
-        return 1e-12 * self._row(f"sweep-{dtype}-{direction}", step, sweep_problem(n, head_dim, mask, dtype), direction).flop_rate
+        wanted = sweep_problem(n, head_dim, mask, dtype)
+        return 1e-12 * self._row(f"sweep-{dtype}-{direction}", step, wanted, direction).flop_rate
 
     def _ratios(self, step, peer, dtype, direction, mask, head_dim) -> list:
         direction = self._direction(step, direction)
         source, name = f"sweep-{dtype}-{direction}", self._record.step(step, direction)
         ratios = []
         for row in self._record.rows:
-            if (row.source, row.step) == (source, name) and mask in (None, "causal" if row.problem.causal else "full") and (
+            row_mask = "causal" if row.problem.causal else "full"
+            if (row.source, row.step) == (source, name) and mask in (None, row_mask) and (
                     head_dim in (None, row.problem.head_dim)):
                 try:
                     ratios.append(self._record.row(source, peer, direction, row.problem).seconds / row.seconds)

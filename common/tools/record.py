@@ -1,7 +1,7 @@
-"""What has been measured on one GPU, read from the pieces of ./workbook measure: every time, rate and size by step and problem.
+"""What has been measured on one GPU, from the pieces of ./workbook measure: every time, rate and size by step and problem.
 
-A step is a rung of a chapter, "06_flashattn2_fwd/mma", or a peer, "FLASH". Which chapters and rungs there are, and in which order,
-the files say.
+A step is a rung of a chapter, "06_flashattn2_fwd/mma", or a peer, "FLASH". Which chapters and rungs there are, and in which
+order, the files say.
 """
 
 import re
@@ -36,7 +36,8 @@ class Row:
 
 def read_label(label: str) -> tuple:
     """(problem, rope) of the name of a benchmark's problem: B2_H16_N512_D64_fp16_causal."""
-    found = re.fullmatch(r"B(\d+)_H(\d+)(?:_Hkv(\d+))?_(?:N(\d+)|Nq(\d+)_Nk(\d+))_D(\d+)_(fp16|bf16)_(causal|full)(_rope)?", label)
+    found = re.fullmatch(r"B(\d+)_H(\d+)(?:_Hkv(\d+))?_(?:N(\d+)|Nq(\d+)_Nk(\d+))_D(\d+)_(fp16|bf16)_(causal|full)(_rope)?",
+                         label)
     if not found:
         raise ValueError(f"{label} names no problem")
     batch, heads, kv_heads, n, nq, nk, head_dim, dtype, mask, rope = found.groups()
@@ -45,9 +46,9 @@ def read_label(label: str) -> tuple:
 
 
 def rows_of(source: str, report: dict) -> list:
-    rows = []
-    aggregated = {run["name"].removesuffix("_median") for run in report.get("benchmarks", []) if run.get("aggregate_name") == "median"}
-    for run in report.get("benchmarks", []):
+    rows, runs = [], report.get("benchmarks", [])
+    aggregated = {run["name"].removesuffix("_median") for run in runs if run.get("aggregate_name") == "median"}
+    for run in runs:
         if run["name"] in aggregated:
             continue  # a repetition: its median counts
         chapter, rung, direction, label = run["name"].split("/")[:4]
@@ -56,8 +57,8 @@ def rows_of(source: str, report: dict) -> list:
     for point in report.get("points", []):
         for result in point["results"]:
             if "seconds" in result:
-                rows.append(Row(source, result["name"], point["direction"], Problem(**point["problem"]), bool(point.get("rope")),
-                                result["seconds"]["median"], result["flop_rate"]))
+                rows.append(Row(source, result["name"], point["direction"], Problem(**point["problem"]),
+                                bool(point.get("rope")), result["seconds"]["median"], result["flop_rate"]))
     return rows
 
 
@@ -126,7 +127,8 @@ class Record:
         chosen = [step for step in of_chapter if step.partition("/")[2] == rung] if rung else of_chapter[-1:]
         if not chosen:
             raise Missing(f"{word}, {direction}, is not in {self.directory.name}")
-        return self.rungs(of_chapter[-1].split("/")[0], direction)[-1] if not rung and self.rungs(chapter, direction) else chosen[0]
+        in_the_ladder = [] if rung else self.rungs(of_chapter[0].split("/")[0], direction)
+        return (in_the_ladder or chosen)[-1]
 
     def rope(self, step: str) -> bool:
         """Whether it solves problems with RoPE."""

@@ -70,7 +70,8 @@ def rewritten(text: str, record: Record, file: Path = Path("")) -> tuple:
     tables = len(TABLE.findall(shielded))
     for pattern in (OPENING, CLOSING):
         if len(pattern.findall(shielded)) != tables:
-            note(0, "a table's markers do not match: <!-- report: NAME(...) --> and, on a line of its own below, <!-- /report -->")
+            note(0, "a table's markers do not match: <!-- report: NAME(...) --> and, on a line of its own below, "
+                    "<!-- /report -->")
             return text, differences
     for stray in REFERENCE.finditer(shielded):
         if not any(found.end() == stray.end() for found in NUMBER.finditer(shielded)):
@@ -97,6 +98,36 @@ def check(root: Path, record: Record) -> list:
     """Everything in the lessons that is not what was measured."""
     return [difference for path in lessons(root)
             for difference in rewritten(path.read_text(), record, path.relative_to(root))[1]]
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A number of a lesson, and what it would be by the second measurement."""
+
+    where: str
+    expression: str
+    first: float
+    second: float
+
+    @property
+    def apart(self) -> float:
+        """Percent."""
+        return 100 * abs(self.second / self.first - 1)
+
+
+def repeated(root: Path, record: Record) -> list:
+    """Every number of the lessons that the second measurement has too, the least steady first."""
+    found = []
+    for path in lessons(root):
+        text = FENCED.sub(lambda code: "\n" * code[0].count("\n"), path.read_text())
+        for number in NUMBER.finditer(text):
+            try:
+                first, second = (evaluate(number[3], Quantities(one)) for one in (record, record.again))
+            except (NotUnderstood, Missing):
+                continue
+            where = f"{path.relative_to(root)}:{text.count(chr(10), 0, number.start()) + 1}"
+            found.append(Repeated(where, number[3], first, second))
+    return sorted(found, key=lambda one: -one.apart)
 
 
 def rewrite(root: Path, record: Record) -> tuple:

@@ -53,8 +53,8 @@ class Tables:
     def ladder(self, direction, n=4096):
         """One line a step: the results of the chapters, and the peers."""
         steps, of = self._record.results(direction), self._of
-        rows = [[f"N = {n}", "ms", "faster than the step before", "than the first", "DRAM traffic", "of a matrix product's FLOP/s",
-                 "against FlashAttention-2", "against cuDNN"]]
+        rows = [[f"N = {n}", "ms", "faster than the step before", "than the first", "DRAM traffic",
+                 "of a matrix product's FLOP/s", "against FlashAttention-2", "against cuDNN"]]
         for number, step in enumerate(steps):
             rope = self._record.rope(step)
 
@@ -108,7 +108,8 @@ class Tables:
         columns = [*peers, "FLASH", *([] if rope else ["CUDNN"]), *before, *steps]
         last = peers[-1] if peers else "FLASH"
         names = [self._name(step) if "/" not in step or step in before else step.split("/")[1] for step in columns]
-        names = [name + " without RoPE" if rope and (step == "FLASH" or step in before) else name for name, step in zip(names, columns)]
+        if rope:
+            names = [name + (" without RoPE" if step in ("FLASH", *before) else "") for name, step in zip(names, columns)]
         rows = [["N", *names, f"{steps[-1].split('/')[1]} against {PEER_NAMES[last]}" if steps else ""]]
         for n in LENGTHS if steps else []:
             rows.append([str(n), *(known(lambda: self._of.peer_ms(step, n, direction)) for step in columns),
@@ -138,7 +139,7 @@ class Tables:
 
     def against(self, direction, *chapters):
         """How many times faster than the peers, over the sweep: the geometric mean, and the range."""
-        source = f"sweep-fp16-{direction}"
+        source, of = f"sweep-fp16-{direction}", self._of
         timed = {step: sum(row.source == source and row.step == step for row in self._record.rows)
                  for step in ["FLASH", *self._record.results(direction, source)]}
         steps = [step for step in timed if step[0].isdigit() and not self._record.rope(step)
@@ -146,7 +147,7 @@ class Tables:
 
         def text(step, peer, dtype):
             where = (step, peer, dtype, direction)
-            return known(lambda: (self._of.mean_against(*where), self._of.least_against(*where), self._of.most_against(*where)),
+            return known(lambda: [one(*where) for one in (of.mean_against, of.least_against, of.most_against)],
                          lambda found: f"{found[0]:.2f}× ({found[1]:.2f} to {found[2]:.2f})")
 
         rows = [["", *(f"{PEER_NAMES[peer]}, {dtype}" for peer in ("FLASH", "CUDNN") for dtype in ("fp16", "bf16"))]]
@@ -167,7 +168,8 @@ class Tables:
         for source, ratios in sorted(spread(self._record).items()):
             apart = sorted(100 * abs(ratio - 1) for ratio in ratios)
             tenth = apart[min(len(apart) - 1, int(0.9 * len(apart)))]
-            rows.append([f"`{source}`", str(len(apart)), *(f"{value:.1f}%" for value in (statistics.median(apart), tenth, apart[-1]))])
+            rows.append([f"`{source}`", str(len(apart)),
+                         *(f"{value:.1f}%" for value in (statistics.median(apart), tenth, apart[-1]))])
         return markdown(rows)
 
     def machine(self):

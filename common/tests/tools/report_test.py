@@ -188,6 +188,16 @@ class OfFiles(Measured):
         self.assertEqual(status, 1)
         self.assertRegex(said, "^workbook: the pictures need matplotlib: apt-get install python3-matplotlib.*\n$")
 
+    def test_what_a_second_measurement_makes_of_the_numbers(self):
+        self.assertIn("No number", self.ending_of("--again")[1])
+        write_measurement(self.directory / "again", times=1.25)
+        self.readme.write_text('A\n1.0<!-- = ms("06", 512) --> 10<!-- = gain("02", "06", 512) --> 4.0<!-- = mean_against("06") -->')
+        status, said = self.ending_of("--again")
+        lines = [line.split() for line in said.splitlines()[1:]]
+        self.assertEqual((status, len(lines)), (0, 3))
+        self.assertEqual(lines[0][:5], ["README.md:2", "1.00", "1.25", "25.0%", 'ms("06",'])
+        self.assertEqual([line[3] for line in lines[1:]], ["0.0%", "0.0%"])
+
     def test_pictures_are_of_the_data(self):
         directory = self.directory / "pictures"
         every = pictures.all_pictures(self.record)

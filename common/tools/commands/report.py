@@ -14,17 +14,20 @@ from pathlib import Path
 
 from tools import pictures, report
 from tools.errors import Failure
+from tools.ladder import significant
 from tools.paths import RESULTS, ROOT, shown
 from tools.peers import python_with
 from tools.record import Record
 from tools.tables import Tables
-from tools.terminal import bold, say
+from tools.terminal import bold, say, table
 
 THE_BOOKS = "nvidia-h200"  # the GPU that the READMEs tell of
 
 
 def add_arguments(parser) -> None:
     parser.add_argument("--check", action="store_true", help="compare only; exit with status 1 if anything differs")
+    parser.add_argument("--again", action="store_true",
+                        help="what the numbers of the READMEs would be by the second measurement, the least steady first")
     parser.add_argument("--gpu", metavar="NAME", default=THE_BOOKS, help=f"a directory of common/results (default: {THE_BOOKS})")
     parser.add_argument("--no-pictures", action="store_true", help="tables and numbers only")
 
@@ -35,6 +38,12 @@ def run(arguments) -> int:
         there = sorted(path.name for path in RESULTS.iterdir() if path.is_dir())
         raise Failure(f"--gpu is {arguments.gpu}: there are measurements of {', '.join(there)}", status=2)
     record = Record(directory)
+    if arguments.again:
+        rows = [["", "first", "second", "apart", "what"]]
+        rows += [[one.where, significant(one.first), significant(one.second), f"{one.apart:.1f}%", f" {one.expression}"]
+                 for one in report.repeated(ROOT, record)]
+        say(table(rows) if len(rows) > 1 else "No number of the READMEs has been measured twice (./workbook measure --again).")
+        return 0
     if arguments.check:
         return check(record, directory / "pictures")
     if arguments.gpu == THE_BOOKS:
