@@ -6,17 +6,16 @@ common/results/GPU/PIECE.json, with the machine, the command and the commit in i
 taken again; a piece that fails leaves no file.
 """
 
-import json
 import sys
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools import build, chapters, results, system
+from tools import results, system
 from tools.errors import Failure
 from tools.measure import commit
-from tools.paths import BUILD, RESULTS, ROOT, shown, slug
+from tools.paths import BUILD, ROOT, shown
 from tools.processes import follow
 from tools.terminal import Progress, bad, bold, say, table
 

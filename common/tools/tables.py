@@ -10,7 +10,7 @@ What has not been measured is a dash.
 import statistics
 
 from tools.ladder import amount_of_memory, significant
-from tools.quantities import Quantities, ladder_problem, memory_problem, sweep_problem
+from tools.quantities import Quantities, ladder_problem
 from tools.record import Missing, Record, spread
 
 NOT_YET = "*Not measured yet.*"

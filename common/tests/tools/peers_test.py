@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import io
-import json
 import os
 import unittest
 from dataclasses import asdict

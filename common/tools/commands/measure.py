@@ -8,7 +8,6 @@ these files, without a GPU.
 --again measures for a second time, beside the first: the report says how far the two lie apart.
 """
 
-import sys
 from pathlib import Path
 
 from tools import build, chapters, measurement, peers, system

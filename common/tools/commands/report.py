@@ -9,7 +9,6 @@ The READMEs tell of one GPU. For another one's measurements (--gpu) pictures are
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 from tools import pictures, report
