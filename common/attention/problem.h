@@ -46,6 +46,12 @@ struct Problem {
     return last < 0 ? 0 : (last < seq_k ? last + 1 : seq_k);
   }
 
+  // The other way round: the first query that sees key j. All that come after it see it too.
+  __host__ __device__ int first_query(int j) const {
+    const int i = mask == Mask::none ? 0 : j + seq_q - seq_k;
+    return i < 0 ? 0 : i;
+  }
+
   // The kv head, counted over the whole batch, that query head `head` of the whole batch reads
   // (0 <= head < batch * heads).
   __host__ __device__ int kv_head(int head) const {

@@ -28,7 +28,19 @@ if(WORKBOOK_CUDA)
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   find_package(CUDAToolkit 12.4 REQUIRED)
+
+  # mma.m16n8k16 and cp.async need compute capability 8.0. Where an older GPU is asked for, what uses them is compiled
+  # for the others, or for 8.0 if there are none: it says so when it is run.
+  set(WORKBOOK_TENSOR_CORE_ARCHITECTURES ${CMAKE_CUDA_ARCHITECTURES})
+  list(TRANSFORM WORKBOOK_TENSOR_CORE_ARCHITECTURES REPLACE "^native$" "${CMAKE_CUDA_ARCHITECTURES_NATIVE}")
+  list(FILTER WORKBOOK_TENSOR_CORE_ARCHITECTURES EXCLUDE REGEX "^[5-7][0-9]")
+  if(NOT WORKBOOK_TENSOR_CORE_ARCHITECTURES)
+    set(WORKBOOK_TENSOR_CORE_ARCHITECTURES 80)
+  endif()
 endif()
+function(workbook_uses_tensor_cores target)
+  set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES "${WORKBOOK_TENSOR_CORE_ARCHITECTURES}")
+endfunction()
 
 include(dependencies)
 
@@ -62,9 +74,9 @@ endfunction()
 
 # The one line of a chapter's CMakeLists.txt. The directory's name is the chapter's: it names the program, the
 # tests and, without its number, the namespace of the kernels. Every .cu file of the directory belongs to it.
-# workbook_chapter(LINKS OTHER): with the kernels of another chapter, for what this one starts from.
+# workbook_chapter(LINKS OTHER..): with the kernels of other chapters, for what this one starts from.
 function(workbook_chapter)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "LINKS" "")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "" "LINKS")
   cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME chapter)
   string(REGEX REPLACE "^[0-9]+_" "" namespace ${chapter})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cu)
@@ -73,15 +85,21 @@ function(workbook_chapter)
 
   add_library(${chapter}_kernels OBJECT ${sources})
   target_link_libraries(${chapter}_kernels PUBLIC attention)
-  if(chapter MATCHES "^0[6-9]_")  # whose kernels live on the edge of the register file: a spill fails the build
-    target_compile_options(${chapter}_kernels PRIVATE
-                           $<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=--warn-on-spills,--warning-as-error>)
+  if(chapter MATCHES "^0[6-9]_")
+    workbook_uses_tensor_cores(${chapter}_kernels)
+    # Their kernels live on the edge of the register file: a spill fails the build, for the GPUs that they were made for.
+    set(others ${WORKBOOK_TENSOR_CORE_ARCHITECTURES})
+    list(FILTER others EXCLUDE REGEX "^[89]0")
+    if(NOT others)
+      target_compile_options(${chapter}_kernels PRIVATE
+                             $<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=--warn-on-spills,--warning-as-error>)
+    endif()
   endif()
 
   set(kernels ${chapter}_kernels)
-  if(arg_LINKS)
-    list(APPEND kernels ${arg_LINKS}_kernels)
-  endif()
+  foreach(other IN LISTS arg_LINKS)
+    list(APPEND kernels ${other}_kernels)
+  endforeach()
   add_executable(${chapter} ${CMAKE_CURRENT_BINARY_DIR}/the_chapter.cc)
   target_link_libraries(${chapter} PRIVATE ${kernels} harness_main)
 

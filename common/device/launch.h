@@ -25,6 +25,23 @@ inline void check(cudaError_t code, const char* file = __builtin_FILE(), int lin
                             cudaGetErrorString(code));
 }
 
+#ifdef __CUDACC__
+// What a GPU that the kernels were not compiled for is told, in place of the runtime's words.
+inline std::string no_kernel_for_this_gpu() {
+  int device = 0, major = 0, minor = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+  std::string compiled_for;
+  for (const int architecture : {__CUDA_ARCH_LIST__})  // nvcc's: 900 is 9.0
+    compiled_for += (compiled_for.empty() ? "" : ", ") + std::to_string(architecture / 100) + "." +
+                    std::to_string(architecture / 10 % 10);
+  return "this GPU has compute capability " + std::to_string(major) + "." + std::to_string(minor) +
+         ", and the kernel is compiled for " + compiled_for +
+         " (CMAKE_CUDA_ARCHITECTURES chooses; tensor-core chapters need 8.0)";
+}
+#endif
+
 // The part of <<<grid, block, shared_bytes, stream>>>, and the source line of the launch.
 struct LaunchConfig {
   LaunchConfig(dim3 grid, dim3 block, size_t shared_bytes = 0, cudaStream_t stream = nullptr,
@@ -48,12 +65,16 @@ void launch(void (*kernel)(Params...), const LaunchConfig& config, Args&&... arg
                      [&] { kernel(static_cast<Params>(args)...); }),
         config.file, config.line);
 #elif defined(__CUDACC__)
+  const auto check_launch = [&](cudaError_t code) {
+    if (code == cudaErrorNoKernelImageForDevice || code == cudaErrorInvalidDeviceFunction)
+      throw CudaError(code, no_kernel_for_this_gpu());
+    check(code, config.file, config.line);
+  };
   constexpr size_t without_asking = 48 * 1024;  // CUDA C++ Programming Guide, compute capability 7.x and later
   if (config.shared_bytes > without_asking)
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(config.shared_bytes)),
-          config.file, config.line);
+    check_launch(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(config.shared_bytes)));
   kernel<<<config.grid, config.block, config.shared_bytes, config.stream>>>(std::forward<Args>(args)...);
-  check(cudaGetLastError(), config.file, config.line);
+  check_launch(cudaGetLastError());
 #else
   static_assert(sizeof...(Params) == size_t(-1), "launch() is for files that nvcc compiles");
 #endif

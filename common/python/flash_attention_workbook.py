@@ -99,14 +99,25 @@ def chapters():
 def _encoded(what, name):
     if name is not None and not isinstance(name, str):
         raise Error(f"{what} is {name!r}: it must be a name")
-    return None if name is None else name.encode()
+    return None if name is None else name.encode(errors="replace")
+
+
+def _check_names(chapter, rung):
+    """There must be such a chapter, if one is named, and such a rung of it."""
+    book = chapters()
+    _encoded("chapter", chapter), _encoded("rung", rung)
+    if chapter is None and rung is not None:
+        raise Error(f"rung is {rung!r} and no chapter is given: which chapter's?")
+    if chapter is not None and chapter not in book:
+        raise Error(f"chapter is {chapter!r}: there are {', '.join(book)}")
+    if rung is not None and rung not in book[chapter]:
+        raise Error(f"rung is {rung!r}: {chapter} has {', '.join(book[chapter])}")
 
 
 def _rung(chapter, rung, ability, rope):
     """(chapter, rung) as the library takes them; with no chapter, the book's last that has the ability."""
+    _check_names(chapter, rung)
     if chapter is None:
-        if rung is not None:
-            raise Error(f"rung is {rung!r} and no chapter is given: which chapter's?")
         able = _able(ability, rope)
         if not able:
             raise Error(f"no chapter has a {ability}{' with rope' if rope else ''} yet")
@@ -186,7 +197,10 @@ def _problem(q, k, v, causal, scale, rope):
         scale = _library.faw_default_scale(head_dim)
     elif not isinstance(scale, (int, float)):
         raise Error(f"scale is {scale!r}: it must be a number")
-    return _Problem(batch, heads, kv_heads, seq_q, seq_k, head_dim, _DTYPES[q.dtype], int(bool(causal)), scale,
+    if not isinstance(causal, int) or causal not in (0, 1):
+        raise Error(f"causal is {causal!r}: it must be True or False")
+    scale = max(min(scale, 1e300), -1e300)  # an int may be beyond every float; beyond fp32 is the library's to refuse
+    return _Problem(batch, heads, kv_heads, seq_q, seq_k, head_dim, _DTYPES[q.dtype], int(causal), scale,
                     *_check_rope(rope, q, k))
 
 
@@ -265,6 +279,8 @@ def attention(q, k, v, causal=False, scale=None, chapter=None, rung=None, backwa
     """
     if not (torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in (q, k, v))):
         return forward(q, k, v, causal, scale, chapter, rung, rope)[0]
+    _check_names(chapter, rung)
+    _check_names(backward_chapter, backward_rung)
     if backward_chapter is None and chapter is not None:
         backward_chapter, backward_rung = chapter, rung
     able = _able("backward", rope)
@@ -274,6 +290,8 @@ def attention(q, k, v, causal=False, scale=None, chapter=None, rung=None, backwa
                     f"torch.no_grad(), or a backward_chapter of: {', '.join(able) or '(none yet)'}")
     if chapter is None or not _library.faw_has_forward(_encoded("chapter", chapter), None):
         chapter, rung = _able("lse", rope)[-1], None
+    elif not _library.faw_has_forward(_encoded("chapter", chapter), _encoded("rung", rung)):
+        rung = None  # the rung is a backward alone
     if not _library.faw_writes_lse(_encoded("chapter", chapter), _encoded("rung", rung)):
         raise Error(f"{chapter} writes no LSE, which a backward needs: chapters that do are {', '.join(_able('lse', rope))}")
     return _Attention.apply(q, k, v, causal, scale, (chapter, rung), (backward_chapter, backward_rung), rope)

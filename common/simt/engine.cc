@@ -232,16 +232,19 @@ void Worker::run_current() {
   thread.named_barrier = 0;
   thread.copies.clear();
   thread.group = 0;
-  std::string thrown;
+  std::string mistake, at;
   try {
     launch_->body();
-    return;
+    if (!tracing || thread.copies.empty()) return;
+    void* stack[] = {static_cast<char*>(const_cast<void*>(thread.copies.front().pc)) - 1};
+    at = source_line(stack);
+    mistake = "the thread returned without having waited for this cp.async";
   } catch (const std::exception& e) {
-    thrown = std::string("the kernel threw an exception: ") + e.what();
+    mistake = std::string("the kernel threw an exception: ") + e.what();
   } catch (...) {
-    thrown = "the kernel threw an exception";
+    mistake = "the kernel threw an exception";
   }
-  fail(cudaErrorLaunchFailure, &thread, "", thrown);  // not inside the handler, which has to end first
+  fail(cudaErrorLaunchFailure, &thread, at, mistake);  // not inside the handler, which has to end first
 }
 
 // The current thread has returned. The next one, null if it was the block's last.
@@ -509,6 +512,27 @@ void cp_async(void* shared, const void* global, std::size_t bytes, std::size_t s
               "cp.async of " + std::to_string(bytes) + " bytes: an address is not a multiple of that");
   self.copy({shared, global, static_cast<unsigned>(bytes), static_cast<unsigned>(source_bytes), 0,
              __builtin_return_address(0)});
+}
+
+namespace {
+
+// An atomic update by the kernel at `pc`.
+void note_update([[maybe_unused]] const void* pc, [[maybe_unused]] const void* p, [[maybe_unused]] std::size_t bytes) {
+#ifdef WORKBOOK_TRACE
+  if (worker != nullptr && worker->in_kernel()) worker->recorder().access(pc, p, bytes, Access::atomic);
+#endif
+}
+
+}  // namespace
+
+float atomic_add(float* p, float v) {
+  note_update(__builtin_return_address(0), p, sizeof(float));
+  return std::atomic_ref<float>(*p).fetch_add(v, std::memory_order_relaxed);
+}
+
+void atomic_add_4(float* p, const float* x) {
+  note_update(__builtin_return_address(0), p, 4 * sizeof(float));
+  for (int i = 0; i < 4; ++i) std::atomic_ref<float>(p[i]).fetch_add(x[i], std::memory_order_relaxed);
 }
 
 #ifdef WORKBOOK_TRACE

@@ -131,8 +131,10 @@ void Recorder::launch_begins(const Launch& launch, const SharedMemory& shared) {
   kernel_ = launch.kernel;
   ranges_.clear();
   std::size_t offset = 0;
-  for (const auto& [begin, bytes] : shared.ranges()) {
-    ranges_.push_back({reinterpret_cast<std::uintptr_t>(begin), bytes, offset});
+  for (const auto& [pointer, bytes] : shared.ranges()) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(pointer);
+    offset += (begin - offset) % 16;  // what is aligned in memory is aligned in the shadow
+    ranges_.push_back({begin, bytes, offset});
     offset += bytes;
   }
   shadow_.launch_begins(offset);
@@ -176,13 +178,13 @@ void Recorder::access(const void* pc, const void* pointer, std::size_t size, Acc
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   const unsigned thread = worker->current().number;
   if (DeviceMemory::instance().contains(pointer)) {
-    constexpr Op ops[] = {Op::global_load, Op::global_store, Op::global_atomic};
+    constexpr Op ops[] = {Op::global_load, Op::global_store, Op::global_atomic, Op::global_load, Op::global_store};
     keep(thread, pc, address, size, ops[static_cast<int>(access)]);
     return;
   }
   const std::size_t offset = shared_offset(address);
   if (offset == no_offset) return;  // the thread's own variables
-  constexpr Op ops[] = {Op::shared_load, Op::shared_store, Op::shared_atomic};
+  constexpr Op ops[] = {Op::shared_load, Op::shared_store, Op::shared_atomic, Op::shared_load, Op::shared_store};
   keep(thread, pc, address, size, ops[static_cast<int>(access)]);
   if (const auto mistake = shadow_.access(offset, size, thread, access, pc)) report(*mistake, access, size, pc);
 }
@@ -222,7 +224,7 @@ void Recorder::report(const Shadow::Mistake& mistake, Access access, std::size_t
   const auto thread = [](unsigned number) {
     return text(uint3{number % blockDim.x, number / blockDim.x % blockDim.y, number / blockDim.x / blockDim.y});
   };
-  const auto word = [](Access a) { return a == Access::read ? "read" : a == Access::write ? "write" : "atomic"; };
+  const auto word = [](Access a) { return is_atomic(a) ? "atomic" : a == Access::read ? "read" : "write"; };
   const std::string what = std::string(word(access)) + " of " + std::to_string(size) + " bytes";
   const std::string other = "thread " + thread(mistake.other.thread) + " at " +
                             (mistake.other.pc != nullptr ? line(mistake.other.pc) : std::string());

@@ -6,7 +6,9 @@
 namespace simt {
 
 void Shadow::launch_begins(std::size_t bytes) {
-  bytes_.assign(bytes, {});
+  const std::size_t lines = (bytes + line_bytes - 1) / line_bytes;
+  cells_.assign(lines * line_bytes, {});
+  cell_bytes_.assign(lines, line_bytes);
   interval_ = 0;
 }
 
@@ -60,49 +62,65 @@ bool Shadow::unordered(const Event& before, unsigned thread) const {
   return before.clock >= seen_[thread][before.thread % 32];
 }
 
+bool Shadow::race(const Event& before, unsigned thread, Access access) const {
+  return unordered(before, thread) && !(is_atomic(before.access) && is_atomic(access));
+}
+
+// Calls visit(cell, its first byte) for the cells of an access, having divided those that reach beyond it.
+template <class Visit>
+void Shadow::for_each_cell(std::size_t begin, std::size_t size, Visit visit) {
+  for (const std::size_t end = begin + size; begin < end;) {
+    const std::size_t line = begin / line_bytes, line_end = (line + 1) * line_bytes, stop = std::min(end, line_end);
+    const std::size_t ends = line_bytes | begin | stop, widest = ends & -ends;  // that has no end inside a cell
+    std::uint8_t& width = cell_bytes_[line];
+    for (; width > widest; width /= 2)
+      for (std::size_t i = line * line_bytes; i < line_end; i += width) cells_[i + width / 2] = cells_[i];
+    for (; begin < stop; begin += width) visit(cells_[begin], begin);
+  }
+}
+
 std::optional<Shadow::Mistake> Shadow::access(std::size_t begin, std::size_t size, unsigned thread, Access access,
                                               const void* pc) {
   std::optional<Mistake> found;
   const Event now = {pc, interval_, clock_[thread], static_cast<std::uint16_t>(thread), access};
-  for (std::size_t i = begin; i < begin + size; ++i) {
-    Byte& byte = bytes_[i];
+  for_each_cell(begin, size, [&](Cell& cell, std::size_t byte) {
     if (!found) {
-      if (byte.copy.interval != 0 && of_this_block(byte.copy))
-        found = {Mistake::pending_copy, byte.copy, i};
-      else if (unordered(byte.written, thread) && !(access == Access::atomic && byte.written.access == Access::atomic))
-        found = {Mistake::race, byte.written, i};
-      else if (access != Access::write && !of_this_block(byte.written))
-        found = {Mistake::uninitialised, {}, i};
-      if (!found && access != Access::read)
-        for (const Event& read : byte.read)
-          if (unordered(read, thread)) found = {Mistake::race, read, i};
+      if (cell.copy.interval != 0 && of_this_block(cell.copy))
+        found = {Mistake::pending_copy, cell.copy, byte};
+      else if (race(cell.written, thread, access))
+        found = {Mistake::race, cell.written, byte};
+      else if (reads(access) && !of_this_block(cell.written))
+        found = {Mistake::uninitialised, {}, byte};
+      if (!found && writes(access))
+        for (const Event& read : cell.read)
+          if (race(read, thread, access)) found = {Mistake::race, read, byte};
     }
-    if (access != Access::read) {
-      byte.written = now;
+    if (writes(access)) {
+      cell.written = now;
     } else {
       // Keeps a read of another warp if there is one: then every later write races with one of the two.
-      const Event& latest = byte.read[0];
-      const bool other_warp_kept = byte.read[1].interval == interval_ && byte.read[1].thread / 32 != thread / 32;
+      const Event& latest = cell.read[0];
+      const bool other_warp_kept = cell.read[1].interval == interval_ && cell.read[1].thread / 32 != thread / 32;
       if (latest.interval == interval_ && latest.thread != thread &&
           (latest.thread / 32 != thread / 32 || !other_warp_kept))
-        byte.read[1] = latest;
-      byte.read[0] = now;
+        cell.read[1] = latest;
+      cell.read[0] = now;
     }
-  }
+  });
   return found;
 }
 
 std::optional<Shadow::Mistake> Shadow::copy_starts(std::size_t byte, std::size_t size, unsigned thread,
                                                    const void* pc) {
   const auto found = access(byte, size, thread, Access::write, pc);
-  for (std::size_t i = byte; i < byte + size; ++i) bytes_[i].copy = bytes_[i].written;
+  for_each_cell(byte, size, [](Cell& cell, std::size_t) { cell.copy = cell.written; });
   return found;
 }
 
-std::optional<Shadow::Mistake> Shadow::copy_lands(std::size_t byte, std::size_t size, unsigned thread,
-                                                  const void* pc) {
-  for (std::size_t i = byte; i < byte + size; ++i)
-    if (bytes_[i].copy.thread == thread) bytes_[i].copy = {};
+std::optional<Shadow::Mistake> Shadow::copy_lands(std::size_t byte, std::size_t size, unsigned thread, const void* pc) {
+  for_each_cell(byte, size, [&](Cell& cell, std::size_t) {
+    if (cell.copy.thread == thread) cell.copy = {};
+  });
   return access(byte, size, thread, Access::write, pc);
 }
 

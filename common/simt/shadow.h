@@ -17,7 +17,11 @@
 
 namespace simt {
 
-enum class Access : std::uint8_t { read, write, atomic };
+// atomic is an update, which reads and writes.
+enum class Access : std::uint8_t { read, write, atomic, atomic_read, atomic_write };
+constexpr bool is_atomic(Access access) { return access >= Access::atomic; }
+constexpr bool reads(Access access) { return access != Access::write && access != Access::atomic_write; }
+constexpr bool writes(Access access) { return access != Access::read && access != Access::atomic_read; }
 
 class Shadow {
  public:
@@ -52,7 +56,8 @@ class Shadow {
   std::optional<Mistake> copy_lands(std::size_t byte, std::size_t size, unsigned thread, const void* pc);
 
  private:
-  struct Byte {
+  // Of bytes that have always been accessed together.
+  struct Cell {
     Event written;
     std::array<Event, 2> read;  // the latest, and one of another warp or at least another thread
     Event copy;                 // pending unless its interval is 0
@@ -60,8 +65,15 @@ class Shadow {
 
   bool of_this_block(const Event& event) const { return event.interval >= first_interval_; }
   bool unordered(const Event& before, unsigned thread) const;
+  bool race(const Event& before, unsigned thread, Access access) const;
+  template <class Visit>
+  void for_each_cell(std::size_t begin, std::size_t size, Visit visit);
 
-  std::vector<Byte> bytes_;
+  // A line of 16 bytes is one cell until a narrower access divides it, and so on down to single bytes. A cell lies at
+  // the place of its first byte.
+  static constexpr std::size_t line_bytes = 16;
+  std::vector<Cell> cells_;               // [byte]
+  std::vector<std::uint8_t> cell_bytes_;  // [line]
   std::uint32_t interval_ = 0;
   std::uint32_t first_interval_ = 1;  // of this block
   std::array<std::uint32_t, 1024> clock_ = {};

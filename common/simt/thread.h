@@ -4,7 +4,6 @@
 // would give this header's line), so that a deadlock or a divergence can be reported by line.
 #pragma once
 
-#include <atomic>
 #include <bit>
 #include <cstdint>
 #include <type_traits>
@@ -60,6 +59,11 @@ std::uint64_t shuffle(const char* name, unsigned mask, std::uint64_t value, int 
 void cp_async(void* shared, const void* global, std::size_t bytes, std::size_t source_bytes);
 void cp_async_commit();                  // the copies since the last commit become a group
 void cp_async_wait(int pending_groups);  // returns when at most so many of the newest groups are unfinished
+
+// *p += v, or p[i] += x[i] for four floats, each in one piece; returns the old value. One access for the trace preset,
+// whatever it takes here.
+float atomic_add(float* p, float v);
+void atomic_add_4(float* p, const float* x);
 
 // What the wrappers of common/device tell the trace preset, which cannot see it: that this lane passes the address of a
 // row of 16 bytes to an ldmatrix, and how many operations an mma of a warp is.
@@ -127,7 +131,7 @@ inline unsigned atomicAdd(unsigned* p, unsigned v) { return __atomic_fetch_add(p
 inline unsigned long long atomicAdd(unsigned long long* p, unsigned long long v) {
   return __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
 }
-inline float atomicAdd(float* p, float v) { return std::atomic_ref<float>(*p).fetch_add(v, std::memory_order_relaxed); }
+inline float atomicAdd(float* p, float v) { return simt::atomic_add(p, v); }
 inline int atomicExch(int* p, int v) { return __atomic_exchange_n(p, v, __ATOMIC_RELAXED); }
 inline unsigned atomicExch(unsigned* p, unsigned v) { return __atomic_exchange_n(p, v, __ATOMIC_RELAXED); }
 inline int atomicCAS(int* p, int expected, int v) {

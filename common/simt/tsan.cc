@@ -68,11 +68,11 @@ extern "C" void __tsan_atomic_signal_fence(int) {}
   }
 #define ATOMICS(bits)                                                                                           \
   extern "C" std::uint##bits##_t __tsan_atomic##bits##_load(const std::uint##bits##_t* p, int) {                 \
-    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic);                                       \
+    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic_read);                                  \
     return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                                \
   }                                                                                                             \
   extern "C" void __tsan_atomic##bits##_store(std::uint##bits##_t* p, std::uint##bits##_t v, int) {              \
-    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic);                                       \
+    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic_write);                                 \
     __atomic_store_n(p, v, __ATOMIC_SEQ_CST);                                                                   \
   }                                                                                                             \
   UPDATE(bits, exchange, __atomic_exchange_n)                                                                   \

@@ -57,12 +57,12 @@ struct alignas(16) float4 {
   float x, y, z, w;
 };
 
-constexpr int2 make_int2(int x, int y) { return {x, y}; }
-constexpr int3 make_int3(int x, int y, int z) { return {x, y, z}; }
-constexpr int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
-constexpr uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
-constexpr uint3 make_uint3(unsigned x, unsigned y, unsigned z) { return {x, y, z}; }
-constexpr uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
-constexpr float2 make_float2(float x, float y) { return {x, y}; }
-constexpr float3 make_float3(float x, float y, float z) { return {x, y, z}; }
-constexpr float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+inline int2 make_int2(int x, int y) { return {x, y}; }
+inline int3 make_int3(int x, int y, int z) { return {x, y, z}; }
+inline int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
+inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
+inline uint3 make_uint3(unsigned x, unsigned y, unsigned z) { return {x, y, z}; }
+inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+inline float2 make_float2(float x, float y) { return {x, y}; }
+inline float3 make_float3(float x, float y, float z) { return {x, y, z}; }
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }

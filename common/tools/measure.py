@@ -35,12 +35,17 @@ class Outcome:
 
 
 def commit() -> str:
-    """What is measured: the commit, with a mark if the working tree differs from it. WORKBOOK_COMMIT names it where the
-    sources are a copy without their history."""
-    described = os.environ.get("WORKBOOK_COMMIT") or output_of(
-        ["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=12"]
-    )
-    return (described or "unknown").strip()
+    """What is measured: the commit, with a mark if the sources differ from it; results and lessons are none. WORKBOOK_COMMIT
+    names it where the sources are a copy without their history."""
+    named = os.environ.get("WORKBOOK_COMMIT")
+    if named:
+        return named.strip()
+    described = output_of(["git", "-C", ROOT, "describe", "--always", "--abbrev=12"])
+    if not described:
+        return "unknown"
+    changed = output_of(["git", "-C", ROOT, "status", "--porcelain", "--untracked-files=no", "--", ".",
+                         ":(exclude)common/results", ":(exclude,glob)**/*.md"])
+    return described.strip() + ("-dirty" if changed else "")
 
 
 def measure(program: Path, flags: list, on_wait=lambda seconds: None) -> Outcome:
@@ -87,6 +92,11 @@ def _last_words(stderr: str) -> str:
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     begins = [number for number, line in enumerate(lines) if re.match(r"\d\d_\w+[:/]", line)]
     return " ".join(lines[begins[-1] if begins else -1 :])
+
+
+def only(report: dict, rung: str) -> dict:
+    """Of a report about all rungs of a chapter: what it says about this one."""
+    return {**report, "benchmarks": [run for run in report["benchmarks"] if run["name"].split("/")[1] == rung]}
 
 
 def read_report(report: dict) -> Outcome:

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from tools import build, system
@@ -24,6 +25,8 @@ METRICS = {
     "global load sectors": {f"{L1}t_sectors_pipe_lsu_mem_global_op_ld.sum": 1},
     "global store requests": {f"{L1}t_requests_pipe_lsu_mem_global_op_st.sum": 1},
     "global store sectors": {f"{L1}t_sectors_pipe_lsu_mem_global_op_st.sum": 1},
+    "global atomic requests": {f"{L1}t_requests_pipe_lsu_mem_global_op_{op}.sum": 1 for op in ("red", "atom")},
+    "global atomic sectors": {f"{L1}t_sectors_pipe_lsu_mem_global_op_{op}.sum": 1 for op in ("red", "atom")},
     "shared load wavefronts": {f"{L1}data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": 1},
     "shared load conflicts": {f"{L1}data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum": 1},
     "shared store wavefronts": {f"{L1}data_pipe_lsu_wavefronts_mem_shared_op_st.sum": 1},
@@ -38,16 +41,26 @@ METRICS = {
 # Nothing that an exact count could equal: caches decide. They stand beside the engine's bound.
 BOUNDS = ("DRAM bytes read", "DRAM bytes written", "L2 sectors")
 
-# Differences that are known, and why: (chapter, rung, counter).
-FUSED_STORES = "nvcc combines the eight neighbouring stores of o_smem into two of 16 bytes"
-COMBINED_LOADS = "nvcc combines neighbouring loads of LSE and D"
-WAITING = "a GPU looks at a semaphore until it is this block's turn; the engine has it at once"
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a GPU has fewer, or more, than the source says."""
+
+    text: str
+    fewer: bool
+
+
+# Differences that are known, and why, as nvcc's machine code shows it: {kernel: {counter: reason}}. They go by the
+# kernel alone, whichever chapters and rungs it is in.
+FUSED_STORES = Reason("nvcc combines the eight neighbouring stores of o_smem into two of 16 bytes", fewer=True)
+COMBINED_LOADS = Reason("nvcc loads neighbours of LSE and D together, and once for the two rows of a fragment", fewer=True)
+COMBINED_PLACE = Reason("nvcc stores the two numbers of a block's place together", fewer=True)
+WAITING = Reason("a GPU looks at a semaphore until it is this block's turn; the engine has it at once", fewer=False)
 EXPLAINED = {
-    ("07_backward", "mma", "shared load wavefronts"): COMBINED_LOADS,
-    ("07_backward", "final", "global load requests"): WAITING,
-    ("07_backward", "final", "global load sectors"): WAITING,
-    ("04_fusion", "fusion", "shared store wavefronts"): FUSED_STORES,
-    ("04_fusion", "fusion", "shared store conflicts"): FUSED_STORES,
+    "attention_forward": {"shared store wavefronts": FUSED_STORES, "shared store conflicts": FUSED_STORES},
+    "dk_dv": {"shared load wavefronts": COMBINED_LOADS},
+    "gradients": {"shared load wavefronts": COMBINED_LOADS, "shared store wavefronts": COMBINED_PLACE,
+                  "global load requests": WAITING, "global load sectors": WAITING},
 }
 
 
@@ -66,6 +79,8 @@ def engine_counters(launch: dict) -> dict:
         "global load sectors": total("sectors", *loads),
         "global store requests": total("requests", *stores),
         "global store sectors": total("sectors", *stores),
+        "global atomic requests": total("requests", "global_atomic"),
+        "global atomic sectors": total("sectors", "global_atomic"),
         "shared load wavefronts": total("wavefronts", *shared_loads),
         "shared load conflicts": total("wavefronts", *shared_loads) - total("ideal", *shared_loads),
         "shared store wavefronts": total("wavefronts", *shared_stores),
@@ -134,7 +149,13 @@ def measured_counters(launch: dict) -> dict:
             for name, metrics in METRICS.items() if all(metric in launch for metric in metrics)}
 
 
-def verdict(where: tuple, name: str, engine: dict, measured: dict) -> str:
+def explanation(kernel: str, name: str, engine: int, measured: int) -> str:
+    """The reason for a difference of this sign; empty if none is known."""
+    reason = EXPLAINED.get(own_name(kernel), {}).get(name)
+    return reason.text if reason and engine != measured and (measured < engine) == reason.fewer else ""
+
+
+def verdict(kernel: str, name: str, engine: dict, measured: dict) -> str:
     """equal; equal but for noise (see METRICS); beside (a bound, nothing to be equal to); explained; or different."""
     if name in BOUNDS:
         return "beside"
@@ -146,7 +167,15 @@ def verdict(where: tuple, name: str, engine: dict, measured: dict) -> str:
         if engine[wavefronts] - engine[conflicts] == measured[wavefronts] - measured[conflicts] and (
                 engine[conflicts] <= measured[conflicts] <= engine[conflicts] + 0.05 * engine[wavefronts]):
             return "equal but for noise"
-    return "explained" if (*where, name) in EXPLAINED else "different"
+    return "explained" if explanation(kernel, name, engine[name], measured[name]) else "different"
+
+
+def beside(kernel: str, name: str, engine: dict, measured: dict) -> dict:
+    """A counter as the results keep it."""
+    counter = {"engine": engine[name], "ncu": measured[name], "verdict": verdict(kernel, name, engine, measured)}
+    if counter["verdict"] == "explained":
+        counter["why"] = explanation(kernel, name, engine[name], measured[name])
+    return counter
 
 
 def compare(counted: dict, out: "Path | None") -> int:
@@ -170,18 +199,21 @@ def compare(counted: dict, out: "Path | None") -> int:
                                   f"{len(rung['launches'])} on the engine")
                 for ours, theirs in zip(rung["launches"], launches):
                     engine, measured = engine_counters(ours), measured_counters(theirs)
-                    compared.append({
-                        "chapter": chapter["chapter"], "rung": rung["rung"], "kernel": ours["kernel"],
-                        "counters": {name: {"engine": engine[name], "ncu": measured[name],
-                                            "verdict": verdict((chapter["chapter"], rung["rung"]), name, engine, measured)} for name in measured}})
+                    compared.append({"chapter": chapter["chapter"], "rung": rung["rung"], "kernel": ours["kernel"],
+                                     "counters": {name: beside(ours["kernel"], name, engine, measured) for name in measured}})
     return report(counted, compared, out)
+
+
+def own_name(kernel: str) -> str:
+    """A kernel's name without its namespaces, which are written differently, and its template arguments."""
+    return kernel.partition("<")[0].rpartition("::")[2]
 
 
 def _from(kernel: str, launches: list) -> list:
     """Those from the first launch of this kernel on: a backward's program runs a forward before it. (After the pass
     --check runs it again, with guard bands: more launches than are asked for.)"""
-    own_name = re.compile(rf"\b{kernel.partition('<')[0].rpartition('::')[2]}\b")  # namespaces are written differently
-    return launches[next((i for i, launch in enumerate(launches) if own_name.search(launch["kernel"])), len(launches)):]
+    wanted = re.compile(rf"\b{own_name(kernel)}\b")
+    return launches[next((i for i, launch in enumerate(launches) if wanted.search(launch["kernel"])), len(launches)):]
 
 
 def report(counted: dict, compared: list, out: "Path | None") -> int:
@@ -198,7 +230,7 @@ def report(counted: dict, compared: list, out: "Path | None") -> int:
             word = counter["verdict"]
             mark = good(word) if word.startswith("equal") else bad(word) if word == "different" else word
             if word == "explained":
-                mark += ": " + EXPLAINED[launch["chapter"], launch["rung"], name]
+                mark += ": " + counter["why"]
             rows.append([name, f"{counter['engine']:,}", f"{counter['ncu']:,}", mark])
         if rows:
             say(bold(f"{launch['chapter']}/{launch['rung']} {launch['kernel']}"))

@@ -7,6 +7,8 @@ Python that has PyTorch, keeps its JSON and prints the tables. The JSON, one fil
               before and after: SM and memory clocks in MHz, power in W, temperature in C, as nvidia-smi gives them,
               clocks_max_mhz, power_limit_w
     what      the sweep and its restrictions, in a word
+    ceilings  what this GPU reached in the same process, timed like everything else: matmul {flop_rate, seconds}, a matrix
+              product of two 8192 x 8192 matrices in fp16; copy {byte_rate, seconds}, 1 GiB read and written
     absent    {peer: why it could not be asked}
     points    one for each problem and direction:
       problem, direction, flops, rope (whether q and k are rotated first: by the chapter, or by PyTorch before its FLASH)
@@ -28,7 +30,7 @@ import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from tools import build, chapters, system
+from tools import build, chapters, results, system
 from tools.errors import Failure
 from tools.ladder import significant
 from tools.measure import commit
@@ -46,9 +48,9 @@ SWEEPS = {
     "seed": "B=2 H=16 D=64 causal, N = 512 ... 8192",
 }
 
-# How long the launches of one candidate at one point may take together, and how many they should be. A candidate whose
-# fewest launches would take longer than `longest_seconds` is left out there.
-SECONDS, LONGEST_SECONDS, FEWEST, MOST = 0.5, 2.5, 3, 40
+# How long the launches of one candidate at one point may take together (--patience), and how many they are. They are meant
+# to take a fifth of it; a candidate whose fewest launches would take longer is left out there.
+PATIENCE, FEWEST, MOST = 2.5, 3, 40
 
 
 # --- What is measured ------------------------------------------------------------------------------------------------
@@ -105,15 +107,15 @@ def predicted_seconds(known: list, problem: Problem) -> "float | None":
     return seconds * work(problem) / work(nearest)
 
 
-def too_slow(seconds: float) -> "str | None":
+def too_slow(seconds: float, patience: float = PATIENCE) -> "str | None":
     """Why a launch of that many seconds is not timed; None if it is."""
-    if seconds * (FEWEST + 1) <= LONGEST_SECONDS:  # and one to check
+    if seconds * (FEWEST + 1) <= patience:  # and one to check
         return None
     return f"one launch would take about {significant(seconds, 2)} s: more than this benchmark waits for"
 
 
-def launches(seconds: float) -> int:
-    return max(FEWEST, min(MOST, int(SECONDS / seconds)))
+def launches(seconds: float, patience: float = PATIENCE) -> int:
+    return max(FEWEST, min(MOST, int(patience / 5 / seconds)))
 
 
 def has_turn(count: int, rounds: int, number: int) -> bool:
@@ -228,6 +230,8 @@ def run(arguments) -> int:
         raise Failure("--peers needs a GPU, and --preset cpu leaves it out", status=2)
     if arguments.rung and arguments.all_rungs:
         raise Failure("--rung and --all-rungs exclude each other", status=2)
+    if arguments.patience is not None and not arguments.patience > 0:
+        raise Failure(f"--patience is {arguments.patience:g}: it must be more than 0 seconds", status=2)
     if arguments.passed_on:
         raise Failure(f"{arguments.passed_on[0]}: --peers does not use Google Benchmark", status=2)
     if arguments.ladder or arguments.keep:
@@ -253,17 +257,14 @@ def run(arguments) -> int:
         "chapters": [chapter.name for chapter in chosen],
         "rung": arguments.rung,
         "all_rungs": arguments.all_rungs,
-        "directions": ["backward"] if arguments.direction == "backward" else ["forward", "backward"],
+        "directions": [arguments.direction] if arguments.direction else ["forward", "backward"],
         "seed": arguments.seed or 0,
+        "patience": arguments.patience or PATIENCE,
         "what": what,
         "commit": commit(),
     }
     report = _measured(python, library, request)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(compact(report))
-    except OSError as error:
-        raise Failure(f"cannot write {path}: {error.strerror}; name another file with --out")
+    results.write(path, report)
     say(f"\n{report['context']['gpu']}, PyTorch {report['context']['torch']}, every result checked before it was timed\n")
     say(tables(report))
     say()
@@ -276,23 +277,24 @@ def run(arguments) -> int:
     return 0
 
 
-def compact(report: dict) -> str:
-    """JSON with one line for a list of numbers."""
-    text = json.dumps(report, indent=1)
-    return re.sub(r"\[\s+([-+.\deE,\s]+?)\s+\]", lambda found: "[" + re.sub(r"\s+", " ", found[1]) + "]", text) + "\n"
+def python_with(module: str) -> "str | None":
+    """The interpreter to use: the first that has the module. WORKBOOK_PYTHON names it, if it is set."""
+    named = os.environ.get("WORKBOOK_PYTHON")
+    probe = f"import importlib.util, sys; sys.exit(importlib.util.find_spec('{module}') is None)"
+    for python in dict.fromkeys([named] if named else [sys.executable, "python3", "python", "/usr/bin/python3"]):
+        if output_of([python, "-c", probe]) is not None:
+            return python
+    return None
 
 
 def python_with_torch() -> str:
-    """The interpreter to use: the first that has PyTorch."""
-    named = os.environ.get("WORKBOOK_PYTHON")
-    probe = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
-    candidates = [named] if named else [sys.executable, "python3", "python"]
-    for python in dict.fromkeys(candidates):
-        if output_of([python, "-c", probe]) is not None:
-            return python
-    where = f"{named} (WORKBOOK_PYTHON)" if named else f"{sys.executable} and the python3 on the PATH"
-    raise Failure(f"--peers needs PyTorch with CUDA, which {where} {'lacks' if named else 'lack'}: install it "
-                  "(pip install torch), or name a Python that has it in WORKBOOK_PYTHON")
+    python = python_with("torch")
+    if python is None:
+        named = os.environ.get("WORKBOOK_PYTHON")
+        where = f"{named} (WORKBOOK_PYTHON)" if named else f"{sys.executable} and the python3 on the PATH"
+        raise Failure(f"--peers needs PyTorch with CUDA, which {where} {'lacks' if named else 'lack'}: install it "
+                      "(pip install torch), or name a Python that has it in WORKBOOK_PYTHON")
+    return python
 
 
 def _measured(python: str, library: Path, request: dict) -> dict:

@@ -141,6 +141,10 @@ def rotating(name: str) -> Candidate:
 
     if name.startswith("compiled"):
         rotate = torch.compile(rotate, dynamic=False)
+        # For each shape anew; past this limit, 8 unless told, torch.compile goes back to eager operations.
+        from torch._dynamo import config
+
+        setattr(config, "recompile_limit" if hasattr(config, "recompile_limit") else "cache_size_limit", 256)
 
     @functools.lru_cache(maxsize=1)
     def tables(seq_q, seq_k, head_dim, dtype):
@@ -271,6 +275,31 @@ class Lane:
         return seconds
 
 
+def ceilings(flush: Flush) -> dict:
+    """What this GPU can do: a matrix product and a copy, large enough to fill it."""
+    side, elements = 8192, 1 << 29
+    a, b = (torch.randn(side, side, device="cuda", dtype=torch.float16) for _ in range(2))
+    product = torch.empty_like(a)
+    source = torch.randn(elements, device="cuda", dtype=torch.float16)
+    copy = torch.empty_like(source)
+
+    def timed(work) -> dict:
+        events = []
+        for _ in range(23):
+            start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            flush(0.0)
+            start.record()
+            work()
+            stop.record()
+            events.append((start, stop))
+        torch.cuda.synchronize()
+        return spread([start.elapsed_time(stop) * 1e-3 for start, stop in events[3:]])  # the first ones warm up
+
+    matmul, copying = timed(lambda: torch.matmul(a, b, out=product)), timed(lambda: copy.copy_(source))
+    return {"matmul": {"flop_rate": 2 * side**3 / matmul["median"], "seconds": matmul},
+            "copy": {"byte_rate": 2 * 2 * elements / copying["median"], "seconds": copying}}
+
+
 def make_sets(problem: Problem, direction: str, seed: int) -> list:
     """Two sets of q, k, v (and d_o): standard normal numbers."""
     random = torch.Generator("cuda").manual_seed(seed)
@@ -282,7 +311,7 @@ def make_sets(problem: Problem, direction: str, seed: int) -> list:
 
 
 def measure(problem: Problem, rope: bool, direction: str, candidates: list, known: dict, flush: Flush,
-            seed: int) -> list:
+            seed: int, patience: float) -> list:
     """The results of one point. `known` gathers {(name, direction): [(problem, seconds)]}."""
     sets = make_sets(problem, direction, seed)
     reference = Reference(*sets[0][:3], problem.causal, rope=rope)
@@ -295,7 +324,7 @@ def measure(problem: Problem, rope: bool, direction: str, candidates: list, know
             if direction not in candidate.directions:
                 raise Skipped(f"it has no {direction}")
             expected = predicted_seconds(history, problem)
-            reason = candidate.refuses(problem) or (too_slow(expected) if expected else None)
+            reason = candidate.refuses(problem) or (too_slow(expected, patience) if expected else None)
             if reason:
                 raise Skipped(reason)
             lane = Lane(candidate, direction, sets, problem.causal)
@@ -306,9 +335,9 @@ def measure(problem: Problem, rope: bool, direction: str, candidates: list, know
             result["error"], result["tolerance"] = reference.worst
             seconds = lane.warm_up(flush)
             history.append((problem, seconds))
-            if too_slow(seconds):
-                raise Skipped(too_slow(seconds))
-            lanes.append((lane, launches(seconds), result))
+            if too_slow(seconds, patience):
+                raise Skipped(too_slow(seconds, patience))
+            lanes.append((lane, launches(seconds, patience), result))
         except Skipped as skipped:
             result["skipped"] = str(skipped)
         except torch.cuda.OutOfMemoryError:
@@ -396,6 +425,8 @@ def run(request: dict) -> dict:
     report = {"context": context(request), "what": request["what"], "absent": absent, "points": []}
     report["context"]["before"] = state()
     flush, known = Flush(), {}
+    report["ceilings"] = ceilings(flush)
+    torch.cuda.empty_cache()
     # Chapters that rotate q and k solve another problem than those that do not, and have other peers.
     groups = [(False, peers), (True, rotating_peers)]
     for direction, (rope, beside) in itertools.product(directions, groups):
@@ -408,7 +439,8 @@ def run(request: dict) -> dict:
             print(f"progress\t{direction} {problem}{' RoPE' if rope else ''} ({number + 1} of {len(request['problems'])})")
             try:
                 with torch.set_grad_enabled(direction == "backward"):
-                    results = measure(problem, rope, direction, candidates, known, flush, request["seed"])
+                    results = measure(problem, rope, direction, candidates, known, flush, request["seed"],
+                                      request["patience"])
             except torch.cuda.OutOfMemoryError:  # for the inputs themselves, or for checking
                 results = [{"name": one.name, "kind": one.kind, "skipped": "there is not enough device memory"}
                            for one in candidates]

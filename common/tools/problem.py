@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("--seq-k", "N of the keys and values (default: that of the queries)"),
         ("--head-dim", "D"),
     ]:
-        shape.add_argument(flag, type=_at_least_one, metavar="N", help=help_text)
+        shape.add_argument(flag, type=at_least_one, metavar="N", help=help_text)
     shape.add_argument("--dtype", choices=["fp16", "bf16"], help="storage type")
     shape.add_argument("--causal", action=argparse.BooleanOptionalAction, help="the causal mask, or none")
     shape.add_argument("--direction", choices=["forward", "backward"],
@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shape.add_argument("--seed", type=int, metavar="N", help="of the random inputs")
 
 
-def _at_least_one(text: str) -> int:
+def at_least_one(text: str) -> int:
     try:
         value = int(text)
     except ValueError:

@@ -1,12 +1,12 @@
 """What run and bench share: choosing where to run, building the chapters, measuring them on the problems."""
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tools import build, chapters, ladder, problem
 from tools.errors import Failure
-from tools.measure import measure
+from tools.measure import measure, only, read_report
 from tools.system import Choice, choose_preset
 from tools.terminal import Progress, say
 
@@ -15,6 +15,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="number or name: 01 05 (default: all)")
     parser.add_argument("--preset", choices=["cpu", "cuda"], help="default: cuda if there is a GPU and nvcc, else cpu")
     problem.add_arguments(parser)
+
+
+def lengths(text: str) -> list:
+    """512,1024 -> [512, 1024]"""
+    return [problem.at_least_one(part) for part in text.split(",")]
 
 
 @dataclass(frozen=True)
@@ -69,24 +74,41 @@ class Session:
 
     def measure_all(self, steps: list) -> list:
         """outcomes[step][problem]"""
-        outcomes = []
+        outcomes = [[None] * len(self.problems) for _ in steps]
         with Progress("Checking and timing") as progress:
-            for step in steps:
-                program = step.chapter.program(self.build_directory)
-                flags = [f"--direction={step.direction}", *([f"--rung={step.rung}"] if step.rung else []), *self.flags]
-                outcomes.append([])
-                for wanted in self.problems:
-                    where = f"{step.name} N={wanted.length()}"
-                    progress.show(where)
-                    outcomes[-1].append(
-                        measure(
-                            program,
-                            [*wanted.flags(), *flags],
-                            lambda seconds: progress.show(f"{where} ({seconds:.0f} s)"),
-                        )
-                    )
+
+            def run(where: str, step: Step, wanted: problem.Problem, rung: list):
+                progress.show(where)
+                return measure(step.chapter.program(self.build_directory),
+                               [*wanted.flags(), f"--direction={step.direction}", *rung, *self.flags],
+                               lambda seconds: progress.show(f"{where} ({seconds:.0f} s)"))
+
+            for first, count in _together(steps):
+                for number, wanted in enumerate(self.problems):
+                    if count > 1:
+                        # All rungs in one process, which makes and checks its inputs once. It ends at the first rung that is
+                        # wrong or does not take the problem: then one at a time.
+                        every = run(f"{steps[first].chapter.name} N={wanted.length()}", steps[first], wanted, [])
+                        if every.verdict == "correct":
+                            for i in range(first, first + count):
+                                outcomes[i][number] = read_report(only(every.report, steps[i].rung))
+                            continue
+                    for i in range(first, first + count):
+                        rung = [f"--rung={steps[i].rung}"] if steps[i].rung else []
+                        outcomes[i][number] = run(f"{steps[i].name} N={wanted.length()}", steps[i], wanted, rung)
         _refuse_if_all_refused(outcomes)
         return outcomes
+
+
+def _together(steps: list) -> list:
+    """[(first, count)]: neighbours that are rungs of one chapter. A ladder has one rung of it, or all."""
+    groups = []
+    for number, step in enumerate(steps):
+        if groups and step.rung and steps[number - 1].chapter == step.chapter:
+            groups[-1] = (groups[-1][0], groups[-1][1] + 1)
+        else:
+            groups.append((number, 1))
+    return groups
 
 
 def begin(arguments: argparse.Namespace, more_flags: list, always_published: bool = False) -> Session:
@@ -98,7 +120,10 @@ def begin(arguments: argparse.Namespace, more_flags: list, always_published: boo
     if choice.preset == "cuda" and not choice.gpu:
         raise Failure(f"preset cuda needs a GPU to run on: {choice.why}; --preset cpu uses the SIMT engine")
     published = always_published or choice.preset == "cuda"
-    problems = problem.from_arguments(arguments, problem.PUBLISHED if published else problem.ENGINE)
+    defaults = problem.PUBLISHED if published else problem.ENGINE
+    if getattr(arguments, "lengths", None):
+        defaults = [replace(defaults[0], seq_q=length, seq_k=length) for length in arguments.lengths]
+    problems = problem.from_arguments(arguments, defaults)
     if choice.preset == "cuda":
         say(f"On the GPU ({choice.why}).")
     else:

@@ -163,6 +163,39 @@ def find_gpu() -> "tuple[Gpu | None, str]":
     return Gpu(name.strip(), driver.strip()), ""
 
 
+# What a measurement says about the machine: name -> nvidia-smi's.
+MACHINE = {"gpu": "name", "driver": "driver_version", "sm_clock_max_mhz": "clocks.max.sm", "power_limit_w": "power.limit"}
+STATE = {"sm_clock_mhz": "clocks.sm", "memory_clock_mhz": "clocks.mem", "power_w": "power.draw",
+         "temperature_c": "temperature.gpu"}
+
+
+def machine() -> dict:
+    """The GPU, its driver, its limits, and the CUDA toolkit that compiles for it."""
+    nvcc = find_nvcc()
+    return {**_ask(MACHINE), "cuda": dotted(nvcc.version) if nvcc else None}
+
+
+def machine_state() -> dict:
+    """Its clocks, power and temperature now."""
+    return _ask(STATE)
+
+
+def _ask(what: dict) -> dict:
+    """Numbers where they are some, None for what nvidia-smi does not know."""
+    smi = shutil.which("nvidia-smi")
+    query = [smi, f"--query-gpu={','.join(what.values())}", "--format=csv,noheader,nounits"]
+    lines = (output_of(query, timeout=60) if smi else None) or ""
+    values = [value.strip() for value in (lines.splitlines() or [""])[0].split(",")]
+
+    def number(text: str):
+        try:
+            return float(text)
+        except ValueError:
+            return text if text and not text.startswith("[") else None
+
+    return {name: number(value) for name, value in zip(what, values + [""] * len(what))}
+
+
 def find_nvcc() -> "Nvcc | None":
     homes = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)] + ["/usr/local/cuda"]
     candidates = [os.environ.get("CUDACXX"), shutil.which("nvcc"), *(f"{home}/bin/nvcc" for home in homes)]

@@ -244,6 +244,10 @@ TEST_F(Capi, RefusesEachWrongArgumentInOneLine) {
   invalid(
       "seq_k", [](Call& c) { c.problem.seq_k = std::numeric_limits<int>::min(); }, "seq-k is -2147483648");
   invalid(
+      "beyond size_t",
+      [](Call& c) { c.problem.batch = c.problem.seq_q = c.problem.seq_k = std::numeric_limits<int>::max(); },
+      "batch x heads x seq-q x seq-k is beyond all memory");
+  invalid(
       "dtype", [](Call& c) { c.problem.dtype = 2; }, "dtype is 2: it must be 0 (fp16) or 1 (bf16)");
   invalid(
       "causal", [](Call& c) { c.problem.causal = -1; }, "causal is -1: it must be 0 or 1");

@@ -3,21 +3,15 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "harness/verdict.h"
 #include "tests/chapter/cases.h"
+#include "tests/gpu_required.h"
 
 namespace chapter_suite {
-
-// Whoever sets REQUIRE_GPU=1 wants no test left out for want of a GPU.
-inline bool gpu_required() {
-  const char* required = std::getenv("REQUIRE_GPU");
-  return required && std::string(required) == "1";
-}
 
 // Where there is neither the engine nor a GPU its tests are skipped, which tests/main.cc counts, or fail. (They have
 // to fail here: CTest takes a skipped test for one that is all right, whatever the program's exit status.)

@@ -1,9 +1,10 @@
-// A test that runs kernels: skipped where there is neither a GPU nor the engine.
+// A test that runs kernels: skipped where there is neither a GPU nor the engine, or failed if a GPU is required.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include "kernels.h"
+#include "tests/gpu_required.h"
 
 namespace device_tests {
 
@@ -11,7 +12,9 @@ template <class Fixture = testing::Test>
 class OnDevice : public Fixture {
  protected:
   void SetUp() override {
-    if (!device_present()) GTEST_SKIP() << "no GPU here";
+    if (device_present()) return;
+    if (gpu_required()) FAIL() << "REQUIRE_GPU=1, and there is no GPU";
+    GTEST_SKIP() << "needs a GPU";
   }
 };
 

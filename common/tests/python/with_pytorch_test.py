@@ -126,12 +126,23 @@ class Refusals(unittest.TestCase):
 
     def test_options(self):
         q, k, v = tensors()
-        self.refused("^chapter is none: there are 01_naive, ", q, k, v, chapter="none")
+        self.refused("^chapter is 'none': there are 01_naive, ", q, k, v, chapter="none")
         self.refused("^chapter is 5: it must be a name$", q, k, v, chapter=5)
-        self.refused("^rung is x: 05_online_softmax has online_softmax$", q, k, v, chapter="05_online_softmax", rung="x")
+        self.refused("^rung is 'x': 05_online_softmax has online_softmax$", q, k, v, chapter="05_online_softmax", rung="x")
         self.refused("^rung is 'x' and no chapter is given", q, k, v, rung="x")
         self.refused("^scale is 'x': it must be a number$", q, k, v, scale="x")
         self.refused("^scale is inf: it must be finite$", q, k, v, scale=float("inf"))
+        self.refused("^scale is inf: it must be finite$", q, k, v, scale=10**400)
+        self.refused("^causal is 'False': it must be True or False$", q, k, v, causal="False")
+        self.refused("^causal is tensor", q, k, v, causal=torch.zeros(2))
+
+    def test_names_where_gradients_are_wanted(self):
+        q, k, v = tensors(gradients=True)
+        self.refused("^chapter is 'none': there are 01_naive, ", q, k, v, chapter="none")
+        self.refused("^rung is 'x': 06_flashattn2_fwd has mma, ", q, k, v, chapter="06_flashattn2_fwd", rung="x")
+        self.refused("^rung is 'final' and no chapter is given", q, k, v, rung="final")
+        self.refused("^chapter is 'none': there are 01_naive, ", q, k, v, backward_chapter="none")
+        self.refused("^rung is 'x' and no chapter is given", q, k, v, backward_rung="x")
 
     def test_tables_of_rope(self):
         q, k, v = tensors(seq_q=70)

@@ -123,8 +123,11 @@ class TestPlans(unittest.TestCase):
             test.plan("cpu", True, False, self.gpu, True)
 
     def test_which_tests_are_for_a_gpu(self):
-        names = ["simt.Barrier.Works", "reference.A.B", "tools.ladder", "01_naive.Chapter.X", "device.Mma.Y"]
-        self.assertEqual(test.for_a_gpu(names), ["01_naive.Chapter.X", "device.Mma.Y"])
+        some = ["01_naive.Chapter.X", "device.Mma.Y", "harness.program.times_a_right_rung", "python.with_pytorch",
+                "03_tiling.sanitizer.memcheck.fp16"]
+        others = ["simt.Barrier.Works", "reference.A.B", "tools.ladder", "03_tiling.refuses --heads=0",
+                  "harness.program.refuses_a_negative_seed", "harness.Verdict.X", "python.without_pytorch"]
+        self.assertEqual(test.for_a_gpu(others + some), some)
 
 
 class Logs(unittest.TestCase):

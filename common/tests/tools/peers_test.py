@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import io
-import json
 import os
 import unittest
 from dataclasses import asdict
@@ -141,11 +140,6 @@ class Reports(unittest.TestCase):
         self.assertIn("01 skipped at N=512, N=1024: one launch would take about 1.2 s", said)
         self.assertIn("06 wrong at N=1024: o differs by 1", said)
         self.assertIn("FA3 is not here: No module", said)
-
-    def test_lists_of_numbers_take_one_line(self):
-        text = peers.compact({"samples": [1.5, 2e-05, -3], "empty": [], "names": ["a", "b"]})
-        self.assertEqual(json.loads(text), {"samples": [1.5, 2e-05, -3], "empty": [], "names": ["a", "b"]})
-        self.assertIn('"samples": [1.5, 2e-05, -3]', text)
 
 
 class BadInput(unittest.TestCase):

@@ -52,6 +52,39 @@ TEST(Checks, syncwarp_orders_one_warp_only) {
                   "read of 4 bytes of uninitialised shared memory");
 }
 
+constexpr int forgotten_copy = __LINE__ + 3;
+__global__ void return_without_waiting(const float4* from) {
+  __shared__ float4 place[1];
+  cp_async_16(place, from);
+  cp_async_commit();
+}
+
+TEST(Checks, return_before_a_copy_was_waited_for) {
+  Device<float4> from(1);
+  const Failure failure = failure_of(return_without_waiting, LaunchConfig{1, 1}, from);
+  EXPECT_EQ(failure.code, cudaErrorLaunchFailure);
+  expect_contains(failure.message, "the thread returned without having waited for this cp.async");
+  expect_contains(failure.message, at(forgotten_copy));
+}
+
+// What has been accessed 16 bytes at a time is divided when single bytes are.
+constexpr int bytes_line = __LINE__ + 6;
+template <class Order>
+__global__ void bytes_of_a_line(uint4* out, Order order) {
+  __shared__ uint4 line[2];
+  if (threadIdx.x < 2) line[threadIdx.x] = make_uint4(0, 0, 0, 0);
+  __syncthreads();
+  reinterpret_cast<char*>(line)[threadIdx.x] = char(threadIdx.x);
+  order();
+  if (threadIdx.x < 2) out[threadIdx.x] = line[1 - threadIdx.x];
+}
+
+TEST(Checks, neighbouring_bytes_are_different_places) {
+  Device<uint4> out(2);
+  EXPECT_EQ(failure_of(bytes_of_a_line<Barrier>, LaunchConfig{1, 32}, out, Barrier()).code, cudaSuccess);
+  expect_race(failure_of(bytes_of_a_line<Nothing>, LaunchConfig{1, 32}, out, Nothing()), bytes_line, bytes_line + 2);
+}
+
 // Nobody has written yet when the first thread reads: without order this is the other mistake.
 TEST(Checks, read_of_what_nobody_wrote) {
   Device<float> out(64);

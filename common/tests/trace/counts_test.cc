@@ -1,6 +1,8 @@
 // Counts of kernels that are small enough to count by hand; those of Nsight Compute on an H200 where it says so.
 #include "simt/trace.h"
 
+#include "device/atomic_add.h"
+#include "device/semaphore.h"
 #include "tests/simt/support.h"
 
 namespace {
@@ -101,6 +103,35 @@ __global__ void triangle(float* to, const float* from) {
 TEST(Counts, loops_of_different_length) {
   Device<float> from(32), to(32);
   expect(counts_of(triangle, LaunchConfig{1, 32}, to, from), Op::global_load, 32, 32, 32);
+}
+
+constexpr int update_line = __LINE__ + 4;
+__global__ void updates(float* sums, int* semaphore) {
+  const float x[4] = {1, 2, 3, 4};
+  atomicAdd(sums + threadIdx.x, 1.0f);
+  atomic_add_4(sums + 4 * threadIdx.x, x);
+  if (threadIdx.x == 0) semaphore_set(semaphore, semaphore_peek(semaphore) + 1);
+}
+
+// However the CPU carries them out; and a semaphore is looked at and set by an ordinary load and store.
+TEST(Counts, an_atomic_update_is_one_request) {
+  Device<float> sums(std::vector<float>(128, 0.0f));
+  Device<int> semaphore(std::vector<int>(1, 0));
+  const auto launch = counts_of(updates, LaunchConfig{1, 32}, sums, semaphore);
+  expect(launch, Op::global_atomic, 2, 4 + 16, 4 + 16);
+  expect(launch, Op::global_load, 1, 1, 1);
+  expect(launch, Op::global_store, 1, 1, 1);
+  int found = 0;
+  for (const auto& line : launch.lines)
+    for (int n = 0; n < 2; n++) found += line.line == "trace/counts_test.cc:" + std::to_string(update_line - 1 + n);
+  EXPECT_EQ(found, 2);
+}
+
+__global__ void clear(float4* to) { to[threadIdx.x] = make_float4(0, 0, 0, 0); }
+
+TEST(Counts, a_vector_of_constants_is_stored_whole) {
+  Device<float4> to(32);
+  expect(counts_of(clear, LaunchConfig{1, 32}, to), Op::global_store, 1, 16, 16);
 }
 
 TEST(Counts, only_between_begin_and_end) {

@@ -7,13 +7,14 @@ project's measurements in common/results (from a GPU only), or where --out says.
 --peers times PyTorch's scaled_dot_product_attention (and FlashAttention-3 and -4, where they are installed) beside the
 chapters, on the same tensors in one process, over a sweep of lengths. It needs a GPU, and a Python with PyTorch: this
 one, the PATH's python3, or the one that WORKBOOK_PYTHON names. Its JSON goes into common/results.
+
+--profile runs the chapters under Nsight Compute instead and keeps time, bytes and tensor-core activity of each launch.
 """
 
-import json
 import time
 from pathlib import Path
 
-from tools import peers, session
+from tools import peers, profile, results, session
 from tools.errors import Failure
 from tools.measure import commit
 from tools.paths import RESULTS, shown, slug
@@ -23,10 +24,14 @@ from tools.terminal import say
 def add_arguments(parser) -> None:
     session.add_arguments(parser)
     parser.add_argument("--ladder", action="store_true", help="N = 512 ... 8192 (the default on a GPU)")
+    parser.add_argument("--lengths", type=session.lengths, metavar="N,N,...", help="these N instead")
     parser.add_argument("--all-rungs", action="store_true", help="every rung of a chapter, not only its last")
     parser.add_argument("--out", type=Path, metavar="FILE", help="where the JSON goes")
     parser.add_argument("--keep", action="store_true", help="keep the JSON in common/results, under the GPU's name")
     parser.add_argument("--peers", action="store_true", help="beside PyTorch's attention, in the same run")
+    parser.add_argument("--patience", type=float, metavar="SECONDS", help="with --peers: what the launches of one chapter at "
+                        f"one point may take; what takes longer is left out there (default: {peers.PATIENCE})")
+    parser.add_argument("--profile", action="store_true", help="under Nsight Compute (default: N = 4096)")
     parser.add_argument("--sweep", choices=list(peers.SWEEPS), help="with --peers (default: fa); " + "; ".join(
         f"{name}: {what}" for name, what in peers.SWEEPS.items()))
 
@@ -37,13 +42,18 @@ def passes_on(flag: str) -> bool:
 
 
 def run(arguments) -> int:
+    if arguments.lengths and (arguments.seq_q or arguments.seq_k or arguments.peers):
+        raise Failure("--lengths does not go with --seq-q, --seq-k or --peers", status=2)
+    if arguments.profile:
+        return profile.run(arguments)
     if arguments.peers:
         return peers.run(arguments)
-    if arguments.sweep:
-        raise Failure("--sweep is for --peers", status=2)
+    for flag in ("sweep", "patience"):
+        if getattr(arguments, flag):
+            raise Failure(f"--{flag} is for --peers", status=2)
     if arguments.rung and arguments.all_rungs:
         raise Failure("--rung and --all-rungs exclude each other", status=2)
-    current = session.begin(arguments, arguments.passed_on, always_published=arguments.ladder)
+    current = session.begin(arguments, arguments.passed_on, always_published=arguments.ladder or bool(arguments.lengths))
     gpu = current.choice.gpu
     if arguments.keep and not gpu:
         raise Failure("--keep is for measurements from a GPU, and none is used here; --out FILE keeps these", status=2)
@@ -72,9 +82,5 @@ def _keep(arguments, current: session.Session, outcomes: list) -> Path:
         path = RESULTS / slug(current.choice.gpu.name) / file_name
     else:
         path = current.build_directory / "bench" / file_name
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(merged(outcomes), indent=1) + "\n")
-    except OSError as error:
-        raise Failure(f"cannot write {path}: {error.strerror}; name another file with --out")
+    results.write(path, merged(outcomes))
     return path

@@ -34,10 +34,12 @@ class Step:
     def __str__(self) -> str:
         return f"{self.chapter.name}/{self.rung}"
 
-    def source(self) -> Path:
-        """The file with its kernels: NUMBER_RUNG.cu, or the chapter's only one."""
+    def source(self, direction: str) -> Path:
+        """The file with its kernels: NUMBER_RUNG.cu, NUMBER_RUNG_backward.cu, or the chapter's only one."""
         directory = ROOT / self.chapter.name
-        return next(iter(sorted(directory.glob(f"[0-9]*_{self.rung}.cu"))), directory / "attention.cu")
+        endings = (["_backward"] if direction == "backward" else []) + [""]
+        found = [path for ending in endings for path in sorted(directory.glob(f"[0-9]*_{self.rung}{ending}.cu"))]
+        return found[0] if found else directory / "attention.cu"
 
 
 def run(arguments) -> int:
@@ -46,9 +48,9 @@ def run(arguments) -> int:
     known = chapters.all_chapters()
     chosen = [chapters.select([word.partition("/")[0]], known)[0] for word in arguments.steps]
     counting = build.ensure_built("trace", sorted({chapter.name for chapter in chosen}))
-    steps = [_step(chapter, word.partition("/")[2], arguments.direction, counting)
-             for chapter, word in zip(chosen, arguments.steps)]
-    direction = arguments.direction or _shared_direction(steps, counting)
+    words = [(chapter, word.partition("/")[2]) for chapter, word in zip(chosen, arguments.steps)]
+    direction = arguments.direction or _shared_direction(words, counting)
+    steps = [_step(chapter, rung, direction, counting) for chapter, rung in words]
     small = problem.from_arguments(arguments, problem.ENGINE)[0]
 
     say(bold(f"\n{steps[0]} and {steps[1]}, {direction}") + "\n")
@@ -56,8 +58,9 @@ def run(arguments) -> int:
     say(f"\nCounted by the SIMT engine, {small}\n")
     _say_counters(steps, [_counted(step, small, direction, counting) for step in steps])
     if not arguments.no_diff:
-        say(bold(f"\ndiff {shown(steps[0].source())} {shown(steps[1].source())}") + "\n")
-        say(_diff(*(step.source() for step in steps)))
+        sources = [step.source(direction) for step in steps]
+        say(bold(f"\ndiff {shown(sources[0])} {shown(sources[1])}") + "\n")
+        say(_diff(*sources))
     return 0
 
 
@@ -68,21 +71,32 @@ def _description(chapter: chapters.Chapter, directory: Path) -> chapters.Descrip
     return description
 
 
-def _step(chapter: chapters.Chapter, rung: str, direction: "str | None", directory: Path) -> Step:
+def _step(chapter: chapters.Chapter, rung: str, direction: str, directory: Path) -> Step:
     description = _description(chapter, directory)
-    rungs = description.rungs_with(direction) if direction else [each["name"] for each in description.rungs]
+    rungs = description.rungs_with(direction)
     if not rungs:
         raise Failure(f"{chapter.name} has no {direction}", status=2)
     if rung and rung not in rungs:
-        raise Failure(f"{chapter.name} has no rung {rung} (rungs: {', '.join(rungs)})", status=2)
+        raise Failure(f"{chapter.name} has no rung {rung} with a {direction} (rungs: {', '.join(rungs)})", status=2)
     return Step(chapter, rung or rungs[-1])
 
 
-def _shared_direction(steps: list, directory: Path) -> str:
+def _shared_direction(words: list, directory: Path) -> str:
+    """The first that all of [(chapter, rung or nothing)] have."""
+    for chapter, rung in words:
+        known = [each["name"] for each in _description(chapter, directory).rungs]
+        if rung and rung not in known:
+            raise Failure(f"{chapter.name} has no rung {rung} (rungs: {', '.join(known)})", status=2)
+
+    def has(chapter: chapters.Chapter, rung: str, direction: str) -> bool:
+        rungs = _description(chapter, directory).rungs_with(direction)
+        return rung in rungs if rung else bool(rungs)
+
     for direction in ("forward", "backward"):
-        if all(step.rung in _description(step.chapter, directory).rungs_with(direction) for step in steps):
+        if all(has(chapter, rung, direction) for chapter, rung in words):
             return direction
-    raise Failure(f"{steps[0]} and {steps[1]} have no direction in common: one is a forward, the other a backward", status=2)
+    names = " and ".join(chapter.name + (f"/{rung}" if rung else "") for chapter, rung in words)
+    raise Failure(f"{names} have no direction in common: one is a forward, the other a backward", status=2)
 
 
 # --- Times -----------------------------------------------------------------------------------------------------------

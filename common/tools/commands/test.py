@@ -15,8 +15,10 @@ from tools.paths import BUILD, ROOT, shown
 from tools.processes import follow, output_of
 from tools.terminal import Progress, bad, bold, say
 
-# Tests by the first part of their names: these concern the host alone or the engine alone, all others run kernels.
-NO_KERNELS = {"simt", "reference", "tools"}
+# Tests, by their names, of the host alone, of the engine alone, and of what a program does before it runs a kernel; all
+# others run kernels.
+NO_KERNELS = re.compile(r"(simt|reference|tools)\.|[^.]+\.(program\.)?(refuses|names|helps|describes)"
+                        r"|harness\.(?!program|Memory)|capi\.(shows|Book)|python\.without")
 
 # Tests at a time on one GPU: each process holds a few hundred MiB of its memory for the CUDA context.
 GPU_JOBS = 4
@@ -97,7 +99,7 @@ class Result:
 
 
 def for_a_gpu(names: list) -> list:
-    return [name for name in names if name.partition(".")[0] not in NO_KERNELS]
+    return [name for name in names if not NO_KERNELS.match(name)]
 
 
 def _filter(selected: list) -> list:

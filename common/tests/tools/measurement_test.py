@@ -1,0 +1,242 @@
+"""The full measurement: its plan, and that a piece is there whole or not at all."""
+
+import contextlib
+import io
+import json
+import os
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+from tools import chapters, cli, measurement, results, session
+from tools.errors import Failure
+from tools.measure import commit, only
+from tools.profile import METRICS, one_pass, sums
+
+NAMES = ["01_a", "02_b"]
+
+
+def fake(status=0, report=None, says="workbook: no such luck"):
+    """Instead of ./workbook: writes this report to where it is told to."""
+    calls = []
+
+    def runner(command, log_path, on_line):
+        calls.append(command)
+        log_path.write_text(f"{says}\n")
+        if report is not None:
+            Path(command[-1].removeprefix("--out=")).write_text(report if isinstance(report, str) else json.dumps(report))
+        return status
+
+    runner.calls = calls
+    return runner
+
+
+class Plans(unittest.TestCase):
+    def test_every_piece_is_a_command_line_that_is_understood(self):
+        planned = measurement.pieces(NAMES) + measurement.rehearsal(NAMES)
+        for piece in planned:
+            words = [*piece.command, "--out=x"]
+            with mock.patch("tools.commands.bench.run", return_value=0) as bench, mock.patch(
+                    "tools.commands.trace.run", return_value=0) as trace:
+                status = cli.main(words)
+            self.assertEqual((status, bench.called + trace.called), (0, 1), piece)
+
+    def test_every_chapter_there_is_has_its_pieces(self):
+        names = [chapter.name for chapter in chapters.all_chapters()]
+        planned = {piece.name for piece in measurement.pieces(names)}
+        for name in names:
+            self.assertLessEqual({f"ladder-{name}", f"profile-{name}"}, planned)
+        self.assertEqual(len(planned), len(measurement.pieces(names)))
+
+    def test_choosing(self):
+        planned = measurement.pieces(NAMES)
+        self.assertEqual(measurement.chosen(planned, []), planned)
+        self.assertEqual([p.name for p in measurement.chosen(planned, ["ladder", "mem"])], ["ladder-01_a", "ladder-02_b", "memory"])
+        with self.assertRaisesRegex(Failure, "no piece is called speed"):
+            measurement.chosen(planned, ["speed"])
+
+    def test_what_must_be_built(self):
+        planned = measurement.pieces(NAMES)
+        self.assertEqual(measurement.targets(planned[:1], NAMES), ["01_a"])
+        self.assertEqual(measurement.targets(measurement.chosen(planned, ["sweep"]), NAMES), ["flash_attention_workbook"])
+        self.assertEqual(measurement.targets(planned, NAMES), ["01_a", "02_b", "flash_attention_workbook", "trace_patterns"])
+
+    def test_without_a_gpu_there_is_one_line(self):
+        stderr = io.StringIO()
+        with contextlib.redirect_stderr(stderr), mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": ""}):
+            self.assertEqual(cli.main(["measure"]), 1)
+            self.assertEqual(cli.main(["measure", "--within=0"]), 2)
+            self.assertEqual(cli.main(["measure", "--engine=/nowhere"]), 2)
+        self.assertEqual(stderr.getvalue().count("\n"), 3, stderr.getvalue())
+
+
+class BenchFlags(unittest.TestCase):
+    def test_one_line_and_status_2(self):
+        for words, expected in [
+            (["--lengths=512,x"], "x is not a whole number"),
+            (["--lengths=512", "--seq-q=7"], "--lengths does not go with --seq-q"),
+            (["--lengths=512", "--peers"], "--lengths does not go with"),
+            (["--patience=1"], "--patience is for --peers"),
+            (["--peers", "--patience=-1"], "--patience is -1: it must be more than 0"),
+            (["--profile", "--ladder"], "--ladder does not go with --profile"),
+        ]:
+            stderr = io.StringIO()
+            with contextlib.redirect_stderr(stderr), mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": ""}):
+                self.assertEqual(cli.main(["bench", *words]), 2, words)
+            self.assertIn(expected, stderr.getvalue())
+            self.assertEqual(stderr.getvalue().count("\n"), 1, stderr.getvalue())
+
+    def test_lengths(self):
+        self.assertEqual(session.lengths("512,1024"), [512, 1024])
+
+
+class Pieces(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.directory = Path(scratch.name)
+        build = mock.patch.object(measurement, "BUILD", self.directory / "build")
+        build.start()
+        self.addCleanup(build.stop)
+        self.piece = measurement.Piece("p", "", ("bench", "01"), 7)
+
+    def take(self, runner, piece=None):
+        measurement.take(piece or self.piece, self.directory, "abc", lambda line: None, runner)
+
+    def files(self):
+        return sorted(path.name for path in self.directory.glob("*.json*"))
+
+    def test_a_piece_says_where_it_comes_from(self):
+        runner = fake(report={"context": {"device": "D"}, "points": []})
+        self.take(runner)
+        self.assertEqual(runner.calls[0][:2], ["bench", "01"])
+        context = json.loads((self.directory / "p.json").read_text())["context"]
+        self.assertEqual((context["commit"], context["device"], context["piece"]["command"]), ("abc", "D", "./workbook bench 01"))
+        self.assertEqual(set(context["machine"]), {"gpu", "driver", "cuda", "sm_clock_max_mhz", "power_limit_w"})
+        self.assertIn("power_w", context["piece"]["after"])
+
+    def test_a_failure_leaves_nothing_and_says_why(self):
+        for runner in (fake(status=1, report={"context": {}}), fake(status=0), fake(status=0, report='{"context": '),
+                       fake(status=-9)):
+            with self.assertRaises(Failure):
+                self.take(runner)
+            self.assertEqual(self.files(), [])
+        with self.assertRaisesRegex(Failure, "^no such luck .status 1"):
+            self.take(fake(status=1))
+
+    def test_a_finding_is_no_failure(self):
+        self.take(fake(status=1, report={"context": {}}), measurement.Piece("f", "", ("trace",), 7, may_say_1=True))
+        self.assertEqual(self.files(), ["f.json"])
+
+    def test_what_is_there_is_not_taken_again(self):
+        self.assertFalse(measurement.state(self.piece, self.directory, "abc").done)
+        self.take(fake(report={"context": {}}))
+        self.assertTrue(measurement.state(self.piece, self.directory, "abc").done)
+        self.assertFalse(measurement.state(self.piece, self.directory, "def").done)
+        (self.directory / "p.json").write_text('{"context"')
+        self.assertEqual(measurement.state(self.piece, self.directory, "abc"), measurement.State(False, 7))
+
+    def test_a_failed_piece_does_not_stop_the_others_and_is_taken_next_time(self):
+        planned = [measurement.Piece(name, "", (), 1) for name in "abc"]
+        taken = []
+
+        def take(piece, directory, measured_commit, on_line):
+            taken.append(piece.name)
+            if piece.name == "b" and taken.count("b") == 1:
+                raise Failure("no luck")
+            results.write(directory / f"{piece.name}.json", {"context": {"commit": measured_commit, "piece": {}}})
+
+        with contextlib.redirect_stdout(io.StringIO()), self.assertRaisesRegex(Failure, "1 of 3 pieces failed: b;"):
+            measurement.measure(planned, self.directory, None, take)
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            self.assertEqual(measurement.measure(planned, self.directory, None, take), 0)
+        self.assertEqual("".join(taken), "abcb")
+        self.assertIn("3 of 3 pieces", said.getvalue())
+
+    def test_within(self):
+        planned = [measurement.Piece("long", "", (), 100), measurement.Piece("short", "", (), 1)]
+
+        def take(piece, directory, measured_commit, on_line):
+            results.write(directory / f"{piece.name}.json", {"context": {"commit": measured_commit, "piece": {}}})
+
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            measurement.measure(planned, self.directory, 50, take)
+        self.assertEqual(self.files(), ["short.json"])
+        self.assertIn("Left for the next time: long", said.getvalue())
+
+    def test_of_googles_runs_the_medians_are_kept_whole(self):
+        def run(kind, **more):
+            return {"name": "n" + kind, "run_name": "n", "run_type": "aggregate" if kind else "iteration", "real_time": 1.0,
+                    "time_unit": "ms", "FLOP/s": 2.0, **({"aggregate_name": kind} if kind else {}), **more}
+
+        kept = measurement.shortened({"benchmarks": [run(""), run("mean"), run("median"), run("cv"),
+                                                     run("", run_name="alone")]})["benchmarks"]
+        self.assertEqual([one["name"] for one in kept], ["n", "nmedian", "n"])
+        self.assertEqual(["FLOP/s" in one for one in kept], [False, True, True])
+
+
+class Files(unittest.TestCase):
+    def test_lists_of_numbers_and_runs_take_one_line(self):
+        report = {"samples": [1.5, 2e-05, -3], "empty": [], "names": ["a", "b"], "benchmarks": [{"a": [1, 2]}, {"b": "]"}]}
+        text = results.compact(report)
+        self.assertEqual(json.loads(text), report)
+        self.assertIn('"samples": [1.5, 2e-05, -3]', text)
+        self.assertIn('  {"a": [1, 2]},\n  {"b": "]"}\n', text)
+
+    def test_results_and_lessons_do_not_change_what_is_measured(self):
+        with mock.patch.dict(os.environ, {"WORKBOOK_COMMIT": " abc\n"}):
+            self.assertEqual(commit(), "abc")
+        with mock.patch.dict(os.environ), mock.patch("tools.measure.output_of", side_effect=["abc\n", " M x.cu\n"]) as asked:
+            os.environ.pop("WORKBOOK_COMMIT", None)
+            self.assertEqual(commit(), "abc-dirty")
+            self.assertIn(":(exclude)common/results", asked.call_args[0][0])
+
+
+class Rungs(unittest.TestCase):
+    """All rungs of a chapter in one process."""
+
+    def run_ladder(self, wrong):
+        commands = []
+
+        def measure(program, flags, on_wait):
+            rungs = [flag[7:] for flag in flags if flag.startswith("--rung=")] or ["x", "y"]
+            commands.append(rungs)
+            if wrong in rungs:
+                return session.read_report({"benchmarks": []})
+            return session.read_report({"benchmarks": [
+                {"name": f"06_b/{rung}/fwd/B1", "real_time": 1.0 + ord(rung), "time_unit": "s", "error": 0, "tolerance": 1}
+                for rung in rungs]})
+
+        chapter = chapters.Chapter("06_b")
+        steps = [session.Step(f"06_b/{rung}", chapter, "forward", rung) for rung in "xy"]
+        current = session.Session(None, [chapter], False, session.problem.ENGINE, None, None, [], Path("."))
+        with mock.patch.object(session, "measure", measure), contextlib.redirect_stdout(io.StringIO()):
+            return commands, [[one.seconds for one in row] for row in current.measure_all(steps)]
+
+    def test_each_gets_its_own_times(self):
+        self.assertEqual(self.run_ladder(""), ([["x", "y"]], [[1.0 + ord("x")], [1.0 + ord("y")]]))
+
+    def test_one_that_fails_does_not_take_the_others_along(self):
+        self.assertEqual(self.run_ladder("y"), ([["x", "y"], ["x"], ["y"]], [[1.0 + ord("x")], [None]]))
+
+    def test_names_are_compared_whole(self):
+        runs = [{"name": "06_b/mma/fwd/p"}, {"name": "06_b/mma2/fwd/p"}]
+        self.assertEqual(only({"benchmarks": runs}, "mma")["benchmarks"], runs[:1])
+
+
+class Profiles(unittest.TestCase):
+    def test_one_pass_of_two(self):
+        for kernels, expected in [("abab", "ab"), ("aa", "a"), ("fpkpk", "pk"), ("aaaa", "aa"), ("fgkk", "k")]:
+            launches = [{"kernel": kernel} for kernel in kernels]
+            self.assertEqual("".join(launch["kernel"] for launch in one_pass(launches)), expected)
+        with self.assertRaisesRegex(Failure, "no pass is there twice"):
+            one_pass([{"kernel": "a"}, {"kernel": "b"}])
+
+    def test_sums(self):
+        launch = dict.fromkeys(METRICS, 2e9)
+        self.assertEqual(sums([launch, launch]), {"seconds": 4.0, "dram_bytes": 8 * 10**9, "l2_bytes": 4 * 10**9})
+
+
+if __name__ == "__main__":
+    unittest.main()

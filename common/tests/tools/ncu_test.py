@@ -1,0 +1,39 @@
+"""trace --ncu: which differences count, and which are explained."""
+
+import unittest
+
+from tools import ncu
+
+
+def verdict(kernel: str, name: str, engine: int, measured: int) -> str:
+    return ncu.verdict(kernel, name, {name: engine}, {name: measured})
+
+
+class Verdicts(unittest.TestCase):
+    def test_equal_means_equal(self):
+        self.assertEqual(verdict("tiling::scores<__half>", "global load requests", 7, 7), "equal")
+        self.assertEqual(verdict("tiling::scores<__half>", "global load requests", 7, 8), "different")
+
+    def test_what_caches_decide_is_a_bound(self):
+        self.assertEqual(verdict("tiling::scores<__half>", "L2 sectors", 7, 800), "beside")
+
+    def test_an_explanation_goes_by_the_kernel_and_in_one_direction(self):
+        for kernel in ("backward::gradients<__half, backward::Shape<64, 128, 64, 2> >", "another::gradients"):
+            self.assertEqual(verdict(kernel, "global load requests", 7, 9), "explained")
+            self.assertEqual(verdict(kernel, "global load requests", 7, 6), "different")
+            self.assertEqual(verdict(kernel, "global store requests", 7, 9), "different")
+
+    def test_conflicts_counted_too_high_are_noise(self):
+        engine = {"shared load wavefronts": 100, "shared load conflicts": 0}
+        for conflicts, expected in [(3, "equal but for noise"), (9, "different")]:
+            measured = {"shared load wavefronts": 100 + conflicts, "shared load conflicts": conflicts}
+            self.assertEqual(ncu.verdict("k", "shared load conflicts", engine, measured), expected)
+
+    def test_the_reason_is_kept(self):
+        name = "global load requests"
+        self.assertIn("semaphore", ncu.beside("a::gradients<x>", name, {name: 1}, {name: 2})["why"])
+        self.assertNotIn("why", ncu.beside("a::gradients<x>", name, {name: 1}, {name: 1}))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,252 @@
+"""./workbook report: tables, numbers and pictures are what was measured; and what is not is noticed."""
+
+import contextlib
+import io
+import tempfile
+import unittest
+from dataclasses import asdict
+from pathlib import Path
+from unittest import mock
+
+from tools import cli, peers, pictures, report, results
+from tools.commands import report as command
+from tools.paths import RESULTS, ROOT
+from tools.problem import Problem
+from tools.quantities import NotUnderstood, Quantities, evaluate, ladder_problem, memory_problem, sweep_problem
+from tools.record import Missing, Record, read_label
+from tools.tables import NOT_YET, Tables
+
+
+def run(step, problem, seconds, direction="fwd", peak=None):
+    """What Google Benchmark says of it: two repetitions and their median."""
+    label = f"B{problem.batch}_H{problem.heads}_N{problem.seq_q}_D{problem.head_dim}_{problem.dtype}_causal"
+    name = f"{step}/{direction}/{label}/iterations:2/repeats:2/manual_time"
+    times = [{"name": name, "run_type": "iteration", "real_time": seconds * 1e3 * factor, "time_unit": "ms"}
+             for factor in (0.5, 1.5)]
+    return [*times, {"name": name + "_median", "run_type": "aggregate", "aggregate_name": "median", "real_time": seconds * 1e3,
+                     "time_unit": "ms", "FLOP/s": peers.flops(problem, "forward") / seconds, "peak_bytes": peak}]
+
+
+def point(problem, rope=False, direction="forward", **seconds):
+    return {"problem": asdict(problem), "rope": rope, "direction": direction,
+            "results": [{"name": name.replace("__", "/"), "seconds": {"median": value}, "flop_rate": peers.flops(problem, direction) / value}
+                        if value else {"name": name, "skipped": "slow"} for name, value in seconds.items()]}
+
+
+def write_measurement(directory: Path, times=1.0) -> None:
+    """Chapters 02 (rung only) and 06 (mma, final); 06 final takes 1 ms at N = 512 and 8 ms at 4096; 02 ten times as long."""
+    def piece(name, **content):
+        machine = {"gpu": "G", "driver": 1, "cuda": "13.0", "sm_clock_max_mhz": 1980.0, "power_limit_w": 700.0}
+        results.write(directory / f"{name}.json", {"context": {"commit": "abc", "machine": machine, "torch": "2"}, **content})
+
+    def ladder(step, factor):
+        return [one for n in (512, 4096) for one in run(step, ladder_problem(n), n / 512 * 1e-3 * factor * times)]
+
+    piece("ladder-02_only", benchmarks=ladder("02_only/only", 10))
+    piece("ladder-06_two", benchmarks=ladder("06_two/mma", 2) + ladder("06_two/final", 1))
+    piece("memory", benchmarks=[one for n, size in ((2048, 1e6), (32768, 16e6))
+                                for one in run("06_two/final", memory_problem(n), 1, peak=size)])
+    piece("peers-ladder", ceilings={"matmul": {"flop_rate": 700e12}, "copy": {"byte_rate": 4e12}},
+          points=[point(ladder_problem(4096), FLASH=12e-3, CUDNN=4e-3, **{"06_two__final": 8e-3 * times}, **{"02_only": None})])
+    piece("sweep-fp16-forward", points=[point(sweep_problem(n, 64, "full", "fp16"), FLASH=2e-3, **{"06_two": 1e-3 / k})
+                                        for n, k in ((512, 1), (1024, 4))])
+    piece("profile-06_two", rungs=[{"chapter": "06_two", "rung": "final", "direction": "forward", "flops": 100.0, "dram_bytes": 50}])
+
+
+class Measured(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.root = Path(scratch.name)
+        self.directory = self.root / "common" / "results" / "g"
+        write_measurement(self.directory)
+        self.record = Record(self.directory)
+
+    def value(self, text):
+        return evaluate(text, Quantities(self.record))
+
+    def rewritten(self, text):
+        return report.rewritten(text, self.record)
+
+
+class Numbers(Measured):
+    def test_quantities(self):
+        for text, expected in [
+            ('ms("06", 512)', 1), ('ms("06/mma", 512)', 2), ('gain("02", "06", 4096)', 10), ('gain("06/mma", "06", 512) * 2', 4),
+            ('peer_ms("FLASH", 4096)', 12), ('against("06", "FLASH", 4096)', 1.5), ('against("06", "CUDNN", 4096)', 0.5),
+            ('mean_against("06")', 4), ('least_against("06")', 2), ('most_against("06", mask="full")', 8),
+            ('device_bytes("06", 32768) / device_bytes("06", 2048)', 16), ('intensity("06")', 2), ('matmul_tflops()', 700),
+            ('entry("memory.json", "commit", "context")', "abc"), ("-(1 + 2) * 3 / 2 - 0.5", -5),
+        ]:
+            found = self.value(text)
+            self.assertEqual(found, expected) if isinstance(expected, str) else self.assertAlmostEqual(found, expected, msg=text)
+
+    def test_what_is_not_there_is_said(self):
+        for text, error in [('ms("06", 1024)', Missing), ('ms("07", 512)', Missing), ('ms("06/none", 512)', Missing),
+                            ('entry("x.json", "a")', Missing), ("usual_spread()", Missing)]:
+            with self.assertRaises(error, msg=text):
+                self.value(text)
+
+    def test_nothing_else_is_evaluated(self):
+        for text in ("open('x')", "_record", "ms.__class__", "().x", "ms('06', 512).real", "1 if 2 else 3", "2 ** 9", "ms()", "1 +",
+                     "_row('a')", "[1]"):
+            with self.assertRaises(NotUnderstood, msg=text):
+                self.value(text)
+
+    def test_a_right_number_stays(self):
+        for text in ('takes 1.0 ms<!-- = ms("06", 512) -->.', 'takes 1 ms<!-- = ms("06", 512) -->, 10.00×<!-- = gain("02", "06", 512) -->',
+                     'in all 16 000 000 bytes<!-- = device_bytes("06", 32768) -->', '**8.0**<!-- = ms("06", 4096) -->'):
+            self.assertEqual(self.rewritten(text), (text, []))
+
+    def test_a_wrong_number_is_found_and_mended(self):
+        text, differences = self.rewritten('One\nis 1.5×<!-- = gain("06/mma", "06", 512) --> and 9 ms<!-- = ms("06", 4096) -->')
+        self.assertEqual(text, 'One\nis 2.0×<!-- = gain("06/mma", "06", 512) --> and 8 ms<!-- = ms("06", 4096) -->')
+        self.assertEqual([(one.line, one.what) for one in differences],
+                         [(2, '1.5 should be 2.0: gain("06/mma", "06", 512)'), (2, '9 should be 8: ms("06", 4096)')])
+
+    def test_what_cannot_be_compared_is_a_difference(self):
+        for text, expected in [('5<!-- = ms("06", 1024) -->', "is not in ladder"), ("5<!-- = no() -->", "there is no no"),
+                               ('fast<!-- = ms("06", 512) -->', "no number stands before"),
+                               ('5<!-- = entry("memory.json", "commit", "context") -->', "is no number")]:
+            same, (difference,) = self.rewritten(text)
+            self.assertEqual(same, text)
+            self.assertIn(expected, difference.what)
+
+    def test_examples_in_code_are_left_alone(self):
+        text = '```\n7<!-- = ms("06", 512) -->\n<!-- report: no() -->\n```\n'
+        self.assertEqual(self.rewritten(text), (text, []))
+
+
+class InTables(Measured):
+    def test_the_ladder(self):
+        lines = Tables(self.record).ladder("forward").split("\n")
+        cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+        self.assertEqual([row[0] for row in cells[2:]], ["`02_only`", "`06_two`", "FlashAttention-2", "cuDNN"])
+        self.assertEqual(cells[2][1:], ["80.0", "", "", "–", "0.12%", "0.150×", "0.0500×"])  # too slow beside the peers: by the ladder
+        self.assertEqual(cells[3][1:], ["8.00", "10.0×", "10.0×", "50 B", "1.2%", "1.50×", "0.500×"])
+        self.assertEqual({len(row) for row in cells}, {8})
+
+    def test_every_table_can_be_made_of_nothing(self):
+        empty = Tables(Record(self.root))
+        for text in ("ladder('forward')", "times('forward')", "beside('06', 'forward')", "sweep('forward', '06')", "against('forward')",
+                     "memory('forward')", "spread()", "machine()"):
+            self.assertEqual(evaluate(text, empty), NOT_YET, text)
+
+    def test_a_broken_table_is_found_and_mended(self):
+        right = f"a\n<!-- report: times(\"forward\") -->\n\n{Tables(self.record).times('forward')}\n\n<!-- /report -->\nb 1\n"
+        self.assertEqual(self.rewritten(right), (right, []))
+        for wrong in (right.replace("1.00", "1.01"), right.replace("| 10.0", ""), right.replace("`06_two`", "`06_one`")):
+            self.assertNotEqual(wrong, right)
+            mended, (difference,) = self.rewritten(wrong)
+            self.assertEqual((mended, difference.line), (right, 2))
+
+    def test_markers_that_do_not_match(self):
+        for text in ("<!-- report: machine() -->\nno end", "<!-- /report -->\n", "<!-- report: machine() -->\n<!-- report: spread() -->\n<!-- /report -->"):
+            same, differences = self.rewritten(text)
+            self.assertEqual(same, text)
+            self.assertEqual(len(differences), 1)
+
+    def test_two_measurements(self):
+        write_measurement(self.directory / "again", times=1.1)
+        text = Tables(Record(self.directory)).spread()
+        self.assertIn("| `ladder` | 6 | 10.0% | 10.0% | 10.0% |", text)
+        self.assertIn("| `peers-ladder` | 3 | 0.0% |", text)
+        self.assertNotIn("memory", text)
+        self.assertAlmostEqual(Quantities(Record(self.directory)).largest_spread(), 10)
+
+
+class OfFiles(Measured):
+    def setUp(self):
+        super().setUp()
+        self.readme = self.root / "README.md"
+        self.readme.write_text("1.5 ms<!-- = ms(\"06\", 512) -->\n<!-- report: machine() -->\n<!-- /report -->\n")
+
+    def test_every_lesson_is_looked_at(self):
+        (self.root / "06_two").mkdir()
+        (self.root / "06_two" / "README.md").write_text("3<!-- = ms(\"06\", 512) -->")
+        self.assertEqual([str(one) for one in report.check(self.root, self.record)],
+                         ['README.md:1: 1.5 should be 1.0: ms("06", 512)', "README.md:2: the table machine() is not what was measured",
+                          '06_two/README.md:1: 3 should be 1: ms("06", 512)'])
+        changed, left = report.rewrite(self.root, self.record)
+        self.assertEqual((len(changed), left), (2, []))
+        self.assertEqual(report.check(self.root, self.record), [])
+
+    def ending_of(self, *words):
+        with mock.patch.multiple(command, ROOT=self.root, RESULTS=self.directory.parent, THE_BOOKS="g"), contextlib.redirect_stdout(
+                io.StringIO()) as said, contextlib.redirect_stderr(said):
+            return cli.main(["report", "--gpu=g", *words]), said.getvalue()
+
+    def test_the_command(self):
+        status, said = self.ending_of("--check")
+        self.assertEqual(status, 1)
+        self.assertIn("should be 1.0", said)
+        self.assertEqual(self.ending_of("--no-pictures")[0], 0)
+        status, said = self.ending_of("--check")  # now only the pictures
+        self.assertEqual((status, "should be" in said, "roofline.svg is not of these" in said), (1, False, True))
+        with mock.patch.object(command, "python_with", return_value=None):
+            status, said = self.ending_of()
+        self.assertEqual(status, 1)
+        self.assertRegex(said, "^workbook: the pictures need matplotlib: apt-get install python3-matplotlib.*\n$")
+
+    def test_what_a_second_measurement_makes_of_the_numbers(self):
+        self.assertIn("No number", self.ending_of("--again")[1])
+        write_measurement(self.directory / "again", times=1.25)
+        self.readme.write_text('A\n1.0<!-- = ms("06", 512) --> 10<!-- = gain("02", "06", 512) --> 4.0<!-- = mean_against("06") -->')
+        status, said = self.ending_of("--again")
+        lines = [line.split() for line in said.splitlines()[1:]]
+        self.assertEqual((status, len(lines)), (0, 3))
+        self.assertEqual(lines[0][:5], ["README.md:2", "1.00", "1.25", "25.0%", 'ms("06",'])
+        self.assertEqual([line[3] for line in lines[1:]], ["0.0%", "0.0%"])
+
+    def test_pictures_are_of_the_data(self):
+        directory = self.directory / "pictures"
+        every = pictures.all_pictures(self.record)
+        self.assertEqual(pictures.stale(self.record, directory), list(every))
+        directory.mkdir()
+        for name, data in every.items():
+            (directory / f"{name}.svg").write_text(f"<svg>\n<!-- data {pictures.fingerprint(data)} -->\n</svg>\n")
+        self.assertEqual(pictures.stale(self.record, directory), [])
+        write_measurement(self.directory, times=1.001)
+        self.assertIn("time-forward", pictures.stale(Record(self.directory), directory))
+        self.assertNotIn("tflops-forward", pictures.stale(Record(self.directory), directory))
+
+    def test_the_same_data_gives_the_same_bytes(self):
+        python = peers.python_with("matplotlib")
+        if python is None:
+            self.skipTest("matplotlib is not here")
+        drawn = []
+        for _ in range(2):
+            with contextlib.redirect_stdout(io.StringIO()):
+                command.draw(self.record, self.directory / "pictures")
+            drawn.append({path.name: path.read_bytes() for path in (self.directory / "pictures").glob("*.svg")})
+        self.assertEqual(drawn[0], drawn[1])
+        self.assertEqual(len(drawn[0]), len(pictures.all_pictures(self.record)))
+        self.assertEqual(pictures.stale(self.record, self.directory / "pictures"), [])
+        self.assertNotIn(str(ROOT).encode(), b"".join(drawn[0].values()))
+
+
+class Labels(unittest.TestCase):
+    def test_a_benchmarks_problem(self):
+        self.assertEqual(read_label("B2_H16_N512_D64_fp16_causal"), (Problem(2, 16, 16, 512, 512, 64, "fp16", True), False))
+        self.assertEqual(read_label("B1_H8_Hkv2_Nq7_Nk9_D128_bf16_full_rope"), (Problem(1, 8, 2, 7, 9, 128, "bf16", False), True))
+
+
+class TheLessons(unittest.TestCase):
+    """This repository's own."""
+
+    record = Record(RESULTS / command.THE_BOOKS)
+
+    def test_tables_and_numbers_are_what_was_measured(self):
+        self.assertEqual([str(difference) for difference in report.check(ROOT, self.record)], [], "./workbook report mends it")
+
+    def test_pictures_are_of_what_was_measured(self):
+        self.assertEqual(pictures.stale(self.record, self.record.directory / "pictures"), [], "./workbook report draws them")
+
+    def test_pictures_that_are_shown_are_there(self):
+        for path in report.lessons(ROOT):
+            for picture in report.shown_pictures(path.read_text()):
+                self.assertTrue((path.parent / picture).exists(), f"{path}: {picture}")
+
+
+if __name__ == "__main__":
+    unittest.main()

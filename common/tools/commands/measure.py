@@ -1,0 +1,66 @@
+"""the full measurement on a GPU: every chapter and rung, in pieces that can be resumed
+
+Each piece is a command of ./workbook (--dry-run shows them all, and about how long they take) that writes one JSON file to
+common/results, under the GPU's name. A piece that is there, of the commit at hand, is not taken again: after a failure, or
+when time was up (--within), run the command again. ./workbook report makes the pictures and tables of the READMEs from
+these files, without a GPU.
+
+--again measures for a second time, beside the first: the report says how far the two lie apart.
+"""
+
+from pathlib import Path
+
+from tools import build, chapters, measurement, peers, system
+from tools.errors import Failure
+from tools.measure import commit
+from tools.paths import BUILD, RESULTS, slug
+from tools.terminal import say
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("pieces", nargs="*", metavar="PIECE", help="only those whose names begin so: ladder sweep-bf16")
+    parser.add_argument("--dry-run", action="store_true", help="print the pieces, their commands and about how long they take")
+    parser.add_argument("--within", type=float, metavar="SECONDS", help="begin no piece that is not expected to end by then")
+    parser.add_argument("--again", action="store_true", help="for a second time, beside the first")
+    parser.add_argument("--engine", type=Path, metavar="FILE", help="the engine's counts, from ./workbook trace --json "
+                        "--patterns elsewhere, where this machine cannot build the engine")
+    parser.add_argument("--rehearse", action="store_true", help="without a GPU: the steps of the measurement at small sizes on "
+                        "the SIMT engine, into the build directory")
+
+
+def run(arguments) -> int:
+    if arguments.within is not None and not arguments.within > 0:
+        raise Failure(f"--within is {arguments.within:g}: it must be more than 0 seconds", status=2)
+    if arguments.engine and not arguments.engine.exists():
+        raise Failure(f"--engine is {arguments.engine}: there is no such file", status=2)
+    names = [chapter.name for chapter in chapters.all_chapters()]
+    engine = arguments.engine.resolve() if arguments.engine else None
+    gpu, no_gpu = (None, "") if arguments.rehearse else system.find_gpu()
+    planned = measurement.rehearsal(names) if arguments.rehearse else measurement.pieces(names, engine)
+    planned = measurement.chosen(planned, arguments.pieces)
+    if arguments.rehearse:
+        directory = BUILD / "rehearsal"
+    else:
+        directory = RESULTS / (slug(gpu.name) if gpu else "GPU")
+    if arguments.again:
+        directory /= measurement.AGAIN
+    states = [measurement.state(piece, directory, commit()) for piece in planned]
+    if arguments.dry_run:
+        say(measurement.plan_table(planned, states, commit()))
+        return 0
+    if arguments.rehearse:
+        return measurement.measure(planned, directory, arguments.within)
+
+    if not gpu:
+        raise Failure(f"measure needs a GPU: {no_gpu}; --dry-run shows the plan, --rehearse tries its steps without one")
+    system.choose_preset("cuda", (gpu, ""))  # says so if nvcc is missing
+    left = [piece for piece, at in zip(planned, states) if not at.done]
+    if left:
+        say(measurement.plan_table(planned, states, commit()) + "\n")
+        if any("--peers" in piece.command for piece in left):
+            try:
+                say(f"PyTorch: {peers.python_with_torch()}")
+            except Failure as failure:
+                say(f"The pieces beside PyTorch will fail: {failure}")
+        build.ensure_built("cuda", measurement.targets(left, names))
+    return measurement.measure(planned, directory, arguments.within)

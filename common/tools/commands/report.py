@@ -1,0 +1,91 @@
+"""pictures, and the tables and numbers of the READMEs, from the measurements in common/results
+
+Needs no GPU. Pictures (SVG) need matplotlib; tables and numbers do not. With --check nothing is written: what stands in a README
+and is not what was measured is named, and the exit status is 1.
+
+The READMEs tell of one GPU. For another one's measurements (--gpu) pictures are drawn beside them and the tables printed.
+"""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from tools import pictures, report
+from tools.errors import Failure
+from tools.ladder import significant
+from tools.paths import RESULTS, ROOT, shown
+from tools.peers import python_with
+from tools.record import Record
+from tools.tables import Tables
+from tools.terminal import bold, say, table
+
+THE_BOOKS = "nvidia-h200"  # the GPU that the READMEs tell of
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("--check", action="store_true", help="compare only; exit with status 1 if anything differs")
+    parser.add_argument("--again", action="store_true",
+                        help="what the numbers of the READMEs would be by the second measurement, the least steady first")
+    parser.add_argument("--gpu", metavar="NAME", default=THE_BOOKS, help=f"a directory of common/results (default: {THE_BOOKS})")
+    parser.add_argument("--no-pictures", action="store_true", help="tables and numbers only")
+
+
+def run(arguments) -> int:
+    directory = RESULTS / arguments.gpu
+    if not directory.is_dir():
+        there = sorted(path.name for path in RESULTS.iterdir() if path.is_dir())
+        raise Failure(f"--gpu is {arguments.gpu}: there are measurements of {', '.join(there)}", status=2)
+    record = Record(directory)
+    if arguments.again:
+        rows = [["", "first", "second", "apart", "what"]]
+        rows += [[one.where, significant(one.first), significant(one.second), f"{one.apart:.1f}%", f" {one.expression}"]
+                 for one in report.repeated(ROOT, record)]
+        say(table(rows) if len(rows) > 1 else "No number of the READMEs has been measured twice (./workbook measure --again).")
+        return 0
+    if arguments.check:
+        return check(record, directory / "pictures")
+    if arguments.gpu == THE_BOOKS:
+        changed, left = report.rewrite(ROOT, record)
+        for path in changed:
+            say(f"Rewritten: {shown(path)}")
+        for difference in left:
+            say(str(difference))
+        if left:
+            raise Failure(f"{len(left)} places could not be mended: they name what is not in {shown(directory)}")
+    else:
+        tables = Tables(record)
+        for name, text in [("ladder, forward", tables.ladder("forward")), ("ladder, backward", tables.ladder("backward")),
+                           ("against peers", tables.against("forward")), ("machine", tables.machine())]:
+            say(f"{bold(name)}\n\n{text}\n")
+    if not arguments.no_pictures:
+        draw(record, directory / "pictures")
+    return 0
+
+
+def check(record: Record, directory: Path) -> int:
+    differences = [str(difference) for difference in report.check(ROOT, record)]
+    differences += [f"{shown(directory)}/{name}.svg is not of these measurements" for name in pictures.stale(record, directory)]
+    for line in differences:
+        say(line)
+    if differences:
+        raise Failure(f"{len(differences)} differences; ./workbook report mends tables, numbers and pictures")
+    say("Tables, numbers and pictures are what was measured.")
+    return 0
+
+
+def draw(record: Record, directory: Path) -> None:
+    python = python_with("matplotlib")
+    if python is None:
+        raise Failure("the pictures need matplotlib: apt-get install python3-matplotlib, or pip install matplotlib, or name a "
+                      "Python that has it in WORKBOOK_PYTHON (--no-pictures does without)")
+    wanted = {name: {"data": data, "fingerprint": pictures.fingerprint(data)}
+              for name, data in pictures.all_pictures(record).items()}
+    done = subprocess.run([python, "-B", "-m", "tools.draw", directory], input=json.dumps(wanted), text=True, capture_output=True,
+                          cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT / "common")})
+    if done.returncode:
+        raise Failure(f"drawing failed: {(done.stderr.strip().splitlines() or ['no output'])[-1]}")
+    for path in directory.glob("*.svg"):
+        if path.stem not in wanted:
+            path.unlink()
+    say(f"{len(wanted)} pictures in {shown(directory)}")

@@ -1,0 +1,204 @@
+"""The full measurement: which pieces it has, and how they are taken one after the other.
+
+A piece is a command line of ./workbook that writes one JSON file: nothing is timed here. Its file becomes
+common/results/GPU/PIECE.json, with the machine, the command and the commit in its context; the second measurement's
+(--again) lies in common/results/GPU/again/. A piece whose file is there, of the commit that is measured now, is not
+taken again; a piece that fails leaves no file.
+"""
+
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools import results, system
+from tools.errors import Failure
+from tools.measure import commit
+from tools.paths import BUILD, ROOT, shown
+from tools.processes import follow
+from tools.terminal import Progress, bad, bold, say, table
+
+AGAIN = "again"
+
+# Seconds that one candidate may take at one point of a sweep with peers. Chapters that need more than about 75 ms a launch are
+# left out there; the ladder has them.
+PATIENCE = 0.3
+
+
+@dataclass(frozen=True)
+class Piece:
+    name: str
+    holds: str
+    command: tuple  # the words after ./workbook; --out FILE is added
+    seconds: float  # roughly, on an H200
+    may_say_1: bool = False  # the exit status 1 is a finding that the file holds
+
+    def shown(self) -> str:
+        return " ".join(["./workbook", *self.command])
+
+
+def pieces(names: list, engine: "Path | None" = None) -> list:
+    """The plan for these chapters. `engine` holds the engine's counts, where this machine cannot build the engine."""
+    planned = []
+    for name in names:
+        slowest = name == names[0]  # by far: the ladder begins there
+        planned.append(Piece(f"ladder-{name}", f"{name}, every rung: B=2 H=16 D=64 fp16 causal, N = 512 ... 8192",
+                             ("bench", name.split("_")[0], "--ladder", "--all-rungs"), 50 if slowest else 12))
+    planned.append(Piece("peers-ladder", "every rung beside PyTorch's attention on the ladder's problems; with RoPE, too",
+                         ("bench", "--peers", "--sweep=seed", "--all-rungs", f"--patience={PATIENCE}"), 45))
+    for dtype, rungs in (("fp16", ("--all-rungs",)), ("bf16", ())):
+        for direction in ("forward", "backward"):
+            planned.append(Piece(
+                f"sweep-{dtype}-{direction}",
+                f"FlashAttention's sweep, {dtype}, {direction}, {'every rung' if rungs else 'chapters'} and peers",
+                ("bench", "--peers", "--sweep=fa", f"--dtype={dtype}", f"--direction={direction}", *rungs,
+                 f"--patience={PATIENCE}"), 90 if rungs else 45))
+    # Bytes do not depend on how often a launch is timed: once is enough.
+    planned.append(Piece("memory", "device memory: B=1 H=8 D=64 fp16 causal, N = 2048 ... 32768",
+                         ("bench", "--lengths=2048,8192,32768", "--batch=1", "--heads=8", "--benchmark_repetitions=1",
+                          "--benchmark_min_time=0.001"), 60))
+    for name in names:
+        planned.append(Piece(f"profile-{name}", f"{name}, every rung under Nsight Compute: N = 4096",
+                             ("bench", name.split("_")[0], "--profile"), 25 if name == names[0] else 10))
+    planned.append(Piece("engine-and-ncu", "every counter of the SIMT engine beside Nsight Compute's, N = 256",
+                         ("trace", "--ncu", "--patterns", *([f"--engine={engine}"] if engine else [])), 60, may_say_1=True))
+    return planned
+
+
+def rehearsal(names: list) -> list:
+    """The same on the SIMT engine, as far as it goes, at sizes that it can do: to see that every step works."""
+    small = ("--preset=cpu", "--lengths=32,64", "--heads=1", "--batch=1")
+    ladders = [Piece(f"ladder-{name}", f"{name}, every rung: N = 32, 64",
+                     ("bench", name.split("_")[0], *small, "--all-rungs"), 3) for name in names]
+    return ladders + [Piece("memory", "device memory", ("bench", *small), 10)]
+
+
+def chosen(planned: list, words: list) -> list:
+    """The pieces that begin with one of the words; all without words."""
+    for word in words:
+        if not any(piece.name.startswith(word) for piece in planned):
+            raise Failure(f"no piece is called {word} (pieces: {', '.join(piece.name for piece in planned)})", status=2)
+    return [piece for piece in planned if not words or any(piece.name.startswith(word) for word in words)]
+
+
+# --- State -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class State:
+    """Of a piece: there already, and about how many seconds it takes: as many as last time, if there was one."""
+
+    done: bool
+    seconds: float
+
+
+def state(piece: Piece, directory: Path, measured_commit: str) -> State:
+    try:
+        context = (results.read(directory / f"{piece.name}.json") or {}).get("context", {})
+    except Failure:  # half of a file, from whoever wrote it: taken anew
+        context = {}
+    last = context.get("piece", {}).get("seconds")
+    return State(context.get("commit") == measured_commit and "piece" in context, last or piece.seconds)
+
+
+def plan_table(planned: list, states: list, measured_commit: str) -> str:
+    rows = [["piece", "about", "state", "command"]]
+    for piece, at in zip(planned, states):
+        rows.append([piece.name, f"{at.seconds:.0f} s", "there" if at.done else "to do", piece.shown()])
+    left = sum(at.seconds for at in states if not at.done)
+    done = sum(at.done for at in states)
+    return table(rows, left_columns=4) + (
+        f"\n\nCommit {measured_commit}: {done} of {len(planned)} pieces are there; the others take about {left:.0f} s, "
+        "building not counted.")
+
+
+# --- Taking it -------------------------------------------------------------------------------------------------------
+
+
+def run_workbook(command: list, log_path: Path, on_line) -> int:
+    with open(log_path, "w") as log:
+        return follow([sys.executable, ROOT / "workbook", *command], log, on_line, cwd=ROOT)
+
+
+def take(piece: Piece, directory: Path, measured_commit: str, on_line, runner=run_workbook) -> None:
+    """Runs the piece's command, and puts its JSON into place. Failure leaves nothing."""
+    with tempfile.TemporaryDirectory() as scratch:
+        out = Path(scratch) / "piece.json"
+        log_path = BUILD / "measure" / f"{piece.name}.log"
+        log_path.parent.mkdir(parents=True, exist_ok=True)
+        before, begin = system.machine_state(), time.monotonic()
+        status = runner([*piece.command, f"--out={out}"], log_path, on_line)
+        seconds, after = time.monotonic() - begin, system.machine_state()
+        if status not in ((0, 1) if piece.may_say_1 else (0,)) or not out.exists():
+            said = log_path.read_text(errors="replace").strip() if log_path.exists() else ""
+            last = said.splitlines()[-1].removeprefix("workbook: ") if said else "no output"
+            raise Failure(f"{last} (status {status}, log: {shown(log_path)})")
+        report = results.read(out)
+        report.setdefault("context", {}).update({
+            "commit": measured_commit,
+            "machine": system.machine(),
+            "piece": {"name": piece.name, "command": piece.shown(), "seconds": round(seconds, 1),
+                      "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "before": before, "after": after},
+        })
+        results.write(directory / f"{piece.name}.json", shortened(report))
+
+
+def shortened(report: dict) -> dict:
+    """Of Google Benchmark's runs, which repeat themselves: the medians whole, of the repetitions the times."""
+    if "benchmarks" not in report:
+        return report
+    kept = []
+    medians = {run["run_name"] for run in report["benchmarks"] if run.get("aggregate_name") == "median"}
+    times = ("name", "run_type", "repetition_index", "iterations", "real_time", "time_unit")
+    for run in report["benchmarks"]:
+        if run.get("run_type") != "aggregate" and run.get("run_name") in medians:
+            kept.append({key: run[key] for key in times if key in run})
+        elif run.get("aggregate_name", "median") == "median":
+            kept.append({key: value for key, value in run.items()
+                         if key not in ("run_name", "family_index", "per_family_instance_index", "threads")})
+    return {**report, "benchmarks": kept}
+
+
+def targets(planned: list, names: list) -> list:
+    """What these pieces need to have been built for a GPU, or nothing that is known beforehand."""
+    wanted = set()
+    for piece in planned:
+        if "--peers" in piece.command:
+            wanted.add("flash_attention_workbook")
+        elif piece.command[0] == "trace":
+            wanted |= {"trace_patterns", *names}
+        else:
+            named = [name for name in names if name.split("_")[0] in piece.command]
+            wanted |= set(named or names)
+    return sorted(wanted)
+
+
+def measure(planned: list, directory: Path, within: "float | None", take_piece=take) -> int:
+    """Every piece that is not there; `within` so many seconds: what would not fit is left for the next time."""
+    measured_commit = commit()
+    begin, failed, left = time.monotonic(), [], []
+    for number, piece in enumerate(planned, start=1):
+        at = state(piece, directory, measured_commit)
+        if at.done:
+            continue
+        if within is not None and time.monotonic() - begin + at.seconds > within:
+            left.append(piece.name)
+            continue
+        where = f"{number} of {len(planned)}  {piece.name}"
+        started = time.monotonic()
+        try:
+            with Progress(where) as progress:
+                take_piece(piece, directory, measured_commit, progress.show)
+            say(f"{where}: {time.monotonic() - started:.0f} s (about {at.seconds:.0f} s expected)")
+        except Failure as failure:
+            failed.append(piece.name)
+            say(bad(f"{where}: {failure}"))
+    say()
+    done = sum(state(piece, directory, measured_commit).done for piece in planned)
+    say(bold(f"{done} of {len(planned)} pieces are in {shown(directory)}."))
+    if failed:
+        raise Failure(f"{len(failed)} of {len(planned)} pieces failed: {', '.join(failed)}; run the command again for these")
+    if left:
+        say(f"Left for the next time: {', '.join(left)}. Run the command again.")
+    return 0

@@ -1,0 +1,242 @@
+"""The pictures: what is in each, as plain data that tools/draw.py draws.
+
+A picture is {title, note, kind, panels}; a panel {title, x, y, series}; an axis {label, log, ticks: [[place, text], ..]}; one of
+the series {name, color, style, x, y}. `color` is an index: of the chapter, or a peer's name.
+"""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+from tools import trace_report
+from tools.ladder import amount_of_memory, significant
+from tools.quantities import Quantities, ladder_problem
+from tools.record import Missing, Record
+from tools.tables import LENGTHS, PEER_NAMES
+
+DIGITS = 6  # of the numbers in a picture: more than can be seen
+
+
+def all_pictures(record: Record) -> dict:
+    """name -> data"""
+    pictures = Pictures(record)
+    names = [name for name in dir(pictures) if not name.startswith("_")]
+    return {name.replace("_", "-"): _rounded(getattr(pictures, name)()) for name in names}
+
+
+def _rounded(value):
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}")
+    if isinstance(value, list):
+        return [_rounded(one) for one in value]
+    return {key: _rounded(one) for key, one in value.items()} if isinstance(value, dict) else value
+
+
+def fingerprint(data: dict) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def fingerprint_in(path: Path) -> "str | None":
+    """Of the data that a picture was made from."""
+    try:
+        found = re.search(r"<!-- data ([0-9a-f]{16}) -->", path.read_text())
+    except FileNotFoundError:
+        return None
+    return found[1] if found else None
+
+
+def stale(record: Record, directory: Path) -> list:
+    """The pictures that are missing, or are of other data."""
+    return [name for name, data in all_pictures(record).items()
+            if fingerprint_in(directory / f"{name}.svg") != fingerprint(data)]
+
+
+def _lengths(values: list) -> list:
+    return [[n, f"{n // 1024}k" if n % 1024 == 0 else str(n)] for n in values]
+
+
+def _chapter(step: str):
+    return int(step.split("_")[0]) - 1 if step[0].isdigit() else step
+
+
+def _short(step: str) -> str:
+    return PEER_NAMES.get(step, step.split("/")[0].replace("_", " "))
+
+
+class Pictures:
+    """Each public method is one."""
+
+    def __init__(self, record: Record):
+        self._record, self._of = record, Quantities(record)
+
+    def _series(self, step: str, direction: str, lengths: list, value, name: str = "", style: str = "") -> dict:
+        """value(n) for those lengths for which there is one."""
+        x, y = [], []
+        for n in lengths:
+            try:
+                found = value(n)
+            except Missing:
+                continue
+            if found > 0:  # a difference of two times may be lost in their noise, and the axis be logarithmic
+                x.append(n)
+                y.append(found)
+        style = style or ("solid" if step[0].isdigit() else "dashed")
+        return {"name": name or _short(step), "color": _chapter(step), "style": style, "x": x, "y": y}
+
+    def _time(self, direction: str) -> dict:
+        series = [self._series(step, direction, LENGTHS, lambda n: self._of.ms(step, n, direction))
+                  for step in self._record.results(direction)]
+        series += [self._series(peer, direction, LENGTHS, lambda n: self._of.peer_ms(peer, n, direction))
+                   for peer in ("FLASH", "CUDNN")]
+        return {"kind": "lines", "title": f"Time of the {direction}", "note": "B=2 H=16 D=64 fp16 causal; both axes logarithmic",
+                "panels": [{"title": "", "x": {"label": "N", "log": True, "ticks": _lengths(LENGTHS)},
+                            "y": {"label": "ms", "log": True}, "series": _present(series)}]}
+
+    def time_forward(self):
+        return self._time("forward")
+
+    def time_backward(self):
+        return self._time("backward")
+
+    def _tflops(self, direction: str) -> dict:
+        lengths, panels = [*LENGTHS, 16384], []
+        steps = [step for step in self._record.results(direction, f"sweep-fp16-{direction}") if not self._record.rope(step)]
+        for mask in ("full", "causal"):
+            for head_dim in (64, 128):
+                series = [self._series(step, direction, lengths,
+                                       lambda n: self._of.tflops(step, n, head_dim, mask, "fp16", direction))
+                          for step in [*steps, "FLASH", "CUDNN"]]
+                panels.append({"title": f"{'no mask' if mask == 'full' else 'causal'}, D = {head_dim}",
+                               "x": {"label": "N", "log": True, "ticks": _lengths(lengths)},
+                               "y": {"label": "TFLOP/s", "log": False}, "series": _present(series)})
+        return {"kind": "lines", "title": f"TFLOP/s of the {direction}", "note": "16k tokens, H·D = 2048, fp16", "panels": panels}
+
+    def tflops_forward(self):
+        return self._tflops("forward")
+
+    def tflops_backward(self):
+        return self._tflops("backward")
+
+    def memory(self):
+        """Steps that need nearly the same are one line."""
+        lengths = sorted({row.problem.seq_q for row in self._record.rows if row.source == "memory"})
+        groups = []  # [(direction, the first one's series, [steps])]
+        for direction in ("forward", "backward"):
+            for step in self._record.steps(direction, "memory"):
+                one = self._series(step, direction, lengths, lambda n: float(self._of.device_bytes(step, n, direction)))
+                for of, first, steps in groups:
+                    if of == direction and one["x"] == first["x"] and all(
+                            abs(a / b - 1) < 0.1 for a, b in zip(one["y"], first["y"])):
+                        steps.append(step)
+                        break
+                else:
+                    groups.append((direction, one, [step]))
+        series = []
+        for direction, first, steps in groups:
+            names = {}
+            for step in steps:
+                names.setdefault(step[:2], []).append(step.split("/")[1])
+            alone = direction == "backward" and len(names) == 1
+            text = " ".join([*names, ", ".join(*names.values())]) if alone else ", ".join(names)
+            series.append({**first, "name": f"{text} ({direction})", "style": "solid" if direction == "forward" else "dashed"})
+        powers = [1 << i for i in range(20, 38, 2)]
+        return {"kind": "lines", "title": "Device memory", "note": "B=1 H=8 D=64 fp16: inputs, results and workspace",
+                "panels": [{"title": "", "x": {"label": "N", "log": True, "ticks": _lengths(lengths)},
+                            "y": {"label": "", "log": True, "ticks": [[size, amount_of_memory(size)] for size in powers]},
+                            "series": _present(series)}]}
+
+    def roofline(self):
+        """FLOP for a byte of DRAM, and FLOP/s, N = 4096."""
+        points = []
+        for direction in ("forward", "backward"):
+            for step in self._record.results(direction):
+                try:
+                    points.append({"name": _short(step) + (" (backward)" if direction == "backward" else ""),
+                                   "color": _chapter(step), "style": "point" if direction == "forward" else "hollow",
+                                   "x": [self._of.intensity(step, direction)],
+                                   "y": [1e-12 * self._record.row("ladder", step, direction, ladder_problem(4096)).flop_rate]})
+                except Missing:
+                    continue
+        roofs = []
+        try:
+            copy, matmul = self._of.copy_tbytes(), self._of.matmul_tflops()
+            scalar = trace_report.GPUS["h200"].fp32 * 1e-12 if "h200" in self._record.directory.name else None
+            for name, top in [(f"tensor cores: {matmul:.0f} TFLOP/s (a matrix product, measured)", matmul)] + (
+                    [(f"fp32 without tensor cores: {scalar:.0f} TFLOP/s (data sheet)", scalar)] if scalar else []):
+                roofs.append({"name": name, "color": "roof", "style": "roof", "x": [0.1, top / copy, 1e5],
+                              "y": [0.1 * copy, top, top]})
+            roofs[0]["slope"] = f"DRAM: {copy:.2f} TB/s (a copy, measured)"
+        except Missing:
+            pass
+        return {"kind": "roofline", "title": "Roofline",
+                "note": "B=2 H=16 N=4096 D=64 fp16 causal; DRAM bytes as Nsight Compute counts them",
+                "panels": [{"title": "", "x": {"label": "FLOP for a byte of DRAM", "log": True},
+                            "y": {"label": "TFLOP/s", "log": True}, "series": roofs + points if points else []}]}
+
+    def steps(self):
+        """Every rung on the way to the last forward without RoPE: time, and what it gained."""
+        n, bars, before = 8192, [], None
+        first = self._record.results("forward")[:1]
+        for step in self._record.steps("forward"):
+            if self._record.rope(step) or step not in first and step.split("/")[0] == first[0].split("/")[0]:
+                continue  # the ladder begins with the first chapter's result
+            try:
+                ms = self._of.ms(step, n, "forward")
+            except Missing:
+                continue
+            gain = f", {significant(before / ms)}×" if before else ""
+            alone = len(self._record.rungs(step.split("/")[0], "forward")) == 1
+            bars.append({"name": _short(step) if alone else f"{step.split('_')[0]} {step.split('/')[1]}", "color": _chapter(step),
+                         "style": "bar", "x": [ms], "y": [0], "text": f"{significant(ms)} ms{gain}"})
+            before = ms
+        try:
+            ms = self._of.peer_ms("FLASH", n, "forward")
+            bars += [{"name": PEER_NAMES["FLASH"], "color": "FLASH", "style": "bar", "x": [ms], "y": [0],
+                      "text": f"{significant(ms)} ms"}] if bars else []
+        except Missing:
+            pass
+        return {"kind": "bars", "title": "Every step of the forward",
+                "note": f"B=2 H=16 N={n} D=64 fp16 causal; logarithmic; × is the gain over the step above",
+                "panels": [{"title": "", "x": {"label": "ms", "log": True}, "y": {"label": "", "log": False}, "series": bars}]}
+
+    def earlystop(self):
+        """What leaving out hidden tiles gains over masking them: a claim about chapter 08."""
+        panels = []
+        for title, lengths, seconds in [
+                ("B=2 H=16 D=64", LENGTHS, lambda step, n: self._of.peer_ms(step, n, "forward")),
+                ("16k tokens, D = 128", [*LENGTHS, 16384],
+                 lambda step, n: 1 / self._of.tflops(step, n, 128, "causal", "fp16", "forward"))]:
+            rungs = self._record.rungs("08", "forward")
+            series = [self._series(step, "forward", lengths, lambda n: seconds(rungs[0], n) / seconds(step, n),
+                                   name=step.split("/")[1], style="solid" if step == rungs[-1] else "dotted")
+                      for step in rungs[1:]]
+            tiles = {"name": "tiles left to do", "color": "roof", "style": "dashed", "x": lengths,
+                     "y": [2 * (n / 128) / (n / 128 + 1) for n in lengths]}
+            panels.append({"title": title, "x": {"label": "N", "log": True, "ticks": _lengths(lengths)},
+                           "y": {"label": "times as fast as masking", "log": False, "from": 1.0},
+                           "series": _present(series) and [*_present(series), tiles]})
+        return {"kind": "lines", "title": "Early stop against masking",
+                "note": "forward, fp16, causal; dashed: by the number of tiles alone", "panels": panels}
+
+    def rope(self):
+        """What rotating Q and K adds to attention without it."""
+        direction = "forward"
+        steps = [step for step in self._record.steps(direction) if self._record.rope(step)]
+        alone = [step for step in self._record.results(direction) if not self._record.rope(step)][-1:]
+        of = self._of
+        series = [self._series(peer, direction, LENGTHS,
+                               lambda n: 1e3 * (of.peer_ms(peer, n, direction) - of.peer_ms("FLASH", n, direction)),
+                               name=peer.split("+")[0] + ", then FA-2") for peer in ("eager+FLASH", "compiled+FLASH")]
+        styles = ["dotted", "dashdot", "solid"]
+        series += [self._series(step, direction, LENGTHS,
+                                lambda n: 1e3 * (of.peer_ms(step, n, direction) - of.peer_ms(alone[0], n, direction)),
+                                name=step.split("/")[1], style=styles[number % 3]) for number, step in enumerate(steps) if alone]
+        return {"kind": "lines", "title": "The price of RoPE",
+                "note": "µs more than the same attention without it; B=2 H=16 D=64 fp16 causal",
+                "panels": [{"title": "", "x": {"label": "N", "log": True, "ticks": _lengths(LENGTHS)},
+                            "y": {"label": "µs", "log": True}, "series": _present(series)}]}
+
+
+def _present(series: list) -> list:
+    return [one for one in series if one["x"]]

@@ -1,0 +1,212 @@
+"""What a number in a lesson can be: each function here is one, computed from the record.
+
+In a lesson, right after the number and its unit:   2.67×<!-- = gain("02", "03", 8192) -->
+Steps are "06" (the chapter's result), "06/mma", or a peer: FLASH (FlashAttention-2, from PyTorch), CUDNN, MATH. Unless a
+function says otherwise: B=2, H=16, D=64, fp16, causal. Times of the ladder are Google Benchmark's; what is put beside a peer is
+taken from the same process as the peer.
+"""
+
+import ast
+import operator
+import statistics
+
+from tools import peers
+from tools.problem import Problem
+from tools.record import Missing, Record, spread
+
+
+def ladder_problem(n: int) -> Problem:
+    return Problem(2, 16, 16, n, n, 64, "fp16", True)
+
+
+def sweep_problem(n: int, head_dim: int, mask: str, dtype: str) -> Problem:
+    heads = 2048 // head_dim
+    return Problem(16384 // n, heads, heads, n, n, head_dim, dtype, mask == "causal")
+
+
+def memory_problem(n: int) -> Problem:
+    return Problem(1, 8, 8, n, n, 64, "fp16", True)
+
+
+class Quantities:
+    """Every public method is a name that lessons may use."""
+
+    def __init__(self, record: Record):
+        self._record = record
+
+    def _direction(self, step: str, direction: "str | None") -> str:
+        if direction is None and step[0].isdigit():
+            for one in ("forward", "backward"):
+                try:
+                    self._record.step(step, one)
+                    return one
+                except Missing:
+                    continue
+        return direction or "forward"
+
+    def _row(self, source: str, step: str, problem: Problem, direction: "str | None"):
+        direction = self._direction(step, direction)
+        return self._record.row(source, self._record.step(step, direction), direction, problem)
+
+    # The ladder
+
+    def ms(self, step, n, direction=None):
+        """Milliseconds."""
+        return 1e3 * self._row("ladder", step, ladder_problem(n), direction).seconds
+
+    def us(self, step, n, direction=None):
+        """Microseconds."""
+        return 1e3 * self.ms(step, n, direction)
+
+    def gain(self, slow, fast, n, direction=None):
+        """How many times faster the second step is."""
+        return self.ms(slow, n, direction) / self.ms(fast, n, direction)
+
+    def rate(self, step, n, direction=None):
+        """TFLOP/s."""
+        return 1e-12 * self._row("ladder", step, ladder_problem(n), direction).flop_rate
+
+    def percent(self, step, n, direction=None):
+        """Of the FLOP/s of a large matrix product on this GPU."""
+        return 100 * self._row("ladder", step, ladder_problem(n), direction).flop_rate / self._record.ceiling("matmul")
+
+    # Beside the peers, on the ladder's problems
+
+    def peer_ms(self, step, n, direction=None):
+        """Milliseconds, in the process with the peers."""
+        return 1e3 * self._row("peers-ladder", step, ladder_problem(n), direction).seconds
+
+    def against(self, step, peer, n, direction=None):
+        """How many times faster than the peer."""
+        direction = self._direction(step, direction)
+        return self.peer_ms(peer, n, direction) / self.peer_ms(step, n, direction)
+
+    # FlashAttention's sweep: 16384 tokens, H * D = 2048
+
+    def tflops(self, step, n, head_dim=64, mask="full", dtype="fp16", direction=None):
+        direction = self._direction(step, direction)
+        wanted = sweep_problem(n, head_dim, mask, dtype)
+        return 1e-12 * self._row(f"sweep-{dtype}-{direction}", step, wanted, direction).flop_rate
+
+    def _ratios(self, step, peer, dtype, direction, mask, head_dim) -> list:
+        direction = self._direction(step, direction)
+        source, name = f"sweep-{dtype}-{direction}", self._record.step(step, direction)
+        ratios = []
+        for row in self._record.rows:
+            row_mask = "causal" if row.problem.causal else "full"
+            if (row.source, row.step) == (source, name) and mask in (None, row_mask) and (
+                    head_dim in (None, row.problem.head_dim)):
+                try:
+                    ratios.append(self._record.row(source, peer, direction, row.problem).seconds / row.seconds)
+                except Missing:
+                    continue
+        if not ratios:
+            raise Missing(f"{step} beside {peer} is not in {source}")
+        return ratios
+
+    def mean_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None):
+        """How many times faster than the peer: the geometric mean of the sweep."""
+        return peers.geometric_mean(self._ratios(step, peer, dtype, direction, mask, head_dim))
+
+    def least_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None):
+        return min(self._ratios(step, peer, dtype, direction, mask, head_dim))
+
+    def most_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None):
+        return max(self._ratios(step, peer, dtype, direction, mask, head_dim))
+
+    # Bytes
+
+    def device_bytes(self, step, n, direction=None):
+        """Of device memory, B=1 H=8."""
+        return self._row("memory", step, memory_problem(n), direction).peak_bytes
+
+    def dram_bytes(self, step, direction=None):
+        """Read and written, N=4096, as Nsight Compute counts them."""
+        direction = self._direction(step, direction)
+        return self._record.profile(self._record.step(step, direction), direction)["dram_bytes"]
+
+    def intensity(self, step, direction=None):
+        """FLOP for a byte of DRAM, N=4096."""
+        direction = self._direction(step, direction)
+        profile = self._record.profile(self._record.step(step, direction), direction)
+        return profile["flops"] / profile["dram_bytes"]
+
+    # The machine, and how far two measurements lie apart
+
+    def matmul_tflops(self):
+        return 1e-12 * self._record.ceiling("matmul")
+
+    def copy_tbytes(self):
+        """TB/s of a large copy, read and written."""
+        return 1e-12 * self._record.ceiling("copy")
+
+    def _apart(self) -> list:
+        apart = [abs(ratio - 1) * 100 for ratios in spread(self._record).values() for ratio in ratios]
+        if not apart:
+            raise Missing("there is no second measurement")
+        return apart
+
+    def usual_spread(self):
+        """Percent between the two measurements of a time: the median."""
+        return statistics.median(self._apart())
+
+    def largest_spread(self):
+        return max(self._apart())
+
+    # Any file
+
+    def entry(self, file, field, *path, **where):
+        """A number of any file: entry("x.json", "ms.FA2", "B2_H16", N=512) is the field of that list's entry that has N = 512."""
+        found = self._record.file(file)
+        for part in path:
+            found = found[part]
+        if where:
+            matching = [one for one in found if all(one.get(key) == value for key, value in where.items())]
+            if len(matching) != 1:
+                raise Missing(f"{file}: {len(matching)} entries with {where}")
+            found = matching[0]
+        parts = field.split(".") if field not in found else [field]
+        for part in parts:
+            if part not in found:
+                raise Missing(f"{file} has no {field} there")
+            found = found[part]
+        return found
+
+
+# --- Expressions -----------------------------------------------------------------------------------------------------
+
+OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
+
+
+class NotUnderstood(Exception):
+    """One line: what an expression is that should not be there."""
+
+
+def evaluate(text: str, names):
+    """An expression of calls of the public methods of `names`, numbers, strings, + - * / and brackets."""
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError:
+        raise NotUnderstood(f"{text.strip()} is no expression") from None
+
+    def value(node):
+        if isinstance(node, ast.Constant) and isinstance(node.value, (int, float, str, type(None))):
+            return node.value
+        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+            return OPERATORS[type(node.op)](value(node.left), value(node.right))
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return -value(node.operand)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            method = None if node.func.id.startswith("_") else getattr(names, node.func.id, None)
+            if method is None:
+                known = [name for name in dir(names) if not name.startswith("_")]
+                raise NotUnderstood(f"there is no {node.func.id} (there are {', '.join(known)})")
+            arguments = [value(argument) for argument in node.args]
+            keywords = {keyword.arg: value(keyword.value) for keyword in node.keywords}
+            try:
+                return method(*arguments, **keywords)
+            except TypeError as error:
+                raise NotUnderstood(f"{ast.unparse(node)}: {error}") from None
+        raise NotUnderstood(f"{ast.unparse(node)} is neither a number nor one of ours")
+
+    return value(tree)

@@ -1,0 +1,170 @@
+"""What has been measured on one GPU, from the pieces of ./workbook measure: every time, rate and size by step and problem.
+
+A step is a rung of a chapter, "06_flashattn2_fwd/mma", or a peer, "FLASH". Which chapters and rungs there are, and in which
+order, the files say.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from tools import measurement, results
+from tools.measure import SECONDS_PER
+from tools.problem import Problem
+
+DIRECTIONS = {"fwd": "forward", "bwd": "backward"}
+
+
+class Missing(Exception):
+    """There is no such result: which."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One step on one problem."""
+
+    source: str  # the piece; "ladder" for those of all chapters
+    step: str
+    direction: str
+    problem: Problem
+    rope: bool
+    seconds: float
+    flop_rate: float
+    peak_bytes: "float | None" = None
+
+
+def read_label(label: str) -> tuple:
+    """(problem, rope) of the name of a benchmark's problem: B2_H16_N512_D64_fp16_causal."""
+    found = re.fullmatch(r"B(\d+)_H(\d+)(?:_Hkv(\d+))?_(?:N(\d+)|Nq(\d+)_Nk(\d+))_D(\d+)_(fp16|bf16)_(causal|full)(_rope)?",
+                         label)
+    if not found:
+        raise ValueError(f"{label} names no problem")
+    batch, heads, kv_heads, n, nq, nk, head_dim, dtype, mask, rope = found.groups()
+    return Problem(int(batch), int(heads), int(kv_heads or heads), int(n or nq), int(n or nk), int(head_dim), dtype,
+                   mask == "causal"), bool(rope)
+
+
+def rows_of(source: str, report: dict) -> list:
+    rows, runs = [], report.get("benchmarks", [])
+    aggregated = {run["name"].removesuffix("_median") for run in runs if run.get("aggregate_name") == "median"}
+    for run in runs:
+        if run["name"] in aggregated:
+            continue  # a repetition: its median counts
+        chapter, rung, direction, label = run["name"].split("/")[:4]
+        rows.append(Row(source, f"{chapter}/{rung}", DIRECTIONS[direction], *read_label(label),
+                        run["real_time"] * SECONDS_PER[run["time_unit"]], run["FLOP/s"], run.get("peak_bytes")))
+    for point in report.get("points", []):
+        for result in point["results"]:
+            if "seconds" in result:
+                rows.append(Row(source, result["name"], point["direction"], Problem(**point["problem"]),
+                                bool(point.get("rope")), result["seconds"]["median"], result["flop_rate"]))
+    return rows
+
+
+class Record:
+    def __init__(self, directory: Path):
+        self.directory = directory
+        self._files = {}
+
+    def file(self, name: str) -> dict:
+        """A file of the directory: a piece, or an older measurement."""
+        if name not in self._files:
+            self._files[name] = results.read(self.directory / name)
+        if self._files[name] is None:
+            raise Missing(f"{name} is not in {self.directory.name}")
+        return self._files[name]
+
+    def piece(self, name: str) -> dict:
+        return self.file(f"{name}.json")
+
+    @cached_property
+    def pieces(self) -> list:
+        """The names of the pieces that are there; files with a date in front are none."""
+        return sorted(path.stem for path in self.directory.glob("[a-z]*.json"))
+
+    @cached_property
+    def rows(self) -> list:
+        raw = [row for name in self.pieces
+               for row in rows_of("ladder" if name.startswith("ladder-") else name, self.piece(name))]
+        # A name without a rung means the chapter's result, which is the last rung that has the direction.
+        last = {}
+        for row in raw:
+            if "/" in row.step and row.source == "ladder":
+                last[row.step.split("/")[0], row.direction] = row.step
+        return [Row(row.source, last.get((row.step, row.direction), row.step), *list(vars(row).values())[2:]) for row in raw]
+
+    @cached_property
+    def _index(self) -> dict:
+        return {(row.source, row.step, row.direction, row.problem): row for row in self.rows}
+
+    def row(self, source: str, step: str, direction: str, problem: Problem) -> Row:
+        try:
+            return self._index[source, step, direction, problem]
+        except KeyError:
+            raise Missing(f"{step}, {direction}, {problem} is not in {source}") from None
+
+    def steps(self, direction: str, source: str = "ladder") -> list:
+        """Every rung of every chapter, in order."""
+        steps = dict.fromkeys(row.step for row in self.rows
+                              if row.source == source and row.direction == direction and row.step[0].isdigit())
+        return sorted(steps, key=lambda step: step.split("/")[0])  # stable: the rungs stay in the chapter's order
+
+    def results(self, direction: str, source: str = "ladder") -> list:
+        """The last rung of every chapter."""
+        return list({step.split("/")[0]: step for step in self.steps(direction, source)}.values())
+
+    def rungs(self, chapter: str, direction: str, source: str = "ladder") -> list:
+        return [step for step in self.steps(direction, source) if step.startswith(chapter)]
+
+    def step(self, word: str, direction: str) -> str:
+        """"06" or "06/mma" -> "06_flashattn2_fwd/final", "06_flashattn2_fwd/mma"; a peer's name stays."""
+        if not word[0].isdigit():
+            return word
+        chapter, _, rung = word.partition("/")
+        known = dict.fromkeys(row.step for row in self.rows if row.direction == direction)
+        of_chapter = [step for step in known if step.split("/")[0].split("_")[0] == chapter.split("_")[0]]
+        chosen = [step for step in of_chapter if step.partition("/")[2] == rung] if rung else of_chapter[-1:]
+        if not chosen:
+            raise Missing(f"{word}, {direction}, is not in {self.directory.name}")
+        in_the_ladder = [] if rung else self.rungs(of_chapter[0].split("/")[0], direction)
+        return (in_the_ladder or chosen)[-1]
+
+    def rope(self, step: str) -> bool:
+        """Whether it solves problems with RoPE."""
+        return any(row.rope for row in self.rows if row.step == step)
+
+    def profile(self, step: str, direction: str) -> dict:
+        """Of the step under Nsight Compute: flops, seconds, dram_bytes, l2_bytes."""
+        chapter, _, rung = step.partition("/")
+        for one in self.piece(f"profile-{chapter}")["rungs"]:
+            if one["rung"] == rung and one["direction"] == direction:
+                return one
+        raise Missing(f"{step}, {direction} is not in profile-{chapter}")
+
+    def ceiling(self, which: str) -> float:
+        """What the GPU itself reached: FLOP/s of a "matmul", bytes/s of a "copy"."""
+        try:
+            return self.piece("peers-ladder")["ceilings"][which]["flop_rate" if which == "matmul" else "byte_rate"]
+        except KeyError:
+            raise Missing(f"peers-ladder has no ceiling {which}") from None
+
+    @property
+    def again(self) -> "Record":
+        """The second measurement."""
+        return Record(self.directory / measurement.AGAIN)
+
+
+def spread(record: Record) -> dict:
+    """{source: [second time / first time]} of everything that has been timed twice."""
+    ratios = {}
+    second = record.again
+    for row in record.rows:
+        if row.source == "memory":  # one launch, for its bytes
+            continue
+        try:
+            other = second.row(row.source, row.step, row.direction, row.problem)
+        except Missing:
+            continue
+        ratios.setdefault(row.source, []).append(other.seconds / row.seconds)
+    return ratios

@@ -1,0 +1,143 @@
+"""The lessons against the record: what stands between markers, and every number that says where it comes from.
+
+    <!-- report: ladder("forward") -->        a table of tools/tables.py, written by ./workbook report
+    <!-- /report -->
+
+    2.67×<!-- = gain("02", "03", 8192) -->    a number of tools/quantities.py, right after the number and its unit. It has to
+                                              agree to as many places as are shown.
+"""
+
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.quantities import NotUnderstood, Quantities, evaluate
+from tools.record import Missing, Record
+from tools.tables import Tables
+
+TABLE = re.compile(r"<!-- report: (.*?) -->\n(.*?)<!-- /report -->", re.DOTALL)
+OPENING, CLOSING = re.compile(r"<!-- report: .*? -->"), re.compile(r"<!-- /report -->")
+NUMBER = re.compile(r"(?<![\w.])([+−-]?\d+(?:[ \u202f]\d{3})*(?:\.\d+)?)([^\d\n<]{0,12})<!-- = (.*?) -->")
+REFERENCE = re.compile(r"<!-- = .*?-->")
+FENCED = re.compile(r"^```.*?^```[ \t]*$", re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Difference:
+    file: Path
+    line: int
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.what}"
+
+
+def lessons(root: Path) -> list:
+    return [path for path in [root / "README.md", *sorted(root.glob("[0-9][0-9]_*/README.md")),
+                              root / "common" / "results" / "README.md"] if path.exists()]
+
+
+def rewritten(text: str, record: Record, file: Path = Path("")) -> tuple:
+    """(the text as it should be, [where it is not, and why])"""
+    differences = []
+    shielded = FENCED.sub(lambda found: re.sub(r"<!--", "\0\0\0\0", found[0]), text)  # examples in code say nothing
+
+    def note(position: int, what: str) -> None:
+        differences.append(Difference(file, shielded.count("\n", 0, position) + 1, what))
+
+    def table(found) -> str:
+        try:
+            wanted = "\n" + evaluate(found[1], Tables(record)) + "\n\n"  # apart from the comments, as Markdown wants it
+        except (NotUnderstood, Missing) as error:
+            note(found.start(), str(error))
+            return found[0]
+        if wanted != found[2]:
+            note(found.start(), f"the table {found[1]} is not what was measured")
+        return f"<!-- report: {found[1]} -->\n{wanted}<!-- /report -->"
+
+    def number(found) -> str:
+        try:
+            value = evaluate(found[3], Quantities(record))
+            right = shown_like(found[1], value)
+        except (NotUnderstood, Missing) as error:
+            note(found.start(), str(error))
+            return found[0]
+        if right != found[1]:
+            note(found.start(), f"{found[1]} should be {right}: {found[3]}")
+        return f"{right}{found[2]}<!-- = {found[3]} -->"
+
+    tables = len(TABLE.findall(shielded))
+    for pattern in (OPENING, CLOSING):
+        if len(pattern.findall(shielded)) != tables:
+            note(0, "a table's markers do not match: <!-- report: NAME(...) --> and, on a line of its own below, "
+                    "<!-- /report -->")
+            return text, differences
+    for stray in REFERENCE.finditer(shielded):
+        if not any(found.end() == stray.end() for found in NUMBER.finditer(shielded)):
+            note(stray.start(), f"no number stands before {stray[0]}")
+    after = TABLE.sub(table, NUMBER.sub(number, shielded))  # numbers do not move the lines that are noted
+    return after.replace("\0\0\0\0", "<!--"), sorted(differences, key=lambda one: one.line)
+
+
+def shown_like(shown: str, value) -> str:
+    """The value with as many decimals as the number has that is shown, and with its spaces between thousands."""
+    if not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise NotUnderstood(f"{value!r} is no number")
+    decimals = len(shown.partition(".")[2])
+    text = f"{value:,.{decimals}f}" if re.search(r"[ \u202f]", shown) else f"{value:.{decimals}f}"
+    space = "\u202f" if "\u202f" in shown else " "
+    return text.replace(",", space).replace("-", "−" if "−" in shown else "-")
+
+
+def shown_pictures(text: str) -> list:
+    return re.findall(r"!\[[^\]]*\]\(([^)]+\.svg)\)", text)
+
+
+def check(root: Path, record: Record) -> list:
+    """Everything in the lessons that is not what was measured."""
+    return [difference for path in lessons(root)
+            for difference in rewritten(path.read_text(), record, path.relative_to(root))[1]]
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A number of a lesson, and what it would be by the second measurement."""
+
+    where: str
+    expression: str
+    first: float
+    second: float
+
+    @property
+    def apart(self) -> float:
+        """Percent."""
+        return 100 * abs(self.second / self.first - 1)
+
+
+def repeated(root: Path, record: Record) -> list:
+    """Every number of the lessons that the second measurement has too, the least steady first."""
+    found = []
+    for path in lessons(root):
+        text = FENCED.sub(lambda code: "\n" * code[0].count("\n"), path.read_text())
+        for number in NUMBER.finditer(text):
+            try:
+                first, second = (evaluate(number[3], Quantities(one)) for one in (record, record.again))
+            except (NotUnderstood, Missing):
+                continue
+            where = f"{path.relative_to(root)}:{text.count(chr(10), 0, number.start()) + 1}"
+            found.append(Repeated(where, number[3], first, second))
+    return sorted(found, key=lambda one: -one.apart)
+
+
+def rewrite(root: Path, record: Record) -> tuple:
+    """([files that were changed], [what could not be mended])"""
+    changed, left = [], []
+    for path in lessons(root):
+        text = path.read_text()
+        right, _ = rewritten(text, record)
+        if right != text:
+            path.write_text(right)
+            changed.append(path)
+        left += rewritten(right, record, path.relative_to(root))[1]
+    return changed, left

@@ -1,0 +1,187 @@
+"""The tables of the READMEs, in Markdown: each public method is one, named between markers:
+
+    <!-- report: ladder("forward") -->
+    (the table, written by ./workbook report)
+    <!-- /report -->
+
+What has not been measured is a dash.
+"""
+
+import statistics
+
+from tools.ladder import amount_of_memory, significant
+from tools.quantities import Quantities, ladder_problem
+from tools.record import Missing, Record, spread
+
+NOT_YET = "*Not measured yet.*"
+PEER_NAMES = {"FLASH": "FlashAttention-2", "CUDNN": "cuDNN", "MATH": "PyTorch, unfused", "FA3": "FlashAttention-3",
+              "FA4": "FlashAttention-4", "eager+FLASH": "eager RoPE, then FlashAttention-2",
+              "compiled+FLASH": "compiled RoPE, then FlashAttention-2"}
+LENGTHS = [512, 1024, 2048, 4096, 8192]
+
+
+def markdown(rows: list) -> str:
+    """The first row is the header, the first column text, the others numbers."""
+    if len(rows) < 2:
+        return NOT_YET
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([lines[0], "|---|" + "--:|" * (len(rows[0]) - 1), *lines[1:]])
+
+
+def known(compute, text=significant) -> str:
+    """What it computes, as text; a dash if something is missing for it."""
+    try:
+        return text(compute())
+    except Missing:
+        return "–"
+
+
+def factor(value: float) -> str:
+    return f"{significant(value)}×"
+
+
+class Tables:
+    def __init__(self, record: Record):
+        self._record, self._of = record, Quantities(record)
+
+    def _name(self, step: str) -> str:
+        """The chapter where its result is meant, or the chapter and the rung; and whether it has RoPE to do besides."""
+        results = [one for direction in ("forward", "backward") for one in self._record.results(direction)]
+        name = step.split("/")[0] if step in results else step
+        return PEER_NAMES.get(step, f"`{name}`" + (", with RoPE" if self._record.rope(step) else ""))
+
+    def ladder(self, direction, n=4096):
+        """One line a step: the results of the chapters, and the peers."""
+        steps, of = self._record.results(direction), self._of
+        rows = [[f"N = {n}", "ms", "faster than the step before", "than the first", "DRAM traffic",
+                 "of a matrix product's FLOP/s", "against FlashAttention-2", "against cuDNN"]]
+        for number, step in enumerate(steps):
+            rope = self._record.rope(step)
+
+            def against(peer):
+                try:
+                    return of.against(step, peer, n, direction)
+                except Missing:  # too slow to be timed beside the peers
+                    return of.peer_ms(peer, n, direction) / of.ms(step, n, direction)
+
+            rows.append([
+                self._name(step),
+                known(lambda: of.ms(step, n, direction)),
+                known(lambda: of.gain(steps[number - 1], step, n, direction), factor) if number else "",
+                known(lambda: of.gain(steps[0], step, n, direction), factor) if number else "",
+                known(lambda: of.dram_bytes(step, direction), amount_of_memory),
+                known(lambda: of.percent(step, n, direction), lambda value: f"{significant(value, 2)}%"),
+                *("" if rope else known(lambda: against(peer), factor) for peer in ("FLASH", "CUDNN"))])
+        if steps:
+            for peer in ("FLASH", "CUDNN"):
+                rows.append([
+                    PEER_NAMES[peer], known(lambda: of.peer_ms(peer, n, direction)), "",
+                    known(lambda: of.ms(steps[0], n, direction) / of.peer_ms(peer, n, direction), factor), "",
+                    known(lambda: 100 * self._record.row("peers-ladder", peer, direction, ladder_problem(n)).flop_rate
+                          / self._record.ceiling("matmul"), lambda value: f"{significant(value, 2)}%"),
+                    *(known(lambda: of.against(peer, other, n, direction), factor) for other in ("FLASH", "CUDNN"))])
+        return markdown(rows)
+
+    def times(self, direction, *chapters):
+        """Milliseconds by length: the chapters' results; or every rung of the chapters named."""
+        steps = [step for chapter in chapters for step in self._record.rungs(chapter, direction)] or (
+            [] if chapters else self._record.results(direction))
+        rows = [["ms", *(f"N = {n}" for n in LENGTHS)]]
+        return markdown(rows + [[self._name(step), *(known(lambda: self._of.ms(step, n, direction)) for n in LENGTHS)]
+                                for step in steps])
+
+    def compared(self, *steps, direction=None):
+        """Milliseconds of these steps by length, how many times faster the last one is than each of the others, its TFLOP/s."""
+        of, last = self._of, steps[-1]
+        rows = [["N", *map(str, LENGTHS)]]
+        rows += [[f"{step}, ms", *(known(lambda: of.ms(step, n, direction)) for n in LENGTHS)] for step in steps]
+        rows += [[f"{step} / {last}", *(known(lambda: of.gain(step, last, n, direction)) for n in LENGTHS)]
+                 for step in reversed(steps[:-1])]
+        return markdown([*rows, [f"{last}, TFLOP/s", *(known(lambda: of.rate(last, n, direction)) for n in LENGTHS)]])
+
+    def beside(self, chapter, direction):
+        """Milliseconds in one process: PyTorch's attention, and every rung of the chapter."""
+        steps = self._record.rungs(chapter, direction)
+        rope = any(self._record.rope(step) for step in steps)
+        peers = ["eager+FLASH", "compiled+FLASH"] if rope else []
+        before = [step for step in self._record.results(direction) if step.split("/")[0] < chapter][-1:] if rope else []
+        columns = [*peers, "FLASH", *([] if rope else ["CUDNN"]), *before, *steps]
+        last = peers[-1] if peers else "FLASH"
+        names = [self._name(step) if "/" not in step or step in before else step.split("/")[1] for step in columns]
+        if rope:
+            names = [name + (" without RoPE" if step in ("FLASH", *before) else "") for name, step in zip(names, columns)]
+        rows = [["N", *names, f"{steps[-1].split('/')[1]} against {PEER_NAMES[last]}" if steps else ""]]
+        for n in LENGTHS if steps else []:
+            rows.append([str(n), *(known(lambda: self._of.peer_ms(step, n, direction)) for step in columns),
+                         known(lambda: self._of.against(steps[-1], last, n, direction), factor)])
+        return markdown(rows)
+
+    def sweep(self, direction, *chapters, dtype="fp16", mask=None):
+        """TFLOP/s on FlashAttention's sweep: peers, and the chapters' results, or the rungs of the one chapter named."""
+        source = f"sweep-{dtype}-{direction}"
+        if len(chapters) == 1:
+            steps = self._record.rungs(chapters[0], direction, source)
+        else:
+            steps = [step for step in self._record.results(direction, source) if step.split("_")[0] in chapters]
+        if not steps:
+            return NOT_YET
+        columns = ["FLASH", "CUDNN", *steps]
+        names = [PEER_NAMES.get(step, f"`{step.split('/')[-1 if len(chapters) == 1 else 0]}`") for step in columns]
+        rows = [["", *names, "last against FlashAttention-2"]]
+        for one_mask in ("full", "causal") if mask is None else (mask,):
+            for head_dim in (64, 128):
+                for n in [*LENGTHS, 16384]:
+                    where = (n, head_dim, one_mask, dtype, direction)
+                    rows.append([f"{one_mask}, D = {head_dim}, N = {n}",
+                                 *(known(lambda: self._of.tflops(step, *where)) for step in columns),
+                                 known(lambda: self._of.tflops(steps[-1], *where) / self._of.tflops("FLASH", *where), factor)])
+        return markdown(rows)
+
+    def against(self, direction, *chapters):
+        """How many times faster than the peers, over the sweep: the geometric mean, and the range."""
+        source, of = f"sweep-fp16-{direction}", self._of
+        timed = {step: sum(row.source == source and row.step == step for row in self._record.rows)
+                 for step in ["FLASH", *self._record.results(direction, source)]}
+        steps = [step for step in timed if step[0].isdigit() and not self._record.rope(step)
+                 and (step.split("_")[0] in chapters if chapters else timed[step] == timed["FLASH"])]  # at every point
+
+        def text(step, peer, dtype):
+            where = (step, peer, dtype, direction)
+            return known(lambda: [one(*where) for one in (of.mean_against, of.least_against, of.most_against)],
+                         lambda found: f"{found[0]:.2f}× ({found[1]:.2f} to {found[2]:.2f})")
+
+        rows = [["", *(f"{PEER_NAMES[peer]}, {dtype}" for peer in ("FLASH", "CUDNN") for dtype in ("fp16", "bf16"))]]
+        return markdown(rows + [[self._name(step), *(text(step, peer, dtype) for peer in ("FLASH", "CUDNN")
+                                                     for dtype in ("fp16", "bf16"))] for step in steps])
+
+    def memory(self, direction):
+        """Device memory: inputs, outputs and workspace."""
+        lengths = sorted({row.problem.seq_q for row in self._record.rows if row.source == "memory"})
+        rows = [["B=1 H=8 D=64", *(f"N = {n}" for n in lengths)]]
+        return markdown(rows + [[self._name(step), *(known(lambda: self._of.device_bytes(step, n, direction), amount_of_memory)
+                                                     for n in lengths)]
+                                for step in self._record.steps(direction, "memory")])
+
+    def spread(self):
+        """How far a second measurement lies from the first."""
+        rows = [["", "times measured twice", "apart: median", "90% within", "largest"]]
+        for source, ratios in sorted(spread(self._record).items()):
+            apart = sorted(100 * abs(ratio - 1) for ratio in ratios)
+            tenth = apart[min(len(apart) - 1, int(0.9 * len(apart)))]
+            rows.append([f"`{source}`", str(len(apart)),
+                         *(f"{value:.1f}%" for value in (statistics.median(apart), tenth, apart[-1]))])
+        return markdown(rows)
+
+    def machine(self):
+        """What was measured on, and the ceilings of this GPU."""
+        try:
+            context = self._record.piece("peers-ladder")["context"]
+        except Missing:
+            return NOT_YET
+        machine = context["machine"]
+        rows = [["GPU", "driver", "CUDA", "PyTorch", "SM clock at most", "power limit", "commit", "a matrix product", "a copy"],
+                [machine["gpu"], str(machine["driver"]), str(machine["cuda"]), context["torch"],
+                 f"{machine['sm_clock_max_mhz']:.0f} MHz", f"{machine['power_limit_w']:.0f} W", f"`{context['commit']}`",
+                 known(self._of.matmul_tflops, lambda value: f"{value:.0f} TFLOP/s"),
+                 known(self._of.copy_tbytes, lambda value: f"{value:.2f} TB/s")]]
+        return markdown(rows)
