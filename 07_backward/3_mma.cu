@@ -40,6 +40,7 @@ namespace {
 using attention::BackwardArgs;
 using attention::DType;
 using attention::Problem;
+using namespace swizzled_tile;
 
 constexpr int warps = 4, threads = 32 * warps;
 constexpr int Br = 64, Bc = 64;  // rows of a tile of Q, dO; of K, V
@@ -102,14 +103,14 @@ __global__ void __launch_bounds__(threads, 2) dk_dv(Problem p,
   const auto copy_stage = [&](int tile) {
     const int i0 = tile % q_tiles * Br;
     const size_t row = size_t(kv_head * group + tile / q_tiles) * p.seq_q + i0;
-    copy_tile<threads, 64, D>(q_smem + tile % 2 * 2 * Br * D, q + row * D, p.seq_q - i0);
-    copy_tile<threads, 64, D>(q_smem + (tile % 2 * 2 + 1) * Br * D, d_o + row * D, p.seq_q - i0);
+    copy_tile<64, D, threads>(q_smem + tile % 2 * 2 * Br * D, q + row * D, p.seq_q - i0);
+    copy_tile<64, D, threads>(q_smem + (tile % 2 * 2 + 1) * Br * D, d_o + row * D, p.seq_q - i0);
     if (threadIdx.x < stats_per_tile / 4)
       cp_async_16(stats_smem + tile % 2 * stats_per_tile + threadIdx.x * 4,
                   stats + (size_t(kv_head) * group * q_tiles + tile) * stats_per_tile + threadIdx.x * 4);
   };
-  copy_tile<threads, 64, D>(k_smem, k + kv_row * D, p.seq_k - j0);
-  copy_tile<threads, 64, D>(v_smem, v + kv_row * D, p.seq_k - j0);
+  copy_tile<64, D, threads>(k_smem, k + kv_row * D, p.seq_k - j0);
+  copy_tile<64, D, threads>(v_smem, v + kv_row * D, p.seq_k - j0);
   copy_stage(0);
   cp_async_commit();
 
@@ -127,7 +128,7 @@ __global__ void __launch_bounds__(threads, 2) dk_dv(Problem p,
 
     float p_reg[1][8][4];     // S^T, then P^T, then dS^T
     uint32_t x_reg[1][4][4];  // P^T, then dS^T, as A fragments
-    multiply_by_transpose<64, 64, D>(p_reg, k_smem + warp * 16 * 64, q_tile);
+    multiply_by_transpose<64, 64, D, 64>(p_reg, k_smem + warp * 16 * 64, q_tile);
     const int i0 = tile % q_tiles * Br;
     const bool masked = j0 + Bc > p.visible_keys(i0);  // of the tile's rows, the first sees the fewest keys
 #pragma unroll
@@ -138,21 +139,21 @@ __global__ void __launch_bounds__(threads, 2) dk_dv(Problem p,
         if (masked && j >= p.visible_keys(i0 + i)) x = -INFINITY;
         p_reg[0][n][r] = exp2_approx(x);
       }
-    pack_fragments<T>(x_reg, p_reg);
-    add_product<64>(dv_reg, x_reg, do_tile);
+    round_fragments<T, 64>(x_reg, p_reg);
+    add_product<64, D, 64>(dv_reg, x_reg, do_tile);
 
     float dp_reg[1][8][4];  // dP^T
-    multiply_by_transpose<64, 64, D>(dp_reg, v_smem + warp * 16 * 64, do_tile);
+    multiply_by_transpose<64, 64, D, 64>(dp_reg, v_smem + warp * 16 * 64, do_tile);
 #pragma unroll
     for (int n = 0; n < 8; n++)
       for (int r = 0; r < 4; r++) p_reg[0][n][r] *= dp_reg[0][n][r] - row_sum[8 * n + 2 * t + r % 2];
-    pack_fragments<T>(x_reg, p_reg);
-    add_product<64>(dk_reg, x_reg, q_tile);
+    round_fragments<T, 64>(x_reg, p_reg);
+    add_product<64, D, 64>(dk_reg, x_reg, q_tile);
   }
   const int rows_left = p.seq_k - j0 - warp * 16;
   __syncwarp();  // all lanes are done with the warp's rows of K and V
-  store_rows<64>(dk + (kv_row + warp * 16) * D, k_smem + warp * 16 * 64, dk_reg, p.scale, rows_left);
-  store_rows<64>(dv + (kv_row + warp * 16) * D, v_smem + warp * 16 * 64, dv_reg, 1, rows_left);
+  store_rows<64, D>(dk + (kv_row + warp * 16) * D, k_smem + warp * 16 * 64, dk_reg, p.scale, rows_left);
+  store_rows<64, D>(dv + (kv_row + warp * 16) * D, v_smem + warp * 16 * 64, dv_reg, 1, rows_left);
 }
 
 template <class T, int D>
@@ -175,11 +176,11 @@ __global__ void __launch_bounds__(threads, 2) dq(Problem p,
   const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
 
   const auto copy_stage = [&](int j0) {
-    copy_tile<threads, 64, D>(kv_smem + j0 / Bc % 2 * 2 * Bc * D, k + (kv_row + j0) * D, p.seq_k - j0);
-    copy_tile<threads, 64, D>(kv_smem + (j0 / Bc % 2 * 2 + 1) * Bc * D, v + (kv_row + j0) * D, p.seq_k - j0);
+    copy_tile<64, D, threads>(kv_smem + j0 / Bc % 2 * 2 * Bc * D, k + (kv_row + j0) * D, p.seq_k - j0);
+    copy_tile<64, D, threads>(kv_smem + (j0 / Bc % 2 * 2 + 1) * Bc * D, v + (kv_row + j0) * D, p.seq_k - j0);
   };
-  copy_tile<threads, 64, D>(q_smem, q + q_row * D, p.seq_q - i0);
-  copy_tile<threads, 64, D>(do_smem, d_o + q_row * D, p.seq_q - i0);
+  copy_tile<64, D, threads>(q_smem, q + q_row * D, p.seq_q - i0);
+  copy_tile<64, D, threads>(do_smem, d_o + q_row * D, p.seq_q - i0);
   copy_stage(0);
   cp_async_commit();
 
@@ -204,8 +205,8 @@ __global__ void __launch_bounds__(threads, 2) dq(Problem p,
 
     float s_reg[1][8][4], dp_reg[1][8][4];
     uint32_t ds_reg[1][4][4];
-    multiply_by_transpose<64, 64, D>(s_reg, q_smem + warp * 16 * 64, k_tile);
-    multiply_by_transpose<64, 64, D>(dp_reg, do_smem + warp * 16 * 64, v_tile);
+    multiply_by_transpose<64, 64, D, 64>(s_reg, q_smem + warp * 16 * 64, k_tile);
+    multiply_by_transpose<64, 64, D, 64>(dp_reg, do_smem + warp * 16 * 64, v_tile);
     const bool masked = j0 + Bc > p.visible_keys(i0);
 #pragma unroll
     for (int n = 0; n < 8; n++)
@@ -214,11 +215,11 @@ __global__ void __launch_bounds__(threads, 2) dq(Problem p,
         if (masked && j0 + 8 * n + 2 * t + r % 2 >= visible[r / 2]) x = -INFINITY;
         s_reg[0][n][r] = exp2_approx(x) * (dp_reg[0][n][r] - row_sum[r / 2]);  // dS
       }
-    pack_fragments<T>(ds_reg, s_reg);
-    add_product<64>(dq_reg, ds_reg, k_tile);
+    round_fragments<T, 64>(ds_reg, s_reg);
+    add_product<64, D, 64>(dq_reg, ds_reg, k_tile);
   }
   __syncwarp();  // all lanes are done with the warp's rows of Q
-  store_rows<64>(dq + (q_row + warp * 16) * D, q_smem + warp * 16 * 64, dq_reg, p.scale, p.seq_q - i0 - warp * 16);
+  store_rows<64, D>(dq + (q_row + warp * 16) * D, q_smem + warp * 16 * 64, dq_reg, p.scale, p.seq_q - i0 - warp * 16);
 }
 
 template <class T, int D>

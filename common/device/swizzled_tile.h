@@ -6,8 +6,8 @@
 // (ldmatrix), and eight chunks of one row (cp.async), are in different banks. A pointer to row 8 n of a tile, or to its
 // page, is a tile again.
 //
-// A warp has 32 rows of a product in registers: [2][columns / 8][4], two rows of C fragments of m16n8k16. Two of those
-// side by side, rounded, are an A fragment of the next product: [2][columns / 16][4].
+// A warp has 16 * blocks rows of a product in registers: [blocks][columns / 8][4], C fragments of m16n8k16. Two of
+// those side by side, rounded, are an A fragment of the next product: [blocks][columns / 16][4].
 #pragma once
 
 #include <cstdint>
@@ -54,25 +54,25 @@ __device__ void copy_tile(T* tile,        // [rows][D]
   for (int i = 0; i < rows; i += rows_per_copy) cp_async_16_or_zero(tile + i * 64, from + i * D, row + i < rows_left);
 }
 
-// A B^T of a warp, for 32 rows of A and `columns` rows of B.
-template <int a_rows, int b_rows, int D, int columns, class T>
-__device__ void multiply_by_transpose(float (&product)[2][columns / 8][4],
-                                      const T* a,  // [32][D] in a tile of a_rows
+// A B^T of a warp, for 16 * blocks rows of A and `columns` rows of B.
+template <int a_rows, int b_rows, int D, int columns, class T, int blocks>
+__device__ void multiply_by_transpose(float (&product)[blocks][columns / 8][4],
+                                      const T* a,  // [16 * blocks][D] in a tile of a_rows
                                       const T* b)  // [columns][D] in a tile of b_rows
 {
 #pragma unroll
-  for (int i = 0; i < 2; i++)
+  for (int i = 0; i < blocks; i++)
     for (int n = 0; n < columns / 8; n++)
       for (int r = 0; r < 4; r++) product[i][n][r] = 0;
 #pragma unroll
   for (int step = 0; step < D / 16; step++) {
-    uint32_t a_reg[2][4];
-    for (int i = 0; i < 2; i++) ldmatrix_x4(a_reg[i], a + right_of<a_rows>(down_then_right(), step) + i * 16 * 64);
+    uint32_t a_reg[blocks][4];
+    for (int i = 0; i < blocks; i++) ldmatrix_x4(a_reg[i], a + right_of<a_rows>(down_then_right(), step) + i * 16 * 64);
 #pragma unroll
     for (int n = 0; n < columns / 16; n++) {
       uint32_t b_reg[4];
       ldmatrix_x4(b_reg, b + right_of<b_rows>(right_then_down(), step) + n * 16 * 64);
-      for (int i = 0; i < 2; i++) {
+      for (int i = 0; i < blocks; i++) {
         mma_m16n8k16<T>(product[i][2 * n], a_reg[i], b_reg);
         mma_m16n8k16<T>(product[i][2 * n + 1], a_reg[i], b_reg + 2);
       }
@@ -80,9 +80,9 @@ __device__ void multiply_by_transpose(float (&product)[2][columns / 8][4],
   }
 }
 
-// sum += A B of a warp, for 32 rows of A.
-template <int b_rows, int D, int depth, class T>
-__device__ void add_product(float (&sum)[2][D / 8][4], const uint32_t (&a_reg)[2][depth / 16][4],
+// sum += A B of a warp, for 16 * blocks rows of A.
+template <int b_rows, int D, int depth, class T, int blocks>
+__device__ void add_product(float (&sum)[blocks][D / 8][4], const uint32_t (&a_reg)[blocks][depth / 16][4],
                             const T* b)  // [depth][D] in a tile of b_rows
 {
 #pragma unroll
@@ -91,7 +91,7 @@ __device__ void add_product(float (&sum)[2][D / 8][4], const uint32_t (&a_reg)[2
     for (int n = 0; n < D / 16; n++) {
       uint32_t b_reg[4];
       ldmatrix_x4_trans(b_reg, b + right_of<b_rows>(down_then_right(), n) + step * 16 * 64);
-      for (int i = 0; i < 2; i++) {
+      for (int i = 0; i < blocks; i++) {
         mma_m16n8k16<T>(sum[i][2 * n], a_reg[i][step], b_reg);
         mma_m16n8k16<T>(sum[i][2 * n + 1], a_reg[i][step], b_reg + 2);
       }
@@ -125,10 +125,11 @@ __device__ void multiply_transpose(float (&product)[2][4][4], const T* a, int a_
 }
 
 // Rounds a product to the A fragments of the next one.
-template <class T, int columns>
-__device__ void round_fragments(uint32_t (&rounded)[2][columns / 16][4], const float (&product)[2][columns / 8][4]) {
+template <class T, int columns, int blocks>
+__device__ void round_fragments(uint32_t (&rounded)[blocks][columns / 16][4],
+                                const float (&product)[blocks][columns / 8][4]) {
 #pragma unroll
-  for (int i = 0; i < 2; i++)
+  for (int i = 0; i < blocks; i++)
     for (int step = 0; step < columns / 16; step++)
       for (int r = 0; r < 4; r++) {
         const float* neighbours = product[i][2 * step + r / 2] + r % 2 * 2;
@@ -136,32 +137,32 @@ __device__ void round_fragments(uint32_t (&rounded)[2][columns / 16][4], const f
       }
 }
 
-// A fragments of a warp to 32 rows of a tile, from column 16 * step0 on.
-template <int rows, int columns, class T>
-__device__ void store_fragments(T* to,  // [32][..] in a tile of `rows`
-                                const uint32_t (&a_reg)[2][columns / 16][4], int step0) {
+// A fragments of a warp to rows of a tile, from column 16 * step0 on.
+template <int rows, int columns, class T, int blocks>
+__device__ void store_fragments(T* to,  // [16 * blocks][..] in a tile of `rows`
+                                const uint32_t (&a_reg)[blocks][columns / 16][4], int step0) {
 #pragma unroll
   for (int step = 0; step < columns / 16; step++)
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < blocks; i++)
       stmatrix_x4(to + right_of<rows>(down_then_right(), step0 + step) + i * 16 * 64, a_reg[i][step]);
 }
 
-// 32 rows of a warp to global memory, by way of 32 rows of a tile that no other warp uses, so that they leave in whole
+// A warp's rows to global memory, by way of rows of a tile that no other warp uses, so that they leave in whole
 // rows.
-template <int rows, int D, class T>
+template <int rows, int D, class T, int blocks>
 __device__ void store_rows(T* out,   // [rows_left, D]
-                           T* smem,  // [32][D] in a tile of `rows`
-                           const float (&x)[2][D / 8][4], float scale, int rows_left) {
+                           T* smem,  // [16 * blocks][D] in a tile of `rows`
+                           const float (&x)[blocks][D / 8][4], float scale, int rows_left) {
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
 #pragma unroll
-  for (int i = 0; i < 2; i++)
+  for (int i = 0; i < blocks; i++)
     for (int h = 0; h < 2; h++)
       for (int n = 0; n < D / 8; n++)
         *reinterpret_cast<uint32_t*>(smem + position<rows>(g, n) + (16 * i + 8 * h) * 64 + 2 * t) =
             pack2<T>(x[i][n][2 * h] * scale, x[i][n][2 * h + 1] * scale);
-  __syncwarp();  // the warp's 32 rows are in shared memory
+  __syncwarp();  // the warp's rows are in shared memory
 #pragma unroll
-  for (int i = lane; i < 32 * D / 8; i += 32) {
+  for (int i = lane; i < 16 * blocks * D / 8; i += 32) {
     const int row = i / (D / 8), chunk = i % (D / 8);
     // With the sum in parentheses nvcc sees that its address is a multiple of 16 bytes, and stores 16 at once.
     if (row < rows_left) store_pack8(out + (row * D + chunk * 8), load_pack8(smem + position<rows>(row, chunk)));

@@ -92,7 +92,7 @@ class Reference:
         dq, dk, dv = torch.zeros_like(q, dtype=torch.float64), 0, 0
         for rows in torch.arange(q.shape[1], device=q.device).split(max(1, SCORES // (q.shape[0] * k.shape[0]))):
             hidden = self._hidden(rows)
-            p = self._attend(q[:, rows], k, v, hidden, rounded)
+            p = self._attend(q[:, rows], k, v, hidden, rounded)[2]
             one_d_o = d_o[:, rows].double()
             dp = rounded(one_d_o @ v.double().T)
             ds = rounded(p * (dp - (p * dp).sum(-1, keepdim=True)))

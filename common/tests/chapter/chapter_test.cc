@@ -81,13 +81,13 @@ TEST_F(Chapter, DoesWithLittleSharedMemory) {
   for_every_order([](const std::string& order) {
     for_every_pass([&](const auto& pass, const std::string& title) {
       for (const int head_dim : {64, 128})
-        for (const Case& c : {small(head_dim), many(head_dim)})
+        for (const Case& c : {small(head_dim), of_the_chapter(many_tiles(head_dim))})
           EXPECT_EQ(solve(pass, c), "") << title << ", " << name(c) << ", order " << order;
     });
   });
   for_every_pass([](const auto& pass, const std::string& title) {
     if (pass.deterministic) {
-      EXPECT_EQ(differs_from_run_to_run(pass, many_tiles(128), 2), "") << title;
+      EXPECT_EQ(differs_from_run_to_run(pass, of_the_chapter(many_tiles(128)), 2), "") << title;
     }
   });
 }
