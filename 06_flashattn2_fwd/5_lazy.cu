@@ -1,20 +1,21 @@
-// Chapter 06, rung 5, lazy: O is rescaled only when it has to be, and no maximum is taken until then.
+// Chapter 06, rung 5, lazy: O is rescaled only when it has to be, and no row's maximum is taken until then.
 //
 // A thread block of four warps owns Br = 128 query rows of one head, each warp 32 of them alone, from Q to O: two
 // blocks b = 0, 1 of 16, the height of an mma. For each tile of Bc = 64 keys:
 //
 //   0. the copy of the next K and V to the other half of shared memory starts
 //   1. S = Q K^T                              32 x 64 a warp, in registers
-//   2. x = scale log2(e) S - m                if no x > 0 (a warp vote), nothing else; otherwise m, l and O move up
+//   2. x = scale log2(e) S - m                if no x > headroom (a warp vote), nothing else; otherwise
+//                                             m rises to the maximum, and l and O follow
 //   3. P = 2^x   l = l + rowsum P   O = O + P V
 //
 // and at the end O / l and LSE = ln(2) (m + log2(l)).
 //
 // What changed since 4_rows32: the softmax is right for any m, not just the maximum, as long as 2^x stays in range: O
-// and l carry the same factor 2^-m, which cancels. So m is a reference that is set once, `headroom` above the first
-// tile's maximum, and moves only if a score passes it. Whether one does is the sign of x, and the signs of all x of a
-// lane are one `and` of their bits. The common path has no maximum, no shuffle and no rescaling, and x is one
-// multiply-add.
+// and l carry the same factor 2^-m, which cancels. So m is a reference: the first tile's maximum, and it rises to a
+// later one only if that passes it by more than `headroom`. Whether one does takes a lane one maximum over all its x,
+// of both blocks and all rows, and a vote. The common path has no maximum of a row, no shuffle and no rescaling, and x
+// is one multiply-add.
 //
 // Expected limit: latency. Neither tensor cores nor shared memory are busy more than two thirds of the time.
 #include <cmath>
@@ -38,8 +39,10 @@ constexpr int warps = 4, threads = 32 * warps;
 constexpr int Br = 32 * warps;  // query rows of a thread block, 32 to a warp: two blocks of 16, the height of an mma
 constexpr int Bc = 64;          // keys in a tile
 
-// m is set this far above the largest score that is known, in powers of two: scores may grow 256-fold before O has to
-// be rescaled. P is at most 1 and, starting at 2^-8, has 16 bits above fp16's smallest number, more than its own 11.
+// How far scores may pass m, in powers of two, before m moves up to the largest and O is rescaled. So m is the maximum
+// of the keys so far or up to this much less, but never more. P is at most 2^8, where fp16 reaches 65504. And it is
+// never smaller than with m at the maximum: of keys far below that, fp16 loses bits from 2^-14 on and everything from
+// 2^-25 on, as in any softmax, but no more. l and O are fp32, which has as many bits for sums 2^8 times as large.
 constexpr float headroom = 8;
 
 // A tile of `rows` rows in shared memory: D / 64 pages, each [rows][64], a row of 128 bytes across all 32 banks. Chunk
@@ -132,17 +135,20 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
       }
     }
 
-    // 2. x, in place of S. The sign bit of `negative` stays 1 as long as every x is negative.
+    // 2. x, in place of S, and the largest, or 0. From 0 up, floats are in the order of their bits, and the largest of
+    // three integers is a single instruction of sm_90.
     const bool masked = j0 + Bc > seen_by_all;
-    uint32_t negative[2][2] = {{~0u, ~0u}, {~0u, ~0u}};  // four, because a chain of 64 would take as long as the exp2
+    int largest[2][2] = {};  // four, because a chain of 64 would take as long as the exp2
 #pragma unroll
     for (int b = 0; b < 2; b++)
       for (int n = 0; n < Bc / 8; n++)
-        for (int r = 0; r < 4; r++) {
-          s_reg[b][n][r] = fmaf(s_reg[b][n][r], scale_log2, -m[b][r / 2]);
-          negative[b][r / 2] &= __float_as_uint(s_reg[b][n][r]);
+        for (int h = 0; h < 2; h++) {
+          float* x = s_reg[b][n] + 2 * h;
+          for (int c = 0; c < 2; c++) x[c] = fmaf(x[c], scale_log2, -m[b][h]);
+          largest[b][h] = max(max(largest[b][h], __float_as_int(x[0])), __float_as_int(x[1]));
         }
-    const bool above = int(negative[0][0] & negative[0][1] & negative[1][0] & negative[1][1]) >= 0;
+    const int top_bits = max(max(largest[0][0], largest[0][1]), max(largest[1][0], largest[1][1]));
+    const bool above = top_bits > __float_as_int(headroom);
     if (j0 == 0 || masked || __any_sync(0xffffffff, above)) {
 #pragma unroll
       for (int b = 0; b < 2; b++)
@@ -158,7 +164,7 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
             }
           top = quad_max(top);
           // A row that sees any key sees key 0: the first tile sets m, up or down, and the others only raise it.
-          const float rise = top > 0 || (j0 == 0 && top > -INFINITY) ? top + headroom : 0;
+          const float rise = top > headroom || (j0 == 0 && top > -INFINITY) ? top : 0;
           const float correction = rise > 0 ? exp2_approx(-rise) : 1;
           m[b][h] += rise;
           l[b][h] *= correction;
@@ -228,7 +234,7 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
 extern const attention::Rung lazy;
 constinit const attention::Rung lazy = {
     .name = "lazy",
-    .idea = "the softmax's reference moves, and O is rescaled, only when a score passes it: a test of sign bits",
+    .idea = "the softmax's reference moves, and O is rescaled, only when a score passes it 256-fold",
     .forward = {attention::head_dim_not_64_or_128, [](const Problem&) { return size_t(0); }, run, true}};
 
 }  // namespace flashattn2_fwd

@@ -314,7 +314,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
   // dQ of a tile whose dS is in shared memory.
   const auto make_dq = [&](int tile) {
     float dq_reg[2][4][4];
-    multiply_transpose<Bc>(dq_reg, ds_smem + tile % 2 * Bc * 64, warp / (D / 32), k_smem, warp % (D / 32));
+    const int right = 2 * (warp % (D / 32));
+    multiply_transpose<Bc>(dq_reg, ds_smem + tile % 2 * Bc * 64, warp / (D / 32), k_smem, right, right + 1);
     if (first_lane && seen != kv_tile) semaphore_wait(semaphore(tile), kv_tile);
     __syncwarp();  // it is this warp's turn in global memory
     add_dq<S>(p, tensors, dq_reg, kv_head, kv_tile, tile);

@@ -99,8 +99,10 @@ struct Shape<64> {
   static constexpr bool leave_out = false;  // asking for every 32 keys costs more than it saves
 };
 
-// m is set this far above the largest score that is known, in powers of two: scores may grow 256-fold before O has to
-// be rescaled. P is at most 1 and, starting at 2^-8, has 16 bits above fp16's smallest number, more than its own 11.
+// How far scores may pass m, in powers of two, before m moves up to the largest and O is rescaled. So m is the maximum
+// of the keys so far or up to this much less, but never more. P is at most 2^8, where fp16 reaches 65504. And it is
+// never smaller than with m at the maximum: of keys far below that, fp16 loses bits from 2^-14 on and everything from
+// 2^-25 on, as in any softmax, but no more. l and O are fp32, which has as many bits for sums 2^8 times as large.
 constexpr float headroom = 8;
 
 // A tile of `rows` rows in shared memory: D / 64 pages, each [rows][64], a row of 128 bytes across all 32 banks. Chunk
@@ -243,17 +245,19 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
     }
     cp_async_commit();
 
-    // 2. x, in place of S. The sign bit of `negative` stays 1 as long as every x is negative.
-    uint32_t negative[2][2] = {{~0u, ~0u}, {~0u, ~0u}};  // four, because a chain of 64 would take as long as the exp2
+    // 2. x, in place of S, and the largest, or 0. From 0 up, floats are in the order of their bits, and the largest of
+    // three integers is a single instruction of sm_90.
+    int largest[2][2] = {};  // four, because a chain of 64 would take as long as the exp2
 #pragma unroll
     for (int b = 0; b < 2; b++)
       for (int n = 0; n < Bc / 8; n++)
-        for (int r = 0; r < 4; r++) {
-          s_reg[b][n][r] = fmaf(s_reg[b][n][r], scale_log2, -m[b][r / 2]);
-          negative[b][r / 2] &= __float_as_uint(s_reg[b][n][r]);
+        for (int h = 0; h < 2; h++) {
+          float* x = s_reg[b][n] + 2 * h;
+          for (int c = 0; c < 2; c++) x[c] = fmaf(x[c], scale_log2, -m[b][h]);
+          largest[b][h] = max(max(largest[b][h], __float_as_int(x[0])), __float_as_int(x[1]));
         }
-    const bool above = __any_sync(
-        0xffffffff, int(negative[0][0] & negative[0][1] & negative[1][0] & negative[1][1]) >= 0);  // hidden ones too
+    const int top_bits = max(max(largest[0][0], largest[0][1]), max(largest[1][0], largest[1][1]));
+    const bool above = __any_sync(0xffffffff, top_bits > __float_as_int(headroom));  // hidden ones too
     if (j0 + Bc > warp_first) {  // across the diagonal, or the end of the keys
 #pragma unroll
       for (int b = 0; b < 2; b++)
@@ -274,7 +278,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
           for (int n = 0; n < Bc / 8; n++) top = fmaxf(top, fmaxf(s_reg[b][n][2 * h], s_reg[b][n][2 * h + 1]));
           top = quad_max(top);
           // A row that sees any key sees key 0: the first tile sets m, up or down, and the others only raise it.
-          const float rise = top > 0 || (j0 == 0 && top > -INFINITY) ? top + headroom : 0;
+          const float rise = top > headroom || (j0 == 0 && top > -INFINITY) ? top : 0;
           const float correction = rise > 0 ? exp2_approx(-rise) : 1;
           m[b][h] += rise;
           l[b][h] *= correction;

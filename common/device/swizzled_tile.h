@@ -98,10 +98,11 @@ __device__ void add_product(float (&sum)[blocks][D / 8][4], const uint32_t (&a_r
     }
 }
 
-// A^T B of a warp, for 32 columns of A from 32 * a_part on, and 32 of B from 32 * b_part on.
+// A^T B of a warp, for 32 columns of A from 32 * a_part on, and of B for 16 columns from 16 * b_left on and 16 from
+// 16 * b_right on.
 template <int rows, class T>
 __device__ void multiply_transpose(float (&product)[2][4][4], const T* a, int a_part,  // [rows][..]
-                                   const T* b, int b_part)                             // [rows][..]
+                                   const T* b, int b_left, int b_right)                // [rows][..]
 {
 #pragma unroll
   for (int i = 0; i < 2; i++)
@@ -115,7 +116,7 @@ __device__ void multiply_transpose(float (&product)[2][4][4], const T* a, int a_
 #pragma unroll
     for (int n = 0; n < 2; n++) {
       uint32_t b_reg[4];
-      ldmatrix_x4_trans(b_reg, b + right_of<rows>(down_then_right(), 2 * b_part + n) + step * 16 * 64);
+      ldmatrix_x4_trans(b_reg, b + right_of<rows>(down_then_right(), n == 0 ? b_left : b_right) + step * 16 * 64);
       for (int i = 0; i < 2; i++) {
         mma_m16n8k16<T>(product[i][2 * n], a_reg[i], b_reg);
         mma_m16n8k16<T>(product[i][2 * n + 1], a_reg[i], b_reg + 2);

@@ -49,6 +49,7 @@ const char* name(InputKind kind) {
     case InputKind::spike_tiles: return "spike_tiles";
     case InputKind::large: return "large";
     case InputKind::loud: return "loud";
+    case InputKind::sink: return "sink";
   }
   return "?";
 }
@@ -100,6 +101,20 @@ HostTensors make_inputs(const Problem& p, InputKind kind, uint64_t seed) {
       for (float& x : t.k) x *= 3;
       for (float& x : t.v) x *= 3;
       break;
+    case InputKind::sink: {
+      // The keys differ along one pair of elements, the one that RoPE turns least. Key 0 makes up for what is still
+      // lost from its position to the last.
+      const int first = D / 2 - 1, second = D - 1;
+      const double angle = p.rope ? (p.seq_k - 1) * std::pow(10000.0, -2.0 * first / D) : 0;
+      const float query = 8, logit = 18 * float(M_LN2);
+      const float sink = logit / p.scale / (2 * query * float(std::cos(angle)));
+      for (float& x : t.k) x *= 0.25f;
+      for (float& x : t.v) x += 1;
+      for (size_t i = 0; i < t.q.size(); i += D) t.q[i + first] = t.q[i + second] = query;
+      for (size_t j = 0; j < t.k.size(); j += D)
+        t.k[j + first] = t.k[j + second] = j / D % p.seq_k == 0 ? sink : 0;
+      break;
+    }
   }
   in_parallel(std::size(tensors), [&](size_t n) {
     for (float& x : *tensors[n]) x = rounded(x, p.dtype);

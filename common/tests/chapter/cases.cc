@@ -57,6 +57,9 @@ std::vector<Case> cases(bool rope) {
         all.push_back({make({1, 1, 1, 128, 192, 64}, type, mask), kind});
         all.push_back({make({1, 1, 1, 71, 201, 128}, type, mask), kind});
       }
+  // A weight that is too small for fp16 one by one, and not together: thousands of keys, 2^18 times lighter than key 0.
+  all.push_back({make({1, 1, 1, 1, 4096, 64}, DType::fp16, Mask::none), InputKind::sink});
+  all.push_back({make({1, 1, 1, 3, 4100, 128}, DType::fp16, Mask::causal), InputKind::sink});
   // Batches and heads: multi-head, grouped, multi-query.
   for (const int kv_heads : {6, 3, 2, 1})
     for (const Mask mask : {Mask::none, Mask::causal})

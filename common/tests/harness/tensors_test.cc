@@ -110,6 +110,20 @@ TEST(Inputs, SpikeWhereTheySay) {
   for (int i = 0; i < p.seq_q; i++) EXPECT_EQ(keys[i] % 32, i % 2 == 0 ? 0 : 31) << "row " << i;
 }
 
+// Key 0 outweighs any other key 2^18-fold, give or take 2^2, so that P of the others has few bits in fp16, or none.
+TEST(Inputs, SinkIntoTheFirstKey) {
+  for (const int head_dim : {64, 128}) {
+    const Problem p = problem(3, 4096, head_dim);
+    const HostTensors t = make_inputs(p, InputKind::sink, 1);
+    double v = 0;
+    for (const float x : t.v) v += x;
+    EXPECT_NEAR(v / double(t.v.size()), 1, 0.1);
+    for (int i = 0; i < 3; i++)
+      for (int j = 1; j < 4096; j++)
+        ASSERT_NEAR((logit(p, t, i, 0) - logit(p, t, i, j)) / M_LN2, 18, 2.5) << "row " << i << ", key " << j;
+  }
+}
+
 // exp(89) is infinite in fp32, unless the maximum is subtracted.
 TEST(Inputs, AreLargeEnoughForExpToOverflow) {
   const Problem p = problem(8, 64);

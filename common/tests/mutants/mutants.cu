@@ -104,7 +104,8 @@ __global__ void attention_forward(Problem p, RopeTables rope,
       m = m_new;
       l *= correction;
       if (mutation != Mutation::sum_in_any_order || j % quarters == int(threadIdx.y)) l += weight;
-      for (int d = 0; d < p.head_dim / quarters; ++d) o_reg[d] = o_reg[d] * correction + weight * to_float(v_smem[j][d0 + d]);
+      const float factor = mutation == Mutation::small_weights ? to_float(from_float<T>(weight / 256)) * 256 : weight;
+      for (int d = 0; d < p.head_dim / quarters; ++d) o_reg[d] = o_reg[d] * correction + factor * to_float(v_smem[j][d0 + d]);
     }
   }
   if (mutation == Mutation::sum_in_any_order) {
@@ -162,6 +163,7 @@ attention::Forward forward(Mutation mutation) {
     case Mutation::wrong_kv_head: return make<Mutation::wrong_kv_head>();
     case Mutation::lse_in_log2: return make<Mutation::lse_in_log2>();
     case Mutation::no_max: return make<Mutation::no_max>();
+    case Mutation::small_weights: return make<Mutation::small_weights>();
     case Mutation::nan_for_empty_rows: return make<Mutation::nan_for_empty_rows>();
     case Mutation::writes_past_end: return make<Mutation::writes_past_end>();
     case Mutation::rope_neighbours: return make<Mutation::rope_neighbours>();

@@ -24,6 +24,7 @@ enum class Mutation {
   wrong_kv_head,          // h % kv_heads instead of h / (heads / kv_heads)
   lse_in_log2,            // LSE in base 2
   no_max,                 // exp(s) without subtracting the maximum
+  small_weights,          // P of the products is stored 2^8 below what it could be: fp16 loses the tail that l has counted
   nan_for_empty_rows,     // 0/0 for a row that sees no key
   writes_past_end,        // rows beyond Nq are stored as well
   // With RoPE:

@@ -57,6 +57,8 @@ TEST_F(Mutants, diagonal_unmasked) { expect_rejected(judged_by_o(Mutation::diago
 TEST_F(Mutants, mean_of_v) { expect_rejected(judged_by_o(Mutation::mean_of_v)); }
 TEST_F(Mutants, wrong_kv_head) { expect_rejected(judged_by_o(Mutation::wrong_kv_head)); }
 TEST_F(Mutants, no_max) { expect_rejected(judged_by_o(Mutation::no_max)); }
+TEST_F(Mutants, small_weights) { expect_rejected(judged_by_o(Mutation::small_weights)); }
+TEST_F(Mutants, small_weights_with_rope) { expect_rejected(judged_by_o(Mutation::small_weights), true); }
 TEST_F(Mutants, nan_for_empty_rows) { expect_rejected(judged_by_o(Mutation::nan_for_empty_rows)); }
 TEST_F(Mutants, writes_past_end) { expect_rejected(judged_by_o(Mutation::writes_past_end)); }
 TEST_F(Mutants, TheForwardWithRopeWithoutAMistakePasses) {

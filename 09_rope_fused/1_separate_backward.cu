@@ -1,0 +1,94 @@
+// Chapter 09, rung 1, separate, backward: chapter 08's backward between two kernels that rotate.
+//
+// rotate:  a thread takes 8 pairs of a row of two tensors' rows, elements i ... i + 7 and their partners D/2 further
+// on.
+//          First Q and K, to the workspace; last dQ and dK, which are those of the rotated Q and K, back where they
+//          are: S depends on Q and K through their rotations, so their gradients are turned by the transpose of the
+//          rotation, which is the rotation by the opposite angle.
+//
+// Expected limit: as in the forward, memory traffic and launches. Four tensors cross memory twice more than in chapter
+// 08; and dQ and dK are rounded twice.
+#include "attention/chapter.h"
+#include "device/numeric.h"
+
+namespace causal_earlystop {
+extern const attention::Backward ordered_backward;  // chapter 08's, deterministic
+}
+
+namespace rope_fused {
+namespace {
+
+using attention::BackwardArgs;
+using attention::DType;
+using attention::Problem;
+using attention::RopeTables;
+
+constexpr int rotate_threads = 256;
+
+// `from` and `to` may be the same.
+template <class T, int D>
+__global__ void rotate(Problem p, RopeTables rope,
+                       int way,           // 1: forward, -1: back
+                       const T* from_q,   // [B, H, Nq, D]
+                       const T* from_k,   // [B, Hkv, Nk, D]
+                       T* to_q, T* to_k)  // likewise
+{
+  constexpr int threads_per_row = D / 16;
+  const size_t index = blockIdx.x * size_t(rotate_threads) + threadIdx.x;
+  const size_t q_rows = size_t(p.batch) * p.heads * p.seq_q, k_rows = size_t(p.batch) * p.kv_heads * p.seq_k;
+  size_t row = index / threads_per_row;
+  const int i = index % threads_per_row * 8;
+  if (row >= q_rows + k_rows) return;
+  const bool is_q = row < q_rows;
+  if (!is_q) row -= q_rows;
+  const int position = is_q ? p.query_position(row % p.seq_q) : row % p.seq_k;
+  const T* const from = (is_q ? from_q : from_k) + row * D + i;
+  T* const to = (is_q ? to_q : to_k) + row * D + i;
+  Pack8<T> x1 = load_pack8(from), x2 = load_pack8(from + D / 2);
+#pragma unroll
+  for (int e = 0; e < 8; e++) {
+    const size_t at = size_t(abs(position)) * (D / 2) + i + e;
+    const float cos = rope.cos[at], sin = position < 0 ? -way * rope.sin[at] : way * rope.sin[at];
+    const float a = to_float(x1.x[e]), b = to_float(x2.x[e]);
+    x1.x[e] = from_float<T>(a * cos - b * sin);
+    x2.x[e] = from_float<T>(a * sin + b * cos);
+  }
+  store_pack8(to, x1);
+  store_pack8(to + D / 2, x2);
+}
+
+template <class T, int D>
+void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
+  T* const q_rotated = static_cast<T*>(args.workspace);
+  T* const k_rotated = q_rotated + p.q_size();
+  T *const dq = static_cast<T*>(args.dq), *const dk = static_cast<T*>(args.dk);
+  const size_t rotations = (p.q_size() + p.kv_size()) / 16;  // of eight pairs
+  const unsigned blocks = unsigned((rotations + rotate_threads - 1) / rotate_threads);
+
+  launch(rotate<T, D>, {blocks, rotate_threads, 0, stream}, p, args.rope, 1, static_cast<const T*>(args.q),
+         static_cast<const T*>(args.k), q_rotated, k_rotated);
+  BackwardArgs rotated = args;
+  rotated.q = q_rotated;
+  rotated.k = k_rotated;
+  rotated.workspace = k_rotated + p.kv_size();
+  causal_earlystop::ordered_backward.run(p, rotated, stream);
+  launch(rotate<T, D>, {blocks, rotate_threads, 0, stream}, p, args.rope, -1, dq, dk, dq, dk);
+}
+
+void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
+  if (p.dtype == DType::fp16)
+    (p.head_dim == 64 ? launch_backward<__half, 64> : launch_backward<__half, 128>)(p, args, stream);
+  else
+    (p.head_dim == 64 ? launch_backward<__nv_bfloat16, 64> : launch_backward<__nv_bfloat16, 128>)(p, args, stream);
+}
+
+size_t workspace_bytes(const Problem& p) {
+  return (p.q_size() + p.kv_size()) * 2 + causal_earlystop::ordered_backward.workspace_bytes(p);  // Q and K, rotated
+}
+
+}  // namespace
+
+extern const attention::Backward separate_backward;
+constinit const attention::Backward separate_backward = {attention::head_dim_not_64_or_128, workspace_bytes, run};
+
+}  // namespace rope_fused

@@ -1,0 +1,533 @@
+// Chapter 09, rung 3, prerotated, backward: rotations where each row is met once, forth and back.
+//
+//   prepare    a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); Q, rotated, to the workspace; zeros in dQ
+//              for rows that see no key
+//   gradients  a thread block owns Bc rows of K and V and their gradients; Q and dO pass by in tiles of Br rows, of all
+//              query heads that read this kv head, in each from the diagonal on
+//
+// Each of a block's rows belongs to one warp or one pair of warps, 32 rows to each. For each tile that passes by:
+//
+//   S^T = K Q^T      P^T = 2^(S^T - LSE)        dV += P^T dO       32 x Br, P^T from registers
+//   dP^T = V dO^T    dS^T = P^T o (dP^T - D)    dK += dS^T Q       likewise; dS^T also goes to shared memory
+//   dQ of the tile before = dS K                                   32 x 32 of it a warp, added to other blocks' parts
+//
+// with the rotated Q and K. At D = 64 a warp does all of it, at D = 128 a pair shares it, as in chapter 07.
+//
+// What changed since chapter 08, 4_ordered_backward:
+//   - A row of K belongs to one block, which rotates it on its way to shared memory, and turns its dK back before it
+//     leaves the registers. In the forward it was Q that could be treated so.
+//   - A row of Q is met by every block below the diagonal. `prepare`, which reads rows of O and dO anyway, rotates it.
+//   - The last block to add to a tile's dQ turns it back before it is rounded. Both halves of a pair must then be in
+//   one
+//     thread: a warp's 32 columns are 16 of the left half of the head dim and the 16 that are their partners.
+//
+// Expected limit: chapter 08's. K's rotation costs once a block, dQ's and dK's once a row.
+#include <cmath>
+#include <cstdint>
+
+#include "attention/chapter.h"
+#include "device/atomic_add.h"
+#include "device/math.h"
+#include "device/named_barrier.h"
+#include "device/semaphore.h"
+#include "device/swizzled_tile.h"
+
+namespace rope_fused {
+namespace {
+
+using attention::BackwardArgs;
+using attention::DType;
+using attention::Problem;
+using attention::RopeTables;
+using namespace swizzled_tile;
+
+template <int D_, int Bc_, int Br_, int blocks_>
+struct Shape {
+  static constexpr int D = D_, Bc = Bc_, Br = Br_;
+  static constexpr int blocks = blocks_;            // per multiprocessor
+  static constexpr int key_warps = Bc / 32;         // warps or pairs, each with 32 keys
+  static constexpr int warps = Br / 32 * (D / 32);  // each makes 32 x 32 of a tile's dQ
+  static constexpr int threads = 32 * warps;
+  static constexpr bool pairs = warps == 2 * key_warps;
+  static constexpr int chunk =
+      pairs ? Br : 32;  // queries at a time; dK and dV, or one of them, leave half the registers
+  static_assert(pairs || warps == key_warps);
+
+  // K, V; two stages each of Q and dO, of dS^T in rows of 64, and of the statistics; the block's place.
+  static constexpr size_t shared_bytes =
+      (2 * Bc * D + 4 * Br * D + 2 * Bc * 64) * sizeof(uint16_t) + 2 * 2 * Br * sizeof(float) + 2 * sizeof(int);
+};
+using Shape64 = Shape<64, 128, 64, 2>;        // 97 KB
+using Shape128 = Shape<128, 128, 64, 1>;      // 161 KB: compute capability 8.0, 9.0 and 10.x
+using SmallShape128 = Shape<128, 64, 32, 1>;  // 81 KB, for devices that have no more, and for few keys
+
+constexpr int heads_at_once = 16;  // kv heads; more would read more of Q and dO from memory instead of L2
+
+// What a warp does for its 32 keys.
+enum class Role { all, p_and_dv, ds_and_dk };
+
+template <class T>
+struct Tensors {
+  const T* q;          // [B, H, Nq, D], rotated
+  const T* k;          // [B, Hkv, Nk, D]
+  const T* v;          // [B, Hkv, Nk, D]
+  const T* d_o;        // [B, H, Nq, D]
+  const float* stats;  // [B * H * tiles][2][Br], log2(e) LSE, then D
+  float* dq_sum;       // [B * H * tiles][warps][8][32][4]: fragments (2 x 4 of 16 x 8) of 32 lanes
+  int* turns;          // [B * H * tiles][warps]: the kv tile that may add to dq_sum
+  int* tickets;        // drawn so far
+  T* dq;               // [B, H, Nq, D]
+  T* dk;               // [B, Hkv, Nk, D]
+  T* dv;               // [B, Hkv, Nk, D]
+  RopeTables rope;
+  int kv_heads;         // of the whole batch
+  int kv_tiles;         // tiles of a kv head
+  int head_tiles;       // tiles of a query head
+  int q_tiles, q_rows;  // tiles and rows of all query heads that read one kv head
+};
+
+__host__ __device__ int tiles(int rows, int tile_rows) { return (rows + tile_rows - 1) / tile_rows; }
+
+// The first tile of a head's queries that a block with keys j0 and up computes: one that sees them, or the one before.
+// An even one, so that `tile % 2` goes on telling the stages of a pipeline apart when the next head's tiles follow.
+template <class S>
+__device__ int first_seeing(const Problem& p, int j0) {
+  return p.first_query(j0) / (2 * S::Br) * 2;
+}
+
+// The angle of pair i of a row: position * 10000^(-2i/D), as cosine and sine.
+template <int D>
+__device__ float2 angle_of(const RopeTables& rope, int position, int i) {
+  const int at = abs(position) * (D / 2) + i;
+  return make_float2(rope.cos[at], position < 0 ? -rope.sin[at] : rope.sin[at]);
+}
+
+// Turns a pair back.
+__device__ void turn_back(float& x1, float& x2, float2 angle) {
+  const float a = x1, b = x2;
+  x1 = a * angle.x + b * angle.y;
+  x2 = b * angle.x - a * angle.y;
+}
+
+// Turns eight pairs of a row on their way: x1 are elements i ... i + 7, x2 their partners i + D/2 ... i + D/2 + 7.
+template <int D, class T>
+__device__ void turn(Pack8<T>& x1, Pack8<T>& x2, const RopeTables& rope, int position, int i) {
+#pragma unroll
+  for (int e = 0; e < 8; e++) {
+    const float2 angle = angle_of<D>(rope, position, i + e);
+    const float a = to_float(x1.x[e]), b = to_float(x2.x[e]);
+    x1.x[e] = from_float<T>(a * angle.x - b * angle.y);
+    x2.x[e] = from_float<T>(a * angle.y + b * angle.x);
+  }
+}
+
+// The last block of keys that computes a tile of a head's queries.
+template <class S>
+__device__ int last_seen(const Problem& p, int tile) {
+  return (p.visible_keys((tile / 2 * 2 + 2) * S::Br - 1) - 1) / S::Bc;
+}
+
+// Adds the warp's part of dQ of a tile, counted over all heads.
+template <class S, class T>
+__device__ void add_dq(const Problem& p, const Tensors<T>& tensors, const float (&dq_reg)[2][4][4], int kv_tile,
+                       int tile) {
+  constexpr int D = S::D;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  float4* sum =
+      reinterpret_cast<float4*>(tensors.dq_sum) + (size_t(tile) * S::warps + warp) * 8 * 32 + lane;  // [8][32]
+  if (kv_tile == last_seen<S>(p, tile % tensors.head_tiles)) {
+    const int i0 = tile % tensors.head_tiles * S::Br + warp / (D / 32) * 32 + g;
+    const size_t row = size_t(tile / tensors.head_tiles) * p.seq_q + i0;
+    const int pair = warp % (D / 32) * 16 + 2 * t;  // its first; the other half of a pair is two fragments further on
+    T* to = tensors.dq + row * D + pair;
+#pragma unroll
+    for (int b = 0; b < 2; b++)
+      for (int n = 0; n < 2; n++) {
+        float4 x1 = make_float4(0, 0, 0, 0), x2 = x1;
+        if (kv_tile > 0) x1 = sum[(b * 4 + n) * 32], x2 = sum[(b * 4 + n + 2) * 32];
+        for (int h = 0; h < 2; h++) {
+          const int r = 16 * b + 8 * h;
+          if (i0 + r >= p.seq_q) continue;
+          float a0 = (h ? x1.z : x1.x) + dq_reg[b][n][2 * h], a1 = (h ? x1.w : x1.y) + dq_reg[b][n][2 * h + 1];
+          float b0 = (h ? x2.z : x2.x) + dq_reg[b][n + 2][2 * h], b1 = (h ? x2.w : x2.y) + dq_reg[b][n + 2][2 * h + 1];
+          turn_back(a0, b0, angle_of<D>(tensors.rope, p.query_position(i0 + r), pair + 8 * n));
+          turn_back(a1, b1, angle_of<D>(tensors.rope, p.query_position(i0 + r), pair + 8 * n + 1));
+          *reinterpret_cast<uint32_t*>(to + r * D + 8 * n) = pack2<T>(a0 * p.scale, a1 * p.scale);
+          *reinterpret_cast<uint32_t*>(to + r * D + 8 * n + D / 2) = pack2<T>(b0 * p.scale, b1 * p.scale);
+        }
+      }
+  } else {
+#pragma unroll
+    for (int b = 0; b < 2; b++)
+      for (int n = 0; n < 4; n++) {
+        const float* x = dq_reg[b][n];
+        float4* to = sum + (b * 4 + n) * 32;
+        if (kv_tile == 0)
+          *to = make_float4(x[0], x[1], x[2], x[3]);
+        else
+          atomic_add_4(&to->x, x);
+      }
+  }
+}
+
+// D / 8 lanes per query row, 8 elements each. Rows that fill up the last tile of a head get LSE = +inf: whatever their
+// S, P = 2^(S - LSE) is 0. Rows that see no key have LSE = -inf, and the mask sets all of their P to 0. The left half
+// of the lanes rotates Q.
+template <class T, class S>
+__global__ void prepare(Problem p, RopeTables rope,
+                        const T* q,        // [B, H, Nq, D]
+                        const T* o,        // [B, H, Nq, D]
+                        const float* lse,  // [B, H, Nq]
+                        const T* d_o,      // [B, H, Nq, D]
+                        float* stats,      // [B * H * tiles][2][Br]
+                        int* turns,        // [B * H * tiles][warps]
+                        int* tickets,
+                        T* dq,         // [B, H, Nq, D]
+                        T* q_rotated)  // [B, H, Nq, D]
+{
+  constexpr int D = S::D, Br = S::Br, lanes = D / 8;
+  const unsigned thread = blockIdx.x * S::threads + threadIdx.x, row = thread / lanes, lane = thread % lanes;
+  const unsigned head_tiles = tiles(p.seq_q, Br), tile = row / Br, head = tile / head_tiles;
+  const unsigned i = tile % head_tiles * Br + row % Br;
+  float lse_log2 = INFINITY, sum = 0;
+  if (i < unsigned(p.seq_q)) {
+    const size_t q_row = size_t(head) * p.seq_q + i;
+    const Pack8<T> o_pack = load_pack8(o + q_row * D + lane * 8), d_o_pack = load_pack8(d_o + q_row * D + lane * 8);
+    for (int d = 0; d < 8; d++) sum += to_float(o_pack.x[d]) * to_float(d_o_pack.x[d]);
+    lse_log2 = lse[q_row] * 1.44269504f;  // log2(e)
+    if (lane < lanes / 2) {
+      Pack8<T> x1 = load_pack8(q + q_row * D + lane * 8), x2 = load_pack8(q + q_row * D + lane * 8 + D / 2);
+      turn<D>(x1, x2, rope, p.query_position(i), lane * 8);
+      store_pack8(q_rotated + q_row * D + lane * 8, x1);
+      store_pack8(q_rotated + q_row * D + lane * 8 + D / 2, x2);
+    }
+    if (p.visible_keys(i) == 0) store_pack8(dq + q_row * D + lane * 8, Pack8<T>{});
+  }
+  for (int distance = lanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffff, sum, distance);
+  if (lane == 0) {
+    stats[(size_t(tile) * 2) * Br + row % Br] = lse_log2;
+    stats[(size_t(tile) * 2 + 1) * Br + row % Br] = sum;
+    if (row % Br < S::warps) turns[size_t(tile) * S::warps + row % Br] = 0;
+  }
+  if (thread == 0) *tickets = 0;
+}
+
+// P^T = 2^(S^T - LSE) of 32 keys and `chunk` queries, as A fragments.
+template <class S, class T>
+__device__ void make_p(uint32_t (&p_reg)[2][S::chunk / 16][4], const Problem& p,
+                       const T* k,        // [32][D] in shared memory, as all that follows
+                       const T* q,        // [chunk][D]
+                       const float* lse,  // [chunk], log2(e) LSE
+                       int i0, int j0)    // the first query and key, in their heads
+{
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
+  float x[2][S::chunk / 8][4];                     // S^T, P^T
+  multiply_by_transpose<S::Bc, S::Br, S::D, S::chunk>(x, k, q);
+#pragma unroll
+  for (int n = 0; n < S::chunk / 8; n++) {
+    const float2 l = *reinterpret_cast<const float2*>(lse + 8 * n + 2 * t);
+    for (int b = 0; b < 2; b++)
+      for (int r = 0; r < 4; r++) x[b][n][r] = fmaf(x[b][n][r], scale_log2, r % 2 ? -l.y : -l.x);
+  }
+  if (j0 + 32 > p.visible_keys(i0)) {  // of these queries, the first sees the fewest keys
+#pragma unroll
+    for (int n = 0; n < S::chunk / 8; n++)
+      for (int e = 0; e < 2; e++) {
+        const int visible = p.visible_keys(i0 + 8 * n + 2 * t + e) - j0 - g;
+        for (int b = 0; b < 2; b++)
+          for (int h = 0; h < 2; h++)
+            if (16 * b + 8 * h >= visible) x[b][n][2 * h + e] = -INFINITY;
+      }
+  }
+#pragma unroll
+  for (int b = 0; b < 2; b++)
+    for (int n = 0; n < S::chunk / 8; n++)
+      for (int r = 0; r < 4; r++) x[b][n][r] = exp2_approx(x[b][n][r]);
+  round_fragments<T, S::chunk>(p_reg, x);
+}
+
+// dS^T = P^T o (dP^T - D) in the place of P^T; in a pair, of the P^T that the other warp has put into shared memory.
+template <class S, class T>
+__device__ void make_ds(uint32_t (&p_reg)[2][S::chunk / 16][4],
+                        const float (&dp)[2][S::chunk / 8][4],  // dP^T
+                        const T* p_smem,                        // [32][64] in shared memory
+                        const float* row_sum)                   // [chunk], D
+{
+  const int t = threadIdx.x % 4;
+#pragma unroll
+  for (int step = 0; step < S::chunk / 16; step++) {
+    if (S::pairs)
+      for (int b = 0; b < 2; b++)
+        ldmatrix_x4(p_reg[b][step], p_smem + right_of<S::Bc>(down_then_right(), step) + b * 16 * 64);
+    for (int r = 0; r < 4; r++) {
+      const float2 d = *reinterpret_cast<const float2*>(row_sum + 16 * step + r / 2 * 8 + 2 * t);
+      for (int b = 0; b < 2; b++) {
+        const float2 p_pair = unpack2<T>(p_reg[b][step][r]);
+        const float* dp_pair = dp[b][2 * step + r / 2] + r % 2 * 2;
+        p_reg[b][step][r] = pack2<T>(p_pair.x * (dp_pair[0] - d.x), p_pair.y * (dp_pair[1] - d.y));
+      }
+    }
+  }
+}
+
+// The products of one tile of queries (but for dQ) with the warp's 32 keys: those of its role.
+template <class S, Role role, class T>
+__device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2][S::D / 8][4],
+                              const T* k,                // [32][D] in shared memory, as all that follows
+                              const T* v,                // [32][D]
+                              const T* q,                // [Br][D]
+                              const T* d_o,              // [Br][D]
+                              const float* lse,          // [2][Br], log2(e) LSE, then D
+                              T* ds,                     // [32][64]
+                              int i0, int j0, int pair)  // the first query and key, in their heads
+{
+  constexpr int Bc = S::Bc, Br = S::Br, D = S::D, chunk = S::chunk;
+#pragma unroll
+  for (int c = 0; c < Br; c += chunk) {
+    uint32_t x_reg[2][chunk / 16][4];  // P^T, then dS^T
+    if (role != Role::ds_and_dk) {
+      make_p<S>(x_reg, p, k, q + c * 64, lse + c, i0 + c, j0);
+      if (S::pairs) {
+        store_fragments<Bc, chunk>(ds, x_reg, 0);
+        named_barrier_arrive(1 + pair, 64);  // P^T is there; whoever takes it may come later
+      }
+      add_product<Br, D, chunk>(dv_reg, x_reg, d_o + c * 64);
+    }
+    if (role != Role::p_and_dv) {
+      float dp[2][chunk / 8][4];
+      multiply_by_transpose<Bc, Br, D, chunk>(dp, v, d_o + c * 64);
+      if (S::pairs) named_barrier_sync(1 + pair, 64);  // P^T is in shared memory
+      make_ds<S>(x_reg, dp, ds, lse + Br + c);
+      if (S::pairs) __syncwarp();  // all lanes have P^T, and dS^T may take its place
+      store_fragments<Bc, chunk>(ds, x_reg, c / 16);
+      add_product<Br, D, chunk>(dk_reg, x_reg, q + c * 64);
+    }
+  }
+}
+
+template <class T, class S>
+__global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Tensors<T> tensors) {
+  constexpr int D = S::D, Bc = S::Bc, Br = S::Br;
+  T* k_smem = dynamic_shared<T>();                                      // [Bc][D]
+  T* v_smem = k_smem + Bc * D;                                          // [Bc][D]
+  T* q_smem = v_smem + Bc * D;                                          // [2 stages][Q and dO][Br][D]
+  T* ds_smem = q_smem + 2 * 2 * Br * D;                                 // [2 stages][Bc][64], dS^T, and P^T before it
+  float* stats_smem = reinterpret_cast<float*>(ds_smem + 2 * Bc * 64);  // [2 stages][2][Br]
+
+  int* place_smem = reinterpret_cast<int*>(stats_smem + 2 * 2 * Br);  // [2]
+  if (threadIdx.x == 0) {
+    constexpr int n = heads_at_once;
+    const int ticket = atomicAdd(tensors.tickets, 1), round = ticket / (n * tensors.kv_tiles);
+    const int heads = min(n, tensors.kv_heads - round * n), turn = ticket - round * n * tensors.kv_tiles;
+    place_smem[0] = round * n + turn % heads;
+    place_smem[1] = turn / heads;
+  }
+  __syncthreads();                              // the place is known
+  const volatile int& kv_head = place_smem[0];  // read when needed: registers are short
+  const int kv_tile = place_smem[1];
+  const int warp = threadIdx.x / 32;
+  const int pair = warp % S::key_warps, own = pair * 32;  // the first of this warp's keys, in the block
+  const bool makes_ds = !S::pairs || warp >= S::key_warps, makes_p = !S::pairs || !makes_ds;
+  const int start = first_seeing<S>(p, kv_tile * Bc);
+
+  const int end = (kv_head + 1) * tensors.q_tiles;  // of the tiles of the group, counted over all heads, as `tile` is
+  // Tile `tile`: from row i0 of its head, row `q_row` over all heads.
+  const auto copy_stage = [&](int tile, int i0, unsigned q_row) {
+    if (tile < end) {
+      T* to = q_smem + tile % 2 * 2 * Br * D;
+      copy_tile<Br, D, S::threads>(to, tensors.q + size_t(q_row) * D, p.seq_q - i0);
+      copy_tile<Br, D, S::threads>(to + Br * D, tensors.d_o + size_t(q_row) * D, p.seq_q - i0);
+      if (threadIdx.x < 2 * Br / 4)
+        cp_async_16(stats_smem + tile % 2 * 2 * Br + threadIdx.x * 4,
+                    tensors.stats + size_t(tile) * 2 * Br + threadIdx.x * 4);
+    }
+    cp_async_commit();
+  };
+  int i0 = start * Br;
+  unsigned q_row = kv_head * tensors.q_rows + i0;
+  {
+    const int j0 = kv_tile * Bc;
+    const size_t kv_row = size_t(kv_head) * p.seq_k + j0;  // the first of the block's keys, over all kv heads
+    // K by way of registers, rotated; its first use is behind the barrier that awaits the copies, too.
+    for (int n = threadIdx.x; n < Bc * D / 16; n += S::threads) {
+      const int row = n / (D / 16), chunk = n % (D / 16);
+      Pack8<T> x1 = {}, x2 = {};
+      if (j0 + row < p.seq_k) {
+        const T* from = tensors.k + (kv_row + row) * D + chunk * 8;
+        x1 = load_pack8(from), x2 = load_pack8(from + D / 2);
+        turn<D>(x1, x2, tensors.rope, j0 + row, chunk * 8);
+      }
+      store_pack8(k_smem + position<Bc>(row, chunk), x1);
+      store_pack8(k_smem + position<Bc>(row, chunk + D / 16), x2);
+    }
+    copy_tile<Bc, D, S::threads>(v_smem, tensors.v + kv_row * D, p.seq_k - j0);
+  }
+  copy_stage(end - tensors.q_tiles + start, i0, q_row);
+
+  // Whose turn it is to add this warp's part of a tile: kv tile by kv tile. All of it is one lane's business. The fence
+  // lies between the additions to the tile before and the message that they are done, and also between a look at the
+  // semaphore and the additions to this tile, should the look have found it set.
+  const bool first_lane = threadIdx.x % 32 == 0;
+  const auto semaphore = [&](int tile) { return tensors.turns + size_t(tile) * S::warps + warp; };
+  int seen = 0, added = -1;  // the tile that was added to last
+  const auto pass_turn_before = [&](int tile) {
+    __syncwarp();  // all lanes have added to the tile before, in global memory
+    if (first_lane) {
+      seen = semaphore_peek(semaphore(tile));
+      fence_acq_rel();
+      if (added >= 0) semaphore_set(semaphore(added), kv_tile + 1);
+    }
+  };
+  // dQ of a tile whose dS is in shared memory.
+  const auto make_dq = [&](int tile) {
+    float dq_reg[2][4][4];
+    const int left = warp % (D / 32);
+    multiply_transpose<Bc>(dq_reg, ds_smem + tile % 2 * Bc * 64, warp / (D / 32), k_smem, left, left + D / 32);
+    if (first_lane && seen != kv_tile) semaphore_wait(semaphore(tile), kv_tile);
+    __syncwarp();  // it is this warp's turn in global memory
+    add_dq<S>(p, tensors, dq_reg, kv_tile, tile);
+    added = tile;
+  };
+
+  float sums[S::pairs ? 1 : 2][2][D / 8][4] = {};  // dV and dK of 32 keys, or one of them
+  auto &dv_reg = sums[0], &dk_reg = sums[S::pairs ? 0 : 1];
+
+#pragma unroll 1
+  for (int tile = end - tensors.q_tiles + start, before = -1; tile < end;) {
+    const bool last_of_head = i0 + Br >= p.seq_q;
+    const int next_i0 = last_of_head ? start * Br : i0 + Br;
+    const int next = last_of_head ? tile + 1 + start : tile + 1;
+    q_row += last_of_head ? p.seq_q - i0 + start * Br : Br;
+    cp_async_wait<0>();
+    // This stage (and K and V) and dS of the tile before are in shared memory, and everyone is done with the stage
+    // before and with dS of the tile before that.
+    __syncthreads();
+    copy_stage(next, next_i0, q_row);
+
+    if (makes_ds && before >= 0) make_dq(before);
+    const auto multiply = [&]<Role role>() {
+      const T* q_tile = q_smem + tile % 2 * 2 * Br * D;
+      const int j0 = kv_tile * Bc;
+      multiply_tile<S, role>(p, dv_reg, dk_reg, k_smem + own * 64, v_smem + own * 64, q_tile, q_tile + Br * D,
+                             stats_smem + tile % 2 * 2 * Br, ds_smem + (tile % 2 * Bc + own) * 64, i0, j0 + own, pair);
+    };
+    if constexpr (!S::pairs)
+      multiply.template operator()<Role::all>();
+    else if (makes_p)
+      multiply.template operator()<Role::p_and_dv>();
+    else
+      multiply.template operator()<Role::ds_and_dk>();
+    if (makes_ds) {
+      pass_turn_before(tile);
+    } else if (before >= 0) {
+      pass_turn_before(before);
+      make_dq(before);
+    }
+    if (S::pairs) {
+      // The warp that took P^T has it. The barrier of the block that comes next would do; but compute-sanitizer's
+      // racecheck takes threads to be in step only if they have waited at the same number of barriers.
+      if (makes_ds)
+        named_barrier_arrive(1 + S::key_warps + pair, 64);  // for racecheck alone
+      else
+        named_barrier_sync(1 + S::key_warps + pair, 64);  // for racecheck alone
+    }
+    i0 = next_i0;
+    before = tile;
+    tile = next;
+  }
+  __syncthreads();  // dS of the last tile is in shared memory
+  if (!makes_ds) pass_turn_before(end - 1);
+  make_dq(end - 1);
+  __syncwarp();  // all lanes have added to the last tile, in global memory
+  if (first_lane) {
+    fence_acq_rel();
+    semaphore_set(semaphore(end - 1), kv_tile + 1);
+  }
+  __syncthreads();  // everyone is done with K and V
+
+  const int j = kv_tile * Bc + own;
+  const size_t to = (size_t(kv_head) * p.seq_k + j) * D;
+  if (makes_p) store_rows<Bc, D>(tensors.dv + to, v_smem + own * 64, dv_reg, 1, p.seq_k - j);
+  if (makes_ds) {
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+#pragma unroll
+    for (int b = 0; b < 2; b++)
+      for (int r = 0; r < 4; r++) {
+        const int row = j + 16 * b + r / 2 * 8 + g;
+        if (row >= p.seq_k) continue;
+        for (int n = 0; n < D / 16; n++)
+          turn_back(dk_reg[b][n][r], dk_reg[b][n + D / 16][r], angle_of<D>(tensors.rope, row, 8 * n + 2 * t + r % 2));
+      }
+    store_rows<Bc, D>(tensors.dk + to, k_smem + own * 64, dk_reg, p.scale, p.seq_k - j);
+  }
+}
+
+template <class T, class S>
+void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
+  const int group = p.heads / p.kv_heads, head_tiles = tiles(p.seq_q, S::Br), kv_tiles = tiles(p.seq_k, S::Bc);
+  const unsigned q_tiles = unsigned(p.batch) * p.heads * head_tiles;
+  const unsigned row_blocks = q_tiles * (S::Br * S::D / 8 / S::threads);  // of threads that take 8 elements each
+  float* dq_sum = reinterpret_cast<float*>(static_cast<T*>(args.workspace) + p.q_size());
+  float* stats = dq_sum + size_t(q_tiles) * S::Br * S::D;
+  int* turns = reinterpret_cast<int*>(stats + size_t(q_tiles) * 2 * S::Br);
+  int* tickets = turns + size_t(q_tiles) * S::warps;
+  T* q_rotated = static_cast<T*>(args.workspace);
+  const T *o = static_cast<const T*>(args.o), *d_o = static_cast<const T*>(args.d_o);
+  const Tensors<T> tensors = {.q = q_rotated,
+                              .k = static_cast<const T*>(args.k),
+                              .v = static_cast<const T*>(args.v),
+                              .d_o = d_o,
+                              .stats = stats,
+                              .dq_sum = dq_sum,
+                              .turns = turns,
+                              .tickets = tickets,
+                              .dq = static_cast<T*>(args.dq),
+                              .dk = static_cast<T*>(args.dk),
+                              .dv = static_cast<T*>(args.dv),
+                              .rope = args.rope,
+                              .kv_heads = p.batch * p.kv_heads,
+                              .kv_tiles = kv_tiles,
+                              .head_tiles = head_tiles,
+                              .q_tiles = group * head_tiles,
+                              .q_rows = group * p.seq_q};
+  const unsigned blocks = unsigned(p.batch) * p.kv_heads * kv_tiles;
+  launch(prepare<T, S>, {row_blocks, S::threads, 0, stream}, p, args.rope, static_cast<const T*>(args.q), o, args.lse,
+         d_o, stats, turns, tickets, tensors.dq, q_rotated);
+  launch(gradients<T, S>, {blocks, S::threads, S::shared_bytes, stream}, p, tensors);
+}
+
+bool device_has(size_t shared_bytes) {
+  int device = 0, most = 0;
+  check(cudaGetDevice(&device));
+  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  return shared_bytes <= size_t(most);
+}
+
+template <class T>
+void run_as(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
+  if (p.head_dim == 64)
+    launch_backward<T, Shape64>(p, args, stream);
+  else if (p.seq_k > SmallShape128::Bc && device_has(Shape128::shared_bytes))
+    launch_backward<T, Shape128>(p, args, stream);
+  else
+    launch_backward<T, SmallShape128>(p, args, stream);
+}
+
+void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
+  (p.dtype == DType::fp16 ? run_as<__half> : run_as<__nv_bfloat16>)(p, args, stream);
+}
+
+// For tiles of 64 queries; those of 32 take no more.
+size_t workspace_bytes(const Problem& p) {
+  const size_t q_tiles = size_t(p.batch) * p.heads * tiles(p.seq_q, 64);
+  const size_t sums = q_tiles * (64 * p.head_dim + 2 * 64) * sizeof(float);      // dq_sum, stats
+  return p.q_size() * 2 + sums + (q_tiles * Shape128::warps + 1) * sizeof(int);  // Q, rotated; turns, tickets
+}
+
+}  // namespace
+
+extern const attention::Backward prerotated_backward;
+constinit const attention::Backward prerotated_backward = {attention::head_dim_not_64_or_128, workspace_bytes, run};
+
+}  // namespace rope_fused
