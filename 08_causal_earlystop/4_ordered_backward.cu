@@ -14,11 +14,13 @@
 //
 // What changed since 3_balanced_backward is what changed from 4_atomic to 5_final in chapter 07: the blocks of a kv
 // head add to dQ in the order of their keys, by tickets and semaphores; the first stores instead of adding, and the
-// last writes dQ itself. The last is not the last block of the head any more, but the one on the tile's diagonal. The
-// order of tickets is that of 3_balanced_backward: first keys first, which are the longest blocks, and those that
-// others wait for.
+// last writes dQ itself. The last is not the last block of the head any more, but the one on the tile's diagonal. Tickets
+// go first keys first, as the blocks of 3_balanced_backward do: those blocks are the longest, and others wait for them.
+// But they go round more heads. Under the mask the block of the next keys begins two tiles of queries further down, and
+// two blocks of a head that start together are two tiles apart until they end: the second has its shorter work, and the
+// time of the first. With 64 heads a block's predecessor has mostly started a good while before it.
 //
-// Expected limit: the turns, as in chapter 07. Each block starts where the one before it is two tiles ahead.
+// Expected limit: the turns, as in chapter 07, most of all where a few heads are all there is.
 #include <cmath>
 #include <cstdint>
 
@@ -57,7 +59,7 @@ using Shape64 = Shape<64, 128, 64, 2>;        // 97 KB
 using Shape128 = Shape<128, 128, 64, 1>;      // 161 KB: compute capability 8.0, 9.0 and 10.x
 using SmallShape128 = Shape<128, 64, 32, 1>;  // 81 KB, for devices that have no more, and for few keys
 
-constexpr int heads_at_once = 16;  // kv heads; more would read more of Q and dO from memory instead of L2
+constexpr int heads_at_once = 64;  // kv heads
 
 // What a warp does for its 32 keys.
 enum class Role { all, p_and_dv, ds_and_dk };
