@@ -18,8 +18,8 @@
 //     scheduler has three warps to choose from; one barrier serves two such tiles; and most of Q stays in registers.
 //   - O leaves through shared memory in whole rows, 16 bytes a lane.
 //
-// Expected limit: none alone. Tensor cores are busy two thirds of the time and shared memory little less; with two or
-// three warps a scheduler, there is not always one whose operands have arrived.
+// Expected limit: none alone. Tensor cores are busy 63% of the time at D = 128 and 56% at D = 64, shared memory less;
+// with two or three warps a scheduler, there is not always one whose operands have arrived.
 #include <cmath>
 #include <cstdint>
 

@@ -61,7 +61,7 @@ using Shape64 = Shape<64, 128, 64, 2>;        // 97 KB
 using Shape128 = Shape<128, 128, 64, 1>;      // 161 KB: compute capability 8.0, 9.0 and 10.x
 using SmallShape128 = Shape<128, 64, 32, 1>;  // 81 KB, for devices that have no more, and for few keys
 
-constexpr int heads_at_once = 16;  // kv heads; more would read more of Q and dO from memory instead of L2
+constexpr int heads_at_once = 64;  // kv heads
 
 // What a warp does for its 32 keys.
 enum class Role { all, p_and_dv, ds_and_dk };

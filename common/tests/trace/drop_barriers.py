@@ -64,9 +64,15 @@ def verdict(program: Path, number: int) -> str:
 
 
 def problems(program: Path) -> list:
-    directions = {direction for rung in json.loads(run([str(program), "--describe"]).stdout)["rungs"]
-                  for direction in ("forward", "backward") if rung[direction]}
-    return [[f"--direction={direction}", *problem] for direction, problem in product(sorted(directions), PROBLEMS)]
+    """Of the rung and the direction that are in the source which the program is named after (NUMBER_RUNG or
+    NUMBER_RUNG_backward), or of all of them."""
+    rungs = {rung["name"]: rung for rung in json.loads(run([str(program), "--describe"]).stdout)["rungs"]}
+    _, rung, backward = re.fullmatch(r"(\d+_)?(.+?)(_backward)?", program.name).groups()
+    if rung in rungs:
+        direction = "backward" if backward or not rungs[rung]["forward"] else "forward"
+        return [[f"--rung={rung}", f"--direction={direction}", *problem] for problem in PROBLEMS]
+    directions = [one for one in ("backward", "forward") if any(rung[one] for rung in rungs.values())]
+    return [[f"--direction={direction}", *problem] for direction, problem in product(directions, PROBLEMS)]
 
 
 def main(source_directory: str, scratch_directory: str, compile_command: str, link_command: str) -> int:

@@ -23,16 +23,26 @@ def flatten(name: str, value, into: dict) -> dict:
 
 
 def counts(program: list) -> dict:
-    """{"rung: kernel, launch 1": {"shared_load wavefronts": 65536, ..}}, everything but the source lines."""
+    """{"rung: kernel, launch 1": {"shared_load wavefronts": 65536, ..}}, everything but the source lines; the launches of
+    a backward are those of "rung, backward", if the program has a forward too."""
+    rungs = json.loads(output([program[0], "--describe"]))["rungs"] if "--trace" in program else []
+    both = all(any(rung[direction] for rung in rungs) for direction in ("forward", "backward")) if rungs else False
+    found = {}
+    for direction in ("forward", "backward") if both else ("",):
+        flags = [f"--direction={direction}"] if direction else []
+        for rung in json.loads(output([*program, *flags]))["rungs"]:
+            title = rung["rung"] + (", backward" if direction == "backward" else "")
+            for number, launch in enumerate(rung["launches"], 1):
+                kernel, totals, _ = launch.pop("kernel"), launch.pop("totals"), launch.pop("lines")
+                found[f"{title}: {kernel}, launch {number}"] = flatten("", launch | totals, {})
+    return found
+
+
+def output(program: list) -> str:
     done = subprocess.run(program, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(program)} ended with status {done.returncode}: {done.stderr}")
-    found = {}
-    for rung in json.loads(done.stdout)["rungs"]:
-        for number, launch in enumerate(rung["launches"], 1):
-            kernel, totals, _ = launch.pop("kernel"), launch.pop("totals"), launch.pop("lines")
-            found[f"{rung['rung']}: {kernel}, launch {number}"] = flatten("", launch | totals, {})
-    return found
+    return done.stdout
 
 
 def main(arguments: list) -> int:
