@@ -14,11 +14,11 @@
 //
 // What changed since 3_balanced_backward is what changed from 4_atomic to 5_final in chapter 07: the blocks of a kv
 // head add to dQ in the order of their keys, by tickets and semaphores; the first stores instead of adding, and the
-// last writes dQ itself. The last is not the last block of the head any more, but the one on the tile's diagonal. Tickets
-// go first keys first, as the blocks of 3_balanced_backward do: those blocks are the longest, and others wait for them.
-// But they go round more heads. Under the mask the block of the next keys begins two tiles of queries further down, and
-// two blocks of a head that start together are two tiles apart until they end: the second has its shorter work, and the
-// time of the first. With 64 heads a block's predecessor has mostly started a good while before it.
+// last writes dQ itself. The last is not the last block of the head any more, but the one on the tile's diagonal.
+// Tickets go first keys first, as the blocks of 3_balanced_backward do: those blocks are the longest, and others wait
+// for them. But they go round more heads. Under the mask the block of the next keys begins two tiles of queries further
+// down, and two blocks of a head that start together are two tiles apart until they end: the second has its shorter
+// work, and the time of the first. With 64 heads a block's predecessor has mostly started a good while before it.
 //
 // Expected limit: the turns, as in chapter 07, most of all where a few heads are all there is.
 #include <cmath>

@@ -97,9 +97,12 @@ __global__ void dk_dv_kernel(Problem p, Tensors<T> t, T* dk, T* dv) {
   const int heads = mutation == BackwardMutation::one_head_of_group ? 1 : group;
   const int queries = mutation == BackwardMutation::dropped_last_query ? p.seq_q - 1 : p.seq_q;
   const float scale = mutation == BackwardMutation::unscaled_dk ? 1 : p.scale;
+  int start = 0;  // the queries before see nothing of this key: leaving them out is no mistake, but
+  if (mutation == BackwardMutation::late_start && p.mask == attention::Mask::causal) start = p.first_query(j) + 1;
+  if (mutation == BackwardMutation::top_left_start && p.mask == attention::Mask::causal) start = j;
   float dk_reg[max_head_dim] = {}, dv_reg[max_head_dim] = {};
   for (int head = kv_head * group; head < kv_head * group + heads; ++head)
-    for (int i = 0; i < queries; ++i) {
+    for (int i = start; i < queries; ++i) {
       const int64_t row = int64_t(head) * p.seq_q + i;
       float2 p_ds = make_float2(0, 0);
       if (mutation != BackwardMutation::missing_transpose)
@@ -201,6 +204,8 @@ attention::Backward backward(BackwardMutation mutation) {
     case BackwardMutation::unmasked_tail: return make_backward<BackwardMutation::unmasked_tail>();
     case BackwardMutation::missing_barrier: return make_backward<BackwardMutation::missing_barrier>();
     case BackwardMutation::missing_reuse_barrier: return make_backward<BackwardMutation::missing_reuse_barrier>();
+    case BackwardMutation::late_start: return make_backward<BackwardMutation::late_start>();
+    case BackwardMutation::top_left_start: return make_backward<BackwardMutation::top_left_start>();
     case BackwardMutation::dropped_last_query: return make_backward<BackwardMutation::dropped_last_query>();
     case BackwardMutation::inf_times_zero: return make_backward<BackwardMutation::inf_times_zero>();
     case BackwardMutation::unwritten_dq: return make_backward<BackwardMutation::unwritten_dq>();

@@ -52,6 +52,8 @@ enum class BackwardMutation {
   missing_barrier,        // between writing a tile of K to shared memory and reading it
   missing_reuse_barrier,  // between reading a tile and writing the next one over it
   dropped_last_query,     // dK and dV miss the last query row
+  late_start,             // causal: dK and dV miss the first query that sees the key: an early stop that is one row off
+  top_left_start,         // causal: queries are taken from the key's own number on, whatever Nk - Nq is
   inf_times_zero,         // hidden keys are multiplied by 0: NaN for a row that sees no key, whose LSE is -inf
   unwritten_dq,           // dQ of rows that see no key is left as it was
   small_workspace,        // asks for fewer bytes than it writes to

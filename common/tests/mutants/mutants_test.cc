@@ -119,6 +119,8 @@ TEST_F(Mutants, one_head_of_group) { expect_rejected(mutants::backward(BackwardM
 TEST_F(Mutants, mask_forgotten) { expect_rejected(mutants::backward(BackwardMutation::mask_forgotten)); }
 TEST_F(Mutants, mask_wrong_side) { expect_rejected(mutants::backward(BackwardMutation::mask_wrong_side)); }
 TEST_F(Mutants, unmasked_tail) { expect_rejected(mutants::backward(BackwardMutation::unmasked_tail)); }
+TEST_F(Mutants, late_start) { expect_rejected(mutants::backward(BackwardMutation::late_start)); }
+TEST_F(Mutants, top_left_start) { expect_rejected(mutants::backward(BackwardMutation::top_left_start)); }
 TEST_F(Mutants, dropped_last_query) { expect_rejected(mutants::backward(BackwardMutation::dropped_last_query)); }
 TEST_F(Mutants, inf_times_zero) { expect_rejected(mutants::backward(BackwardMutation::inf_times_zero)); }
 TEST_F(Mutants, unwritten_dq) { expect_rejected(mutants::backward(BackwardMutation::unwritten_dq)); }

@@ -363,6 +363,13 @@ TEST_F(Mistake, too_much_dynamic_shared_memory) {
   EXPECT_EQ(failure.code, cudaErrorInvalidValue);
   expect_contains(failure.message,
                   "kernel write_shared: 232449 bytes of dynamic shared memory: a block can have 232448");
+
+  simt::set_max_shared(99 * 1024);  // as on a smaller device
+  EXPECT_EQ(failure_of(write_shared, LaunchConfig{1, 1, 99 * 1024}, 0).code, cudaSuccess);
+  expect_contains(failure_of(write_shared, LaunchConfig{1, 1, 99 * 1024 + 1}, 0).message,
+                  "101377 bytes of dynamic shared memory: a block can have 101376");
+  simt::set_max_shared(227 * 1024);
+  EXPECT_THROW(simt::set_max_shared(228 * 1024), std::invalid_argument);
 }
 
 __global__ void static_and_dynamic() {

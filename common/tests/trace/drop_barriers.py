@@ -23,16 +23,40 @@ from pathlib import Path
 BARRIER = re.compile(r"(?:__syncthreads|__syncwarp|named_barrier_sync|named_barrier_arrive|cp_async_wait<[^>]*>)\([^;]*\);")
 NOTICED = re.compile(r"deadlock|barrier divergence|named barrier|race on shared memory|uninitialised shared memory|that a cp\.async of|waited for this cp\.async|: FAIL ")
 EXEMPT = re.compile("global memory|for racecheck alone")
+SHARED = "device/swizzled_tile.h"  # has barriers of its own, and they are tried in every source that includes it
+SHARED_PATH = Path(__file__).resolve().parents[2] / SHARED
 # Ragged tiles, several of them, and more than one slice of the head dim; long enough for a buffer to be used again.
 PROBLEMS = [["--heads=1", "--seq-q=70", "--seq-k=200", "--head-dim=128"], ["--heads=2", "--seq-q=130", "--head-dim=64"]]
+
+
+def parts(path: Path) -> list:
+    """The source, as [(file, its number of lines before, text)]: with SHARED in the place where it is included."""
+    source, include = path.read_text(), f'#include "{SHARED}"\n'
+    before, included, after = source.partition(include)
+    if not included:
+        return [(path, 0, source)]
+    return [(path, 0, before), (SHARED_PATH, 0, SHARED_PATH.read_text().replace("#pragma once", "")),
+            (path, before.count("\n") + 1, after)]
+
+
+def barriers(path: Path) -> list:
+    """["file.cu:12", the text of the line], in the order of their numbers."""
+    found = []
+    for file, lines_before, text in parts(path):
+        for barrier in BARRIER.finditer(text):
+            line = text.count("\n", 0, barrier.start())
+            found.append((f"{file.name}:{lines_before + line + 1}", text.splitlines()[line]))
+    return found
 
 
 def switched(path: Path) -> str:
     """The source with a switch at every barrier: the one whose number is in the environment is left out."""
     numbers = count()
-    source = BARRIER.sub(lambda found: f"without_barrier == {next(numbers)} ? void() : {found[0]}", path.read_text())
+    source = "".join(f'#line {lines_before + 1} "{file}"\n' +
+                     BARRIER.sub(lambda found: f"without_barrier == {next(numbers)} ? void() : {found[0]}", text)
+                     for file, lines_before, text in parts(path))
     return ("#include <cstdlib>\nstatic const int without_barrier = std::atoi(std::getenv(\"WITHOUT_BARRIER\"));\n"
-            f'#line 1 "{path}"\n{source}')
+            f"{source}")
 
 
 def run(command: list, without: int = -1) -> subprocess.CompletedProcess:
@@ -78,21 +102,19 @@ def problems(program: Path) -> list:
 def main(source_directory: str, scratch_directory: str, compile_command: str, link_command: str) -> int:
     scratch = Path(scratch_directory)
     scratch.mkdir(parents=True, exist_ok=True)
-    sources = [path for path in sorted(Path(source_directory).glob("*.cu")) if BARRIER.search(path.read_text())]
+    sources = [path for path in sorted(Path(source_directory).glob("*.cu")) if barriers(path)]
     unnoticed = 0
     with ThreadPoolExecutor(2) as pool:
         programs = list(pool.map(lambda path: program_of(path, scratch, compile_command.split(";"),
                                                          link_command.split(";")), sources))
         for path, program in zip(sources, programs):
-            source = path.read_text()
-            barriers = list(BARRIER.finditer(source))
-            for number, words in enumerate(pool.map(lambda number: verdict(program, number), range(len(barriers)))):
-                line = source.count("\n", 0, barriers[number].start())
-                text = source.splitlines()[line]
-                reason = EXEMPT.search(text)
+            found = barriers(path)
+            for (where, line), words in zip(found, pool.map(lambda number: verdict(program, number), range(len(found)))):
+                reason = EXEMPT.search(line)
                 unnoticed += not words and not reason
-                print(f"{path.name}:{line + 1} " + (f"noticed: {words}" if words else f"not noticed: {reason[0]}" if reason
-                                                   else "NOT NOTICED: nothing fails without this barrier"))
+                where = where if where.startswith(path.name) else f"{path.name}, {where}"
+                print(f"{where} " + (f"noticed: {words}" if words else f"not noticed: {reason[0]}" if reason
+                                     else "NOT NOTICED: nothing fails without this barrier"))
     return 1 if unnoticed else 0
 
 
