@@ -14,6 +14,7 @@ Python that has PyTorch, keeps its JSON and prints the tables. The JSON, one fil
       problem, direction, flops, rope (whether q and k are rotated first: by the chapter, or by PyTorch before its FLASH)
       results   one for each chapter or peer: name, kind (chapter, peer), and either
                   seconds {median, p10, p90, min, max}, samples (seconds, in the order taken), flop_rate (FLOP/s),
+                  late (launches that were repeated: the GPU got there before the CPU had enqueued them),
                   error and tolerance (of the result, against fp64: what was checked before any timing),
                   ratio (seconds of FLASH / seconds: above 1 is faster than FLASH; null without FLASH. With rope the
                   measure is compiled+FLASH, where torch.compile has made one kernel of the rotations)

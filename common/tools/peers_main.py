@@ -3,7 +3,8 @@
     python3 -m tools.peers_main REQUEST OUT      (tools/peers.py makes the request and documents what is written to OUT)
 
 Candidates take turns, launch by launch: each time the L2 cache is overwritten, then CUDA events stand around one launch
-on one of two sets of inputs. Every result is first compared with fp64; what is wrong is not timed. Lines on stdout:
+on one of two sets of inputs. A launch that the GPU reached before the CPU had enqueued all of it is repeated: its time would
+be the CPU's. Every result is first compared with fp64; what is wrong is not timed. Lines on stdout:
 "progress<TAB>where it is", and at last perhaps "error<TAB>why"; the exit status is 2 for a wrong question, else 1.
 """
 
@@ -225,12 +226,15 @@ class Flush:
 class Lane:
     """A candidate on one problem, in one direction."""
 
+    ATTEMPTS = 12  # at a launch that is enqueued in time; each has half as much time again
+
     def __init__(self, candidate: Candidate, direction: str, sets: list, causal: bool):
         self.candidate, self.causal, self.backward = candidate, causal, direction == "backward"
         self.sets = [[candidate.inputs(tensor).detach().requires_grad_(self.backward) for tensor in one[:3]] for one in sets]
         self.d_o = [candidate.inputs(one[3]) for one in sets] if self.backward else []
         self.o = [candidate.attend(*one, causal) for one in self.sets] if self.backward else []
         self.turn, self.cover, self.events = 0, 0.0, []
+        self.late = 0  # launches that did not count
 
     def launch(self, number: int):
         if self.backward:
@@ -257,16 +261,23 @@ class Lane:
         self.cover = 1.5 * statistics.median(host)
         self.take_turn(flush)
         torch.cuda.synchronize()
+        self.late = 0
         return self.samples(forget=True)[0]
 
     def take_turn(self, flush: Flush) -> None:
-        start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        flush(self.cover)
-        start.record()
-        self.launch(self.turn % len(self.sets))
-        stop.record()
-        self.events.append((start, stop))
-        self.turn += 1
+        for _ in range(self.ATTEMPTS):
+            start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            flush(self.cover)
+            start.record()
+            self.launch(self.turn % len(self.sets))
+            stop.record()
+            if not start.query():  # the GPU is still at the flush, and will find everything enqueued
+                self.events.append((start, stop))
+                self.turn += 1
+                return
+            self.late += 1
+            self.cover = 1.5 * max(self.cover, flush.seconds)
+        raise Skipped("the CPU does not enqueue it before the GPU gets there")
 
     def samples(self, forget: bool = False) -> list:
         seconds = [round(start.elapsed_time(stop) * 1e-3, 8) for start, stop in self.events]
@@ -349,12 +360,18 @@ def measure(problem: Problem, rope: bool, direction: str, candidates: list, know
 
     rounds = max((count for _, count, _ in lanes), default=0)
     for number in range(rounds):
-        for lane, count, _ in lanes:
-            if has_turn(count, rounds, number):
-                lane.take_turn(flush)
+        for lane, count, result in lanes:
+            if has_turn(count, rounds, number) and "skipped" not in result:
+                try:
+                    lane.take_turn(flush)
+                except Skipped as skipped:
+                    result["skipped"] = str(skipped)
         torch.cuda.synchronize()
     for lane, _, result in lanes:
+        if "skipped" in result:
+            continue
         samples = lane.samples()
+        result["late"] = lane.late
         result["seconds"] = spread(samples)
         result["flop_rate"] = flops(problem, direction) / result["seconds"]["median"]
         result["samples"] = samples
@@ -402,7 +419,8 @@ def context(request: dict) -> dict:
         "l2_bytes": getattr(properties, "L2_cache_size", None),
         "clocks_max_mhz": clocks_max,
         "power_limit_w": power_limit,
-        "time": "CUDA events around each launch, L2 overwritten before it, candidates in turn, two sets of inputs",
+        "time": "CUDA events around each launch, enqueued before the GPU gets there, L2 overwritten before it, candidates in "
+                "turn, two sets of inputs",
     }
 
 

@@ -13,6 +13,9 @@ from tools import measurement, results
 from tools.measure import SECONDS_PER
 from tools.problem import Problem
 
+# A median this many times the fastest tenth is not the GPU's time: the CPU was late to enqueue the launches.
+UNSTEADY = 1.25
+
 DIRECTIONS = {"fwd": "forward", "bwd": "backward"}
 
 
@@ -45,6 +48,10 @@ def read_label(label: str) -> tuple:
                    mask == "causal"), bool(rope)
 
 
+def steady(median: float, p10: float, **_) -> bool:
+    return median <= UNSTEADY * p10
+
+
 def rows_of(source: str, report: dict) -> list:
     rows, runs = [], report.get("benchmarks", [])
     aggregated = {run["name"].removesuffix("_median") for run in runs if run.get("aggregate_name") == "median"}
@@ -56,7 +63,7 @@ def rows_of(source: str, report: dict) -> list:
                         run["real_time"] * SECONDS_PER[run["time_unit"]], run["FLOP/s"], run.get("peak_bytes")))
     for point in report.get("points", []):
         for result in point["results"]:
-            if "seconds" in result:
+            if "seconds" in result and steady(**result["seconds"]):
                 rows.append(Row(source, result["name"], point["direction"], Problem(**point["problem"]),
                                 bool(point.get("rope")), result["seconds"]["median"], result["flop_rate"]))
     return rows

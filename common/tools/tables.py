@@ -44,9 +44,9 @@ class Tables:
     def __init__(self, record: Record):
         self._record, self._of = record, Quantities(record)
 
-    def _name(self, step: str) -> str:
+    def _name(self, step: str, *directions) -> str:
         """The chapter where its result is meant, or the chapter and the rung; and whether it has RoPE to do besides."""
-        results = [one for direction in ("forward", "backward") for one in self._record.results(direction)]
+        results = [one for direction in directions or ("forward", "backward") for one in self._record.results(direction)]
         name = step.split("/")[0] if step in results else step
         return PEER_NAMES.get(step, f"`{name}`" + (", with RoPE" if self._record.rope(step) else ""))
 
@@ -137,22 +137,28 @@ class Tables:
                                  known(lambda: self._of.tflops(steps[-1], *where) / self._of.tflops("FLASH", *where), factor)])
         return markdown(rows)
 
-    def against(self, direction, *chapters):
-        """How many times faster than the peers, over the sweep: the geometric mean, and the range."""
+    def against(self, direction, *steps):
+        """How many times faster than the peers, over the sweep, with each mask by itself: the geometric mean, and the range."""
         source, of = f"sweep-fp16-{direction}", self._of
-        timed = {step: sum(row.source == source and row.step == step for row in self._record.rows)
-                 for step in ["FLASH", *self._record.results(direction, source)]}
-        steps = [step for step in timed if step[0].isdigit() and not self._record.rope(step)
-                 and (step.split("_")[0] in chapters if chapters else timed[step] == timed["FLASH"])]  # at every point
+        results = [step for step in self._record.results(direction, source) if not self._record.rope(step)]
+        if not results:
+            return NOT_YET
 
-        def text(step, peer, dtype):
-            where = (step, peer, dtype, direction)
-            return known(lambda: [one(*where) for one in (of.mean_against, of.least_against, of.most_against)],
+        def points(step, causal):
+            return sum((row.source, row.step, row.problem.causal) == (source, step, causal) for row in self._record.rows)
+
+        def text(step, peer, dtype, mask):
+            where = {"direction": direction, "mask": mask}
+            return known(lambda: [one(step, peer, dtype, **where) for one in (of.mean_against, of.least_against, of.most_against)],
                          lambda found: f"{found[0]:.2f}× ({found[1]:.2f} to {found[2]:.2f})")
 
-        rows = [["", *(f"{PEER_NAMES[peer]}, {dtype}" for peer in ("FLASH", "CUDNN") for dtype in ("fp16", "bf16"))]]
-        return markdown(rows + [[self._name(step), *(text(step, peer, dtype) for peer in ("FLASH", "CUDNN")
-                                                     for dtype in ("fp16", "bf16"))] for step in steps])
+        columns = [(peer, dtype) for peer in ("FLASH", "CUDNN") for dtype in ("fp16", "bf16")]
+        rows = [["", *(f"{PEER_NAMES[peer]}, {dtype}" for peer, dtype in columns)]]
+        for step in [self._record.step(step, direction) for step in steps] or results:
+            for mask, words in (("full", "no mask"), ("causal", "causal")):
+                if points(step, mask == "causal") == points("FLASH", mask == "causal"):  # else its mean is of other points
+                    rows.append([f"{self._name(step, direction)}, {words}", *(text(step, *column, mask) for column in columns)])
+        return markdown(rows)
 
     def memory(self, direction):
         """Device memory: inputs, outputs and workspace."""

@@ -2,8 +2,10 @@
 
 import argparse
 import contextlib
+import importlib
 import io
 import os
+import sys
 import unittest
 from dataclasses import asdict
 from unittest import mock
@@ -50,6 +52,44 @@ class Sweeps(unittest.TestCase):
         ]:
             points, word = peers.problems(parsed("--peers", *words))
             self.assertEqual((len(points), word), (count, what))
+
+
+class Launches(unittest.TestCase):
+    """With a stand-in for PyTorch, whose events say when the GPU was there first."""
+
+    def setUp(self):
+        self.torch = mock.MagicMock()
+        modules = {name: self.torch for name in ("torch", "torch.nn", "torch.nn.functional")}
+        modules |= {"tools.peers_check": mock.MagicMock()}
+        loaded = mock.patch.dict(sys.modules, modules)
+        loaded.start()
+        self.addCleanup(loaded.stop)
+        sys.modules.pop("tools.peers_main", None)
+        self.peers_main = importlib.import_module("tools.peers_main")
+        self.flush = mock.Mock(seconds=1e-4)
+        self.lane = self.peers_main.Lane(mock.MagicMock(), "forward", [[], []], False)
+        self.lane.cover = 2e-4
+
+    def gpu_was_there(self, *answers):
+        self.torch.cuda.Event.return_value.query.side_effect = answers
+
+    def test_one_in_time_counts(self):
+        self.gpu_was_there(False)
+        self.lane.take_turn(self.flush)
+        self.assertEqual((len(self.lane.events), self.lane.turn, self.lane.late), (1, 1, 0))
+        self.flush.assert_called_once_with(2e-4)
+
+    def test_late_ones_are_repeated_with_more_time(self):
+        self.gpu_was_there(True, True, False)
+        self.lane.take_turn(self.flush)
+        self.assertEqual((len(self.lane.events), self.lane.turn, self.lane.late), (1, 1, 2))
+        self.assertEqual([round(call.args[0] * 1e6) for call in self.flush.call_args_list], [200, 300, 450])
+
+    def test_what_never_is_in_time_is_left_out(self):
+        self.gpu_was_there(*[True] * self.lane.ATTEMPTS)
+        with self.assertRaisesRegex(self.peers_main.Skipped, "does not enqueue it"):
+            self.lane.take_turn(self.flush)
+        self.assertEqual(self.lane.events, [])
 
 
 class Arithmetic(unittest.TestCase):

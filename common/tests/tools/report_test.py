@@ -29,7 +29,7 @@ def run(step, problem, seconds, direction="fwd", peak=None):
 
 def point(problem, rope=False, direction="forward", **seconds):
     return {"problem": asdict(problem), "rope": rope, "direction": direction,
-            "results": [{"name": name.replace("__", "/"), "seconds": {"median": value}, "flop_rate": peers.flops(problem, direction) / value}
+            "results": [{"name": name.replace("__", "/"), "seconds": {"median": value, "p10": value}, "flop_rate": peers.flops(problem, direction) / value}
                         if value else {"name": name, "skipped": "slow"} for name, value in seconds.items()]}
 
 
@@ -125,6 +125,27 @@ class InTables(Measured):
         self.assertEqual(cells[2][1:], ["80.0", "", "", "–", "0.12%", "0.150×", "0.0500×"])  # too slow beside the peers: by the ladder
         self.assertEqual(cells[3][1:], ["8.00", "10.0×", "10.0×", "50 B", "1.2%", "1.50×", "0.500×"])
         self.assertEqual({len(row) for row in cells}, {8})
+
+    def test_each_mask_by_itself(self):
+        piece = self.directory / "sweep-fp16-forward.json"
+        content = results.read(piece)
+        content["points"] += [point(sweep_problem(512, 64, "causal", "fp16"), FLASH=3e-3, **{"06_two": 1e-3, "06_two__mma": None})]
+        results.write(piece, content)
+        lines = Tables(Record(self.directory)).against("forward").split("\n")[2:]
+        self.assertEqual(lines, ["| `06_two`, no mask | 4.00× (2.00 to 8.00) | – | – | – |",
+                                 "| `06_two`, causal | 3.00× (3.00 to 3.00) | – | – | – |"])
+        content["points"] += [point(sweep_problem(1024, 64, "causal", "fp16"), FLASH=3e-3, **{"06_two": None})]
+        results.write(piece, content)  # not at every point
+        self.assertEqual(Tables(Record(self.directory)).against("forward").split("\n")[2:], lines[:1])
+
+    def test_times_of_a_late_cpu_do_not_count(self):
+        piece = self.directory / "peers-ladder.json"
+        content = results.read(piece)
+        content["points"][0]["results"][0]["seconds"]["p10"] = 9e-3  # of 12: FLASH
+        results.write(piece, content)
+        with self.assertRaises(Missing):
+            evaluate('peer_ms("FLASH", 4096)', Quantities(Record(self.directory)))
+        self.assertIn("| FlashAttention-2 | – |", Tables(Record(self.directory)).ladder("forward"))
 
     def test_every_table_can_be_made_of_nothing(self):
         empty = Tables(Record(self.root))

@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,13 +35,6 @@ class Step:
     def __str__(self) -> str:
         return f"{self.chapter.name}/{self.rung}"
 
-    def source(self, direction: str) -> Path:
-        """The file with its kernels: NUMBER_RUNG.cu, NUMBER_RUNG_backward.cu, or the chapter's only one."""
-        directory = ROOT / self.chapter.name
-        endings = (["_backward"] if direction == "backward" else []) + [""]
-        found = [path for ending in endings for path in sorted(directory.glob(f"[0-9]*_{self.rung}{ending}.cu"))]
-        return found[0] if found else directory / "attention.cu"
-
 
 def run(arguments) -> int:
     if arguments.rung:
@@ -56,10 +50,11 @@ def run(arguments) -> int:
     say(bold(f"\n{steps[0]} and {steps[1]}, {direction}") + "\n")
     _say_times(steps, direction, arguments)
     say(f"\nCounted by the SIMT engine, {small}\n")
-    _say_counters(steps, [_counted(step, small, direction, counting) for step in steps])
+    counted = [_counted(step, small, direction, counting) for step in steps]
+    _say_counters(steps, counted)
     if not arguments.no_diff:
-        sources = [step.source(direction) for step in steps]
-        say(bold(f"\ndiff {shown(sources[0])} {shown(sources[1])}") + "\n")
+        sources = [source(step, rung) for step, rung in zip(steps, counted)]
+        say(bold(f"\ndiff {sources[0]} {sources[1]}") + "\n")
         say(_diff(*sources))
     return 0
 
@@ -206,12 +201,24 @@ def _say_counters(steps: list, counted: list) -> None:
 # --- Source ----------------------------------------------------------------------------------------------------------
 
 
-def _diff(first: Path, second: Path) -> str:
+def source(step: Step, counted: dict) -> str:
+    """The file with its kernels: of the chapter's files that ran, the one that does most; of a kernel that another chapter lends,
+    that chapter's."""
+    requests = Counter()
+    for launch in counted["launches"]:
+        for line in launch["lines"]:
+            file = line["line"].rpartition(":")[0]
+            if not file.startswith("common/"):
+                requests[file.startswith(step.chapter.name), file] += line["requests"]
+    return max(requests, key=lambda own_and_file: (own_and_file[0], requests[own_and_file]))[1]
+
+
+def _diff(first: str, second: str) -> str:
     """Side by side where the terminal is wide enough to read it, else unified."""
     width = shutil.get_terminal_size().columns
-    wide = ["--side-by-side", "--expand-tabs", f"--width={width}"] if width >= 160 else ["--unified=2"]
-    done = subprocess.run(["diff", *wide, *(str(file.relative_to(ROOT)) for file in (first, second))],
-                          cwd=ROOT, capture_output=True, text=True)
+    wide = (["--side-by-side", "--expand-tabs", f"--width={width}"] if width >= 160
+            else ["--unified=2", f"--label={first}", f"--label={second}"])
+    done = subprocess.run(["diff", *wide, first, second], cwd=ROOT, capture_output=True, text=True)
     if done.returncode > 1:
         raise Failure(done.stderr.strip() or "diff failed")
     return done.stdout if done.stdout else "The same source."
