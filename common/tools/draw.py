@@ -84,7 +84,8 @@ def label_ends(ax, series: list) -> None:
     for one, (x, y), place in zip(series, ends, apart([end[1] for end in ends], 13, ax.bbox.y0)):
         ax.annotate(one["name"], xy=(x, y), xycoords="figure pixels", xytext=(right + 8, place), textcoords="figure pixels",
                     color=color(one["color"]), va="center", fontsize=9, annotation_clip=False,
-                    arrowprops={"arrowstyle": "-", "color": color(one["color"]), "linewidth": 0.6, "shrinkA": 1, "shrinkB": 3})
+                    arrowprops={"arrowstyle": "-", "color": color(one["color"]), "linewidth": 0.6, "shrinkA": 1, "shrinkB": 3,
+                                "relpos": (0, 0.5)})
 
 
 def lines(data: dict) -> plt.Figure:

@@ -15,6 +15,7 @@ from tools.quantities import Quantities, ladder_problem
 from tools.record import Missing, Record
 from tools.tables import LENGTHS, PEER_NAMES
 
+UNORDERED = {"forward": "", "backward": "; dotted: dQ added up in no order"}
 DIGITS = 6  # of the numbers in a picture: more than can be seen
 
 
@@ -64,6 +65,11 @@ def _short(step: str) -> str:
     return PEER_NAMES.get(step, step.split("/")[0].replace("_", " "))
 
 
+def _rung(step: str) -> str:
+    """"07_backward/atomic" -> "07 atomic"."""
+    return f"{step.split('_')[0]} {step.split('/')[1]}"
+
+
 class Pictures:
     """Each public method is one."""
 
@@ -84,12 +90,21 @@ class Pictures:
         style = style or ("solid" if step[0].isdigit() else "dashed")
         return {"name": name or _short(step), "color": _chapter(step), "style": style, "x": x, "y": y}
 
+    def _unordered(self, direction: str, source: str) -> list:
+        """Of the backwards, the rungs before the last ones."""
+        chapters = {step.split("/")[0] for step in self._record.results(direction, source) if not self._record.rope(step)}
+        rungs = [self._record.rungs(chapter, direction, source) for chapter in sorted(chapters)] if direction == "backward" else []
+        return [one[-2] for one in rungs if len(one) > 1]
+
     def _time(self, direction: str) -> dict:
         series = [self._series(step, direction, LENGTHS, lambda n: self._of.ms(step, n, direction))
                   for step in self._record.results(direction)]
+        series += [self._series(step, direction, LENGTHS, lambda n: self._of.ms(step, n, direction), _rung(step), "dotted")
+                   for step in self._unordered(direction, "ladder")]
         series += [self._series(peer, direction, LENGTHS, lambda n: self._of.peer_ms(peer, n, direction))
                    for peer in ("FLASH", "CUDNN")]
-        return {"kind": "lines", "title": f"Time of the {direction}", "note": "B=2 H=16 D=64 fp16 causal; both axes logarithmic",
+        return {"kind": "lines", "title": f"Time of the {direction}",
+                "note": "B=2 H=16 D=64 fp16 causal; both axes logarithmic" + UNORDERED[direction],
                 "panels": [{"title": "", "x": {"label": "N", "log": True, "ticks": _lengths(LENGTHS)},
                             "y": {"label": "ms", "log": True}, "series": _present(series)}]}
 
@@ -100,17 +115,20 @@ class Pictures:
         return self._time("backward")
 
     def _tflops(self, direction: str) -> dict:
-        lengths, panels = [*LENGTHS, 16384], []
-        steps = [step for step in self._record.results(direction, f"sweep-fp16-{direction}") if not self._record.rope(step)]
+        lengths, panels, source = [*LENGTHS, 16384], [], f"sweep-fp16-{direction}"
+        steps = [step for step in self._record.results(direction, source) if not self._record.rope(step)]
+        unordered = self._unordered(direction, source)
         for mask in ("full", "causal"):
             for head_dim in (64, 128):
                 series = [self._series(step, direction, lengths,
-                                       lambda n: self._of.tflops(step, n, head_dim, mask, "fp16", direction))
-                          for step in [*steps, "FLASH", "CUDNN"]]
+                                       lambda n: self._of.tflops(step, n, head_dim, mask, "fp16", direction),
+                                       *([_rung(step), "dotted"] if step in unordered else []))
+                          for step in [*steps, *unordered, "FLASH", "CUDNN"]]
                 panels.append({"title": f"{'no mask' if mask == 'full' else 'causal'}, D = {head_dim}",
                                "x": {"label": "N", "log": True, "ticks": _lengths(lengths)},
                                "y": {"label": "TFLOP/s", "log": False}, "series": _present(series)})
-        return {"kind": "lines", "title": f"TFLOP/s of the {direction}", "note": "16k tokens, H·D = 2048, fp16", "panels": panels}
+        return {"kind": "lines", "title": f"TFLOP/s of the {direction}", "note": "16k tokens, H·D = 2048, fp16" + UNORDERED[direction],
+                "panels": panels}
 
     def tflops_forward(self):
         return self._tflops("forward")
@@ -174,31 +192,37 @@ class Pictures:
                 "panels": [{"title": "", "x": {"label": "FLOP for a byte of DRAM", "log": True},
                             "y": {"label": "TFLOP/s", "log": True}, "series": roofs + points if points else []}]}
 
-    def steps(self):
-        """Every rung on the way to the last forward without RoPE: time, and what it gained."""
-        n, bars, before = 8192, [], None
+    def _steps(self, direction: str) -> dict:
+        """Every rung on the way to the last one without RoPE: time, and what it gained."""
+        n, bars, before = 4096, [], None
         first = self._record.results("forward")[:1]
-        for step in self._record.steps("forward"):
+        for step in self._record.steps(direction):
             if self._record.rope(step) or step not in first and step.split("/")[0] == first[0].split("/")[0]:
                 continue  # the ladder begins with the first chapter's result
             try:
-                ms = self._of.ms(step, n, "forward")
+                ms = self._of.ms(step, n, direction)
             except Missing:
                 continue
             gain = f", {significant(before / ms)}×" if before else ""
-            alone = len(self._record.rungs(step.split("/")[0], "forward")) == 1
-            bars.append({"name": _short(step) if alone else f"{step.split('_')[0]} {step.split('/')[1]}", "color": _chapter(step),
+            alone = len(self._record.rungs(step.split("/")[0], direction)) == 1
+            bars.append({"name": _short(step) if alone else _rung(step), "color": _chapter(step),
                          "style": "bar", "x": [ms], "y": [0], "text": f"{significant(ms)} ms{gain}"})
             before = ms
         try:
-            ms = self._of.peer_ms("FLASH", n, "forward")
+            ms = self._of.peer_ms("FLASH", n, direction)
             bars += [{"name": PEER_NAMES["FLASH"], "color": "FLASH", "style": "bar", "x": [ms], "y": [0],
                       "text": f"{significant(ms)} ms"}] if bars else []
         except Missing:
             pass
-        return {"kind": "bars", "title": "Every step of the forward",
+        return {"kind": "bars", "title": f"Every step of the {direction}",
                 "note": f"B=2 H=16 N={n} D=64 fp16 causal; logarithmic; × is the gain over the step above",
                 "panels": [{"title": "", "x": {"label": "ms", "log": True}, "y": {"label": "", "log": False}, "series": bars}]}
+
+    def steps_forward(self):
+        return self._steps("forward")
+
+    def steps_backward(self):
+        return self._steps("backward")
 
     def earlystop(self):
         """What leaving out hidden tiles gains over masking them: a claim about chapter 08."""
