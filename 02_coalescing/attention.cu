@@ -12,8 +12,9 @@
 //   elements    0-7 .. 56-63  0-7 .. 56-63  0-7 .. 56-63  0-7 .. 56-63       512 bytes, 16 sectors, none wasted
 //
 // A head dim above 64 takes several such loads. Eight lanes then hold the pieces of one dot product, and shuffles
-// add them up. Expected limit, when this was written: every row of S still reads all of K and V through the caches. (It was not the
-// limit: see the lesson.)
+// add them up.
+//
+// Expected limit: every row of S still reads all of K and V through the caches. (It was not the limit: see the lesson.)
 #include <cmath>
 #include <cstdint>
 
