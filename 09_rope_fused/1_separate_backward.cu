@@ -1,7 +1,6 @@
 // Chapter 09, rung 1, separate, backward: chapter 08's backward between two kernels that rotate.
 //
-// rotate:  a thread takes 8 pairs of a row of two tensors' rows, elements i ... i + 7 and their partners D/2 further
-// on.
+// rotate:  a thread takes 8 pairs of a row of two tensors, elements i ... i + 7 and their partners D/2 further on.
 //          First Q and K, to the workspace; last dQ and dK, which are those of the rotated Q and K, back where they
 //          are: S depends on Q and K through their rotations, so their gradients are turned by the transpose of the
 //          rotation, which is the rotation by the opposite angle.
@@ -22,6 +21,37 @@ using attention::BackwardArgs;
 using attention::DType;
 using attention::Problem;
 using attention::RopeTables;
+
+// The angles of eight pairs of a row: position * 10000^(-2i/D), for pairs i ... i + 7.
+struct Angles {
+  alignas(16) float cos[8], sin[8];
+};
+
+template <int D>
+__device__ Angles angles_of(const RopeTables& rope, int position, int i) {
+  const int at = abs(position) * (D / 2) + i;
+  Angles angles;
+#pragma unroll
+  for (int e = 0; e < 8; e += 4) {  // 16 bytes a load
+    *reinterpret_cast<float4*>(angles.cos + e) = *reinterpret_cast<const float4*>(rope.cos + at + e);
+    *reinterpret_cast<float4*>(angles.sin + e) = *reinterpret_cast<const float4*>(rope.sin + at + e);
+  }
+#pragma unroll
+  for (int e = 0; e < 8; e++)
+    if (position < 0) angles.sin[e] = -angles.sin[e];
+  return angles;
+}
+
+// Turns eight pairs: x1 are elements i ... i + 7 of a row, x2 their partners i + D/2 ... i + D/2 + 7.
+template <class T>
+__device__ void turn(Pack8<T>& x1, Pack8<T>& x2, const Angles& angles) {
+#pragma unroll
+  for (int e = 0; e < 8; e++) {
+    const float a = to_float(x1.x[e]), b = to_float(x2.x[e]);
+    x1.x[e] = from_float<T>(a * angles.cos[e] - b * angles.sin[e]);
+    x2.x[e] = from_float<T>(a * angles.sin[e] + b * angles.cos[e]);
+  }
+}
 
 constexpr int rotate_threads = 256;
 
@@ -45,14 +75,7 @@ __global__ void rotate(Problem p, RopeTables rope,
   const T* const from = (is_q ? from_q : from_k) + row * D + i;
   T* const to = (is_q ? to_q : to_k) + row * D + i;
   Pack8<T> x1 = load_pack8(from), x2 = load_pack8(from + D / 2);
-#pragma unroll
-  for (int e = 0; e < 8; e++) {
-    const size_t at = size_t(abs(position)) * (D / 2) + i + e;
-    const float cos = rope.cos[at], sin = position < 0 ? -way * rope.sin[at] : way * rope.sin[at];
-    const float a = to_float(x1.x[e]), b = to_float(x2.x[e]);
-    x1.x[e] = from_float<T>(a * cos - b * sin);
-    x2.x[e] = from_float<T>(a * sin + b * cos);
-  }
+  turn(x1, x2, angles_of<D>(rope, way * position, i));  // by -p is back from p
   store_pack8(to, x1);
   store_pack8(to + D / 2, x2);
 }

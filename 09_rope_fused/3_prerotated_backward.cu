@@ -95,29 +95,48 @@ __device__ int first_seeing(const Problem& p, int j0) {
   return p.first_query(j0) / (2 * S::Br) * 2;
 }
 
-// The angle of pair i of a row: position * 10000^(-2i/D), as cosine and sine.
+// The angles of eight pairs of a row: position * 10000^(-2i/D), for pairs i ... i + 7.
+struct Angles {
+  alignas(16) float cos[8], sin[8];
+};
+
 template <int D>
-__device__ float2 angle_of(const RopeTables& rope, int position, int i) {
+__device__ Angles angles_of(const RopeTables& rope, int position, int i) {
   const int at = abs(position) * (D / 2) + i;
-  return make_float2(rope.cos[at], position < 0 ? -rope.sin[at] : rope.sin[at]);
+  Angles angles;
+#pragma unroll
+  for (int e = 0; e < 8; e += 4) {  // 16 bytes a load
+    *reinterpret_cast<float4*>(angles.cos + e) = *reinterpret_cast<const float4*>(rope.cos + at + e);
+    *reinterpret_cast<float4*>(angles.sin + e) = *reinterpret_cast<const float4*>(rope.sin + at + e);
+  }
+#pragma unroll
+  for (int e = 0; e < 8; e++)
+    if (position < 0) angles.sin[e] = -angles.sin[e];
+  return angles;
 }
 
-// Turns a pair back.
-__device__ void turn_back(float& x1, float& x2, float2 angle) {
-  const float a = x1, b = x2;
-  x1 = a * angle.x + b * angle.y;
-  x2 = b * angle.x - a * angle.y;
-}
-
-// Turns eight pairs of a row on their way: x1 are elements i ... i + 7, x2 their partners i + D/2 ... i + D/2 + 7.
-template <int D, class T>
-__device__ void turn(Pack8<T>& x1, Pack8<T>& x2, const RopeTables& rope, int position, int i) {
+// Turns eight pairs: x1 are elements i ... i + 7 of a row, x2 their partners i + D/2 ... i + D/2 + 7.
+template <class T>
+__device__ void turn(Pack8<T>& x1, Pack8<T>& x2, const Angles& angles) {
 #pragma unroll
   for (int e = 0; e < 8; e++) {
-    const float2 angle = angle_of<D>(rope, position, i + e);
     const float a = to_float(x1.x[e]), b = to_float(x2.x[e]);
-    x1.x[e] = from_float<T>(a * angle.x - b * angle.y);
-    x2.x[e] = from_float<T>(a * angle.y + b * angle.x);
+    x1.x[e] = from_float<T>(a * angles.cos[e] - b * angles.sin[e]);
+    x2.x[e] = from_float<T>(a * angles.sin[e] + b * angles.cos[e]);
+  }
+}
+
+// Turns two pairs back, x1[0] with x2[0] and x1[1] with x2[1]: pairs i and i + 1 of a row.
+template <int D>
+__device__ void turn_back(float (&x1)[2], float (&x2)[2], const RopeTables& rope, int position, int i) {
+  const int at = abs(position) * (D / 2) + i;
+  const float2 cos = *reinterpret_cast<const float2*>(rope.cos + at), sin = *reinterpret_cast<const float2*>(rope.sin + at);
+#pragma unroll
+  for (int e = 0; e < 2; e++) {
+    const float c = e ? cos.y : cos.x, s = position < 0 ? -(e ? sin.y : sin.x) : e ? sin.y : sin.x;
+    const float a = x1[e], b = x2[e];
+    x1[e] = a * c + b * s;
+    x2[e] = b * c - a * s;
   }
 }
 
@@ -148,12 +167,12 @@ __device__ void add_dq(const Problem& p, const Tensors<T>& tensors, const float 
         for (int h = 0; h < 2; h++) {
           const int r = 16 * b + 8 * h;
           if (i0 + r >= p.seq_q) continue;
-          float a0 = (h ? x1.z : x1.x) + dq_reg[b][n][2 * h], a1 = (h ? x1.w : x1.y) + dq_reg[b][n][2 * h + 1];
-          float b0 = (h ? x2.z : x2.x) + dq_reg[b][n + 2][2 * h], b1 = (h ? x2.w : x2.y) + dq_reg[b][n + 2][2 * h + 1];
-          turn_back(a0, b0, angle_of<D>(tensors.rope, p.query_position(i0 + r), pair + 8 * n));
-          turn_back(a1, b1, angle_of<D>(tensors.rope, p.query_position(i0 + r), pair + 8 * n + 1));
-          *reinterpret_cast<uint32_t*>(to + r * D + 8 * n) = pack2<T>(a0 * p.scale, a1 * p.scale);
-          *reinterpret_cast<uint32_t*>(to + r * D + 8 * n + D / 2) = pack2<T>(b0 * p.scale, b1 * p.scale);
+          const float *left = dq_reg[b][n] + 2 * h, *right = dq_reg[b][n + 2] + 2 * h;
+          float y1[2] = {(h ? x1.z : x1.x) + left[0], (h ? x1.w : x1.y) + left[1]};
+          float y2[2] = {(h ? x2.z : x2.x) + right[0], (h ? x2.w : x2.y) + right[1]};
+          turn_back<D>(y1, y2, tensors.rope, p.query_position(i0 + r), pair + 8 * n);
+          *reinterpret_cast<uint32_t*>(to + r * D + 8 * n) = pack2<T>(y1[0] * p.scale, y1[1] * p.scale);
+          *reinterpret_cast<uint32_t*>(to + r * D + 8 * n + D / 2) = pack2<T>(y2[0] * p.scale, y2[1] * p.scale);
         }
       }
   } else {
@@ -197,7 +216,7 @@ __global__ void prepare(Problem p, RopeTables rope,
     lse_log2 = lse[q_row] * 1.44269504f;  // log2(e)
     if (lane < lanes / 2) {
       Pack8<T> x1 = load_pack8(q + q_row * D + lane * 8), x2 = load_pack8(q + q_row * D + lane * 8 + D / 2);
-      turn<D>(x1, x2, rope, p.query_position(i), lane * 8);
+      turn(x1, x2, angles_of<D>(rope, p.query_position(i), lane * 8));
       store_pack8(q_rotated + q_row * D + lane * 8, x1);
       store_pack8(q_rotated + q_row * D + lane * 8 + D / 2, x2);
     }
@@ -356,7 +375,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
       if (j0 + row < p.seq_k) {
         const T* from = tensors.k + (kv_row + row) * D + chunk * 8;
         x1 = load_pack8(from), x2 = load_pack8(from + D / 2);
-        turn<D>(x1, x2, tensors.rope, j0 + row, chunk * 8);
+        turn(x1, x2, angles_of<D>(tensors.rope, j0 + row, chunk * 8));
       }
       store_pack8(k_smem + position<Bc>(row, chunk), x1);
       store_pack8(k_smem + position<Bc>(row, chunk + D / 16), x2);
@@ -453,11 +472,15 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 #pragma unroll
     for (int b = 0; b < 2; b++)
-      for (int r = 0; r < 4; r++) {
-        const int row = j + 16 * b + r / 2 * 8 + g;
+      for (int h = 0; h < 2; h++) {
+        const int row = j + 16 * b + 8 * h + g;
         if (row >= p.seq_k) continue;
-        for (int n = 0; n < D / 16; n++)
-          turn_back(dk_reg[b][n][r], dk_reg[b][n + D / 16][r], angle_of<D>(tensors.rope, row, 8 * n + 2 * t + r % 2));
+        for (int n = 0; n < D / 16; n++) {
+          float *left = dk_reg[b][n] + 2 * h, *right = dk_reg[b][n + D / 16] + 2 * h;
+          float x1[2] = {left[0], left[1]}, x2[2] = {right[0], right[1]};
+          turn_back<D>(x1, x2, tensors.rope, row, 8 * n + 2 * t);
+          left[0] = x1[0], left[1] = x1[1], right[0] = x2[0], right[1] = x2[1];
+        }
       }
     store_rows<Bc, D>(tensors.dk + to, k_smem + own * 64, dk_reg, p.scale, p.seq_k - j);
   }
