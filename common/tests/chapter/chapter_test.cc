@@ -62,6 +62,13 @@ TEST_F(Chapter, IsBitwiseEqualFromRunToRunIfItSaysSo) {
   });
 }
 
+// What a launch leaves in the workspace, sums and counters of thread blocks among it, is nothing to the next one.
+TEST_F(Chapter, IsRightOnceMoreInTheSameWorkspace) {
+  for_every_pass([](const auto& pass, const std::string& title) {
+    for (const int head_dim : {64, 128}) EXPECT_EQ(solve(twice(pass), small(head_dim)), "") << title;
+  });
+}
+
 // A rung may be quicker without, but not the one that is run unless another is asked for.
 TEST_F(Chapter, ItsResultIsDeterministic) {
   const Rung& result = the_chapter().rungs.back();

@@ -61,6 +61,19 @@ std::string differs_from_run_to_run(const attention::Pass<Args>& pass, const Cas
   return difference;
 }
 
+// The same pass, launched twice in the same workspace. One at a time: Pass holds plain functions, which cannot carry the
+// first one along.
+template <class Args>
+attention::Pass<Args> twice(const attention::Pass<Args>& pass) {
+  static const attention::Pass<Args>* once;
+  once = &pass;
+  attention::Pass<Args> repeated = pass;
+  repeated.run = [](const attention::Problem& p, const Args& args, cudaStream_t stream) {
+    for (int i = 0; i < 2; i++) once->run(p, args, stream);
+  };
+  return repeated;
+}
+
 // As solve(), with the launches captured in a CUDA graph that is then replayed. The engine has no graphs.
 template <class Args>
 std::string solve_in_a_graph(const attention::Pass<Args>& pass, const Case& c) {
