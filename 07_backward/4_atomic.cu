@@ -19,9 +19,8 @@
 //   - One loop. S and dP are computed once, in the blocks that own keys: five products instead of seven. The price is
 //     that every block has a part of every row of dQ. The parts meet in fp32 in the workspace, by atomic additions, in
 //     whatever order the blocks come: the last bits of dQ differ from run to run.
-//   - That sum is laid out as the warps hold it, [tile][warp][fragment][lane], so that an addition of four floats a
-//   lane
-//     is 512 bytes in a row.
+//   - That sum is laid out as the warps hold it, [tile][warp][fragment][lane], so that an addition of four floats by
+//     each lane is 512 bytes in a row.
 //   - 32 rows a warp: each fragment of Q and dO that passes by is used by two mma, as in chapter 06, 4_rows32.
 //   - dQ of a tile waits for dS of all warps. It is made one tile late, so that this costs no barrier of its own. Of a
 //     pair, one warp makes it before its other products and the other after them: while one is at the exponentials, the

@@ -1,5 +1,5 @@
-// Chapter 08: what the causal mask throws away is not computed. Each rung is a complete kernel in a file of its own, its
-// backward in another, and differs from the one before by one idea; all have the same tiles.
+// Chapter 08: what the causal mask throws away is not computed. Each rung is a complete kernel in a file of its own,
+// its backward in another, and differs from the one before by one idea; all have the same tiles.
 #include "attention/chapter.h"
 
 namespace backward {

@@ -1,8 +1,7 @@
 // Chapter 09, rung 1, separate: a kernel rotates Q and K, then chapter 08's kernel does what it always does.
 //
 // rotate:   a thread takes 8 pairs of a row of Q or K, elements i ... i + 7 and their partners D/2 further on, and
-// writes
-//           them, rotated, to the workspace.
+//           writes them, rotated, to the workspace.
 // forward:  chapter 08's last kernel, on the workspace's Q and K.
 //
 // What changed since chapter 08: nothing but the kernel before it.

@@ -1,7 +1,7 @@
 // Chapter 09, rung 1, separate, backward: chapter 08's backward between two kernels that rotate.
 //
-// rotate:  a thread takes 8 pairs of a row of two tensors, elements i ... i + 7 and their partners D/2 further on.
-//          First Q and K, to the workspace; last dQ and dK, which are those of the rotated Q and K, back where they
+// rotate:  a thread takes 8 pairs of a row of one of two tensors, elements i ... i + 7 and their partners D/2 further
+//          on. First Q and K, to the workspace; last dQ and dK, which are those of the rotated Q and K, back where they
 //          are: S depends on Q and K through their rotations, so their gradients are turned by the transpose of the
 //          rotation, which is the rotation by the opposite angle.
 //

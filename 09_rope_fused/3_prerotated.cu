@@ -1,8 +1,7 @@
 // Chapter 09, rung 3, prerotated: a kernel rotates K, once; every thread block rotates its own rows of Q.
 //
 // rotate:   a thread takes 8 pairs of a row of K, elements i ... i + 7 and their partners D/2 further on, and writes
-// them,
-//           rotated, to the workspace.
+//           them, rotated, to the workspace.
 // forward:  chapter 08's last kernel, on the workspace's K; but Q comes through registers, where it is rotated on its
 //           way to shared memory.
 //

@@ -18,8 +18,7 @@
 //     leaves the registers. In the forward it was Q that could be treated so.
 //   - A row of Q is met by every block below the diagonal. `prepare`, which reads rows of O and dO anyway, rotates it.
 //   - The last block to add to a tile's dQ turns it back before it is rounded. Both halves of a pair must then be in
-//   one
-//     thread: a warp's 32 columns are 16 of the left half of the head dim and the 16 that are their partners.
+//     one thread: a warp's 32 columns are 16 of the left half of the head dim and the 16 that are their partners.
 //
 // Expected limit: chapter 08's. K's rotation costs once a block, dQ's and dK's once a row.
 #include <cmath>

@@ -26,7 +26,8 @@ std::vector<Case> cases(bool rope = false);
 // One case for tests that are about something else: three tiles, ragged, causal, grouped heads.
 Case ragged(int head_dim = 64);
 
-// One where a row meets four blocks of 128 keys: two numbers can be added in either order, more cannot.
+// One where a row meets four blocks of 128 keys: two numbers can be added in either order, more cannot. On a GPU, which
+// runs many blocks at a time, rather more of everything.
 Case many_tiles(int head_dim = 64);
 
 // What every chapter must be able to do: head dims 64 and 128, and 512 keys (more may not fit where score rows are
@@ -38,8 +39,9 @@ bool must_be_supported(const attention::Problem& problem);
 std::string solve(const attention::Forward& pass, const Case& c);
 std::string solve(const attention::Backward& pass, const Case& c);
 
-// The bits of everything that the pass writes.
-std::vector<uint16_t> outputs(const attention::Forward& pass, const Case& c);
-std::vector<uint16_t> outputs(const attention::Backward& pass, const Case& c);
+// The bits of everything that the pass writes, in each of some launches. All have the same workspace: what one leaves
+// there, counters of thread blocks among it, must be nothing to the next.
+std::vector<std::vector<uint16_t>> outputs(const attention::Forward& pass, const Case& c, int launches);
+std::vector<std::vector<uint16_t>> outputs(const attention::Backward& pass, const Case& c, int launches);
 
 }  // namespace chapter_suite

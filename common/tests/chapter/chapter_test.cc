@@ -51,12 +51,21 @@ INSTANTIATE_TEST_SUITE_P(Group, Cases, testing::Range(0, groups));
 TEST_F(Chapter, IsBitwiseEqualFromRunToRunIfItSaysSo) {
   const int times = on_gpu ? 25 : 5;  // in each order: 50 runs on a GPU, 20 on the engine
   for_every_pass([&](const auto& pass, const std::string& title) {
-    const std::string difference = differs_from_run_to_run(pass, of_the_chapter(many_tiles()), times);
-    if (pass.deterministic) {
-      EXPECT_EQ(difference, "") << title;
-    } else if (!on_gpu) {  // a GPU may be lucky
-      EXPECT_NE(difference, "") << title;
+    for (const int head_dim : {64, 128}) {
+      const std::string difference = differs_from_run_to_run(pass, of_the_chapter(many_tiles(head_dim)), times);
+      if (pass.deterministic) {
+        EXPECT_EQ(difference, "") << title << ", D = " << head_dim;
+      } else if (!on_gpu) {  // a GPU may be lucky
+        EXPECT_NE(difference, "") << title << ", D = " << head_dim;
+      }
     }
+  });
+}
+
+// What a launch leaves in the workspace, sums and counters of thread blocks among it, is nothing to the next one.
+TEST_F(Chapter, IsRightOnceMoreInTheSameWorkspace) {
+  for_every_pass([](const auto& pass, const std::string& title) {
+    for (const int head_dim : {64, 128}) EXPECT_EQ(solve(twice(pass), small(head_dim)), "") << title;
   });
 }
 
