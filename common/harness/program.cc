@@ -122,7 +122,7 @@ Options parse(int argc, char** argv) {
   } else {
     for (const Rung& each : the_chapter().rungs)
       if (has(each, options.backward)) options.rungs.push_back(&each);
-    if (options.rungs.empty()) throw Refusal("this chapter has no " + direction);
+    if (options.rungs.empty()) throw Refusal("direction is " + direction + ": " + the_chapter().name + " has none");
   }
   return options;
 }

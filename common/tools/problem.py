@@ -53,7 +53,7 @@ ENGINE = [_square(1, 2, 256, 64)]
 PUBLISHED = [_square(2, 16, length, 64) for length in (512, 1024, 2048, 4096, 8192)]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser, direction: str = "default: both, each with the chapters that have it") -> None:
     shape = parser.add_argument_group("the problem (default: the one for the device, see the README)")
     for flag, help_text in [
         ("--batch", "B"),
@@ -66,8 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         shape.add_argument(flag, type=at_least_one, metavar="N", help=help_text)
     shape.add_argument("--dtype", choices=["fp16", "bf16"], help="storage type")
     shape.add_argument("--causal", action=argparse.BooleanOptionalAction, help="the causal mask, or none")
-    shape.add_argument("--direction", choices=["forward", "backward"],
-                       help="default: both, each with the chapters that have it")
+    shape.add_argument("--direction", choices=["forward", "backward"], help=direction)
     shape.add_argument("--rung", metavar="NAME", help="this rung of the chapter (default: its last; of a backward: all)")
     shape.add_argument("--seed", type=int, metavar="N", help="of the random inputs")
 

@@ -23,7 +23,7 @@ from tools.terminal import bold, say, table
 
 def add_arguments(parser) -> None:
     parser.add_argument("steps", nargs=2, metavar="STEP", help="chapter or chapter/rung: 03 06/mma")
-    problem.add_arguments(parser)
+    problem.add_arguments(parser, direction="default: the forward if both have one, else the backward")
     parser.add_argument("--no-diff", action="store_true", help="the numbers only")
 
 
@@ -107,7 +107,9 @@ def _say_times(steps: list, direction: str, arguments) -> None:
         return
     file, times = _recorded(steps, direction, RESULTS)
     if times:
-        _say_time_table(f"Recorded in {shown(file)} (not measured here: {choice.why})", steps, times)
+        asked = problem.from_arguments(arguments, problem.PUBLISHED) != problem.PUBLISHED
+        _say_time_table(f"Recorded in {shown(file)} (not measured here: {choice.why})"
+                        + ("; of these problems, not of the one that was asked for" if asked else ""), steps, times)
     else:
         say(f"No times: {choice.why}, and no file in {shown(RESULTS)} has both.")
 
