@@ -35,9 +35,10 @@ Case many_tiles(int head_dim = 64);
 bool must_be_supported(const attention::Problem& problem);
 
 // Solves the case and compares with the reference: an empty string, or what is wrong, be it a number, a failed launch
-// or memory written to around the tensors. Outputs start as NaN. A problem may be refused unless must_be_supported.
-std::string solve(const attention::Forward& pass, const Case& c);
-std::string solve(const attention::Backward& pass, const Case& c);
+// or memory written to around the tensors. Outputs start as NaN. A problem may be refused unless must_be_supported. With
+// guards, it is solved once more with memory around the tensors that can be read and written (harness::guards).
+std::string solve(const attention::Forward& pass, const Case& c, bool with_guards = true);
+std::string solve(const attention::Backward& pass, const Case& c, bool with_guards = true);
 
 // The bits of everything that the pass writes, in each of some launches. All have the same workspace: what one leaves
 // there, counters of thread blocks among it, must be nothing to the next.
