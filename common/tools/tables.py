@@ -156,7 +156,7 @@ class Tables:
         rows = [["", *(f"{PEER_NAMES[peer]}, {dtype}" for peer, dtype in columns)]]
         for step in [self._record.step(step, direction) for step in steps] or results:
             for mask, words in (("full", "no mask"), ("causal", "causal")):
-                if points(step, mask == "causal") == points("FLASH", mask == "causal"):  # else its mean is of other points
+                if points(step, mask == "causal") >= points("FLASH", mask == "causal"):  # else its mean is of other points
                     rows.append([f"{self._name(step, direction)}, {words}", *(text(step, *column, mask) for column in columns)])
         return markdown(rows)
 
