@@ -125,18 +125,16 @@ __device__ void turn(Pack8<T>& x1, Pack8<T>& x2, const Angles& angles) {
   }
 }
 
-// Turns two pairs back, x1[0] with x2[0] and x1[1] with x2[1]: pairs i and i + 1 of a row.
+// Turns pairs i and i + 1 of a row back: x1 are the two elements i and i + 1, x2 their partners.
 template <int D>
-__device__ void turn_back(float (&x1)[2], float (&x2)[2], const RopeTables& rope, int position, int i) {
+__device__ void turn_back(float2& x1, float2& x2, const RopeTables& rope, int position, int i) {
   const int at = abs(position) * (D / 2) + i;
-  const float2 cos = *reinterpret_cast<const float2*>(rope.cos + at), sin = *reinterpret_cast<const float2*>(rope.sin + at);
-#pragma unroll
-  for (int e = 0; e < 2; e++) {
-    const float c = e ? cos.y : cos.x, s = position < 0 ? -(e ? sin.y : sin.x) : e ? sin.y : sin.x;
-    const float a = x1[e], b = x2[e];
-    x1[e] = a * c + b * s;
-    x2[e] = b * c - a * s;
-  }
+  const float2 cos = *reinterpret_cast<const float2*>(rope.cos + at);
+  float2 sin = *reinterpret_cast<const float2*>(rope.sin + at);
+  if (position < 0) sin = make_float2(-sin.x, -sin.y);
+  const float2 a = x1, b = x2;
+  x1 = make_float2(a.x * cos.x + b.x * sin.x, a.y * cos.y + b.y * sin.y);
+  x2 = make_float2(b.x * cos.x - a.x * sin.x, b.y * cos.y - a.y * sin.y);
 }
 
 // The last block of keys that computes a tile of a head's queries.
@@ -167,11 +165,11 @@ __device__ void add_dq(const Problem& p, const Tensors<T>& tensors, const float 
           const int r = 16 * b + 8 * h;
           if (i0 + r >= p.seq_q) continue;
           const float *left = dq_reg[b][n] + 2 * h, *right = dq_reg[b][n + 2] + 2 * h;
-          float y1[2] = {(h ? x1.z : x1.x) + left[0], (h ? x1.w : x1.y) + left[1]};
-          float y2[2] = {(h ? x2.z : x2.x) + right[0], (h ? x2.w : x2.y) + right[1]};
+          float2 y1 = make_float2((h ? x1.z : x1.x) + left[0], (h ? x1.w : x1.y) + left[1]);
+          float2 y2 = make_float2((h ? x2.z : x2.x) + right[0], (h ? x2.w : x2.y) + right[1]);
           turn_back<D>(y1, y2, tensors.rope, p.query_position(i0 + r), pair + 8 * n);
-          *reinterpret_cast<uint32_t*>(to + r * D + 8 * n) = pack2<T>(y1[0] * p.scale, y1[1] * p.scale);
-          *reinterpret_cast<uint32_t*>(to + r * D + 8 * n + D / 2) = pack2<T>(y2[0] * p.scale, y2[1] * p.scale);
+          *reinterpret_cast<uint32_t*>(to + r * D + 8 * n) = pack2<T>(y1.x * p.scale, y1.y * p.scale);
+          *reinterpret_cast<uint32_t*>(to + r * D + 8 * n + D / 2) = pack2<T>(y2.x * p.scale, y2.y * p.scale);
         }
       }
   } else {
@@ -476,9 +474,9 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
         if (row >= p.seq_k) continue;
         for (int n = 0; n < D / 16; n++) {
           float *left = dk_reg[b][n] + 2 * h, *right = dk_reg[b][n + D / 16] + 2 * h;
-          float x1[2] = {left[0], left[1]}, x2[2] = {right[0], right[1]};
+          float2 x1 = make_float2(left[0], left[1]), x2 = make_float2(right[0], right[1]);
           turn_back<D>(x1, x2, tensors.rope, row, 8 * n + 2 * t);
-          left[0] = x1[0], left[1] = x1[1], right[0] = x2[0], right[1] = x2[1];
+          left[0] = x1.x, left[1] = x1.y, right[0] = x2.x, right[1] = x2.y;
         }
       }
     store_rows<Bc, D>(tensors.dk + to, k_smem + own * 64, dk_reg, p.scale, p.seq_k - j);
