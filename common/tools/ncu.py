@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import re
 import shutil
 import subprocess
 import time
@@ -144,6 +143,16 @@ def parse(output: str) -> list:
     return [launches[i] for i in sorted(launches)]
 
 
+def one_pass(launches: list) -> list:
+    """Of all that a program with --check launches, one pass. It runs the pass twice, the second time between guard bands; a
+    backward has a forward before that. So the launches end with the longest sequence of kernels that stands there twice."""
+    names = [launch["kernel"] for launch in launches]
+    for count in range(len(names) // 2, 0, -1):
+        if names[-count:] == names[-2 * count : -count]:
+            return launches[-2 * count : -count]
+    raise Failure(f"no pass is there twice: {', '.join(names)}")
+
+
 def measured_counters(launch: dict) -> dict:
     return {name: int(sum(launch[metric] * factor for metric, factor in metrics.items()))
             for name, metrics in METRICS.items() if all(metric in launch for metric in metrics)}
@@ -186,20 +195,22 @@ def compare(counted: dict, out: "Path | None") -> int:
     with Progress("Profiling") as progress:
         for chapter in counted["chapters"]:
             for rung in chapter["rungs"]:
-                progress.show(f"{chapter['chapter']}/{rung['rung']}")
+                progress.show(f"{chapter['chapter']}/{rung['rung']} {chapter['direction']}")
                 if chapter["chapter"] == "patterns":
                     command = [patterns(directory)]
+                    launches = profile(command, metrics)
                 else:
                     program = directory / chapter["chapter"] / chapter["chapter"]
-                    command = [program, "--check", *(flag for flag in counted["flags"] if not flag.startswith("--rung")),
+                    command = [program, "--check", *counted["flags"], f"--direction={chapter['direction']}",
                                f"--rung={rung['rung']}"]
-                launches = _from(rung["launches"][0]["kernel"], profile(command, metrics))
-                if len(launches) < len(rung["launches"]):
+                    launches = one_pass(profile(command, metrics))
+                if len(launches) != len(rung["launches"]):
                     raise Failure(f"{chapter['chapter']}/{rung['rung']}: {len(launches)} launches on the GPU, "
                                   f"{len(rung['launches'])} on the engine")
                 for ours, theirs in zip(rung["launches"], launches):
                     engine, measured = engine_counters(ours), measured_counters(theirs)
-                    compared.append({"chapter": chapter["chapter"], "rung": rung["rung"], "kernel": ours["kernel"],
+                    compared.append({"chapter": chapter["chapter"], "rung": rung["rung"],
+                                     "direction": chapter["direction"], "kernel": ours["kernel"],
                                      "counters": {name: beside(ours["kernel"], name, engine, measured) for name in measured}})
     return report(counted, compared, out)
 
@@ -207,13 +218,6 @@ def compare(counted: dict, out: "Path | None") -> int:
 def own_name(kernel: str) -> str:
     """A kernel's name without its namespaces, which are written differently, and its template arguments."""
     return kernel.partition("<")[0].rpartition("::")[2]
-
-
-def _from(kernel: str, launches: list) -> list:
-    """Those from the first launch of this kernel on: a backward's program runs a forward before it. (After the pass
-    --check runs it again, with guard bands: more launches than are asked for.)"""
-    wanted = re.compile(rf"\b{own_name(kernel)}\b")
-    return launches[next((i for i, launch in enumerate(launches) if wanted.search(launch["kernel"])), len(launches)):]
 
 
 def report(counted: dict, compared: list, out: "Path | None") -> int:
@@ -233,7 +237,7 @@ def report(counted: dict, compared: list, out: "Path | None") -> int:
                 mark += ": " + counter["why"]
             rows.append([name, f"{counter['engine']:,}", f"{counter['ncu']:,}", mark])
         if rows:
-            say(bold(f"{launch['chapter']}/{launch['rung']} {launch['kernel']}"))
+            say(bold(f"{launch['chapter']}/{launch['rung']} {launch['direction']}: {launch['kernel']}"))
             say(table([["counter", "engine", "ncu", ""], *rows]) + "\n")
     say(", ".join(f"{count} {word}" for word, count in sorted(tally.items())))
     if out:

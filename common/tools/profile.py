@@ -25,16 +25,6 @@ METRICS = [TIME, CYCLES, *DRAM, L2, TENSOR, "launch__registers_per_thread"]
 DEFAULT = [one for one in problem.PUBLISHED if one.seq_q == 4096]
 
 
-def one_pass(launches: list) -> list:
-    """Of all that a program with --check launches, one pass. It runs the pass twice, the second time between guard bands; a
-    backward has a forward before that. So the launches end with the longest sequence of kernels that stands there twice."""
-    names = [launch["kernel"] for launch in launches]
-    for count in range(len(names) // 2, 0, -1):
-        if names[-count:] == names[-2 * count : -count]:
-            return launches[-2 * count : -count]
-    raise Failure(f"no pass is there twice: {', '.join(names)}")
-
-
 def sums(launches: list) -> dict:
     return {"seconds": sum(launch[TIME] for launch in launches) * 1e-9,
             "dram_bytes": int(sum(launch[metric] for launch in launches for metric in DRAM)),
@@ -62,7 +52,7 @@ def run(arguments) -> int:
                         progress.show(f"{chapter.name}/{rung} {direction} {one}")
                         command = [chapter.program(directory), "--check", *one.flags(), f"--direction={direction}",
                                    f"--rung={rung}"]
-                        launches = one_pass(ncu.profile(command, METRICS))
+                        launches = ncu.one_pass(ncu.profile(command, METRICS))
                         profiled.append({"chapter": chapter.name, "rung": rung, "direction": direction,
                                          "problem": asdict(one), "flops": peers.flops(one, direction),
                                          **sums(launches), "launches": launches})

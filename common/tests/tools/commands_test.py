@@ -7,7 +7,7 @@ import unittest
 from unittest import mock
 
 from tools import build, chapters, cli, problem, session
-from tools.commands import bench, test
+from tools.commands import bench, test, trace
 from tools.errors import Failure
 from tools.system import Choice, Gpu
 
@@ -66,6 +66,30 @@ class Problems(unittest.TestCase):
             self.parse("--seq-q=8")[0].flags(),
             "--batch=2 --heads=16 --kv-heads=16 --seq-q=8 --seq-k=8 --head-dim=64 --dtype=fp16 --causal".split(),
         )
+
+
+class WhatIsTraced(unittest.TestCase):
+    described = {
+        "05_a": [{"name": "a", "forward": True, "backward": False}],
+        "07_b": [{"name": "b", "forward": False, "backward": True}],
+        "08_c": [{"name": "both", "forward": True, "backward": True}, {"name": "last", "forward": False, "backward": True}],
+    }
+
+    def passes(self, direction=None, rung=None):
+        with mock.patch("tools.chapters.describe", lambda chapter, _: chapters.Description("", self.described[chapter.name])):
+            chosen = [chapters.Chapter(name) for name in self.described]
+            wanted = argparse.Namespace(direction=direction, rung=rung)
+            return [(chapter.number, of) for chapter, of in trace.passes(chosen, wanted)]
+
+    def test_each_direction_that_a_chapter_has(self):
+        self.assertEqual(self.passes(), [("05", "forward"), ("07", "backward"), ("08", "forward"), ("08", "backward")])
+
+    def test_of_a_rung_those_that_it_has(self):
+        self.assertEqual(self.passes(rung="last")[-1:], [("08", "backward")])
+
+    def test_what_nobody_has_is_left_to_the_programs_to_refuse(self):
+        self.assertEqual(self.passes(rung="none"), [("05", "forward"), ("07", "forward"), ("08", "forward")])
+        self.assertEqual(self.passes("backward"), [("05", "backward"), ("07", "backward"), ("08", "backward")])
 
 
 class Ladders(unittest.TestCase):

@@ -12,7 +12,8 @@ from unittest import mock
 from tools import chapters, cli, measurement, results, session
 from tools.errors import Failure
 from tools.measure import commit, only
-from tools.profile import METRICS, one_pass, sums
+from tools.ncu import one_pass
+from tools.profile import METRICS, sums
 
 NAMES = ["01_a", "02_b"]
 

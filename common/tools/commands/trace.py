@@ -43,8 +43,6 @@ def run(arguments) -> int:
     if arguments.ncu:
         ncu.require()  # before anything takes time
     flags = wanted.flags()
-    flags += [f"--direction={arguments.direction}"] if arguments.direction else []
-    flags += [f"--rung={arguments.rung}"] if arguments.rung else []
     flags += [] if arguments.seed is None else [f"--seed={arguments.seed}"]
 
     counted = ncu.read_counts(arguments.engine, chosen) if arguments.engine else {
@@ -59,16 +57,18 @@ def run(arguments) -> int:
 
 
 def _count(chosen: list, flags: list, arguments) -> list:
-    """What each chapter's program prints; those that do not take the problem are left out, unless all are."""
+    """What each chapter's program prints, of each direction; those that do not take the problem are left out, unless all are."""
     programs = {chapter.name: chapter.program(build.directory("trace")) for chapter in chosen}
     # JSON has stdout to itself.
     with contextlib.redirect_stdout(sys.stderr if arguments.json else sys.stdout):
         build.ensure_built("trace", [*programs, *(["trace_patterns"] if arguments.patterns else [])])
         counted, refusals = [], []
         with Progress("Counting") as progress:
-            for name, program in programs.items():
-                progress.show(name)
-                status, output, errors = _output([program, "--trace", *flags])
+            for chapter, direction in passes(chosen, arguments):
+                progress.show(f"{chapter.name} {direction}")
+                rung = [f"--rung={arguments.rung}"] if arguments.rung else []
+                status, output, errors = _output(
+                    [programs[chapter.name], "--trace", *flags, f"--direction={direction}", *rung])
                 if status == 2:
                     refusals.append(errors)
                 elif status != 0:
@@ -77,11 +77,24 @@ def _count(chosen: list, flags: list, arguments) -> list:
                     counted.append(json.loads(output))
             if arguments.patterns:
                 counted.append(json.loads(_output([ncu.patterns(build.directory("trace"))])[1]))
-    if refusals and len(refusals) == len(programs):
+    if refusals and not counted:
         raise Failure(refusals[0], status=2)
     for refusal in refusals:
         print(refusal, file=sys.stderr)
     return counted
+
+
+def passes(chosen: list, arguments) -> list:
+    """[(chapter, direction)]: what the user asked for or, of directions, those that the chapter (and the rung) has."""
+    if arguments.direction:
+        return [(chapter, arguments.direction) for chapter in chosen]
+    passes = []
+    for chapter in chosen:
+        rungs = chapters.describe(chapter, [build.directory("trace")]).rungs
+        has = [direction for direction in ("forward", "backward")
+               if any(rung[direction] and arguments.rung in (None, rung["name"]) for rung in rungs)]
+        passes += [(chapter, direction) for direction in has or ["forward"]]  # a rung that is none: the program says so
+    return passes
 
 
 def _output(command: list) -> tuple:
