@@ -150,10 +150,11 @@ __global__ void __launch_bounds__(threads, 2) dk_dv(Problem p,
     round_fragments<T, 64>(x_reg, p_reg);
     add_product<64, D, 64>(dk_reg, x_reg, q_tile);
   }
-  const int rows_left = p.seq_k - j0 - warp * 16;
+  const int j = j0 + warp * 16;
+  const size_t to = (size_t(kv_head) * p.seq_k + j) * D;
   __syncwarp();  // all lanes are done with the warp's rows of K and V
-  store_rows<64, D>(dk + (kv_row + warp * 16) * D, k_smem + warp * 16 * 64, dk_reg, p.scale, rows_left);
-  store_rows<64, D>(dv + (kv_row + warp * 16) * D, v_smem + warp * 16 * 64, dv_reg, 1, rows_left);
+  store_rows<64, D>(dk + to, k_smem + warp * 16 * 64, dk_reg, p.scale, p.seq_k - j);
+  store_rows<64, D>(dv + to, v_smem + warp * 16 * 64, dv_reg, 1, p.seq_k - j);
 }
 
 template <class T, int D>
@@ -219,7 +220,9 @@ __global__ void __launch_bounds__(threads, 2) dq(Problem p,
     add_product<64, D, 64>(dq_reg, ds_reg, k_tile);
   }
   __syncwarp();  // all lanes are done with the warp's rows of Q
-  store_rows<64, D>(dq + (q_row + warp * 16) * D, q_smem + warp * 16 * 64, dq_reg, p.scale, p.seq_q - i0 - warp * 16);
+  const int i = i0 + warp * 16;
+  const size_t to = (size_t(head) * p.seq_q + i) * D;
+  store_rows<64, D>(dq + to, q_smem + warp * 16 * 64, dq_reg, p.scale, p.seq_q - i);
 }
 
 template <class T, int D>

@@ -29,6 +29,14 @@ class Verdicts(unittest.TestCase):
             measured = {"shared load wavefronts": 100 + conflicts, "shared load conflicts": conflicts}
             self.assertEqual(ncu.verdict("k", "shared load conflicts", engine, measured), expected)
 
+    def test_conflicts_are_noise_beside_fewer_wavefronts_that_are_explained(self):
+        engine = {"shared load wavefronts": 1000, "shared load conflicts": 0}
+        measured = {"shared load wavefronts": 970 + 20, "shared load conflicts": 20}
+        for kernel, of_wavefronts, of_conflicts in [("gradients", "explained", "equal but for noise"),
+                                                    ("forward", "different", "different")]:
+            self.assertEqual(ncu.verdict(kernel, "shared load wavefronts", engine, measured), of_wavefronts)
+            self.assertEqual(ncu.verdict(kernel, "shared load conflicts", engine, measured), of_conflicts)
+
     def test_the_reason_is_kept(self):
         name = "global load requests"
         self.assertIn("semaphore", ncu.beside("a::gradients<x>", name, {name: 1}, {name: 2})["why"])

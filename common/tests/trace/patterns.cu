@@ -123,6 +123,7 @@ void run() {
   launch(copy_async<1, 4096, 32>, {1, 32}, from, out);
   launch(copy_async<32, 512, 16>, {1, 32}, from, out);
   launch(copy_async<32, 512, 0>, {1, 32}, from, out);
+  launch(copy_async<2, 4096, 0>, {1, 32}, from, out);
   check(cudaDeviceSynchronize());
   cudaFree(out);
   cudaFree(from);
