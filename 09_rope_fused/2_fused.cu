@@ -1,8 +1,8 @@
 // Chapter 09, rung 2, fused: Q and K are rotated on the chip; there is no other kernel.
 //
-// Chapter 08's last kernel, with two additions. Q comes through registers, where it is rotated on its way to shared
-// memory. And between the arrival of a stage of K and the barrier that tells everyone about it, each thread rotates, in
-// place, what it has copied itself: it copies both halves of its pairs, so that no other thread has to be waited for.
+// Chapter 08's last kernel, with two additions. Before the first product, Q is rotated in shared memory. And between the
+// arrival of a stage of K and the barrier that tells everyone about it, each thread rotates, in place, what it has
+// copied itself: it copies both halves of its pairs, so that no other thread has to be waited for.
 //
 // What changed since 1_separate: where Q and K are rotated. The first kernel and the workspace are gone, and with them
 // four crossings of memory.
@@ -128,21 +128,22 @@ __device__ void copy_tile(T* tile,        // [rows][D] in shared memory, as abov
     }
 }
 
-// Copies the block's rows of Q to shared memory, rotated. Rows that do not exist repeat the last one, and nobody stores
-// what comes of them: no branch keeps the loads of several rows from being on their way together.
+// Rotates the block's rows of Q where they lie, in shared memory. At D = 64 four lanes take a row, and the next four the
+// row 4 below, whose chunks are in the other half of the banks. Rows that do not exist are zeros, which stay zeros.
 template <class T, int D>
 __device__ void rotate_q(const Problem& p, const RopeTables& rope, int i0,
-                         T* tile,        // [Br][D] in shared memory, as above
-                         const T* from)  // [seq_q - i0, D]
+                         T* tile)  // [Br][D] in shared memory, as above
 {
-  const int chunk = threadIdx.x % (D / 16);
-#pragma unroll 4
-  for (int row = threadIdx.x / (D / 16); row < Br; row += threads / (D / 16)) {
-    const int i = min(row, p.seq_q - 1 - i0);
-    Pack8<T> x1 = load_pack8(from + i * D + chunk * 8), x2 = load_pack8(from + i * D + chunk * 8 + D / 2);
-    turn(x1, x2, angles_of<D>(rope, p.query_position(i0 + i), chunk * 8));
-    store_pack8(tile + position<Br>(row, chunk), x1);
-    store_pack8(tile + position<Br>(row, chunk + D / 16), x2);
+  const int chunk = threadIdx.x % (D / 16), octet = threadIdx.x / 8;
+#pragma unroll 2
+  for (int row = D == 64 ? octet / 4 * 8 + threadIdx.x / 4 % 2 * 4 + octet % 4 : octet; row < Br;
+       row += threads / (D / 16)) {
+    T* const at1 = tile + position<Br>(row, chunk);
+    T* const at2 = tile + position<Br>(row, chunk + D / 16);
+    Pack8<T> x1 = load_pack8(at1), x2 = load_pack8(at2);
+    turn(x1, x2, angles_of<D>(rope, p.query_position(min(i0 + row, p.seq_q - 1)), chunk * 8));
+    store_pack8(at1, x1);
+    store_pack8(at2, x2);
   }
 }
 
@@ -171,10 +172,11 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   const int warp_first = p.visible_keys(i0 + warp * 32), warp_last = p.visible_keys(i0 + warp * 32 + 31);
   const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
 
+  copy_tile<D, Br>(q_smem, q + size_t(q_row) * D, p.seq_q - i0);
+  cp_async_commit();
   copy_tile<D, stage>(kv_smem, k + size_t(kv_row) * D, keys);
   copy_tile<D, stage>(kv_smem + stage * D, v + size_t(kv_row) * D, keys);
   cp_async_commit();
-  rotate_q<T, D>(p, rope, i0, q_smem, q + size_t(q_row) * D);
 
   // The row of a 16 x 16 block whose address this lane gives to ldmatrix. Matrices of Q and V go down, then right; of K
   // right, then down.
@@ -182,7 +184,10 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
   const int q_lane = warp * 32 * 64 + qv_lane;
 
-  __syncthreads();  // Q is in shared memory, everyone's share: before it is read, or O written over it if keys = 0
+  cp_async_wait<1>();
+  __syncthreads();  // Q is in shared memory, everyone's copies: before it is rotated
+  rotate_q<T, D>(p, rope, i0, q_smem);
+  __syncthreads();  // everyone has rotated: before Q is read, or O written over it if keys = 0
 
   uint32_t q_reg[q_steps > 0 ? q_steps : 1][2][4];
 #pragma unroll

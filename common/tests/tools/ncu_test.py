@@ -37,6 +37,30 @@ class Verdicts(unittest.TestCase):
             self.assertEqual(ncu.verdict(kernel, "shared load wavefronts", engine, measured), of_wavefronts)
             self.assertEqual(ncu.verdict(kernel, "shared load conflicts", engine, measured), of_conflicts)
 
+    def test_the_least_of_three_counts(self):
+        ours = [{"kernel": "a::k<x>", "totals": {"shared_store": {"wavefronts": 100, "ideal": 100, "requests": 100}},
+                 "bytes": {"read": {"launch": 0, "blocks": 0}, "written": {"launch": 0, "warps": 0}}}]
+        wavefronts, conflicts = ncu.METRICS["shared store wavefronts"], ncu.METRICS["shared store conflicts"]
+
+        def compared(*noise):
+            runs = iter(noise)
+            taken = []
+
+            def take():
+                taken.append(next(runs))
+                return [{**dict.fromkeys(wavefronts, 100 + taken[-1]), **dict.fromkeys(conflicts, taken[-1])}]
+
+            (launch,) = ncu.side_by_side("k", ours, take)
+            return len(taken), {counter["verdict"] for counter in launch["counters"].values()}, launch
+
+        self.assertEqual(compared(0)[:2], (1, {"equal"}))
+        self.assertEqual(compared(50, 0)[:2], (2, {"equal"}))
+        times, verdicts, launch = compared(50, 40, 60)
+        self.assertEqual((times, verdicts), (3, {"different"}))
+        self.assertEqual(launch["counters"]["shared store conflicts"]["ncu"], 40)
+        with self.assertRaisesRegex(ncu.Failure, "0 launches on the GPU, 1 on the engine"):
+            ncu.side_by_side("k", ours, list)
+
     def test_the_reason_is_kept(self):
         name = "global load requests"
         self.assertIn("semaphore", ncu.beside("a::gradients<x>", name, {name: 1}, {name: 2})["why"])

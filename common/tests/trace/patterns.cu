@@ -86,6 +86,20 @@ __global__ void copy_async(const char* from, float* out) {
   out[lane] = reinterpret_cast<const float*>(memory)[lane];
 }
 
+// The same, as chapter 09's fused kernel copies: four lanes take half a row of 128 bytes, the next four that of the row 5
+// below; in shared memory the 16-byte chunks of a row are swizzled. Lanes from `lanes` on store zeros.
+template <int lanes>
+__global__ void copy_halves_async(const char* from, float* out) {
+  alignas(128) __shared__ float4 memory[32 * 8];
+  const int lane = threadIdx.x, row = lane / 4 * 5 % 32, chunk = lane % 4;
+  float4* const to = memory + row * 8 + (chunk ^ row) % 8;
+  cp_async_16_or_zero(to, from + row * 128 + chunk * 16, lane < lanes);
+  cp_async_commit();
+  cp_async_wait<0>();
+  __syncthreads();
+  out[lane] = to->x;
+}
+
 template <class T, Pattern pattern>
 void loads(float* out) {
   launch(load_shared<T, pattern>, {1, 32}, out);
@@ -124,6 +138,9 @@ void run() {
   launch(copy_async<32, 512, 16>, {1, 32}, from, out);
   launch(copy_async<32, 512, 0>, {1, 32}, from, out);
   launch(copy_async<2, 4096, 0>, {1, 32}, from, out);
+  launch(copy_halves_async<32>, {1, 32}, from, out);
+  launch(copy_halves_async<16>, {1, 32}, from, out);
+  launch(copy_halves_async<0>, {1, 32}, from, out);
   check(cudaDeviceSynchronize());
   cudaFree(out);
   cudaFree(from);
