@@ -64,7 +64,7 @@ def apart(places: list, least: float, floor: float = -math.inf) -> list:
     """The places, in their order, moved so that neighbours are at least so far apart, and none is below the floor."""
     order = sorted(range(len(places)), key=lambda i: places[i])
     moved = [places[i] for i in order]
-    for _ in range(200):
+    for _ in range(200 if places else 0):
         moved[0] = max(moved[0], floor)
         for i in range(len(moved) - 1):
             overlap = least - (moved[i + 1] - moved[i])
@@ -120,31 +120,39 @@ def roofline(data: dict) -> plt.Figure:
     points = [one for one in panel["series"] if one["style"] != "roof"]
     roofs = [one for one in panel["series"] if one["style"] == "roof"]
     xs, ys = [one["x"][0] for one in points], [one["y"][0] for one in points]
-    left, right = min(xs) / 4, max(max(xs) * 40, 4000)
+    left, right = min(xs) / 4, max(max(xs) * 15, 4000)
     bottom, top = min(ys) / 3, max([one["y"][-1] for one in roofs] + ys) * 2
     ax.set_xlim(left, right)
     ax.set_ylim(bottom, top)
     for one in roofs:
         ax.plot(one["x"], one["y"], color=color("roof"), linewidth=1.4)
-        ax.text(right, one["y"][-1] * 1.08, one["name"], ha="right", va="bottom", fontsize=8.5, color=color("roof"))
+        if "slope" in one:  # the highest: above it there is nothing
+            ax.text(right, one["y"][-1] * 1.08, one["name"], ha="right", va="bottom", fontsize=8.5, color=color("roof"))
+        else:
+            ax.text(one["x"][1] * 1.2, one["y"][-1] / 1.12, one["name"], ha="left", va="top", fontsize=8.5, color=color("roof"))
     figure.canvas.draw()
     for one in roofs:
         if "slope" in one:
             low, knee = ax.transData.transform([(one["x"][0], one["y"][0]), (one["x"][1], one["y"][1])])
             angle = math.degrees(math.atan2(knee[1] - low[1], knee[0] - low[0]))
-            x = max(left, bottom / (one["y"][1] / one["x"][1])) * 2.2
+            x = max(left, bottom / (one["y"][1] / one["x"][1])) * 1.5
             ax.text(x, x * one["y"][1] / one["x"][1] * 1.15, one["slope"], rotation=angle, rotation_mode="anchor",
                     fontsize=8.5, color=color("roof"))
     for one in points:
         fill = CARD if one["style"] == "hollow" else color(one["color"])
         ax.plot(one["x"], one["y"], marker=marker(one["color"]), markersize=8, color=color(one["color"]),
                 markerfacecolor=fill, linestyle="")
-    # Names beside the points, apart from one another where points are close.
-    pixels = [ax.transData.transform((one["x"][0], one["y"][0])) for one in points]
-    for one, (x, y), place in zip(points, pixels, apart([pixel[1] for pixel in pixels], 13)):
-        ax.annotate(one["name"], xy=(x, y), xycoords="figure pixels", xytext=(x + 12, place), textcoords="figure pixels",
-                    va="center", fontsize=9, color=color(one["color"]),
-                    arrowprops={"arrowstyle": "-", "color": color(one["color"]), "linewidth": 0.5, "shrinkA": 0, "shrinkB": 4})
+    # Names apart from one another: of hollow points at the left, of the others at the right of all points nearby.
+    for style, side in (("hollow", -1), ("point", 1)):
+        ours = [one for one in points if one["style"] == style]
+        pixels = [ax.transData.transform((one["x"][0], one["y"][0])) for one in ours]
+        for one, (x, y), place in zip(ours, pixels, apart([pixel[1] for pixel in pixels], 13)):
+            edge = side * max(side * near for near, height in pixels if abs(near - x) < 60 and abs(height - y) < 60)
+            ax.annotate(one["name"], xy=(x, y), xycoords="figure pixels", xytext=(edge + 14 * side, place),
+                        textcoords="figure pixels", va="center", ha="left" if side > 0 else "right", fontsize=9,
+                        color=color(one["color"]),
+                        arrowprops={"arrowstyle": "-", "color": color(one["color"]), "linewidth": 0.5, "shrinkA": 0, "shrinkB": 4,
+                                    "relpos": (0 if side > 0 else 1, 0.5)})
     return figure
 
 

@@ -170,7 +170,7 @@ class Pictures:
         for direction in ("forward", "backward"):
             for step in self._record.results(direction):
                 try:
-                    points.append({"name": _short(step) + (" (backward)" if direction == "backward" else ""),
+                    points.append({"name": _short(step) if direction == "forward" else f"{_short(step)[:2]} backward",
                                    "color": _chapter(step), "style": "point" if direction == "forward" else "hollow",
                                    "x": [self._of.intensity(step, direction)],
                                    "y": [1e-12 * self._record.row("ladder", step, direction, ladder_problem(4096)).flop_rate]})
