@@ -128,23 +128,40 @@ __device__ void copy_tile(T* tile,        // [rows][D] in shared memory, as abov
     }
 }
 
-// Rotates the block's rows of Q where they lie, in shared memory. At D = 64 four lanes take a row, and the next four the
-// row 4 below, whose chunks are in the other half of the banks. Rows that do not exist are zeros, which stay zeros.
+// Rotates the block's rows of Q where cp.async brings them, in shared memory, between two barriers. At D = 64 four lanes
+// take a row, and the next four the row 4 below, whose chunks are in the other half of the banks. Rows that do not exist
+// are zeros, which stay zeros.
 template <class T, int D>
 __device__ void rotate_q(const Problem& p, const RopeTables& rope, int i0,
-                         T* tile)  // [Br][D] in shared memory, as above
+                         T* tile)  // [Br][D] in shared memory, as above; the last group of copies but one
 {
+  constexpr int apart = threads / (D / 16);  // rows that the thread block rotates at a time
+  constexpr int at_once = D == 64 ? 2 : 4;   // with 4 nvcc finds another order for the main loop
   const int chunk = threadIdx.x % (D / 16), octet = threadIdx.x / 8;
-#pragma unroll 2
-  for (int row = D == 64 ? octet / 4 * 8 + threadIdx.x / 4 % 2 * 4 + octet % 4 : octet; row < Br;
-       row += threads / (D / 16)) {
-    T* const at1 = tile + position<Br>(row, chunk);
-    T* const at2 = tile + position<Br>(row, chunk + D / 16);
-    Pack8<T> x1 = load_pack8(at1), x2 = load_pack8(at2);
-    turn(x1, x2, angles_of<D>(rope, p.query_position(min(i0 + row, p.seq_q - 1)), chunk * 8));
-    store_pack8(at1, x1);
-    store_pack8(at2, x2);
+  const int first = D == 64 ? octet / 4 * 8 + threadIdx.x / 4 % 2 * 4 + octet % 4 : octet;
+#pragma unroll 1
+  for (int row0 = first; row0 < Br; row0 += at_once * apart) {
+    Angles angles[at_once];  // the first on their way before the wait
+#pragma unroll
+    for (int i = 0; i < at_once; i++) {
+      const int row = min(i0 + row0 + i * apart, p.seq_q - 1);
+      angles[i] = angles_of<D>(rope, p.query_position(row), chunk * 8);
+    }
+    if (row0 == first) {
+      cp_async_wait<1>();
+      __syncthreads();  // Q is in shared memory, everyone's copies
+    }
+#pragma unroll
+    for (int i = 0; i < at_once; i++) {
+      T* const at1 = tile + position<Br>(row0 + i * apart, chunk);
+      T* const at2 = tile + position<Br>(row0 + i * apart, chunk + D / 16);
+      Pack8<T> x1 = load_pack8(at1), x2 = load_pack8(at2);
+      turn(x1, x2, angles[i]);
+      store_pack8(at1, x1);
+      store_pack8(at2, x2);
+    }
   }
+  __syncthreads();  // everyone has rotated: before Q is read, or O written over it if keys = 0
 }
 
 template <class T, int D>
@@ -184,10 +201,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
   const int q_lane = warp * 32 * 64 + qv_lane;
 
-  cp_async_wait<1>();
-  __syncthreads();  // Q is in shared memory, everyone's copies: before it is rotated
   rotate_q<T, D>(p, rope, i0, q_smem);
-  __syncthreads();  // everyone has rotated: before Q is read, or O written over it if keys = 0
 
   uint32_t q_reg[q_steps > 0 ? q_steps : 1][2][4];
 #pragma unroll
