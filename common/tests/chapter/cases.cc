@@ -37,17 +37,19 @@ std::string name(const Case& c) {
 std::vector<Case> cases(bool rope) {
   std::vector<Case> all;
   const auto dtype = [&] { return all.size() % 2 == 0 ? DType::fp16 : DType::bf16; };
+  const auto of_turn = [](size_t turn) { return turn % 2 == 0 ? DType::fp16 : DType::bf16; };
 
   // Every length around the edges of tiles, with both masks and both head dims; equal and unequal both ways. The dtype
-  // alternates.
+  // alternates, so that each length and head dim gets both.
   const int lengths[] = {1, 2, 7, 31, 63, 64, 65, 127, 129, 257};
   for (const Mask mask : {Mask::none, Mask::causal}) {
     for (size_t i = 0; i < std::size(lengths); i++) {
       const int n = lengths[i], other = lengths[(i * 3 + 4) % std::size(lengths)];
-      all.push_back({make({1, 1, 1, n, n, 64}, dtype(), mask)});
-      all.push_back({make({1, 1, 1, n, n, 128}, dtype(), mask)});
-      all.push_back({make({1, 2, 1, n, other, i % 2 ? 64 : 128}, dtype(), mask)});
-      all.push_back({make({1, 1, 1, other, n, i % 2 ? 128 : 64}, dtype(), mask)});
+      const size_t turn = i / 2 + (mask == Mask::causal);
+      all.push_back({make({1, 1, 1, n, n, 64}, of_turn(turn), mask)});
+      all.push_back({make({1, 1, 1, n, n, 128}, of_turn(turn + 1), mask)});
+      all.push_back({make({1, 2, 1, n, other, i % 2 ? 64 : 128}, of_turn(turn), mask)});
+      all.push_back({make({1, 1, 1, other, n, i % 2 ? 128 : 64}, of_turn(turn + 1), mask)});
     }
   }
   // Every kind of input, where tiles are full and where they are ragged.
@@ -63,7 +65,8 @@ std::vector<Case> cases(bool rope) {
   // Batches and heads: multi-head, grouped, multi-query.
   for (const int kv_heads : {6, 3, 2, 1})
     for (const Mask mask : {Mask::none, Mask::causal})
-      all.push_back({make({2, 6, kv_heads, 33, 70, 64}, dtype(), mask)});
+      for (const DType type : {DType::fp16, DType::bf16})
+        all.push_back({make({2, 6, kv_heads, 33, 70, 64}, type, mask)});
   // More heads than any kernel has go round at once (64), and not a multiple, with a second block of keys for each: the
   // last round is a smaller one.
   all.push_back({make({1, 70, 70, 3, 130, 64}, dtype(), Mask::none)});
@@ -78,7 +81,8 @@ std::vector<Case> cases(bool rope) {
   for (const int seq_k : {1, 3, 33, 70})
     for (const Mask mask : {Mask::none, Mask::causal})
       for (const int head_dim : {64, 128})
-        all.push_back({make({1, 2, 1, 70, seq_k, head_dim}, dtype(), mask), InputKind::loud});
+        for (const DType type : {DType::fp16, DType::bf16})
+          all.push_back({make({1, 2, 1, 70, seq_k, head_dim}, type, mask), InputKind::loud});
   // Other head dims: supported by the early chapters only.
   for (const int head_dim : {8, 40, 72, 200, 256})
     for (const Mask mask : {Mask::none, Mask::causal}) all.push_back({make({1, 2, 1, 65, 97, head_dim}, dtype(), mask)});
