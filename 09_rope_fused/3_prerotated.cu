@@ -165,7 +165,7 @@ __device__ void rotate_q(const Problem& p, const RopeTables& rope, int i0,
       store_pack8(at2, x2);
     }
   }
-  __syncthreads();  // everyone has rotated: before Q is read, or O written over it if keys = 0
+  __syncthreads();  // everyone has rotated: before Q is read, or, if keys = 0, O written over it
 }
 
 template <class T, int D>

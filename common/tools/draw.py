@@ -129,7 +129,7 @@ def roofline(data: dict) -> plt.Figure:
         if "slope" in one:  # the highest: above it there is nothing
             ax.text(right, one["y"][-1] * 1.08, one["name"], ha="right", va="bottom", fontsize=8.5, color=color("roof"))
         else:
-            ax.text(one["x"][1] * 1.2, one["y"][-1] / 1.12, one["name"], ha="left", va="top", fontsize=8.5, color=color("roof"))
+            ax.text(max(one["x"][1], left) * 1.2, one["y"][-1] / 1.12, one["name"], ha="left", va="top", fontsize=8.5, color=color("roof"))
     figure.canvas.draw()
     for one in roofs:
         if "slope" in one:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import shutil
 import subprocess
 import time
@@ -116,11 +117,18 @@ def read_counts(path: Path, chosen: list) -> dict:
         counted = json.loads(path.read_text())
         wanted = {chapter.name for chapter in chosen} | {"patterns"}
         counted["chapters"] = [chapter for chapter in counted["chapters"] if chapter["chapter"] in wanted]
-        return counted
+        for chapter in counted["chapters"]:
+            chapter["direction"], [rung["launches"] for rung in chapter["rungs"]]  # KeyError if they are not there
+        counted["problem"], counted["flags"] = str(counted["problem"]), [
+            flag for flag in counted["flags"] if not flag.startswith(("--direction", "--rung"))]
     except OSError as error:
         raise Failure(f"cannot read {path}: {error.strerror}", status=2)
     except (ValueError, KeyError, TypeError):
         raise Failure(f"{path} does not hold the engine's counts: make it with ./workbook trace --json", status=2)
+    missing = {chapter.name for chapter in chosen} - {chapter["chapter"] for chapter in counted["chapters"]}
+    if missing:
+        raise Failure(f"{path} holds no counts of {', '.join(sorted(missing))}: make it with ./workbook trace --json", status=2)
+    return counted
 
 
 def profile(program: list, metrics: list) -> list:
@@ -221,6 +229,9 @@ def side_by_side(where: str, ours: list, take) -> list:
         launches = take()
         if len(launches) != len(ours):
             raise Failure(f"{where}: {len(launches)} launches on the GPU, {len(ours)} on the engine")
+        for launch, theirs in zip(ours, launches):
+            if own_name(launch["kernel"]) != own_name(theirs["kernel"]):
+                raise Failure(f"{where}: {own_name(theirs['kernel'])} on the GPU, {own_name(launch['kernel'])} on the engine")
         latest = [measured_counters(launch) for launch in launches]
         least = latest if profiled == 0 else [
             {name: min(count, more[name]) for name, count in so_far.items()} for so_far, more in zip(least, latest)]
@@ -234,7 +245,7 @@ def side_by_side(where: str, ours: list, take) -> list:
 
 def own_name(kernel: str) -> str:
     """A kernel's name without its namespaces, which are written differently, and its template arguments."""
-    return kernel.partition("<")[0].rpartition("::")[2]
+    return re.split("[<(]", kernel.replace("(anonymous namespace)", "").replace("<unnamed>", ""))[0].rpartition("::")[2].split(" ")[-1]
 
 
 def report(counted: dict, compared: list, out: "Path | None") -> int:

@@ -1,8 +1,11 @@
 """trace --ncu: which differences count, and which are explained."""
 
+import json
+import tempfile
 import unittest
+from pathlib import Path
 
-from tools import ncu
+from tools import chapters, ncu
 
 
 def verdict(kernel: str, name: str, engine: int, measured: int) -> str:
@@ -48,7 +51,7 @@ class Verdicts(unittest.TestCase):
 
             def take():
                 taken.append(next(runs))
-                return [{**dict.fromkeys(wavefronts, 100 + taken[-1]), **dict.fromkeys(conflicts, taken[-1])}]
+                return [{"kernel": "void a::<unnamed>::k<x>(int)", **dict.fromkeys(wavefronts, 100 + taken[-1]), **dict.fromkeys(conflicts, taken[-1])}]
 
             (launch,) = ncu.side_by_side("k", ours, take)
             return len(taken), {counter["verdict"] for counter in launch["counters"].values()}, launch
@@ -60,6 +63,32 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(launch["counters"]["shared store conflicts"]["ncu"], 40)
         with self.assertRaisesRegex(ncu.Failure, "0 launches on the GPU, 1 on the engine"):
             ncu.side_by_side("k", ours, list)
+        with self.assertRaisesRegex(ncu.Failure, "other on the GPU, k on the engine"):
+            ncu.side_by_side("k", ours, lambda: [{"kernel": "void other(int)"}])
+
+    def test_a_kernel_by_its_own_name(self):
+        for kernel in ("a::k<x::y<3>, z>", "void a::<unnamed>::k<__half, 64>(a::p, const T1 *)", "k(int)", "void k<2>(x::y)",
+                       "void a::(anonymous namespace)::k<float>(int)", "void <unnamed>::k<__half, 64>(a::p)"):
+            self.assertEqual(ncu.own_name(kernel), "k", kernel)
+
+    def test_a_file_of_counts_that_lacks_something(self):
+        whole = {"problem": "p", "flags": ["--batch=1", "--direction=forward", "--rung=r"],
+                 "chapters": [{"chapter": "05_a", "direction": "forward", "rungs": [{"rung": "r", "launches": []}]}]}
+        with tempfile.TemporaryDirectory() as scratch:
+            path = Path(scratch) / "counts.json"
+
+            def read(counts, *names):
+                path.write_text(json.dumps(counts))
+                return ncu.read_counts(path, [chapters.Chapter(name) for name in names])
+
+            self.assertEqual(read(whole, "05_a")["flags"], ["--batch=1"])
+            with self.assertRaisesRegex(ncu.Failure, "holds no counts of 06_b"):
+                read(whole, "05_a", "06_b")
+            for missing in ("problem", "flags", "chapters"):
+                with self.assertRaisesRegex(ncu.Failure, "does not hold the engine's counts"):
+                    read({key: value for key, value in whole.items() if key != missing}, "05_a")
+            with self.assertRaisesRegex(ncu.Failure, "does not hold the engine's counts"):
+                read({**whole, "chapters": [{"chapter": "05_a", "rungs": []}]}, "05_a")
 
     def test_the_reason_is_kept(self):
         name = "global load requests"

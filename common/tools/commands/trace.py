@@ -79,7 +79,7 @@ def _count(chosen: list, flags: list, arguments) -> list:
                 counted.append(json.loads(_output([ncu.patterns(build.directory("trace"))])[1]))
     if refusals and not counted:
         raise Failure(refusals[0], status=2)
-    for refusal in refusals:
+    for refusal in dict.fromkeys(refusals):  # once for both directions
         print(refusal, file=sys.stderr)
     return counted
 
@@ -90,7 +90,8 @@ def passes(chosen: list, arguments) -> list:
         return [(chapter, arguments.direction) for chapter in chosen]
     passes = []
     for chapter in chosen:
-        rungs = chapters.describe(chapter, [build.directory("trace")]).rungs
+        description = chapters.describe(chapter, [build.directory("trace")])
+        rungs = description.rungs if description else []
         has = [direction for direction in ("forward", "backward")
                if any(rung[direction] and arguments.rung in (None, rung["name"]) for rung in rungs)]
         passes += [(chapter, direction) for direction in has or ["forward"]]  # a rung that is none: the program says so
