@@ -36,7 +36,9 @@ class Piece:
     may_say_1: bool = False  # the exit status 1 is a finding that the file holds
 
     def shown(self) -> str:
-        return " ".join(["./workbook", *self.command])
+        # Of a path no more than the file's name: the line is kept, and the path is this machine's.
+        words = [f"--engine={Path(word).name}" if word.startswith("--engine=") else word for word in self.command]
+        return " ".join(["./workbook", *words])
 
 
 def pieces(names: list, engine: "Path | None" = None) -> list:

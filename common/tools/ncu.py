@@ -117,10 +117,12 @@ def read_counts(path: Path, chosen: list) -> dict:
         counted = json.loads(path.read_text())
         wanted = {chapter.name for chapter in chosen} | {"patterns"}
         counted["chapters"] = [chapter for chapter in counted["chapters"] if chapter["chapter"] in wanted]
-        for chapter in counted["chapters"]:
-            chapter["direction"], [rung["launches"] for rung in chapter["rungs"]]  # KeyError if they are not there
-        counted["problem"], counted["flags"] = str(counted["problem"]), [
-            flag for flag in counted["flags"] if not flag.startswith(("--direction", "--rung"))]
+        whole = "problem" in counted and all(
+            "direction" in chapter and all("launches" in rung for rung in chapter["rungs"]) for chapter in counted["chapters"])
+        if not whole:
+            raise KeyError
+        # Every chapter's direction and rungs stand beside its counts.
+        counted["flags"] = [flag for flag in counted["flags"] if not flag.startswith(("--direction", "--rung"))]
     except OSError as error:
         raise Failure(f"cannot read {path}: {error.strerror}", status=2)
     except (ValueError, KeyError, TypeError):
@@ -244,8 +246,9 @@ def side_by_side(where: str, ours: list, take) -> list:
 
 
 def own_name(kernel: str) -> str:
-    """A kernel's name without its namespaces, which are written differently, and its template arguments."""
-    return re.split("[<(]", kernel.replace("(anonymous namespace)", "").replace("<unnamed>", ""))[0].rpartition("::")[2].split(" ")[-1]
+    """A kernel's name alone: without what it returns and takes, and without namespaces, which are written differently."""
+    named = kernel.replace("(anonymous namespace)", "").replace("<unnamed>", "")
+    return re.split("[<(]", named)[0].rpartition("::")[2].split(" ")[-1]
 
 
 def report(counted: dict, compared: list, out: "Path | None") -> int:
