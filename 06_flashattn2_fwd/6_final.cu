@@ -1,10 +1,11 @@
-// Chapter 06, rung 6, final: shapes, copies and stores as measurement wants them.
+// Chapter 06, rung 6, final: tile shapes per head dim, and copies and stores as measurement wants them.
 //
 // A thread block of four warps owns Br = 128 query rows of one head, each warp 32 of them alone, from Q to O: two
 // blocks b = 0, 1 of 16, the height of an mma. Keys come in stages of one or two tiles of Bc, double buffered. For each
 // tile:
 //
-//   1. S = Q K^T                              32 x Bc a warp, in registers; the copies of a later tile start in between
+//   0. the copies of as many keys, a stage ahead, start
+//   1. S = Q K^T                              32 x Bc a warp, in registers
 //   2. x = scale log2(e) S - m                if no x > headroom (a warp vote), nothing else; otherwise
 //                                             m rises to the maximum, and l and O follow
 //   3. P = 2^x   l = l + rowsum P   O = O + P V
@@ -12,10 +13,10 @@
 // and at the end O / l and LSE = ln(2) (m + log2(l)).
 //
 // What changed since 5_lazy:
-//   - Copies start a few at a time, between the products of step 1, not in one burst after the barrier, when the tensor
-//     cores would wait while all warps queue for the same unit.
 //   - Shapes per head dim. At D = 64, tiles of 32 keys make room for three blocks per multiprocessor, so that each
 //     scheduler has three warps to choose from; one barrier serves two such tiles; and most of Q stays in registers.
+//   - Copies start even if no keys are left; what they write then, zeros, nobody reads. A branch around them would cut
+//     in two the stretch of instructions that the compiler can put in an order of its own, copies among products.
 //   - O leaves through shared memory in whole rows, 16 bytes a lane.
 //
 // Expected limit: none alone. Tensor cores are busy 63% of the time at D = 128 and 56% at D = 64, shared memory less;
@@ -92,6 +93,24 @@ __device__ void copy_tile(T* tile,        // [rows][D] in shared memory, as abov
                         row + i < rows_left);
 }
 
+// Starts copying Bc rows of K and of V, the keys from j on, to their stage; keys that do not exist become zeros.
+template <int D, class T>
+__device__ void copy_ahead(T* to,                   // key j's place in page 0 of K, as above; V is stage * D further on
+                           const T* k, const T* v,  // [B * Hkv * Nk, D]
+                           unsigned kv_row,         // where key 0 is, over all heads
+                           int j, int keys) {
+  constexpr int Bc = Shape<D>::Bc, stage = Shape<D>::stage;
+  const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8), left = keys - (j + row);
+  to += position<stage>(row, chunk);
+  const size_t from = size_t(kv_row + (j + row)) * D + chunk * 8;
+#pragma unroll
+  for (int i = 0; i < Bc; i += rows_per_copy<D>) {
+    cp_async_16_or_zero(to + i * 64, k + from + i * D, i < left);
+    cp_async_16_or_zero(to + stage * D + i * 64, v + from + i * D, i < left);
+  }
+  cp_async_commit();
+}
+
 template <class T, int D>
 __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
                                                                      const T* q,  // [B, H, Nq, D]
@@ -143,18 +162,12 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
     }
     const int tile = j0 / stage % 2 * 2 * stage * D + j0 % stage * 64;  // where its page 0 of K starts in kv_smem
 
+    copy_ahead<D>(kv_smem + (tile ^ 2 * stage * D), k, v, kv_row, j0 + stage, p.seq_k);
+
     // 1. S
     float s_reg[2][Bc / 8][4] = {};
 #pragma unroll
     for (int step = 0; step < D / 16; step++) {
-      if (step < Bc / rows_per_copy<D>) {  // a few rows of K and of V, one stage ahead; zeros after the last
-        const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8),
-                  j = j0 + stage + step * rows_per_copy<D> + row;
-        T* to = kv_smem + (tile ^ 2 * stage * D) + position<stage>(row, chunk) + step * rows_per_copy<D> * 64;
-        const size_t from = size_t(kv_row + j) * D + chunk * 8;
-        cp_async_16_or_zero(to, k + from, j < p.seq_k);
-        cp_async_16_or_zero(to + stage * D, v + from, j < p.seq_k);
-      }
       uint32_t q_step[2][4];
       for (int b = 0; b < 2; b++)
         if (step < q_steps)
@@ -171,7 +184,6 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
         }
       }
     }
-    cp_async_commit();
 
     // 2. x, in place of S, and the largest, or 0. From 0 up, floats are in the order of their bits, and the largest of
     // three integers is a single instruction of sm_90.
@@ -280,7 +292,7 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
 extern const attention::Rung final_rung;
 constinit const attention::Rung final_rung = {
     .name = "final",
-    .idea = "copies between the products, and shapes per head dim: three blocks per multiprocessor at D = 64",
+    .idea = "shapes per head dim, three blocks per multiprocessor at D = 64; copies without a branch; O in whole rows",
     .forward = {attention::head_dim_not_64_or_128, [](const Problem&) { return size_t(0); }, run, true}};
 
 }  // namespace flashattn2_fwd

@@ -4,7 +4,8 @@
 // blocks b = 0, 1 of 16, the height of an mma. Keys come in stages of one or two tiles of Bc, double buffered. For each
 // tile:
 //
-//   1. S = Q K^T                              32 x Bc a warp, in registers; the copies of a later tile start in between
+//   0. the copies of as many keys, a stage ahead, start
+//   1. S = Q K^T                              32 x Bc a warp, in registers
 //   2. x = scale log2(e) S - m                -inf where hidden; if no x > headroom (a warp vote), that is all;
 //                                             otherwise m rises to the maximum, and l and O follow
 //   3. P = 2^x   l = l + rowsum P   O = O + P V
@@ -92,6 +93,24 @@ __device__ void copy_tile(T* tile,        // [rows][D] in shared memory, as abov
                         row + i < rows_left);
 }
 
+// Starts copying Bc rows of K and of V, the keys from j on, to their stage; keys that do not exist become zeros.
+template <int D, class T>
+__device__ void copy_ahead(T* to,                   // key j's place in page 0 of K, as above; V is stage * D further on
+                           const T* k, const T* v,  // [B * Hkv * Nk, D]
+                           unsigned kv_row,         // where key 0 is, over all heads
+                           int j, int keys) {
+  constexpr int Bc = Shape<D>::Bc, stage = Shape<D>::stage;
+  const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8), left = keys - (j + row);
+  to += position<stage>(row, chunk);
+  const size_t from = size_t(kv_row + (j + row)) * D + chunk * 8;
+#pragma unroll
+  for (int i = 0; i < Bc; i += rows_per_copy<D>) {
+    cp_async_16_or_zero(to + i * 64, k + from + i * D, i < left);
+    cp_async_16_or_zero(to + stage * D + i * 64, v + from + i * D, i < left);
+  }
+  cp_async_commit();
+}
+
 template <class T, int D>
 __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
                                                                      const T* q,  // [B, H, Nq, D]
@@ -144,27 +163,18 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
     }
     const int tile = j0 / stage % 2 * 2 * stage * D + j0 % stage * 64;  // where its page 0 of K starts in kv_smem
 
-    const auto copy_ahead = [&](int step) {  // a few rows of K and of V, one stage ahead; zeros after the last key
-      const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8),
-                j = j0 + stage + step * rows_per_copy<D> + row;
-      T* to = kv_smem + (tile ^ 2 * stage * D) + position<stage>(row, chunk) + step * rows_per_copy<D> * 64;
-      const size_t from = size_t(kv_row + j) * D + chunk * 8;
-      cp_async_16_or_zero(to, k + from, j < keys);
-      cp_async_16_or_zero(to + stage * D, v + from, j < keys);
-    };
-    if (Shape<D>::leave_out &&
-        j0 >= warp_last) {  // for other warps: all there is to do is this warp's share of the copies
-#pragma unroll
-      for (int step = 0; step < Bc / rows_per_copy<D>; step++) copy_ahead(step);
-      cp_async_commit();
+    // A tile that only other warps have to compute: this one's share of the copies it must still start. (Two calls, so
+    // that no branch comes between copies and products.)
+    if (Shape<D>::leave_out && j0 >= warp_last) {
+      copy_ahead<D>(kv_smem + (tile ^ 2 * stage * D), k, v, kv_row, j0 + stage, keys);
       continue;
     }
+    copy_ahead<D>(kv_smem + (tile ^ 2 * stage * D), k, v, kv_row, j0 + stage, keys);
 
     // 1. S
     float s_reg[2][Bc / 8][4] = {};
 #pragma unroll
     for (int step = 0; step < D / 16; step++) {
-      if (step < Bc / rows_per_copy<D>) copy_ahead(step);
       uint32_t q_step[2][4];
       for (int b = 0; b < 2; b++)
         if (step < q_steps)
@@ -181,7 +191,6 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
         }
       }
     }
-    cp_async_commit();
 
     // 2. x, in place of S, and the largest, or 0. From 0 up, floats are in the order of their bits, and the largest of
     // three integers is a single instruction of sm_90.

@@ -1,7 +1,7 @@
 // Chapter 09, rung 2, fused: Q and K are rotated on the chip; there is no other kernel.
 //
-// Chapter 08's last kernel, with two additions. Before the first product, Q is rotated in shared memory. And between the
-// arrival of a stage of K and the barrier that tells everyone about it, each thread rotates, in place, what it has
+// Chapter 08's last kernel, with two additions. Before the first product, Q is rotated in shared memory. And between
+// the arrival of a stage of K and the barrier that tells everyone about it, each thread rotates, in place, what it has
 // copied itself: it copies both halves of its pairs, so that no other thread has to be waited for.
 //
 // What changed since 1_separate: where Q and K are rotated. The first kernel and the workspace are gone, and with them
@@ -128,9 +128,31 @@ __device__ void copy_tile(T* tile,        // [rows][D] in shared memory, as abov
     }
 }
 
-// Rotates the block's rows of Q where cp.async brings them, in shared memory, between two barriers. At D = 64 four lanes
-// take a row, and the next four the row 4 below, whose chunks are in the other half of the banks. Rows that do not exist
-// are zeros, which stay zeros.
+// Starts copying Bc rows of K and of V, the keys from j on, to their stage; keys that do not exist become zeros.
+template <int D, class T>
+__device__ void copy_ahead(T* to,                   // key j's place in page 0 of K, as above; V is stage * D further on
+                           const T* k, const T* v,  // [B * Hkv * Nk, D]
+                           unsigned kv_row,         // where key 0 is, over all heads
+                           int j, int keys) {
+  constexpr int Bc = Shape<D>::Bc, stage = Shape<D>::stage;
+  const Share<D> mine;
+  const int left = keys - (j + mine.row);
+  T* const to1 = to + position<stage>(mine.row, mine.chunk);
+  T* const to2 = to + position<stage>(mine.row, mine.chunk + D / 16);
+  const size_t from = size_t(kv_row + (j + mine.row)) * D + mine.chunk * 8;
+#pragma unroll
+  for (int i = 0; i < Bc; i += rows_per_copy<D>) {
+    cp_async_16_or_zero(to1 + i * 64, k + from + i * D, i < left);
+    cp_async_16_or_zero(to2 + i * 64, k + from + D / 2 + i * D, i < left);
+    cp_async_16_or_zero(to1 + stage * D + i * 64, v + from + i * D, i < left);
+    cp_async_16_or_zero(to2 + stage * D + i * 64, v + from + D / 2 + i * D, i < left);
+  }
+  cp_async_commit();
+}
+
+// Rotates the block's rows of Q where cp.async brings them, in shared memory, between two barriers. At D = 64 four
+// lanes take a row, and the next four the row 4 below, whose chunks are in the other half of the banks. Rows that do
+// not exist are zeros, which stay zeros.
 template <class T, int D>
 __device__ void rotate_q(const Problem& p, const RopeTables& rope, int i0,
                          T* tile)  // [Br][D] in shared memory, as above; the last group of copies but one
@@ -186,7 +208,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const unsigned q_row = head * p.seq_q + i0, kv_row = p.kv_head(head) * p.seq_k;  // the first, over all heads
   const int keys = p.visible_keys(i0 + Br - 1);  // that any row of the block sees: the last one sees most
-  const int warp_first = p.visible_keys(i0 + warp * 32), warp_last = p.visible_keys(i0 + warp * 32 + 31);
+  const int warp_first = p.visible_keys(i0 + warp * 32);
   const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
 
   copy_tile<D, Br>(q_smem, q + size_t(q_row) * D, p.seq_q - i0);
@@ -238,31 +260,18 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
     }
     const int tile = j0 / stage % 2 * 2 * stage * D + j0 % stage * 64;  // where its page 0 of K starts in kv_smem
 
-    const auto copy_ahead = [&](int step) {  // a few rows of K and of V, one stage ahead; zeros after the last key
-      const Share<D> mine;
-      const int j = j0 + stage + step * rows_per_copy<D> + mine.row;
-      T* const to = kv_smem + (tile ^ 2 * stage * D) + step * rows_per_copy<D> * 64;
-      T* const to1 = to + position<stage>(mine.row, mine.chunk);
-      T* const to2 = to + position<stage>(mine.row, mine.chunk + D / 16);
-      const size_t from = size_t(kv_row + j) * D + mine.chunk * 8;
-      cp_async_16_or_zero(to1, k + from, j < keys);
-      cp_async_16_or_zero(to2, k + from + D / 2, j < keys);
-      cp_async_16_or_zero(to1 + stage * D, v + from, j < keys);
-      cp_async_16_or_zero(to2 + stage * D, v + from + D / 2, j < keys);
-    };
-    if (Shape<D>::leave_out &&
-        j0 >= warp_last) {  // for other warps: all there is to do is this warp's share of the copies
-#pragma unroll
-      for (int step = 0; step < Bc / rows_per_copy<D>; step++) copy_ahead(step);
-      cp_async_commit();
+    // A tile that only other warps have to compute: this one's share of the copies it must still start. (Two calls, so
+    // that no branch comes between copies and products.)
+    if (Shape<D>::leave_out && j0 >= p.visible_keys(i0 + warp * 32 + 31)) {
+      copy_ahead<D>(kv_smem + (tile ^ 2 * stage * D), k, v, kv_row, j0 + stage, keys);
       continue;
     }
+    copy_ahead<D>(kv_smem + (tile ^ 2 * stage * D), k, v, kv_row, j0 + stage, keys);
 
     // 1. S
     float s_reg[2][Bc / 8][4] = {};
 #pragma unroll
     for (int step = 0; step < D / 16; step++) {
-      if (step < Bc / rows_per_copy<D>) copy_ahead(step);
       uint32_t q_step[2][4];
       for (int b = 0; b < 2; b++)
         if (step < q_steps)
@@ -279,7 +288,6 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
         }
       }
     }
-    cp_async_commit();
 
     // 2. x, in place of S, and the largest, or 0. From 0 up, floats are in the order of their bits, and the largest of
     // three integers is a single instruction of sm_90.

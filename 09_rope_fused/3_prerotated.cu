@@ -132,9 +132,27 @@ __device__ void copy_tile(T* tile,        // [rows][D] in shared memory, as abov
                         row + i < rows_left);
 }
 
-// Rotates the block's rows of Q where cp.async brings them, in shared memory, between two barriers. At D = 64 four lanes
-// take a row, and the next four the row 4 below, whose chunks are in the other half of the banks. Rows that do not exist
-// are zeros, which stay zeros.
+// Starts copying Bc rows of K and of V, the keys from j on, to their stage; keys that do not exist become zeros.
+template <int D, class T>
+__device__ void copy_ahead(T* to,                   // key j's place in page 0 of K, as above; V is stage * D further on
+                           const T* k, const T* v,  // [B * Hkv * Nk, D]
+                           unsigned kv_row,         // where key 0 is, over all heads
+                           int j, int keys) {
+  constexpr int Bc = Shape<D>::Bc, stage = Shape<D>::stage;
+  const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8), left = keys - (j + row);
+  to += position<stage>(row, chunk);
+  const size_t from = size_t(kv_row + (j + row)) * D + chunk * 8;
+#pragma unroll
+  for (int i = 0; i < Bc; i += rows_per_copy<D>) {
+    cp_async_16_or_zero(to + i * 64, k + from + i * D, i < left);
+    cp_async_16_or_zero(to + stage * D + i * 64, v + from + i * D, i < left);
+  }
+  cp_async_commit();
+}
+
+// Rotates the block's rows of Q where cp.async brings them, in shared memory, between two barriers. At D = 64 four
+// lanes take a row, and the next four the row 4 below, whose chunks are in the other half of the banks. Rows that do
+// not exist are zeros, which stay zeros.
 template <class T, int D>
 __device__ void rotate_q(const Problem& p, const RopeTables& rope, int i0,
                          T* tile)  // [Br][D] in shared memory, as above; the last group of copies but one
@@ -223,27 +241,18 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
     }
     const int tile = j0 / stage % 2 * 2 * stage * D + j0 % stage * 64;  // where its page 0 of K starts in kv_smem
 
-    const auto copy_ahead = [&](int step) {  // a few rows of K and of V, one stage ahead; zeros after the last key
-      const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8),
-                j = j0 + stage + step * rows_per_copy<D> + row;
-      T* to = kv_smem + (tile ^ 2 * stage * D) + position<stage>(row, chunk) + step * rows_per_copy<D> * 64;
-      const size_t from = size_t(kv_row + j) * D + chunk * 8;
-      cp_async_16_or_zero(to, k + from, j < keys);
-      cp_async_16_or_zero(to + stage * D, v + from, j < keys);
-    };
-    if (Shape<D>::leave_out &&
-        j0 >= warp_last) {  // for other warps: all there is to do is this warp's share of the copies
-#pragma unroll
-      for (int step = 0; step < Bc / rows_per_copy<D>; step++) copy_ahead(step);
-      cp_async_commit();
+    // A tile that only other warps have to compute: this one's share of the copies it must still start. (Two calls, so
+    // that no branch comes between copies and products.)
+    if (Shape<D>::leave_out && j0 >= warp_last) {
+      copy_ahead<D>(kv_smem + (tile ^ 2 * stage * D), k, v, kv_row, j0 + stage, keys);
       continue;
     }
+    copy_ahead<D>(kv_smem + (tile ^ 2 * stage * D), k, v, kv_row, j0 + stage, keys);
 
     // 1. S
     float s_reg[2][Bc / 8][4] = {};
 #pragma unroll
     for (int step = 0; step < D / 16; step++) {
-      if (step < Bc / rows_per_copy<D>) copy_ahead(step);
       uint32_t q_step[2][4];
       for (int b = 0; b < 2; b++)
         if (step < q_steps)
@@ -260,7 +269,6 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
         }
       }
     }
-    cp_async_commit();
 
     // 2. x, in place of S, and the largest, or 0. From 0 up, floats are in the order of their bits, and the largest of
     // three integers is a single instruction of sm_90.
