@@ -19,8 +19,8 @@
 //     in two the stretch of instructions that the compiler can put in an order of its own, copies among products.
 //   - O leaves through shared memory in whole rows, 16 bytes a lane.
 //
-// Expected limit: none alone. Tensor cores are busy 63% of the time at D = 128 and 56% at D = 64, shared memory less;
-// with two or three warps a scheduler, there is not always one whose operands have arrived.
+// Expected limit: none alone. Tensor cores are busy less than two thirds of the time, shared memory less than that; with
+// two or three warps a scheduler, there is not always one whose operands have arrived.
 #include <cmath>
 #include <cstdint>
 

@@ -110,7 +110,8 @@ void count_shared(const Request& request, Counts& counts) {
   });
 }
 
-// What cp.async brings arrives by cache lines: what a pass gets from each is stored on its own, zeros like a line.
+// What cp.async brings arrives by cache lines: what a pass gets from each is stored on its own, and zeros as if they came
+// from the lines of their addresses in global memory.
 void count_copy_store(const Request& request, Counts& counts) {
   for_each_pass(request, [&](unsigned lanes) {
     ++counts.ideal;
@@ -201,7 +202,7 @@ void Recorder::ldmatrix_row(const void* pc, const void* row) {
 void Recorder::copy_starts(const Copy& copy) {
   const unsigned thread = worker->current().number;
   keep(thread, copy.pc, reinterpret_cast<std::uintptr_t>(copy.shared), copy.bytes, Op::copy_store,
-       copy.source_bytes > 0 ? reinterpret_cast<std::uintptr_t>(copy.global) : 0);
+       reinterpret_cast<std::uintptr_t>(copy.global) | (copy.source_bytes > 0 ? 0 : zeros));
   const std::size_t offset = shared_offset(reinterpret_cast<std::uintptr_t>(copy.shared));
   if (offset == no_offset) return;
   if (const auto mistake = shadow_.copy_starts(offset, copy.bytes, thread, copy.pc))
@@ -354,7 +355,7 @@ void Recorder::count(const Request& request) {
     load.op = Op::copy_load;
     load.address = request.from;
     for (unsigned lane = 0; lane < 32; ++lane)
-      if (request.from[lane] == 0) load.lanes &= ~(1u << lane);
+      if (request.from[lane] & zeros) load.lanes &= ~(1u << lane);
     if (load.lanes != 0) count_global(load, request_of(Op::copy_load, load.lanes));
     count_copy_store(request, request_of(Op::copy_store, request.lanes));
   } else if (is_global(request.op)) {

@@ -25,6 +25,8 @@ struct Copy;
 
 constexpr bool tracing = true;
 
+constexpr std::uintptr_t zeros = 1;  // what cp.async copies begins at a multiple of 16
+
 // One request: what the lanes of a warp do together.
 struct Request {
   const void* pc;
@@ -32,7 +34,7 @@ struct Request {
   unsigned size;  // bytes of each lane's access
   unsigned lanes;
   std::array<std::uintptr_t, 32> address;
-  std::array<std::uintptr_t, 32> from;  // of cp.async: the address in global memory, 0 to fill with zeros
+  std::array<std::uintptr_t, 32> from;  // of cp.async: the address in global memory, plus `zeros` if none of it is fetched
 };
 
 class Recorder {

@@ -58,7 +58,12 @@ COMBINED_PLACE = Reason("nvcc stores the two numbers of a block's place together
 WAITING = Reason("a GPU looks at a semaphore until it is this block's turn; the engine has it at once", fewer=False)
 UNROLLED = Reason("nvcc unrolls the loop over a row's visible keys by four: lanes with 4n keys and with 4n - 1 go through it "
                   "apart", fewer=False)
+PREDICATE = Reason("nvcc wrote the predicate of these cp.async without a negation, and Nsight Compute then takes each pass for "
+                   "one wavefront", fewer=True)
 EXPLAINED = {
+    "forward": {"cp.async wavefronts": PREDICATE},
+    "copy_async": {"cp.async wavefronts": PREDICATE},
+    "copy_halves_async": {"cp.async wavefronts": PREDICATE},
     "attention_forward": {"shared store wavefronts": FUSED_STORES, "shared store conflicts": FUSED_STORES,
                           "shared load wavefronts": UNROLLED},
     "dk_dv": {"shared load wavefronts": COMBINED_LOADS},
@@ -177,28 +182,31 @@ def explanation(kernel: str, name: str, engine: int, measured: int) -> str:
     return reason.text if reason and engine != measured and (measured < engine) == reason.fewer else ""
 
 
-def verdict(kernel: str, name: str, engine: dict, measured: dict) -> str:
-    """equal; equal but for noise (see METRICS); beside (a bound, nothing to be equal to); explained; or different."""
+def judged(kernel: str, name: str, engine: dict, measured: dict) -> "tuple[str, str]":
+    """What a counter is, and why: equal; equal but for noise (see METRICS); beside (a bound, nothing to be equal to); explained;
+    or different."""
     if name in BOUNDS:
-        return "beside"
+        return "beside", ""
     if engine[name] == measured[name]:
-        return "equal"
+        return "equal", ""
     kind, _, what = name.rpartition(" ")
     if what in ("wavefronts", "conflicts") and f"{kind} conflicts" in engine:
         wavefronts, conflicts = f"{kind} wavefronts", f"{kind} conflicts"
-        without = [counters[wavefronts] - counters[conflicts] for counters in (engine, measured)]
-        if engine[conflicts] <= measured[conflicts] <= engine[conflicts] + 0.05 * engine[wavefronts] and (
-                without[0] == without[1] or name == conflicts and explanation(kernel, wavefronts, *without)):
-            return "equal but for noise"
-    return "explained" if explanation(kernel, name, engine[name], measured[name]) else "different"
+        if engine[conflicts] <= measured[conflicts] <= engine[conflicts] + 0.05 * engine[wavefronts]:
+            without = [counters[wavefronts] - counters[conflicts] for counters in (engine, measured)]
+            why = explanation(kernel, wavefronts, *without)
+            if without[0] == without[1] or why and what == "conflicts":
+                return "equal but for noise", ""
+            if why:
+                return "explained", why
+    why = explanation(kernel, name, engine[name], measured[name])
+    return ("explained", why) if why else ("different", "")
 
 
 def beside(kernel: str, name: str, engine: dict, measured: dict) -> dict:
     """A counter as the results keep it."""
-    counter = {"engine": engine[name], "ncu": measured[name], "verdict": verdict(kernel, name, engine, measured)}
-    if counter["verdict"] == "explained":
-        counter["why"] = explanation(kernel, name, engine[name], measured[name])
-    return counter
+    verdict, why = judged(kernel, name, engine, measured)
+    return {"engine": engine[name], "ncu": measured[name], "verdict": verdict, **({"why": why} if why else {})}
 
 
 def compare(counted: dict, out: "Path | None") -> int:

@@ -9,7 +9,7 @@ from tools import chapters, ncu
 
 
 def verdict(kernel: str, name: str, engine: int, measured: int) -> str:
-    return ncu.verdict(kernel, name, {name: engine}, {name: measured})
+    return ncu.judged(kernel, name, {name: engine}, {name: measured})[0]
 
 
 class Verdicts(unittest.TestCase):
@@ -30,15 +30,27 @@ class Verdicts(unittest.TestCase):
         engine = {"shared load wavefronts": 100, "shared load conflicts": 0}
         for conflicts, expected in [(3, "equal but for noise"), (9, "different")]:
             measured = {"shared load wavefronts": 100 + conflicts, "shared load conflicts": conflicts}
-            self.assertEqual(ncu.verdict("k", "shared load conflicts", engine, measured), expected)
+            self.assertEqual(ncu.judged("k", "shared load conflicts", engine, measured)[0], expected)
 
     def test_conflicts_are_noise_beside_fewer_wavefronts_that_are_explained(self):
         engine = {"shared load wavefronts": 1000, "shared load conflicts": 0}
         measured = {"shared load wavefronts": 970 + 20, "shared load conflicts": 20}
         for kernel, of_wavefronts, of_conflicts in [("gradients", "explained", "equal but for noise"),
                                                     ("forward", "different", "different")]:
-            self.assertEqual(ncu.verdict(kernel, "shared load wavefronts", engine, measured), of_wavefronts)
-            self.assertEqual(ncu.verdict(kernel, "shared load conflicts", engine, measured), of_conflicts)
+            self.assertEqual(ncu.judged(kernel, "shared load wavefronts", engine, measured)[0], of_wavefronts)
+            self.assertEqual(ncu.judged(kernel, "shared load conflicts", engine, measured)[0], of_conflicts)
+
+    def test_noise_does_not_hide_fewer_wavefronts_that_are_explained(self):
+        engine = {"shared store wavefronts": 3592, "shared store conflicts": 512}
+        measured = {"shared store wavefronts": 3588 + 11, "shared store conflicts": 512 + 11}
+        for kernel, expected in [("gradients", "explained"), ("forward", "different")]:
+            self.assertEqual(ncu.judged(kernel, "shared store wavefronts", engine, measured)[0], expected)
+        self.assertIn("block's place", ncu.beside("gradients", "shared store wavefronts", engine, measured)["why"])
+
+    def test_copies_with_a_plain_predicate_have_fewer_wavefronts(self):
+        for kernel in ("rope_fused::forward<__half, 64>", "patterns::copy_halves_async<0>"):
+            self.assertEqual(verdict(kernel, "cp.async wavefronts", 8, 4), "explained")
+            self.assertEqual(verdict(kernel, "cp.async wavefronts", 4, 8), "different")
 
     def test_the_least_of_three_counts(self):
         ours = [{"kernel": "a::k<x>", "totals": {"shared_store": {"wavefronts": 100, "ideal": 100, "requests": 100}},
