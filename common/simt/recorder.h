@@ -25,7 +25,7 @@ struct Copy;
 
 constexpr bool tracing = true;
 
-constexpr std::uintptr_t zeros = 1;  // what cp.async copies begins at a multiple of 16
+constexpr std::uintptr_t zeros = 1;  // a bit that no address has from which cp.async copies: it is a multiple of 4 at least
 
 // One request: what the lanes of a warp do together.
 struct Request {

@@ -45,12 +45,21 @@ class Verdicts(unittest.TestCase):
         measured = {"shared store wavefronts": 3588 + 11, "shared store conflicts": 512 + 11}
         for kernel, expected in [("gradients", "explained"), ("forward", "different")]:
             self.assertEqual(ncu.judged(kernel, "shared store wavefronts", engine, measured)[0], expected)
-        self.assertIn("block's place", ncu.beside("gradients", "shared store wavefronts", engine, measured)["why"])
+        why = ncu.beside("gradients", "shared store wavefronts", engine, measured)["why"]
+        self.assertIn("block's place together; 11 more are noise", why)
 
-    def test_copies_with_a_plain_predicate_have_fewer_wavefronts(self):
-        for kernel in ("rope_fused::forward<__half, 64>", "patterns::copy_halves_async<0>"):
-            self.assertEqual(verdict(kernel, "cp.async wavefronts", 8, 4), "explained")
-            self.assertEqual(verdict(kernel, "cp.async wavefronts", 4, 8), "different")
+    def test_copies_with_a_plain_predicate_have_fewer_wavefronts_but_one_a_pass(self):
+        def of(kernel, engine, measured, instructions):
+            return ncu.judged(kernel, "cp.async wavefronts", {"cp.async wavefronts": engine, "cp.async instructions": instructions},
+                              {"cp.async wavefronts": measured})[0]
+
+        fused = "rope_fused::forward<__half, 64>"
+        self.assertEqual(of(fused, 5120, 3584, 640), "explained")
+        self.assertEqual(of(fused, 5120, 2559, 640), "different")
+        self.assertEqual(of(fused, 3584, 5120, 640), "different")
+        self.assertEqual(of("flashattn2_fwd::forward<__half, 64>", 5120, 3584, 640), "different")
+        self.assertEqual(of("patterns::copy_halves_async<0>", 8, 4, 1), "explained")
+        self.assertEqual(of("patterns::copy_halves_async<16>", 8, 4, 1), "different")
 
     def test_the_least_of_three_counts(self):
         ours = [{"kernel": "a::k<x>", "totals": {"shared_store": {"wavefronts": 100, "ideal": 100, "requests": 100}},
