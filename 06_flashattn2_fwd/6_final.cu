@@ -15,12 +15,12 @@
 // What changed since 5_lazy:
 //   - Shapes per head dim. At D = 64, tiles of 32 keys make room for three blocks per multiprocessor, so that each
 //     scheduler has three warps to choose from; one barrier serves two such tiles; and most of Q stays in registers.
-//   - Copies start even if no keys are left; what they write then, zeros, nobody reads. A branch around them would cut
-//     in two the stretch of instructions that the compiler can put in an order of its own, copies among products.
+//   - Copies start even if no keys are left, and then write zeros that nobody reads: no branch comes between them and
+//     the products.
 //   - O leaves through shared memory in whole rows, 16 bytes a lane.
 //
-// Expected limit: none alone. Tensor cores are busy less than two thirds of the time, shared memory less than that; with
-// two or three warps a scheduler, there is not always one whose operands have arrived.
+// Expected limit: none alone. Tensor cores are busy less than two thirds of the time, shared memory less than that;
+// with two or three warps a scheduler, there is not always one whose operands have arrived.
 #include <cmath>
 #include <cstdint>
 
@@ -55,7 +55,7 @@ struct Shape<64> {
   static constexpr int blocks = 3;   // 168 registers, of which O takes 64
   static constexpr int Bc = 32;      // 32 registers for S
   static constexpr int stage = 64;   // 48 KB a block
-  static constexpr int q_steps = 3;  // 24 registers; the fourth step would spill
+  static constexpr int q_steps = 3;  // 24 registers; with the fourth step chapter 08's kernels spill
 };
 
 // How far scores may pass m, in powers of two, before m moves up to the largest and O is rescaled. So m is the maximum
@@ -93,7 +93,8 @@ __device__ void copy_tile(T* tile,        // [rows][D] in shared memory, as abov
                         row + i < rows_left);
 }
 
-// Starts copying Bc rows of K and of V, the keys from j on, to their stage; keys that do not exist become zeros.
+// Starts copying Bc rows of K and of V, the keys from j on, to their stage; zeros take the place of those after the
+// last.
 template <int D, class T>
 __device__ void copy_ahead(T* to,                   // key j's place in page 0 of K, as above; V is stage * D further on
                            const T* k, const T* v,  // [B * Hkv * Nk, D]

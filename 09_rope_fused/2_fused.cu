@@ -78,7 +78,7 @@ struct Shape<64> {
   static constexpr int blocks = 3;          // 168 registers, of which O takes 64
   static constexpr int Bc = 32;             // 32 registers for S
   static constexpr int stage = 64;          // 48 KB a block
-  static constexpr int q_steps = 3;         // 24 registers; the fourth step would spill
+  static constexpr int q_steps = 3;         // 24 registers; with the fourth step chapter 08's kernels spill
   static constexpr bool leave_out = false;  // asking for every 32 keys costs more than it saves
 };
 
@@ -128,7 +128,8 @@ __device__ void copy_tile(T* tile,        // [rows][D] in shared memory, as abov
     }
 }
 
-// Starts copying Bc rows of K and of V, the keys from j on, to their stage; keys that do not exist become zeros.
+// Starts copying Bc rows of K and of V, the keys from j on, to their stage; zeros take the place of those after the
+// last.
 template <int D, class T>
 __device__ void copy_ahead(T* to,                   // key j's place in page 0 of K, as above; V is stage * D further on
                            const T* k, const T* v,  // [B * Hkv * Nk, D]
@@ -261,7 +262,8 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
     const int tile = j0 / stage % 2 * 2 * stage * D + j0 % stage * 64;  // where its page 0 of K starts in kv_smem
 
     // A tile that only other warps have to compute: this one's share of the copies it must still start. (Two calls, so
-    // that no branch comes between copies and products.)
+    // that no branch comes between copies and products. The warp's last key is asked for here: there is no register
+    // left to keep it in.)
     if (Shape<D>::leave_out && j0 >= p.visible_keys(i0 + warp * 32 + 31)) {
       copy_ahead<D>(kv_smem + (tile ^ 2 * stage * D), k, v, kv_row, j0 + stage, keys);
       continue;

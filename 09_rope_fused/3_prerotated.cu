@@ -93,7 +93,7 @@ struct Shape<64> {
   static constexpr int blocks = 3;          // 168 registers, of which O takes 64
   static constexpr int Bc = 32;             // 32 registers for S
   static constexpr int stage = 64;          // 48 KB a block
-  static constexpr int q_steps = 3;         // 24 registers; the fourth step would spill
+  static constexpr int q_steps = 3;         // 24 registers; with the fourth step chapter 08's kernels spill
   static constexpr bool leave_out = false;  // asking for every 32 keys costs more than it saves
 };
 
@@ -132,7 +132,8 @@ __device__ void copy_tile(T* tile,        // [rows][D] in shared memory, as abov
                         row + i < rows_left);
 }
 
-// Starts copying Bc rows of K and of V, the keys from j on, to their stage; keys that do not exist become zeros.
+// Starts copying Bc rows of K and of V, the keys from j on, to their stage; zeros take the place of those after the
+// last.
 template <int D, class T>
 __device__ void copy_ahead(T* to,                   // key j's place in page 0 of K, as above; V is stage * D further on
                            const T* k, const T* v,  // [B * Hkv * Nk, D]
