@@ -66,6 +66,7 @@ EXPLAINED = {
     "rope_fused::forward": {"cp.async wavefronts": PREDICATE},
     "patterns::copy_async<2, 4096, 0>": {"cp.async wavefronts": PREDICATE},
     "patterns::copy_halves_async<0>": {"cp.async wavefronts": PREDICATE},
+    "patterns::copy_halves_async_predicate<0>": {"cp.async wavefronts": PREDICATE},
     "attention_forward": {"shared store wavefronts": FUSED_STORES, "shared store conflicts": FUSED_STORES,
                           "shared load wavefronts": UNROLLED},
     "dk_dv": {"shared load wavefronts": COMBINED_LOADS},

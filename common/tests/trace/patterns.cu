@@ -87,17 +87,28 @@ __global__ void copy_async(const char* from, float* out) {
 }
 
 // The same, as chapter 09's fused kernel copies: four lanes take half a row of 128 bytes, the next four that of the row 5
-// below; in shared memory the 16-byte chunks of a row are swizzled. Lanes from `lanes` on store zeros.
-template <int lanes>
-__global__ void copy_halves_async(const char* from, float* out) {
+// below; in shared memory the 16-byte chunks of a row are swizzled. Lanes whose copy is not valid store zeros.
+__device__ void copy_halves(const char* from, float* out, bool valid) {
   alignas(128) __shared__ float4 memory[32 * 8];
   const int lane = threadIdx.x, row = lane / 4 * 5 % 32, chunk = lane % 4;
   float4* const to = memory + row * 8 + (chunk ^ row) % 8;
-  cp_async_16_or_zero(to, from + row * 128 + chunk * 16, lane < lanes);
+  cp_async_16_or_zero(to, from + row * 128 + chunk * 16, valid);
   cp_async_commit();
   cp_async_wait<0>();
   __syncthreads();
   out[lane] = to->x;
+}
+
+template <int lanes>
+__global__ void copy_halves_async(const char* from, float* out) {
+  copy_halves(from, out, int(threadIdx.x) < lanes);
+}
+
+// Twice the same copy of all lanes, but for the predicate of its one LDGSTS: nvcc negates it where lanes below a bound are
+// valid (`!P0`), and does not where those from a bound on are (`P0`). For what Nsight Compute makes of that.
+template <int negated>
+__global__ void copy_halves_async_predicate(const char* from, float* out, int bound) {
+  copy_halves(from, out, negated ? int(threadIdx.x) < bound : int(threadIdx.x) >= bound);
 }
 
 template <class T, Pattern pattern>
@@ -141,6 +152,8 @@ void run() {
   launch(copy_halves_async<32>, {1, 32}, from, out);
   launch(copy_halves_async<16>, {1, 32}, from, out);
   launch(copy_halves_async<0>, {1, 32}, from, out);
+  launch(copy_halves_async_predicate<1>, {1, 32}, from, out, 32);
+  launch(copy_halves_async_predicate<0>, {1, 32}, from, out, 0);
   check(cudaDeviceSynchronize());
   cudaFree(out);
   cudaFree(from);
