@@ -4,7 +4,7 @@
 
 namespace rope_fused {
 
-extern const attention::Rung separate, fused, prerotated;
+extern const attention::Rung separate, fused, prerotated, overlapped;
 extern const attention::Backward separate_backward, prerotated_backward;
 
 namespace {
@@ -22,8 +22,8 @@ const attention::Chapter chapter = {
     .idea =
         "RoPE where it costs least: what a thread block meets once is rotated on the "
         "chip, what is met often in memory, once",
-    .rungs = {both(separate, separate_backward), fused, both(prerotated, prerotated_backward)},
-    .forward = &prerotated,
+    .rungs = {both(separate, separate_backward), fused, both(prerotated, prerotated_backward), overlapped},
+    .forward = &overlapped,
     .rope = true};
 
 }  // namespace rope_fused

@@ -56,13 +56,12 @@ struct LaunchConfig {
   int line;
 };
 
-// launch(kernel, {grid, block, shared_bytes, stream}, args...): throws CudaError if the launch is refused.
-// With the CUDA toolkit the kernel runs asynchronously; the SIMT engine has finished it on return.
+// What launch(), below, and launch_dependent(), of device/dependent_launch.h, do.
 template <class... Params, class... Args>
-void launch(void (*kernel)(Params...), const LaunchConfig& config, Args&&... args) {
+void launch_grid(void (*kernel)(Params...), const LaunchConfig& config, bool dependent, Args&&... args) {
 #ifdef WORKBOOK_SIMT
   check(simt::launch(reinterpret_cast<const void*>(kernel), config.grid, config.block, config.shared_bytes,
-                     [&] { kernel(static_cast<Params>(args)...); }),
+                     [&] { kernel(static_cast<Params>(args)...); }, dependent),
         config.file, config.line);
 #elif defined(__CUDACC__)
   const auto check_launch = [&](cudaError_t code) {
@@ -73,11 +72,28 @@ void launch(void (*kernel)(Params...), const LaunchConfig& config, Args&&... arg
   constexpr size_t without_asking = 48 * 1024;  // CUDA C++ Programming Guide, compute capability 7.x and later
   if (config.shared_bytes > without_asking)
     check_launch(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(config.shared_bytes)));
-  kernel<<<config.grid, config.block, config.shared_bytes, config.stream>>>(std::forward<Args>(args)...);
+  cudaFuncAttributes code = {};
+  if (dependent) check_launch(cudaFuncGetAttributes(&code, kernel));
+  if (code.ptxVersion >= 90) {  // and not otherwise: for older GPUs it is compiled without its wait
+    cudaLaunchAttribute early = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    const cudaLaunchConfig_t grid = {config.grid, config.block, config.shared_bytes, config.stream, &early, 1};
+    cudaLaunchKernelEx(&grid, kernel, std::forward<Args>(args)...);
+  } else {
+    kernel<<<config.grid, config.block, config.shared_bytes, config.stream>>>(std::forward<Args>(args)...);
+  }
   check_launch(cudaGetLastError());
 #else
   static_assert(sizeof...(Params) == size_t(-1), "launch() is for files that nvcc compiles");
 #endif
+}
+
+// launch(kernel, {grid, block, shared_bytes, stream}, args...): throws CudaError if the launch is refused.
+// With the CUDA toolkit the kernel runs asynchronously; the SIMT engine has finished it on return.
+template <class... Params, class... Args>
+void launch(void (*kernel)(Params...), const LaunchConfig& config, Args&&... args) {
+  launch_grid(kernel, config, /*dependent=*/false, std::forward<Args>(args)...);
 }
 
 #if defined(WORKBOOK_SIMT) || defined(__CUDACC__)

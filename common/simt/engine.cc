@@ -230,15 +230,21 @@ void Worker::fiber_main(context::transfer_t from) {
 void Worker::run_current() {
   Thread& thread = *current_;
   thread.named_barrier = 0;
+  thread.grid_awaited = !launch_->dependent;
   thread.copies.clear();
   thread.group = 0;
   std::string mistake, at;
   try {
     launch_->body();
-    if (!tracing || thread.copies.empty()) return;
-    void* stack[] = {static_cast<char*>(const_cast<void*>(thread.copies.front().pc)) - 1};
-    at = source_line(stack);
-    mistake = "the thread returned without having waited for this cp.async";
+    const bool copying = tracing && !thread.copies.empty();
+    if (!copying && thread.grid_awaited) return;
+    if (copying) {
+      void* stack[] = {static_cast<char*>(const_cast<void*>(thread.copies.front().pc)) - 1};
+      at = source_line(stack);
+      mistake = "the thread returned without having waited for this cp.async";
+    } else {
+      mistake = "the thread of a dependent launch returned without having waited for the kernel before";
+    }
   } catch (const std::exception& e) {
     mistake = std::string("the kernel threw an exception: ") + e.what();
   } catch (...) {
@@ -433,6 +439,8 @@ int lane() { return static_cast<int>(this_worker("a shuffle").current().lane); }
 void warp_collective(const char* name, unsigned mask, void* operand, Compute compute, const char* file, int line) {
   this_worker(name).collective(name, mask, operand, compute, true, {file, line, __builtin_return_address(0)});
 }
+
+void grid_dependency_wait() { this_worker("a wait for the kernel before").grid_dependency_wait(); }
 
 void named_barrier(const char* name, int number, int threads, bool waits, const char* file, int line) {
   this_worker(name).named_barrier(name, number, threads, waits, {file, line, __builtin_return_address(0)});

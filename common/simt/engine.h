@@ -65,6 +65,7 @@ struct Thread {
   Fiber* fiber;       // null before it starts and after it returns
   Site site;          // where it waits
   int named_barrier;  // where it waits, 0: in none
+  bool grid_awaited;  // the launch before, if this launch is dependent
 
   std::vector<Copy> copies;  // in the order of their groups
   unsigned group;            // that the next cp.async belongs to
@@ -108,13 +109,14 @@ struct Failure {
 
 struct Launch {
   Launch(const void* kernel, const Module* module, dim3 grid, dim3 block, std::size_t shared_bytes,
-         const std::function<void()>& body)
+         const std::function<void()>& body, bool dependent)
       : kernel(kernel),
         module(module),
         grid(grid),
         block(block),
         shared_bytes(shared_bytes),
         body(body),
+        dependent(dependent),
         blocks(std::uint64_t(grid.x) * grid.y * grid.z) {}
 
   const void* kernel;
@@ -123,6 +125,7 @@ struct Launch {
   dim3 block;
   std::size_t shared_bytes;
   const std::function<void()>& body;
+  bool dependent;  // its threads have to wait for the launch before
   Schedule schedule;
 
   std::uint64_t blocks;
@@ -156,6 +159,7 @@ class Worker {
                   const Site& site);
   void named_barrier(const char* name, int number, int threads, bool waits, const Site& site);
   void wait_for_another_block(const int* word, int value, const Site& site);
+  void grid_dependency_wait() { current_->grid_awaited = true; }
 
   void copy(const Copy& copy);
   void commit() { ++current_->group; }

@@ -173,7 +173,7 @@ Schedule schedule() { return Pool::instance().schedule(); }
 void set_schedule(const Schedule& schedule) { Pool::instance().set_schedule(schedule); }
 
 cudaError_t launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes,
-                   const std::function<void()>& body) {
+                   const std::function<void()>& body, bool dependent) {
   const auto refuse = [&](cudaError_t code, const std::string& what) {
     return fail(code, "kernel " + kernel_name(kernel) + ": " + what);
   };
@@ -195,7 +195,7 @@ cudaError_t launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared
                       ": a block can have " + std::to_string(max_shared()));
   install_fault_handler();
 
-  Launch launch(kernel, module, grid, block, shared_bytes, body);
+  Launch launch(kernel, module, grid, block, shared_bytes, body, dependent);
   Pool::instance().run(launch);
   if (launch.failed) return fail(launch.failure.code, std::move(launch.failure.message));
   return cudaSuccess;

@@ -45,6 +45,13 @@ std::uint64_t key_of(const void* pc, Op op) {
   return reinterpret_cast<std::uintptr_t>(pc) | static_cast<std::uint64_t>(op) << 56;
 }
 
+// Of the source, before this return address.
+std::string line_of(const void* pc) {
+  void* stack[] = {static_cast<char*>(const_cast<void*>(pc)) - 1};
+  const std::string line = source_line(stack);
+  return line.empty() ? "an unknown line" : line;
+}
+
 // The most different words in one bank, over these lanes: as many wavefronts they take.
 unsigned most_in_a_bank(const Request& request, unsigned lanes) {
   std::array<std::array<std::uintptr_t, 128>, 32> words;  // different ones, by bank
@@ -139,6 +146,8 @@ void Recorder::launch_begins(const Launch& launch, const SharedMemory& shared) {
     offset += bytes;
   }
   shadow_.launch_begins(offset);
+  written_before_.swap(written_);
+  written_.clear();
   paused_ = false;
   counting_ = collecting();
   sites_.clear();
@@ -180,6 +189,7 @@ void Recorder::access(const void* pc, const void* pointer, std::size_t size, Acc
   const unsigned thread = worker->current().number;
   if (DeviceMemory::instance().contains(pointer)) {
     constexpr Op ops[] = {Op::global_load, Op::global_store, Op::global_atomic, Op::global_load, Op::global_store};
+    check_dependency(pc, address, size, writes(access));
     keep(thread, pc, address, size, ops[static_cast<int>(access)]);
     return;
   }
@@ -203,6 +213,7 @@ void Recorder::copy_starts(const Copy& copy) {
   const unsigned thread = worker->current().number;
   keep(thread, copy.pc, reinterpret_cast<std::uintptr_t>(copy.shared), copy.bytes, Op::copy_store,
        reinterpret_cast<std::uintptr_t>(copy.global) | (copy.source_bytes > 0 ? 0 : zeros));
+  check_dependency(copy.pc, reinterpret_cast<std::uintptr_t>(copy.global), copy.source_bytes, false);
   const std::size_t offset = shared_offset(reinterpret_cast<std::uintptr_t>(copy.shared));
   if (offset == no_offset) return;
   if (const auto mistake = shadow_.copy_starts(offset, copy.bytes, thread, copy.pc))
@@ -216,19 +227,25 @@ void Recorder::copy_lands(const Copy& copy) {
     report(*mistake, Access::write, copy.bytes, copy.pc);
 }
 
+// What the kernel before wrote may not be there yet on a GPU, or be overwritten by it.
+void Recorder::check_dependency(const void* pc, std::uintptr_t address, std::size_t size, bool writes) {
+  for (std::uintptr_t place = address / 16; place < (address + size + 15) / 16; ++place) {
+    if (!worker->current().grid_awaited && written_before_.contains(place))
+      worker->fail(cudaErrorLaunchFailure, &worker->current(), line_of(pc),
+                   std::string(writes ? "write" : "read") + " of " + std::to_string(size) +
+                       " bytes of global memory that the kernel before wrote, without having waited for it");
+    if (writes) written_.insert(place);
+  }
+}
+
 void Recorder::report(const Shadow::Mistake& mistake, Access access, std::size_t size, const void* pc) {
-  const auto line = [](const void* address) {
-    void* stack[] = {static_cast<char*>(const_cast<void*>(address)) - 1};
-    const std::string line = source_line(stack);
-    return line.empty() ? std::string("an unknown line") : line;
-  };
   const auto thread = [](unsigned number) {
     return text(uint3{number % blockDim.x, number / blockDim.x % blockDim.y, number / blockDim.x / blockDim.y});
   };
   const auto word = [](Access a) { return is_atomic(a) ? "atomic" : a == Access::read ? "read" : "write"; };
   const std::string what = std::string(word(access)) + " of " + std::to_string(size) + " bytes";
   const std::string other = "thread " + thread(mistake.other.thread) + " at " +
-                            (mistake.other.pc != nullptr ? line(mistake.other.pc) : std::string());
+                            (mistake.other.pc != nullptr ? line_of(mistake.other.pc) : std::string());
   std::string message;
   switch (mistake.kind) {
     case Shadow::Mistake::race:
@@ -242,7 +259,7 @@ void Recorder::report(const Shadow::Mistake& mistake, Access access, std::size_t
       message = what + " of uninitialised shared memory";
       break;
   }
-  worker->fail(cudaErrorLaunchFailure, &worker->current(), line(pc), message);
+  worker->fail(cudaErrorLaunchFailure, &worker->current(), line_of(pc), message);
 }
 
 void Recorder::keep(unsigned thread, const void* pc, std::uintptr_t address, std::size_t size, Op op,

@@ -1,5 +1,5 @@
-// The trace preset's part of the engine: hears of every access of a kernel, checks those of shared memory and counts
-// requests. A Worker tells its Recorder what happens; in the other presets the calls are empty.
+// The trace preset's part of the engine: hears of every access of a kernel, checks those of shared memory, and those of a
+// dependent launch to global memory, and counts requests. A Worker tells its Recorder what happens; in the other presets the calls are empty.
 #pragma once
 
 #include <array>
@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "simt/shared_memory.h"
@@ -93,6 +94,8 @@ class Recorder {
   void touch(std::uintptr_t sector, Op op);
   Counts& counts_of(const void* pc, Op op);
 
+  void check_dependency(const void* pc, std::uintptr_t address, std::size_t size, bool writes);
+
   static constexpr std::size_t no_offset = ~std::size_t(0);
 
   bool counting_ = false;
@@ -105,6 +108,9 @@ class Recorder {
   };
   std::vector<Range> ranges_;  // of shared memory
   Shadow shadow_;
+
+  // 16 bytes each, by their address / 16: what this launch has written of global memory, and what the one before did.
+  std::unordered_set<std::uintptr_t> written_, written_before_;
 
   std::array<std::vector<Event>, 1024> events_;  // by the thread's number in its block
   LaunchCounts current_;

@@ -51,6 +51,9 @@ void named_barrier(const char* name, int number, int threads, bool waits, const 
 void wait_for_another_block(const int* word, int value, const char* file = __builtin_FILE(),
                             int line = __builtin_LINE());
 
+// Waits, in a dependent launch, for the kernel before: which has ended here, but need not have on a GPU.
+void grid_dependency_wait();
+
 // The value that lane `source` of this warp passed in the same call.
 std::uint64_t shuffle(const char* name, unsigned mask, std::uint64_t value, int source, const char* file, int line);
 

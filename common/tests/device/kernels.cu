@@ -1,6 +1,7 @@
 #include "device/atomic_add.h"
 #include "device/cp_async.h"
 #include "device/cuda.h"
+#include "device/dependent_launch.h"
 #include "device/launch.h"
 #include "device/ldmatrix.h"
 #include "device/math.h"
@@ -10,6 +11,8 @@
 #include "device/semaphore.h"
 #include "device/stmatrix.h"
 #include "kernels.h"
+
+#include <numeric>
 
 namespace device_tests {
 namespace {
@@ -171,6 +174,12 @@ __global__ void take_turns_kernel(int* ticket, int* semaphore, bool peek, int* l
   }
 }
 
+__global__ void go_round_kernel(const int* from, int* to) {
+  const int i = blockIdx.x * 32 + threadIdx.x;
+  grid_dependency_wait();
+  to[i] = from[(i + 32) % (gridDim.x * 32)] + 1;
+}
+
 template <class T>
 __global__ void to_float_kernel(const T* x, float* y) {
   y[thread_index()] = ::to_float(x[thread_index()]);
@@ -292,6 +301,15 @@ std::vector<int> take_turns(int blocks, bool peek) {
   const DeviceArray<int> counters(std::vector<int>(2)), list(blocks * 32);
   launch(take_turns_kernel, {dim3(unsigned(blocks)), dim3(32)}, counters.as(), counters.as() + 1, peek, list.as());
   return list.get();
+}
+
+std::vector<int> go_round(int launches, int blocks) {
+  std::vector<int> start(blocks * 32);
+  std::iota(start.begin(), start.end(), 0);
+  const DeviceArray<int> rings[] = {DeviceArray<int>(start), DeviceArray<int>(start)};
+  for (int i = 0; i < launches; i++)
+    launch_dependent(go_round_kernel, {unsigned(blocks), 32}, rings[i % 2].as(), rings[(i + 1) % 2].as());
+  return rings[launches % 2].get();
 }
 
 Floats to_float(DType dtype, const std::vector<uint16_t>& bits) {

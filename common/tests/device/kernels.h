@@ -51,6 +51,10 @@ std::vector<int> pass_to_partner(int rounds, bool writer_waits);
 // look for their turn with semaphore_peek, or wait with semaphore_wait.
 std::vector<int> take_turns(int blocks, bool peek);
 
+// `launches` dependent launches: each adds 1 to what the one before wrote, 32 elements further on in a ring of
+// [blocks][32] that starts as 0, 1, 2, ...
+std::vector<int> go_round(int launches, int blocks);
+
 Floats to_float(DType dtype, const std::vector<uint16_t>& bits);
 std::vector<uint16_t> from_float(DType dtype, const Floats& x);
 Words pack2(DType dtype, const Floats& low, const Floats& high);

@@ -47,6 +47,13 @@ TEST_F(Together, NamedBarriersPassSharedMemoryFromWarpToWarp) {
   }
 }
 
+TEST_F(Together, DependentLaunchesSeeWhatTheOneBeforeWrote) {
+  constexpr int launches = 301, blocks = 200;
+  const std::vector<int> ring = go_round(launches, blocks);
+  for (int i = 0; i < blocks * 32; i++)
+    ASSERT_EQ(ring[i], (i + launches * 32) % (blocks * 32) + launches) << "element " << i;
+}
+
 TEST_F(Together, BlocksTakeTurns) {
   constexpr int blocks = 500;
   for (const bool peek : {false, true}) {

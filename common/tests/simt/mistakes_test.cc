@@ -194,6 +194,19 @@ TEST_F(Mistake, named_barrier_with_impossible_numbers) {
   expect_contains(failure_of(named_barrier, LaunchConfig{1, 64}, 1, 40, 40).message, "must be a multiple of 32");
 }
 
+__global__ void wait_for_the_kernel_before(unsigned threads) {
+  if (threadIdx.x < threads) grid_dependency_wait();
+}
+
+TEST_F(Mistake, dependent_launch_in_which_a_thread_does_not_wait) {
+  EXPECT_EQ(failure_of_dependent(wait_for_the_kernel_before, LaunchConfig{2, 64}, 64).code, cudaSuccess);
+  EXPECT_EQ(failure_of(wait_for_the_kernel_before, LaunchConfig{2, 64}, 32).code, cudaSuccess);
+  const Failure failure = failure_of_dependent(wait_for_the_kernel_before, LaunchConfig{1, 64}, 63);
+  EXPECT_EQ(failure.code, cudaErrorLaunchFailure);
+  expect_contains(failure.message, "thread (63, 0, 0)");
+  expect_contains(failure.message, "returned without having waited for the kernel before");
+}
+
 __global__ void waits_for_a_block_that_fails(int* word) {
   if (blockIdx.x == 0)
     simt::wait_for_another_block(word, 1);

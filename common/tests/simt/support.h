@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "device/launch.h"
+#include "device/dependent_launch.h"
 
 // A device array that is freed with the scope.
 template <class T>
@@ -42,6 +42,17 @@ template <class... Args>
 Failure failure_of(Args&&... args) {
   try {
     launch(std::forward<Args>(args)...);
+  } catch (const CudaError& error) {
+    return {error.code(), error.what()};
+  }
+  return {};
+}
+
+// The same of launch_dependent(...).
+template <class... Args>
+Failure failure_of_dependent(Args&&... args) {
+  try {
+    launch_dependent(std::forward<Args>(args)...);
   } catch (const CudaError& error) {
     return {error.code(), error.what()};
   }

@@ -67,6 +67,53 @@ TEST(Checks, return_before_a_copy_was_waited_for) {
   expect_contains(failure.message, at(forgotten_copy));
 }
 
+__global__ void fill(float4* to) { to[threadIdx.x] = float4{1, 2, 3, 4}; }
+
+// Copies an element before it waits for the kernel before, by way of shared memory or not, and adds to one of `sums`.
+constexpr int dependent_line = __LINE__ + 6;
+__global__ void before_the_wait(const float4* from, float4* to, float* sums, bool by_cp_async, bool late) {
+  __shared__ float4 place[32];
+  const int i = threadIdx.x;
+  if (late) grid_dependency_wait();
+  if (by_cp_async) {
+    cp_async_16(place + i, from + i);
+    cp_async_commit();
+    cp_async_wait<0>();
+    to[i] = place[i];
+  } else {
+    to[i] = from[i];
+  }
+  atomicAdd(sums + i, 1.0f);
+  if (!late) grid_dependency_wait();
+}
+
+TEST(Checks, dependent_launch_that_touches_too_early_what_the_kernel_before_wrote) {
+  const std::vector<float4> one(32);
+  Device<float4> from(one), to(one);
+  Device<float> sums(std::vector<float>(128));
+  const auto after_fill = [&](float4* written, bool by_cp_async, bool late) {
+    launch(fill, {1, 32}, written);
+    return failure_of_dependent(before_the_wait, LaunchConfig{1, 32}, from, to, sums, by_cp_async, late);
+  };
+  const auto expect_too_early = [](const Failure& failure, const char* what, int line) {
+    EXPECT_EQ(failure.code, cudaErrorLaunchFailure);
+    expect_contains(failure.message, what);
+    expect_contains(failure.message, at(line));
+  };
+  const std::string wrote = " bytes of global memory that the kernel before wrote, without having waited for it";
+  expect_too_early(after_fill(from, true, false), ("read of 16" + wrote).c_str(), dependent_line);
+  expect_too_early(after_fill(from, false, false), ("read of 16" + wrote).c_str(), dependent_line + 5);
+  expect_too_early(after_fill(to, false, false), ("write of 16" + wrote).c_str(), dependent_line + 5);
+  expect_too_early(after_fill(reinterpret_cast<float4*>(static_cast<float*>(sums)), false, false), ("write of 4" + wrote).c_str(),
+                   dependent_line + 7);
+  for (const bool by_cp_async : {false, true}) EXPECT_EQ(after_fill(from, by_cp_async, true).code, cudaSuccess);
+  Device<float4> unrelated(32);
+  EXPECT_EQ(after_fill(unrelated, true, false).code, cudaSuccess);
+  // The kernel before is the one just before: of those before it everything is there.
+  launch(fill, {1, 32}, from);
+  EXPECT_EQ(after_fill(unrelated, true, false).code, cudaSuccess);
+}
+
 // What has been accessed 16 bytes at a time is divided when single bytes are.
 constexpr int bytes_line = __LINE__ + 6;
 template <class Order>

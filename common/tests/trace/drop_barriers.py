@@ -1,7 +1,7 @@
 """Every barrier and every wait for a cp.async of a chapter is needed, and the checks notice when one is gone.
 
-Puts a switch at every barrier (`__syncthreads();`, `__syncwarp();`, a named one) and wait (`cp_async_wait<N>();`) of a
-chapter's kernels, compiles them as the trace preset does, links them with everything else of the chapter's program, and
+Puts a switch at every barrier (`__syncthreads();`, `__syncwarp();`, a named one) and wait (`cp_async_wait<N>();`,
+`grid_dependency_wait();`) of a chapter's kernels, compiles them as the trace preset does, links them with everything else of the chapter's program, and
 runs that on small problems without one of them after the other. Fails unless it says each time what is wrong: a race, a read of shared memory that is not there yet, a copy that nobody waits for, a deadlock, or a wrong result. What is
 there for global memory, whose order among threads the engine does not check, or for compute-sanitizer's racecheck alone
 says so in the comment on its line, and may go unnoticed.
@@ -20,8 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count, product
 from pathlib import Path
 
-BARRIER = re.compile(r"(?:__syncthreads|__syncwarp|named_barrier_sync|named_barrier_arrive|cp_async_wait<[^>]*>)\([^;]*\);")
-NOTICED = re.compile(r"deadlock|barrier divergence|named barrier|race on shared memory|uninitialised shared memory|that a cp\.async of|waited for this cp\.async|: FAIL ")
+BARRIER = re.compile(r"(?:__syncthreads|__syncwarp|named_barrier_sync|named_barrier_arrive|grid_dependency_wait|cp_async_wait<[^>]*>)\([^;]*\);")
+NOTICED = re.compile(r"deadlock|barrier divergence|named barrier|race on shared memory|uninitialised shared memory|that a cp\.async of|waited for this cp\.async|waited for the kernel before|the kernel before wrote|: FAIL ")
 EXEMPT = re.compile("global memory|for racecheck alone")
 SHARED = "device/swizzled_tile.h"  # has barriers of its own, and they are tried in every source that includes it
 SHARED_PATH = Path(__file__).resolve().parents[2] / SHARED

@@ -1,0 +1,27 @@
+// Programmatic dependent launch: a kernel that starts while the one before it on the stream is ending, does what needs
+// nothing from it, and waits before it touches anything that it wrote. CUDA C++ Programming Guide, "Programmatic
+// Dependent Launch and Synchronization"; PTX ISA, "griddepcontrol".
+//
+// Compute capability 9.0 and later. Elsewhere kernels start one after the other, as ever, and nobody waits.
+#pragma once
+
+#include "device/launch.h"
+
+// launch(), for a kernel all of whose threads call grid_dependency_wait(). It may start when every thread block of the
+// kernel before it has ended, but what these wrote need not be in sight yet.
+template <class... Params, class... Args>
+void launch_dependent(void (*kernel)(Params...), const LaunchConfig& config, Args&&... args) {
+  launch_grid(kernel, config, /*dependent=*/true, std::forward<Args>(args)...);
+}
+
+#if defined(WORKBOOK_SIMT) || defined(__CUDACC__)
+// Waits until the kernel before this one has ended and all that it wrote is seen. In a kernel that launch() launched, it
+// returns at once.
+__device__ inline void grid_dependency_wait() {
+#ifdef WORKBOOK_SIMT
+  simt::grid_dependency_wait();
+#elif __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+#endif
