@@ -15,8 +15,8 @@ void launch_dependent(void (*kernel)(Params...), const LaunchConfig& config, Arg
 }
 
 #if defined(WORKBOOK_SIMT) || defined(__CUDACC__)
-// Waits until the kernel before this one has ended and all that it wrote is seen. In a kernel that launch() launched, it
-// returns at once.
+// Waits until the kernel before this one has ended and all that it wrote is seen. In a kernel that launch() launched,
+// it returns at once.
 __device__ inline void grid_dependency_wait() {
 #ifdef WORKBOOK_SIMT
   simt::grid_dependency_wait();

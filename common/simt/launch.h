@@ -11,8 +11,9 @@ namespace simt {
 
 // Runs `body` (a call of the kernel with its arguments) once per thread of the grid and returns when all are done.
 // `kernel` is the kernel's address: the name in messages, and where its static shared memory is looked up.
-// After a failure cudaGetErrorString(the returned code) is the full diagnosis. `dependent`: on a GPU it might start before
-// the kernel before it has ended (programmatic dependent launch), so all its threads must call grid_dependency_wait().
+// After a failure cudaGetErrorString(the returned code) is the full diagnosis. `dependent`: on a GPU it might start
+// before the kernel before it has ended (programmatic dependent launch), so all its threads must call
+// grid_dependency_wait().
 cudaError_t launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes,
                    const std::function<void()>& body, bool dependent = false);
 

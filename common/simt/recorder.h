@@ -1,5 +1,6 @@
-// The trace preset's part of the engine: hears of every access of a kernel, checks those of shared memory, and those of a
-// dependent launch to global memory, and counts requests. A Worker tells its Recorder what happens; in the other presets the calls are empty.
+// The trace preset's part of the engine: hears of every access of a kernel, checks those of shared memory, and those of
+// a dependent launch to global memory, and counts requests. A Worker tells its Recorder what happens; in the other
+// presets the calls are empty.
 #pragma once
 
 #include <array>

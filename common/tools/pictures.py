@@ -252,10 +252,11 @@ class Pictures:
         series = [self._series(peer, direction, LENGTHS,
                                lambda n: 1e3 * (of.peer_ms(peer, n, direction) - of.peer_ms("FLASH", n, direction)),
                                name=peer.split("+")[0] + ", then FA-2") for peer in ("eager+FLASH", "compiled+FLASH")]
-        styles = ["dotted", "dashdot", "solid"]
+        styles = ["dotted", "dashdot", "dashed"]
         series += [self._series(step, direction, LENGTHS,
                                 lambda n: 1e3 * (of.peer_ms(step, n, direction) - of.peer_ms(alone[0], n, direction)),
-                                name=step.split("/")[1], style=styles[number % 3]) for number, step in enumerate(steps) if alone]
+                                name=step.split("/")[1], style="solid" if step == steps[-1] else styles[number % 3])
+                   for number, step in enumerate(steps) if alone]
         return {"kind": "lines", "title": "The price of RoPE",
                 "note": "µs more than the same attention without it; B=2 H=16 D=64 fp16 causal",
                 "panels": [{"title": "", "x": {"label": "N", "log": True, "ticks": _lengths(LENGTHS)},

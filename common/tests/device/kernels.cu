@@ -1,3 +1,5 @@
+#include <numeric>
+
 #include "device/atomic_add.h"
 #include "device/cp_async.h"
 #include "device/cuda.h"
@@ -11,8 +13,6 @@
 #include "device/semaphore.h"
 #include "device/stmatrix.h"
 #include "kernels.h"
-
-#include <numeric>
 
 namespace device_tests {
 namespace {

@@ -104,8 +104,8 @@ TEST(Checks, dependent_launch_that_touches_too_early_what_the_kernel_before_wrot
   expect_too_early(after_fill(from, true, false), ("read of 16" + wrote).c_str(), dependent_line);
   expect_too_early(after_fill(from, false, false), ("read of 16" + wrote).c_str(), dependent_line + 5);
   expect_too_early(after_fill(to, false, false), ("write of 16" + wrote).c_str(), dependent_line + 5);
-  expect_too_early(after_fill(reinterpret_cast<float4*>(static_cast<float*>(sums)), false, false), ("write of 4" + wrote).c_str(),
-                   dependent_line + 7);
+  expect_too_early(after_fill(reinterpret_cast<float4*>(static_cast<float*>(sums)), false, false),
+                   ("write of 4" + wrote).c_str(), dependent_line + 7);
   for (const bool by_cp_async : {false, true}) EXPECT_EQ(after_fill(from, by_cp_async, true).code, cudaSuccess);
   Device<float4> unrelated(32);
   EXPECT_EQ(after_fill(unrelated, true, false).code, cudaSuccess);
