@@ -60,6 +60,8 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(of("flashattn2_fwd::forward<__half, 64>", 5120, 3584, 640), "different")
         self.assertEqual(of("patterns::copy_halves_async<0>", 8, 4, 1), "explained")
         self.assertEqual(of("patterns::copy_halves_async<16>", 8, 4, 1), "different")
+        self.assertEqual(of("patterns::copy_halves_async_predicate<0>", 8, 4, 1), "explained")
+        self.assertEqual(of("patterns::copy_halves_async_predicate<1>", 8, 4, 1), "different")
 
     def test_the_least_of_three_counts(self):
         ours = [{"kernel": "a::k<x>", "totals": {"shared_store": {"wavefronts": 100, "ideal": 100, "requests": 100}},

@@ -1,10 +1,11 @@
 """Every barrier and every wait for a cp.async of a chapter is needed, and the checks notice when one is gone.
 
 Puts a switch at every barrier (`__syncthreads();`, `__syncwarp();`, a named one) and wait (`cp_async_wait<N>();`,
-`grid_dependency_wait();`) of a chapter's kernels, compiles them as the trace preset does, links them with everything else of the chapter's program, and
-runs that on small problems without one of them after the other. Fails unless it says each time what is wrong: a race, a read of shared memory that is not there yet, a copy that nobody waits for, a deadlock, or a wrong result. What is
-there for global memory, whose order among threads the engine does not check, or for compute-sanitizer's racecheck alone
-says so in the comment on its line, and may go unnoticed.
+`grid_dependency_wait();`) of a chapter's kernels, compiles them as the trace preset does, links them with everything
+else of the chapter's program, and runs that on small problems without one of them after the other. Fails unless it says
+each time what is wrong: a race, a read of shared memory that is not there yet, a copy or a kernel that nobody waits for,
+a deadlock, or a wrong result. What is there for global memory, whose order among threads the engine does not check, or
+for compute-sanitizer's racecheck alone says so in the comment on its line, and may go unnoticed.
 
     drop_barriers.py SOURCE_DIRECTORY SCRATCH_DIRECTORY COMPILE LINK
 
