@@ -8,7 +8,9 @@
 #include "device/launch.h"
 
 // launch(), for a kernel all of whose threads call grid_dependency_wait(). It may start when every thread block of the
-// kernel before it has ended, but what these wrote need not be in sight yet.
+// kernel before it has ended, but what these wrote need not be in sight yet. (Sooner, if that kernel executed
+// griddepcontrol.launch_dependents, as none does here: then what it still reads could be overwritten as well, and the
+// engine would not notice.)
 template <class... Params, class... Args>
 void launch_dependent(void (*kernel)(Params...), const LaunchConfig& config, Args&&... args) {
   launch_grid(kernel, config, /*dependent=*/true, std::forward<Args>(args)...);

@@ -1,4 +1,5 @@
-// A kernel for every mistake with shared memory that the trace preset finds, and correct ones that it must let pass.
+// A kernel for every mistake that the trace preset finds, with shared memory or in a dependent launch, and correct ones
+// that it must let pass.
 #include "device/cp_async.h"
 #include "device/ldmatrix.h"
 #include "tests/simt/support.h"
@@ -87,6 +88,14 @@ __global__ void before_the_wait(const float4* from, float4* to, float* sums, boo
   if (!late) grid_dependency_wait();
 }
 
+__global__ void zeros_before_the_wait(const float4* from) {
+  __shared__ float4 place[32];
+  cp_async_16_or_zero(place + threadIdx.x, from + threadIdx.x, false);  // reads nothing
+  cp_async_commit();
+  cp_async_wait<0>();
+  grid_dependency_wait();
+}
+
 TEST(Checks, dependent_launch_that_touches_too_early_what_the_kernel_before_wrote) {
   const std::vector<float4> one(32);
   Device<float4> from(one), to(one);
@@ -107,6 +116,8 @@ TEST(Checks, dependent_launch_that_touches_too_early_what_the_kernel_before_wrot
   expect_too_early(after_fill(reinterpret_cast<float4*>(static_cast<float*>(sums)), false, false),
                    ("write of 4" + wrote).c_str(), dependent_line + 7);
   for (const bool by_cp_async : {false, true}) EXPECT_EQ(after_fill(from, by_cp_async, true).code, cudaSuccess);
+  launch(fill, {1, 32}, from);
+  EXPECT_EQ(failure_of_dependent(zeros_before_the_wait, LaunchConfig{1, 32}, from).code, cudaSuccess);
   Device<float4> unrelated(32);
   EXPECT_EQ(after_fill(unrelated, true, false).code, cudaSuccess);
   // The kernel before is the one just before: of those before it everything is there.

@@ -1,4 +1,4 @@
-"""Every barrier and every wait for a cp.async of a chapter is needed, and the checks notice when one is gone.
+"""Every barrier and every wait of a chapter is needed, and the checks notice when one is gone.
 
 Puts a switch at every barrier (`__syncthreads();`, `__syncwarp();`, a named one) and wait (`cp_async_wait<N>();`,
 `grid_dependency_wait();`) of a chapter's kernels, compiles them as the trace preset does, links them with everything

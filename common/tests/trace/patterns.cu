@@ -104,8 +104,8 @@ __global__ void copy_halves_async(const char* from, float* out) {
   copy_halves(from, out, int(threadIdx.x) < lanes);
 }
 
-// Twice the same copy of all lanes, but for the predicate of its one LDGSTS: nvcc negates it where lanes below a bound are
-// valid (`!P0`), and does not where those from a bound on are (`P0`). For what Nsight Compute makes of that.
+// Twice the same copy of all lanes, but for the predicate of its one LDGSTS: nvcc negates it where lanes below a bound
+// are valid (`!P0`), and does not where those from a bound on are (`P0`). For what Nsight Compute makes of that.
 template <int negated>
 __global__ void copy_halves_async_predicate(const char* from, float* out, int bound) {
   copy_halves(from, out, negated ? int(threadIdx.x) < bound : int(threadIdx.x) >= bound);
