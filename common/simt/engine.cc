@@ -236,14 +236,14 @@ void Worker::run_current() {
   std::string mistake, at;
   try {
     launch_->body();
-    const bool copying = tracing && !thread.copies.empty();
-    if (!copying && thread.grid_awaited) return;
-    if (copying) {
+    if (tracing && !thread.copies.empty()) {
       void* stack[] = {static_cast<char*>(const_cast<void*>(thread.copies.front().pc)) - 1};
       at = source_line(stack);
       mistake = "the thread returned without having waited for this cp.async";
-    } else {
+    } else if (!thread.grid_awaited) {
       mistake = "the thread of a dependent launch returned without having waited for the kernel before";
+    } else {
+      return;
     }
   } catch (const std::exception& e) {
     mistake = std::string("the kernel threw an exception: ") + e.what();

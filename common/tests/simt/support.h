@@ -37,26 +37,26 @@ struct Failure {
   std::string message;
 };
 
-// What launch(...) throws; cudaSuccess if it does not.
-template <class... Args>
-Failure failure_of(Args&&... args) {
+// What `launches` throws; cudaSuccess if it does not.
+template <class Launches>
+Failure failure_in(const Launches& launches) {
   try {
-    launch(std::forward<Args>(args)...);
+    launches();
   } catch (const CudaError& error) {
     return {error.code(), error.what()};
   }
   return {};
 }
 
-// The same of launch_dependent(...).
+// What launch(...) throws, and launch_dependent(...).
+template <class... Args>
+Failure failure_of(Args&&... args) {
+  return failure_in([&] { launch(std::forward<Args>(args)...); });
+}
+
 template <class... Args>
 Failure failure_of_dependent(Args&&... args) {
-  try {
-    launch_dependent(std::forward<Args>(args)...);
-  } catch (const CudaError& error) {
-    return {error.code(), error.what()};
-  }
-  return {};
+  return failure_in([&] { launch_dependent(std::forward<Args>(args)...); });
 }
 
 inline void expect_contains(const std::string& message, const std::string& part) {
