@@ -79,6 +79,7 @@ Options parse(int argc, char** argv) {
   Problem& p = options.problem = default_problem();
   std::string dtype = "fp16", direction = has_a_forward(the_chapter()) ? "forward" : "backward", rung;
   bool causal = false;
+  int64_t seed = 1;
 
   CLI::App app(the_chapter().name + ": " + the_chapter().idea +
                "\nChecks the result against the fp64 reference, then times it. Every --benchmark_... flag of Google "
@@ -93,7 +94,7 @@ Options parse(int argc, char** argv) {
   app.add_flag("--causal", causal, "query i sees keys j <= i + seq_k - seq_q");
   app.add_option("--rung", rung, "one rung of the chapter; all of them unless given");
   app.add_option("--direction", direction, "forward or backward")->capture_default_str();
-  app.add_option("--seed", options.seed, "of the random inputs")->capture_default_str()->check(CLI::NonNegativeNumber);
+  app.add_option("--seed", seed, "of the random inputs")->capture_default_str();
   app.add_flag("--check", options.check_only, "check only, do not time");
   app.add_flag("--trace", options.trace, "count what the kernels do with memory, print it as JSON, do not time");
   app.add_flag("--describe", options.describe, "print what the chapter has, as JSON, and stop");
@@ -109,6 +110,8 @@ Options parse(int argc, char** argv) {
   if (dtype != "fp16" && dtype != "bf16") throw Refusal("dtype is " + dtype + ": supported are fp16 and bf16");
   if (direction != "forward" && direction != "backward")
     throw Refusal("direction is " + direction + ": it must be forward or backward");
+  if (seed < 0) throw Refusal("seed is " + std::to_string(seed) + ": it must not be negative");
+  options.seed = uint64_t(seed);
   p.dtype = dtype == "fp16" ? attention::DType::fp16 : attention::DType::bf16;
   p.mask = causal ? attention::Mask::causal : attention::Mask::none;
   if (const std::string wrong = attention::invalid(p); !wrong.empty()) throw Refusal(wrong);
