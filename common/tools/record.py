@@ -13,8 +13,8 @@ from tools import measurement, results
 from tools.measure import SECONDS_PER
 from tools.problem import Problem
 
-# A median this many times the fastest tenth is not the GPU's time: the CPU was late to enqueue the launches. On an H200 99 of
-# 100 results stay below 1.045.
+# A median this many times the fastest tenth is not steady: the CPU was late to enqueue the launches, or the GPU went slower on
+# the way. On an H200 99 of 100 results stay below 1.045.
 UNSTEADY = 1.05
 
 DIRECTIONS = {"fwd": "forward", "bwd": "backward"}
