@@ -70,7 +70,7 @@ def check(record: Record, directory: Path) -> int:
         say(line)
     if differences:
         raise Failure(f"{len(differences)} differences; ./workbook report mends tables, numbers and pictures")
-    say("Tables, numbers and pictures are what was measured.")
+    say("Tables and numbers are what was measured, and the pictures were drawn from it.")
     return 0
 
 
