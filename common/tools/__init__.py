@@ -1,1 +1,10 @@
-"""The parts of ./workbook. Python's standard library only; everything they start is ordinary CMake and CTest."""
+"""The parts of ./workbook, by what they are for; each package imports only those below it, and only what its __init__ offers.
+
+    cli         the command line: finds the commands
+    commands    a file for each command: what the user may say, and which parts do it
+    measuring   taking measurements         showing   putting what was measured before the eye
+    record      what has been measured
+    machine     this machine and what lies on it
+
+Python's standard library only; everything they start is ordinary CMake and CTest.
+"""

@@ -15,7 +15,7 @@ import signal
 import sys
 
 from tools import commands
-from tools.errors import Failure
+from tools.machine import Failure
 
 
 def known_commands() -> dict:

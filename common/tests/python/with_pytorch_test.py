@@ -19,7 +19,7 @@ if not torch.cuda.is_available():
     sys.exit(1 if os.environ.get("REQUIRE_GPU") == "1" else 77)
 
 import flash_attention_workbook as faw
-from tools.peers_check import Reference
+from tools.measuring.peers_check import Reference
 
 FORWARDS = [(chapter, rung) for chapter, rungs in faw.chapters().items() for rung, has in rungs.items() if has["forward"]]
 BACKWARDS = [(chapter, rung) for chapter, rungs in faw.chapters().items() for rung, has in rungs.items() if has["backward"]]

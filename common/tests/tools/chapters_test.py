@@ -2,8 +2,8 @@
 
 import unittest
 
-from tools.chapters import Chapter, select
-from tools.errors import Failure
+from tools.machine import Failure
+from tools.machine.chapters import Chapter, select
 
 CHAPTERS = [Chapter("01_naive"), Chapter("02_coalescing"), Chapter("05_online_softmax")]
 

@@ -6,10 +6,11 @@ import io
 import unittest
 from unittest import mock
 
-from tools import build, chapters, cli, problem, session
+from tools import cli
 from tools.commands import bench, test, trace
-from tools.errors import Failure
-from tools.system import Choice, Gpu
+from tools.machine import Failure, build, chapters
+from tools.machine.system import Choice, Gpu
+from tools.measuring import asked, session
 
 
 def ending_of(*words) -> tuple:
@@ -44,8 +45,8 @@ class BadInput(unittest.TestCase):
 class Problems(unittest.TestCase):
     def parse(self, *words):
         parser = argparse.ArgumentParser()
-        problem.add_arguments(parser)
-        return problem.from_arguments(parser.parse_args(words), problem.PUBLISHED)
+        asked.add_arguments(parser)
+        return asked.from_arguments(parser.parse_args(words), asked.PUBLISHED)
 
     def test_the_published_regime(self):
         self.assertEqual([p.seq_q for p in self.parse()], [512, 1024, 2048, 4096, 8192])
@@ -76,7 +77,7 @@ class WhatIsTraced(unittest.TestCase):
     }
 
     def passes(self, direction=None, rung=None):
-        with mock.patch("tools.chapters.describe", lambda chapter, _: chapters.Description("", self.described[chapter.name])):
+        with mock.patch("tools.machine.chapters.describe", lambda chapter, _: chapters.Description("", self.described[chapter.name])):
             chosen = [chapters.Chapter(name) for name in self.described]
             wanted = argparse.Namespace(direction=direction, rung=rung)
             return [(chapter.number, of) for chapter, of in trace.passes(chosen, wanted)]

@@ -5,8 +5,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from tools.chapters import Chapter
 from tools.commands import compare
+from tools.machine.chapters import Chapter
 
 
 def recorded(name: str, milliseconds: float) -> dict:

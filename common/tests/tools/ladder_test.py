@@ -2,9 +2,10 @@
 
 import unittest
 
-from tools import ladder
-from tools.measure import Outcome
-from tools.problem import PUBLISHED
+from tools.machine import terminal
+from tools.measuring.asked import PUBLISHED
+from tools.measuring.program import Outcome
+from tools.showing import ladder
 
 
 class Gains(unittest.TestCase):
@@ -31,11 +32,11 @@ class Gains(unittest.TestCase):
 class Numbers(unittest.TestCase):
     def test_three_digits_that_mean_something(self):
         expected = {0: "0", 0.01849: "0.0185", 0.295: "0.295", 1.004: "1.00", 44.99: "45.0", 1234.4: "1234"}
-        self.assertEqual({value: ladder.significant(value) for value in expected}, expected)
+        self.assertEqual({value: terminal.significant(value) for value in expected}, expected)
 
     def test_memory(self):
         expected = {0: "0 B", 1000: "1000 B", 1536: "1.5 KiB", 770 * 1024: "770 KiB", 2**31: "2.0 GiB"}
-        self.assertEqual({size: ladder.amount_of_memory(size) for size in expected}, expected)
+        self.assertEqual({size: terminal.amount_of_memory(size) for size in expected}, expected)
 
 
 class Tables(unittest.TestCase):

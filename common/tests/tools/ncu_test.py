@@ -5,7 +5,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from tools import chapters, ncu
+from tools.machine import Failure, chapters
+from tools.measuring import ncu
 
 
 def verdict(kernel: str, name: str, engine: int, measured: int) -> str:
@@ -84,9 +85,9 @@ class Verdicts(unittest.TestCase):
         times, verdicts, launch = compared(50, 40, 60)
         self.assertEqual((times, verdicts), (3, {"different"}))
         self.assertEqual(launch["counters"]["shared store conflicts"]["ncu"], 40)
-        with self.assertRaisesRegex(ncu.Failure, "0 launches on the GPU, 1 on the engine"):
+        with self.assertRaisesRegex(Failure, "0 launches on the GPU, 1 on the engine"):
             ncu.side_by_side("k", ours, list)
-        with self.assertRaisesRegex(ncu.Failure, "other on the GPU, k on the engine"):
+        with self.assertRaisesRegex(Failure, "other on the GPU, k on the engine"):
             ncu.side_by_side("k", ours, lambda: [{"kernel": "void other(int)"}])
 
     def test_a_kernel_by_its_own_name(self):
@@ -105,12 +106,12 @@ class Verdicts(unittest.TestCase):
                 return ncu.read_counts(path, [chapters.Chapter(name) for name in names])
 
             self.assertEqual(read(whole, "05_a")["flags"], ["--batch=1"])
-            with self.assertRaisesRegex(ncu.Failure, "holds no counts of 06_b"):
+            with self.assertRaisesRegex(Failure, "holds no counts of 06_b"):
                 read(whole, "05_a", "06_b")
             for missing in ("problem", "flags", "chapters"):
-                with self.assertRaisesRegex(ncu.Failure, "does not hold the engine's counts"):
+                with self.assertRaisesRegex(Failure, "does not hold the engine's counts"):
                     read({key: value for key, value in whole.items() if key != missing}, "05_a")
-            with self.assertRaisesRegex(ncu.Failure, "does not hold the engine's counts"):
+            with self.assertRaisesRegex(Failure, "does not hold the engine's counts"):
                 read({**whole, "chapters": [{"chapter": "05_a", "rungs": []}]}, "05_a")
 
     def test_the_reason_is_kept(self):

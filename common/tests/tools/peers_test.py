@@ -10,9 +10,11 @@ import unittest
 from dataclasses import asdict
 from unittest import mock
 
-from tools import cli, peers
-from tools.errors import Failure
-from tools.problem import Problem
+from tools import cli
+from tools.machine import Failure, system
+from tools.measuring import peers
+from tools.record import Problem
+from tools.showing import beside_peers
 
 
 def parsed(*words):
@@ -60,12 +62,12 @@ class Launches(unittest.TestCase):
     def setUp(self):
         self.torch = mock.MagicMock()
         modules = {name: self.torch for name in ("torch", "torch.nn", "torch.nn.functional")}
-        modules |= {"tools.peers_check": mock.MagicMock()}
+        modules |= {"tools.measuring.peers_check": mock.MagicMock()}
         loaded = mock.patch.dict(sys.modules, modules)
         loaded.start()
         self.addCleanup(loaded.stop)
-        sys.modules.pop("tools.peers_main", None)
-        self.peers_main = importlib.import_module("tools.peers_main")
+        sys.modules.pop("tools.measuring.peers_main", None)
+        self.peers_main = importlib.import_module("tools.measuring.peers_main")
         self.flush = mock.Mock(seconds=1e-4)
         self.lane = self.peers_main.Lane(mock.MagicMock(), "forward", [[], []], False)
         self.lane.cover = 2e-4
@@ -129,10 +131,6 @@ class Arithmetic(unittest.TestCase):
         ten = peers.spread([float(i) for i in range(11)])
         self.assertEqual((ten["p10"], ten["p90"]), (1, 9))
 
-    def test_geometric_mean(self):
-        self.assertAlmostEqual(peers.geometric_mean([2.0, 0.5, 1.0]), 1)
-        self.assertAlmostEqual(peers.geometric_mean([4.0]), 4)
-
 
 def report(*rows) -> dict:
     """rows: {name: seconds, "skipped" text or "wrong" text} for N = 512, 1024, ..."""
@@ -166,16 +164,16 @@ class Reports(unittest.TestCase):
         made = report({"FLASH": "too old", "06": 1.0})
         self.assertIsNone(made["points"][0]["results"][1]["ratio"])
         self.assertEqual(made["summary"], [])
-        self.assertIn("06", peers.tables(made))
+        self.assertIn("06", beside_peers.tables(made))
 
     def test_the_table_and_the_remarks(self):
         made = report({"FLASH": 2.0, "01": "one launch would take about 1.2 s", "06": 1.0},
                       {"FLASH": 2.0, "01": "one launch would take about 4.7 s", "06": "o differs by 1"})
-        lines = peers.tables(made).split("\n")
+        lines = beside_peers.tables(made).split("\n")
         self.assertEqual(lines[0].split(), ["forward,", "D=128", "fp16", "full,", "TFLOP/s", "N=512", "N=1024"])
         self.assertEqual([line.split() for line in lines[1:]],
                          [["FLASH", "0.500", "0.500"], ["01", "-", "-"], ["06", "1.00", "wrong"], ["x", "FLASH", "2.00", "-"]])
-        said = "\n".join(peers.remarks(made))
+        said = "\n".join(beside_peers.remarks(made))
         self.assertIn("06, forward: 2.000 x FLASH (geometric mean of 1 points, 2.00 to 2.00)", said)
         self.assertIn("01 skipped at N=512, N=1024: one launch would take about 1.2 s", said)
         self.assertIn("06 wrong at N=1024: o differs by 1", said)
@@ -206,7 +204,7 @@ class BadInput(unittest.TestCase):
             self.assertEqual(stderr.count("\n"), 1, stderr)
 
     def test_no_pytorch(self):
-        with mock.patch.object(peers, "output_of", return_value=None):
+        with mock.patch.object(system, "output_of", return_value=None):
             with self.assertRaisesRegex(Failure, "^--peers needs PyTorch with CUDA, which .* lack: install it"):
                 peers.python_with_torch()
         with mock.patch.dict(os.environ, {"WORKBOOK_PYTHON": "/nowhere/python"}):

@@ -8,13 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 from unittest import mock
 
-from tools import cli, peers, pictures, report, results
+from tools import cli
 from tools.commands import report as command
-from tools.paths import RESULTS, ROOT
-from tools.problem import Problem
-from tools.quantities import NotUnderstood, Quantities, evaluate, ladder_problem, memory_problem, sweep_problem
-from tools.record import Missing, Record, read_label
-from tools.tables import NOT_YET, Tables
+from tools.machine import RESULTS, ROOT, system
+from tools.measuring import peers
+from tools.record import Missing, Problem, Record, read_label, results
+from tools.record.quantities import NotUnderstood, Quantities, evaluate, ladder_problem, memory_problem, sweep_problem
+from tools.showing import Tables, lessons, pictures
+from tools.showing.tables import NOT_YET
 
 
 def run(step, problem, seconds, direction="fwd", peak=None):
@@ -66,7 +67,7 @@ class Measured(unittest.TestCase):
         return evaluate(text, Quantities(self.record))
 
     def rewritten(self, text):
-        return report.rewritten(text, self.record)
+        return lessons.rewritten(text, self.record)
 
 
 class Numbers(Measured):
@@ -185,12 +186,12 @@ class OfFiles(Measured):
     def test_every_lesson_is_looked_at(self):
         (self.root / "06_two").mkdir()
         (self.root / "06_two" / "README.md").write_text("3<!-- = ms(\"06\", 512) -->")
-        self.assertEqual([str(one) for one in report.check(self.root, self.record)],
+        self.assertEqual([str(one) for one in lessons.check(self.root, self.record)],
                          ['README.md:1: 1.5 should be 1.0: ms("06", 512)', "README.md:2: the table machine() is not what was measured",
                           '06_two/README.md:1: 3 should be 1: ms("06", 512)'])
-        changed, left = report.rewrite(self.root, self.record)
+        changed, left = lessons.rewrite(self.root, self.record)
         self.assertEqual((len(changed), left), (2, []))
-        self.assertEqual(report.check(self.root, self.record), [])
+        self.assertEqual(lessons.check(self.root, self.record), [])
 
     def ending_of(self, *words):
         with mock.patch.multiple(command, ROOT=self.root, RESULTS=self.directory.parent, THE_BOOKS="g"), contextlib.redirect_stdout(
@@ -204,7 +205,7 @@ class OfFiles(Measured):
         self.assertEqual(self.ending_of("--no-pictures")[0], 0)
         status, said = self.ending_of("--check")  # now only the pictures
         self.assertEqual((status, "should be" in said, "roofline.svg is not of these" in said), (1, False, True))
-        with mock.patch.object(command, "python_with", return_value=None):
+        with mock.patch.object(system, "python_with", return_value=None):
             status, said = self.ending_of()
         self.assertEqual(status, 1)
         self.assertRegex(said, "^workbook: the pictures need matplotlib: apt-get install python3-matplotlib.*\n$")
@@ -232,7 +233,7 @@ class OfFiles(Measured):
         self.assertNotIn("tflops-forward", pictures.stale(Record(self.directory), directory))
 
     def test_the_same_data_gives_the_same_bytes(self):
-        python = peers.python_with("matplotlib")
+        python = system.python_with("matplotlib")
         if python is None:
             self.skipTest("matplotlib is not here")
         drawn = []
@@ -258,14 +259,14 @@ class TheLessons(unittest.TestCase):
     record = Record(RESULTS / command.THE_BOOKS)
 
     def test_tables_and_numbers_are_what_was_measured(self):
-        self.assertEqual([str(difference) for difference in report.check(ROOT, self.record)], [], "./workbook report mends it")
+        self.assertEqual([str(difference) for difference in lessons.check(ROOT, self.record)], [], "./workbook report mends it")
 
     def test_pictures_are_of_what_was_measured(self):
         self.assertEqual(pictures.stale(self.record, self.record.directory / "pictures"), [], "./workbook report draws them")
 
     def test_pictures_that_are_shown_are_there(self):
-        for path in report.lessons(ROOT):
-            for picture in report.shown_pictures(path.read_text()):
+        for path in lessons.lessons(ROOT):
+            for picture in lessons.shown_pictures(path.read_text()):
                 self.assertTrue((path.parent / picture).exists(), f"{path}: {picture}")
 
 

@@ -4,8 +4,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from tools.errors import Failure
-from tools.system import Gpu, Nvcc, Package, choose_preset, missing_packages
+from tools.machine import Failure
+from tools.machine.system import Gpu, Nvcc, Package, choose_preset, missing_packages
 
 H200 = (Gpu("NVIDIA H200", "580.1"), "")
 NONE = (None, "no nvidia-smi")

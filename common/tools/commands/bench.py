@@ -14,11 +14,10 @@ one, the PATH's python3, or the one that WORKBOOK_PYTHON names. Its JSON goes in
 import time
 from pathlib import Path
 
-from tools import peers, profile, results, session
-from tools.errors import Failure
-from tools.measure import commit
-from tools.paths import RESULTS, shown, slug
-from tools.terminal import say
+from tools.machine import RESULTS, Failure, say, shown, slug
+from tools.measuring import peers, profile, session
+from tools.record import commit, results
+from tools.showing import beside_peers, ladder
 
 
 def add_arguments(parser) -> None:
@@ -47,7 +46,7 @@ def run(arguments) -> int:
     if arguments.profile:
         return profile.run(arguments)
     if arguments.peers:
-        return peers.run(arguments)
+        return _beside_peers(arguments)
     for flag in ("sweep", "patience"):
         if getattr(arguments, flag):
             raise Failure(f"--{flag} is for --peers", status=2)
@@ -58,10 +57,24 @@ def run(arguments) -> int:
     if arguments.keep and not gpu:
         raise Failure("--keep is for measurements from a GPU, and none is used here; --out FILE keeps these", status=2)
 
-    steps, outcomes = session.measure_and_report(current, arguments.all_rungs)
+    steps, outcomes = session.measure_ladders(current, ladder.show, arguments.all_rungs)
     path = _keep(arguments, current, outcomes)
     say(f"Google Benchmark's JSON: {shown(path)}")
     return session.conclude(steps, outcomes)
+
+
+def _beside_peers(arguments) -> int:
+    report, path = peers.run(arguments)
+    say(f"\n{report['context']['gpu']}, PyTorch {report['context']['torch']}, every result checked before it was timed\n")
+    say(beside_peers.tables(report))
+    say()
+    for line in beside_peers.remarks(report):
+        say(line)
+    say(f"JSON: {shown(path)}")
+    wrong = sorted({result["name"] for point in report["points"] for result in point["results"] if "wrong" in result})
+    if wrong:
+        raise Failure(f"not right: {', '.join(wrong)}")
+    return 0
 
 
 def merged(outcomes: list) -> dict:

@@ -13,17 +13,15 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools import build, chapters, problem, system, trace_report
-from tools.errors import Failure
-from tools.ladder import amount_of_memory, significant
-from tools.measure import SECONDS_PER, measure
-from tools.paths import RESULTS, ROOT, shown
-from tools.terminal import bold, say, table
+from tools.machine import RESULTS, ROOT, Failure, amount_of_memory, bold, build, chapters, say, shown, significant, system, table
+from tools.measuring import asked, measure
+from tools.record import SECONDS_PER, Problem
+from tools.showing import counts
 
 
 def add_arguments(parser) -> None:
     parser.add_argument("steps", nargs=2, metavar="STEP", help="chapter or chapter/rung: 03 06/mma")
-    problem.add_arguments(parser, direction="default: the forward if both have one, else the backward")
+    asked.add_arguments(parser, direction="default: the forward if both have one, else the backward")
     parser.add_argument("--no-diff", action="store_true", help="the numbers only")
 
 
@@ -45,7 +43,7 @@ def run(arguments) -> int:
     words = [(chapter, word.partition("/")[2]) for chapter, word in zip(chosen, arguments.steps)]
     direction = arguments.direction or _shared_direction(words, counting)
     steps = [_step(chapter, rung, direction, counting) for chapter, rung in words]
-    small = problem.from_arguments(arguments, problem.ENGINE)[0]
+    small = asked.from_arguments(arguments, asked.ENGINE)[0]
 
     say(bold(f"\n{steps[0]} and {steps[1]}, {direction}") + "\n")
     _say_times(steps, direction, arguments)
@@ -101,20 +99,20 @@ def _say_times(steps: list, direction: str, arguments) -> None:
     choice = system.choose_preset(None)
     if choice.preset == "cuda":
         directory = build.ensure_built("cuda", sorted({step.chapter.name for step in steps}))
-        wanted = problem.from_arguments(arguments, problem.PUBLISHED)
+        wanted = asked.from_arguments(arguments, asked.PUBLISHED)
         times = {str(one): [_measured(step, one, direction, directory) for step in steps] for one in wanted}
         _say_time_table(f"Measured now, {choice.gpu.name}", steps, times)
         return
     file, times = _recorded(steps, direction, RESULTS)
     if times:
-        asked = problem.from_arguments(arguments, problem.PUBLISHED) != problem.PUBLISHED
+        others = asked.from_arguments(arguments, asked.PUBLISHED) != asked.PUBLISHED
         _say_time_table(f"Recorded in {shown(file)} (not measured here: {choice.why})"
-                        + ("; of these problems, not of the one that was asked for" if asked else ""), steps, times)
+                        + ("; of these problems, not of the one that was asked for" if others else ""), steps, times)
     else:
         say(f"No times: {choice.why}, and no file in {shown(RESULTS)} has both.")
 
 
-def _measured(step: Step, wanted: problem.Problem, direction: str, directory: Path) -> "tuple | None":
+def _measured(step: Step, wanted: Problem, direction: str, directory: Path) -> "tuple | None":
     outcome = measure(step.chapter.program(directory),
                       [*wanted.flags(), f"--direction={direction}", f"--rung={step.rung}"])
     if outcome.verdict != "correct":
@@ -156,7 +154,7 @@ def _say_time_table(title: str, steps: list, times: dict) -> None:
 # --- Counters --------------------------------------------------------------------------------------------------------
 
 
-def _counted(step: Step, wanted: problem.Problem, direction: str, directory: Path) -> dict:
+def _counted(step: Step, wanted: Problem, direction: str, directory: Path) -> dict:
     command = [str(step.chapter.program(directory)), "--trace", *wanted.flags(), f"--direction={direction}",
                f"--rung={step.rung}"]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
@@ -177,13 +175,13 @@ def counters(rung: dict) -> dict:
         for what in ("read", "written"):
             add(f"bytes {what}, all requests", launch["bytes"][what]["warps"])
             add(f"bytes {what}, different in the launch", launch["bytes"][what]["launch"])
-        for op, counts in launch["totals"].items():
-            name = trace_report.OP_NAMES[op]
-            add(f"{name} requests", counts["requests"])
-            unit = "sectors" if trace_report.is_global(counts) else "wavefronts"
-            add(f"{name} {unit}", trace_report.units(counts))
-            if not trace_report.is_global(counts):
-                add(f"{name} bank conflicts", trace_report.units(counts) - counts["ideal"])
+        for op, of_op in launch["totals"].items():
+            name = counts.OP_NAMES[op]
+            add(f"{name} requests", of_op["requests"])
+            unit = "sectors" if counts.is_global(of_op) else "wavefronts"
+            add(f"{name} {unit}", counts.units(of_op))
+            if not counts.is_global(of_op):
+                add(f"{name} bank conflicts", counts.units(of_op) - of_op["ideal"])
         for what in ("barriers", "shuffles"):
             add(what, launch[what])
         add("FLOP in mma", launch["matrix_flops"])

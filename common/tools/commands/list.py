@@ -1,7 +1,6 @@
 """the chapters, what each adds, what is supported here"""
 
-from tools import build, chapters, system
-from tools.terminal import bold, say, table
+from tools.machine import bold, build, chapters, say, system, table
 
 
 def add_arguments(parser) -> None:

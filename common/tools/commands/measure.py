@@ -10,11 +10,9 @@ these files, without a GPU.
 
 from pathlib import Path
 
-from tools import build, chapters, measurement, peers, system
-from tools.errors import Failure
-from tools.measure import commit
-from tools.paths import BUILD, RESULTS, slug
-from tools.terminal import say
+from tools.machine import BUILD, RESULTS, Failure, build, chapters, say, slug, system
+from tools.measuring import peers, pieces
+from tools.record import AGAIN, commit
 
 
 def add_arguments(parser) -> None:
@@ -36,31 +34,31 @@ def run(arguments) -> int:
     names = [chapter.name for chapter in chapters.all_chapters()]
     engine = arguments.engine.resolve() if arguments.engine else None
     gpu, no_gpu = (None, "") if arguments.rehearse else system.find_gpu()
-    planned = measurement.rehearsal(names) if arguments.rehearse else measurement.pieces(names, engine)
-    planned = measurement.chosen(planned, arguments.pieces)
+    planned = pieces.rehearsal(names) if arguments.rehearse else pieces.pieces(names, engine)
+    planned = pieces.chosen(planned, arguments.pieces)
     if arguments.rehearse:
         directory = BUILD / "rehearsal"
     else:
         directory = RESULTS / (slug(gpu.name) if gpu else "GPU")
     if arguments.again:
-        directory /= measurement.AGAIN
-    states = [measurement.state(piece, directory, commit()) for piece in planned]
+        directory /= AGAIN
+    states = [pieces.state(piece, directory, commit()) for piece in planned]
     if arguments.dry_run:
-        say(measurement.plan_table(planned, states, commit()))
+        say(pieces.plan_table(planned, states, commit()))
         return 0
     if arguments.rehearse:
-        return measurement.measure(planned, directory, arguments.within)
+        return pieces.measure(planned, directory, arguments.within)
 
     if not gpu:
         raise Failure(f"measure needs a GPU: {no_gpu}; --dry-run shows the plan, --rehearse tries its steps without one")
     system.choose_preset("cuda", (gpu, ""))  # says so if nvcc is missing
     left = [piece for piece, at in zip(planned, states) if not at.done]
     if left:
-        say(measurement.plan_table(planned, states, commit()) + "\n")
+        say(pieces.plan_table(planned, states, commit()) + "\n")
         if any("--peers" in piece.command for piece in left):
             try:
                 say(f"PyTorch: {peers.python_with_torch()}")
             except Failure as failure:
                 say(f"The pieces beside PyTorch will fail: {failure}")
-        build.ensure_built("cuda", measurement.targets(left, names))
-    return measurement.measure(planned, directory, arguments.within)
+        build.ensure_built("cuda", pieces.targets(left, names))
+    return pieces.measure(planned, directory, arguments.within)

@@ -11,14 +11,9 @@ import os
 import subprocess
 from pathlib import Path
 
-from tools import pictures, report
-from tools.errors import Failure
-from tools.ladder import significant
-from tools.paths import RESULTS, ROOT, shown
-from tools.peers import python_with
+from tools.machine import RESULTS, ROOT, Failure, bold, say, shown, significant, system, table
 from tools.record import Record
-from tools.tables import Tables
-from tools.terminal import bold, say, table
+from tools.showing import Tables, lessons, pictures
 
 THE_BOOKS = "nvidia-h200"  # the GPU that the READMEs tell of
 
@@ -40,13 +35,13 @@ def run(arguments) -> int:
     if arguments.again:
         rows = [["", "first", "second", "apart", "what"]]
         rows += [[one.where, significant(one.first), significant(one.second), f"{one.apart:.1f}%", f" {one.expression}"]
-                 for one in report.repeated(ROOT, record)]
+                 for one in lessons.repeated(ROOT, record)]
         say(table(rows) if len(rows) > 1 else "No number of the READMEs has been measured twice (./workbook measure --again).")
         return 0
     if arguments.check:
         return check(record, directory / "pictures")
     if arguments.gpu == THE_BOOKS:
-        changed, left = report.rewrite(ROOT, record)
+        changed, left = lessons.rewrite(ROOT, record)
         for path in changed:
             say(f"Rewritten: {shown(path)}")
         for difference in left:
@@ -64,7 +59,7 @@ def run(arguments) -> int:
 
 
 def check(record: Record, directory: Path) -> int:
-    differences = [str(difference) for difference in report.check(ROOT, record)]
+    differences = [str(difference) for difference in lessons.check(ROOT, record)]
     differences += [f"{shown(directory)}/{name}.svg is not of these measurements" for name in pictures.stale(record, directory)]
     for line in differences:
         say(line)
@@ -75,13 +70,13 @@ def check(record: Record, directory: Path) -> int:
 
 
 def draw(record: Record, directory: Path) -> None:
-    python = python_with("matplotlib")
+    python = system.python_with("matplotlib")
     if python is None:
         raise Failure("the pictures need matplotlib: apt-get install python3-matplotlib, or pip install matplotlib, or name a "
                       "Python that has it in WORKBOOK_PYTHON (--no-pictures does without)")
     wanted = {name: {"data": data, "fingerprint": pictures.fingerprint(data)}
               for name, data in pictures.all_pictures(record).items()}
-    done = subprocess.run([python, "-B", "-m", "tools.draw", directory], input=json.dumps(wanted), text=True, capture_output=True,
+    done = subprocess.run([python, "-B", "-m", "tools.showing.draw", directory], input=json.dumps(wanted), text=True, capture_output=True,
                           cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT / "common")})
     if done.returncode:
         raise Failure(f"drawing failed: {(done.stderr.strip().splitlines() or ['no output'])[-1]}")

@@ -5,8 +5,9 @@ timed too, on the regime of the published ladder: B=2 H=16 D=64 fp16 causal, N =
 ladder, the last rung of every chapter; backwards another, with every rung.
 """
 
-from tools import session
-from tools.terminal import say
+from tools.machine import say
+from tools.measuring import session
+from tools.showing import ladder
 
 
 def add_arguments(parser) -> None:
@@ -15,7 +16,7 @@ def add_arguments(parser) -> None:
 
 def run(arguments) -> int:
     current = session.begin(arguments, more_flags=[])
-    steps, outcomes = session.measure_and_report(current)
+    steps, outcomes = session.measure_ladders(current, ladder.show)
     if not current.on_gpu:
         say("Seconds are the engine's: they say that a kernel ran, not how fast a GPU would run it.")
     return session.conclude(steps, outcomes)

@@ -9,11 +9,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 
-from tools import build, chapters, system
-from tools.errors import Failure
-from tools.paths import BUILD, ROOT, shown
-from tools.processes import follow, output_of
-from tools.terminal import Progress, bad, bold, say
+from tools.machine import BUILD, ROOT, Failure, Progress, bad, bold, build, chapters, follow, output_of, say, shown, system
 
 # Tests, by their names, of the host alone, of the engine alone, and of what a program does before it runs a kernel; all
 # others run kernels.

@@ -13,16 +13,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools import build, chapters, ncu, problem, trace_report
-from tools.errors import Failure
-from tools.processes import started
-from tools.terminal import Progress, bold, say
+from tools.machine import Failure, Progress, bold, build, chapters, say, started
+from tools.measuring import asked, ncu
+from tools.showing import counts
 
 
 def add_arguments(parser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="number or name: 03 05 (default: all)")
-    problem.add_arguments(parser)
-    parser.add_argument("--gpu", choices=trace_report.GPUS, default="h200", help="to predict for (default: h200)")
+    asked.add_arguments(parser)
+    parser.add_argument("--gpu", choices=counts.GPUS, default="h200", help="to predict for (default: h200)")
     parser.add_argument("--lines", type=int, default=8, metavar="N", help="source lines to show per kernel (default: 8)")
     parser.add_argument("--json", action="store_true", help="print the counts as JSON instead")
     parser.add_argument("--patterns", action="store_true", help="count the access patterns of common/tests/trace too")
@@ -34,7 +33,7 @@ def add_arguments(parser) -> None:
 
 def run(arguments) -> int:
     chosen = chapters.select(arguments.chapters, chapters.all_chapters())
-    problems = problem.from_arguments(arguments, problem.ENGINE)
+    problems = asked.from_arguments(arguments, asked.ENGINE)
     wanted = problems[0]
     if (arguments.engine or arguments.out) and not arguments.ncu:
         raise Failure("--engine and --out go with --ncu", status=2)
@@ -107,11 +106,11 @@ def _output(command: list) -> tuple:
 
 
 def _report(counted: dict, arguments) -> None:
-    gpu = trace_report.GPUS[arguments.gpu]
+    gpu = counts.GPUS[arguments.gpu]
     for chapter in counted["chapters"]:
         for rung in chapter["rungs"]:
             say(bold(f"\n=== {chapter['chapter']}/{rung['rung']}, {chapter['direction']}, {counted['problem']}") + "\n")
             for launch in rung["launches"]:
-                say(trace_report.launch_report(launch, gpu, arguments.lines) + "\n")
-            say(trace_report.rung_summary(rung, chapter["flops"], gpu))
+                say(counts.launch_report(launch, gpu, arguments.lines) + "\n")
+            say(counts.rung_summary(rung, chapter["flops"], gpu))
     say("\nNo races, no read before its cp.async was waited for, no read of unwritten shared memory.")

@@ -1,6 +1,6 @@
-"""Draws the pictures of tools/pictures.py with matplotlib, the only part of the workbook that needs it.
+"""Draws the pictures of tools/showing/pictures.py with matplotlib, the only part of the workbook that needs it.
 
-    python3 -m tools.draw DIRECTORY < {"name": {"data": .., "fingerprint": ..}}
+    python3 -m tools.showing.draw DIRECTORY < {"name": {"data": .., "fingerprint": ..}}
 
 Each stands on a card of its own, so that it can be read on a white and on a black page. Colours: Okabe and Ito's, which the
 colour-blind tell apart; every line is labelled where it ends. The same data gives the same bytes.

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.errors import Failure
-from tools.paths import ROOT
-from tools.processes import output_of
+from tools.machine.errors import Failure
+from tools.machine.paths import ROOT
+from tools.machine.processes import output_of
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools import results, system
-from tools.errors import Failure
-from tools.measure import commit
-from tools.paths import BUILD, ROOT, shown
-from tools.processes import follow
-from tools.terminal import Progress, bad, bold, say, table
-
-AGAIN = "again"
+from tools.machine import BUILD, ROOT, Failure, Progress, bad, bold, follow, say, shown, system, table
+from tools.record import commit, results
 
 # Seconds that one candidate may take at one point of a sweep with peers. Chapters that need more than about 75 ms a launch are
 # left out there; the ladder has them.

@@ -4,19 +4,19 @@ A step is a rung of a chapter, "06_flashattn2_fwd/mma", or a peer, "FLASH". Whic
 order, the files say.
 """
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from tools import measurement, results
-from tools.measure import SECONDS_PER
-from tools.problem import Problem
+from tools.record import results
+from tools.record.problem import Problem, read_label
 
 # A median this many times the fastest tenth is not steady: the CPU was late to enqueue the launches, or the GPU went slower on
 # the way. On an H200 99 of 100 results stay below 1.045.
 UNSTEADY = 1.05
 
+AGAIN = "again"  # the directory of the second measurement, below that of the first
+SECONDS_PER = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}  # Google Benchmark's units
 DIRECTIONS = {"fwd": "forward", "bwd": "backward"}
 
 
@@ -36,17 +36,6 @@ class Row:
     seconds: float
     flop_rate: float
     peak_bytes: "float | None" = None
-
-
-def read_label(label: str) -> tuple:
-    """(problem, rope) of the name of a benchmark's problem: B2_H16_N512_D64_fp16_causal."""
-    found = re.fullmatch(r"B(\d+)_H(\d+)(?:_Hkv(\d+))?_(?:N(\d+)|Nq(\d+)_Nk(\d+))_D(\d+)_(fp16|bf16)_(causal|full)(_rope)?",
-                         label)
-    if not found:
-        raise ValueError(f"{label} names no problem")
-    batch, heads, kv_heads, n, nq, nk, head_dim, dtype, mask, rope = found.groups()
-    return Problem(int(batch), int(heads), int(kv_heads or heads), int(n or nq), int(n or nk), int(head_dim), dtype,
-                   mask == "causal"), bool(rope)
 
 
 def steady(median: float, p10: float, **_) -> bool:
@@ -160,7 +149,7 @@ class Record:
     @property
     def again(self) -> "Record":
         """The second measurement."""
-        return Record(self.directory / measurement.AGAIN)
+        return Record(self.directory / AGAIN)
 
 
 def spread(record: Record) -> dict:

@@ -1,8 +1,9 @@
-"""Talking to whoever reads: a progress line while something takes long, emphasis, tables.
+"""Talking to whoever reads: a progress line while something takes long, emphasis, tables, numbers.
 
 Everything is plain when the output is not a terminal; colours also stay away when NO_COLOR is set.
 """
 
+import math
 import os
 import shutil
 import sys
@@ -96,3 +97,17 @@ def table(rows: list, left_columns: int = 1) -> str:
         line = "  ".join(cells).rstrip()
         lines.append(bold(line) if number == 0 else line)
     return "\n".join(lines)
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """0.01849 -> "0.0185", 44.99 -> "45.0", 1234.5 -> "1234": no exponent, no digits that mean nothing."""
+    if value == 0:
+        return "0"
+    return f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
+
+
+def amount_of_memory(size: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            return f"{size:.0f} {unit}" if size >= 10 or unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024

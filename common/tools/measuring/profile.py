@@ -2,19 +2,17 @@
 
 `run` is ./workbook bench --profile. Its JSON:
 
-    context   the machine (tools/system.py), tool, commit
+    context   the machine (tools/machine/system.py), tool, commit
     rungs     one for each rung and direction: chapter, rung, direction, problem, flops, launches [{kernel, metric: value}],
               and their sum: seconds (the profiler's, each launch cold), dram_bytes, l2_bytes
 """
 
 from dataclasses import asdict, replace
 
-from tools import build, chapters, ncu, peers, problem, results, system
-from tools.errors import Failure
-from tools.ladder import amount_of_memory, significant
-from tools.measure import commit
-from tools.paths import RESULTS, shown, slug
-from tools.terminal import Progress, say, table
+from tools.machine import (RESULTS, Failure, Progress, amount_of_memory, build, chapters, say, shown, significant, slug, system,
+                           table)
+from tools.measuring import asked, ncu, peers
+from tools.record import commit, results
 
 TIME, CYCLES = "gpu__time_duration.sum", "sm__cycles_elapsed.max"
 DRAM = ("dram__bytes_read.sum", "dram__bytes_write.sum")
@@ -22,7 +20,7 @@ L2 = "lts__t_bytes.sum"
 TENSOR = "sm__inst_executed_pipe_tensor_op_hmma.sum"
 METRICS = [TIME, CYCLES, *DRAM, L2, TENSOR, "launch__registers_per_thread"]
 
-DEFAULT = [one for one in problem.PUBLISHED if one.seq_q == 4096]
+DEFAULT = [one for one in asked.PUBLISHED if one.seq_q == 4096]
 
 
 def sums(launches: list) -> dict:
@@ -38,7 +36,7 @@ def run(arguments) -> int:
     ncu.require()
     defaults = DEFAULT if not arguments.lengths else [
         replace(DEFAULT[0], seq_q=length, seq_k=length) for length in arguments.lengths]
-    wanted = problem.from_arguments(arguments, defaults)
+    wanted = asked.from_arguments(arguments, defaults)
     chosen = chapters.select(arguments.chapters, chapters.all_chapters())
     directory = build.ensure_built("cuda", [chapter.name for chapter in chosen])
     profiled = []

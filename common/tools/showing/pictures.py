@@ -1,4 +1,4 @@
-"""The pictures: what is in each, as plain data that tools/draw.py draws.
+"""The pictures: what is in each, as plain data that tools/showing/draw.py draws.
 
 A picture is {title, note, kind, panels}; a panel {title, x, y, series}; an axis {label, log, ticks: [[place, text], ..]}; one of
 the series {name, color, style, x, y}. `color` is an index: of the chapter, or a peer's name.
@@ -9,11 +9,10 @@ import json
 import re
 from pathlib import Path
 
-from tools import trace_report
-from tools.ladder import amount_of_memory, significant
-from tools.quantities import Quantities, ladder_problem
-from tools.record import Missing, Record
-from tools.tables import LENGTHS, PEER_NAMES
+from tools.machine import amount_of_memory, significant
+from tools.record import Missing, Quantities, Record, ladder_problem
+from tools.showing.counts import GPUS
+from tools.showing.tables import LENGTHS, PEER_NAMES
 
 UNORDERED = {"forward": "", "backward": "; dotted: dQ added up in no order"}
 DIGITS = 6  # of the numbers in a picture: more than can be seen
@@ -179,7 +178,7 @@ class Pictures:
         roofs = []
         try:
             copy, matmul = self._of.copy_tbytes(), self._of.matmul_tflops()
-            scalar = trace_report.GPUS["h200"].fp32 * 1e-12 if "h200" in self._record.directory.name else None
+            scalar = GPUS["h200"].fp32 * 1e-12 if "h200" in self._record.directory.name else None
             for name, top in [(f"tensor cores: {matmul:.0f} TFLOP/s (a matrix product, measured)", matmul)] + (
                     [(f"fp32 without tensor cores: {scalar:.0f} TFLOP/s (data sheet)", scalar)] if scalar else []):
                 roofs.append({"name": name, "color": "roof", "style": "roof", "x": [0.1, top / copy, 1e5],

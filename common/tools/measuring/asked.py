@@ -1,45 +1,10 @@
 """The problem flags, the same as the chapters' programs take, and the problems that are measured by default."""
 
 import argparse
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from tools.errors import Failure
-
-
-@dataclass(frozen=True)
-class Problem:
-    batch: int
-    heads: int
-    kv_heads: int
-    seq_q: int
-    seq_k: int
-    head_dim: int
-    dtype: str
-    causal: bool
-
-    def flags(self) -> list:
-        """For a chapter's program."""
-        values = {
-            "batch": self.batch,
-            "heads": self.heads,
-            "kv-heads": self.kv_heads,
-            "seq-q": self.seq_q,
-            "seq-k": self.seq_k,
-            "head-dim": self.head_dim,
-            "dtype": self.dtype,
-        }
-        return [f"--{name}={value}" for name, value in values.items()] + (["--causal"] if self.causal else [])
-
-    def length(self) -> str:
-        return str(self.seq_q) if self.seq_q == self.seq_k else f"{self.seq_q}x{self.seq_k}"
-
-    def without_length(self) -> str:
-        heads = str(self.heads) if self.kv_heads == self.heads else f"{self.heads} (kv {self.kv_heads})"
-        mask = "causal" if self.causal else "full"
-        return f"B={self.batch} H={heads} D={self.head_dim} {self.dtype} {mask}"
-
-    def __str__(self) -> str:
-        return f"N={self.length()} {self.without_length()}"
+from tools.machine import Failure
+from tools.record import Problem
 
 
 def _square(batch: int, heads: int, length: int, head_dim: int) -> Problem:

@@ -4,22 +4,21 @@ import argparse
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tools import build, chapters, ladder, problem
-from tools.errors import Failure
-from tools.measure import measure, only, read_report
-from tools.system import Choice, choose_preset
-from tools.terminal import Progress, say
+from tools.machine import Failure, Progress, build, chapters, say, system
+from tools.measuring import asked
+from tools.measuring.program import measure, only, read_report
+from tools.record import Problem
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="number or name: 01 05 (default: all)")
     parser.add_argument("--preset", choices=["cpu", "cuda"], help="default: cuda if there is a GPU and nvcc, else cpu")
-    problem.add_arguments(parser)
+    asked.add_arguments(parser)
 
 
 def lengths(text: str) -> list:
     """512,1024 -> [512, 1024]"""
-    return [problem.at_least_one(part) for part in text.split(",")]
+    return [asked.at_least_one(part) for part in text.split(",")]
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Step:
 
 @dataclass
 class Session:
-    choice: Choice
+    choice: system.Choice
     chapters: list
     named: bool  # the chapters are those that the user names
     problems: list
@@ -77,7 +76,7 @@ class Session:
         outcomes = [[None] * len(self.problems) for _ in steps]
         with Progress("Checking and timing") as progress:
 
-            def run(where: str, step: Step, wanted: problem.Problem, rung: list):
+            def run(where: str, step: Step, wanted: Problem, rung: list):
                 progress.show(where)
                 return measure(step.chapter.program(self.build_directory),
                                [*wanted.flags(), f"--direction={step.direction}", *rung, *self.flags],
@@ -116,14 +115,14 @@ def begin(arguments: argparse.Namespace, more_flags: list, always_published: boo
     chosen = chapters.select(arguments.chapters, chapters.all_chapters())
     if not chosen:
         raise Failure("there are no chapters here: is the checkout complete?")
-    choice = choose_preset(arguments.preset)
+    choice = system.choose_preset(arguments.preset)
     if choice.preset == "cuda" and not choice.gpu:
         raise Failure(f"preset cuda needs a GPU to run on: {choice.why}; --preset cpu uses the SIMT engine")
     published = always_published or choice.preset == "cuda"
-    defaults = problem.PUBLISHED if published else problem.ENGINE
+    defaults = asked.PUBLISHED if published else asked.ENGINE
     if getattr(arguments, "lengths", None):
         defaults = [replace(defaults[0], seq_q=length, seq_k=length) for length in arguments.lengths]
-    problems = problem.from_arguments(arguments, defaults)
+    problems = asked.from_arguments(arguments, defaults)
     if choice.preset == "cuda":
         say(f"On the GPU ({choice.why}).")
     else:
@@ -140,31 +139,16 @@ def _refuse_if_all_refused(outcomes: list) -> None:
         raise Failure(flat[0].detail, status=2)
 
 
-def measure_and_report(current: Session, all_rungs: bool = False) -> tuple:
-    """Every ladder, one after the other. Returns all steps and their outcomes."""
+def measure_ladders(current: Session, show, all_rungs: bool = False) -> tuple:
+    """Every ladder, one after the other, each shown as it is there: show(session, steps, outcomes). Returns all steps and their
+    outcomes."""
     steps, outcomes = [], []
     for ladder_steps in current.ladders(all_rungs):
         measured = current.measure_all(ladder_steps)
-        report(current, ladder_steps, measured)
+        show(current, ladder_steps, measured)
         steps += ladder_steps
         outcomes += measured
     return steps, outcomes
-
-
-def report(current: Session, steps: list, outcomes: list) -> None:
-    """The tables: on a GPU what was measured, on the engine what was checked; and why anything is missing in them."""
-    names = [step.name for step in steps]
-    title = f"{current.device}, {steps[0].direction}"
-    if current.on_gpu:
-        say(f"\n{title}, {current.problems[0].without_length()}\n")
-        say(ladder.measured(names, [wanted.length() for wanted in current.problems], outcomes))
-    else:
-        for number, wanted in enumerate(current.problems):
-            say(f"\n{title}, {wanted}\n")
-            say(ladder.checked(names, [row[number] for row in outcomes]))
-    say()
-    for line in ladder.remarks(names, current.problems, outcomes):
-        say(line)
 
 
 def conclude(steps: list, outcomes: list) -> int:

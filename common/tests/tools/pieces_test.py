@@ -1,4 +1,4 @@
-"""The full measurement: its plan, and that a piece is there whole or not at all."""
+"""Measurements in pieces: the plan, and that a piece is there whole or not at all."""
 
 import contextlib
 import io
@@ -9,11 +9,13 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from tools import chapters, cli, measurement, results, session
-from tools.errors import Failure
-from tools.measure import commit, only
-from tools.ncu import one_pass
-from tools.profile import METRICS, sums
+from tools import cli
+from tools.machine import Failure, chapters
+from tools.measuring import pieces, session
+from tools.measuring.ncu import one_pass
+from tools.measuring.profile import METRICS, sums
+from tools.measuring.program import only
+from tools.record import commit, results
 
 NAMES = ["01_a", "02_b"]
 
@@ -35,7 +37,7 @@ def fake(status=0, report=None, says="workbook: no such luck"):
 
 class Plans(unittest.TestCase):
     def test_every_piece_is_a_command_line_that_is_understood(self):
-        planned = measurement.pieces(NAMES) + measurement.rehearsal(NAMES)
+        planned = pieces.pieces(NAMES) + pieces.rehearsal(NAMES)
         for piece in planned:
             words = [*piece.command, "--out=x"]
             with mock.patch("tools.commands.bench.run", return_value=0) as bench, mock.patch(
@@ -45,23 +47,23 @@ class Plans(unittest.TestCase):
 
     def test_every_chapter_there_is_has_its_pieces(self):
         names = [chapter.name for chapter in chapters.all_chapters()]
-        planned = {piece.name for piece in measurement.pieces(names)}
+        planned = {piece.name for piece in pieces.pieces(names)}
         for name in names:
             self.assertLessEqual({f"ladder-{name}", f"profile-{name}"}, planned)
-        self.assertEqual(len(planned), len(measurement.pieces(names)))
+        self.assertEqual(len(planned), len(pieces.pieces(names)))
 
     def test_choosing(self):
-        planned = measurement.pieces(NAMES)
-        self.assertEqual(measurement.chosen(planned, []), planned)
-        self.assertEqual([p.name for p in measurement.chosen(planned, ["ladder", "mem"])], ["ladder-01_a", "ladder-02_b", "memory"])
+        planned = pieces.pieces(NAMES)
+        self.assertEqual(pieces.chosen(planned, []), planned)
+        self.assertEqual([p.name for p in pieces.chosen(planned, ["ladder", "mem"])], ["ladder-01_a", "ladder-02_b", "memory"])
         with self.assertRaisesRegex(Failure, "no piece is called speed"):
-            measurement.chosen(planned, ["speed"])
+            pieces.chosen(planned, ["speed"])
 
     def test_what_must_be_built(self):
-        planned = measurement.pieces(NAMES)
-        self.assertEqual(measurement.targets(planned[:1], NAMES), ["01_a"])
-        self.assertEqual(measurement.targets(measurement.chosen(planned, ["sweep"]), NAMES), ["flash_attention_workbook"])
-        self.assertEqual(measurement.targets(planned, NAMES), ["01_a", "02_b", "flash_attention_workbook", "trace_patterns"])
+        planned = pieces.pieces(NAMES)
+        self.assertEqual(pieces.targets(planned[:1], NAMES), ["01_a"])
+        self.assertEqual(pieces.targets(pieces.chosen(planned, ["sweep"]), NAMES), ["flash_attention_workbook"])
+        self.assertEqual(pieces.targets(planned, NAMES), ["01_a", "02_b", "flash_attention_workbook", "trace_patterns"])
 
     def test_without_a_gpu_there_is_one_line(self):
         stderr = io.StringIO()
@@ -97,13 +99,13 @@ class Pieces(unittest.TestCase):
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
         self.directory = Path(scratch.name)
-        build = mock.patch.object(measurement, "BUILD", self.directory / "build")
+        build = mock.patch.object(pieces, "BUILD", self.directory / "build")
         build.start()
         self.addCleanup(build.stop)
-        self.piece = measurement.Piece("p", "", ("bench", "01"), 7)
+        self.piece = pieces.Piece("p", "", ("bench", "01"), 7)
 
     def take(self, runner, piece=None):
-        measurement.take(piece or self.piece, self.directory, "abc", lambda line: None, runner)
+        pieces.take(piece or self.piece, self.directory, "abc", lambda line: None, runner)
 
     def files(self):
         return sorted(path.name for path in self.directory.glob("*.json*"))
@@ -127,19 +129,19 @@ class Pieces(unittest.TestCase):
             self.take(fake(status=1))
 
     def test_a_finding_is_no_failure(self):
-        self.take(fake(status=1, report={"context": {}}), measurement.Piece("f", "", ("trace",), 7, may_say_1=True))
+        self.take(fake(status=1, report={"context": {}}), pieces.Piece("f", "", ("trace",), 7, may_say_1=True))
         self.assertEqual(self.files(), ["f.json"])
 
     def test_what_is_there_is_not_taken_again(self):
-        self.assertFalse(measurement.state(self.piece, self.directory, "abc").done)
+        self.assertFalse(pieces.state(self.piece, self.directory, "abc").done)
         self.take(fake(report={"context": {}}))
-        self.assertTrue(measurement.state(self.piece, self.directory, "abc").done)
-        self.assertFalse(measurement.state(self.piece, self.directory, "def").done)
+        self.assertTrue(pieces.state(self.piece, self.directory, "abc").done)
+        self.assertFalse(pieces.state(self.piece, self.directory, "def").done)
         (self.directory / "p.json").write_text('{"context"')
-        self.assertEqual(measurement.state(self.piece, self.directory, "abc"), measurement.State(False, 7))
+        self.assertEqual(pieces.state(self.piece, self.directory, "abc"), pieces.State(False, 7))
 
     def test_a_failed_piece_does_not_stop_the_others_and_is_taken_next_time(self):
-        planned = [measurement.Piece(name, "", (), 1) for name in "abc"]
+        planned = [pieces.Piece(name, "", (), 1) for name in "abc"]
         taken = []
 
         def take(piece, directory, measured_commit, on_line):
@@ -149,20 +151,20 @@ class Pieces(unittest.TestCase):
             results.write(directory / f"{piece.name}.json", {"context": {"commit": measured_commit, "piece": {}}})
 
         with contextlib.redirect_stdout(io.StringIO()), self.assertRaisesRegex(Failure, "1 of 3 pieces failed: b;"):
-            measurement.measure(planned, self.directory, None, take)
+            pieces.measure(planned, self.directory, None, take)
         with contextlib.redirect_stdout(io.StringIO()) as said:
-            self.assertEqual(measurement.measure(planned, self.directory, None, take), 0)
+            self.assertEqual(pieces.measure(planned, self.directory, None, take), 0)
         self.assertEqual("".join(taken), "abcb")
         self.assertIn("3 of 3 pieces", said.getvalue())
 
     def test_within(self):
-        planned = [measurement.Piece("long", "", (), 100), measurement.Piece("short", "", (), 1)]
+        planned = [pieces.Piece("long", "", (), 100), pieces.Piece("short", "", (), 1)]
 
         def take(piece, directory, measured_commit, on_line):
             results.write(directory / f"{piece.name}.json", {"context": {"commit": measured_commit, "piece": {}}})
 
         with contextlib.redirect_stdout(io.StringIO()) as said:
-            measurement.measure(planned, self.directory, 50, take)
+            pieces.measure(planned, self.directory, 50, take)
         self.assertEqual(self.files(), ["short.json"])
         self.assertIn("Left for the next time: long", said.getvalue())
 
@@ -171,7 +173,7 @@ class Pieces(unittest.TestCase):
             return {"name": "n" + kind, "run_name": "n", "run_type": "aggregate" if kind else "iteration", "real_time": 1.0,
                     "time_unit": "ms", "FLOP/s": 2.0, **({"aggregate_name": kind} if kind else {}), **more}
 
-        kept = measurement.shortened({"benchmarks": [run(""), run("mean"), run("median"), run("cv"),
+        kept = pieces.shortened({"benchmarks": [run(""), run("mean"), run("median"), run("cv"),
                                                      run("", run_name="alone")]})["benchmarks"]
         self.assertEqual([one["name"] for one in kept], ["n", "nmedian", "n"])
         self.assertEqual(["FLOP/s" in one for one in kept], [False, True, True])
@@ -188,7 +190,7 @@ class Files(unittest.TestCase):
     def test_results_and_lessons_do_not_change_what_is_measured(self):
         with mock.patch.dict(os.environ, {"WORKBOOK_COMMIT": " abc\n"}):
             self.assertEqual(commit(), "abc")
-        with mock.patch.dict(os.environ), mock.patch("tools.measure.output_of", side_effect=["abc\n", " M x.cu\n"]) as asked:
+        with mock.patch.dict(os.environ), mock.patch("tools.record.results.output_of", side_effect=["abc\n", " M x.cu\n"]) as asked:
             os.environ.pop("WORKBOOK_COMMIT", None)
             self.assertEqual(commit(), "abc-dirty")
             self.assertIn(":(exclude)common/results", asked.call_args[0][0])
@@ -211,7 +213,7 @@ class Rungs(unittest.TestCase):
 
         chapter = chapters.Chapter("06_b")
         steps = [session.Step(f"06_b/{rung}", chapter, "forward", rung) for rung in "xy"]
-        current = session.Session(None, [chapter], False, session.problem.ENGINE, None, None, [], Path("."))
+        current = session.Session(None, [chapter], False, session.asked.ENGINE, None, None, [], Path("."))
         with mock.patch.object(session, "measure", measure), contextlib.redirect_stdout(io.StringIO()):
             return commands, [[one.seconds for one in row] for row in current.measure_all(steps)]
 

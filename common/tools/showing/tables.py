@@ -9,9 +9,8 @@ What has not been measured is a dash.
 
 import statistics
 
-from tools.ladder import amount_of_memory, significant
-from tools.quantities import Quantities, ladder_problem
-from tools.record import Missing, Record, spread
+from tools.machine import amount_of_memory, significant
+from tools.record import Missing, Quantities, Record, ladder_problem, spread
 
 NOT_YET = "*Not measured yet.*"
 PEER_NAMES = {"FLASH": "FlashAttention-2", "CUDNN": "cuDNN", "MATH": "PyTorch, unfused", "FA3": "FlashAttention-3",

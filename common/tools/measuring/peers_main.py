@@ -1,6 +1,6 @@
 """Times chapters and PyTorch's attention on the same tensors, in one process. Needs PyTorch and a GPU.
 
-    python3 -m tools.peers_main REQUEST OUT      (tools/peers.py makes the request and documents what is written to OUT)
+    python3 -m tools.measuring.peers_main REQUEST OUT      (tools/measuring/peers.py makes the request and documents what is written to OUT)
 
 Candidates take turns, launch by launch: each time the L2 cache is overwritten, then CUDA events stand around one launch
 on one of two sets of inputs. A launch that the GPU reached before the CPU had enqueued all of it is repeated: its time would
@@ -20,10 +20,11 @@ import traceback
 import torch
 import torch.nn.functional as F
 
-from tools.peers import PEERS, ROPE_PEERS, add_ratios, flops, has_turn, launches, predicted_seconds, spread, summary, too_slow
-from tools.peers_check import Reference
-from tools.problem import Problem
-from tools.processes import output_of
+from tools.machine import output_of
+from tools.measuring.peers import (PEERS, ROPE_PEERS, add_ratios, flops, has_turn, launches, predicted_seconds, spread, summary,
+                                   too_slow)
+from tools.measuring.peers_check import Reference
+from tools.record import Problem
 
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 

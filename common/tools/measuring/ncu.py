@@ -11,11 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools import build, system
-from tools.errors import Failure
-from tools.measure import commit
-from tools.processes import output_of, started
-from tools.terminal import Progress, bad, bold, good, say, table
+from tools.machine import Failure, Progress, bad, bold, build, good, output_of, say, started, system, table
+from tools.record import commit
 
 # Our name -> Nsight Compute's metrics, which add up to it. Bank conflicts there are counted too high and wavefronts with
 # them: now and then the unit is taken by something else and the cycle counts as both. Their difference is exact, so

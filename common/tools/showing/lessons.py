@@ -1,9 +1,9 @@
 """The lessons against the record: what stands between markers, and every number that says where it comes from.
 
-    <!-- report: ladder("forward") -->        a table of tools/tables.py, written by ./workbook report
+    <!-- report: ladder("forward") -->        a table of tools/showing/tables.py, written by ./workbook report
     <!-- /report -->
 
-    2.67×<!-- = gain("02", "03", 8192) -->    a number of tools/quantities.py, right after the number and its unit. It has to
+    2.67×<!-- = gain("02", "03", 8192) -->    a number of tools/record/quantities.py, right after the number and its unit. It has to
                                               agree to as many places as are shown.
 """
 
@@ -12,9 +12,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.quantities import NotUnderstood, Quantities, evaluate
-from tools.record import Missing, Record
-from tools.tables import Tables
+from tools.record import Missing, NotUnderstood, Quantities, Record, evaluate
+from tools.showing.tables import Tables
 
 TABLE = re.compile(r"<!-- report: (.*?) -->\n(.*?)<!-- /report -->", re.DOTALL)
 OPENING, CLOSING = re.compile(r"<!-- report: .*? -->"), re.compile(r"<!-- /report -->")

@@ -1,7 +1,7 @@
 """Chapters beside the attention that users would pick instead: what is measured, and the arithmetic on it.
 
-`run` is ./workbook bench --peers: it builds the shared library of all chapters, has tools/peers_main.py measure in a
-Python that has PyTorch, keeps its JSON and prints the tables. The JSON, one file a run:
+`run` builds the shared library of all chapters, has tools/measuring/peers_main.py measure in a
+Python that has PyTorch, and keeps its JSON. The JSON, one file a run:
 
     context   gpu, capability, driver, cuda (PyTorch's), torch, cudnn, commit, date, l2_bytes,
               before and after: SM and memory clocks in MHz, power in W, temperature in C, as nvidia-smi gives them,
@@ -11,7 +11,7 @@ Python that has PyTorch, keeps its JSON and prints the tables. The JSON, one fil
               product of two 8192 x 8192 matrices in fp16; copy {byte_rate, seconds}, 1 GiB read and written
     absent    {peer: why it could not be asked}
     points    one for each problem and direction:
-      problem, direction, flops, rope (whether q and k are rotated first: by the chapter, or by PyTorch before its FLASH)
+      problem, direction, flops, baseline (what its ratios are to), rope (whether q and k are rotated first: by the chapter, or by PyTorch before its FLASH)
       results   one for each chapter or peer: name, kind (chapter, peer), and either
                   seconds {median, p10, p90, min, max}, samples (seconds, in the order taken), flop_rate (FLOP/s),
                   late (launches that were repeated: the GPU got there before the CPU had enqueued them),
@@ -25,20 +25,14 @@ Python that has PyTorch, keeps its JSON and prints the tables. The JSON, one fil
 import json
 import math
 import os
-import re
 import statistics
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from tools import build, chapters, results, system
-from tools.errors import Failure
-from tools.ladder import significant
-from tools.measure import commit
-from tools.paths import BUILD, RESULTS, ROOT, shown, slug
-from tools.problem import Problem, from_arguments
-from tools.processes import follow, output_of
-from tools.terminal import Progress, bold, say, table
+from tools.machine import BUILD, RESULTS, ROOT, Failure, Progress, build, chapters, follow, shown, significant, slug, system
+from tools.measuring.asked import from_arguments
+from tools.record import Problem, commit, results
 
 BASELINE = "FLASH"  # PyTorch's FLASH backend, which is FlashAttention-2: what ratios are against
 PEERS = ["FLASH", "CUDNN", "MATH", "FA3", "FA4"]
@@ -137,18 +131,14 @@ def spread(samples: list) -> dict:
             "max": ordered[-1]}
 
 
-def geometric_mean(values: list) -> float:
-    return math.exp(statistics.fmean(map(math.log, values)))
-
-
 def baseline_of(point: dict) -> str:
     return ROPE_BASELINE if point.get("rope") else BASELINE
 
 
 def add_ratios(points: list) -> None:
-    """Gives every result with a time its ratio."""
+    """Gives every point the name of its baseline, and every result with a time its ratio."""
     for point in points:
-        name = baseline_of(point)
+        name = point["baseline"] = baseline_of(point)
         baseline = next((r["seconds"]["median"] for r in point["results"] if r["name"] == name and "seconds" in r), None)
         for result in point["results"]:
             if "seconds" in result:
@@ -159,74 +149,19 @@ def summary(points: list) -> list:
     ratios = {}
     for point in points:
         for result in point["results"]:
-            if result["name"] != baseline_of(point) and result.get("ratio"):
-                key = result["name"], point["direction"], baseline_of(point)
+            if result["name"] != point["baseline"] and result.get("ratio"):
+                key = result["name"], point["direction"], point["baseline"]
                 ratios.setdefault(key, []).append(result["ratio"])
     return [{"name": name, "direction": direction, "baseline": baseline, "points": len(values),
-             "geometric_mean": geometric_mean(values), "lowest": min(values), "highest": max(values)}
+             "geometric_mean": statistics.geometric_mean(values), "lowest": min(values), "highest": max(values)}
             for (name, direction, baseline), values in ratios.items()]
-
-
-# --- The tables ------------------------------------------------------------------------------------------------------
-
-
-def tables(report: dict) -> str:
-    """One for each direction and each problem but its length: TFLOP/s, and the ratio to FLASH below each chapter's."""
-    groups = {}
-    for point in report["points"]:
-        problem = Problem(**point["problem"])
-        same_but_length = (problem.heads, problem.head_dim) if report["what"].startswith("custom") else (problem.head_dim,)
-        key = point["direction"], problem.causal, problem.dtype, bool(point.get("rope")), same_but_length
-        groups.setdefault(key, []).append(point)
-    blocks = []
-    for (direction, causal, dtype, rope, _), points in groups.items():
-        first, baseline = Problem(**points[0]["problem"]), baseline_of(points[0])
-        title = (f"{direction}, D={first.head_dim} {dtype} {'causal' if causal else 'full'}{' RoPE' if rope else ''}, "
-                 "TFLOP/s")
-        rows = [[title, *(f"N={Problem(**point['problem']).length()}" for point in points)]]
-        for number, result in enumerate(points[0]["results"]):
-            column = [point["results"][number] for point in points]
-            rows.append([f"  {result['name']}", *map(_rate, column)])
-            if result["name"] != baseline and any(one.get("ratio") for one in column):
-                rows.append([f"    x {baseline}", *(f"{one['ratio']:.2f}" if one.get("ratio") else "-" for one in column)])
-        blocks.append(table(rows))
-    return "\n\n".join(blocks)
-
-
-def _rate(result: dict) -> str:
-    if "seconds" in result:
-        return significant(result["flop_rate"] * 1e-12)
-    return "wrong" if "wrong" in result else "-"
-
-
-def remarks(report: dict) -> list:
-    """The geometric means, how steady the times were, and why anything is missing."""
-    lines = [f"{one['name']}, {one['direction']}: {one['geometric_mean']:.3f} x {one['baseline']} (geometric mean of "
-             f"{one['points']} points, {one['lowest']:.2f} to {one['highest']:.2f})" for one in report["summary"]]
-    widths = [(s["p90"] - s["p10"]) / s["median"] for point in report["points"] for result in point["results"]
-              if "seconds" in result for s in [result["seconds"]]]
-    if widths:
-        lines.append(f"From the 10th to the 90th percentile of a point's launches: {100 * statistics.median(widths):.1f}% of "
-                     f"the median in the middle, {100 * max(widths):.1f}% at most.")
-    lines += [f"{name} is not here: {why}" for name, why in report["absent"].items()]
-    reasons = {}
-    for point in report["points"]:
-        for result in point["results"]:
-            why = result.get("skipped") or result.get("wrong")
-            if why:
-                # The same reason with another number in it is the same reason.
-                key = (result["name"], "wrong" if "wrong" in result else "skipped", re.sub(r"[\d.e+-]+", "#", why))
-                reasons.setdefault(key, (why, []))[1].append(Problem(**point["problem"]))
-    for (name, verdict, _), (why, where) in reasons.items():
-        at = ", ".join(dict.fromkeys(f"N={problem.length()}" for problem in where))
-        lines.append(f"{name} {verdict} at {at}: {why}")
-    return lines
 
 
 # --- The command -----------------------------------------------------------------------------------------------------
 
 
-def run(arguments) -> int:
+def run(arguments) -> tuple:
+    """(the report, the file that holds it)"""
     if arguments.preset == "cpu":
         raise Failure("--peers needs a GPU, and --preset cpu leaves it out", status=2)
     if arguments.rung and arguments.all_rungs:
@@ -266,30 +201,11 @@ def run(arguments) -> int:
     }
     report = _measured(python, library, request)
     results.write(path, report)
-    say(f"\n{report['context']['gpu']}, PyTorch {report['context']['torch']}, every result checked before it was timed\n")
-    say(tables(report))
-    say()
-    for line in remarks(report):
-        say(line)
-    say(f"JSON: {shown(path)}")
-    wrong = sorted({result["name"] for point in report["points"] for result in point["results"] if "wrong" in result})
-    if wrong:
-        raise Failure(f"not right: {', '.join(wrong)}")
-    return 0
-
-
-def python_with(module: str) -> "str | None":
-    """The interpreter to use: the first that has the module. WORKBOOK_PYTHON names it, if it is set."""
-    named = os.environ.get("WORKBOOK_PYTHON")
-    probe = f"import importlib.util, sys; sys.exit(importlib.util.find_spec('{module}') is None)"
-    for python in dict.fromkeys([named] if named else [sys.executable, "python3", "python", "/usr/bin/python3"]):
-        if output_of([python, "-c", probe]) is not None:
-            return python
-    return None
+    return report, path
 
 
 def python_with_torch() -> str:
-    python = python_with("torch")
+    python = system.python_with("torch")
     if python is None:
         named = os.environ.get("WORKBOOK_PYTHON")
         where = f"{named} (WORKBOOK_PYTHON)" if named else f"{sys.executable} and the python3 on the PATH"
@@ -314,7 +230,7 @@ def _measured(python: str, library: Path, request: dict) -> dict:
                 last_words = text
 
         status = follow(
-            [python, "-B", "-m", "tools.peers_main", json.dumps(request), out], log, on_line, cwd=ROOT,
+            [python, "-B", "-m", "tools.measuring.peers_main", json.dumps(request), out], log, on_line, cwd=ROOT,
             environment={
                 "PYTHONPATH": os.pathsep.join(map(str, [ROOT / "common", ROOT / "common" / "python"])),
                 "FLASH_ATTENTION_WORKBOOK_LIBRARY": str(library),

@@ -10,9 +10,8 @@ import ast
 import operator
 import statistics
 
-from tools import peers
-from tools.problem import Problem
-from tools.record import Missing, Record, spread
+from tools.record.problem import Problem
+from tools.record.rows import Missing, Record, spread
 
 
 def ladder_problem(n: int) -> Problem:
@@ -106,7 +105,7 @@ class Quantities:
 
     def mean_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None):
         """How many times faster than the peer: the geometric mean of the sweep."""
-        return peers.geometric_mean(self._ratios(step, peer, dtype, direction, mask, head_dim))
+        return statistics.geometric_mean(self._ratios(step, peer, dtype, direction, mask, head_dim))
 
     def least_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None):
         return min(self._ratios(step, peer, dtype, direction, mask, head_dim))

@@ -4,11 +4,11 @@ import os
 import re
 from pathlib import Path
 
-from tools.errors import Failure
-from tools.paths import BUILD, ROOT, shown
-from tools.processes import follow
-from tools.system import require_packages
-from tools.terminal import Progress, say
+from tools.machine.errors import Failure
+from tools.machine.paths import BUILD, ROOT, shown
+from tools.machine.processes import follow
+from tools.machine.system import require_packages
+from tools.machine.terminal import Progress, say
 
 
 def cores() -> int:

@@ -8,10 +8,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.errors import Failure
-from tools.paths import BUILD, shown
-from tools.processes import follow, output_of
-from tools.terminal import Progress, say
+from tools.machine.errors import Failure
+from tools.machine.paths import BUILD, shown
+from tools.machine.processes import follow, output_of
+from tools.machine.terminal import Progress, say
 
 LOWEST_CMAKE = (3, 25)
 LOWEST_GXX = (12,)
@@ -236,3 +236,16 @@ def choose_preset(wanted: "str | None", gpu_and_reason=None, nvcc="look") -> Cho
     if gpu:
         return Choice("cpu", f"{gpu.name} answers, but {no_nvcc}")
     return Choice("cpu", f"no GPU answers: {no_gpu}")
+
+
+# --- Python ------------------------------------------------------------------------------------------------------------
+
+
+def python_with(module: str) -> "str | None":
+    """The interpreter to use: the first that has the module. WORKBOOK_PYTHON names it, if it is set."""
+    named = os.environ.get("WORKBOOK_PYTHON")
+    probe = f"import importlib.util, sys; sys.exit(importlib.util.find_spec('{module}') is None)"
+    for python in dict.fromkeys([named] if named else [sys.executable, "python3", "python", "/usr/bin/python3"]):
+        if output_of([python, "-c", probe]) is not None:
+            return python
+    return None

@@ -1,8 +1,6 @@
-"""The ladder: what each step gained over the one before it and over the first. Arithmetic and tables, no input."""
+"""The ladder: what each step gained over the one before it and over the first. Arithmetic and tables."""
 
-import math
-
-from tools.terminal import bad, bold, good, table
+from tools.machine import amount_of_memory, bad, bold, good, say, significant, table
 
 
 def over_first(times: list) -> list:
@@ -18,20 +16,6 @@ def over_previous(times: list) -> list:
         gains.append(previous / time if time is not None and previous is not None else None)
         previous = previous if time is None else time
     return gains
-
-
-def significant(value: float, digits: int = 3) -> str:
-    """0.01849 -> "0.0185", 44.99 -> "45.0", 1234.5 -> "1234": no exponent, no digits that mean nothing."""
-    if value == 0:
-        return "0"
-    return f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
-
-
-def amount_of_memory(size: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024 or unit == "GiB":
-            return f"{size:.0f} {unit}" if size >= 10 or unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
 
 
 def checked(names: list, outcomes: list) -> str:
@@ -107,3 +91,19 @@ def remarks(names: list, problems: list, outcomes: list) -> list:
                 reasons.setdefault((outcome.verdict, outcome.detail), []).append(problem.length())
         lines += [f"{name} {verdict} at N={', '.join(at)}: {why}" for (verdict, why), at in reasons.items()]
     return lines
+
+
+def show(session, steps: list, outcomes: list) -> None:
+    """The tables: on a GPU what was measured, on the engine what was checked; and why anything is missing in them."""
+    names = [step.name for step in steps]
+    title = f"{session.device}, {steps[0].direction}"
+    if session.on_gpu:
+        say(f"\n{title}, {session.problems[0].without_length()}\n")
+        say(measured(names, [wanted.length() for wanted in session.problems], outcomes))
+    else:
+        for number, wanted in enumerate(session.problems):
+            say(f"\n{title}, {wanted}\n")
+            say(checked(names, [row[number] for row in outcomes]))
+    say()
+    for line in remarks(names, session.problems, outcomes):
+        say(line)

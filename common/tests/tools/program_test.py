@@ -4,7 +4,7 @@ import json
 import math
 import unittest
 
-from tools.measure import interpret
+from tools.measuring.program import interpret
 
 
 def report(**changes) -> str:

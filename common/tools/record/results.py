@@ -1,11 +1,25 @@
-"""Files of measurements: how they are written."""
+"""Files of measurements: how they are written and read, and of which commit they are."""
 
 import json
 import os
 import re
 from pathlib import Path
 
-from tools.errors import Failure
+from tools.machine import ROOT, Failure, output_of
+
+
+def commit() -> str:
+    """What is measured: the commit, with a mark if the sources differ from it; results and lessons are none. WORKBOOK_COMMIT
+    names it where the sources are a copy without their history."""
+    named = os.environ.get("WORKBOOK_COMMIT")
+    if named:
+        return named.strip()
+    described = output_of(["git", "-C", ROOT, "describe", "--always", "--abbrev=12"])
+    if not described:
+        return "unknown"
+    changed = output_of(["git", "-C", ROOT, "status", "--porcelain", "--untracked-files=no", "--", ".",
+                         ":(exclude)common/results", ":(exclude,glob)**/*.md"])
+    return described.strip() + ("-dirty" if changed else "")
 
 
 def compact(report: dict) -> str:

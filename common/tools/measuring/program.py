@@ -10,10 +10,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.paths import ROOT
-from tools.processes import output_of, started
-
-SECONDS_PER = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+from tools.machine import started
+from tools.record import SECONDS_PER, commit
 
 
 @dataclass
@@ -32,20 +30,6 @@ class Outcome:
     @property
     def bad(self) -> bool:
         return self.verdict in ("wrong", "failed")
-
-
-def commit() -> str:
-    """What is measured: the commit, with a mark if the sources differ from it; results and lessons are none. WORKBOOK_COMMIT
-    names it where the sources are a copy without their history."""
-    named = os.environ.get("WORKBOOK_COMMIT")
-    if named:
-        return named.strip()
-    described = output_of(["git", "-C", ROOT, "describe", "--always", "--abbrev=12"])
-    if not described:
-        return "unknown"
-    changed = output_of(["git", "-C", ROOT, "status", "--porcelain", "--untracked-files=no", "--", ".",
-                         ":(exclude)common/results", ":(exclude,glob)**/*.md"])
-    return described.strip() + ("-dirty" if changed else "")
 
 
 def measure(program: Path, flags: list, on_wait=lambda seconds: None) -> Outcome:

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from tools.paths import ROOT
-from tools.terminal import bold, table
+from tools.machine import ROOT, bold, table
 
 SECTOR = 32  # bytes
 LINE = 128  # bytes of a cache line, and of a wavefront: 32 banks of 4 bytes

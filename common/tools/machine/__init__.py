@@ -1,0 +1,7 @@
+"""This machine and what lies on it: paths, chapters, builds, packages, compilers, the GPU, processes, the terminal."""
+
+from tools.machine import build, chapters, system
+from tools.machine.errors import Failure
+from tools.machine.paths import BUILD, RESULTS, ROOT, shown, slug
+from tools.machine.processes import follow, output_of, started
+from tools.machine.terminal import Progress, amount_of_memory, bad, bold, good, say, significant, table

@@ -1,0 +1,51 @@
+"""The problem that a measurement is of."""
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Problem:
+    batch: int
+    heads: int
+    kv_heads: int
+    seq_q: int
+    seq_k: int
+    head_dim: int
+    dtype: str
+    causal: bool
+
+    def flags(self) -> list:
+        """For a chapter's program."""
+        values = {
+            "batch": self.batch,
+            "heads": self.heads,
+            "kv-heads": self.kv_heads,
+            "seq-q": self.seq_q,
+            "seq-k": self.seq_k,
+            "head-dim": self.head_dim,
+            "dtype": self.dtype,
+        }
+        return [f"--{name}={value}" for name, value in values.items()] + (["--causal"] if self.causal else [])
+
+    def length(self) -> str:
+        return str(self.seq_q) if self.seq_q == self.seq_k else f"{self.seq_q}x{self.seq_k}"
+
+    def without_length(self) -> str:
+        heads = str(self.heads) if self.kv_heads == self.heads else f"{self.heads} (kv {self.kv_heads})"
+        mask = "causal" if self.causal else "full"
+        return f"B={self.batch} H={heads} D={self.head_dim} {self.dtype} {mask}"
+
+    def __str__(self) -> str:
+        return f"N={self.length()} {self.without_length()}"
+
+
+def read_label(label: str) -> tuple:
+    """(problem, rope) of the name of a benchmark's problem: B2_H16_N512_D64_fp16_causal."""
+    found = re.fullmatch(r"B(\d+)_H(\d+)(?:_Hkv(\d+))?_(?:N(\d+)|Nq(\d+)_Nk(\d+))_D(\d+)_(fp16|bf16)_(causal|full)(_rope)?",
+                         label)
+    if not found:
+        raise ValueError(f"{label} names no problem")
+    batch, heads, kv_heads, n, nq, nk, head_dim, dtype, mask, rope = found.groups()
+    return Problem(int(batch), int(heads), int(kv_heads or heads), int(n or nq), int(n or nk), int(head_dim), dtype,
+                   mask == "causal"), bool(rope)
