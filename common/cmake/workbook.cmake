@@ -28,18 +28,39 @@ if(WORKBOOK_CUDA)
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   find_package(CUDAToolkit 12.4 REQUIRED)
-
-  # mma.m16n8k16 and cp.async need compute capability 8.0. Where an older GPU is asked for, what uses them is compiled
-  # for the others, or for 8.0 if there are none: it says so when it is run.
-  set(WORKBOOK_TENSOR_CORE_ARCHITECTURES ${CMAKE_CUDA_ARCHITECTURES})
-  list(TRANSFORM WORKBOOK_TENSOR_CORE_ARCHITECTURES REPLACE "^native$" "${CMAKE_CUDA_ARCHITECTURES_NATIVE}")
-  list(FILTER WORKBOOK_TENSOR_CORE_ARCHITECTURES EXCLUDE REGEX "^[5-7][0-9]")
-  if(NOT WORKBOOK_TENSOR_CORE_ARCHITECTURES)
-    set(WORKBOOK_TENSOR_CORE_ARCHITECTURES 80)
-  endif()
 endif()
-function(workbook_uses_tensor_cores target)
-  set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES "${WORKBOOK_TENSOR_CORE_ARCHITECTURES}")
+
+# workbook_lowest_architecture(TARGET 80): its kernels need compute capability 8.0. Where an older GPU is asked for, they are
+# compiled for the others, or for 8.0 if there are none: the program says so when it is run.
+function(workbook_lowest_architecture target lowest)
+  if(NOT WORKBOOK_CUDA)
+    return()
+  endif()
+  set(asked_for ${CMAKE_CUDA_ARCHITECTURES})
+  list(TRANSFORM asked_for REPLACE "^native$" "${CMAKE_CUDA_ARCHITECTURES_NATIVE}")
+  set(architectures "")
+  foreach(architecture IN LISTS asked_for)
+    string(REGEX MATCH "^[0-9]+" number "${architecture}")
+    if(number STREQUAL "" OR number GREATER_EQUAL lowest)  # none: `all`, `all-major`
+      list(APPEND architectures ${architecture})
+    endif()
+  endforeach()
+  if(NOT architectures)
+    set(architectures ${lowest})
+  endif()
+  set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES "${architectures}")
+endfunction()
+
+# workbook_refuse_spills(TARGET): a spill of registers fails the build, for the GPUs that the kernels were made for.
+function(workbook_refuse_spills target)
+  if(NOT WORKBOOK_CUDA)
+    return()
+  endif()
+  get_target_property(others ${target} CUDA_ARCHITECTURES)
+  list(FILTER others EXCLUDE REGEX "^[89]0")
+  if(NOT others)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=--warn-on-spills,--warning-as-error>)
+  endif()
 endfunction()
 
 include(dependencies)
@@ -74,9 +95,15 @@ endfunction()
 
 # The one line of a chapter's CMakeLists.txt. The directory's name is the chapter's: it names the program, the
 # tests and, without its number, the namespace of the kernels. Every .cu file of the directory belongs to it.
-# workbook_chapter(LINKS OTHER..): with the kernels of other chapters, for what this one starts from.
+#
+# workbook_chapter([LOWEST_ARCHITECTURE 80]  what its kernels need of a GPU: 80 for tensor cores and cp.async
+#                  [NO_SPILLS]               they live on the edge of the register file: a spill fails the build
+#                  [LINKS OTHER..])          with the kernels of other chapters, for what this one starts from
 function(workbook_chapter)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "" "LINKS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "NO_SPILLS" "LOWEST_ARCHITECTURE" "LINKS")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "workbook_chapter does not know ${arg_UNPARSED_ARGUMENTS}")
+  endif()
   cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME chapter)
   string(REGEX REPLACE "^[0-9]+_" "" namespace ${chapter})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cu)
@@ -85,15 +112,11 @@ function(workbook_chapter)
 
   add_library(${chapter}_kernels OBJECT ${sources})
   target_link_libraries(${chapter}_kernels PUBLIC attention)
-  if(chapter MATCHES "^0[6-9]_")
-    workbook_uses_tensor_cores(${chapter}_kernels)
-    # Their kernels live on the edge of the register file: a spill fails the build, for the GPUs that they were made for.
-    set(others ${WORKBOOK_TENSOR_CORE_ARCHITECTURES})
-    list(FILTER others EXCLUDE REGEX "^[89]0")
-    if(NOT others)
-      target_compile_options(${chapter}_kernels PRIVATE
-                             $<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=--warn-on-spills,--warning-as-error>)
-    endif()
+  if(arg_LOWEST_ARCHITECTURE)
+    workbook_lowest_architecture(${chapter}_kernels ${arg_LOWEST_ARCHITECTURE})
+  endif()
+  if(arg_NO_SPILLS)
+    workbook_refuse_spills(${chapter}_kernels)
   endif()
 
   set(kernels ${chapter}_kernels)

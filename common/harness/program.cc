@@ -38,12 +38,14 @@ struct Refusal : std::runtime_error {
 
 struct Options {
   Problem problem;
-  bool backward = false;
-  std::vector<const Rung*> rungs;
+  std::vector<bool> directions;    // that are asked for: is it the backward?
+  bool backward = false;           // the one of them that is being answered,
+  std::vector<const Rung*> rungs;  // and its rungs
   uint64_t seed = 1;
   bool check_only = false;
   bool describe = false;
   bool trace = false;
+  std::string rung;  // the only one that is asked for, empty: all
   bool repetitions_given = false, time_given = false;  // by flags of Google Benchmark
   std::string help;  // the text, if --help asked for it
 };
@@ -58,10 +60,10 @@ Problem default_problem() {
   return p;
 }
 
-const Rung& find_rung(const std::string& name) {
+void require_rung(const std::string& name) {
   std::string names;
   for (const Rung& rung : the_chapter().rungs) {
-    if (name == rung.name) return rung;
+    if (name == rung.name) return;
     names += (names.empty() ? "" : ", ") + std::string(rung.name);
   }
   throw Refusal("rung is " + name + ": there are " + names);
@@ -69,15 +71,26 @@ const Rung& find_rung(const std::string& name) {
 
 bool has(const Rung& rung, bool backward) { return backward ? bool(rung.backward) : bool(rung.forward); }
 
-bool has_a_forward(const attention::Chapter& chapter) {
-  return std::any_of(chapter.rungs.begin(), chapter.rungs.end(), [](const Rung& rung) { return has(rung, false); });
+// The rungs that are asked for: one, or all that have this direction. Empty if there are none.
+std::vector<const Rung*> rungs_with(bool backward, const std::string& name) {
+  std::vector<const Rung*> found;
+  for (const Rung& rung : the_chapter().rungs)
+    if (has(rung, backward) && (name.empty() || name == rung.name)) found.push_back(&rung);
+  return found;
+}
+
+// The same question about one direction.
+Options about(bool backward, Options options) {
+  options.backward = backward;
+  options.rungs = rungs_with(backward, options.rung);
+  return options;
 }
 
 // Throws CLI::ParseError.
 Options parse(int argc, char** argv) {
   Options options;
   Problem& p = options.problem = default_problem();
-  std::string dtype = "fp16", direction = has_a_forward(the_chapter()) ? "forward" : "backward", rung;
+  std::string dtype = "fp16", direction;
   bool causal = false;
   int64_t seed = 1;
 
@@ -92,8 +105,9 @@ Options parse(int argc, char** argv) {
   app.add_option("--head-dim", p.head_dim, "head dimension")->capture_default_str();
   app.add_option("--dtype", dtype, "storage type: fp16 or bf16")->capture_default_str();
   app.add_flag("--causal", causal, "query i sees keys j <= i + seq_k - seq_q");
-  app.add_option("--rung", rung, "one rung of the chapter; all of them unless given");
-  app.add_option("--direction", direction, "forward or backward")->capture_default_str();
+  app.add_option("--rung", options.rung, "one rung of the chapter; all of them unless given");
+  app.add_option("--direction", direction,
+                 "forward or backward; unless given, what there is: with --check both, else the forward first");
   app.add_option("--seed", seed, "of the random inputs")->capture_default_str();
   app.add_flag("--check", options.check_only, "check only, do not time");
   app.add_flag("--trace", options.trace, "count what the kernels do with memory, print it as JSON, do not time");
@@ -108,7 +122,7 @@ Options parse(int argc, char** argv) {
   if (!*kv_heads) p.kv_heads = p.heads;
   if (!*seq_k) p.seq_k = p.seq_q;
   if (dtype != "fp16" && dtype != "bf16") throw Refusal("dtype is " + dtype + ": supported are fp16 and bf16");
-  if (direction != "forward" && direction != "backward")
+  if (!direction.empty() && direction != "forward" && direction != "backward")
     throw Refusal("direction is " + direction + ": it must be forward or backward");
   if (seed < 0) throw Refusal("seed is " + std::to_string(seed) + ": it must not be negative");
   options.seed = uint64_t(seed);
@@ -117,16 +131,16 @@ Options parse(int argc, char** argv) {
   if (const std::string wrong = attention::invalid(p); !wrong.empty()) throw Refusal(wrong);
   p.scale = attention::default_scale(p.head_dim);
   p.rope = the_chapter().rope;
-  options.backward = direction == "backward";
 
-  if (!rung.empty()) {
-    options.rungs = {&find_rung(rung)};
-    if (!has(*options.rungs[0], options.backward)) throw Refusal("rung " + rung + " has no " + direction);
-  } else {
-    for (const Rung& each : the_chapter().rungs)
-      if (has(each, options.backward)) options.rungs.push_back(&each);
-    if (options.rungs.empty()) throw Refusal("direction is " + direction + ": " + the_chapter().name + " has none");
+  if (!options.rung.empty()) require_rung(options.rung);
+  for (const bool backward : {false, true}) {
+    const bool asked_for = direction.empty() || (direction == "backward") == backward;
+    if (asked_for && !rungs_with(backward, options.rung).empty()) options.directions.push_back(backward);
   }
+  if (options.directions.empty())
+    throw Refusal(options.rung.empty() ? "direction is " + direction + ": " + the_chapter().name + " has none"
+                                       : "rung " + options.rung + " has no " + direction);
+  if (!options.check_only) options.directions.resize(1);
   return options;
 }
 
@@ -172,9 +186,11 @@ std::string gigabytes(double bytes) {
   return text.str();
 }
 
-// Before anything is allocated.
-void require_memory(const Options& options, const Device& device) {
+// Before anything is allocated or launched.
+void require_support(const Options& options, const Device& device) {
   const Problem& p = options.problem;
+  for (const Rung* rung : options.rungs)
+    if (const std::string why = unsupported(*rung, options); !why.empty()) throw Refusal(why);
   const auto require = [&](const Rung& rung, double needed) {
     if (needed > double(device.free_bytes))
       throw Refusal(std::string("rung ") + rung.name + " needs " + gigabytes(needed) + " of device memory for this size: " +
@@ -321,6 +337,30 @@ void add_context(const Device& device) {
   }
 }
 
+// One direction: checks what is asked for, then counts or times it. Returns the exit status.
+int answer(const Options& options, const Device& device) {
+  const HostTensors inputs = make_inputs(options.problem, InputKind::spread, options.seed);
+  const std::optional<Reference> reference = make_reference(options, inputs);
+  if (!reference) return 1;
+  std::vector<Verdict> verdicts;
+  bool passed = true;
+  for (const Rung* rung : options.rungs) {
+    verdicts.push_back(verdict_on(*rung, options, inputs, *reference));
+    print_verdict(options.check_only ? std::cout : std::cerr, rung->name, verdicts.back());
+    passed = passed && verdicts.back().passed();
+  }
+  if (!passed) return 1;
+  if (options.trace) print_trace(std::cout, options, inputs, *reference);
+  if (options.check_only || options.trace) return 0;
+
+  add_context(device);
+  ColdTimer timer;
+  for (size_t i = 0; i < options.rungs.size(); i++)
+    register_benchmark(*options.rungs[i], verdicts[i], options, device, inputs, *reference, timer);
+  if (benchmark::RunSpecifiedBenchmarks() == 0) throw Refusal("no benchmark of this chapter has such a name");
+  return 0;
+}
+
 int main(int argc, char** argv) {
   // Google Benchmark's flags are its own business, all others are ours.
   std::vector<char*> ours = {argv[0]}, benchmarks = {argv[0]};
@@ -347,30 +387,10 @@ int main(int argc, char** argv) {
   if (benchmark_argc > 1) throw Refusal(std::string("unknown or malformed flag ") + benchmarks[1]);
 
   const Device device = current_device();
-  for (const Rung* rung : options.rungs)
-    if (const std::string why = unsupported(*rung, options); !why.empty()) throw Refusal(why);
-  require_memory(options, device);
-
-  const HostTensors inputs = make_inputs(options.problem, InputKind::spread, options.seed);
-  const std::optional<Reference> reference = make_reference(options, inputs);
-  if (!reference) return 1;
-  std::vector<Verdict> verdicts;
-  bool passed = true;
-  for (const Rung* rung : options.rungs) {
-    verdicts.push_back(verdict_on(*rung, options, inputs, *reference));
-    print_verdict(options.check_only ? std::cout : std::cerr, rung->name, verdicts.back());
-    passed = passed && verdicts.back().passed();
-  }
-  if (!passed) return 1;
-  if (options.trace) print_trace(std::cout, options, inputs, *reference);
-  if (options.check_only || options.trace) return 0;
-
-  add_context(device);
-  ColdTimer timer;
-  for (size_t i = 0; i < options.rungs.size(); i++)
-    register_benchmark(*options.rungs[i], verdicts[i], options, device, inputs, *reference, timer);
-  if (benchmark::RunSpecifiedBenchmarks() == 0) throw Refusal("no benchmark of this chapter has such a name");
-  return 0;
+  for (const bool backward : options.directions) require_support(about(backward, options), device);
+  int status = 0;
+  for (const bool backward : options.directions) status = std::max(status, answer(about(backward, options), device));
+  return status;
 }
 
 }  // namespace

@@ -2,8 +2,7 @@
 
     expect_counts.py [--write] FILE PROGRAM FLAGS...
 
-PROGRAM, run with FLAGS, prints its counts as JSON. With --write the file is made from them: look at the difference before
-it is committed, for the numbers in it are what the lessons are about.
+PROGRAM, run with FLAGS, prints its counts as JSON. With --write the file is made from them: ./workbook counts does that.
 """
 
 import json
@@ -49,22 +48,33 @@ def main(arguments: list) -> int:
     write = arguments[:1] == ["--write"]
     path, *program = arguments[1:] if write else arguments
     path, found = Path(path), counts(program)
+    if not path.exists() and not write:
+        print(f"nobody has recorded what {path.stem} counts: {how_to_record(path)} does")
+        return 1
+    expected = json.loads(path.read_text()) if path.exists() else {}
     if write:
         path.write_text(json.dumps(found, indent=1) + "\n")
-        return 0
-    if not path.exists():
-        print(f"there is no {path}: expect_counts.py --write makes it")
-        return 1
-    expected = json.loads(path.read_text())
     wrong = 0
     for launch in sorted(expected.keys() | found.keys()):
         before, now = expected.get(launch, {}), found.get(launch, {})
         for name in sorted(before.keys() | now.keys()):
             if before.get(name) != now.get(name):
                 wrong += 1
-                print(f"{launch}: {name} is {now.get(name)}, expected {before.get(name)}")
-    print(f"{wrong} counts differ" if wrong else f"{sum(map(len, expected.values()))} counts as expected")
-    return 1 if wrong else 0
+                if not write:
+                    print(f"{launch}: {name} is {now.get(name)}, expected {before.get(name)}")
+    total = sum(map(len, found.values()))
+    if write:
+        print(f"{path.stem}: {total} counts, {wrong} of them new or different")
+    elif wrong:
+        print(f"{wrong} counts differ; if the kernels were meant to change, {how_to_record(path)} records the new ones")
+    else:
+        print(f"{total} counts as expected")
+    return 1 if wrong and not write else 0
+
+
+def how_to_record(path: Path) -> str:
+    number = path.stem.partition("_")[0]
+    return f"./workbook counts {number if number.isdigit() else path.stem}"
 
 
 if __name__ == "__main__":
