@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <istream>
+#include <ostream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -36,6 +39,22 @@ struct HostTensors {
 
 // The same numbers for the same seed on every machine.
 HostTensors make_inputs(const attention::Problem& problem, InputKind kind, uint64_t seed);
+
+// The numbers, and how many they are, as bytes of this machine. read_values() throws std::runtime_error if there are fewer.
+template <class T>
+void write_values(std::ostream& to, const std::vector<T>& values) {
+  const uint64_t count = values.size();
+  to.write(reinterpret_cast<const char*>(&count), sizeof count);
+  to.write(reinterpret_cast<const char*>(values.data()), std::streamsize(count * sizeof(T)));
+}
+template <class T>
+void read_values(std::istream& from, std::vector<T>& values) {
+  uint64_t count = 0;
+  from.read(reinterpret_cast<char*>(&count), sizeof count);
+  if (from) values.resize(count);
+  if (!from.read(reinterpret_cast<char*>(values.data()), std::streamsize(count * sizeof(T))))
+    throw std::runtime_error("the file ends too early");
+}
 
 // fp16 or bf16 bits and back.
 std::vector<uint16_t> to_storage(const std::vector<float>& values, attention::DType dtype);

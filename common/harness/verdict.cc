@@ -120,6 +120,33 @@ Reference::Reference(const Problem& p, const HostTensors& inputs, bool backward,
   if (backward) expect_gradients(inputs);
 }
 
+void Reference::write(std::ostream& to) const {
+  for (const std::vector<float>* values : {&given_.o, &given_.lse}) write_values(to, *values);
+  for (const std::vector<double>* values : {&lse_, &lse_baseline_}) write_values(to, *values);
+  for (const Expected* one : {&o_, &dq_, &dk_, &dv_}) {
+    write_values(to, std::vector<size_t>{one->rows.size()});
+    for (const std::vector<int>& rows : one->rows) write_values(to, rows);
+    write_values(to, one->expected);
+    write_values(to, one->baseline);
+  }
+}
+
+Reference Reference::read(std::istream& from, const Problem& problem) {
+  Reference reference;
+  reference.problem_ = problem;
+  for (std::vector<float>* values : {&reference.given_.o, &reference.given_.lse}) read_values(from, *values);
+  for (std::vector<double>* values : {&reference.lse_, &reference.lse_baseline_}) read_values(from, *values);
+  for (Expected* one : {&reference.o_, &reference.dq_, &reference.dk_, &reference.dv_}) {
+    std::vector<size_t> heads;
+    read_values(from, heads);
+    one->rows.resize(heads.at(0));
+    for (std::vector<int>& rows : one->rows) read_values(from, rows);
+    read_values(from, one->expected);
+    read_values(from, one->baseline);
+  }
+  return reference;
+}
+
 void Reference::expect_forward(const HostTensors& in, bool whole) {
   const Problem& p = problem_;
   const reference::Round round = reference::rounding(p.dtype);

@@ -63,6 +63,10 @@ class Reference {
   Verdict check_backward(const std::vector<float>& dq, const std::vector<float>& dk,
                          const std::vector<float>& dv) const;
 
+  // All of it, for a later process: read() gives back what write() wrote, or throws if that is not what is there.
+  void write(std::ostream& to) const;
+  static Reference read(std::istream& from, const attention::Problem& problem);
+
   const std::vector<double>& o() const { return o_.expected; }  // [B, H, rows compared, D]
   const std::vector<double>& lse() const { return lse_; }       // [B, H, rows compared]
   const ForwardResult& given() const { return given_; }         // what the backward starts from
@@ -74,6 +78,7 @@ class Reference {
     std::vector<double> baseline;        // likewise
   };
 
+  Reference() = default;
   void expect_forward(const HostTensors& inputs, bool whole);
   void expect_gradients(const HostTensors& inputs);
   Comparison compare(const char* tensor, const std::vector<float>& got, const Expected& expected, double factor) const;

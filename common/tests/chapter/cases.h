@@ -1,5 +1,4 @@
-// The problems every chapter is put through, and what it means to solve one. chapter_test.cc runs them over the
-// chapters, mutants_test.cc over kernels that are wrong on purpose.
+// The problems that passes are put through, and what it means to solve one.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +17,12 @@ struct Case {
 
 std::string name(const Case& c);  // letters, digits and underscores
 
-// Chosen so that every value of every axis (lengths around tile edges, equal and unequal, masks, dtypes, head dims,
-// grouped heads, kinds of input) occurs, and the pairs that matter meet. A GPU has longer ones too. All with RoPE, or
-// all without.
-std::vector<Case> cases(bool rope = false);
+struct Sizes {
+  int batch, heads, kv_heads, seq_q, seq_k, head_dim;
+};
+
+Case make(const Sizes& sizes, attention::DType dtype, attention::Mask mask,
+          harness::InputKind inputs = harness::InputKind::spread);
 
 // One case for tests that are about something else: three tiles, ragged, causal, grouped heads.
 Case ragged(int head_dim = 64);
@@ -30,15 +31,18 @@ Case ragged(int head_dim = 64);
 // runs many blocks at a time, rather more of everything.
 Case many_tiles(int head_dim = 64);
 
+// A few that are quick where every access is looked at: ragged tiles, several of them, more queries than keys and fewer.
+std::vector<Case> small_cases();
+
 // What every chapter must be able to do: head dims 64 and 128, and 512 keys (more may not fit where score rows are
 // kept in shared memory).
 bool must_be_supported(const attention::Problem& problem);
 
 // Solves the case and compares with the reference: an empty string, or what is wrong, be it a number, a failed launch
-// or memory written to around the tensors. Outputs start as NaN. A problem may be refused unless must_be_supported. With
-// guards, it is solved once more with memory around the tensors that can be read and written (harness::guards).
-std::string solve(const attention::Forward& pass, const Case& c, bool with_guards = true);
-std::string solve(const attention::Backward& pass, const Case& c, bool with_guards = true);
+// or memory written to around the tensors. Outputs start as NaN. A problem may be refused unless must_be_supported. The
+// engine stops at every access beyond a tensor; on a GPU the tensors stand between guards instead.
+std::string solve(const attention::Forward& pass, const Case& c);
+std::string solve(const attention::Backward& pass, const Case& c);
 
 // The bits of everything that the pass writes, in each of some launches. All have the same workspace: what one leaves
 // there, counters of thread blocks among it, must be nothing to the next.

@@ -1,8 +1,10 @@
 // A backward as plain as can be, with a switch for every mistake: a thread owns one row of dQ, or one row of dK and dV,
 // and computes every P and dS that it needs from scratch. For dQ, K passes through shared memory in tiles. With RoPE, the
 // rotated Q and K are made in the workspace before, and dQ and dK are rotated back after.
+#include <array>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 #include "device/numeric.h"
 #include "tests/mutants/mutants.h"
@@ -33,19 +35,18 @@ __device__ float dot(const T* a, const T* b, int n) {
   return sum;
 }
 
-template <BackwardMutation mutation>
-__device__ bool sees(const Problem& p, int i, int j) {
+__device__ bool sees(BackwardMutation mutation, const Problem& p, int i, int j) {
   if (mutation == BackwardMutation::mask_wrong_side && p.mask == attention::Mask::causal)
     return j + 1 >= p.visible_keys(i);
   return j < p.visible_keys(i);
 }
 
 // P_ij and dS_ij = P_ij (dP_ij - D_i), D_i = sum over d of dO_id O_id, for head `head` of the whole batch.
-template <class T, BackwardMutation mutation>
-__device__ float2 p_and_ds(const Problem& p, const Tensors<T>& t, int head, int i, int j) {
+template <class T>
+__device__ float2 p_and_ds(BackwardMutation mutation, const Problem& p, const Tensors<T>& t, int head, int i, int j) {
   const int D = p.head_dim;
   const int64_t row = int64_t(head) * p.seq_q + i, key = int64_t(p.kv_head(head)) * p.seq_k + j;
-  const bool visible = sees<mutation>(p, i, j);
+  const bool visible = sees(mutation, p, i, j);
   if (!visible && mutation != BackwardMutation::mask_forgotten && mutation != BackwardMutation::inf_times_zero)
     return make_float2(0, 0);
   const float lse = mutation == BackwardMutation::no_lse ? 0 : t.lse[row];
@@ -62,8 +63,11 @@ __device__ float ds_past_the_end(const Problem& p, const Tensors<T>& t, int64_t 
   return to_float(from_float<T>(expf(-t.lse[row]) * -dot(t.d_o + row * D, t.o + row * D, D)));
 }
 
-template <class T, BackwardMutation mutation>
-__global__ void dq_kernel(Problem p, Tensors<T> t, T* dq) {
+template <class T>
+__global__ void dq_kernel(BackwardMutation mutation, Problem p, Tensors<T> t,
+                          T* dq,                // [B, H, Nq, D]
+                          const float* before)  // [B, H, Nq], what a launch before has left
+{
   __shared__ float k_smem[Bc][max_head_dim + 1];
   const int tiles = (p.seq_q + threads - 1) / threads, D = p.head_dim;
   const int head = blockIdx.x / tiles, i = int(blockIdx.x % tiles) * threads + int(threadIdx.x);
@@ -78,18 +82,21 @@ __global__ void dq_kernel(Problem p, Tensors<T> t, T* dq) {
     for (int j = 0; j < Bc && i < p.seq_q; ++j) {
       float ds = 0;
       if (j0 + j < p.seq_k)
-        ds = p_and_ds<T, mutation>(p, t, head, i, j0 + j).y;
-      else if (mutation == BackwardMutation::unmasked_tail && p.visible_keys(i) > 0)
+        ds = p_and_ds(mutation, p, t, head, i, j0 + j).y;
+      else if ((mutation == BackwardMutation::unmasked_tail ||
+                (mutation == BackwardMutation::unmasked_only_tile && p.seq_k < Bc)) &&
+               p.visible_keys(i) > 0)
         ds = ds_past_the_end(p, t, row);
       for (int d = 0; d < D; ++d) dq_reg[d] += p.scale * ds * k_smem[j][d];
     }
   }
   if (i >= p.seq_q || (mutation == BackwardMutation::unwritten_dq && p.visible_keys(i) == 0)) return;
-  for (int d = 0; d < D; ++d) dq[row * D + d] = from_float<T>(dq_reg[d]);
+  const float factor = mutation == BackwardMutation::stale_workspace ? 1 + before[row] : 1;
+  for (int d = 0; d < D; ++d) dq[row * D + d] = from_float<T>(dq_reg[d] * factor);
 }
 
-template <class T, BackwardMutation mutation>
-__global__ void dk_dv_kernel(Problem p, Tensors<T> t, T* dk, T* dv) {
+template <class T>
+__global__ void dk_dv_kernel(BackwardMutation mutation, Problem p, Tensors<T> t, T* dk, T* dv) {
   const int64_t key = int64_t(blockIdx.x) * threads + threadIdx.x;
   if (key >= int64_t(p.batch) * p.kv_heads * p.seq_k) return;
   const int kv_head = int(key / p.seq_k), j = int(key % p.seq_k), D = p.head_dim;
@@ -106,9 +113,9 @@ __global__ void dk_dv_kernel(Problem p, Tensors<T> t, T* dk, T* dv) {
       const int64_t row = int64_t(head) * p.seq_q + i;
       float2 p_ds = make_float2(0, 0);
       if (mutation != BackwardMutation::missing_transpose)
-        p_ds = p_and_ds<T, mutation>(p, t, head, i, j);
+        p_ds = p_and_ds(mutation, p, t, head, i, j);
       else if (j < p.seq_q && i < p.seq_k)
-        p_ds = p_and_ds<T, mutation>(p, t, head, j, i);
+        p_ds = p_and_ds(mutation, p, t, head, j, i);
       for (int d = 0; d < D; ++d) {
         dv_reg[d] += p_ds.x * to_float(t.d_o[row * D + d]);
         dk_reg[d] += scale * p_ds.y * to_float(t.q[row * D + d]);
@@ -141,15 +148,16 @@ __global__ void turn_rows(Problem p, attention::RopeTables rope,
   }
 }
 
-// n floats of the workspace.
-__global__ void fill(float* workspace, size_t n) {
+// n floats of the workspace: 0 all; or, if they shall count the launches, one more where there is a number already.
+__global__ void fill(float* workspace, size_t n, bool count) {
   const size_t i = size_t(blockIdx.x) * threads + threadIdx.x;
-  if (i < n) workspace[i] = 0;
+  if (i < n) workspace[i] = count && workspace[i] >= 0 ? workspace[i] + 1 : 0;
 }
 
 template <BackwardMutation mutation>
 attention::Backward make_backward() {
   attention::Backward pass;
+  pass.deterministic = mutation != BackwardMutation::stale_workspace;
   pass.unsupported = attention::head_dim_not_64_or_128;
   pass.workspace_bytes = [](const Problem& p) {
     return p.lse_size() * sizeof(float) + (p.rope ? 2 * (p.q_size() + p.kv_size()) : 0);
@@ -166,7 +174,8 @@ attention::Backward make_backward() {
                times);
       };
       const size_t filled = p.lse_size() + (mutation == BackwardMutation::small_workspace ? 1 : 0);
-      launch(fill, {blocks(filled), dim3(threads), 0, stream}, static_cast<float*>(args.workspace), filled);
+      launch(fill, {blocks(filled), dim3(threads), 0, stream}, static_cast<float*>(args.workspace), filled,
+             mutation == BackwardMutation::stale_workspace);
       if (p.rope) {
         T* const q_rotated = reinterpret_cast<T*>(static_cast<float*>(args.workspace) + p.lse_size());
         T* const k_rotated = q_rotated + p.q_size();
@@ -175,8 +184,9 @@ attention::Backward make_backward() {
         t.q = q_rotated, t.k = k_rotated;
       }
       const unsigned query_tiles = unsigned(p.batch * p.heads * ((p.seq_q + threads - 1) / threads));
-      launch(dq_kernel<T, mutation>, {dim3(query_tiles), dim3(threads), 0, stream}, p, t, dq);
-      launch(dk_dv_kernel<T, mutation>, {blocks(p.kv_size() / p.head_dim), dim3(threads), 0, stream}, p, t, dk,
+      launch(dq_kernel<T>, {dim3(query_tiles), dim3(threads), 0, stream}, mutation, p, t, dq,
+             static_cast<const float*>(args.workspace));
+      launch(dk_dv_kernel<T>, {blocks(p.kv_size() / p.head_dim), dim3(threads), 0, stream}, mutation, p, t, dk,
              static_cast<T*>(args.dv));
       if (p.rope && mutation != BackwardMutation::rope_not_back) {
         const float back = mutation == BackwardMutation::rope_forward ? 1 : -1;
@@ -191,31 +201,14 @@ attention::Backward make_backward() {
   return pass;
 }
 
+template <size_t... mutation>
+auto make_all_backward(std::index_sequence<mutation...>) {
+  return std::array{make_backward<BackwardMutation(mutation)>()...};
+}
+
 attention::Backward backward(BackwardMutation mutation) {
-  switch (mutation) {
-    case BackwardMutation::none: return make_backward<BackwardMutation::none>();
-    case BackwardMutation::no_row_sum: return make_backward<BackwardMutation::no_row_sum>();
-    case BackwardMutation::no_lse: return make_backward<BackwardMutation::no_lse>();
-    case BackwardMutation::missing_transpose: return make_backward<BackwardMutation::missing_transpose>();
-    case BackwardMutation::unscaled_dk: return make_backward<BackwardMutation::unscaled_dk>();
-    case BackwardMutation::one_head_of_group: return make_backward<BackwardMutation::one_head_of_group>();
-    case BackwardMutation::mask_forgotten: return make_backward<BackwardMutation::mask_forgotten>();
-    case BackwardMutation::mask_wrong_side: return make_backward<BackwardMutation::mask_wrong_side>();
-    case BackwardMutation::unmasked_tail: return make_backward<BackwardMutation::unmasked_tail>();
-    case BackwardMutation::missing_barrier: return make_backward<BackwardMutation::missing_barrier>();
-    case BackwardMutation::missing_reuse_barrier: return make_backward<BackwardMutation::missing_reuse_barrier>();
-    case BackwardMutation::late_start: return make_backward<BackwardMutation::late_start>();
-    case BackwardMutation::top_left_start: return make_backward<BackwardMutation::top_left_start>();
-    case BackwardMutation::dropped_last_query: return make_backward<BackwardMutation::dropped_last_query>();
-    case BackwardMutation::inf_times_zero: return make_backward<BackwardMutation::inf_times_zero>();
-    case BackwardMutation::unwritten_dq: return make_backward<BackwardMutation::unwritten_dq>();
-    case BackwardMutation::small_workspace: return make_backward<BackwardMutation::small_workspace>();
-    case BackwardMutation::rope_not_back: return make_backward<BackwardMutation::rope_not_back>();
-    case BackwardMutation::rope_forward: return make_backward<BackwardMutation::rope_forward>();
-    case BackwardMutation::rope_back_from_zero: return make_backward<BackwardMutation::rope_back_from_zero>();
-    case BackwardMutation::rope_back_in_group: return make_backward<BackwardMutation::rope_back_in_group>();
-  }
-  return {};
+  static const auto backwards = make_all_backward(std::make_index_sequence<size_t(BackwardMutation::count)>());
+  return backwards[size_t(mutation)];
 }
 
 }  // namespace mutants

@@ -1,9 +1,12 @@
-// One streaming-softmax kernel, chapter 05's idea without its speed, with a switch for every mistake.
+// One streaming-softmax kernel, chapter 05's idea without its speed, with a switch for every mistake. The mistake is an
+// argument of the kernel, so that it is compiled once.
 //
 // A thread block owns 32 query rows, a thread one row and a quarter of the head dim of O. Keys and values pass through
 // shared memory in tiles of 32.
+#include <array>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 #include "device/numeric.h"
 #include "tests/mutants/mutants.h"
@@ -21,10 +24,10 @@ constexpr int Bc = 32;     // keys in a tile
 constexpr int max_head_dim = 128;
 
 // Element d of a row of Q or K: as it is, or rotated and stored once more if the problem has RoPE.
-template <class T, Mutation mutation>
-__device__ float element(const Problem& p, const RopeTables& rope, int head,
+template <class T>
+__device__ float element(Mutation mutation, const Problem& p, const RopeTables& rope, int head,
                          const T* row,  // [D]
-                         int d, int position) {
+                         int d, int position, bool is_key) {
   if (!p.rope) return to_float(row[d]);
   const int half = p.head_dim / 2;
   const bool neighbours = mutation == Mutation::rope_neighbours;
@@ -32,29 +35,37 @@ __device__ float element(const Problem& p, const RopeTables& rope, int head,
   const int first = neighbours ? 2 * i : i, second = neighbours ? 2 * i + 1 : i + half;
   int angle = abs(position);
   if (mutation == Mutation::rope_table_by_head) angle = (angle + head) % p.rope_rows();
-  const float cos = rope.cos[angle * half + i];
-  float sin = rope.sin[angle * half + i];
+  float cos = rope.cos[angle * half + i], sin = rope.sin[angle * half + i];
+  if (mutation == Mutation::rope_own_key_angles && is_key) {
+    const float theta = abs(position) * powf(10000, -2.0f * i / p.head_dim);
+    cos = cosf(theta), sin = sinf(theta);
+  }
   if (position < 0 && mutation != Mutation::rope_no_negative_angle) sin = -sin;
   const float x1 = to_float(row[first]), x2 = to_float(row[second]);
   return to_float(from_float<T>(d == first ? x1 * cos - x2 * sin : x1 * sin + x2 * cos));
 }
 
-template <class T, Mutation mutation>
-__global__ void attention_forward(Problem p, RopeTables rope,
+template <class T>
+__global__ void attention_forward(Mutation mutation, Problem p, RopeTables rope,
                                   const T* q,  // [B, H, Nq, D]
                                   const T* k,  // [B, Hkv, Nk, D]
                                   const T* v,  // [B, Hkv, Nk, D]
                                   T* o,        // [B, H, Nq, D]
-                                  float* lse)  // [B, H, Nq]
+                                  float* lse,  // [B, H, Nq]
+                                  float* sums) // [B, H, Nq], for one of the mistakes
 {
   __shared__ float k_smem[Bc][max_head_dim + 1];
   __shared__ T v_smem[Bc][max_head_dim];
   __shared__ float q_smem[rows][max_head_dim + 1];
   __shared__ float l_smem[rows];
   const int tiles = (p.seq_q + rows - 1) / rows;
-  const int head = blockIdx.x / tiles, i = int(blockIdx.x % tiles) * rows + int(threadIdx.x);
+  const int head = blockIdx.x / tiles;
+  int i = int(blockIdx.x % tiles) * rows + int(threadIdx.x);
+  if (mutation == Mutation::rows_in_a_byte) i %= 256;
+  if (mutation == Mutation::rows_in_ten_bits) i %= 1024;
   const int d0 = int(threadIdx.y) * p.head_dim / quarters;
-  int kv_head = p.kv_head(head);
+  const int D = mutation == Mutation::head_dim_in_sixteens ? p.head_dim / 16 * 16 : p.head_dim;  // that S is summed over
+  int kv_head = p.kv_head(mutation == Mutation::heads_modulo_64 ? head % 64 : head);
   if (mutation == Mutation::wrong_kv_head) kv_head = head / p.heads * p.kv_heads + head % p.heads % p.kv_heads;
   const T* q_row = q + (int64_t(head) * p.seq_q + i) * p.head_dim;
   const int64_t kv_start = int64_t(kv_head) * p.seq_k * p.head_dim;
@@ -71,31 +82,33 @@ __global__ void attention_forward(Problem p, RopeTables rope,
   if (i >= p.seq_q) visible = 0;
   if (mutation == Mutation::dropped_last_key) visible = min(visible, p.seq_k - 1);
   if (mutation == Mutation::dropped_tail) visible = min(visible, p.seq_k / Bc * Bc);
-  const float scale = mutation == Mutation::wrong_scale ? 1.0f / p.head_dim : p.scale;
+  const float scale = mutation == Mutation::wrong_scale ? 1.0f / p.head_dim
+                      : mutation == Mutation::own_scale ? rsqrtf(float(p.head_dim))
+                                                        : p.scale;
 
   const int position = mutation == Mutation::rope_query_from_zero ? i : p.query_position(i);
   for (int d = d0; d < d0 + p.head_dim / quarters && i < p.seq_q; ++d)
     q_smem[threadIdx.x][d] = mutation == Mutation::rope_keys_only
                                  ? to_float(q_row[d])
-                                 : element<T, mutation>(p, rope, head, q_row, d, position);
+                                 : element(mutation, p, rope, head, q_row, d, position, false);
   __syncthreads();  // the rows of Q are complete
 
   float o_reg[max_head_dim / quarters] = {};
-  float m = mutation == Mutation::no_max ? 0 : -INFINITY, l = 0;
+  float m = mutation == Mutation::no_max || mutation == Mutation::low_first_max ? 0 : -INFINITY, l = 0;
   for (int j0 = 0; j0 < end; j0 += Bc) {
     if (mutation != Mutation::missing_reuse_barrier) __syncthreads();  // everyone is done with the previous tile
     for (int n = threadIdx.y * rows + threadIdx.x; n < Bc * p.head_dim; n += rows * quarters) {
       const int j = n / p.head_dim, d = n % p.head_dim;
       const int64_t from = kv_start + int64_t(j0) * p.head_dim + n;
       const int position = mutation == Mutation::rope_position_in_tile ? j : j0 + j;
-      k_smem[j][d] = j0 + j < p.seq_k ? element<T, mutation>(p, rope, kv_head, k + from - d, d, position) : 0;
+      k_smem[j][d] = j0 + j < p.seq_k ? element(mutation, p, rope, kv_head, k + from - d, d, position, true) : 0;
       v_smem[j][d] = j0 + j < p.seq_k ? v[from] : from_float<T>(0);
     }
     if (mutation != Mutation::missing_barrier) __syncthreads();  // the tile is complete
     const bool unmasked = mutation == Mutation::diagonal_unmasked && p.mask == Mask::causal && j0 < seen_by_all;
     for (int j = 0; j < Bc && j0 + j < (unmasked ? p.seq_k : visible); ++j) {
       float s = 0;
-      for (int d = 0; d < p.head_dim; ++d) s += q_smem[threadIdx.x][d] * k_smem[j][d];
+      for (int d = 0; d < D; ++d) s += q_smem[threadIdx.x][d] * k_smem[j][d];
       s *= scale;
       if (mutation == Mutation::mean_of_v) s = 0;
       const float m_new = mutation == Mutation::no_max ? 0 : fmaxf(m, s);
@@ -115,7 +128,21 @@ __global__ void attention_forward(Problem p, RopeTables rope,
     __syncthreads();
     l = l_smem[threadIdx.x];
   }
+  if (mutation == Mutation::conditional_barrier && threadIdx.y > 0) __syncthreads();
+  if (mutation == Mutation::wrong_warp_mask) __syncwarp(0x0000ffff);
+  if (mutation == Mutation::harmless_race) {
+    if (threadIdx.y == 0) l_smem[threadIdx.x] = l;
+    l = fmaxf(l, l_smem[threadIdx.x]);  // the same, or NaN, which fmaxf passes over
+  }
   if (i >= p.seq_q && mutation != Mutation::writes_past_end) return;
+  if (mutation == Mutation::missing_global_barrier) {
+    if (threadIdx.y == 0) sums[int64_t(head) * p.seq_q + i] = l;
+    l = sums[int64_t(head) * p.seq_q + i];
+  }
+  // Never true, but neither compiler nor engine knows.
+  if (mutation == Mutation::reads_past_end && i == p.seq_q - 1 && to_float(q_row[p.head_dim + d0]) == 1e30f) l = 0;
+  if (mutation == Mutation::reads_before_writing && sums[int64_t(head) * p.seq_q + i] == 1e30f) l = 0;
+  if (mutation == Mutation::writes_before_start && head == 0 && i == 0 && threadIdx.y == 0) o[-1] = from_float<T>(0);
   const bool empty = l == 0 && mutation != Mutation::nan_for_empty_rows;
   if (threadIdx.y == 0 && i < p.seq_q)
     lse[int64_t(head) * p.seq_q + i] =
@@ -124,18 +151,40 @@ __global__ void attention_forward(Problem p, RopeTables rope,
   for (int d = 0; d < p.head_dim / quarters; ++d) o_row[d] = from_float<T>(empty ? 0 : o_reg[d] / l);
 }
 
+bool little_shared_memory() {
+  int device = 0, bytes = 0;
+  check(cudaGetDevice(&device));
+  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  return bytes < 100 * 1024;
+}
+
+// The mistake that the kernel makes, which may be another one where a block can have little shared memory.
+Mutation on_this_device(Mutation mutation) {
+  const bool little = little_shared_memory();
+  switch (mutation) {
+    case Mutation::little_memory_no_tail: return little ? Mutation::dropped_tail : Mutation::none;
+    case Mutation::missing_global_barrier:
+    case Mutation::sum_in_any_order: return little ? Mutation::none : mutation;
+    default: return mutation;
+  }
+}
+
 template <Mutation mutation>
 attention::Forward make() {
   attention::Forward pass;
-  pass.unsupported = attention::head_dim_not_64_or_128;
-  pass.workspace_bytes = [](const Problem&) { return size_t(0); };
+  pass.unsupported = [](const Problem& p) { return attention::head_dim_unsupported(p, 8, max_head_dim); };
+  pass.workspace_bytes = [](const Problem& p) {
+    const bool needed = mutation == Mutation::missing_global_barrier || mutation == Mutation::reads_before_writing;
+    return needed ? p.lse_size() * sizeof(float) : 0;
+  };
   pass.writes_lse = true;
+  pass.deterministic = mutation != Mutation::missing_global_barrier;
   pass.run = [](const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
     const dim3 grid(unsigned(p.batch * p.heads * ((p.seq_q + rows - 1) / rows)));
     const auto run = [&]<class T>(T) {
-      launch(attention_forward<T, mutation>, {grid, dim3(rows, quarters), 0, stream}, p, args.rope,
-             static_cast<const T*>(args.q), static_cast<const T*>(args.k), static_cast<const T*>(args.v),
-             static_cast<T*>(args.o), args.lse);
+      launch(attention_forward<T>, {grid, dim3(rows, quarters), 0, mutation == Mutation::default_stream ? nullptr : stream},
+             on_this_device(mutation), p, args.rope, static_cast<const T*>(args.q), static_cast<const T*>(args.k), static_cast<const T*>(args.v),
+             static_cast<T*>(args.o), args.lse, static_cast<float*>(args.workspace));
     };
     if (p.dtype == attention::DType::fp16) run(__half());
     else run(__nv_bfloat16());
@@ -143,37 +192,14 @@ attention::Forward make() {
   return pass;
 }
 
+template <size_t... mutation>
+auto make_all(std::index_sequence<mutation...>) {
+  return std::array{make<Mutation(mutation)>()...};
+}
+
 attention::Forward forward(Mutation mutation) {
-  switch (mutation) {
-    case Mutation::none: return make<Mutation::none>();
-    case Mutation::no_rescale: return make<Mutation::no_rescale>();
-    case Mutation::wrong_scale: return make<Mutation::wrong_scale>();
-    case Mutation::dropped_tail: return make<Mutation::dropped_tail>();
-    case Mutation::dropped_last_key: return make<Mutation::dropped_last_key>();
-    case Mutation::mask_off_by_one: return make<Mutation::mask_off_by_one>();
-    case Mutation::mask_top_left: return make<Mutation::mask_top_left>();
-    case Mutation::stop_one_tile_short: return make<Mutation::stop_one_tile_short>();
-    case Mutation::stop_top_left: return make<Mutation::stop_top_left>();
-    case Mutation::stop_at_first_row: return make<Mutation::stop_at_first_row>();
-    case Mutation::diagonal_unmasked: return make<Mutation::diagonal_unmasked>();
-    case Mutation::mean_of_v: return make<Mutation::mean_of_v>();
-    case Mutation::missing_barrier: return make<Mutation::missing_barrier>();
-    case Mutation::missing_reuse_barrier: return make<Mutation::missing_reuse_barrier>();
-    case Mutation::sum_in_any_order: return make<Mutation::sum_in_any_order>();
-    case Mutation::wrong_kv_head: return make<Mutation::wrong_kv_head>();
-    case Mutation::lse_in_log2: return make<Mutation::lse_in_log2>();
-    case Mutation::no_max: return make<Mutation::no_max>();
-    case Mutation::small_weights: return make<Mutation::small_weights>();
-    case Mutation::nan_for_empty_rows: return make<Mutation::nan_for_empty_rows>();
-    case Mutation::writes_past_end: return make<Mutation::writes_past_end>();
-    case Mutation::rope_neighbours: return make<Mutation::rope_neighbours>();
-    case Mutation::rope_table_by_head: return make<Mutation::rope_table_by_head>();
-    case Mutation::rope_query_from_zero: return make<Mutation::rope_query_from_zero>();
-    case Mutation::rope_no_negative_angle: return make<Mutation::rope_no_negative_angle>();
-    case Mutation::rope_keys_only: return make<Mutation::rope_keys_only>();
-    case Mutation::rope_position_in_tile: return make<Mutation::rope_position_in_tile>();
-  }
-  return {};
+  static const auto forwards = make_all(std::make_index_sequence<size_t(Mutation::count)>());
+  return forwards[size_t(mutation)];
 }
 
 }  // namespace mutants

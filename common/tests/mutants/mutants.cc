@@ -1,0 +1,132 @@
+// The list of the wrong kernels.
+#include "tests/mutants/mutants.h"
+
+namespace mutants {
+namespace {
+
+struct Described {
+  const char* name;
+  const char* mistake;
+  bool rope = false;
+  bool needs_a_gpu = false;
+};
+
+// In the order of Mutation.
+constexpr Described of_the_forward[] = {
+    {"none", "the kernel is right"},
+    {"no_rescale", "O and l are not corrected when a later tile raises the maximum"},
+    {"wrong_scale", "1/D instead of 1/sqrt(D)"},
+    {"own_scale", "1/sqrt(D), whatever scale the problem has"},
+    {"dropped_tail", "only whole tiles of keys"},
+    {"dropped_last_key", "the last key is left out"},
+    {"rows_in_a_byte", "row 256 is taken for row 0"},
+    {"rows_in_ten_bits", "row 1024 is taken for row 0", false, true},
+    {"mask_off_by_one", "the diagonal itself is hidden"},
+    {"mask_top_left", "causal, but aligned top-left: j <= i whatever Nk - Nq is"},
+    {"stop_one_tile_short", "the keys of a block end before the tile that its last diagonal element is in"},
+    {"stop_top_left", "they end at its last row, as if aligned top-left; the mask itself is right"},
+    {"stop_at_first_row", "they end where its first row, not its last, stops seeing"},
+    {"diagonal_unmasked", "a tile counts as wholly visible if its first key is"},
+    {"mean_of_v", "every key weighs the same"},
+    {"missing_barrier", "between writing a tile to shared memory and reading it"},
+    {"missing_reuse_barrier", "between reading a tile and writing the next one over it"},
+    {"missing_global_barrier",
+     "between one warp's writing of global memory and another's reading, where blocks may have 100 KB of shared memory; it "
+     "says that it is not deterministic"},
+    {"wrong_warp_mask", "lanes come to a __syncwarp whose mask does not name them"},
+    {"conditional_barrier", "one warp does not come to a barrier, but returns", false, true},
+    {"harmless_race", "shared memory is read while it is written; nothing that is read there makes a difference"},
+    {"sum_in_any_order",
+     "l is summed over threads by atomics, where blocks may have 100 KB of shared memory: right, but not bitwise equal "
+     "from run to run"},
+    {"wrong_kv_head", "h % kv_heads instead of h / (heads / kv_heads)"},
+    {"heads_modulo_64", "head 64 reads K and V of head 0"},
+    {"head_dim_in_sixteens", "the last 8 elements of a head dim that is no multiple of 16 do not count"},
+    {"lse_in_log2", "LSE in base 2"},
+    {"no_max", "exp(s) without subtracting the maximum"},
+    {"low_first_max", "the maximum starts at 0 instead of -inf"},
+    {"small_weights", "P of the products is stored 2^8 below what it could be: fp16 loses the tail that l has counted"},
+    {"nan_for_empty_rows", "0/0 for a row that sees no key"},
+    {"writes_past_end", "rows beyond Nq are stored as well"},
+    {"reads_past_end", "the row of Q after the last one is read, and not used"},
+    {"reads_before_writing", "the workspace is read before it is written, and what is there is not used", false, true},
+    {"writes_before_start", "one element in front of O is overwritten"},
+    {"little_memory_no_tail", "only whole tiles of keys, where a block may have less than 100 KB of shared memory"},
+    {"default_stream", "the kernel is launched on the default stream, whichever is asked for", false, true},
+    {"rope_neighbours", "pairs are elements 2i and 2i + 1, not i and i + D/2", true},
+    {"rope_table_by_head", "every head has angles of its own, further on in the table", true},
+    {"rope_query_from_zero", "query i stands at position i, whatever Nk - Nq is", true},
+    {"rope_no_negative_angle", "position -1 is turned like position 1", true},
+    {"rope_keys_only", "Q stays as it is", true},
+    {"rope_position_in_tile", "keys are counted from the beginning of their tile", true},
+    {"rope_own_key_angles", "K's angles are computed from the position, Q's are read from the table", true},
+};
+static_assert(std::size(of_the_forward) == size_t(Mutation::count));
+
+// In the order of BackwardMutation.
+constexpr Described of_the_backward[] = {
+    {"none", "the kernel is right"},
+    {"no_row_sum", "dS = P dP, without - D_i"},
+    {"no_lse", "P = exp(S), without - LSE"},
+    {"missing_transpose", "dK and dV from P and dS where they need the transposes"},
+    {"unscaled_dk", "dK misses the scale"},
+    {"one_head_of_group", "dK and dV of the first query head of a group only"},
+    {"mask_forgotten", "hidden keys weigh exp(S - LSE) too"},
+    {"mask_wrong_side", "causal, but from the diagonal on instead of up to it"},
+    {"unmasked_tail", "columns past the last key weigh exp(0 - LSE), as if K being 0 there made up for it"},
+    {"unmasked_only_tile", "the same, if there are fewer keys than a tile has"},
+    {"backward_missing_barrier", "between writing a tile of K to shared memory and reading it"},
+    {"backward_missing_reuse_barrier", "between reading a tile and writing the next one over it"},
+    {"dropped_last_query", "dK and dV miss the last query row"},
+    {"late_start", "causal: dK and dV miss the first query that sees the key: an early stop that is one row off"},
+    {"top_left_start", "causal: queries are taken from the key's own number on, whatever Nk - Nq is"},
+    {"inf_times_zero", "hidden keys are multiplied by 0: NaN for a row that sees no key, whose LSE is -inf"},
+    {"unwritten_dq", "dQ of rows that see no key is left as it was"},
+    {"small_workspace", "asks for fewer bytes than it writes to"},
+    {"stale_workspace", "what the launch before has left in the workspace counts; it says that it is not deterministic"},
+    {"rope_not_back", "dQ and dK are those of the rotated Q and K", true},
+    {"rope_forward", "dQ and dK are turned forward once more instead of back", true},
+    {"rope_back_from_zero", "dQ of query i is turned back by position i, whatever Nk - Nq is", true},
+    {"rope_back_in_group", "dK is turned back once for each query head of the group", true},
+};
+static_assert(std::size(of_the_backward) == size_t(BackwardMutation::count));
+
+std::vector<Mutant> list() {
+  std::vector<Mutant> mutants;
+  for (size_t i = 1; i < size_t(Mutation::count); i++) {
+    const auto& [name, mistake, rope, needs_a_gpu] = of_the_forward[i];
+    mutants.push_back({name, mistake, rope, needs_a_gpu, forward(Mutation(i))});
+    // Chapters that write no LSE are judged by O alone. So are the mutants, unless LSE is what is wrong.
+    mutants.back().forward.writes_lse = Mutation(i) == Mutation::lse_in_log2;
+    if (Mutation(i) != Mutation::small_weights) continue;
+    mutants.push_back(mutants.back());
+    mutants.back().name = "small_weights_with_rope";
+    mutants.back().rope = true;
+  }
+  for (size_t i = 1; i < size_t(BackwardMutation::count); i++) {
+    const auto& [name, mistake, rope, needs_a_gpu] = of_the_backward[i];
+    mutants.push_back({name, mistake, rope, needs_a_gpu, {}, backward(BackwardMutation(i))});
+  }
+
+  attention::Forward never = forward(Mutation::none), too_much = forward(Mutation::none);
+  never.unsupported = [](const attention::Problem&) { return std::string("not today"); };
+  mutants.push_back({"refuses_everything", "what every chapter must take is refused", false, false, never});
+  too_much.unsupported = [](const attention::Problem& p) { return attention::head_dim_unsupported(p, 1, 128); };
+  mutants.push_back({"refuses_too_little", "head dims are taken that nobody supports", false, false, too_much});
+  return mutants;
+}
+
+}  // namespace
+
+const std::vector<Mutant>& all() {
+  static const std::vector<Mutant> mutants = list();
+  return mutants;
+}
+
+std::vector<Mutant> on_this_device() {
+  std::vector<Mutant> mutants = all();
+  std::erase_if(mutants, [](const Mutant& mutant) { return mutant.needs_a_gpu && !on_gpu; });
+  return mutants;
+}
+
+}  // namespace mutants

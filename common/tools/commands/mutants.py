@@ -1,0 +1,104 @@
+"""which kind of test rejects which wrong kernel: every one against every other
+
+The wrong kernels (mutants) and the kinds of tests are those of common/tests. On the SIMT engine it takes some minutes. With a
+GPU the table for GPUs is made too, with compute-sanitizer's tools beside our own tests. --write puts the tables into
+common/tests/mutants/README.md: the tests hold every mutant and every kind to what is written there.
+"""
+
+import json
+import re
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+from tools.machine import ROOT, Failure, Progress, build, say, shown, system
+
+README = ROOT / "common" / "tests" / "mutants" / "README.md"
+SANITIZERS = {
+    "memcheck": "accesses outside of what was allocated",
+    "racecheck": "races on shared memory",
+    "synccheck": "barriers that not all threads reach",
+    "initcheck": "reads of global memory that nobody has written",
+}
+PRESETS = {"engine": ["cpu", "trace"], "gpu": ["cuda"]}
+FOUND = 99  # an exit status that the program itself does not use
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("--device", choices=list(PRESETS), help="only the table for it (default: all that this machine has)")
+    parser.add_argument("--write", action="store_true", help="put the tables into common/tests/mutants/README.md")
+
+
+def run(arguments) -> int:
+    choice = system.choose_preset(None)
+    if arguments.device == "gpu" and not choice.gpu:
+        raise Failure(f"--device gpu: {choice.why}")
+    text = README.read_text()
+    for device in [arguments.device] if arguments.device else PRESETS if choice.gpu else ["engine"]:
+        programs = [build.ensure_built(preset, ["kill_matrix"]) / "common/tests/mutants/kill_matrix"
+                    for preset in PRESETS[device]]
+        tables = as_markdown(*matrix(programs, device == "gpu"))
+        say(tables)
+        place = re.compile(rf"(<!-- kills: {device} -->\n).*?(<!-- /kills -->)", re.S)
+        text = place.sub(lambda found: f"{found[1]}\n{tables}\n{found[2]}", text)
+    if arguments.write:
+        README.write_text(text)
+        say(f"Written: {shown(README)}")
+    elif text != README.read_text():
+        say(f"This is not what {shown(README)} says; --write changes it.")
+    return 0
+
+
+def matrix(programs: list, with_sanitizers: bool) -> tuple:
+    """(mutant -> its mistake, kind -> what it looks for, mutant -> the kinds that reject it)"""
+    mutants, kinds = {}, {}
+    for program in programs:
+        listed = json.loads(_output([program, "list"]))
+        mutants = listed["mutants"]
+        kinds.update(listed["kinds"])
+    if with_sanitizers:
+        kinds.update(SANITIZERS)
+    killers = {mutant: [] for mutant in mutants}
+    with Progress("Trying every kind of test on every mutant") as progress, ThreadPoolExecutor(build.cores()) as pool:
+        def against(mutant: str) -> list:
+            lines = [line for program in programs for line in _output([program, "run", mutant]).splitlines()]
+            found = [re.match(rf"{mutant} (\w+): ", line) for line in lines]
+            return [one[1] for one in found if one] + (_sanitized(programs[0], mutant) if with_sanitizers else [])
+
+        for number, (mutant, found) in enumerate(zip(mutants, pool.map(against, mutants)), 1):
+            killers[mutant] = found
+            progress.show(f"{number} of {len(mutants)}  {mutant}")
+    return mutants, kinds, killers
+
+
+def _output(command: list) -> str:
+    done = _run(command)
+    if done.returncode != 0 and not done.stdout:  # a GPU may take the program down with a wrong kernel
+        raise Failure(f"{' '.join(map(str, command))} ended with status {done.returncode}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def _sanitized(program, mutant: str) -> list:
+    return [tool for tool in SANITIZERS
+            if _run(["compute-sanitizer", "--tool", tool, f"--error-exitcode={FOUND}", program, "launch", mutant]).returncode
+            == FOUND]
+
+
+def _run(command: list) -> subprocess.CompletedProcess:
+    return subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          errors="replace")
+
+
+def as_markdown(mutants: dict, kinds: dict, killers: dict) -> str:
+    lines = ["| mutant | its mistake | rejected by |", "|---|---|---|"]
+    lines += [f"| `{mutant}` | {_cell(mistake)} | {', '.join(kind for kind in kinds if kind in killers[mutant])} |"
+              for mutant, mistake in mutants.items()]
+    lines += ["", "| kind of test | looks for | rejects | and nobody else rejects |", "|---|---|--:|---|"]
+    for kind, looks_for in kinds.items():
+        rejected = [mutant for mutant in mutants if kind in killers[mutant]]
+        alone = [f"`{mutant}`" for mutant in rejected if killers[mutant] == [kind]]
+        lines.append(f"| {kind} | {_cell(looks_for)} | {len(rejected)} | {', '.join(alone)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "&#124;")

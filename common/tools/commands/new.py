@@ -1,0 +1,110 @@
+"""make a chapter of your own that starts as another one
+
+The new chapter has the kernels of the one that --from names, in a namespace of its own, an empty lesson to write, and the
+recorded counts of its kernels. It builds, passes the suite, and is in every command. Then change its kernels:
+`./workbook test 12` says what is still right, and `./workbook counts 12` records what its kernels count from now on.
+"""
+
+import re
+import shutil
+
+from tools.machine import ROOT, Failure, chapters, say, shown
+
+# What cannot be the name of a namespace, although it looks like one.
+CPP_WORDS = set("""alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl concept const
+consteval constexpr constinit continue decltype default delete do double else enum explicit export extern false float for
+friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public
+register requires return short signed sizeof static struct switch template this thread_local throw true try typedef typeid
+typename union unsigned using virtual void volatile while xor xor_eq std""".split())
+
+LESSON = """# {name}
+
+## The problem, measured
+
+What limits `{origin}`, and the counter that shows it.
+
+## Prediction
+
+Bytes, floating-point operations and time, before the kernel is shown.
+
+## The idea
+
+## What changed
+
+`./workbook compare {origin} {name}` shows the difference of the kernels.
+
+## Predicted and measured
+
+## Why it is still slow
+
+## Questions
+
+## Next
+"""
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("name", metavar="NN_NAME", help="its directory: two digits, an underscore and a name, as 12_mine")
+    parser.add_argument("--from", dest="origin", metavar="CHAPTER", required=True, help="the chapter that it starts as")
+
+
+def run(arguments) -> int:
+    existing = chapters.all_chapters()
+    origin = chapters.select([arguments.origin], existing)[0]
+    _require_a_free_name(arguments.name, existing)
+    written = make(arguments.name, origin.name)
+    say(f"Made {arguments.name} from {origin.name}: " + ", ".join(shown(path) for path in written))
+    number = arguments.name.partition("_")[0]
+    say(f"Next: change its kernels and write its README; ./workbook test {number} checks it, ./workbook run "
+        f"{origin.number} {number} compares the two")
+    return 0
+
+
+def _require_a_free_name(name: str, existing: list) -> None:
+    if not re.fullmatch(r"\d\d_[a-z][a-z0-9_]*", name):
+        raise Failure(f"the name is {name}: it must be two digits, an underscore and small letters, as 12_mine", status=2)
+    number, _, namespace = name.partition("_")
+    taken = {chapter.number: chapter.name for chapter in existing}
+    free = ", ".join(f"{i:02}" for i in range(1, 100) if f"{i:02}" not in taken)[:10]
+    if (ROOT / name).exists() or counts_of(name).exists():
+        raise Failure(f"{name} exists already (the next numbers that are free: {free})", status=2)
+    if number in taken:
+        raise Failure(f"the number {number} is taken by {taken[number]} (the next ones that are free: {free})", status=2)
+    namespaces = {chapter.name.partition("_")[2] for chapter in existing} | _namespaces_of_common()
+    if namespace in CPP_WORDS or namespace in namespaces:
+        raise Failure(f"the name is {name}: its kernels would be in the namespace {namespace}, which C++ or the workbook "
+                      "uses for something else", status=2)
+
+
+def _namespaces_of_common() -> set:
+    headers = (ROOT / "common").rglob("*.h")
+    return {found for path in headers for found in re.findall(r"^namespace (\w+)", path.read_text(), re.M)}
+
+
+def counts_of(chapter: str):
+    return ROOT / "common" / "tests" / "trace" / f"{chapter}.json"
+
+
+def make(name: str, origin: str) -> list:
+    """Writes all of it or nothing; returns the paths."""
+    was, now = origin.partition("_")[2], name.partition("_")[2]
+
+    def renamed(text: str) -> str:
+        text = text.replace(origin, name)
+        text = re.sub(rf"\bnamespace {was}\b", f"namespace {now}", text)
+        return re.sub(rf"\b{was}::", f"{now}::", text)
+
+    directory, counts = ROOT / name, counts_of(name)
+    try:
+        directory.mkdir()
+        for path in sorted((ROOT / origin).iterdir()):
+            if path.suffix in (".cu", ".h") or path.name == "CMakeLists.txt":
+                (directory / path.name).write_text(renamed(path.read_text()))
+        (directory / "README.md").write_text(LESSON.format(name=name, origin=origin))
+        if counts_of(origin).exists():
+            counts.write_text(renamed(counts_of(origin).read_text()))
+    except OSError as error:
+        shutil.rmtree(directory, ignore_errors=True)
+        counts.unlink(missing_ok=True)
+        raise Failure(f"cannot write {shown(directory)}: {error}")
+    return [path for path in (directory, counts) if path.exists()]
