@@ -1,59 +1,64 @@
-"""./workbook bench --peers: what is measured, and the arithmetic on it."""
+"""./workbook peers: what is measured, and the arithmetic on it."""
 
-import argparse
 import contextlib
 import importlib
 import io
 import os
+import subprocess
 import sys
+import tempfile
 import unittest
 from dataclasses import asdict
+from pathlib import Path
 from unittest import mock
 
 from tools import cli
-from tools.machine import Failure, system
+from tools.machine import ROOT, Failure, system, with_python_path
 from tools.measuring import peers
 from tools.record import Problem
 from tools.showing import beside_peers
 
 
-def parsed(*words):
-    parser = argparse.ArgumentParser()
-    from tools.commands import bench
-
-    bench.add_arguments(parser)
-    return parser.parse_args(words)
+DEFAULT = Problem(2, 16, 16, 4096, 4096, 64, "fp16", True)
 
 
 class Sweeps(unittest.TestCase):
     def test_flash_attentions(self):
-        points = peers.sweep("fa")
+        points = peers.sweep("fa", {}, DEFAULT)
         self.assertEqual(len(points), 24)
         self.assertEqual(points[0], Problem(32, 32, 32, 512, 512, 64, "fp16", False))
         self.assertEqual(points[-1], Problem(1, 16, 16, 16384, 16384, 128, "fp16", True))
         for point in points:
             self.assertEqual((point.batch * point.seq_q, point.heads * point.head_dim), (16384, 2048))
 
-    def test_the_published_regime(self):
-        points = peers.sweep("seed", "bf16")
+    def test_the_ladders(self):
+        points = peers.sweep("ladder", {"dtype": "bf16"}, DEFAULT)
         self.assertEqual([point.seq_k for point in points], [512, 1024, 2048, 4096, 8192])
         self.assertEqual({(p.batch, p.heads, p.head_dim, p.dtype, p.causal) for p in points}, {(2, 16, 64, "bf16", True)})
 
     def test_restrictions(self):
-        self.assertEqual(len(peers.sweep("fa", head_dim=128, causal=True)), 6)
-        self.assertEqual(peers.sweep("seed", head_dim=128, causal=False)[0], Problem(2, 16, 16, 512, 512, 128, "fp16", False))
-        with self.assertRaisesRegex(Failure, "head-dim is 96"):
-            peers.sweep("fa", head_dim=96)
+        self.assertEqual(len(peers.sweep("fa", {"head_dim": 128, "causal": True}, DEFAULT)), 6)
+        self.assertEqual(peers.sweep("ladder", {"head_dim": 128, "causal": False}, DEFAULT)[0],
+                         Problem(2, 16, 16, 512, 512, 128, "fp16", False))
+        self.assertEqual(peers.sweep("fa", {"head_dim": 96, "seq_q": [32768]}, DEFAULT)[0], Problem(1, 21, 21, 32768, 32768, 96, "fp16", False))
 
     def test_what_the_user_says(self):
-        for words, count, what in [
-            ([], 24, "fa-fp16"),
-            (["--sweep=seed", "--dtype=bf16"], 5, "seed-bf16"),
-            (["--head-dim=64", "--no-causal"], 6, "fa-fp16-d64-full"),
-            (["--sweep=seed", "--seq-q=1000", "--kv-heads=4"], 1, "custom-fp16"),
+        for name, said, count, word in [
+            ("fa", {}, 24, "fa-fp16"),
+            ("ladder", {"dtype": "bf16"}, 5, "ladder-bf16"),
+            ("fa", {"head_dim": 64, "causal": False}, 6, "fa-fp16-d64-full"),
+            ("ladder", {"seq_q": [1000], "kv_heads": 4}, 1, "custom-fp16"),
+            ("ladder", {"seq_q": [1000, 7], "seq_k": 9, "batch": 3}, 2, "custom-fp16"),
         ]:
-            points, word = peers.problems(parsed("--peers", *words))
-            self.assertEqual((len(points), word), (count, what))
+            points = peers.sweep(name, said, DEFAULT)
+            self.assertEqual((len(points), peers.word_for(name, said, points)), (count, word))
+        self.assertEqual(points[1], Problem(3, 16, 16, 7, 9, 64, "fp16", True))
+
+    def test_as_many_kv_heads_as_heads_unless_said(self):
+        heads = {(p.heads, p.kv_heads) for p in peers.sweep("ladder", {"heads": 8}, DEFAULT)}
+        self.assertEqual(heads, {(8, 8)})
+        heads = {(p.heads, p.kv_heads) for p in peers.sweep("ladder", {"kv_heads": 4}, DEFAULT)}
+        self.assertEqual(heads, {(16, 4)})
 
 
 class Launches(unittest.TestCase):
@@ -100,11 +105,6 @@ class Arithmetic(unittest.TestCase):
     short = Problem(4, 16, 16, 4096, 4096, 128, "fp16", False)
     other = Problem(1, 32, 32, 16384, 16384, 64, "fp16", False)
 
-    def test_flops(self):
-        self.assertEqual(peers.flops(self.full, "forward"), 4 * 16 * 16384**2 * 128)
-        self.assertEqual(peers.flops(self.causal, "forward") * 2, peers.flops(self.full, "forward"))
-        self.assertEqual(peers.flops(self.full, "backward"), 2.5 * peers.flops(self.full, "forward"))
-
     def test_predictions(self):
         self.assertIsNone(peers.predicted_seconds([], self.full))
         self.assertAlmostEqual(peers.predicted_seconds([(self.short, 0.1)], self.full), 0.4)
@@ -125,10 +125,10 @@ class Arithmetic(unittest.TestCase):
             gaps = [after - before for before, after in zip(turns, turns[1:])]
             self.assertLessEqual(max(gaps, default=1) - min(gaps, default=1), 1)
 
-    def test_spread(self):
-        self.assertEqual(peers.spread([3.0, 1.0, 2.0]), {"median": 2, "p10": 1.2, "p90": 2.8, "min": 1, "max": 3})
-        self.assertEqual(set(peers.spread([5.0]).values()), {5.0})
-        ten = peers.spread([float(i) for i in range(11)])
+    def test_percentiles(self):
+        self.assertEqual(peers.percentiles([3.0, 1.0, 2.0]), {"median": 2, "p10": 1.2, "p90": 2.8, "min": 1, "max": 3})
+        self.assertEqual(set(peers.percentiles([5.0]).values()), {5.0})
+        ten = peers.percentiles([float(i) for i in range(11)])
         self.assertEqual((ten["p10"], ten["p90"]), (1, 9))
 
 
@@ -141,7 +141,7 @@ def report(*rows) -> dict:
         for name, value in row.items():
             result = {"name": name, "kind": "peer" if name.isupper() else "chapter"}
             if isinstance(value, float):
-                result.update(seconds=peers.spread([value, value]), samples=[value, value], flop_rate=1e12 / value)
+                result.update(seconds=peers.percentiles([value, value]), samples=[value, value], flop_rate=1e12 / value)
             else:
                 result["wrong" if value.startswith("o ") else "skipped"] = value
             results.append(result)
@@ -184,18 +184,21 @@ class BadInput(unittest.TestCase):
     def ending_of(self, *words) -> tuple:
         stderr = io.StringIO()
         with contextlib.redirect_stderr(stderr):
-            return cli.main(["bench", "--peers", *words]), stderr.getvalue()
+            return cli.main(["peers", *words]), stderr.getvalue()
 
     def test_one_line(self):
         hidden = {"CUDA_VISIBLE_DEVICES": ""}
         for words, status, expected in [
-            (["--preset=cpu"], 2, "--peers needs a GPU, and --preset cpu leaves it out"),
-            (["--benchmark_filter=x"], 2, "--peers does not use Google Benchmark"),
-            (["--keep"], 2, "--keep does not go with --peers"),
-            (["--rung=x", "--all-rungs"], 2, "exclude each other"),
+            (["--preset=cpu"], 2, "unknown argument --preset=cpu"),
+            (["--benchmark_filter=x"], 2, "unknown argument --benchmark_filter=x"),
+            (["--keep"], 2, "unknown argument --keep"),
+            (["--rung=x", "--all-rungs"], 2, "not allowed with argument --rung"),
+            (["--patience=-1"], 2, "-1 is not a number of seconds above 0"),
+            (["--patience=nan"], 2, "nan is not a number of seconds above 0"),
             (["--sweep=x"], 2, "invalid choice: 'x'"),
+            (["--heads=3", "--kv-heads=2"], 2, "heads must be a multiple of kv-heads"),
             (["99"], 2, "no chapter 99"),
-            ([], 1, "--peers needs a GPU: CUDA_VISIBLE_DEVICES hides every GPU"),
+            ([], 1, "peers needs a GPU: CUDA_VISIBLE_DEVICES hides every GPU"),
         ]:
             with mock.patch.dict(os.environ, hidden):
                 ended, stderr = self.ending_of(*words)
@@ -204,12 +207,26 @@ class BadInput(unittest.TestCase):
             self.assertEqual(stderr.count("\n"), 1, stderr)
 
     def test_no_pytorch(self):
-        with mock.patch.object(system, "output_of", return_value=None):
-            with self.assertRaisesRegex(Failure, "^--peers needs PyTorch with CUDA, which .* lack: install it"):
-                peers.python_with_torch()
-        with mock.patch.dict(os.environ, {"WORKBOOK_PYTHON": "/nowhere/python"}):
-            with self.assertRaisesRegex(Failure, "which /nowhere/python .WORKBOOK_PYTHON. lacks"):
-                peers.python_with_torch()
+        for named, expected in [("", "^peers needs PyTorch with CUDA, which .* lack: install it"),
+                                ("/nowhere/python", "which /nowhere/python .WORKBOOK_PYTHON. lacks")]:
+            with mock.patch.dict(os.environ, {"WORKBOOK_PYTHON": named}), mock.patch.object(system, "output_of", return_value=None):
+                with self.assertRaisesRegex(Failure, expected):
+                    peers.python_with_torch()
+
+
+class Environment(unittest.TestCase):
+    def test_the_users_python_path_is_kept(self):
+        with tempfile.TemporaryDirectory() as scratch, mock.patch.dict(os.environ, {"PYTHONPATH": scratch}):
+            (Path(scratch) / "only_the_users.py").touch()
+            (Path(scratch) / "tools.py").touch()  # ours comes first
+            program = "import only_the_users, tools.machine; print(tools.__file__)"
+            found = subprocess.run([sys.executable, "-B", "-c", program], env=with_python_path(ROOT / "common"),
+                                   text=True, capture_output=True)
+        self.assertEqual((found.returncode, found.stderr), (0, ""))
+        self.assertIn(str(ROOT / "common"), found.stdout)
+        with mock.patch.dict(os.environ):
+            os.environ.pop("PYTHONPATH", None)
+            self.assertEqual(with_python_path("/a", "/b")["PYTHONPATH"], "/a:/b")
 
 
 if __name__ == "__main__":

@@ -11,11 +11,27 @@ from unittest import mock
 from tools import cli
 from tools.commands import report as command
 from tools.machine import RESULTS, ROOT, system
-from tools.measuring import peers
-from tools.record import Missing, Problem, Record, read_label, results
-from tools.record.quantities import NotUnderstood, Quantities, evaluate, ladder_problem, memory_problem, sweep_problem
+from tools.record import Missing, Problem, Record, results
+from tools.record.quantities import NotUnderstood, Quantities, evaluate
 from tools.showing import Tables, lessons, pictures
 from tools.showing.tables import NOT_YET
+
+
+def ladder_problem(n):
+    return Problem(2, 16, 16, n, n, 64, "fp16", True)
+
+
+def sweep_problem(n, head_dim, mask, dtype):
+    return Problem(16384 // n, 2048 // head_dim, 2048 // head_dim, n, n, head_dim, dtype, mask == "causal")
+
+
+def memory_problem(n):
+    return Problem(1, 8, 8, n, n, 64, "fp16", True)
+
+
+def flops(problem, direction):
+    full = 4 * problem.batch * problem.heads * problem.seq_q * problem.seq_k * problem.head_dim
+    return full * (0.5 if problem.causal else 1) * (2.5 if direction == "backward" else 1)
 
 
 def run(step, problem, seconds, direction="fwd", peak=None):
@@ -25,12 +41,12 @@ def run(step, problem, seconds, direction="fwd", peak=None):
     times = [{"name": name, "run_type": "iteration", "real_time": seconds * 1e3 * factor, "time_unit": "ms"}
              for factor in (0.5, 1.5)]
     return [*times, {"name": name + "_median", "run_type": "aggregate", "aggregate_name": "median", "real_time": seconds * 1e3,
-                     "time_unit": "ms", "FLOP/s": peers.flops(problem, "forward") / seconds, "peak_bytes": peak}]
+                     "time_unit": "ms", "FLOP/s": flops(problem, "forward") / seconds, "peak_bytes": peak}]
 
 
 def point(problem, rope=False, direction="forward", **seconds):
     return {"problem": asdict(problem), "rope": rope, "direction": direction,
-            "results": [{"name": name.replace("__", "/"), "seconds": {"median": value, "p10": value}, "flop_rate": peers.flops(problem, direction) / value}
+            "results": [{"name": name.replace("__", "/"), "seconds": {"median": value, "p10": value}, "flop_rate": flops(problem, direction) / value}
                         if value else {"name": name, "skipped": "slow"} for name, value in seconds.items()]}
 
 
@@ -84,7 +100,7 @@ class Numbers(Measured):
 
     def test_what_is_not_there_is_said(self):
         for text, error in [('ms("06", 1024)', Missing), ('ms("07", 512)', Missing), ('ms("06/none", 512)', Missing),
-                            ('entry("x.json", "a")', Missing), ("usual_spread()", Missing)]:
+                            ('entry("x.json", "a")', Missing)]:
             with self.assertRaises(error, msg=text):
                 self.value(text)
 
@@ -151,7 +167,7 @@ class InTables(Measured):
     def test_every_table_can_be_made_of_nothing(self):
         empty = Tables(Record(self.root))
         for text in ("ladder('forward')", "times('forward')", "beside('06', 'forward')", "sweep('forward', '06')", "against('forward')",
-                     "memory('forward')", "spread()", "machine()"):
+                     "memory('forward')", "repeated()", "machine()"):
             self.assertEqual(evaluate(text, empty), NOT_YET, text)
 
     def test_a_broken_table_is_found_and_mended(self):
@@ -163,18 +179,17 @@ class InTables(Measured):
             self.assertEqual((mended, difference.line), (right, 2))
 
     def test_markers_that_do_not_match(self):
-        for text in ("<!-- report: machine() -->\nno end", "<!-- /report -->\n", "<!-- report: machine() -->\n<!-- report: spread() -->\n<!-- /report -->"):
+        for text in ("<!-- report: machine() -->\nno end", "<!-- /report -->\n", "<!-- report: machine() -->\n<!-- report: repeated() -->\n<!-- /report -->"):
             same, differences = self.rewritten(text)
             self.assertEqual(same, text)
             self.assertEqual(len(differences), 1)
 
     def test_two_measurements(self):
         write_measurement(self.directory / "again", times=1.1)
-        text = Tables(Record(self.directory)).spread()
+        text = Tables(Record(self.directory)).repeated()
         self.assertIn("| `ladder` | 6 | 10.0% | 10.0% | 10.0% |", text)
         self.assertIn("| `peers-ladder` | 3 | 0.0% |", text)
         self.assertNotIn("memory", text)
-        self.assertAlmostEqual(Quantities(Record(self.directory)).largest_spread(), 10)
 
 
 class OfFiles(Measured):
@@ -245,12 +260,6 @@ class OfFiles(Measured):
         self.assertEqual(len(drawn[0]), len(pictures.all_pictures(self.record)))
         self.assertEqual(pictures.stale(self.record, self.directory / "pictures"), [])
         self.assertNotIn(str(ROOT).encode(), b"".join(drawn[0].values()))
-
-
-class Labels(unittest.TestCase):
-    def test_a_benchmarks_problem(self):
-        self.assertEqual(read_label("B2_H16_N512_D64_fp16_causal"), (Problem(2, 16, 16, 512, 512, 64, "fp16", True), False))
-        self.assertEqual(read_label("B1_H8_Hkv2_Nq7_Nk9_D128_bf16_full_rope"), (Problem(1, 8, 2, 7, 9, 128, "bf16", False), True))
 
 
 class TheLessons(unittest.TestCase):

@@ -1,6 +1,6 @@
 """Times chapters and PyTorch's attention on the same tensors, in one process. Needs PyTorch and a GPU.
 
-    python3 -m tools.measuring.peers_main REQUEST OUT      (tools/measuring/peers.py makes the request and documents what is written to OUT)
+    python3 -m tools.measuring.peers_main REQUEST OUT      (tools/measuring/peers.py says what is written to OUT)
 
 Candidates take turns, launch by launch: each time the L2 cache is overwritten, then CUDA events stand around one launch
 on one of two sets of inputs. A launch that the GPU reached before the CPU had enqueued all of it is repeated: its time would
@@ -16,13 +16,14 @@ import statistics
 import sys
 import time
 import traceback
+from dataclasses import asdict
 
 import torch
 import torch.nn.functional as F
 
-from tools.machine import output_of
-from tools.measuring.peers import (PEERS, ROPE_PEERS, add_ratios, flops, has_turn, launches, predicted_seconds, spread, summary,
-                                   too_slow)
+from tools.machine import system
+from tools.measuring.peers import (PEERS, ROPE_PEERS, add_ratios, has_turn, launches, percentiles, predicted_seconds, summary, sweep,
+                                   too_slow, word_for)
 from tools.measuring.peers_check import Reference
 from tools.record import Problem
 
@@ -305,7 +306,7 @@ def ceilings(flush: Flush) -> dict:
             stop.record()
             events.append((start, stop))
         torch.cuda.synchronize()
-        return spread([start.elapsed_time(stop) * 1e-3 for start, stop in events[3:]])  # the first ones warm up
+        return percentiles([start.elapsed_time(stop) * 1e-3 for start, stop in events[3:]])  # the first ones warm up
 
     matmul, copying = timed(lambda: torch.matmul(a, b, out=product)), timed(lambda: copy.copy_(source))
     return {"matmul": {"flop_rate": 2 * side**3 / matmul["median"], "seconds": matmul},
@@ -322,7 +323,7 @@ def make_sets(problem: Problem, direction: str, seed: int) -> list:
             for _ in range(2)]
 
 
-def measure(problem: Problem, rope: bool, direction: str, candidates: list, known: dict, flush: Flush,
+def measure(problem: Problem, flops: float, rope: bool, direction: str, candidates: list, known: dict, flush: Flush,
             seed: int, patience: float) -> list:
     """The results of one point. `known` gathers {(name, direction): [(problem, seconds)]}."""
     sets = make_sets(problem, direction, seed)
@@ -373,8 +374,8 @@ def measure(problem: Problem, rope: bool, direction: str, candidates: list, know
             continue
         samples = lane.samples()
         result["late"] = lane.late
-        result["seconds"] = spread(samples)
-        result["flop_rate"] = flops(problem, direction) / result["seconds"]["median"]
+        result["seconds"] = percentiles(samples)
+        result["flop_rate"] = flops / result["seconds"]["median"]
         result["samples"] = samples
     return results
 
@@ -382,52 +383,33 @@ def measure(problem: Problem, rope: bool, direction: str, candidates: list, know
 # --- The machine -----------------------------------------------------------------------------------------------------
 
 
-def smi(*fields: str) -> list:
-    """What nvidia-smi says of the GPU in use; None for what it does not know."""
-    uuid = getattr(torch.cuda.get_device_properties(0), "uuid", None)
-    which = ["-i", f"GPU-{uuid}"] if uuid else []
-    answer = output_of(["nvidia-smi", *which, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"])
-    answer = answer or output_of(["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]) or ""
-    values = [value.strip() for value in answer.splitlines()[0].split(",")] if answer.strip() else [""] * len(fields)
-
-    def number(text: str):
-        try:
-            return float(text)
-        except ValueError:
-            return text if text and not text.startswith("[") else None
-
-    return [number(value) for value in values]
-
-
-def state() -> dict:
-    names = ["sm_clock_mhz", "memory_clock_mhz", "power_w", "temperature_c"]
-    return dict(zip(names, smi("clocks.sm", "clocks.mem", "power.draw", "temperature.gpu")))
+def uuid() -> str:
+    """nvidia-smi's name of the GPU in use."""
+    known = getattr(torch.cuda.get_device_properties(0), "uuid", None)
+    return f"GPU-{known}" if known else ""
 
 
 def context(request: dict) -> dict:
     properties = torch.cuda.get_device_properties(0)
-    (driver,) = smi("driver_version")
-    clocks_max, power_limit = smi("clocks.max.sm", "power.limit")
     return {
+        **system.machine(uuid()),
         "gpu": properties.name,
         "capability": f"{properties.major}.{properties.minor}",
-        "driver": driver,
         "cuda": torch.version.cuda,
         "torch": torch.__version__,
         "cudnn": torch.backends.cudnn.version(),
         "commit": request["commit"],
         "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "l2_bytes": getattr(properties, "L2_cache_size", None),
-        "clocks_max_mhz": clocks_max,
-        "power_limit_w": power_limit,
         "time": "CUDA events around each launch, enqueued before the GPU gets there, L2 overwritten before it, candidates in "
                 "turn, two sets of inputs",
     }
 
 
 def run(request: dict) -> dict:
+    """request: sweep and said (see peers.sweep), chapters, rung, all_rungs, directions, seed, patience, commit."""
     if not torch.cuda.is_available():
-        raise Refusal(f"--peers needs PyTorch with CUDA: {torch.__version__} at {torch.__path__[0]} finds no GPU")
+        raise Refusal(f"peers needs PyTorch with CUDA: {torch.__version__} at {torch.__path__[0]} finds no GPU")
     try:
         import flash_attention_workbook as workbook
     except ImportError as error:
@@ -441,8 +423,9 @@ def run(request: dict) -> dict:
     rotating_peers, missing = rotating_candidates() if any(candidate.rope for candidate in chapters) else ([], {})
     absent |= missing
     begin = time.monotonic()
-    report = {"context": context(request), "what": request["what"], "absent": absent, "points": []}
-    report["context"]["before"] = state()
+    points = sweep(request["sweep"], request["said"], Problem(**workbook.default_problem()))
+    report = {"context": context(request), "what": word_for(request["sweep"], request["said"], points), "absent": absent, "points": []}
+    report["context"]["before"] = system.machine_state(uuid())
     flush, known = Flush(), {}
     report["ceilings"] = ceilings(flush)
     torch.cuda.empty_cache()
@@ -453,20 +436,20 @@ def run(request: dict) -> dict:
         if not candidates:
             continue
         candidates = beside + candidates
-        for number, fields in enumerate(request["problems"]):
-            problem = Problem(**fields)
-            print(f"progress\t{direction} {problem}{' RoPE' if rope else ''} ({number + 1} of {len(request['problems'])})")
+        for number, problem in enumerate(points):
+            print(f"progress\t{direction} {problem}{' RoPE' if rope else ''} ({number + 1} of {len(points)})")
+            flops = workbook.flops(asdict(problem), backward=direction == "backward")
             try:
                 with torch.set_grad_enabled(direction == "backward"):
-                    results = measure(problem, rope, direction, candidates, known, flush, request["seed"],
+                    results = measure(problem, flops, rope, direction, candidates, known, flush, request["seed"],
                                       request["patience"])
             except torch.cuda.OutOfMemoryError:  # for the inputs themselves, or for checking
                 results = [{"name": one.name, "kind": one.kind, "skipped": "there is not enough device memory"}
                            for one in candidates]
-            report["points"].append({"problem": fields, "rope": rope, "direction": direction, "flops": flops(problem, direction),
+            report["points"].append({"problem": asdict(problem), "rope": rope, "direction": direction, "flops": flops,
                                      "results": results})
             torch.cuda.empty_cache()
-    report["context"]["after"] = state()
+    report["context"]["after"] = system.machine_state(uuid())
     report["context"]["measuring_seconds"] = round(time.monotonic() - begin, 1)
     chapter_results = [r for point in report["points"] for r in point["results"] if r["kind"] == "chapter"]
     if all("skipped" in result for result in chapter_results):

@@ -93,13 +93,18 @@ class Record:
 
     @cached_property
     def _index(self) -> dict:
-        return {(row.source, row.step, row.direction, row.problem): row for row in self.rows}
+        index = {}
+        for row in self.rows:
+            index.setdefault((row.source, row.step, row.direction), {})[row.problem] = row
+        return index
 
-    def row(self, source: str, step: str, direction: str, problem: Problem) -> Row:
-        try:
-            return self._index[source, step, direction, problem]
-        except KeyError:
-            raise Missing(f"{step}, {direction}, {problem} is not in {source}") from None
+    def row(self, source: str, step: str, direction: str, **problem) -> Row:
+        """The one whose problem has these fields."""
+        found = [row for row in self._index.get((source, step, direction), {}).values() if problem.items() <= vars(row.problem).items()]
+        if len(found) != 1:
+            where = " ".join(f"{field}={value}" for field, value in problem.items())
+            raise Missing(f"{step}, {direction}, {where} is {f'{len(found)} times' if found else 'not'} in {source}")
+        return found[0]
 
     def steps(self, direction: str, source: str = "ladder") -> list:
         """Every rung of every chapter, in order."""
@@ -152,7 +157,7 @@ class Record:
         return Record(self.directory / AGAIN)
 
 
-def spread(record: Record) -> dict:
+def repeated(record: Record) -> dict:
     """{source: [second time / first time]} of everything that has been timed twice."""
     ratios = {}
     second = record.again
@@ -160,7 +165,7 @@ def spread(record: Record) -> dict:
         if row.source == "memory":  # one launch, for its bytes
             continue
         try:
-            other = second.row(row.source, row.step, row.direction, row.problem)
+            other = second.row(row.source, row.step, row.direction, **vars(row.problem))
         except Missing:
             continue
         ratios.setdefault(row.source, []).append(other.seconds / row.seconds)

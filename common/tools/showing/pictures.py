@@ -10,9 +10,9 @@ import re
 from pathlib import Path
 
 from tools.machine import amount_of_memory, significant
-from tools.record import Missing, Quantities, Record, ladder_problem
+from tools.record import LENGTHS, Missing, Quantities, Record
 from tools.showing.counts import GPUS
-from tools.showing.tables import LENGTHS, PEER_NAMES
+from tools.showing.tables import PEER_NAMES
 
 UNORDERED = {"forward": "", "backward": "; dotted: dQ added up in no order"}
 DIGITS = 6  # of the numbers in a picture: more than can be seen
@@ -172,7 +172,7 @@ class Pictures:
                     points.append({"name": _short(step) if direction == "forward" else f"{_short(step)[:2]} backward",
                                    "color": _chapter(step), "style": "point" if direction == "forward" else "hollow",
                                    "x": [self._of.intensity(step, direction)],
-                                   "y": [1e-12 * self._record.row("ladder", step, direction, ladder_problem(4096)).flop_rate]})
+                                   "y": [self._of.rate(step, 4096, direction)]})
                 except Missing:
                     continue
         roofs = []

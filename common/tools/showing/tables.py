@@ -10,13 +10,12 @@ What has not been measured is a dash.
 import statistics
 
 from tools.machine import amount_of_memory, significant
-from tools.record import Missing, Quantities, Record, ladder_problem, spread
+from tools.record import LENGTHS, Missing, Quantities, Record, repeated
 
 NOT_YET = "*Not measured yet.*"
 PEER_NAMES = {"FLASH": "FlashAttention-2", "CUDNN": "cuDNN", "MATH": "PyTorch, unfused", "FA3": "FlashAttention-3",
               "FA4": "FlashAttention-4", "eager+FLASH": "eager RoPE, then FlashAttention-2",
               "compiled+FLASH": "compiled RoPE, then FlashAttention-2"}
-LENGTHS = [512, 1024, 2048, 4096, 8192]
 
 
 def markdown(rows: list) -> str:
@@ -76,7 +75,7 @@ class Tables:
                 rows.append([
                     PEER_NAMES[peer], known(lambda: of.peer_ms(peer, n, direction)), "",
                     known(lambda: of.ms(steps[0], n, direction) / of.peer_ms(peer, n, direction), factor), "",
-                    known(lambda: 100 * self._record.row("peers-ladder", peer, direction, ladder_problem(n)).flop_rate
+                    known(lambda: 100 * self._record.row("peers-ladder", peer, direction, seq_q=n).flop_rate
                           / self._record.ceiling("matmul"), lambda value: f"{significant(value, 2)}%"),
                     *(known(lambda: of.against(peer, other, n, direction), factor) for other in ("FLASH", "CUDNN"))])
         return markdown(rows)
@@ -167,10 +166,10 @@ class Tables:
                                                      for n in lengths)]
                                 for step in self._record.steps(direction, "memory")])
 
-    def spread(self):
+    def repeated(self):
         """How far a second measurement lies from the first."""
         rows = [["", "times measured twice", "apart: median", "90% within", "largest"]]
-        for source, ratios in sorted(spread(self._record).items()):
+        for source, ratios in sorted(repeated(self._record).items()):
             apart = sorted(100 * abs(ratio - 1) for ratio in ratios)
             tenth = apart[min(len(apart) - 1, int(0.9 * len(apart)))]
             rows.append([f"`{source}`", str(len(apart)),
