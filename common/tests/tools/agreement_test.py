@@ -75,7 +75,8 @@ class Verdicts(unittest.TestCase):
 
             def take():
                 taken.append(next(runs))
-                return [{"kernel": "void a::<unnamed>::k<x>(int)", **dict.fromkeys(wavefronts, 100 + taken[-1]), **dict.fromkeys(conflicts, taken[-1])}]
+                return [{"kernel": "void a::<unnamed>::k<x>(int)", **dict.fromkeys(wavefronts, 100 + taken[-1]),
+                         **dict.fromkeys(conflicts, taken[-1])}]
 
             (launch,) = agreement.side_by_side("k", ours, take)
             return len(taken), {counter["verdict"] for counter in launch["counters"].values()}, launch
@@ -105,7 +106,8 @@ class Verdicts(unittest.TestCase):
                 path.write_text(json.dumps(counts))
                 return engine.read(path, [chapters.Chapter(name) for name in names])
 
-            self.assertEqual(read({"chapters": [of_05, {**of_05, "chapter": "07_c"}, patterns]}, "05_a")["chapters"], [of_05, patterns])
+            every = {"chapters": [of_05, {**of_05, "chapter": "07_c"}, patterns]}
+            self.assertEqual(read(every, "05_a")["chapters"], [of_05, patterns])
             with self.assertRaisesRegex(Failure, "holds no counts of 06_b"):
                 read({"chapters": [of_05]}, "05_a", "06_b")
             with self.assertRaisesRegex(Failure, "does not hold the engine's counts"):

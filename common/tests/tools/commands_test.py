@@ -48,7 +48,8 @@ class BadInput(unittest.TestCase):
             (["run", "--benchmark_filter=x"], "unknown argument"),
             (["test", "--preset", "gpu"], "invalid choice"),
         ]:
-            status, stderr = ending_of(*words)
+            with mock.patch.object(build, "ensure_built", side_effect=AssertionError("nothing is built before that")):
+                status, stderr = ending_of(*words)
             self.assertEqual(status, 2, words)
             self.assertIn(expected, stderr)
             self.assertEqual(stderr.count("\n"), 1, stderr)
@@ -86,7 +87,7 @@ class WhatIsTraced(unittest.TestCase):
     }
 
     def passes(self, direction=None, rung=None):
-        with mock.patch("tools.machine.chapters.describe", lambda chapter, _: chapters.Description("", self.described[chapter.name])):
+        with mock.patch.object(chapters, "describe", lambda chapter, _: chapters.Description("", self.described[chapter.name])):
             chosen = [chapters.Chapter(name) for name in self.described]
             return [(chapter.number, of) for chapter, of in engine.passes(chosen, direction, rung, None)]
 

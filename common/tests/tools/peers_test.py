@@ -40,7 +40,8 @@ class Sweeps(unittest.TestCase):
         self.assertEqual(len(peers.sweep("fa", {"head_dim": 128, "causal": True}, DEFAULT)), 6)
         self.assertEqual(peers.sweep("ladder", {"head_dim": 128, "causal": False}, DEFAULT)[0],
                          Problem(2, 16, 16, 512, 512, 128, "fp16", False))
-        self.assertEqual(peers.sweep("fa", {"head_dim": 96, "seq_q": [32768]}, DEFAULT)[0], Problem(1, 21, 21, 32768, 32768, 96, "fp16", False))
+        self.assertEqual(peers.sweep("fa", {"head_dim": 96, "seq_q": [32768]}, DEFAULT)[0],
+                         Problem(1, 21, 21, 32768, 32768, 96, "fp16", False))
 
     def test_what_the_user_says(self):
         for name, said, count, word in [
@@ -61,20 +62,151 @@ class Sweeps(unittest.TestCase):
         self.assertEqual(heads, {(16, 4)})
 
 
-class Launches(unittest.TestCase):
-    """With a stand-in for PyTorch, whose events say when the GPU was there first."""
-
+class BesideAStandInForTorch(unittest.TestCase):
     def setUp(self):
-        self.torch = mock.MagicMock()
-        modules = {name: self.torch for name in ("torch", "torch.nn", "torch.nn.functional")}
+        self.torch = mock.MagicMock(__version__="2")
+        modules = {name: self.torch for name in ("torch", "torch.nn", "torch.nn.functional", "torch.nn.attention")}
         modules |= {"tools.measuring.peers_check": mock.MagicMock()}
         loaded = mock.patch.dict(sys.modules, modules)
         loaded.start()
         self.addCleanup(loaded.stop)
         sys.modules.pop("tools.measuring.peers_main", None)
         self.peers_main = importlib.import_module("tools.measuring.peers_main")
+
+    def lane(self, candidate, direction, *tensors, causal=False):
+        return self.peers_main.Lane(candidate, direction, [list(tensors)] * 2, causal)
+
+
+class Tensor:
+    """Remembers its shape, and whether it lies in memory as it is read."""
+
+    def __init__(self, shape, contiguous=True):
+        self.shape, self.is_contiguous = shape, contiguous
+
+    def transpose(self, a, b):
+        shape = list(self.shape)
+        shape[a], shape[b] = shape[b], shape[a]
+        return Tensor(tuple(shape), not self.is_contiguous)
+
+    def contiguous(self):
+        return Tensor(self.shape)
+
+    def detach(self):
+        return self
+
+    def requires_grad_(self, _):
+        return self
+
+
+class Peers(BesideAStandInForTorch):
+    def test_what_is_not_installed_says_why(self):
+        self.torch.cuda.get_device_capability.return_value = (9, 0)
+        with mock.patch.dict(sys.modules, {"flash_attn_interface": None, "flash_attn": None}):
+            candidates, absent = self.peers_main.peer_candidates()
+        self.assertEqual([one.name for one in candidates], ["FLASH", "FLASH-deterministic", "CUDNN", "MATH"])
+        self.assertEqual(set(absent), {"FA3", "FA4"})
+
+    def test_an_old_gpu(self):
+        self.torch.cuda.get_device_capability.return_value = (7, 5)
+        candidates, absent = self.peers_main.peer_candidates()
+        self.assertEqual([one.name for one in candidates], ["MATH"])
+        self.assertEqual(absent["FLASH-deterministic"], "it needs compute capability 8.0, and this GPU has 7.5")
+
+    def test_flash_attention_4(self):
+        """As its package has it: on [B, N, H, D], fewer kv heads as they are, and the LSE beside the result."""
+        asked = []
+
+        def flash_attn_func(q, k, v, qv=None, gather_kv_indices=None, softmax_scale=None, causal=False, return_lse=False):
+            asked.append(([(one.shape, one.is_contiguous) for one in (q, k, v)], causal))
+            return Tensor(q.shape), None
+
+        package = mock.MagicMock(flash_attn_func=flash_attn_func)
+        with mock.patch.dict(sys.modules, {"flash_attn": mock.MagicMock(cute=package), "flash_attn.cute": package}):
+            candidate = self.peers_main.package("FA4")
+        self.assertEqual(candidate.directions, ("forward", "backward"))
+        self.assertIsNone(candidate.refuses(Problem(2, 8, 2, 50, 70, 64, "bf16", True)))
+        q, k, d_o = Tensor((2, 8, 50, 64)), Tensor((2, 2, 70, 64)), Tensor((2, 8, 50, 64))
+        o = candidate.output(self.lane(candidate, "forward", q, k, k, causal=True).launch(0))
+        self.assertEqual(asked, [([((2, 50, 8, 64), True)] + [((2, 70, 2, 64), True)] * 2, True)])
+        self.assertEqual(o.shape, (2, 8, 50, 64))
+        lane = self.lane(candidate, "backward", q, k, k, d_o)
+        lane.launch(1)
+        (o, inputs, gradient), options = self.torch.autograd.grad.call_args
+        self.assertEqual([one.shape for one in (o, *inputs, gradient)],
+                         [(2, 50, 8, 64), (2, 50, 8, 64), (2, 70, 2, 64), (2, 70, 2, 64), (2, 50, 8, 64)])
+        self.assertEqual((gradient.is_contiguous, options), (True, {"retain_graph": True}))
+
+    def test_flash_attention_2_is_deterministic_while_it_is_launched(self):
+        candidate = self.peers_main.sdpa("FLASH-deterministic")
+        self.assertEqual(candidate.directions, ("backward",))
+        self.assertIs(self.torch.utils.deterministic.fill_uninitialized_memory, False)
+        lanes = [self.lane(one, "backward", *[Tensor((1, 2, 4, 64))] * 4) for one in (candidate, self.peers_main.sdpa("FLASH"))]
+        mode = self.torch.use_deterministic_algorithms
+        in_mode = []
+        self.torch.autograd.grad.side_effect = lambda *_, **__: in_mode.append([call.args[0] for call in mode.call_args_list])
+        mode.assert_not_called()  # the forward is, as it is
+        for lane in lanes:
+            lane.launch(0)
+        self.assertEqual(in_mode, [[True], [True, False]])
+        self.torch.autograd.grad.side_effect = RuntimeError
+        with self.assertRaises(RuntimeError):
+            lanes[0].launch(0)
+        mode.assert_called_with(False)
+
+
+class Runs(BesideAStandInForTorch):
+    """From what the user said to what is measured: the library names the default problem and counts the operations."""
+
+    rungs = {"last": {"forward": True, "backward": True, "lse": True, "rope": False}}
+
+    def run_with(self, said, directions=("forward", "backward")):
+        workbook = mock.MagicMock()
+        workbook.chapters.return_value = {"08_c": self.rungs}
+        workbook.default_problem.return_value = asdict(DEFAULT)
+        workbook.flops.side_effect = lambda problem, backward: problem["seq_q"] * (10 if backward else 1)
+        self.torch.cuda.get_device_capability.return_value = (9, 0)
+        self.torch.cuda.OutOfMemoryError = MemoryError
+        measured = []
+
+        def measure(problem, flops, rope, direction, candidates, *_):
+            measured.append((direction, problem.seq_q, problem.dtype, flops, [one.name for one in candidates]))
+            return [{"name": one.name, "kind": one.kind, "seconds": peers.percentiles([2.0])} for one in candidates]
+
+        request = {"sweep": "ladder", "said": said, "chapters": ["08_c"], "rung": None, "all_rungs": False,
+                   "directions": directions, "seed": 0, "patience": 1.0, "commit": "abc"}
+        modules = {"flash_attention_workbook": workbook, "flash_attn": None, "flash_attn_interface": None}
+        with mock.patch.dict(sys.modules, modules), \
+                mock.patch.multiple(self.peers_main, measure=measure, Flush=mock.Mock(), ceilings=mock.Mock()), \
+                contextlib.redirect_stdout(io.StringIO()):
+            return measured, self.peers_main.run(request)
+
+    def test_each_point_with_its_problem_its_flops_and_its_candidates(self):
+        measured, report = self.run_with({"seq_q": [64, 32], "dtype": "bf16"})
+        self.assertEqual(measured, [
+            ("forward", 64, "bf16", 64, ["FLASH", "CUDNN", "MATH", "08_c"]),
+            ("forward", 32, "bf16", 32, ["FLASH", "CUDNN", "MATH", "08_c"]),
+            ("backward", 64, "bf16", 640, ["FLASH", "FLASH-deterministic", "CUDNN", "MATH", "08_c"]),
+            ("backward", 32, "bf16", 320, ["FLASH", "FLASH-deterministic", "CUDNN", "MATH", "08_c"])])
+        self.assertEqual(report["what"], "custom-bf16")
+        self.assertEqual([(point["flops"], point["problem"]["seq_q"], point["baseline"]) for point in report["points"]],
+                         [(64, 64, "FLASH"), (32, 32, "FLASH"), (640, 64, "FLASH"), (320, 32, "FLASH")])
+        self.assertEqual(set(report["absent"]), {"FA3", "FA4"})
+        self.assertLessEqual({"gpu", "driver", "torch", "cuda", "commit", "before", "after"}, set(report["context"]))
+        self.assertIn("08_c, backward: 1.000 x FLASH", "\n".join(beside_peers.remarks(report)))
+
+    def test_where_nothing_is_said(self):
+        measured, report = self.run_with({}, ["forward"])
+        self.assertEqual([point[:2] for point in measured], [("forward", n) for n in (512, 1024, 2048, 4096, 8192)])
+        self.assertEqual(report["what"], "ladder-fp16")
+
+
+class Launches(BesideAStandInForTorch):
+    """The stand-in's events say when the GPU was there first."""
+
+    def setUp(self):
+        super().setUp()
         self.flush = mock.Mock(seconds=1e-4)
-        self.lane = self.peers_main.Lane(mock.MagicMock(), "forward", [[], []], False)
+        self.lane = self.lane(mock.MagicMock(), "forward")
         self.lane.cover = 2e-4
 
     def gpu_was_there(self, *answers):

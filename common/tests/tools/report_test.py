@@ -151,9 +151,32 @@ class InTables(Measured):
         lines = Tables(Record(self.directory)).against("forward").split("\n")[2:]
         self.assertEqual(lines, ["| `06_two`, no mask | 4.00× (2.00 to 8.00) | – | – | – |",
                                  "| `06_two`, causal | 3.00× (3.00 to 3.00) | – | – | – |"])
+        with self.assertRaisesRegex(Missing, "^FLASH, forward, seq_q=512 is 2 times in sweep-fp16-forward$"):
+            Record(self.directory).row("sweep-fp16-forward", "FLASH", "forward", seq_q=512)
         content["points"] += [point(sweep_problem(1024, 64, "causal", "fp16"), FLASH=3e-3, **{"06_two": None})]
         results.write(piece, content)  # not at every point
         self.assertEqual(Tables(Record(self.directory)).against("forward").split("\n")[2:], lines[:1])
+
+    def test_more_peers_are_shown_where_they_were_there(self):
+        self.assertNotIn("deterministic", Tables(self.record).ladder("forward"))
+        piece = self.directory / "peers-ladder.json"
+        content = results.read(piece)
+        content["points"] += [point(ladder_problem(n), direction="backward", FLASH=4e-3, **{"FLASH-deterministic": 5e-3}, CUDNN=3e-3,
+                                    FA4=2e-3, MATH=1.0, **{"06_two__mma": 1e-3}) for n in (512, 4096)]
+        results.write(piece, content)
+        ladder = results.read(self.directory / "ladder-06_two.json")
+        ladder["benchmarks"] += run("06_two/mma", ladder_problem(4096), 1e-3, "bwd")
+        results.write(self.directory / "ladder-06_two.json", ladder)
+        record = Record(self.directory)
+        lines = Tables(record).ladder("backward").split("\n")
+        self.assertEqual([line.split("|")[1].strip() for line in lines[2:]],
+                         ["`06_two`", "FlashAttention-2", "FlashAttention-2, deterministic", "cuDNN", "FlashAttention-4"])
+        self.assertIn("| 5.00 |  | 0.200× |  |", lines[4])
+        (panel,) = pictures.all_pictures(record)["time-backward"]["panels"]
+        self.assertEqual([(one["name"], one["style"]) for one in panel["series"][1:]],
+                         [("FlashAttention-2", "dashed"), ("FA-2, deterministic", "dashdot"), ("cuDNN", "dashed"),
+                          ("FlashAttention-4", "dashed")])
+        self.assertEqual(Tables(record).ladder("forward"), Tables(self.record).ladder("forward"))
 
     def test_times_of_a_late_cpu_do_not_count(self):
         piece = self.directory / "peers-ladder.json"

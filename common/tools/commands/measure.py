@@ -16,10 +16,11 @@ from tools.record import AGAIN, commit
 def add_arguments(parser) -> None:
     parser.add_argument("pieces", nargs="*", metavar="PIECE", help="only those whose names begin so: ladder sweep-bf16")
     parser.add_argument("--dry-run", action="store_true", help="print the pieces, their commands and about how long they take")
-    parser.add_argument("--within", type=asked.seconds, metavar="SECONDS", help="begin no piece that is not expected to end by then")
+    parser.add_argument("--within", type=asked.seconds, metavar="SECONDS",
+                        help="begin no piece that is not expected to end by then")
     parser.add_argument("--again", action="store_true", help="for a second time, beside the first")
-    parser.add_argument("--engine", type=asked.existing_file, metavar="FILE", help="the engine's counts, from ./workbook trace --json "
-                        "--patterns elsewhere, where this machine cannot build the engine")
+    parser.add_argument("--engine", type=asked.existing_file, metavar="FILE", help="the engine's counts, from "
+                        "./workbook trace --json --patterns elsewhere, where this machine cannot build the engine")
     parser.add_argument("--rehearse", action="store_true", help="without a GPU: the steps of the measurement at small sizes on "
                         "the SIMT engine, into the build directory")
 

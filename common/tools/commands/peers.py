@@ -19,8 +19,9 @@ def add_arguments(parser) -> None:
     asked.add_rung(parser, default="its last", or_all=True)
     parser.add_argument("--sweep", choices=list(peers.SWEEPS), default="fa", help="what is timed (default: fa); " + "; ".join(
         f"{name}: {what}" for name, what in peers.SWEEPS.items()))
-    parser.add_argument("--patience", type=asked.seconds, default=peers.PATIENCE, metavar="SECONDS", help="what the launches of one "
-                        f"chapter at one point may take; what takes longer is left out there (default: {peers.PATIENCE})")
+    parser.add_argument("--patience", type=asked.seconds, default=peers.PATIENCE, metavar="SECONDS",
+                        help="what the launches of one chapter at one point may take; what takes longer is left out there "
+                        f"(default: {peers.PATIENCE})")
     parser.add_argument("--out", type=Path, metavar="FILE", help="where the JSON goes")
 
 

@@ -76,8 +76,8 @@ def draw(record: Record, directory: Path) -> None:
                       "Python that has it in WORKBOOK_PYTHON (--no-pictures does without)")
     wanted = {name: {"data": data, "fingerprint": pictures.fingerprint(data)}
               for name, data in pictures.all_pictures(record).items()}
-    done = subprocess.run([python, "-B", "-m", "tools.showing.draw", directory], input=json.dumps(wanted), text=True, capture_output=True,
-                          cwd=ROOT, env=with_python_path(ROOT / "common"))
+    done = subprocess.run([python, "-B", "-m", "tools.showing.draw", directory], input=json.dumps(wanted), text=True,
+                          capture_output=True, cwd=ROOT, env=with_python_path(ROOT / "common"))
     if done.returncode:
         raise Failure(f"drawing failed: {(done.stderr.strip().splitlines() or ['no output'])[-1]}")
     for path in directory.glob("*.svg"):

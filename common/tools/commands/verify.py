@@ -51,7 +51,8 @@ def _say(compared: list) -> dict:
             if counter["engine"] == counter["ncu"] == 0 or launch["chapter"] == engine.PATTERNS and word != "different":
                 continue
             mark = good(word) if word.startswith("equal") else bad(word) if word == "different" else word
-            rows.append([name, f"{counter['engine']:,}", f"{counter['ncu']:,}", mark + (f": {counter['why']}" if "why" in counter else "")])
+            mark += f": {counter['why']}" if "why" in counter else ""
+            rows.append([name, f"{counter['engine']:,}", f"{counter['ncu']:,}", mark])
         if rows:
             say(bold(f"{launch['chapter']}/{launch['rung']} {launch['direction']}: {launch['kernel']}"))
             say(table([["counter", "engine", "ncu", ""], *rows]) + "\n")

@@ -21,7 +21,8 @@ def counts_of(program: Path, *flags) -> dict:
     return json.loads(output)
 
 
-def count(chosen: list, flags: list, direction: "str | None" = None, rung: "str | None" = None, with_patterns: bool = False) -> dict:
+def count(chosen: list, flags: list, direction: "str | None" = None, rung: "str | None" = None,
+          with_patterns: bool = False) -> dict:
     """Builds and counts. Chapters that do not take the problem are left out, unless all are."""
     directory = build.ensure_built("trace", [*(chapter.name for chapter in chosen), *(["trace_patterns"] if with_patterns else [])])
     of_rung = [f"--rung={rung}"] if rung else []

@@ -9,7 +9,8 @@ tools/measuring/peers_main.py measures, in a Python that has PyTorch. Its JSON, 
               product of two 8192 x 8192 matrices in fp16; copy {byte_rate, seconds}, 1 GiB read and written
     absent    {peer: why it could not be asked}
     points    one for each problem and direction:
-      problem, direction, flops, baseline (what its ratios are to), rope (whether q and k are rotated first: by the chapter, or by PyTorch before its FLASH)
+      problem, direction, flops, baseline (what its ratios are to), rope (whether q and k are rotated first: by the chapter,
+                or by PyTorch before its FLASH)
       results   one for each chapter or peer: name, kind (chapter, peer), and either
                   seconds {median, p10, p90, min, max}, samples (seconds, in the order taken), flop_rate (FLOP/s),
                   late (launches that were repeated: the GPU got there before the CPU had enqueued them),
@@ -32,7 +33,7 @@ from tools.machine import BUILD, ROOT, Failure, Progress, follow, shown, signifi
 from tools.record import LENGTHS, Problem
 
 BASELINE = "FLASH"  # PyTorch's FLASH backend, which is FlashAttention-2: what ratios are against
-PEERS = ["FLASH", "CUDNN", "MATH", "FA3", "FA4"]
+PEERS = ["FLASH", "FLASH-deterministic", "CUDNN", "MATH", "FA3", "FA4"]
 ROPE_BASELINE = "compiled+FLASH"
 ROPE_PEERS = ["eager+FLASH", "compiled+FLASH"]
 SWEEPS = {
@@ -55,7 +56,8 @@ def sweep(name: str, said: dict, default: Problem) -> list:
     if name == "ladder":
         points = [replace(default, seq_q=n, seq_k=n) for n in said.get("seq_q", LENGTHS)]
     else:
-        points = [replace(default, batch=max(1, 16384 // n), heads=max(1, 2048 // size), seq_q=n, seq_k=n, head_dim=size, causal=mask)
+        points = [replace(default, batch=max(1, 16384 // n), heads=max(1, 2048 // size), seq_q=n, seq_k=n, head_dim=size,
+                          causal=mask)
                   for size in ([said["head_dim"]] if "head_dim" in said else [64, 128])
                   for mask in ([said["causal"]] if "causal" in said else [False, True])
                   for n in said.get("seq_q", [*LENGTHS, 16384])]

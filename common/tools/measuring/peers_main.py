@@ -8,6 +8,7 @@ be the CPU's. Every result is first compared with fp64; what is wrong is not tim
 "progress<TAB>where it is", and at last perhaps "error<TAB>why"; the exit status is 2 for a wrong question, else 1.
 """
 
+import contextlib
 import functools
 import itertools
 import json
@@ -22,8 +23,8 @@ import torch
 import torch.nn.functional as F
 
 from tools.machine import system
-from tools.measuring.peers import (PEERS, ROPE_PEERS, add_ratios, has_turn, launches, percentiles, predicted_seconds, summary, sweep,
-                                   too_slow, word_for)
+from tools.measuring.peers import (PEERS, ROPE_PEERS, add_ratios, has_turn, launches, percentiles, predicted_seconds, summary,
+                                   sweep, too_slow, word_for)
 from tools.measuring.peers_check import Reference
 from tools.record import Problem
 
@@ -53,6 +54,7 @@ class Candidate:
     directions = ("forward", "backward")
     inputs = staticmethod(lambda tensor: tensor)  # to the layout that `attend` takes, before any timing; and back:
     output = staticmethod(lambda tensor: tensor)
+    mode = staticmethod(contextlib.nullcontext)  # of PyTorch, in which it is launched
 
     def __init__(self, name: str, attend):
         self.name, self.attend = name, attend
@@ -71,6 +73,25 @@ class TokensFirst(Candidate):
 
     def refuses(self, problem: Problem) -> None:
         return None
+
+
+class Deterministic(Candidate):
+    """As PyTorch's backend is when it is told to add up in a fixed order: its backward alone does otherwise."""
+
+    directions = ("backward",)
+
+    def __init__(self, name: str, attend):
+        super().__init__(name, attend)
+        torch.utils.deterministic.fill_uninitialized_memory = False  # a help for finding errors, which would be timed too
+
+    @staticmethod
+    @contextlib.contextmanager
+    def mode():
+        torch.use_deterministic_algorithms(True)
+        try:
+            yield
+        finally:
+            torch.use_deterministic_algorithms(False)
 
 
 class Chapter(Candidate):
@@ -121,14 +142,15 @@ def chapter_candidates(workbook, request: dict) -> list:
 def sdpa(name: str) -> Candidate:
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
-    backend = {"FLASH": SDPBackend.FLASH_ATTENTION, "CUDNN": SDPBackend.CUDNN_ATTENTION, "MATH": SDPBackend.MATH}[name]
+    backend = {"FLASH": SDPBackend.FLASH_ATTENTION, "CUDNN": SDPBackend.CUDNN_ATTENTION, "MATH": SDPBackend.MATH}[
+        name.partition("-")[0]]
 
     def attend(q, k, v, causal):
         grouped = {"enable_gqa": True} if q.shape[1] != k.shape[1] else {}
         with sdpa_kernel(backend):
             return F.scaled_dot_product_attention(q, k, v, is_causal=causal, **grouped)
 
-    return Candidate(name, attend)
+    return (Deterministic if name.endswith("-deterministic") else Candidate)(name, attend)
 
 
 def rotating(name: str) -> Candidate:
@@ -187,13 +209,13 @@ def rotating_candidates() -> tuple:
 
 def peer_candidates() -> tuple:
     """(candidates, {name: why it is not there})"""
-    needed = {"FLASH": (8, 0), "CUDNN": (8, 0), "MATH": (0, 0), "FA3": (9, 0), "FA4": (9, 0)}  # compute capability
+    needed = {"MATH": (0, 0), "FA3": (9, 0)}  # compute capability
     candidates, absent = [], {}
     capability = torch.cuda.get_device_capability()
     for name in PEERS:
-        if capability < needed[name]:
-            absent[name] = (f"it needs compute capability {needed[name][0]}.{needed[name][1]}, and this GPU has "
-                            f"{capability[0]}.{capability[1]}")
+        least = needed.get(name, (8, 0))
+        if capability < least:
+            absent[name] = f"it needs compute capability {least[0]}.{least[1]}, and this GPU has {capability[0]}.{capability[1]}"
             continue
         try:
             candidates.append(package(name) if name.startswith("FA") else sdpa(name))
@@ -240,7 +262,8 @@ class Lane:
 
     def launch(self, number: int):
         if self.backward:
-            return torch.autograd.grad(self.o[number], self.sets[number], self.d_o[number], retain_graph=True)
+            with self.candidate.mode():
+                return torch.autograd.grad(self.o[number], self.sets[number], self.d_o[number], retain_graph=True)
         return self.candidate.attend(*self.sets[number], self.causal)
 
     def wrong(self, reference: Reference) -> "str | None":
@@ -355,7 +378,7 @@ def measure(problem: Problem, flops: float, rope: bool, direction: str, candidat
             result["skipped"] = str(skipped)
         except torch.cuda.OutOfMemoryError:
             result["skipped"] = "there is not enough device memory"
-        except (RuntimeError, ValueError) as error:  # a backend or a chapter that does not take the problem
+        except Exception as error:  # a backend or a chapter that does not take the problem; each has errors of its own
             if "CUDA error" in str(error):
                 raise  # the device is lost to this process
             result["skipped"] = first_line(error)
@@ -424,7 +447,8 @@ def run(request: dict) -> dict:
     absent |= missing
     begin = time.monotonic()
     points = sweep(request["sweep"], request["said"], Problem(**workbook.default_problem()))
-    report = {"context": context(request), "what": word_for(request["sweep"], request["said"], points), "absent": absent, "points": []}
+    what = word_for(request["sweep"], request["said"], points)
+    report = {"context": context(request), "what": what, "absent": absent, "points": []}
     report["context"]["before"] = system.machine_state(uuid())
     flush, known = Flush(), {}
     report["ceilings"] = ceilings(flush)
@@ -435,7 +459,7 @@ def run(request: dict) -> dict:
         candidates = [candidate for candidate in chapters if direction in candidate.directions and candidate.rope == rope]
         if not candidates:
             continue
-        candidates = beside + candidates
+        candidates = [peer for peer in beside if direction in peer.directions] + candidates
         for number, problem in enumerate(points):
             print(f"progress\t{direction} {problem}{' RoPE' if rope else ''} ({number + 1} of {len(points)})")
             flops = workbook.flops(asdict(problem), backward=direction == "backward")

@@ -121,7 +121,8 @@ def begin(arguments: argparse.Namespace, more_flags: list = ()) -> Session:
         say(f"On the SIMT engine: g++ builds the CUDA kernels for {build.cores()} CPU cores ({choice.why}).")
     directory = build.ensure_built(choice.preset, [chapter.name for chapter in chosen])
     problems = [(asked.resolved(chosen[0].program(directory), flags)[0], flags) for flags in wanted]
-    return Session(choice, chosen, bool(arguments.chapters), problems, arguments.direction, arguments.rung, list(more_flags), directory)
+    return Session(choice, chosen, bool(arguments.chapters), problems, arguments.direction, arguments.rung, list(more_flags),
+                   directory)
 
 
 def _refuse_if_all_refused(outcomes: list) -> None:

@@ -100,7 +100,8 @@ class Record:
 
     def row(self, source: str, step: str, direction: str, **problem) -> Row:
         """The one whose problem has these fields."""
-        found = [row for row in self._index.get((source, step, direction), {}).values() if problem.items() <= vars(row.problem).items()]
+        rows = self._index.get((source, step, direction), {}).values()
+        found = [row for row in rows if problem.items() <= vars(row.problem).items()]
         if len(found) != 1:
             where = " ".join(f"{field}={value}" for field, value in problem.items())
             raise Missing(f"{step}, {direction}, {where} is {f'{len(found)} times' if found else 'not'} in {source}")
@@ -111,6 +112,12 @@ class Record:
         steps = dict.fromkeys(row.step for row in self.rows
                               if row.source == source and row.direction == direction and row.step[0].isdigit())
         return sorted(steps, key=lambda step: step.split("/")[0])  # stable: the rungs stay in the chapter's order
+
+    def peers(self, direction: str, source: str) -> list:
+        """FlashAttention-2 and cuDNN, and of the other fast ones those that were there."""
+        there = {row.step for row in self.rows if row.source == source and row.direction == direction}
+        there |= {"FLASH", "CUDNN"}
+        return [peer for peer in ("FLASH", "FLASH-deterministic", "CUDNN", "FA3", "FA4") if peer in there]
 
     def results(self, direction: str, source: str = "ladder") -> list:
         """The last rung of every chapter."""

@@ -61,7 +61,7 @@ def _chapter(step: str):
 
 
 def _short(step: str) -> str:
-    return PEER_NAMES.get(step, step.split("/")[0].replace("_", " "))
+    return PEER_NAMES.get(step, step.split("/")[0].replace("_", " ")).replace("FlashAttention-2, ", "FA-2, ")
 
 
 def _rung(step: str) -> str:
@@ -86,7 +86,7 @@ class Pictures:
             if found > 0:  # a difference of two times may be lost in their noise, and the axis be logarithmic
                 x.append(n)
                 y.append(found)
-        style = style or ("solid" if step[0].isdigit() else "dashed")
+        style = style or ("solid" if step[0].isdigit() else "dashdot" if step.endswith("-deterministic") else "dashed")
         return {"name": name or _short(step), "color": _chapter(step), "style": style, "x": x, "y": y}
 
     def _unordered(self, direction: str, source: str) -> list:
@@ -101,7 +101,7 @@ class Pictures:
         series += [self._series(step, direction, LENGTHS, lambda n: self._of.ms(step, n, direction), _rung(step), "dotted")
                    for step in self._unordered(direction, "ladder")]
         series += [self._series(peer, direction, LENGTHS, lambda n: self._of.peer_ms(peer, n, direction))
-                   for peer in ("FLASH", "CUDNN")]
+                   for peer in self._record.peers(direction, "peers-ladder")]
         return {"kind": "lines", "title": f"Time of the {direction}",
                 "note": "B=2 H=16 D=64 fp16 causal; both axes logarithmic" + UNORDERED[direction],
                 "panels": [{"title": "", "x": {"label": "N", "log": True, "ticks": _lengths(LENGTHS)},
@@ -122,7 +122,7 @@ class Pictures:
                 series = [self._series(step, direction, lengths,
                                        lambda n: self._of.tflops(step, n, head_dim, mask, "fp16", direction),
                                        *([_rung(step), "dotted"] if step in unordered else []))
-                          for step in [*steps, *unordered, "FLASH", "CUDNN"]]
+                          for step in [*steps, *unordered, *self._record.peers(direction, source)]]
                 panels.append({"title": f"{'no mask' if mask == 'full' else 'causal'}, D = {head_dim}",
                                "x": {"label": "N", "log": True, "ticks": _lengths(lengths)},
                                "y": {"label": "TFLOP/s", "log": False}, "series": _present(series)})
