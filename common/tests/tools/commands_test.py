@@ -8,7 +8,7 @@ from unittest import mock
 
 from tools import cli
 from tools.commands import bench, test
-from tools.machine import Failure, build, chapters
+from tools.machine import Failure, build, chapters, system
 from tools.machine.system import Choice, Gpu
 from tools.measuring import asked, engine, session
 from tools.record import LENGTHS
@@ -137,6 +137,28 @@ class Ladders(unittest.TestCase):
 
     def test_who_asks_a_chapter_for_what_it_has_not_is_told_by_its_program(self):
         self.assertEqual(self.names("05", "--direction=backward"), [[("05_a", "backward", None)]])
+
+
+class Beginnings(unittest.TestCase):
+    def flags(self, choice, *words):
+        parser = argparse.ArgumentParser()
+        session.add_arguments(parser)
+        asked.add_rung(parser, default="")
+        with mock.patch.object(system, "choose_preset", return_value=choice), mock.patch.object(build, "ensure_built"), \
+                mock.patch.object(asked, "resolved", return_value=("problem", {})), contextlib.redirect_stdout(io.StringIO()):
+            current = session.begin(parser.parse_args(["05", *words]), ["--benchmark_min_time=1"])
+        self.assertEqual(current.flags, ["--benchmark_min_time=1"])
+        return [" ".join(flags) for _, flags in current.problems]
+
+    def test_a_gpu_gets_the_ladder_and_the_engine_what_the_program_has_for_it(self):
+        gpu, engine = Choice("cuda", "", Gpu("NVIDIA H200", "580.1")), Choice("cpu", "")
+        self.assertEqual(self.flags(gpu, "--no-causal"), [f"--no-causal --seq-q={n}" for n in LENGTHS])
+        self.assertEqual(self.flags(gpu, "--seq-q=7"), ["--seq-q=7"])
+        self.assertEqual(self.flags(engine, "--batch=3"), ["--batch=3"])
+
+    def test_cuda_without_a_gpu(self):
+        with self.assertRaisesRegex(Failure, "^preset cuda needs a GPU to run on: none; --preset cpu uses"):
+            self.flags(Choice("cuda", "none"))
 
 
 class TestPlans(unittest.TestCase):
