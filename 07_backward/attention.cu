@@ -15,6 +15,6 @@ const attention::Chapter chapter = {
     .name = "07_backward",
     .idea = "the backward pass: P once more from Q, K and the saved LSE, and the gradients in memory linear in N",
     .rungs = {materialised, recompute, mma, atomic, final_rung},
-    .forward = &flashattn2_fwd::final_rung};
+    .starts_from = &flashattn2_fwd::final_rung};
 
 }  // namespace backward

@@ -31,6 +31,6 @@ const attention::Chapter chapter = {
               {.name = "ordered",
                .idea = "the parts of dQ are added up in order, up to the diagonal: the same bits in every run",
                .backward = ordered_backward}},
-    .forward = &balanced};
+    .starts_from = &balanced};
 
 }  // namespace causal_earlystop

@@ -23,7 +23,7 @@ const attention::Chapter chapter = {
         "RoPE where it costs least: what a thread block meets once is rotated on the "
         "chip, what is met often in memory, once",
     .rungs = {both(separate, separate_backward), fused, both(prerotated, prerotated_backward), overlapped},
-    .forward = &overlapped,
+    .starts_from = &overlapped,
     .rope = true};
 
 }  // namespace rope_fused

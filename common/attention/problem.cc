@@ -1,6 +1,7 @@
 #include "attention/problem.h"
 
 #include <cmath>
+#include <sstream>
 
 namespace attention {
 
@@ -8,6 +9,31 @@ float default_scale(int head_dim) { return float(1.0 / std::sqrt(double(head_dim
 
 const char* name(DType dtype) { return dtype == DType::fp16 ? "fp16" : "bf16"; }
 const char* name(Mask mask) { return mask == Mask::none ? "none" : "causal"; }
+
+Problem default_problem() {
+  Problem p;
+  p.batch = on_gpu ? 2 : 1;
+  p.heads = p.kv_heads = on_gpu ? 16 : 2;
+  p.seq_q = p.seq_k = on_gpu ? 4096 : 256;
+  p.mask = Mask::causal;
+  return p;
+}
+
+std::string label(const Problem& p) {
+  std::ostringstream text;
+  text << "B" << p.batch << "_H" << p.heads;
+  if (p.kv_heads != p.heads) text << "_Hkv" << p.kv_heads;
+  if (p.seq_k == p.seq_q) text << "_N" << p.seq_q;
+  else text << "_Nq" << p.seq_q << "_Nk" << p.seq_k;
+  text << "_D" << p.head_dim << "_" << name(p.dtype) << (p.mask == Mask::causal ? "_causal" : "_full");
+  if (p.rope) text << "_rope";
+  return text.str();
+}
+
+double flops(const Problem& p, bool backward) {
+  const double full = 4.0 * p.batch * p.heads * double(p.seq_q) * p.seq_k * p.head_dim;
+  return full * (p.mask == Mask::causal ? 0.5 : 1) * (backward ? 2.5 : 1);
+}
 
 std::string invalid(const Problem& p) {
   const struct {

@@ -76,6 +76,17 @@ float default_scale(int head_dim);
 const char* name(DType dtype);  // "fp16", "bf16"
 const char* name(Mask mask);    // "none", "causal"
 
+// What is solved where the user says nothing else. On a GPU the ladder's regime, B=2 H=16 D=64 fp16 causal, N = 4096; on the
+// engine a problem that takes it about a second.
+Problem default_problem();
+
+// As the name of a benchmark has it: B2_H16_N4096_D64_fp16_causal, with what differs from the usual spelt out.
+std::string label(const Problem& problem);
+
+// Floating-point operations as FlashAttention counts them: two products of 2 Nq Nk D, half of it when causal, and 2.5
+// times that backward (five products).
+double flops(const Problem& problem, bool backward);
+
 // What is wrong with the problem itself, whoever solves it: one line that names the value and what is
 // allowed; empty if nothing is.
 std::string invalid(const Problem& problem);

@@ -182,6 +182,31 @@ const char* faw_error(void) { return last_error; }
 
 float faw_default_scale(int head_dim) { return attention::default_scale(head_dim); }
 
+faw_status faw_default_problem(faw_problem* problem) {
+  return guarded([&] {
+    if (!problem) refuse("problem is NULL");
+    const Problem p = attention::default_problem();
+    *problem = {.batch = p.batch,
+                .heads = p.heads,
+                .kv_heads = p.kv_heads,
+                .seq_q = p.seq_q,
+                .seq_k = p.seq_k,
+                .head_dim = p.head_dim,
+                .dtype = p.dtype == attention::DType::fp16 ? FAW_FP16 : FAW_BF16,
+                .causal = p.mask == attention::Mask::causal,
+                .scale = p.scale,
+                .rope_cos = nullptr,
+                .rope_sin = nullptr};
+  });
+}
+
+faw_status faw_flops(const faw_problem* problem, int backward, double* flops) {
+  return guarded([&] {
+    if (!flops) refuse("flops is NULL");
+    *flops = attention::flops(to_problem(nullptr, problem), backward != 0);
+  });
+}
+
 const char* faw_chapter(int index) {
   const auto chapters = all_chapters();
   return index >= 0 && size_t(index) < chapters.size() ? chapters[size_t(index)]->name.c_str() : nullptr;

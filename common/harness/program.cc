@@ -50,16 +50,6 @@ struct Options {
   std::string help;  // the text, if --help asked for it
 };
 
-// A size to start with: small enough for the engine to take about a second, large enough to fill a GPU.
-Problem default_problem() {
-  Problem p;
-  p.batch = on_gpu ? 2 : 1;
-  p.heads = on_gpu ? 16 : 2;
-  p.seq_q = on_gpu ? 4096 : 256;
-  p.head_dim = 64;
-  return p;
-}
-
 void require_rung(const std::string& name) {
   std::string names;
   for (const Rung& rung : the_chapter().rungs) {
@@ -89,9 +79,9 @@ Options about(bool backward, Options options) {
 // Throws CLI::ParseError.
 Options parse(int argc, char** argv) {
   Options options;
-  Problem& p = options.problem = default_problem();
+  Problem& p = options.problem = attention::default_problem();
   std::string dtype = "fp16", direction;
-  bool causal = false;
+  bool causal = p.mask == attention::Mask::causal;
   int64_t seed = 1;
 
   CLI::App app(the_chapter().name + ": " + the_chapter().idea +
@@ -104,7 +94,7 @@ Options parse(int argc, char** argv) {
   CLI::Option* seq_k = app.add_option("--seq-k", p.seq_k, "number of keys; as many as queries unless given");
   app.add_option("--head-dim", p.head_dim, "head dimension")->capture_default_str();
   app.add_option("--dtype", dtype, "storage type: fp16 or bf16")->capture_default_str();
-  app.add_flag("--causal", causal, "query i sees keys j <= i + seq_k - seq_q");
+  app.add_flag("--causal,!--no-causal", causal, "query i sees keys j <= i + seq_k - seq_q (the default), or all");
   app.add_option("--rung", options.rung, "one rung of the chapter; all of them unless given");
   app.add_option("--direction", direction,
                  "forward or backward; unless given, what there is: with --check both, else the forward first");
@@ -144,11 +134,14 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
-// {"name": .., "idea": .., "rungs": [{"name": .., "idea": .., "forward": true, "backward": false}]}
-void describe(std::ostream& out) {
+// {"name": .., "idea": .., "problem": .., "flops": {"forward": .., "backward": ..},
+//  "rungs": [{"name": .., "idea": .., "forward": true, "backward": false}]}, the problem as the flags make it.
+void describe(std::ostream& out, const Problem& problem) {
   const auto& chapter = the_chapter();
   out << std::boolalpha << "{\"name\": " << std::quoted(chapter.name) << ", \"idea\": " << std::quoted(chapter.idea)
-      << ", \"rungs\": [";
+      << ", \"problem\": " << std::quoted(label(problem)) << std::fixed << std::setprecision(0)
+      << ", \"flops\": {\"forward\": " << flops(problem, false) << ", \"backward\": " << flops(problem, true)
+      << "}, \"rungs\": [";
   for (size_t i = 0; i < chapter.rungs.size(); i++) {
     const Rung& rung = chapter.rungs[i];
     out << (i ? ", " : "") << "{\"name\": " << std::quoted(rung.name) << ", \"idea\": " << std::quoted(rung.idea)
@@ -161,8 +154,8 @@ void describe(std::ostream& out) {
 std::string unsupported(const Rung& rung, const Options& options) {
   if (!options.backward) return rung.forward.unsupported(options.problem);
   const std::string why = rung.backward.unsupported(options.problem);
-  const Rung* const forward = the_chapter().forward;
-  return why.empty() && forward ? forward->forward.unsupported(options.problem) : why;
+  const Rung* const start = the_chapter().starts_from;
+  return why.empty() && start ? start->forward.unsupported(options.problem) : why;
 }
 
 size_t workspace_bytes(const Rung& rung, const Options& options) {
@@ -204,25 +197,6 @@ void require_support(const Options& options, const Device& device) {
   }
 }
 
-// The problem as a benchmark name has it: B2_H16_N4096_D64_fp16_causal, with what differs from the usual spelt out.
-std::string label(const Problem& p) {
-  std::ostringstream text;
-  text << "B" << p.batch << "_H" << p.heads;
-  if (p.kv_heads != p.heads) text << "_Hkv" << p.kv_heads;
-  if (p.seq_k == p.seq_q) text << "_N" << p.seq_q;
-  else text << "_Nq" << p.seq_q << "_Nk" << p.seq_k;
-  text << "_D" << p.head_dim << "_" << name(p.dtype) << (p.mask == attention::Mask::causal ? "_causal" : "_full");
-  if (p.rope) text << "_rope";
-  return text.str();
-}
-
-// Floating-point operations as FlashAttention counts them: two products of 2 Nq Nk D, half of it when causal, and 2.5
-// times that backward (five products).
-double flops(const Problem& p, bool backward) {
-  const double full = 4.0 * p.batch * p.heads * double(p.seq_q) * p.seq_k * p.head_dim;
-  return full * (p.mask == attention::Mask::causal ? 0.5 : 1) * (backward ? 2.5 : 1);
-}
-
 void run(const Rung& rung, const Options& options, const DeviceTensors& tensors) {
   if (options.backward) rung.backward.run(options.problem, tensors.backward_args(), nullptr);
   else rung.forward.run(options.problem, tensors.forward_args(), nullptr);
@@ -240,12 +214,12 @@ void print_verdict(std::ostream& out, const std::string& pass, const Verdict& ve
 // The reference for what is asked for. A backward starts from what the chapter's forward made, which is checked first;
 // nothing, if that is wrong.
 std::optional<Reference> make_reference(const Options& options, const HostTensors& inputs) {
-  const Rung* const forward = the_chapter().forward;
-  if (!options.backward || !forward) return Reference(options.problem, inputs, options.backward);
-  ForwardResult given = forward_result(forward->forward, options.problem, inputs);
+  const Rung* const start = the_chapter().starts_from;
+  if (!options.backward || !start) return Reference(options.problem, inputs, options.backward);
+  ForwardResult given = forward_result(start->forward, options.problem, inputs);
   const Verdict verdict = Reference(options.problem, inputs, false).check_forward(given.o, given.lse);
   if (!verdict.passed()) {
-    print_verdict(options.check_only ? std::cout : std::cerr, std::string("forward ") + forward->name, verdict);
+    print_verdict(options.check_only ? std::cout : std::cerr, std::string("forward ") + start->name, verdict);
     return {};
   }
   return Reference(options.problem, inputs, true, std::move(given));
@@ -373,7 +347,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (options.describe) {
-    describe(std::cout);
+    describe(std::cout, options.problem);
     return 0;
   }
   for (const std::string_view flag : benchmarks) {

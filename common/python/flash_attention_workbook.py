@@ -16,7 +16,7 @@ import ctypes
 import os
 import pathlib
 
-__all__ = ["attention", "forward", "backward", "rope_tables", "chapters", "Error"]
+__all__ = ["attention", "forward", "backward", "rope_tables", "chapters", "default_problem", "flops", "Error"]
 
 LIBRARY_VARIABLE = "FLASH_ATTENTION_WORKBOOK_LIBRARY"
 LIBRARY = "libflash_attention_workbook.so"
@@ -41,6 +41,7 @@ class _Problem(ctypes.Structure):
 
 
 _DTYPES = {torch.float16: 0, torch.bfloat16: 1}
+_DTYPE_NAMES = ["fp16", "bf16"]
 _ALIGNMENT = 16  # bytes: what kernels move at a time
 _INT_MAX = 2**31 - 1
 
@@ -59,6 +60,8 @@ def _load():
     for function, result, arguments in (
         ("faw_error", name, []),
         ("faw_default_scale", ctypes.c_float, [ctypes.c_int]),
+        ("faw_default_problem", status, [problem]),
+        ("faw_flops", status, [problem, ctypes.c_int, ctypes.POINTER(ctypes.c_double)]),
         ("faw_chapter", name, [ctypes.c_int]),
         ("faw_rung", name, [name, ctypes.c_int]),
         ("faw_has_forward", ctypes.c_int, [name, name]),
@@ -83,8 +86,7 @@ def _require(status):
         raise Error(_library.faw_error().decode(errors="replace"))
 
 
-def chapters():
-    """{chapter: {rung: {"forward": bool, "backward": bool, "lse": bool, "rope": bool}}}, in the order of the book."""
+def _read_book():
     book = {}
     while (chapter := _library.faw_chapter(len(book))) is not None:
         rungs = book[chapter.decode()] = {}
@@ -96,6 +98,29 @@ def chapters():
     return book
 
 
+_book = _read_book()  # the library's, which does not change
+
+
+def chapters():
+    """{chapter: {rung: {"forward": bool, "backward": bool, "lse": bool, "rope": bool}}}, in the order of the book."""
+    return {chapter: {rung: dict(has) for rung, has in rungs.items()} for chapter, rungs in _book.items()}
+
+
+def default_problem():
+    """What the workbook measures where nobody says otherwise: {"batch": 2, .., "dtype": "fp16", "causal": True}."""
+    problem = _Problem()
+    _require(_library.faw_default_problem(problem))
+    sizes = {name: getattr(problem, name) for name in ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim")}
+    return {**sizes, "dtype": _DTYPE_NAMES[problem.dtype], "causal": bool(problem.causal)}
+
+
+def flops(problem, backward=False):
+    """Floating-point operations of such a problem, as FlashAttention counts them."""
+    count = ctypes.c_double()
+    _require(_library.faw_flops(_Problem(**{**problem, "dtype": _DTYPE_NAMES.index(problem["dtype"])}), backward, count))
+    return count.value
+
+
 def _encoded(what, name):
     if name is not None and not isinstance(name, str):
         raise Error(f"{what} is {name!r}: it must be a name")
@@ -104,14 +129,13 @@ def _encoded(what, name):
 
 def _check_names(chapter, rung):
     """There must be such a chapter, if one is named, and such a rung of it."""
-    book = chapters()
     _encoded("chapter", chapter), _encoded("rung", rung)
     if chapter is None and rung is not None:
         raise Error(f"rung is {rung!r} and no chapter is given: which chapter's?")
-    if chapter is not None and chapter not in book:
-        raise Error(f"chapter is {chapter!r}: there are {', '.join(book)}")
-    if rung is not None and rung not in book[chapter]:
-        raise Error(f"rung is {rung!r}: {chapter} has {', '.join(book[chapter])}")
+    if chapter is not None and chapter not in _book:
+        raise Error(f"chapter is {chapter!r}: there are {', '.join(_book)}")
+    if rung is not None and rung not in _book[chapter]:
+        raise Error(f"rung is {rung!r}: {chapter} has {', '.join(_book[chapter])}")
 
 
 def _rung(chapter, rung, ability, rope):
@@ -130,7 +154,7 @@ def _rung(chapter, rung, ability, rope):
 
 def _able(ability, rope):
     """The chapters with that ability that rotate q and k, or, with rope None, those that do not."""
-    return [name for name, rungs in chapters().items()
+    return [name for name, rungs in _book.items()
             if any(rung[ability] and rung["rope"] == (rope is not None) for rung in rungs.values())]
 
 

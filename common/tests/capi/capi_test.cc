@@ -10,6 +10,7 @@
 #include <limits>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "capi/all_chapters.h"
@@ -80,6 +81,39 @@ void for_every_rung(const std::function<void(const Chapter&, const Rung&)>& test
 }
 
 class Capi : public OnDevice {};
+
+TEST(Book, KnowsTheDefaultProblem) {
+  faw_problem problem;
+  ASSERT_EQ(faw_default_problem(&problem), FAW_OK);
+  const Problem expected = attention::default_problem();
+  const auto fields = [](const faw_problem& p) {
+    return std::tuple(p.batch, p.heads, p.kv_heads, p.seq_q, p.seq_k, p.head_dim, p.dtype, p.causal, p.scale, p.rope_cos,
+                      p.rope_sin);
+  };
+  EXPECT_EQ(fields(problem), fields(as_c(expected)));
+  EXPECT_EQ(expected.mask, attention::Mask::causal);
+  EXPECT_EQ(expected.scale, attention::default_scale(expected.head_dim));
+  EXPECT_EQ(faw_default_problem(nullptr), FAW_INVALID);
+  EXPECT_STREQ(faw_error(), "problem is NULL");
+}
+
+TEST(Book, CountsFlopsAsFlashAttentionDoes) {
+  faw_problem problem = {.batch = 3, .heads = 4, .kv_heads = 2, .seq_q = 1 << 17, .seq_k = 1 << 18, .head_dim = 128,
+                         .dtype = FAW_FP16, .causal = 0, .scale = 1, .rope_cos = nullptr, .rope_sin = nullptr};
+  const double full = 4.0 * 3 * 4 * 128 * (1 << 17) * (1 << 18);
+  double flops = 0;
+  ASSERT_EQ(faw_flops(&problem, 0, &flops), FAW_OK);
+  EXPECT_EQ(flops, full);
+  problem.causal = 1;
+  ASSERT_EQ(faw_flops(&problem, 0, &flops), FAW_OK);
+  EXPECT_EQ(flops, full / 2);
+  ASSERT_EQ(faw_flops(&problem, 1, &flops), FAW_OK);
+  EXPECT_EQ(flops, full / 2 * 2.5);
+  problem.heads = 0;
+  EXPECT_EQ(faw_flops(&problem, 0, &flops), FAW_INVALID);
+  EXPECT_STREQ(faw_error(), "heads is 0: it must be at least 1");
+  EXPECT_EQ(faw_flops(&problem, 0, nullptr), FAW_INVALID);
+}
 
 TEST(Book, IsTheChaptersAndTheirRungsInOrder) {
   int c = 0;

@@ -59,7 +59,7 @@ TEST_F(Chapter, HasANameAnIdeaAndRungs) {
 
 // The forward of another chapter that this one's backwards start from: any number of keys, rows that see none.
 TEST_F(Chapter, ItsBackwardsGoOnFromTheForwardThatItNames) {
-  const Rung* const forward = the_chapter().forward;
+  const Rung* const forward = the_chapter().starts_from;
   if (!forward) return;
   ASSERT_TRUE(forward->forward && forward->forward.writes_lse) << forward->name;
   const Case ordinary = of_the_chapter(ragged());

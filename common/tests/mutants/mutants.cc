@@ -19,6 +19,7 @@ constexpr Described of_the_forward[] = {
     {"own_scale", "1/sqrt(D), whatever scale the problem has"},
     {"dropped_tail", "only whole tiles of keys"},
     {"dropped_last_key", "the last key is left out"},
+    {"nearly_full_tile", "a tile that lacks one key counts as full"},
     {"rows_in_a_byte", "row 256 is taken for row 0"},
     {"rows_in_ten_bits", "row 1024 is taken for row 0", false, true},
     {"mask_off_by_one", "the diagonal itself is hidden"},
@@ -34,12 +35,13 @@ constexpr Described of_the_forward[] = {
      "between one warp's writing of global memory and another's reading, where blocks may have 100 KB of shared memory; it "
      "says that it is not deterministic"},
     {"wrong_warp_mask", "lanes come to a __syncwarp whose mask does not name them"},
-    {"conditional_barrier", "one warp does not come to a barrier, but returns", false, true},
+    {"barriers_crossed", "one warp waits at the second of two barriers while the others wait at the first"},
     {"harmless_race", "shared memory is read while it is written; nothing that is read there makes a difference"},
     {"sum_in_any_order",
      "l is summed over threads by atomics, where blocks may have 100 KB of shared memory: right, but not bitwise equal "
      "from run to run"},
     {"wrong_kv_head", "h % kv_heads instead of h / (heads / kv_heads)"},
+    {"group_in_bits", "the group is shifted away: 3 or 6 query heads of a kv head count as 2 or 4"},
     {"heads_modulo_64", "head 64 reads K and V of head 0"},
     {"head_dim_in_sixteens", "the last 8 elements of a head dim that is no multiple of 16 do not count"},
     {"lse_in_log2", "LSE in base 2"},

@@ -67,6 +67,10 @@ __global__ void attention_forward(Mutation mutation, Problem p, RopeTables rope,
   const int D = mutation == Mutation::head_dim_in_sixteens ? p.head_dim / 16 * 16 : p.head_dim;  // that S is summed over
   int kv_head = p.kv_head(mutation == Mutation::heads_modulo_64 ? head % 64 : head);
   if (mutation == Mutation::wrong_kv_head) kv_head = head / p.heads * p.kv_heads + head % p.heads % p.kv_heads;
+  if (mutation == Mutation::group_in_bits) {
+    const int shift = 31 - __clz(p.heads / p.kv_heads);
+    kv_head = head / p.heads * p.kv_heads + min((head % p.heads) >> shift, p.kv_heads - 1);
+  }
   const T* q_row = q + (int64_t(head) * p.seq_q + i) * p.head_dim;
   const int64_t kv_start = int64_t(kv_head) * p.seq_k * p.head_dim;
 
@@ -81,6 +85,7 @@ __global__ void attention_forward(Mutation mutation, Problem p, RopeTables rope,
   if (mutation == Mutation::stop_at_first_row) end = seen_by_all;
   if (i >= p.seq_q) visible = 0;
   if (mutation == Mutation::dropped_last_key) visible = min(visible, p.seq_k - 1);
+  if (mutation == Mutation::nearly_full_tile && visible == p.seq_k && p.seq_k % Bc == Bc - 1) ++visible;
   if (mutation == Mutation::dropped_tail) visible = min(visible, p.seq_k / Bc * Bc);
   const float scale = mutation == Mutation::wrong_scale ? 1.0f / p.head_dim
                       : mutation == Mutation::own_scale ? rsqrtf(float(p.head_dim))
@@ -128,7 +133,10 @@ __global__ void attention_forward(Mutation mutation, Problem p, RopeTables rope,
     __syncthreads();
     l = l_smem[threadIdx.x];
   }
-  if (mutation == Mutation::conditional_barrier && threadIdx.y > 0) __syncthreads();
+  if (mutation == Mutation::barriers_crossed) {
+    if (threadIdx.y > 0) __syncthreads();
+    __syncthreads();
+  }
   if (mutation == Mutation::wrong_warp_mask) __syncwarp(0x0000ffff);
   if (mutation == Mutation::harmless_race) {
     if (threadIdx.y == 0) l_smem[threadIdx.x] = l;

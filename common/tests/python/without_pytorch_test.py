@@ -61,7 +61,7 @@ class Declarations(unittest.TestCase):
 
     def test_the_functions(self):
         declared = re.findall(r"^[a-z_ ]+[ *]+(faw_\w+)\(([^)]*)\);", HEADER, re.M | re.S)
-        self.assertEqual(len(declared), 12)
+        self.assertEqual(len(declared), 14)
         for name, parameters in declared:
             count = 0 if parameters == "void" else len(parameters.split(","))
             function = getattr(self.module._library, name)
@@ -74,6 +74,20 @@ class Declarations(unittest.TestCase):
         self.assertEqual(book["05_online_softmax"],
                          {"online_softmax": {"forward": True, "backward": False, "lse": True, "rope": False}})
         self.assertFalse(book["04_fusion"]["fusion"]["lse"])
+
+    def test_the_book_is_read_once_and_is_the_callers_own(self):
+        self.module.chapters()["05_online_softmax"]["online_softmax"]["forward"] = False
+        with mock.patch.object(self.module, "_library", None):
+            self.assertTrue(self.module.chapters()["05_online_softmax"]["online_softmax"]["forward"])
+
+    def test_a_problem_and_its_flops(self):
+        problem = self.module.default_problem()
+        self.assertEqual((problem["head_dim"], problem["dtype"], problem["causal"]), (64, "fp16", True))
+        given = dict(batch=1, heads=4, kv_heads=2, seq_q=50, seq_k=70, head_dim=128, dtype="bf16", causal=False)
+        self.assertEqual(self.module.flops(given), 4 * 4 * 50 * 70 * 128)
+        self.assertEqual(self.module.flops({**given, "causal": True}, backward=True), 4 * 4 * 50 * 70 * 128 * 1.25)
+        with self.assertRaisesRegex(self.module.Error, "^kv-heads is 0: it must be at least 1$"):
+            self.module.flops({**given, "kv_heads": 0})
 
 
 class Refusals(unittest.TestCase):

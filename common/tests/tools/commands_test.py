@@ -7,10 +7,11 @@ import unittest
 from unittest import mock
 
 from tools import cli
-from tools.commands import bench, test, trace
-from tools.machine import Failure, build, chapters
+from tools.commands import bench, test
+from tools.machine import Failure, build, chapters, system
 from tools.machine.system import Choice, Gpu
-from tools.measuring import asked, session
+from tools.measuring import asked, engine, session
+from tools.record import LENGTHS
 
 
 def ending_of(*words) -> tuple:
@@ -28,11 +29,27 @@ class BadInput(unittest.TestCase):
             (["run", "--batch", "0"], "0 is not a whole number of at least 1"),
             (["run", "--seq-q=-3"], "-3 is not a whole number"),
             (["run", "--dtype", "fp8"], "fp16"),
-            (["run", "--heads", "6", "--kv-heads", "4"], "heads = 6 is not a multiple of kv-heads = 4"),
+            (["run", "--heads", "6", "--kv-heads", "4"], "heads is 6 and kv-heads is 4: heads must be a multiple of kv-heads"),
+            (["run", "--seed=-1"], "-1 is not a whole number of at least 0"),
+            (["trace", "--lines=0"], "0 is not a whole number of at least 1"),
+            (["trace", "--seq-q=512,1024"], "512,1024 is not a whole number"),
+            (["trace", "--preset=cuda"], "unknown argument --preset=cuda"),
+            (["compare", "03", "05", "--rung=mma"], "unknown argument --rung=mma"),
+            (["verify", "--engine=/nowhere"], "there is no file /nowhere"),
+            (["verify", "--seq-q=7"], "unknown argument --seq-q=7"),
+            (["profile", "--keep"], "unknown argument --keep"),
+            (["report", "--check", "--again"], "not allowed with argument --check"),
+            (["bench", "--seq-q=512,x"], "x is not a whole number"),
+            (["bench", "--rung=x", "--all-rungs"], "not allowed with argument --rung"),
+            (["bench", "--keep", "--out=x"], "not allowed with argument --keep"),
+            (["bench", "--patience=1"], "unknown argument --patience=1"),
+            (["bench", "--peers"], "unknown argument --peers"),
+            (["bench", "--keep", "--preset=cpu"], "--keep is for measurements from a GPU"),
             (["run", "--benchmark_filter=x"], "unknown argument"),
             (["test", "--preset", "gpu"], "invalid choice"),
         ]:
-            status, stderr = ending_of(*words)
+            with mock.patch.object(build, "ensure_built", side_effect=AssertionError("nothing is built before that")):
+                status, stderr = ending_of(*words)
             self.assertEqual(status, 2, words)
             self.assertIn(expected, stderr)
             self.assertEqual(stderr.count("\n"), 1, stderr)
@@ -43,30 +60,23 @@ class BadInput(unittest.TestCase):
 
 
 class Problems(unittest.TestCase):
-    def parse(self, *words):
+    def problems(self, *words, default_lengths=None):
         parser = argparse.ArgumentParser()
-        asked.add_arguments(parser)
-        return asked.from_arguments(parser.parse_args(words), asked.PUBLISHED)
+        asked.add_arguments(parser, several=True)
+        return [" ".join(flags) for flags in asked.problems(parser.parse_args(words), default_lengths)]
 
-    def test_the_published_regime(self):
-        self.assertEqual([p.seq_q for p in self.parse()], [512, 1024, 2048, 4096, 8192])
-        self.assertEqual(str(self.parse()[0]), "N=512 B=2 H=16 D=64 fp16 causal")
+    def test_what_is_not_said_is_left_to_the_program(self):
+        self.assertEqual(self.problems(), [""])
+        self.assertEqual(self.problems(default_lengths=LENGTHS), [f"--seq-q={n}" for n in (512, 1024, 2048, 4096, 8192)])
 
-    def test_what_is_said_replaces_the_default_everywhere(self):
-        for one in self.parse("--heads=4", "--no-causal"):
-            self.assertEqual((one.heads, one.kv_heads, one.causal), (4, 4, False))
+    def test_what_is_said_goes_to_the_program_as_it_was_said(self):
+        self.assertEqual(self.problems("--heads=4", "--no-causal", "--seed=7"), ["--heads=4 --seed=7 --no-causal"])
+        self.assertEqual(self.problems("--kv-heads=3", "--seq-k=9", "--dtype=bf16", "--causal"),
+                         ["--kv-heads=3 --seq-k=9 --dtype=bf16 --causal"])
 
-    def test_one_length_leaves_one_problem(self):
-        (only,) = self.parse("--seq-q=100")
-        self.assertEqual((only.seq_q, only.seq_k), (100, 100))
-        (only,) = self.parse("--seq-q=100", "--seq-k=7")
-        self.assertEqual(only.length(), "100x7")
-
-    def test_flags_for_the_programs(self):
-        self.assertEqual(
-            self.parse("--seq-q=8")[0].flags(),
-            "--batch=2 --heads=16 --kv-heads=16 --seq-q=8 --seq-k=8 --head-dim=64 --dtype=fp16 --causal".split(),
-        )
+    def test_lengths_that_are_said_replace_the_usual_ones(self):
+        self.assertEqual(self.problems("--seq-q=100", default_lengths=LENGTHS), ["--seq-q=100"])
+        self.assertEqual(self.problems("--seq-q=7,9,7", "--seq-k=3"), ["--seq-k=3 --seq-q=7", "--seq-k=3 --seq-q=9"])
 
 
 class WhatIsTraced(unittest.TestCase):
@@ -77,10 +87,9 @@ class WhatIsTraced(unittest.TestCase):
     }
 
     def passes(self, direction=None, rung=None):
-        with mock.patch("tools.machine.chapters.describe", lambda chapter, _: chapters.Description("", self.described[chapter.name])):
+        with mock.patch.object(chapters, "describe", lambda chapter, _: chapters.Description("", self.described[chapter.name])):
             chosen = [chapters.Chapter(name) for name in self.described]
-            wanted = argparse.Namespace(direction=direction, rung=rung)
-            return [(chapter.number, of) for chapter, of in trace.passes(chosen, wanted)]
+            return [(chapter.number, of) for chapter, of in engine.passes(chosen, direction, rung, None)]
 
     def test_each_direction_that_a_chapter_has(self):
         self.assertEqual(self.passes(), [("05", "forward"), ("07", "backward"), ("08", "forward"), ("08", "backward")])
@@ -104,6 +113,7 @@ class Ladders(unittest.TestCase):
     def names(self, *words, **options):
         parser = argparse.ArgumentParser()
         session.add_arguments(parser)
+        asked.add_rung(parser, default="")
         arguments = parser.parse_args(words)
         chosen = chapters.select(arguments.chapters, [chapters.Chapter(name) for name in self.described])
         current = session.Session(None, chosen, bool(arguments.chapters), [], arguments.direction, arguments.rung, [], None)
@@ -127,6 +137,28 @@ class Ladders(unittest.TestCase):
 
     def test_who_asks_a_chapter_for_what_it_has_not_is_told_by_its_program(self):
         self.assertEqual(self.names("05", "--direction=backward"), [[("05_a", "backward", None)]])
+
+
+class Beginnings(unittest.TestCase):
+    def flags(self, choice, *words):
+        parser = argparse.ArgumentParser()
+        session.add_arguments(parser)
+        asked.add_rung(parser, default="")
+        with mock.patch.object(system, "choose_preset", return_value=choice), mock.patch.object(build, "ensure_built"), \
+                mock.patch.object(asked, "resolved", return_value=("problem", {})), contextlib.redirect_stdout(io.StringIO()):
+            current = session.begin(parser.parse_args(["05", *words]), ["--benchmark_min_time=1"])
+        self.assertEqual(current.flags, ["--benchmark_min_time=1"])
+        return [" ".join(flags) for _, flags in current.problems]
+
+    def test_a_gpu_gets_the_ladder_and_the_engine_what_the_program_has_for_it(self):
+        gpu, engine = Choice("cuda", "", Gpu("NVIDIA H200", "580.1")), Choice("cpu", "")
+        self.assertEqual(self.flags(gpu, "--no-causal"), [f"--no-causal --seq-q={n}" for n in LENGTHS])
+        self.assertEqual(self.flags(gpu, "--seq-q=7"), ["--seq-q=7"])
+        self.assertEqual(self.flags(engine, "--batch=3"), ["--batch=3"])
+
+    def test_cuda_without_a_gpu(self):
+        with self.assertRaisesRegex(Failure, "^preset cuda needs a GPU to run on: none; --preset cpu uses"):
+            self.flags(Choice("cuda", "none"))
 
 
 class TestPlans(unittest.TestCase):

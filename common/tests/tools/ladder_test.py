@@ -3,8 +3,8 @@
 import unittest
 
 from tools.machine import terminal
-from tools.measuring.asked import PUBLISHED
 from tools.measuring.program import Outcome
+from tools.record import LENGTHS, Problem
 from tools.showing import ladder
 
 
@@ -63,6 +63,6 @@ class Tables(unittest.TestCase):
     def test_a_reason_is_given_once(self):
         refused = [Outcome("refused", "too long")] * 5
         self.assertEqual(
-            ladder.remarks(["04_fusion"], PUBLISHED, [refused]),
+            ladder.remarks(["04_fusion"], [Problem(2, 16, 16, n, n, 64, "fp16", True) for n in LENGTHS], [refused]),
             ["04_fusion refused at N=512, 1024, 2048, 4096, 8192: too long"],
         )

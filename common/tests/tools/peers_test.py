@@ -1,75 +1,212 @@
-"""./workbook bench --peers: what is measured, and the arithmetic on it."""
+"""./workbook peers: what is measured, and the arithmetic on it."""
 
-import argparse
 import contextlib
 import importlib
 import io
 import os
+import subprocess
 import sys
+import tempfile
 import unittest
 from dataclasses import asdict
+from pathlib import Path
 from unittest import mock
 
 from tools import cli
-from tools.machine import Failure, system
+from tools.machine import ROOT, Failure, system, with_python_path
 from tools.measuring import peers
 from tools.record import Problem
 from tools.showing import beside_peers
 
 
-def parsed(*words):
-    parser = argparse.ArgumentParser()
-    from tools.commands import bench
-
-    bench.add_arguments(parser)
-    return parser.parse_args(words)
+DEFAULT = Problem(2, 16, 16, 4096, 4096, 64, "fp16", True)
 
 
 class Sweeps(unittest.TestCase):
     def test_flash_attentions(self):
-        points = peers.sweep("fa")
+        points = peers.sweep("fa", {}, DEFAULT)
         self.assertEqual(len(points), 24)
         self.assertEqual(points[0], Problem(32, 32, 32, 512, 512, 64, "fp16", False))
         self.assertEqual(points[-1], Problem(1, 16, 16, 16384, 16384, 128, "fp16", True))
         for point in points:
             self.assertEqual((point.batch * point.seq_q, point.heads * point.head_dim), (16384, 2048))
 
-    def test_the_published_regime(self):
-        points = peers.sweep("seed", "bf16")
+    def test_the_ladders(self):
+        points = peers.sweep("ladder", {"dtype": "bf16"}, DEFAULT)
         self.assertEqual([point.seq_k for point in points], [512, 1024, 2048, 4096, 8192])
         self.assertEqual({(p.batch, p.heads, p.head_dim, p.dtype, p.causal) for p in points}, {(2, 16, 64, "bf16", True)})
 
     def test_restrictions(self):
-        self.assertEqual(len(peers.sweep("fa", head_dim=128, causal=True)), 6)
-        self.assertEqual(peers.sweep("seed", head_dim=128, causal=False)[0], Problem(2, 16, 16, 512, 512, 128, "fp16", False))
-        with self.assertRaisesRegex(Failure, "head-dim is 96"):
-            peers.sweep("fa", head_dim=96)
+        self.assertEqual(len(peers.sweep("fa", {"head_dim": 128, "causal": True}, DEFAULT)), 6)
+        self.assertEqual(peers.sweep("ladder", {"head_dim": 128, "causal": False}, DEFAULT)[0],
+                         Problem(2, 16, 16, 512, 512, 128, "fp16", False))
+        self.assertEqual(peers.sweep("fa", {"head_dim": 96, "seq_q": [32768]}, DEFAULT)[0],
+                         Problem(1, 21, 21, 32768, 32768, 96, "fp16", False))
 
     def test_what_the_user_says(self):
-        for words, count, what in [
-            ([], 24, "fa-fp16"),
-            (["--sweep=seed", "--dtype=bf16"], 5, "seed-bf16"),
-            (["--head-dim=64", "--no-causal"], 6, "fa-fp16-d64-full"),
-            (["--sweep=seed", "--seq-q=1000", "--kv-heads=4"], 1, "custom-fp16"),
+        for name, said, count, word in [
+            ("fa", {}, 24, "fa-fp16"),
+            ("ladder", {"dtype": "bf16"}, 5, "ladder-bf16"),
+            ("fa", {"head_dim": 64, "causal": False}, 6, "fa-fp16-d64-full"),
+            ("ladder", {"seq_q": [1000], "kv_heads": 4}, 1, "custom-fp16"),
+            ("ladder", {"seq_q": [1000, 7], "seq_k": 9, "batch": 3}, 2, "custom-fp16"),
         ]:
-            points, word = peers.problems(parsed("--peers", *words))
-            self.assertEqual((len(points), word), (count, what))
+            points = peers.sweep(name, said, DEFAULT)
+            self.assertEqual((len(points), peers.word_for(name, said, points)), (count, word))
+        self.assertEqual(points[1], Problem(3, 16, 16, 7, 9, 64, "fp16", True))
+
+    def test_as_many_kv_heads_as_heads_unless_said(self):
+        heads = {(p.heads, p.kv_heads) for p in peers.sweep("ladder", {"heads": 8}, DEFAULT)}
+        self.assertEqual(heads, {(8, 8)})
+        heads = {(p.heads, p.kv_heads) for p in peers.sweep("ladder", {"kv_heads": 4}, DEFAULT)}
+        self.assertEqual(heads, {(16, 4)})
 
 
-class Launches(unittest.TestCase):
-    """With a stand-in for PyTorch, whose events say when the GPU was there first."""
-
+class BesideAStandInForTorch(unittest.TestCase):
     def setUp(self):
-        self.torch = mock.MagicMock()
-        modules = {name: self.torch for name in ("torch", "torch.nn", "torch.nn.functional")}
+        self.torch = mock.MagicMock(__version__="2")
+        modules = {name: self.torch for name in ("torch", "torch.nn", "torch.nn.functional", "torch.nn.attention")}
         modules |= {"tools.measuring.peers_check": mock.MagicMock()}
         loaded = mock.patch.dict(sys.modules, modules)
         loaded.start()
         self.addCleanup(loaded.stop)
         sys.modules.pop("tools.measuring.peers_main", None)
         self.peers_main = importlib.import_module("tools.measuring.peers_main")
+
+    def lane(self, candidate, direction, *tensors, causal=False):
+        return self.peers_main.Lane(candidate, direction, [list(tensors)] * 2, causal)
+
+
+class Tensor:
+    """Remembers its shape, and whether it lies in memory as it is read."""
+
+    def __init__(self, shape, contiguous=True):
+        self.shape, self.is_contiguous = shape, contiguous
+
+    def transpose(self, a, b):
+        shape = list(self.shape)
+        shape[a], shape[b] = shape[b], shape[a]
+        return Tensor(tuple(shape), not self.is_contiguous)
+
+    def contiguous(self):
+        return Tensor(self.shape)
+
+    def detach(self):
+        return self
+
+    def requires_grad_(self, _):
+        return self
+
+
+class Peers(BesideAStandInForTorch):
+    def test_what_is_not_installed_says_why(self):
+        self.torch.cuda.get_device_capability.return_value = (9, 0)
+        with mock.patch.dict(sys.modules, {"flash_attn_interface": None, "flash_attn": None}):
+            candidates, absent = self.peers_main.peer_candidates()
+        self.assertEqual([one.name for one in candidates], ["FLASH", "FLASH-deterministic", "CUDNN", "MATH"])
+        self.assertEqual(set(absent), {"FA3", "FA4"})
+
+    def test_an_old_gpu(self):
+        self.torch.cuda.get_device_capability.return_value = (7, 5)
+        candidates, absent = self.peers_main.peer_candidates()
+        self.assertEqual([one.name for one in candidates], ["MATH"])
+        self.assertEqual(absent["FLASH-deterministic"], "it needs compute capability 8.0, and this GPU has 7.5")
+
+    def test_flash_attention_4(self):
+        """As its package has it: on [B, N, H, D], fewer kv heads as they are, and the LSE beside the result."""
+        asked = []
+
+        def flash_attn_func(q, k, v, qv=None, gather_kv_indices=None, softmax_scale=None, causal=False, return_lse=False):
+            asked.append(([(one.shape, one.is_contiguous) for one in (q, k, v)], causal))
+            return Tensor(q.shape), None
+
+        package = mock.MagicMock(flash_attn_func=flash_attn_func)
+        with mock.patch.dict(sys.modules, {"flash_attn": mock.MagicMock(cute=package), "flash_attn.cute": package}):
+            candidate = self.peers_main.package("FA4")
+        self.assertEqual(candidate.directions, ("forward", "backward"))
+        self.assertIsNone(candidate.refuses(Problem(2, 8, 2, 50, 70, 64, "bf16", True)))
+        q, k, d_o = Tensor((2, 8, 50, 64)), Tensor((2, 2, 70, 64)), Tensor((2, 8, 50, 64))
+        o = candidate.output(self.lane(candidate, "forward", q, k, k, causal=True).launch(0))
+        self.assertEqual(asked, [([((2, 50, 8, 64), True)] + [((2, 70, 2, 64), True)] * 2, True)])
+        self.assertEqual(o.shape, (2, 8, 50, 64))
+        lane = self.lane(candidate, "backward", q, k, k, d_o)
+        lane.launch(1)
+        (o, inputs, gradient), options = self.torch.autograd.grad.call_args
+        self.assertEqual([one.shape for one in (o, *inputs, gradient)],
+                         [(2, 50, 8, 64), (2, 50, 8, 64), (2, 70, 2, 64), (2, 70, 2, 64), (2, 50, 8, 64)])
+        self.assertEqual((gradient.is_contiguous, options), (True, {"retain_graph": True}))
+
+    def test_flash_attention_2_is_deterministic_while_it_is_launched(self):
+        candidate = self.peers_main.sdpa("FLASH-deterministic")
+        self.assertEqual(candidate.directions, ("backward",))
+        self.assertIs(self.torch.utils.deterministic.fill_uninitialized_memory, False)
+        lanes = [self.lane(one, "backward", *[Tensor((1, 2, 4, 64))] * 4) for one in (candidate, self.peers_main.sdpa("FLASH"))]
+        mode = self.torch.use_deterministic_algorithms
+        in_mode = []
+        self.torch.autograd.grad.side_effect = lambda *_, **__: in_mode.append([call.args[0] for call in mode.call_args_list])
+        mode.assert_not_called()  # the forward is, as it is
+        for lane in lanes:
+            lane.launch(0)
+        self.assertEqual(in_mode, [[True], [True, False]])
+        self.torch.autograd.grad.side_effect = RuntimeError
+        with self.assertRaises(RuntimeError):
+            lanes[0].launch(0)
+        mode.assert_called_with(False)
+
+
+class Runs(BesideAStandInForTorch):
+    """From what the user said to what is measured: the library names the default problem and counts the operations."""
+
+    rungs = {"last": {"forward": True, "backward": True, "lse": True, "rope": False}}
+
+    def run_with(self, said, directions=("forward", "backward")):
+        workbook = mock.MagicMock()
+        workbook.chapters.return_value = {"08_c": self.rungs}
+        workbook.default_problem.return_value = asdict(DEFAULT)
+        workbook.flops.side_effect = lambda problem, backward: problem["seq_q"] * (10 if backward else 1)
+        self.torch.cuda.get_device_capability.return_value = (9, 0)
+        self.torch.cuda.OutOfMemoryError = MemoryError
+        measured = []
+
+        def measure(problem, flops, rope, direction, candidates, *_):
+            measured.append((direction, problem.seq_q, problem.dtype, flops, [one.name for one in candidates]))
+            return [{"name": one.name, "kind": one.kind, "seconds": peers.percentiles([2.0])} for one in candidates]
+
+        request = {"sweep": "ladder", "said": said, "chapters": ["08_c"], "rung": None, "all_rungs": False,
+                   "directions": directions, "seed": 0, "patience": 1.0, "commit": "abc"}
+        modules = {"flash_attention_workbook": workbook, "flash_attn": None, "flash_attn_interface": None}
+        with mock.patch.dict(sys.modules, modules), \
+                mock.patch.multiple(self.peers_main, measure=measure, Flush=mock.Mock(), ceilings=mock.Mock()), \
+                contextlib.redirect_stdout(io.StringIO()):
+            return measured, self.peers_main.run(request)
+
+    def test_each_point_with_its_problem_its_flops_and_its_candidates(self):
+        measured, report = self.run_with({"seq_q": [64, 32], "dtype": "bf16"})
+        self.assertEqual(measured, [
+            ("forward", 64, "bf16", 64, ["FLASH", "CUDNN", "MATH", "08_c"]),
+            ("forward", 32, "bf16", 32, ["FLASH", "CUDNN", "MATH", "08_c"]),
+            ("backward", 64, "bf16", 640, ["FLASH", "FLASH-deterministic", "CUDNN", "MATH", "08_c"]),
+            ("backward", 32, "bf16", 320, ["FLASH", "FLASH-deterministic", "CUDNN", "MATH", "08_c"])])
+        self.assertEqual(report["what"], "custom-bf16")
+        self.assertEqual([(point["flops"], point["problem"]["seq_q"], point["baseline"]) for point in report["points"]],
+                         [(64, 64, "FLASH"), (32, 32, "FLASH"), (640, 64, "FLASH"), (320, 32, "FLASH")])
+        self.assertEqual(set(report["absent"]), {"FA3", "FA4"})
+        self.assertLessEqual({"gpu", "driver", "torch", "cuda", "commit", "before", "after"}, set(report["context"]))
+        self.assertIn("08_c, backward: 1.000 x FLASH", "\n".join(beside_peers.remarks(report)))
+
+    def test_where_nothing_is_said(self):
+        measured, report = self.run_with({}, ["forward"])
+        self.assertEqual([point[:2] for point in measured], [("forward", n) for n in (512, 1024, 2048, 4096, 8192)])
+        self.assertEqual(report["what"], "ladder-fp16")
+
+
+class Launches(BesideAStandInForTorch):
+    """The stand-in's events say when the GPU was there first."""
+
+    def setUp(self):
+        super().setUp()
         self.flush = mock.Mock(seconds=1e-4)
-        self.lane = self.peers_main.Lane(mock.MagicMock(), "forward", [[], []], False)
+        self.lane = self.lane(mock.MagicMock(), "forward")
         self.lane.cover = 2e-4
 
     def gpu_was_there(self, *answers):
@@ -100,11 +237,6 @@ class Arithmetic(unittest.TestCase):
     short = Problem(4, 16, 16, 4096, 4096, 128, "fp16", False)
     other = Problem(1, 32, 32, 16384, 16384, 64, "fp16", False)
 
-    def test_flops(self):
-        self.assertEqual(peers.flops(self.full, "forward"), 4 * 16 * 16384**2 * 128)
-        self.assertEqual(peers.flops(self.causal, "forward") * 2, peers.flops(self.full, "forward"))
-        self.assertEqual(peers.flops(self.full, "backward"), 2.5 * peers.flops(self.full, "forward"))
-
     def test_predictions(self):
         self.assertIsNone(peers.predicted_seconds([], self.full))
         self.assertAlmostEqual(peers.predicted_seconds([(self.short, 0.1)], self.full), 0.4)
@@ -125,10 +257,10 @@ class Arithmetic(unittest.TestCase):
             gaps = [after - before for before, after in zip(turns, turns[1:])]
             self.assertLessEqual(max(gaps, default=1) - min(gaps, default=1), 1)
 
-    def test_spread(self):
-        self.assertEqual(peers.spread([3.0, 1.0, 2.0]), {"median": 2, "p10": 1.2, "p90": 2.8, "min": 1, "max": 3})
-        self.assertEqual(set(peers.spread([5.0]).values()), {5.0})
-        ten = peers.spread([float(i) for i in range(11)])
+    def test_percentiles(self):
+        self.assertEqual(peers.percentiles([3.0, 1.0, 2.0]), {"median": 2, "p10": 1.2, "p90": 2.8, "min": 1, "max": 3})
+        self.assertEqual(set(peers.percentiles([5.0]).values()), {5.0})
+        ten = peers.percentiles([float(i) for i in range(11)])
         self.assertEqual((ten["p10"], ten["p90"]), (1, 9))
 
 
@@ -141,7 +273,7 @@ def report(*rows) -> dict:
         for name, value in row.items():
             result = {"name": name, "kind": "peer" if name.isupper() else "chapter"}
             if isinstance(value, float):
-                result.update(seconds=peers.spread([value, value]), samples=[value, value], flop_rate=1e12 / value)
+                result.update(seconds=peers.percentiles([value, value]), samples=[value, value], flop_rate=1e12 / value)
             else:
                 result["wrong" if value.startswith("o ") else "skipped"] = value
             results.append(result)
@@ -184,18 +316,21 @@ class BadInput(unittest.TestCase):
     def ending_of(self, *words) -> tuple:
         stderr = io.StringIO()
         with contextlib.redirect_stderr(stderr):
-            return cli.main(["bench", "--peers", *words]), stderr.getvalue()
+            return cli.main(["peers", *words]), stderr.getvalue()
 
     def test_one_line(self):
         hidden = {"CUDA_VISIBLE_DEVICES": ""}
         for words, status, expected in [
-            (["--preset=cpu"], 2, "--peers needs a GPU, and --preset cpu leaves it out"),
-            (["--benchmark_filter=x"], 2, "--peers does not use Google Benchmark"),
-            (["--keep"], 2, "--keep does not go with --peers"),
-            (["--rung=x", "--all-rungs"], 2, "exclude each other"),
+            (["--preset=cpu"], 2, "unknown argument --preset=cpu"),
+            (["--benchmark_filter=x"], 2, "unknown argument --benchmark_filter=x"),
+            (["--keep"], 2, "unknown argument --keep"),
+            (["--rung=x", "--all-rungs"], 2, "not allowed with argument --rung"),
+            (["--patience=-1"], 2, "-1 is not a number of seconds above 0"),
+            (["--patience=nan"], 2, "nan is not a number of seconds above 0"),
             (["--sweep=x"], 2, "invalid choice: 'x'"),
+            (["--heads=3", "--kv-heads=2"], 2, "heads must be a multiple of kv-heads"),
             (["99"], 2, "no chapter 99"),
-            ([], 1, "--peers needs a GPU: CUDA_VISIBLE_DEVICES hides every GPU"),
+            ([], 1, "peers needs a GPU: CUDA_VISIBLE_DEVICES hides every GPU"),
         ]:
             with mock.patch.dict(os.environ, hidden):
                 ended, stderr = self.ending_of(*words)
@@ -204,12 +339,26 @@ class BadInput(unittest.TestCase):
             self.assertEqual(stderr.count("\n"), 1, stderr)
 
     def test_no_pytorch(self):
-        with mock.patch.object(system, "output_of", return_value=None):
-            with self.assertRaisesRegex(Failure, "^--peers needs PyTorch with CUDA, which .* lack: install it"):
-                peers.python_with_torch()
-        with mock.patch.dict(os.environ, {"WORKBOOK_PYTHON": "/nowhere/python"}):
-            with self.assertRaisesRegex(Failure, "which /nowhere/python .WORKBOOK_PYTHON. lacks"):
-                peers.python_with_torch()
+        for named, expected in [("", "^peers needs PyTorch with CUDA, which .* lack: install it"),
+                                ("/nowhere/python", "which /nowhere/python .WORKBOOK_PYTHON. lacks")]:
+            with mock.patch.dict(os.environ, {"WORKBOOK_PYTHON": named}), mock.patch.object(system, "output_of", return_value=None):
+                with self.assertRaisesRegex(Failure, expected):
+                    peers.python_with_torch()
+
+
+class Environment(unittest.TestCase):
+    def test_the_users_python_path_is_kept(self):
+        with tempfile.TemporaryDirectory() as scratch, mock.patch.dict(os.environ, {"PYTHONPATH": scratch}):
+            (Path(scratch) / "only_the_users.py").touch()
+            (Path(scratch) / "tools.py").touch()  # ours comes first
+            program = "import only_the_users, tools.machine; print(tools.__file__)"
+            found = subprocess.run([sys.executable, "-B", "-c", program], env=with_python_path(ROOT / "common"),
+                                   text=True, capture_output=True)
+        self.assertEqual((found.returncode, found.stderr), (0, ""))
+        self.assertIn(str(ROOT / "common"), found.stdout)
+        with mock.patch.dict(os.environ):
+            os.environ.pop("PYTHONPATH", None)
+            self.assertEqual(with_python_path("/a", "/b")["PYTHONPATH"], "/a:/b")
 
 
 if __name__ == "__main__":

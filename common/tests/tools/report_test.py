@@ -11,11 +11,27 @@ from unittest import mock
 from tools import cli
 from tools.commands import report as command
 from tools.machine import RESULTS, ROOT, system
-from tools.measuring import peers
-from tools.record import Missing, Problem, Record, read_label, results
-from tools.record.quantities import NotUnderstood, Quantities, evaluate, ladder_problem, memory_problem, sweep_problem
+from tools.record import Missing, Problem, Record, results
+from tools.record.quantities import NotUnderstood, Quantities, evaluate
 from tools.showing import Tables, lessons, pictures
 from tools.showing.tables import NOT_YET
+
+
+def ladder_problem(n):
+    return Problem(2, 16, 16, n, n, 64, "fp16", True)
+
+
+def sweep_problem(n, head_dim, mask, dtype):
+    return Problem(16384 // n, 2048 // head_dim, 2048 // head_dim, n, n, head_dim, dtype, mask == "causal")
+
+
+def memory_problem(n):
+    return Problem(1, 8, 8, n, n, 64, "fp16", True)
+
+
+def flops(problem, direction):
+    full = 4 * problem.batch * problem.heads * problem.seq_q * problem.seq_k * problem.head_dim
+    return full * (0.5 if problem.causal else 1) * (2.5 if direction == "backward" else 1)
 
 
 def run(step, problem, seconds, direction="fwd", peak=None):
@@ -25,12 +41,12 @@ def run(step, problem, seconds, direction="fwd", peak=None):
     times = [{"name": name, "run_type": "iteration", "real_time": seconds * 1e3 * factor, "time_unit": "ms"}
              for factor in (0.5, 1.5)]
     return [*times, {"name": name + "_median", "run_type": "aggregate", "aggregate_name": "median", "real_time": seconds * 1e3,
-                     "time_unit": "ms", "FLOP/s": peers.flops(problem, "forward") / seconds, "peak_bytes": peak}]
+                     "time_unit": "ms", "FLOP/s": flops(problem, "forward") / seconds, "peak_bytes": peak}]
 
 
 def point(problem, rope=False, direction="forward", **seconds):
     return {"problem": asdict(problem), "rope": rope, "direction": direction,
-            "results": [{"name": name.replace("__", "/"), "seconds": {"median": value, "p10": value}, "flop_rate": peers.flops(problem, direction) / value}
+            "results": [{"name": name.replace("__", "/"), "seconds": {"median": value, "p10": value}, "flop_rate": flops(problem, direction) / value}
                         if value else {"name": name, "skipped": "slow"} for name, value in seconds.items()]}
 
 
@@ -84,7 +100,7 @@ class Numbers(Measured):
 
     def test_what_is_not_there_is_said(self):
         for text, error in [('ms("06", 1024)', Missing), ('ms("07", 512)', Missing), ('ms("06/none", 512)', Missing),
-                            ('entry("x.json", "a")', Missing), ("usual_spread()", Missing)]:
+                            ('entry("x.json", "a")', Missing)]:
             with self.assertRaises(error, msg=text):
                 self.value(text)
 
@@ -135,9 +151,32 @@ class InTables(Measured):
         lines = Tables(Record(self.directory)).against("forward").split("\n")[2:]
         self.assertEqual(lines, ["| `06_two`, no mask | 4.00× (2.00 to 8.00) | – | – | – |",
                                  "| `06_two`, causal | 3.00× (3.00 to 3.00) | – | – | – |"])
+        with self.assertRaisesRegex(Missing, "^FLASH, forward, seq_q=512 is 2 times in sweep-fp16-forward$"):
+            Record(self.directory).row("sweep-fp16-forward", "FLASH", "forward", seq_q=512)
         content["points"] += [point(sweep_problem(1024, 64, "causal", "fp16"), FLASH=3e-3, **{"06_two": None})]
         results.write(piece, content)  # not at every point
         self.assertEqual(Tables(Record(self.directory)).against("forward").split("\n")[2:], lines[:1])
+
+    def test_more_peers_are_shown_where_they_were_there(self):
+        self.assertNotIn("deterministic", Tables(self.record).ladder("forward"))
+        piece = self.directory / "peers-ladder.json"
+        content = results.read(piece)
+        content["points"] += [point(ladder_problem(n), direction="backward", FLASH=4e-3, **{"FLASH-deterministic": 5e-3}, CUDNN=3e-3,
+                                    FA4=2e-3, MATH=1.0, **{"06_two__mma": 1e-3}) for n in (512, 4096)]
+        results.write(piece, content)
+        ladder = results.read(self.directory / "ladder-06_two.json")
+        ladder["benchmarks"] += run("06_two/mma", ladder_problem(4096), 1e-3, "bwd")
+        results.write(self.directory / "ladder-06_two.json", ladder)
+        record = Record(self.directory)
+        lines = Tables(record).ladder("backward").split("\n")
+        self.assertEqual([line.split("|")[1].strip() for line in lines[2:]],
+                         ["`06_two`", "FlashAttention-2", "FlashAttention-2, deterministic", "cuDNN", "FlashAttention-4"])
+        self.assertIn("| 5.00 |  | 0.200× |  |", lines[4])
+        (panel,) = pictures.all_pictures(record)["time-backward"]["panels"]
+        self.assertEqual([(one["name"], one["style"]) for one in panel["series"][1:]],
+                         [("FlashAttention-2", "dashed"), ("FA-2, deterministic", "dashdot"), ("cuDNN", "dashed"),
+                          ("FlashAttention-4", "dashed")])
+        self.assertEqual(Tables(record).ladder("forward"), Tables(self.record).ladder("forward"))
 
     def test_times_of_a_late_cpu_do_not_count(self):
         piece = self.directory / "peers-ladder.json"
@@ -151,7 +190,7 @@ class InTables(Measured):
     def test_every_table_can_be_made_of_nothing(self):
         empty = Tables(Record(self.root))
         for text in ("ladder('forward')", "times('forward')", "beside('06', 'forward')", "sweep('forward', '06')", "against('forward')",
-                     "memory('forward')", "spread()", "machine()"):
+                     "memory('forward')", "repeated()", "machine()"):
             self.assertEqual(evaluate(text, empty), NOT_YET, text)
 
     def test_a_broken_table_is_found_and_mended(self):
@@ -163,18 +202,17 @@ class InTables(Measured):
             self.assertEqual((mended, difference.line), (right, 2))
 
     def test_markers_that_do_not_match(self):
-        for text in ("<!-- report: machine() -->\nno end", "<!-- /report -->\n", "<!-- report: machine() -->\n<!-- report: spread() -->\n<!-- /report -->"):
+        for text in ("<!-- report: machine() -->\nno end", "<!-- /report -->\n", "<!-- report: machine() -->\n<!-- report: repeated() -->\n<!-- /report -->"):
             same, differences = self.rewritten(text)
             self.assertEqual(same, text)
             self.assertEqual(len(differences), 1)
 
     def test_two_measurements(self):
         write_measurement(self.directory / "again", times=1.1)
-        text = Tables(Record(self.directory)).spread()
+        text = Tables(Record(self.directory)).repeated()
         self.assertIn("| `ladder` | 6 | 10.0% | 10.0% | 10.0% |", text)
         self.assertIn("| `peers-ladder` | 3 | 0.0% |", text)
         self.assertNotIn("memory", text)
-        self.assertAlmostEqual(Quantities(Record(self.directory)).largest_spread(), 10)
 
 
 class OfFiles(Measured):
@@ -245,12 +283,6 @@ class OfFiles(Measured):
         self.assertEqual(len(drawn[0]), len(pictures.all_pictures(self.record)))
         self.assertEqual(pictures.stale(self.record, self.directory / "pictures"), [])
         self.assertNotIn(str(ROOT).encode(), b"".join(drawn[0].values()))
-
-
-class Labels(unittest.TestCase):
-    def test_a_benchmarks_problem(self):
-        self.assertEqual(read_label("B2_H16_N512_D64_fp16_causal"), (Problem(2, 16, 16, 512, 512, 64, "fp16", True), False))
-        self.assertEqual(read_label("B1_H8_Hkv2_Nq7_Nk9_D128_bf16_full_rope"), (Problem(1, 8, 2, 7, 9, 128, "bf16", False), True))
 
 
 class TheLessons(unittest.TestCase):

@@ -6,7 +6,6 @@ trace), for the problem asked for or a small one.
 """
 
 import json
-import re
 import shutil
 import subprocess
 from collections import Counter
@@ -14,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.machine import RESULTS, ROOT, Failure, amount_of_memory, bold, build, chapters, say, shown, significant, system, table
-from tools.measuring import asked, measure
-from tools.record import SECONDS_PER, Problem
+from tools.measuring import asked, engine, measure
+from tools.record import LENGTHS, SECONDS_PER, read_label
 from tools.showing import counts
 
 
 def add_arguments(parser) -> None:
     parser.add_argument("steps", nargs=2, metavar="STEP", help="chapter or chapter/rung: 03 06/mma")
-    asked.add_arguments(parser, direction="default: the forward if both have one, else the backward")
+    asked.add_arguments(parser, several=False, direction="default: the forward if both have one, else the backward")
     parser.add_argument("--no-diff", action="store_true", help="the numbers only")
 
 
@@ -35,23 +34,22 @@ class Step:
 
 
 def run(arguments) -> int:
-    if arguments.rung:
-        raise Failure(f"--rung is {arguments.rung}: compare takes it with the chapter, as in 06/{arguments.rung}", status=2)
+    (small,) = asked.problems(arguments)
     known = chapters.all_chapters()
     chosen = [chapters.select([word.partition("/")[0]], known)[0] for word in arguments.steps]
     counting = build.ensure_built("trace", sorted({chapter.name for chapter in chosen}))
     words = [(chapter, word.partition("/")[2]) for chapter, word in zip(chosen, arguments.steps)]
     direction = arguments.direction or _shared_direction(words, counting)
     steps = [_step(chapter, rung, direction, counting) for chapter, rung in words]
-    small = asked.from_arguments(arguments, asked.ENGINE)[0]
 
     say(bold(f"\n{steps[0]} and {steps[1]}, {direction}") + "\n")
     _say_times(steps, direction, arguments)
-    say(f"\nCounted by the SIMT engine, {small}\n")
     counted = [_counted(step, small, direction, counting) for step in steps]
-    _say_counters(steps, counted)
+    say(f"\nCounted by the SIMT engine, {read_label(counted[0]['problem'])[0]}\n")
+    rungs = [one["rungs"][0] for one in counted]
+    _say_counters(steps, rungs)
     if not arguments.no_diff:
-        sources = [source(step, rung) for step, rung in zip(steps, counted)]
+        sources = [source(step, rung) for step, rung in zip(steps, rungs)]
         say(bold(f"\ndiff {sources[0]} {sources[1]}") + "\n")
         say(_diff(*sources))
     return 0
@@ -99,22 +97,22 @@ def _say_times(steps: list, direction: str, arguments) -> None:
     choice = system.choose_preset(None)
     if choice.preset == "cuda":
         directory = build.ensure_built("cuda", sorted({step.chapter.name for step in steps}))
-        wanted = asked.from_arguments(arguments, asked.PUBLISHED)
-        times = {str(one): [_measured(step, one, direction, directory) for step in steps] for one in wanted}
+        wanted = asked.problems(arguments, LENGTHS)
+        times = {str(asked.resolved(steps[0].chapter.program(directory), flags)[0]):
+                 [_measured(step, flags, direction, directory) for step in steps] for flags in wanted}
         _say_time_table(f"Measured now, {choice.gpu.name}", steps, times)
         return
     file, times = _recorded(steps, direction, RESULTS)
     if times:
-        others = asked.from_arguments(arguments, asked.PUBLISHED) != asked.PUBLISHED
+        others = asked.said(arguments) or arguments.seq_q
         _say_time_table(f"Recorded in {shown(file)} (not measured here: {choice.why})"
                         + ("; of these problems, not of the one that was asked for" if others else ""), steps, times)
     else:
         say(f"No times: {choice.why}, and no file in {shown(RESULTS)} has both.")
 
 
-def _measured(step: Step, wanted: Problem, direction: str, directory: Path) -> "tuple | None":
-    outcome = measure(step.chapter.program(directory),
-                      [*wanted.flags(), f"--direction={direction}", f"--rung={step.rung}"])
+def _measured(step: Step, flags: list, direction: str, directory: Path) -> tuple:
+    outcome = measure(step.chapter.program(directory), [*flags, f"--direction={direction}", f"--rung={step.rung}"])
     if outcome.verdict != "correct":
         raise Failure(f"{step}: {outcome.detail}", status=2 if outcome.verdict == "refused" else 1)
     return outcome.seconds, outcome.peak_bytes
@@ -137,9 +135,10 @@ def _recorded(steps: list, direction: str, results: Path) -> tuple:
     return best, dict(sorted(best_times.items(), key=_head_dim_and_lengths))
 
 
-def _head_dim_and_lengths(item: tuple) -> list:
-    """Of B2_H16_N512_D64_fp16_causal: to sort by."""
-    return [*map(int, re.findall(r"_D(\d+)", item[0]) + re.findall(r"_N[qk]?(\d+)", item[0]))]
+def _head_dim_and_lengths(item: tuple) -> tuple:
+    """To sort by."""
+    problem, _ = read_label(item[0])
+    return problem.head_dim, problem.seq_q, problem.seq_k
 
 
 def _say_time_table(title: str, steps: list, times: dict) -> None:
@@ -154,14 +153,8 @@ def _say_time_table(title: str, steps: list, times: dict) -> None:
 # --- Counters --------------------------------------------------------------------------------------------------------
 
 
-def _counted(step: Step, wanted: Problem, direction: str, directory: Path) -> dict:
-    command = [str(step.chapter.program(directory)), "--trace", *wanted.flags(), f"--direction={direction}",
-               f"--rung={step.rung}"]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or [f"{step} ended with status {done.returncode}"]
-        raise Failure(lines[-1], status=2 if done.returncode == 2 else 1)
-    return json.loads(done.stdout)["rungs"][0]
+def _counted(step: Step, flags: list, direction: str, directory: Path) -> dict:
+    return engine.counts_of(step.chapter.program(directory), "--trace", *flags, f"--direction={direction}", f"--rung={step.rung}")
 
 
 def counters(rung: dict) -> dict:

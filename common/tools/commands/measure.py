@@ -8,33 +8,27 @@ these files, without a GPU.
 --again measures for a second time, beside the first: the report says how far the two lie apart.
 """
 
-from pathlib import Path
-
 from tools.machine import BUILD, RESULTS, Failure, build, chapters, say, slug, system
-from tools.measuring import peers, pieces
+from tools.measuring import asked, peers, pieces
 from tools.record import AGAIN, commit
 
 
 def add_arguments(parser) -> None:
     parser.add_argument("pieces", nargs="*", metavar="PIECE", help="only those whose names begin so: ladder sweep-bf16")
     parser.add_argument("--dry-run", action="store_true", help="print the pieces, their commands and about how long they take")
-    parser.add_argument("--within", type=float, metavar="SECONDS", help="begin no piece that is not expected to end by then")
+    parser.add_argument("--within", type=asked.seconds, metavar="SECONDS",
+                        help="begin no piece that is not expected to end by then")
     parser.add_argument("--again", action="store_true", help="for a second time, beside the first")
-    parser.add_argument("--engine", type=Path, metavar="FILE", help="the engine's counts, from ./workbook trace --json "
-                        "--patterns elsewhere, where this machine cannot build the engine")
+    parser.add_argument("--engine", type=asked.existing_file, metavar="FILE", help="the engine's counts, from "
+                        "./workbook trace --json --patterns elsewhere, where this machine cannot build the engine")
     parser.add_argument("--rehearse", action="store_true", help="without a GPU: the steps of the measurement at small sizes on "
                         "the SIMT engine, into the build directory")
 
 
 def run(arguments) -> int:
-    if arguments.within is not None and not arguments.within > 0:
-        raise Failure(f"--within is {arguments.within:g}: it must be more than 0 seconds", status=2)
-    if arguments.engine and not arguments.engine.exists():
-        raise Failure(f"--engine is {arguments.engine}: there is no such file", status=2)
     names = [chapter.name for chapter in chapters.all_chapters()]
-    engine = arguments.engine.resolve() if arguments.engine else None
     gpu, no_gpu = (None, "") if arguments.rehearse else system.find_gpu()
-    planned = pieces.rehearsal(names) if arguments.rehearse else pieces.pieces(names, engine)
+    planned = pieces.rehearsal(names) if arguments.rehearse else pieces.pieces(names, arguments.engine)
     planned = pieces.chosen(planned, arguments.pieces)
     if arguments.rehearse:
         directory = BUILD / "rehearsal"
@@ -55,7 +49,7 @@ def run(arguments) -> int:
     left = [piece for piece, at in zip(planned, states) if not at.done]
     if left:
         say(pieces.plan_table(planned, states, commit()) + "\n")
-        if any("--peers" in piece.command for piece in left):
+        if any(piece.command[0] == "peers" for piece in left):
             try:
                 say(f"PyTorch: {peers.python_with_torch()}")
             except Failure as failure:

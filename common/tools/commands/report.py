@@ -7,11 +7,10 @@ The READMEs tell of one GPU. For another one's measurements (--gpu) pictures are
 """
 
 import json
-import os
 import subprocess
 from pathlib import Path
 
-from tools.machine import RESULTS, ROOT, Failure, bold, say, shown, significant, system, table
+from tools.machine import RESULTS, ROOT, Failure, bold, say, shown, significant, system, table, with_python_path
 from tools.record import Record
 from tools.showing import Tables, lessons, pictures
 
@@ -19,11 +18,12 @@ THE_BOOKS = "nvidia-h200"  # the GPU that the READMEs tell of
 
 
 def add_arguments(parser) -> None:
-    parser.add_argument("--check", action="store_true", help="compare only; exit with status 1 if anything differs")
-    parser.add_argument("--again", action="store_true",
-                        help="what the numbers of the READMEs would be by the second measurement, the least steady first")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--check", action="store_true", help="compare only; exit with status 1 if anything differs")
+    only.add_argument("--again", action="store_true",
+                      help="what the numbers of the READMEs would be by the second measurement, the least steady first")
+    only.add_argument("--no-pictures", action="store_true", help="tables and numbers only")
     parser.add_argument("--gpu", metavar="NAME", default=THE_BOOKS, help=f"a directory of common/results (default: {THE_BOOKS})")
-    parser.add_argument("--no-pictures", action="store_true", help="tables and numbers only")
 
 
 def run(arguments) -> int:
@@ -76,8 +76,8 @@ def draw(record: Record, directory: Path) -> None:
                       "Python that has it in WORKBOOK_PYTHON (--no-pictures does without)")
     wanted = {name: {"data": data, "fingerprint": pictures.fingerprint(data)}
               for name, data in pictures.all_pictures(record).items()}
-    done = subprocess.run([python, "-B", "-m", "tools.showing.draw", directory], input=json.dumps(wanted), text=True, capture_output=True,
-                          cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT / "common")})
+    done = subprocess.run([python, "-B", "-m", "tools.showing.draw", directory], input=json.dumps(wanted), text=True,
+                          capture_output=True, cwd=ROOT, env=with_python_path(ROOT / "common"))
     if done.returncode:
         raise Failure(f"drawing failed: {(done.stderr.strip().splitlines() or ['no output'])[-1]}")
     for path in directory.glob("*.svg"):

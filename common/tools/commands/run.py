@@ -6,16 +6,17 @@ ladder, the last rung of every chapter; backwards another, with every rung.
 """
 
 from tools.machine import say
-from tools.measuring import session
+from tools.measuring import asked, session
 from tools.showing import ladder
 
 
 def add_arguments(parser) -> None:
     session.add_arguments(parser)
+    asked.add_rung(parser, default="its last; of a backward: all")
 
 
 def run(arguments) -> int:
-    current = session.begin(arguments, more_flags=[])
+    current = session.begin(arguments)
     steps, outcomes = session.measure_ladders(current, ladder.show)
     if not current.on_gpu:
         say("Seconds are the engine's: they say that a kernel ran, not how fast a GPU would run it.")

@@ -58,3 +58,16 @@ def output_of(command: list, timeout: float = 20) -> "str | None":
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout if done.returncode == 0 else None
+
+
+def answer_of(command: list) -> tuple:
+    """(exit status, what it prints, the last line of what it complains)"""
+    with started(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace") as process:
+        output, errors = process.communicate()
+    lines = errors.strip().splitlines() or [f"{os.path.basename(command[0])} ended with status {process.returncode}"]
+    return process.returncode, output, lines[-1]
+
+
+def with_python_path(*directories) -> dict:
+    """The environment in which Python finds modules in these directories before those where the user has it look."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([*map(str, directories), *filter(None, [os.environ.get("PYTHONPATH")])])}

@@ -152,15 +152,10 @@ def find_gpu() -> "tuple[Gpu | None, str]":
     """The first GPU that answers and an empty string, or None and why there is none."""
     if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
         return None, "CUDA_VISIBLE_DEVICES hides every GPU"
-    smi = shutil.which("nvidia-smi")
-    if not smi:
+    if not shutil.which("nvidia-smi"):
         return None, "no nvidia-smi"
-    answer = output_of([smi, "--query-gpu=name,driver_version", "--format=csv,noheader"], timeout=60)
-    first = (answer or "").strip().splitlines()[:1]
-    name, comma, driver = first[0].partition(",") if first else ("", "", "")
-    if not comma:
-        return None, "nvidia-smi finds none"
-    return Gpu(name.strip(), driver.strip()), ""
+    found = smi({"name": "name", "driver": "driver_version"})
+    return (Gpu(**found), "") if found["name"] else (None, "nvidia-smi finds none")
 
 
 # What a measurement says about the machine: name -> nvidia-smi's.
@@ -169,22 +164,22 @@ STATE = {"sm_clock_mhz": "clocks.sm", "memory_clock_mhz": "clocks.mem", "power_w
          "temperature_c": "temperature.gpu"}
 
 
-def machine() -> dict:
+def machine(uuid: str = "") -> dict:
     """The GPU, its driver, its limits, and the CUDA toolkit that compiles for it."""
     nvcc = find_nvcc()
-    return {**_ask(MACHINE), "cuda": dotted(nvcc.version) if nvcc else None}
+    return {**smi(MACHINE, uuid), "cuda": dotted(nvcc.version) if nvcc else None}
 
 
-def machine_state() -> dict:
+def machine_state(uuid: str = "") -> dict:
     """Its clocks, power and temperature now."""
-    return _ask(STATE)
+    return smi(STATE, uuid)
 
 
-def _ask(what: dict) -> dict:
-    """Numbers where they are some, None for what nvidia-smi does not know."""
-    smi = shutil.which("nvidia-smi")
-    query = [smi, f"--query-gpu={','.join(what.values())}", "--format=csv,noheader,nounits"]
-    lines = (output_of(query, timeout=60) if smi else None) or ""
+def smi(what: dict, uuid: str = "") -> dict:
+    """{name: what nvidia-smi says} of the first GPU, or of that one: numbers where they are some, None for what it does not
+    know."""
+    query = ["nvidia-smi", f"--query-gpu={','.join(what.values())}", "--format=csv,noheader,nounits"]
+    lines = (uuid and output_of([*query, f"--id={uuid}"], timeout=60)) or output_of(query, timeout=60) or ""
     values = [value.strip() for value in (lines.splitlines() or [""])[0].split(",")]
 
     def number(text: str):

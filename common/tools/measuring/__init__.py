@@ -1,4 +1,4 @@
-"""Taking measurements: of chapters, beside peers, under the profiler, and all of them in pieces."""
+"""Taking measurements: of chapters, beside peers, under the profiler and on the engine that counts; and all of them in pieces."""
 
-from tools.measuring import asked, ncu, peers, pieces, profile, session
+from tools.measuring import agreement, asked, engine, ncu, peers, pieces, profile, session
 from tools.measuring.program import measure

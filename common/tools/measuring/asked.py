@@ -1,65 +1,104 @@
-"""The problem flags, the same as the chapters' programs take, and the problems that are measured by default."""
+"""What the user may say of the problem, and how a chapter's program hears of it. What the user does not say is left to the
+program, which knows the rest."""
 
 import argparse
-from dataclasses import replace
+import json
+from pathlib import Path
 
-from tools.machine import Failure
-from tools.record import Problem
+from tools.machine import Failure, answer_of
+from tools.record import read_label
 
-
-def _square(batch: int, heads: int, length: int, head_dim: int) -> Problem:
-    return Problem(batch, heads, heads, length, length, head_dim, "fp16", True)
-
-
-# Small enough for every chapter to take seconds on the SIMT engine.
-ENGINE = [_square(1, 2, 256, 64)]
-
-# The regime of the blog series that the workbook follows: B=2, H=16, D=64, fp16, causal.
-PUBLISHED = [_square(2, 16, length, 64) for length in (512, 1024, 2048, 4096, 8192)]
+# What the programs are told as it was said; N of the queries, of which there may be several, apart.
+FIELDS = ("batch", "heads", "kv_heads", "seq_k", "head_dim", "dtype", "causal", "seed")
 
 
-def add_arguments(parser: argparse.ArgumentParser, direction: str = "default: both, each with the chapters that have it") -> None:
+def add_arguments(parser: argparse.ArgumentParser, several: bool,
+                  direction: str = "default: both, each with the chapters that have it") -> None:
+    """The problem's flags; `several` problems, if there may be more than one N."""
     shape = parser.add_argument_group("the problem (default: the one for the device, see the README)")
-    for flag, help_text in [
-        ("--batch", "B"),
-        ("--heads", "H, query heads"),
-        ("--kv-heads", "key and value heads; H must be a multiple (default: H)"),
-        ("--seq-q", "N of the queries"),
-        ("--seq-k", "N of the keys and values (default: that of the queries)"),
-        ("--head-dim", "D"),
-    ]:
-        shape.add_argument(flag, type=at_least_one, metavar="N", help=help_text)
+    shape.add_argument("--batch", type=at_least_one, metavar="N", help="B")
+    shape.add_argument("--heads", type=at_least_one, metavar="N", help="H, query heads")
+    shape.add_argument("--kv-heads", type=at_least_one, metavar="N", help="key and value heads; H must be a multiple (default: H)")
+    shape.add_argument("--seq-q", type=lengths if several else lambda text: [at_least_one(text)],
+                       metavar="N,N,..." if several else "N", help="N of the queries" + (": one, or one after the other" * several))
+    shape.add_argument("--seq-k", type=at_least_one, metavar="N", help="N of the keys and values (default: that of the queries)")
+    shape.add_argument("--head-dim", type=at_least_one, metavar="N", help="D")
     shape.add_argument("--dtype", choices=["fp16", "bf16"], help="storage type")
-    shape.add_argument("--causal", action=argparse.BooleanOptionalAction, help="the causal mask, or none")
+    shape.add_argument("--causal", action=argparse.BooleanOptionalAction, help="the causal mask (the default), or none")
     shape.add_argument("--direction", choices=["forward", "backward"], help=direction)
-    shape.add_argument("--rung", metavar="NAME", help="this rung of the chapter (default: its last; of a backward: all)")
-    shape.add_argument("--seed", type=int, metavar="N", help="of the random inputs")
+    shape.add_argument("--seed", type=at_least_zero, metavar="N", help="of the random inputs")
+
+
+def add_rung(parser: argparse.ArgumentParser, default: str, or_all: bool = False) -> None:
+    rungs = parser.add_mutually_exclusive_group()
+    rungs.add_argument("--rung", metavar="NAME", help=f"this rung of the chapter (default: {default})")
+    if or_all:
+        rungs.add_argument("--all-rungs", action="store_true", help="every rung of a chapter")
 
 
 def at_least_one(text: str) -> int:
+    return _whole_number(text, 1)
+
+
+def at_least_zero(text: str) -> int:
+    return _whole_number(text, 0)
+
+
+def _whole_number(text: str, least: int) -> int:
     try:
         value = int(text)
     except ValueError:
-        value = 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number of at least 1")
+        value = least - 1
+    if value < least:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number of at least {least}")
     return value
 
 
-def from_arguments(arguments: argparse.Namespace, defaults: list) -> list:
-    """The default problems with what the user said put in their place; each only once."""
-    if arguments.heads and not arguments.kv_heads:
-        arguments.kv_heads = arguments.heads
-    if arguments.seq_q and not arguments.seq_k:
-        arguments.seq_k = arguments.seq_q
-    said = {
-        name: value
-        for name in ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "dtype", "causal")
-        for value in [getattr(arguments, name)]
-        if value is not None
-    }
-    problems = list(dict.fromkeys(replace(problem, **said) for problem in defaults))
-    for problem in problems:
-        if problem.heads % problem.kv_heads:
-            raise Failure(f"heads = {problem.heads} is not a multiple of kv-heads = {problem.kv_heads}", status=2)
-    return problems
+def lengths(text: str) -> list:
+    """512,1024 -> [512, 1024], each once."""
+    return list(dict.fromkeys(at_least_one(part) for part in text.split(",")))
+
+
+def seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
+    return value
+
+
+def existing_file(text: str) -> Path:
+    if not Path(text).is_file():
+        raise argparse.ArgumentTypeError(f"there is no file {text}")
+    return Path(text).resolve()
+
+
+def said(arguments: argparse.Namespace) -> dict:
+    """{field: value} of what the user said of the problem, but N of the queries."""
+    fields = {name: getattr(arguments, name) for name in FIELDS if getattr(arguments, name) is not None}
+    heads, kv_heads = fields.get("heads", 0), fields.get("kv_heads", 1)
+    if heads % kv_heads:
+        raise Failure(f"heads is {heads} and kv-heads is {kv_heads}: heads must be a multiple of kv-heads", status=2)
+    return fields
+
+
+def problems(arguments: argparse.Namespace, default_lengths: "list | None" = None) -> list:
+    """The problems that the user asks for, each as the flags for a program: of every N that is named, else of the default
+    ones, else of the program's own."""
+    fields = said(arguments)
+    causal = fields.pop("causal", None)
+    flags = [f"--{name.replace('_', '-')}={value}" for name, value in fields.items()]
+    flags += [] if causal is None else ["--causal" if causal else "--no-causal"]
+    every = arguments.seq_q or default_lengths
+    return [[*flags, f"--seq-q={n}"] for n in every] if every else [flags]
+
+
+def resolved(program: Path, flags: list) -> tuple:
+    """(the problem, {direction: FLOPs}), as the program understands its flags."""
+    status, answer, last_words = answer_of([program, "--describe", *flags])
+    if status:
+        raise Failure(last_words.removeprefix(f"{program.name}: "), status=2 if status == 2 else 1)
+    described = json.loads(answer)
+    return read_label(described["problem"])[0], described["flops"]

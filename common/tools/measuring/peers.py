@@ -1,17 +1,16 @@
 """Chapters beside the attention that users would pick instead: what is measured, and the arithmetic on it.
 
-`run` builds the shared library of all chapters, has tools/measuring/peers_main.py measure in a
-Python that has PyTorch, and keeps its JSON. The JSON, one file a run:
+tools/measuring/peers_main.py measures, in a Python that has PyTorch. Its JSON, one file a run:
 
-    context   gpu, capability, driver, cuda (PyTorch's), torch, cudnn, commit, date, l2_bytes,
-              before and after: SM and memory clocks in MHz, power in W, temperature in C, as nvidia-smi gives them,
-              clocks_max_mhz, power_limit_w
+    context   gpu, capability, driver, cuda (PyTorch's), torch, cudnn, commit, date, l2_bytes, sm_clock_max_mhz, power_limit_w,
+              before and after: SM and memory clocks in MHz, power in W, temperature in C, as nvidia-smi gives them
     what      the sweep and its restrictions, in a word
     ceilings  what this GPU reached in the same process, timed like everything else: matmul {flop_rate, seconds}, a matrix
               product of two 8192 x 8192 matrices in fp16; copy {byte_rate, seconds}, 1 GiB read and written
     absent    {peer: why it could not be asked}
     points    one for each problem and direction:
-      problem, direction, flops, baseline (what its ratios are to), rope (whether q and k are rotated first: by the chapter, or by PyTorch before its FLASH)
+      problem, direction, flops, baseline (what its ratios are to), rope (whether q and k are rotated first: by the chapter,
+                or by PyTorch before its FLASH)
       results   one for each chapter or peer: name, kind (chapter, peer), and either
                   seconds {median, p10, p90, min, max}, samples (seconds, in the order taken), flop_rate (FLOP/s),
                   late (launches that were repeated: the GPU got there before the CPU had enqueued them),
@@ -27,21 +26,21 @@ import math
 import os
 import statistics
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
-from tools.machine import BUILD, RESULTS, ROOT, Failure, Progress, build, chapters, follow, shown, significant, slug, system
-from tools.measuring.asked import from_arguments
-from tools.record import Problem, commit, results
+from tools.machine import BUILD, ROOT, Failure, Progress, follow, shown, significant, system, with_python_path
+from tools.record import LENGTHS, Problem
 
 BASELINE = "FLASH"  # PyTorch's FLASH backend, which is FlashAttention-2: what ratios are against
-PEERS = ["FLASH", "CUDNN", "MATH", "FA3", "FA4"]
+PEERS = ["FLASH", "FLASH-deterministic", "CUDNN", "MATH", "FA3", "FA4"]
 ROPE_BASELINE = "compiled+FLASH"
 ROPE_PEERS = ["eager+FLASH", "compiled+FLASH"]
 SWEEPS = {
     "fa": "the FlashAttention papers': 16384 tokens, H * D = 2048, D = 64 and 128, N = 512 ... 16384, full and causal",
-    "seed": "B=2 H=16 D=64 causal, N = 512 ... 8192",
+    "ladder": "the ladder's problems: B=2 H=16 D=64 causal, N = 512 ... 8192",
 }
+SHAPE = ("batch", "heads", "kv_heads", "seq_q", "seq_k")  # who names one of these asks for a sweep of his own
 
 # How long the launches of one candidate at one point may take together (--patience), and how many they are. They are meant
 # to take a fifth of it; a candidate whose fewest launches would take longer is left out there.
@@ -51,38 +50,27 @@ PATIENCE, FEWEST, MOST = 2.5, 3, 40
 # --- What is measured ------------------------------------------------------------------------------------------------
 
 
-def sweep(name: str, dtype: str = "fp16", head_dim: "int | None" = None, causal: "bool | None" = None) -> list:
-    """The problems of a sweep, shortest first; head_dim and causal None: all that it has."""
-    if name == "seed":
-        lengths, wanted, masks = [512, 1024, 2048, 4096, 8192], [head_dim or 64], [True if causal is None else causal]
+def sweep(name: str, said: dict, default: Problem) -> list:
+    """The problems of a sweep, shortest first, each once, with what the user said in its place: {field: value}, seq_q a list."""
+    fields = {field: value for field, value in said.items() if field != "seq_q"}
+    if name == "ladder":
+        points = [replace(default, seq_q=n, seq_k=n) for n in said.get("seq_q", LENGTHS)]
     else:
-        lengths = [512, 1024, 2048, 4096, 8192, 16384]
-        wanted, masks = [head_dim] if head_dim else [64, 128], [False, True] if causal is None else [causal]
-        if head_dim and 2048 % head_dim:
-            raise Failure(f"--head-dim is {head_dim}: in the sweep fa it must divide H * D = 2048", status=2)
-
-    def problem(length: int, size: int, mask: bool) -> Problem:
-        batch, heads = (2, 16) if name == "seed" else (16384 // length, 2048 // size)
-        return Problem(batch, heads, heads, length, length, size, dtype, mask)
-
-    return [problem(length, size, mask) for size in wanted for mask in masks for length in lengths]
+        points = [replace(default, batch=max(1, 16384 // n), heads=max(1, 2048 // size), seq_q=n, seq_k=n, head_dim=size,
+                          causal=mask)
+                  for size in ([said["head_dim"]] if "head_dim" in said else [64, 128])
+                  for mask in ([said["causal"]] if "causal" in said else [False, True])
+                  for n in said.get("seq_q", [*LENGTHS, 16384])]
+    points = [replace(point, **fields) for point in points]
+    return list(dict.fromkeys(replace(point, kv_heads=said.get("kv_heads", point.heads)) for point in points))
 
 
-def problems(arguments) -> tuple:
-    """(the problems, a word for them) that the user asks for."""
-    name = arguments.sweep or "fa"
-    points = sweep(name, arguments.dtype or "fp16", arguments.head_dim, arguments.causal)
-    wanted = from_arguments(arguments, points)
-    what = [name if wanted == points else "custom", points[0].dtype]
-    what += [f"d{arguments.head_dim}"] if arguments.head_dim else []
-    what += [] if arguments.causal is None else ["causal" if arguments.causal else "full"]
-    return wanted, "-".join(what)
-
-
-def flops(problem: Problem, direction: str) -> float:
-    """As FlashAttention counts them: 4 B H Nq Nk D, half of it when causal, 2.5 times that backward."""
-    full = 4.0 * problem.batch * problem.heads * problem.seq_q * problem.seq_k * problem.head_dim
-    return full * (0.5 if problem.causal else 1) * (2.5 if direction == "backward" else 1)
+def word_for(name: str, said: dict, points: list) -> str:
+    """What names the sweep and its restrictions: fa-fp16-d64-causal."""
+    words = ["custom" if any(field in said for field in SHAPE) else name, points[0].dtype]
+    words += [f"d{said['head_dim']}"] if "head_dim" in said else []
+    words += ["causal" if said["causal"] else "full"] if "causal" in said else []
+    return "-".join(words)
 
 
 # --- How it is measured ----------------------------------------------------------------------------------------------
@@ -91,8 +79,8 @@ def flops(problem: Problem, direction: str) -> float:
 def predicted_seconds(known: list, problem: Problem) -> "float | None":
     """One launch, at the pace of the most similar launch known: [(problem, seconds)]. Work that is not skipped counts
     whole: kernels that do the masked half too are the slow ones."""
-    def work(one: Problem) -> float:
-        return flops(replace(one, causal=False), "forward")
+    def work(one: Problem) -> int:
+        return one.batch * one.heads * one.seq_q * one.seq_k * one.head_dim
 
     if not known:
         return None
@@ -118,7 +106,7 @@ def has_turn(count: int, rounds: int, number: int) -> bool:
     return (number + 1) * count // rounds > number * count // rounds
 
 
-def spread(samples: list) -> dict:
+def percentiles(samples: list) -> dict:
     ordered = sorted(samples)
 
     def percentile(share: float) -> float:  # linear between neighbours
@@ -157,51 +145,7 @@ def summary(points: list) -> list:
             for (name, direction, baseline), values in ratios.items()]
 
 
-# --- The command -----------------------------------------------------------------------------------------------------
-
-
-def run(arguments) -> tuple:
-    """(the report, the file that holds it)"""
-    if arguments.preset == "cpu":
-        raise Failure("--peers needs a GPU, and --preset cpu leaves it out", status=2)
-    if arguments.rung and arguments.all_rungs:
-        raise Failure("--rung and --all-rungs exclude each other", status=2)
-    if arguments.patience is not None and not arguments.patience > 0:
-        raise Failure(f"--patience is {arguments.patience:g}: it must be more than 0 seconds", status=2)
-    if arguments.passed_on:
-        raise Failure(f"{arguments.passed_on[0]}: --peers does not use Google Benchmark", status=2)
-    if arguments.ladder or arguments.keep:
-        raise Failure(f"{'--ladder' if arguments.ladder else '--keep'} does not go with --peers: --sweep says what is timed, "
-                      "and it is kept", status=2)
-    wanted, what = problems(arguments)
-    chosen = chapters.select(arguments.chapters, chapters.all_chapters())
-    gpu, no_gpu = system.find_gpu()
-    if not gpu:
-        raise Failure(f"--peers needs a GPU: {no_gpu}")
-    python = python_with_torch()
-    system.choose_preset("cuda", (gpu, ""))  # says so if nvcc is missing
-    library = build.ensure_built("cuda", ["flash_attention_workbook"]) / "common/capi/libflash_attention_workbook.so"
-
-    if len(chosen) < len(chapters.all_chapters()):
-        what += "".join(f"-{chapter.name}" for chapter in chosen)
-    what += f"-{arguments.rung}" if arguments.rung else "-rungs" if arguments.all_rungs else ""
-    what += "-backward" if arguments.direction == "backward" else ""
-    default = (RESULTS / slug(gpu.name) if not what.startswith("custom") else build.directory("cuda") / "bench")
-    path = arguments.out or default / f"peers-{what}.json"
-    request = {
-        "problems": [asdict(problem) for problem in wanted],
-        "chapters": [chapter.name for chapter in chosen],
-        "rung": arguments.rung,
-        "all_rungs": arguments.all_rungs,
-        "directions": [arguments.direction] if arguments.direction else ["forward", "backward"],
-        "seed": arguments.seed or 0,
-        "patience": arguments.patience or PATIENCE,
-        "what": what,
-        "commit": commit(),
-    }
-    report = _measured(python, library, request)
-    results.write(path, report)
-    return report, path
+# --- Measuring it ------------------------------------------------------------------------------------------------------
 
 
 def python_with_torch() -> str:
@@ -209,12 +153,13 @@ def python_with_torch() -> str:
     if python is None:
         named = os.environ.get("WORKBOOK_PYTHON")
         where = f"{named} (WORKBOOK_PYTHON)" if named else f"{sys.executable} and the python3 on the PATH"
-        raise Failure(f"--peers needs PyTorch with CUDA, which {where} {'lacks' if named else 'lack'}: install it "
+        raise Failure(f"peers needs PyTorch with CUDA, which {where} {'lacks' if named else 'lack'}: install it "
                       "(pip install torch), or name a Python that has it in WORKBOOK_PYTHON")
     return python
 
 
-def _measured(python: str, library: Path, request: dict) -> dict:
+def measure(python: str, library: Path, request: dict) -> dict:
+    """The report about what is requested: see peers_main.run."""
     out = BUILD / "peers.json"
     out.unlink(missing_ok=True)
     log_path = BUILD / "peers.log"
@@ -231,11 +176,8 @@ def _measured(python: str, library: Path, request: dict) -> dict:
 
         status = follow(
             [python, "-B", "-m", "tools.measuring.peers_main", json.dumps(request), out], log, on_line, cwd=ROOT,
-            environment={
-                "PYTHONPATH": os.pathsep.join(map(str, [ROOT / "common", ROOT / "common" / "python"])),
-                "FLASH_ATTENTION_WORKBOOK_LIBRARY": str(library),
-                "PYTHONUNBUFFERED": "1",
-            },
+            environment={**with_python_path(ROOT / "common", ROOT / "common" / "python"),
+                         "FLASH_ATTENTION_WORKBOOK_LIBRARY": str(library), "PYTHONUNBUFFERED": "1"},
         )
     if status:
         raise Failure(last_words or f"the measurement ended with status {status} (log: {shown(log_path)})",

@@ -1,6 +1,6 @@
 """Times chapters and PyTorch's attention on the same tensors, in one process. Needs PyTorch and a GPU.
 
-    python3 -m tools.measuring.peers_main REQUEST OUT      (tools/measuring/peers.py makes the request and documents what is written to OUT)
+    python3 -m tools.measuring.peers_main REQUEST OUT      (tools/measuring/peers.py says what is written to OUT)
 
 Candidates take turns, launch by launch: each time the L2 cache is overwritten, then CUDA events stand around one launch
 on one of two sets of inputs. A launch that the GPU reached before the CPU had enqueued all of it is repeated: its time would
@@ -8,6 +8,7 @@ be the CPU's. Every result is first compared with fp64; what is wrong is not tim
 "progress<TAB>where it is", and at last perhaps "error<TAB>why"; the exit status is 2 for a wrong question, else 1.
 """
 
+import contextlib
 import functools
 import itertools
 import json
@@ -16,13 +17,14 @@ import statistics
 import sys
 import time
 import traceback
+from dataclasses import asdict
 
 import torch
 import torch.nn.functional as F
 
-from tools.machine import output_of
-from tools.measuring.peers import (PEERS, ROPE_PEERS, add_ratios, flops, has_turn, launches, predicted_seconds, spread, summary,
-                                   too_slow)
+from tools.machine import system
+from tools.measuring.peers import (PEERS, ROPE_PEERS, add_ratios, has_turn, launches, percentiles, predicted_seconds, summary,
+                                   sweep, too_slow, word_for)
 from tools.measuring.peers_check import Reference
 from tools.record import Problem
 
@@ -52,6 +54,7 @@ class Candidate:
     directions = ("forward", "backward")
     inputs = staticmethod(lambda tensor: tensor)  # to the layout that `attend` takes, before any timing; and back:
     output = staticmethod(lambda tensor: tensor)
+    mode = staticmethod(contextlib.nullcontext)  # of PyTorch, in which it is launched
 
     def __init__(self, name: str, attend):
         self.name, self.attend = name, attend
@@ -70,6 +73,25 @@ class TokensFirst(Candidate):
 
     def refuses(self, problem: Problem) -> None:
         return None
+
+
+class Deterministic(Candidate):
+    """As PyTorch's backend is when it is told to add up in a fixed order: its backward alone does otherwise."""
+
+    directions = ("backward",)
+
+    def __init__(self, name: str, attend):
+        super().__init__(name, attend)
+        torch.utils.deterministic.fill_uninitialized_memory = False  # a help for finding errors, which would be timed too
+
+    @staticmethod
+    @contextlib.contextmanager
+    def mode():
+        torch.use_deterministic_algorithms(True)
+        try:
+            yield
+        finally:
+            torch.use_deterministic_algorithms(False)
 
 
 class Chapter(Candidate):
@@ -120,14 +142,15 @@ def chapter_candidates(workbook, request: dict) -> list:
 def sdpa(name: str) -> Candidate:
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
-    backend = {"FLASH": SDPBackend.FLASH_ATTENTION, "CUDNN": SDPBackend.CUDNN_ATTENTION, "MATH": SDPBackend.MATH}[name]
+    backend = {"FLASH": SDPBackend.FLASH_ATTENTION, "CUDNN": SDPBackend.CUDNN_ATTENTION, "MATH": SDPBackend.MATH}[
+        name.partition("-")[0]]
 
     def attend(q, k, v, causal):
         grouped = {"enable_gqa": True} if q.shape[1] != k.shape[1] else {}
         with sdpa_kernel(backend):
             return F.scaled_dot_product_attention(q, k, v, is_causal=causal, **grouped)
 
-    return Candidate(name, attend)
+    return (Deterministic if name.endswith("-deterministic") else Candidate)(name, attend)
 
 
 def rotating(name: str) -> Candidate:
@@ -186,13 +209,13 @@ def rotating_candidates() -> tuple:
 
 def peer_candidates() -> tuple:
     """(candidates, {name: why it is not there})"""
-    needed = {"FLASH": (8, 0), "CUDNN": (8, 0), "MATH": (0, 0), "FA3": (9, 0), "FA4": (9, 0)}  # compute capability
+    needed = {"MATH": (0, 0), "FA3": (9, 0)}  # compute capability
     candidates, absent = [], {}
     capability = torch.cuda.get_device_capability()
     for name in PEERS:
-        if capability < needed[name]:
-            absent[name] = (f"it needs compute capability {needed[name][0]}.{needed[name][1]}, and this GPU has "
-                            f"{capability[0]}.{capability[1]}")
+        least = needed.get(name, (8, 0))
+        if capability < least:
+            absent[name] = f"it needs compute capability {least[0]}.{least[1]}, and this GPU has {capability[0]}.{capability[1]}"
             continue
         try:
             candidates.append(package(name) if name.startswith("FA") else sdpa(name))
@@ -239,7 +262,8 @@ class Lane:
 
     def launch(self, number: int):
         if self.backward:
-            return torch.autograd.grad(self.o[number], self.sets[number], self.d_o[number], retain_graph=True)
+            with self.candidate.mode():
+                return torch.autograd.grad(self.o[number], self.sets[number], self.d_o[number], retain_graph=True)
         return self.candidate.attend(*self.sets[number], self.causal)
 
     def wrong(self, reference: Reference) -> "str | None":
@@ -305,7 +329,7 @@ def ceilings(flush: Flush) -> dict:
             stop.record()
             events.append((start, stop))
         torch.cuda.synchronize()
-        return spread([start.elapsed_time(stop) * 1e-3 for start, stop in events[3:]])  # the first ones warm up
+        return percentiles([start.elapsed_time(stop) * 1e-3 for start, stop in events[3:]])  # the first ones warm up
 
     matmul, copying = timed(lambda: torch.matmul(a, b, out=product)), timed(lambda: copy.copy_(source))
     return {"matmul": {"flop_rate": 2 * side**3 / matmul["median"], "seconds": matmul},
@@ -322,7 +346,7 @@ def make_sets(problem: Problem, direction: str, seed: int) -> list:
             for _ in range(2)]
 
 
-def measure(problem: Problem, rope: bool, direction: str, candidates: list, known: dict, flush: Flush,
+def measure(problem: Problem, flops: float, rope: bool, direction: str, candidates: list, known: dict, flush: Flush,
             seed: int, patience: float) -> list:
     """The results of one point. `known` gathers {(name, direction): [(problem, seconds)]}."""
     sets = make_sets(problem, direction, seed)
@@ -354,7 +378,7 @@ def measure(problem: Problem, rope: bool, direction: str, candidates: list, know
             result["skipped"] = str(skipped)
         except torch.cuda.OutOfMemoryError:
             result["skipped"] = "there is not enough device memory"
-        except (RuntimeError, ValueError) as error:  # a backend or a chapter that does not take the problem
+        except Exception as error:  # a backend or a chapter that does not take the problem; each has errors of its own
             if "CUDA error" in str(error):
                 raise  # the device is lost to this process
             result["skipped"] = first_line(error)
@@ -373,8 +397,8 @@ def measure(problem: Problem, rope: bool, direction: str, candidates: list, know
             continue
         samples = lane.samples()
         result["late"] = lane.late
-        result["seconds"] = spread(samples)
-        result["flop_rate"] = flops(problem, direction) / result["seconds"]["median"]
+        result["seconds"] = percentiles(samples)
+        result["flop_rate"] = flops / result["seconds"]["median"]
         result["samples"] = samples
     return results
 
@@ -382,52 +406,33 @@ def measure(problem: Problem, rope: bool, direction: str, candidates: list, know
 # --- The machine -----------------------------------------------------------------------------------------------------
 
 
-def smi(*fields: str) -> list:
-    """What nvidia-smi says of the GPU in use; None for what it does not know."""
-    uuid = getattr(torch.cuda.get_device_properties(0), "uuid", None)
-    which = ["-i", f"GPU-{uuid}"] if uuid else []
-    answer = output_of(["nvidia-smi", *which, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"])
-    answer = answer or output_of(["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]) or ""
-    values = [value.strip() for value in answer.splitlines()[0].split(",")] if answer.strip() else [""] * len(fields)
-
-    def number(text: str):
-        try:
-            return float(text)
-        except ValueError:
-            return text if text and not text.startswith("[") else None
-
-    return [number(value) for value in values]
-
-
-def state() -> dict:
-    names = ["sm_clock_mhz", "memory_clock_mhz", "power_w", "temperature_c"]
-    return dict(zip(names, smi("clocks.sm", "clocks.mem", "power.draw", "temperature.gpu")))
+def uuid() -> str:
+    """nvidia-smi's name of the GPU in use."""
+    known = getattr(torch.cuda.get_device_properties(0), "uuid", None)
+    return f"GPU-{known}" if known else ""
 
 
 def context(request: dict) -> dict:
     properties = torch.cuda.get_device_properties(0)
-    (driver,) = smi("driver_version")
-    clocks_max, power_limit = smi("clocks.max.sm", "power.limit")
     return {
+        **system.machine(uuid()),
         "gpu": properties.name,
         "capability": f"{properties.major}.{properties.minor}",
-        "driver": driver,
         "cuda": torch.version.cuda,
         "torch": torch.__version__,
         "cudnn": torch.backends.cudnn.version(),
         "commit": request["commit"],
         "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "l2_bytes": getattr(properties, "L2_cache_size", None),
-        "clocks_max_mhz": clocks_max,
-        "power_limit_w": power_limit,
         "time": "CUDA events around each launch, enqueued before the GPU gets there, L2 overwritten before it, candidates in "
                 "turn, two sets of inputs",
     }
 
 
 def run(request: dict) -> dict:
+    """request: sweep and said (see peers.sweep), chapters, rung, all_rungs, directions, seed, patience, commit."""
     if not torch.cuda.is_available():
-        raise Refusal(f"--peers needs PyTorch with CUDA: {torch.__version__} at {torch.__path__[0]} finds no GPU")
+        raise Refusal(f"peers needs PyTorch with CUDA: {torch.__version__} at {torch.__path__[0]} finds no GPU")
     try:
         import flash_attention_workbook as workbook
     except ImportError as error:
@@ -441,8 +446,10 @@ def run(request: dict) -> dict:
     rotating_peers, missing = rotating_candidates() if any(candidate.rope for candidate in chapters) else ([], {})
     absent |= missing
     begin = time.monotonic()
-    report = {"context": context(request), "what": request["what"], "absent": absent, "points": []}
-    report["context"]["before"] = state()
+    points = sweep(request["sweep"], request["said"], Problem(**workbook.default_problem()))
+    what = word_for(request["sweep"], request["said"], points)
+    report = {"context": context(request), "what": what, "absent": absent, "points": []}
+    report["context"]["before"] = system.machine_state(uuid())
     flush, known = Flush(), {}
     report["ceilings"] = ceilings(flush)
     torch.cuda.empty_cache()
@@ -452,21 +459,21 @@ def run(request: dict) -> dict:
         candidates = [candidate for candidate in chapters if direction in candidate.directions and candidate.rope == rope]
         if not candidates:
             continue
-        candidates = beside + candidates
-        for number, fields in enumerate(request["problems"]):
-            problem = Problem(**fields)
-            print(f"progress\t{direction} {problem}{' RoPE' if rope else ''} ({number + 1} of {len(request['problems'])})")
+        candidates = [peer for peer in beside if direction in peer.directions] + candidates
+        for number, problem in enumerate(points):
+            print(f"progress\t{direction} {problem}{' RoPE' if rope else ''} ({number + 1} of {len(points)})")
+            flops = workbook.flops(asdict(problem), backward=direction == "backward")
             try:
                 with torch.set_grad_enabled(direction == "backward"):
-                    results = measure(problem, rope, direction, candidates, known, flush, request["seed"],
+                    results = measure(problem, flops, rope, direction, candidates, known, flush, request["seed"],
                                       request["patience"])
             except torch.cuda.OutOfMemoryError:  # for the inputs themselves, or for checking
                 results = [{"name": one.name, "kind": one.kind, "skipped": "there is not enough device memory"}
                            for one in candidates]
-            report["points"].append({"problem": fields, "rope": rope, "direction": direction, "flops": flops(problem, direction),
+            report["points"].append({"problem": asdict(problem), "rope": rope, "direction": direction, "flops": flops,
                                      "results": results})
             torch.cuda.empty_cache()
-    report["context"]["after"] = state()
+    report["context"]["after"] = system.machine_state(uuid())
     report["context"]["measuring_seconds"] = round(time.monotonic() - begin, 1)
     chapter_results = [r for point in report["points"] for r in point["results"] if r["kind"] == "chapter"]
     if all("skipped" in result for result in chapter_results):

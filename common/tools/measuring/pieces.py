@@ -41,32 +41,32 @@ def pieces(names: list, engine: "Path | None" = None) -> list:
     for name in names:
         slowest = name == names[0]  # by far: the ladder begins there
         planned.append(Piece(f"ladder-{name}", f"{name}, every rung: B=2 H=16 D=64 fp16 causal, N = 512 ... 8192",
-                             ("bench", name.split("_")[0], "--ladder", "--all-rungs"), 50 if slowest else 12))
+                             ("bench", name.split("_")[0], "--all-rungs"), 50 if slowest else 12))
     planned.append(Piece("peers-ladder", "every rung beside PyTorch's attention on the ladder's problems; with RoPE, too",
-                         ("bench", "--peers", "--sweep=seed", "--all-rungs", f"--patience={PATIENCE}"), 45))
+                         ("peers", "--sweep=ladder", "--all-rungs", f"--patience={PATIENCE}"), 45))
     for dtype, direction in itertools.product(("fp16", "bf16"), ("forward", "backward")):
         # Every rung in fp16; in bf16 of the backward, whose result is not its quickest rung.
         rungs = ("--all-rungs",) if dtype == "fp16" or direction == "backward" else ()
         planned.append(Piece(
             f"sweep-{dtype}-{direction}",
             f"FlashAttention's sweep, {dtype}, {direction}, {'every rung' if rungs else 'chapters'} and peers",
-            ("bench", "--peers", "--sweep=fa", f"--dtype={dtype}", f"--direction={direction}", *rungs,
+            ("peers", "--sweep=fa", f"--dtype={dtype}", f"--direction={direction}", *rungs,
              f"--patience={PATIENCE}"), 90 if rungs else 45))
     # Bytes do not depend on how often a launch is timed: once is enough.
     planned.append(Piece("memory", "device memory: B=1 H=8 D=64 fp16 causal, N = 2048 ... 32768",
-                         ("bench", "--lengths=2048,8192,32768", "--batch=1", "--heads=8", "--benchmark_repetitions=1",
+                         ("bench", "--seq-q=2048,8192,32768", "--batch=1", "--heads=8", "--benchmark_repetitions=1",
                           "--benchmark_min_time=0.001"), 60))
     for name in names:
         planned.append(Piece(f"profile-{name}", f"{name}, every rung under Nsight Compute: N = 4096",
-                             ("bench", name.split("_")[0], "--profile"), 25 if name == names[0] else 10))
+                             ("profile", name.split("_")[0]), 25 if name == names[0] else 10))
     planned.append(Piece("engine-and-ncu", "every counter of the SIMT engine beside Nsight Compute's, N = 256",
-                         ("trace", "--ncu", "--patterns", *([f"--engine={engine}"] if engine else [])), 60, may_say_1=True))
+                         ("verify", *([f"--engine={engine}"] if engine else [])), 60, may_say_1=True))
     return planned
 
 
 def rehearsal(names: list) -> list:
     """The same on the SIMT engine, as far as it goes, at sizes that it can do: to see that every step works."""
-    small = ("--preset=cpu", "--lengths=32,64", "--heads=1", "--batch=1")
+    small = ("--preset=cpu", "--seq-q=32,64", "--heads=1", "--batch=1")
     ladders = [Piece(f"ladder-{name}", f"{name}, every rung: N = 32, 64",
                      ("bench", name.split("_")[0], *small, "--all-rungs"), 3) for name in names]
     return ladders + [Piece("memory", "device memory", ("bench", *small), 10)]
@@ -162,9 +162,9 @@ def targets(planned: list, names: list) -> list:
     """What these pieces need to have been built for a GPU, or nothing that is known beforehand."""
     wanted = set()
     for piece in planned:
-        if "--peers" in piece.command:
+        if piece.command[0] == "peers":
             wanted.add("flash_attention_workbook")
-        elif piece.command[0] == "trace":
+        elif piece.command[0] == "verify":
             wanted |= {"trace_patterns", *names}
         else:
             named = [name for name in names if name.split("_")[0] in piece.command]

@@ -1,24 +1,19 @@
 """What run and bench share: choosing where to run, building the chapters, measuring them on the problems."""
 
 import argparse
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from tools.machine import Failure, Progress, build, chapters, say, system
 from tools.measuring import asked
 from tools.measuring.program import measure, only, read_report
-from tools.record import Problem
+from tools.record import LENGTHS, Problem
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="number or name: 01 05 (default: all)")
     parser.add_argument("--preset", choices=["cpu", "cuda"], help="default: cuda if there is a GPU and nvcc, else cpu")
-    asked.add_arguments(parser)
-
-
-def lengths(text: str) -> list:
-    """512,1024 -> [512, 1024]"""
-    return [asked.at_least_one(part) for part in text.split(",")]
+    asked.add_arguments(parser, several=True)
 
 
 @dataclass(frozen=True)
@@ -36,7 +31,7 @@ class Session:
     choice: system.Choice
     chapters: list
     named: bool  # the chapters are those that the user names
-    problems: list
+    problems: list  # [(Problem, the flags that ask a program for it)]
     direction: "str | None"  # that the user asks for; None is for each, with the chapters that have it
     rung: "str | None"  # that the user names
     flags: list  # more of them, for the programs
@@ -44,7 +39,7 @@ class Session:
 
     @property
     def on_gpu(self) -> bool:
-        return self.choice.preset == "cuda"
+        return self.choice.gpu is not None
 
     @property
     def device(self) -> str:
@@ -76,25 +71,26 @@ class Session:
         outcomes = [[None] * len(self.problems) for _ in steps]
         with Progress("Checking and timing") as progress:
 
-            def run(where: str, step: Step, wanted: Problem, rung: list):
+            def run(name: str, step: Step, problem: Problem, flags: list):
+                where = f"{name} N={problem.length()}"
                 progress.show(where)
                 return measure(step.chapter.program(self.build_directory),
-                               [*wanted.flags(), f"--direction={step.direction}", *rung, *self.flags],
+                               [*flags, f"--direction={step.direction}", *self.flags],
                                lambda seconds: progress.show(f"{where} ({seconds:.0f} s)"))
 
             for first, count in _together(steps):
-                for number, wanted in enumerate(self.problems):
+                for number, (problem, flags) in enumerate(self.problems):
                     if count > 1:
                         # All rungs in one process, which makes and checks its inputs once. It ends at the first rung that is
                         # wrong or does not take the problem: then one at a time.
-                        every = run(f"{steps[first].chapter.name} N={wanted.length()}", steps[first], wanted, [])
+                        every = run(steps[first].chapter.name, steps[first], problem, flags)
                         if every.verdict == "correct":
                             for i in range(first, first + count):
                                 outcomes[i][number] = read_report(only(every.report, steps[i].rung))
                             continue
                     for i in range(first, first + count):
                         rung = [f"--rung={steps[i].rung}"] if steps[i].rung else []
-                        outcomes[i][number] = run(f"{steps[i].name} N={wanted.length()}", steps[i], wanted, rung)
+                        outcomes[i][number] = run(steps[i].name, steps[i], problem, [*flags, *rung])
         _refuse_if_all_refused(outcomes)
         return outcomes
 
@@ -110,7 +106,7 @@ def _together(steps: list) -> list:
     return groups
 
 
-def begin(arguments: argparse.Namespace, more_flags: list, always_published: bool = False) -> Session:
+def begin(arguments: argparse.Namespace, more_flags: list = ()) -> Session:
     """Chooses preset and problems, says so, and builds the programs of the chapters that are asked for."""
     chosen = chapters.select(arguments.chapters, chapters.all_chapters())
     if not chosen:
@@ -118,18 +114,15 @@ def begin(arguments: argparse.Namespace, more_flags: list, always_published: boo
     choice = system.choose_preset(arguments.preset)
     if choice.preset == "cuda" and not choice.gpu:
         raise Failure(f"preset cuda needs a GPU to run on: {choice.why}; --preset cpu uses the SIMT engine")
-    published = always_published or choice.preset == "cuda"
-    defaults = asked.PUBLISHED if published else asked.ENGINE
-    if getattr(arguments, "lengths", None):
-        defaults = [replace(defaults[0], seq_q=length, seq_k=length) for length in arguments.lengths]
-    problems = asked.from_arguments(arguments, defaults)
-    if choice.preset == "cuda":
+    wanted = asked.problems(arguments, LENGTHS if choice.gpu else None)
+    if choice.gpu:
         say(f"On the GPU ({choice.why}).")
     else:
         say(f"On the SIMT engine: g++ builds the CUDA kernels for {build.cores()} CPU cores ({choice.why}).")
     directory = build.ensure_built(choice.preset, [chapter.name for chapter in chosen])
-    flags = more_flags + ([] if arguments.seed is None else [f"--seed={arguments.seed}"])
-    return Session(choice, chosen, bool(arguments.chapters), problems, arguments.direction, arguments.rung, flags, directory)
+    problems = [(asked.resolved(chosen[0].program(directory), flags)[0], flags) for flags in wanted]
+    return Session(choice, chosen, bool(arguments.chapters), problems, arguments.direction, arguments.rung, list(more_flags),
+                   directory)
 
 
 def _refuse_if_all_refused(outcomes: list) -> None:

@@ -1,7 +1,9 @@
-"""The problem that a measurement is of."""
+"""The problem that a measurement is of, and its name. Which one is measured by default, the chapters' programs know."""
 
 import re
 from dataclasses import dataclass
+
+LENGTHS = [512, 1024, 2048, 4096, 8192]  # N of the ladder
 
 
 @dataclass(frozen=True)
@@ -16,7 +18,7 @@ class Problem:
     causal: bool
 
     def flags(self) -> list:
-        """For a chapter's program."""
+        """For a chapter's program, every one of them."""
         values = {
             "batch": self.batch,
             "heads": self.heads,
@@ -26,7 +28,7 @@ class Problem:
             "head-dim": self.head_dim,
             "dtype": self.dtype,
         }
-        return [f"--{name}={value}" for name, value in values.items()] + (["--causal"] if self.causal else [])
+        return [f"--{name}={value}" for name, value in values.items()] + ["--causal" if self.causal else "--no-causal"]
 
     def length(self) -> str:
         return str(self.seq_q) if self.seq_q == self.seq_k else f"{self.seq_q}x{self.seq_k}"
@@ -41,7 +43,7 @@ class Problem:
 
 
 def read_label(label: str) -> tuple:
-    """(problem, rope) of the name of a benchmark's problem: B2_H16_N512_D64_fp16_causal."""
+    """(problem, rope) of the name that attention::label gives a problem: B2_H16_N512_D64_fp16_causal."""
     found = re.fullmatch(r"B(\d+)_H(\d+)(?:_Hkv(\d+))?_(?:N(\d+)|Nq(\d+)_Nk(\d+))_D(\d+)_(fp16|bf16)_(causal|full)(_rope)?",
                          label)
     if not found:

@@ -10,21 +10,7 @@ import ast
 import operator
 import statistics
 
-from tools.record.problem import Problem
-from tools.record.rows import Missing, Record, spread
-
-
-def ladder_problem(n: int) -> Problem:
-    return Problem(2, 16, 16, n, n, 64, "fp16", True)
-
-
-def sweep_problem(n: int, head_dim: int, mask: str, dtype: str) -> Problem:
-    heads = 2048 // head_dim
-    return Problem(16384 // n, heads, heads, n, n, head_dim, dtype, mask == "causal")
-
-
-def memory_problem(n: int) -> Problem:
-    return Problem(1, 8, 8, n, n, 64, "fp16", True)
+from tools.record.rows import Missing, Record
 
 
 class Quantities:
@@ -43,15 +29,15 @@ class Quantities:
                     continue
         return direction or "forward"
 
-    def _row(self, source: str, step: str, problem: Problem, direction: "str | None"):
+    def _row(self, source: str, step: str, direction: "str | None", **problem):
         direction = self._direction(step, direction)
-        return self._record.row(source, self._record.step(step, direction), direction, problem)
+        return self._record.row(source, self._record.step(step, direction), direction, **problem)
 
     # The ladder
 
     def ms(self, step, n, direction=None):
         """Milliseconds."""
-        return 1e3 * self._row("ladder", step, ladder_problem(n), direction).seconds
+        return 1e3 * self._row("ladder", step, direction, seq_q=n).seconds
 
     def us(self, step, n, direction=None):
         """Microseconds."""
@@ -63,17 +49,17 @@ class Quantities:
 
     def rate(self, step, n, direction=None):
         """TFLOP/s."""
-        return 1e-12 * self._row("ladder", step, ladder_problem(n), direction).flop_rate
+        return 1e-12 * self._row("ladder", step, direction, seq_q=n).flop_rate
 
     def percent(self, step, n, direction=None):
         """Of the FLOP/s of a large matrix product on this GPU."""
-        return 100 * self._row("ladder", step, ladder_problem(n), direction).flop_rate / self._record.ceiling("matmul")
+        return 100 * self._row("ladder", step, direction, seq_q=n).flop_rate / self._record.ceiling("matmul")
 
     # Beside the peers, on the ladder's problems
 
     def peer_ms(self, step, n, direction=None):
         """Milliseconds, in the process with the peers."""
-        return 1e3 * self._row("peers-ladder", step, ladder_problem(n), direction).seconds
+        return 1e3 * self._row("peers-ladder", step, direction, seq_q=n).seconds
 
     def against(self, step, peer, n, direction=None):
         """How many times faster than the peer."""
@@ -84,8 +70,8 @@ class Quantities:
 
     def tflops(self, step, n, head_dim=64, mask="full", dtype="fp16", direction=None):
         direction = self._direction(step, direction)
-        wanted = sweep_problem(n, head_dim, mask, dtype)
-        return 1e-12 * self._row(f"sweep-{dtype}-{direction}", step, wanted, direction).flop_rate
+        of = {"seq_q": n, "head_dim": head_dim, "causal": mask == "causal"}
+        return 1e-12 * self._row(f"sweep-{dtype}-{direction}", step, direction, **of).flop_rate
 
     def _ratios(self, step, peer, dtype, direction, mask, head_dim) -> list:
         direction = self._direction(step, direction)
@@ -96,7 +82,7 @@ class Quantities:
             if (row.source, row.step) == (source, name) and mask in (None, row_mask) and (
                     head_dim in (None, row.problem.head_dim)):
                 try:
-                    ratios.append(self._record.row(source, peer, direction, row.problem).seconds / row.seconds)
+                    ratios.append(self._record.row(source, peer, direction, **vars(row.problem)).seconds / row.seconds)
                 except Missing:
                     continue
         if not ratios:
@@ -117,7 +103,7 @@ class Quantities:
 
     def device_bytes(self, step, n, direction=None):
         """Of device memory, B=1 H=8."""
-        return self._row("memory", step, memory_problem(n), direction).peak_bytes
+        return self._row("memory", step, direction, seq_q=n).peak_bytes
 
     def dram_bytes(self, step, direction=None):
         """Read and written, N=4096, as Nsight Compute counts them."""
@@ -130,7 +116,7 @@ class Quantities:
         profile = self._record.profile(self._record.step(step, direction), direction)
         return profile["flops"] / profile["dram_bytes"]
 
-    # The machine, and how far two measurements lie apart
+    # The machine
 
     def matmul_tflops(self):
         return 1e-12 * self._record.ceiling("matmul")
@@ -138,19 +124,6 @@ class Quantities:
     def copy_tbytes(self):
         """TB/s of a large copy, read and written."""
         return 1e-12 * self._record.ceiling("copy")
-
-    def _apart(self) -> list:
-        apart = [abs(ratio - 1) * 100 for ratios in spread(self._record).values() for ratio in ratios]
-        if not apart:
-            raise Missing("there is no second measurement")
-        return apart
-
-    def usual_spread(self):
-        """Percent between the two measurements of a time: the median."""
-        return statistics.median(self._apart())
-
-    def largest_spread(self):
-        return max(self._apart())
 
     # Any file
 

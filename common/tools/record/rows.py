@@ -93,19 +93,31 @@ class Record:
 
     @cached_property
     def _index(self) -> dict:
-        return {(row.source, row.step, row.direction, row.problem): row for row in self.rows}
+        index = {}
+        for row in self.rows:
+            index.setdefault((row.source, row.step, row.direction), {})[row.problem] = row
+        return index
 
-    def row(self, source: str, step: str, direction: str, problem: Problem) -> Row:
-        try:
-            return self._index[source, step, direction, problem]
-        except KeyError:
-            raise Missing(f"{step}, {direction}, {problem} is not in {source}") from None
+    def row(self, source: str, step: str, direction: str, **problem) -> Row:
+        """The one whose problem has these fields."""
+        rows = self._index.get((source, step, direction), {}).values()
+        found = [row for row in rows if problem.items() <= vars(row.problem).items()]
+        if len(found) != 1:
+            where = " ".join(f"{field}={value}" for field, value in problem.items())
+            raise Missing(f"{step}, {direction}, {where} is {f'{len(found)} times' if found else 'not'} in {source}")
+        return found[0]
 
     def steps(self, direction: str, source: str = "ladder") -> list:
         """Every rung of every chapter, in order."""
         steps = dict.fromkeys(row.step for row in self.rows
                               if row.source == source and row.direction == direction and row.step[0].isdigit())
         return sorted(steps, key=lambda step: step.split("/")[0])  # stable: the rungs stay in the chapter's order
+
+    def peers(self, direction: str, source: str) -> list:
+        """FlashAttention-2 and cuDNN, and of the other fast ones those that were there."""
+        there = {row.step for row in self.rows if row.source == source and row.direction == direction}
+        there |= {"FLASH", "CUDNN"}
+        return [peer for peer in ("FLASH", "FLASH-deterministic", "CUDNN", "FA3", "FA4") if peer in there]
 
     def results(self, direction: str, source: str = "ladder") -> list:
         """The last rung of every chapter."""
@@ -152,7 +164,7 @@ class Record:
         return Record(self.directory / AGAIN)
 
 
-def spread(record: Record) -> dict:
+def repeated(record: Record) -> dict:
     """{source: [second time / first time]} of everything that has been timed twice."""
     ratios = {}
     second = record.again
@@ -160,7 +172,7 @@ def spread(record: Record) -> dict:
         if row.source == "memory":  # one launch, for its bytes
             continue
         try:
-            other = second.row(row.source, row.step, row.direction, row.problem)
+            other = second.row(row.source, row.step, row.direction, **vars(row.problem))
         except Missing:
             continue
         ratios.setdefault(row.source, []).append(other.seconds / row.seconds)

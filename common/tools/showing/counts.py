@@ -4,9 +4,6 @@ from dataclasses import dataclass
 
 from tools.machine import ROOT, bold, table
 
-SECTOR = 32  # bytes
-LINE = 128  # bytes of a cache line, and of a wavefront: 32 banks of 4 bytes
-
 
 @dataclass(frozen=True)
 class Gpu:

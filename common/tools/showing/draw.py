@@ -21,7 +21,8 @@ CARD, INK, FAINT = "#fbfaf7", "#1f1f1f", "#d9d6cf"
 # Okabe and Ito (2008), yellow left out: it is too faint on a light card.
 COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"]
 MARKERS = "osD^vPX<>"
-PEERS = {"FLASH": "#4d4d4d", "CUDNN": "#8a8a8a", "roof": "#6b6b6b", "eager+FLASH": "#8a8a8a", "compiled+FLASH": "#4d4d4d"}
+PEERS = {"FLASH": "#4d4d4d", "FLASH-deterministic": "#4d4d4d", "CUDNN": "#8a8a8a", "FA3": "#6b6b6b", "FA4": "#1f1f1f",
+         "roof": "#6b6b6b", "eager+FLASH": "#8a8a8a", "compiled+FLASH": "#4d4d4d"}
 STYLES = {"solid": "-", "dashed": (0, (5, 2)), "dotted": (0, (1, 1.5)), "dashdot": (0, (5, 1.5, 1, 1.5))}
 
 plt.rcParams.update({

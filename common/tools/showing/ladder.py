@@ -95,15 +95,15 @@ def remarks(names: list, problems: list, outcomes: list) -> list:
 
 def show(session, steps: list, outcomes: list) -> None:
     """The tables: on a GPU what was measured, on the engine what was checked; and why anything is missing in them."""
-    names = [step.name for step in steps]
+    names, problems = [step.name for step in steps], [problem for problem, _ in session.problems]
     title = f"{session.device}, {steps[0].direction}"
     if session.on_gpu:
-        say(f"\n{title}, {session.problems[0].without_length()}\n")
-        say(measured(names, [wanted.length() for wanted in session.problems], outcomes))
+        say(f"\n{title}, {problems[0].without_length()}\n")
+        say(measured(names, [problem.length() for problem in problems], outcomes))
     else:
-        for number, wanted in enumerate(session.problems):
-            say(f"\n{title}, {wanted}\n")
+        for number, problem in enumerate(problems):
+            say(f"\n{title}, {problem}\n")
             say(checked(names, [row[number] for row in outcomes]))
     say()
-    for line in remarks(names, session.problems, outcomes):
+    for line in remarks(names, problems, outcomes):
         say(line)

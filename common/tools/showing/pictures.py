@@ -10,9 +10,9 @@ import re
 from pathlib import Path
 
 from tools.machine import amount_of_memory, significant
-from tools.record import Missing, Quantities, Record, ladder_problem
+from tools.record import LENGTHS, Missing, Quantities, Record
 from tools.showing.counts import GPUS
-from tools.showing.tables import LENGTHS, PEER_NAMES
+from tools.showing.tables import PEER_NAMES
 
 UNORDERED = {"forward": "", "backward": "; dotted: dQ added up in no order"}
 DIGITS = 6  # of the numbers in a picture: more than can be seen
@@ -61,7 +61,7 @@ def _chapter(step: str):
 
 
 def _short(step: str) -> str:
-    return PEER_NAMES.get(step, step.split("/")[0].replace("_", " "))
+    return PEER_NAMES.get(step, step.split("/")[0].replace("_", " ")).replace("FlashAttention-2, ", "FA-2, ")
 
 
 def _rung(step: str) -> str:
@@ -86,7 +86,7 @@ class Pictures:
             if found > 0:  # a difference of two times may be lost in their noise, and the axis be logarithmic
                 x.append(n)
                 y.append(found)
-        style = style or ("solid" if step[0].isdigit() else "dashed")
+        style = style or ("solid" if step[0].isdigit() else "dashdot" if step.endswith("-deterministic") else "dashed")
         return {"name": name or _short(step), "color": _chapter(step), "style": style, "x": x, "y": y}
 
     def _unordered(self, direction: str, source: str) -> list:
@@ -101,7 +101,7 @@ class Pictures:
         series += [self._series(step, direction, LENGTHS, lambda n: self._of.ms(step, n, direction), _rung(step), "dotted")
                    for step in self._unordered(direction, "ladder")]
         series += [self._series(peer, direction, LENGTHS, lambda n: self._of.peer_ms(peer, n, direction))
-                   for peer in ("FLASH", "CUDNN")]
+                   for peer in self._record.peers(direction, "peers-ladder")]
         return {"kind": "lines", "title": f"Time of the {direction}",
                 "note": "B=2 H=16 D=64 fp16 causal; both axes logarithmic" + UNORDERED[direction],
                 "panels": [{"title": "", "x": {"label": "N", "log": True, "ticks": _lengths(LENGTHS)},
@@ -122,7 +122,7 @@ class Pictures:
                 series = [self._series(step, direction, lengths,
                                        lambda n: self._of.tflops(step, n, head_dim, mask, "fp16", direction),
                                        *([_rung(step), "dotted"] if step in unordered else []))
-                          for step in [*steps, *unordered, "FLASH", "CUDNN"]]
+                          for step in [*steps, *unordered, *self._record.peers(direction, source)]]
                 panels.append({"title": f"{'no mask' if mask == 'full' else 'causal'}, D = {head_dim}",
                                "x": {"label": "N", "log": True, "ticks": _lengths(lengths)},
                                "y": {"label": "TFLOP/s", "log": False}, "series": _present(series)})
@@ -172,7 +172,7 @@ class Pictures:
                     points.append({"name": _short(step) if direction == "forward" else f"{_short(step)[:2]} backward",
                                    "color": _chapter(step), "style": "point" if direction == "forward" else "hollow",
                                    "x": [self._of.intensity(step, direction)],
-                                   "y": [1e-12 * self._record.row("ladder", step, direction, ladder_problem(4096)).flop_rate]})
+                                   "y": [self._of.rate(step, 4096, direction)]})
                 except Missing:
                     continue
         roofs = []

@@ -10,13 +10,13 @@ What has not been measured is a dash.
 import statistics
 
 from tools.machine import amount_of_memory, significant
-from tools.record import Missing, Quantities, Record, ladder_problem, spread
+from tools.record import LENGTHS, Missing, Quantities, Record, repeated
 
 NOT_YET = "*Not measured yet.*"
-PEER_NAMES = {"FLASH": "FlashAttention-2", "CUDNN": "cuDNN", "MATH": "PyTorch, unfused", "FA3": "FlashAttention-3",
-              "FA4": "FlashAttention-4", "eager+FLASH": "eager RoPE, then FlashAttention-2",
+PEER_NAMES = {"FLASH": "FlashAttention-2", "FLASH-deterministic": "FlashAttention-2, deterministic", "CUDNN": "cuDNN",
+              "MATH": "PyTorch, unfused", "FA3": "FlashAttention-3", "FA4": "FlashAttention-4",
+              "eager+FLASH": "eager RoPE, then FlashAttention-2",
               "compiled+FLASH": "compiled RoPE, then FlashAttention-2"}
-LENGTHS = [512, 1024, 2048, 4096, 8192]
 
 
 def markdown(rows: list) -> str:
@@ -72,11 +72,11 @@ class Tables:
                 known(lambda: of.percent(step, n, direction), lambda value: f"{significant(value, 2)}%"),
                 *("" if rope else known(lambda: against(peer), factor) for peer in ("FLASH", "CUDNN"))])
         if steps:
-            for peer in ("FLASH", "CUDNN"):
+            for peer in self._record.peers(direction, "peers-ladder"):
                 rows.append([
                     PEER_NAMES[peer], known(lambda: of.peer_ms(peer, n, direction)), "",
                     known(lambda: of.ms(steps[0], n, direction) / of.peer_ms(peer, n, direction), factor), "",
-                    known(lambda: 100 * self._record.row("peers-ladder", peer, direction, ladder_problem(n)).flop_rate
+                    known(lambda: 100 * self._record.row("peers-ladder", peer, direction, seq_q=n).flop_rate
                           / self._record.ceiling("matmul"), lambda value: f"{significant(value, 2)}%"),
                     *(known(lambda: of.against(peer, other, n, direction), factor) for other in ("FLASH", "CUDNN"))])
         return markdown(rows)
@@ -104,7 +104,7 @@ class Tables:
         rope = any(self._record.rope(step) for step in steps)
         peers = ["eager+FLASH", "compiled+FLASH"] if rope else []
         before = [step for step in self._record.results(direction) if step.split("/")[0] < chapter][-1:] if rope else []
-        columns = [*peers, "FLASH", *([] if rope else ["CUDNN"]), *before, *steps]
+        columns = [*peers, *(["FLASH"] if rope else self._record.peers(direction, "peers-ladder")), *before, *steps]
         last = peers[-1] if peers else "FLASH"
         names = [self._name(step) if "/" not in step or step in before else step.split("/")[1] for step in columns]
         if rope:
@@ -124,7 +124,7 @@ class Tables:
             steps = [step for step in self._record.results(direction, source) if step.split("_")[0] in chapters]
         if not steps:
             return NOT_YET
-        columns = ["FLASH", "CUDNN", *steps]
+        columns = [*self._record.peers(direction, source), *steps]
         names = [PEER_NAMES.get(step, f"`{step.split('/')[-1 if len(chapters) == 1 else 0]}`") for step in columns]
         rows = [["", *names, "last against FlashAttention-2"]]
         for one_mask in ("full", "causal") if mask is None else (mask,):
@@ -151,7 +151,7 @@ class Tables:
             return known(lambda: [one(step, peer, dtype, **where) for one in (of.mean_against, of.least_against, of.most_against)],
                          lambda found: f"{found[0]:.2f}× ({found[1]:.2f} to {found[2]:.2f})")
 
-        columns = [(peer, dtype) for peer in ("FLASH", "CUDNN") for dtype in ("fp16", "bf16")]
+        columns = [(peer, dtype) for peer in self._record.peers(direction, source) for dtype in ("fp16", "bf16")]
         rows = [["", *(f"{PEER_NAMES[peer]}, {dtype}" for peer, dtype in columns)]]
         for step in [self._record.step(step, direction) for step in steps] or results:
             for mask, words in (("full", "no mask"), ("causal", "causal")):
@@ -167,10 +167,10 @@ class Tables:
                                                      for n in lengths)]
                                 for step in self._record.steps(direction, "memory")])
 
-    def spread(self):
+    def repeated(self):
         """How far a second measurement lies from the first."""
         rows = [["", "times measured twice", "apart: median", "90% within", "largest"]]
-        for source, ratios in sorted(spread(self._record).items()):
+        for source, ratios in sorted(repeated(self._record).items()):
             apart = sorted(100 * abs(ratio - 1) for ratio in ratios)
             tenth = apart[min(len(apart) - 1, int(0.9 * len(apart)))]
             rows.append([f"`{source}`", str(len(apart)),

@@ -1,4 +1,4 @@
-"""trace --ncu: which differences count, and which are explained."""
+"""verify: which differences count, and which are explained."""
 
 import json
 import tempfile
@@ -6,11 +6,11 @@ import unittest
 from pathlib import Path
 
 from tools.machine import Failure, chapters
-from tools.measuring import ncu
+from tools.measuring import agreement, engine
 
 
 def verdict(kernel: str, name: str, engine: int, measured: int) -> str:
-    return ncu.judged(kernel, name, {name: engine}, {name: measured})[0]
+    return agreement.judged(kernel, name, {name: engine}, {name: measured})[0]
 
 
 class Verdicts(unittest.TestCase):
@@ -31,27 +31,27 @@ class Verdicts(unittest.TestCase):
         engine = {"shared load wavefronts": 100, "shared load conflicts": 0}
         for conflicts, expected in [(3, "equal but for noise"), (9, "different")]:
             measured = {"shared load wavefronts": 100 + conflicts, "shared load conflicts": conflicts}
-            self.assertEqual(ncu.judged("k", "shared load conflicts", engine, measured)[0], expected)
+            self.assertEqual(agreement.judged("k", "shared load conflicts", engine, measured)[0], expected)
 
     def test_conflicts_are_noise_beside_fewer_wavefronts_that_are_explained(self):
         engine = {"shared load wavefronts": 1000, "shared load conflicts": 0}
         measured = {"shared load wavefronts": 970 + 20, "shared load conflicts": 20}
         for kernel, of_wavefronts, of_conflicts in [("gradients", "explained", "equal but for noise"),
                                                     ("forward", "different", "different")]:
-            self.assertEqual(ncu.judged(kernel, "shared load wavefronts", engine, measured)[0], of_wavefronts)
-            self.assertEqual(ncu.judged(kernel, "shared load conflicts", engine, measured)[0], of_conflicts)
+            self.assertEqual(agreement.judged(kernel, "shared load wavefronts", engine, measured)[0], of_wavefronts)
+            self.assertEqual(agreement.judged(kernel, "shared load conflicts", engine, measured)[0], of_conflicts)
 
     def test_noise_does_not_hide_fewer_wavefronts_that_are_explained(self):
         engine = {"shared store wavefronts": 3592, "shared store conflicts": 512}
         measured = {"shared store wavefronts": 3588 + 11, "shared store conflicts": 512 + 11}
         for kernel, expected in [("gradients", "explained"), ("forward", "different")]:
-            self.assertEqual(ncu.judged(kernel, "shared store wavefronts", engine, measured)[0], expected)
-        why = ncu.beside("gradients", "shared store wavefronts", engine, measured)["why"]
+            self.assertEqual(agreement.judged(kernel, "shared store wavefronts", engine, measured)[0], expected)
+        why = agreement.beside("gradients", "shared store wavefronts", engine, measured)["why"]
         self.assertIn("block's place together; 11 more are noise", why)
 
     def test_copies_with_a_plain_predicate_have_fewer_wavefronts_but_one_a_pass(self):
         def of(kernel, engine, measured, instructions):
-            return ncu.judged(kernel, "cp.async wavefronts", {"cp.async wavefronts": engine, "cp.async instructions": instructions},
+            return agreement.judged(kernel, "cp.async wavefronts", {"cp.async wavefronts": engine, "cp.async instructions": instructions},
                               {"cp.async wavefronts": measured})[0]
 
         fused = "rope_fused::forward<__half, 64>"
@@ -67,7 +67,7 @@ class Verdicts(unittest.TestCase):
     def test_the_least_of_three_counts(self):
         ours = [{"kernel": "a::k<x>", "totals": {"shared_store": {"wavefronts": 100, "ideal": 100, "requests": 100}},
                  "bytes": {"read": {"launch": 0, "blocks": 0}, "written": {"launch": 0, "warps": 0}}}]
-        wavefronts, conflicts = ncu.METRICS["shared store wavefronts"], ncu.METRICS["shared store conflicts"]
+        wavefronts, conflicts = agreement.METRICS["shared store wavefronts"], agreement.METRICS["shared store conflicts"]
 
         def compared(*noise):
             runs = iter(noise)
@@ -75,9 +75,10 @@ class Verdicts(unittest.TestCase):
 
             def take():
                 taken.append(next(runs))
-                return [{"kernel": "void a::<unnamed>::k<x>(int)", **dict.fromkeys(wavefronts, 100 + taken[-1]), **dict.fromkeys(conflicts, taken[-1])}]
+                return [{"kernel": "void a::<unnamed>::k<x>(int)", **dict.fromkeys(wavefronts, 100 + taken[-1]),
+                         **dict.fromkeys(conflicts, taken[-1])}]
 
-            (launch,) = ncu.side_by_side("k", ours, take)
+            (launch,) = agreement.side_by_side("k", ours, take)
             return len(taken), {counter["verdict"] for counter in launch["counters"].values()}, launch
 
         self.assertEqual(compared(0)[:2], (1, {"equal"}))
@@ -86,38 +87,39 @@ class Verdicts(unittest.TestCase):
         self.assertEqual((times, verdicts), (3, {"different"}))
         self.assertEqual(launch["counters"]["shared store conflicts"]["ncu"], 40)
         with self.assertRaisesRegex(Failure, "0 launches on the GPU, 1 on the engine"):
-            ncu.side_by_side("k", ours, list)
+            agreement.side_by_side("k", ours, list)
         with self.assertRaisesRegex(Failure, "other on the GPU, k on the engine"):
-            ncu.side_by_side("k", ours, lambda: [{"kernel": "void other(int)"}])
+            agreement.side_by_side("k", ours, lambda: [{"kernel": "void other(int)"}])
 
     def test_a_kernel_by_its_own_name(self):
         for kernel in ("a::k<x::y<3>, z>", "void a::<unnamed>::k<__half, 64>(a::p, const T1 *)", "k(int)", "void k<2>(x::y)",
                        "void a::(anonymous namespace)::k<float>(int)", "void <unnamed>::k<__half, 64>(a::p)"):
-            self.assertEqual(ncu.own_name(kernel), "k", kernel)
+            self.assertEqual(agreement.own_name(kernel), "k", kernel)
 
     def test_a_file_of_counts_that_lacks_something(self):
-        whole = {"problem": "p", "flags": ["--batch=1", "--direction=forward", "--rung=r"],
-                 "chapters": [{"chapter": "05_a", "direction": "forward", "rungs": [{"rung": "r", "launches": []}]}]}
+        of_05 = {"chapter": "05_a", "problem": "p", "direction": "forward", "rungs": [{"rung": "r", "launches": []}]}
+        patterns = {**of_05, "chapter": "patterns"}
         with tempfile.TemporaryDirectory() as scratch:
             path = Path(scratch) / "counts.json"
 
             def read(counts, *names):
                 path.write_text(json.dumps(counts))
-                return ncu.read_counts(path, [chapters.Chapter(name) for name in names])
+                return engine.read(path, [chapters.Chapter(name) for name in names])
 
-            self.assertEqual(read(whole, "05_a")["flags"], ["--batch=1"])
+            every = {"chapters": [of_05, {**of_05, "chapter": "07_c"}, patterns]}
+            self.assertEqual(read(every, "05_a")["chapters"], [of_05, patterns])
             with self.assertRaisesRegex(Failure, "holds no counts of 06_b"):
-                read(whole, "05_a", "06_b")
-            for missing in ("problem", "flags", "chapters"):
-                with self.assertRaisesRegex(Failure, "does not hold the engine's counts"):
-                    read({key: value for key, value in whole.items() if key != missing}, "05_a")
+                read({"chapters": [of_05]}, "05_a", "06_b")
             with self.assertRaisesRegex(Failure, "does not hold the engine's counts"):
-                read({**whole, "chapters": [{"chapter": "05_a", "rungs": []}]}, "05_a")
+                read({}, "05_a")
+            for missing in ("problem", "direction", "rungs"):
+                with self.assertRaisesRegex(Failure, "does not hold the engine's counts"):
+                    read({"chapters": [{key: value for key, value in of_05.items() if key != missing}]}, "05_a")
 
     def test_the_reason_is_kept(self):
         name = "global load requests"
-        self.assertIn("semaphore", ncu.beside("a::gradients<x>", name, {name: 1}, {name: 2})["why"])
-        self.assertNotIn("why", ncu.beside("a::gradients<x>", name, {name: 1}, {name: 1}))
+        self.assertIn("semaphore", agreement.beside("a::gradients<x>", name, {name: 1}, {name: 2})["why"])
+        self.assertNotIn("why", agreement.beside("a::gradients<x>", name, {name: 1}, {name: 1}))
 
 
 if __name__ == "__main__":

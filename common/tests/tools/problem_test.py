@@ -1,0 +1,50 @@
+"""A problem's name: what the chapters' programs write is what is read here. WORKBOOK_BUILD says where they are built."""
+
+import os
+import unittest
+from pathlib import Path
+
+from tools.machine import Failure, chapters
+from tools.measuring import asked
+from tools.record import Problem, read_label
+
+DIRECTORY = Path(os.environ.get("WORKBOOK_BUILD", "/nowhere"))
+BUILT = [chapter for chapter in chapters.all_chapters() if chapter.program(DIRECTORY).exists()]
+
+
+class Labels(unittest.TestCase):
+    def test_reading(self):
+        self.assertEqual(read_label("B2_H16_N512_D64_fp16_causal"), (Problem(2, 16, 16, 512, 512, 64, "fp16", True), False))
+        self.assertEqual(read_label("B1_H8_Hkv2_Nq7_Nk9_D128_bf16_full_rope"), (Problem(1, 8, 2, 7, 9, 128, "bf16", False), True))
+        for wrong in ("", "B2_H16_N512_D64_fp16", "B2_H16_N512_D64_fp32_causal", "B2_H16_Nq512_D64_fp16_causal"):
+            with self.assertRaises(ValueError):
+                read_label(wrong)
+
+
+@unittest.skipUnless("WORKBOOK_BUILD" in os.environ, "WORKBOOK_BUILD does not say where the chapters' programs are")
+class Programs(unittest.TestCase):
+    problems = [Problem(3, 4, 2, 50, 70, 128, "bf16", True), Problem(2, 6, 6, 9, 9, 64, "fp16", False)]
+
+    def test_there_are_some(self):
+        self.assertTrue(BUILT, f"no chapter is built in {DIRECTORY}")
+
+    def test_they_write_what_is_read(self):
+        for chapter in BUILT:
+            for problem in self.problems:
+                read, flops = asked.resolved(chapter.program(DIRECTORY), problem.flags())
+                self.assertEqual(read, problem, chapter.name)
+                self.assertEqual(flops["backward"], 2.5 * flops["forward"])
+
+    def test_they_solve_one_problem_where_nobody_names_one(self):
+        defaults = {asked.resolved(chapter.program(DIRECTORY), [])[0] for chapter in BUILT}
+        self.assertEqual(len(defaults), 1)
+        self.assertEqual(str(*defaults).partition(" ")[2].split()[2:], ["D=64", "fp16", "causal"])
+
+    def test_what_they_refuse_is_one_line(self):
+        with self.assertRaisesRegex(Failure, "^heads is 2 and kv-heads is 3: heads must be a multiple of kv-heads$") as raised:
+            asked.resolved(BUILT[0].program(DIRECTORY), ["--kv-heads=3", "--heads=2"])
+        self.assertEqual(raised.exception.status, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

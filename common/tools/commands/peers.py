@@ -1,0 +1,68 @@
+"""chapters beside PyTorch's attention, on the same tensors in one process
+
+FlashAttention-2 (also in its deterministic mode), cuDNN and the unfused one, as scaled_dot_product_attention has them, and
+FlashAttention-3 and -4, where they are installed. Every result is checked before it is timed. It needs a GPU, and a Python
+with PyTorch: this one, the PATH's python3, or the one that WORKBOOK_PYTHON names. The JSON goes into common/results.
+"""
+
+from pathlib import Path
+
+from tools.machine import RESULTS, Failure, build, chapters, say, shown, slug, system
+from tools.measuring import asked, peers
+from tools.record import commit, results
+from tools.showing import beside_peers
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="number or name: 01 05 (default: all)")
+    asked.add_arguments(parser, several=True)
+    asked.add_rung(parser, default="its last", or_all=True)
+    parser.add_argument("--sweep", choices=list(peers.SWEEPS), default="fa", help="what is timed (default: fa); " + "; ".join(
+        f"{name}: {what}" for name, what in peers.SWEEPS.items()))
+    parser.add_argument("--patience", type=asked.seconds, default=peers.PATIENCE, metavar="SECONDS",
+                        help="what the launches of one chapter at one point may take; what takes longer is left out there "
+                        f"(default: {peers.PATIENCE})")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="where the JSON goes")
+
+
+def run(arguments) -> int:
+    chosen = chapters.select(arguments.chapters, chapters.all_chapters())
+    said = asked.said(arguments)
+    seed = said.pop("seed", 0)
+    gpu, no_gpu = system.find_gpu()
+    if not gpu:
+        raise Failure(f"peers needs a GPU: {no_gpu}")
+    python = peers.python_with_torch()
+    system.choose_preset("cuda", (gpu, ""))  # says so if nvcc is missing
+    library = build.ensure_built("cuda", ["flash_attention_workbook"]) / "common/capi/libflash_attention_workbook.so"
+    report = peers.measure(python, library, {
+        "sweep": arguments.sweep,
+        "said": {**said, **({"seq_q": arguments.seq_q} if arguments.seq_q else {})},
+        "chapters": [chapter.name for chapter in chosen],
+        "rung": arguments.rung,
+        "all_rungs": arguments.all_rungs,
+        "directions": [arguments.direction] if arguments.direction else ["forward", "backward"],
+        "seed": seed,
+        "patience": arguments.patience,
+        "commit": commit(),
+    })
+    path = arguments.out or _default_path(report["what"], arguments, chosen, gpu)
+    results.write(path, report)
+    say(f"\n{report['context']['gpu']}, PyTorch {report['context']['torch']}, every result checked before it was timed\n")
+    say(beside_peers.tables(report))
+    say()
+    for line in beside_peers.remarks(report):
+        say(line)
+    say(f"JSON: {shown(path)}")
+    wrong = sorted({result["name"] for point in report["points"] for result in point["results"] if "wrong" in result})
+    if wrong:
+        raise Failure(f"not right: {', '.join(wrong)}")
+    return 0
+
+
+def _default_path(what: str, arguments, chosen: list, gpu: system.Gpu) -> Path:
+    directory = build.directory("cuda") / "bench" if what.startswith("custom") else RESULTS / slug(gpu.name)
+    if len(chosen) < len(chapters.all_chapters()):
+        what += "".join(f"-{chapter.name}" for chapter in chosen)
+    what += f"-{arguments.rung}" if arguments.rung else "-rungs" if arguments.all_rungs else ""
+    return directory / f"peers-{what}{'-backward' if arguments.direction == 'backward' else ''}.json"

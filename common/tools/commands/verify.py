@@ -1,0 +1,60 @@
+"""the engine's counters beside Nsight Compute's, for every launch of the same programs
+
+Needs a GPU and Nsight Compute. What the engine counts is counted here first, of its default problem, or comes from a file:
+`./workbook trace --json --patterns > FILE`, on any machine and of any problem. A counter is equal, equal but for noise,
+explained (the reason stands beside it), or different, which is a failure; what caches decide is shown beside a bound.
+"""
+
+import time
+from pathlib import Path
+
+from tools.machine import Failure, bad, bold, chapters, good, say, system, table
+from tools.measuring import agreement, asked, engine, ncu
+from tools.record import commit, read_label, results
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="number or name: 01 05 (default: all, and the access "
+                        "patterns of common/tests/trace)")
+    parser.add_argument("--engine", type=asked.existing_file, metavar="FILE", help="the engine's counts, instead of counting here")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="keep the comparison, as JSON")
+
+
+def run(arguments) -> int:
+    chosen = chapters.select(arguments.chapters, chapters.all_chapters())
+    counted = engine.read(arguments.engine, chosen) if arguments.engine else None
+    ncu.require()  # before anything takes time
+    counted = counted or engine.count(chosen, [], with_patterns=not arguments.chapters)
+    compared = agreement.compare(counted)
+    labels = dict.fromkeys(chapter["problem"].removesuffix("_rope") for chapter in counted["chapters"] if chapter["problem"])
+    problems = ", ".join(str(read_label(label)[0]) for label in labels)
+    context = {**system.machine(), "tool": "Nsight Compute, --clock-control none", "tool_version": ncu.version(),
+               "commit": commit(), "date": time.strftime("%Y-%m-%d"), "problem": problems}
+    say(bold(f"\n{context['gpu']}, {problems}: engine / Nsight Compute") + "\n")
+    tally = _say(compared)
+    if arguments.out:
+        results.write(arguments.out, {"context": context, "launches": compared})
+    if tally.get("different"):
+        raise Failure(f"{tally['different']} counters are different")
+    return 0
+
+
+def _say(compared: list) -> dict:
+    """Every launch's counters but those that are 0, and of the patterns only what is different. How many there are of each
+    verdict."""
+    tally = {}
+    for launch in compared:
+        rows = []
+        for name, counter in launch["counters"].items():
+            word = counter["verdict"]
+            tally[word] = tally.get(word, 0) + 1
+            if counter["engine"] == counter["ncu"] == 0 or launch["chapter"] == engine.PATTERNS and word != "different":
+                continue
+            mark = good(word) if word.startswith("equal") else bad(word) if word == "different" else word
+            mark += f": {counter['why']}" if "why" in counter else ""
+            rows.append([name, f"{counter['engine']:,}", f"{counter['ncu']:,}", mark])
+        if rows:
+            say(bold(f"{launch['chapter']}/{launch['rung']} {launch['direction']}: {launch['kernel']}"))
+            say(table([["counter", "engine", "ncu", ""], *rows]) + "\n")
+    say(", ".join(f"{count} {word}" for word, count in sorted(tally.items())))
+    return tally

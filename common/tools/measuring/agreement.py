@@ -1,0 +1,190 @@
+"""The engine's counters beside Nsight Compute's, launch by launch, for the same programs and the same problems."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tools.machine import Failure, Progress, build
+from tools.measuring import ncu
+from tools.measuring.engine import PATTERNS, patterns
+from tools.record import read_label
+
+# Our name -> Nsight Compute's metrics, which add up to it. Bank conflicts there are counted too high and wavefronts with
+# them: now and then the unit is taken by something else and the cycle counts as both. Their difference is exact, so
+# it is what is compared with wavefronts less conflicts.
+L1 = "l1tex__"
+METRICS = {
+    "global load requests": {f"{L1}t_requests_pipe_lsu_mem_global_op_ld.sum": 1},
+    "global load sectors": {f"{L1}t_sectors_pipe_lsu_mem_global_op_ld.sum": 1},
+    "global store requests": {f"{L1}t_requests_pipe_lsu_mem_global_op_st.sum": 1},
+    "global store sectors": {f"{L1}t_sectors_pipe_lsu_mem_global_op_st.sum": 1},
+    "global atomic requests": {f"{L1}t_requests_pipe_lsu_mem_global_op_{op}.sum": 1 for op in ("red", "atom")},
+    "global atomic sectors": {f"{L1}t_sectors_pipe_lsu_mem_global_op_{op}.sum": 1 for op in ("red", "atom")},
+    "shared load wavefronts": {f"{L1}data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": 1},
+    "shared load conflicts": {f"{L1}data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum": 1},
+    "shared store wavefronts": {f"{L1}data_pipe_lsu_wavefronts_mem_shared_op_st.sum": 1},
+    "shared store conflicts": {f"{L1}data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum": 1},
+    "ldmatrix instructions": {"smsp__inst_executed_op_ldsm.sum": 1},
+    "cp.async instructions": {"smsp__inst_executed_op_ldgsts.sum": 1},
+    "cp.async wavefronts": {"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum": 1},
+    "DRAM bytes read": {"dram__bytes_read.sum": 1},
+    "DRAM bytes written": {"dram__bytes_write.sum": 1},
+    "L2 sectors": {"lts__t_sectors.sum": 1},
+}
+# Nothing that an exact count could equal: caches decide. They stand beside the engine's bound.
+BOUNDS = ("DRAM bytes read", "DRAM bytes written", "L2 sectors")
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a GPU has fewer, or more, than the source says."""
+
+    text: str
+    fewer: bool
+    least: "Callable[[dict], int]" = lambda engine: 0  # of the engine's counters: fewer than that it does not explain
+
+
+# Differences that are known, and why, as nvcc's machine code shows it: {kernel: {counter: reason}}. They go by the
+# kernel alone, whichever chapters and rungs it is in: by its own name, or with a namespace and what it is a template of.
+FUSED_STORES = Reason("nvcc combines the eight neighbouring stores of o_smem into two of 16 bytes", fewer=True)
+COMBINED_LOADS = Reason("nvcc loads neighbours of LSE and D together, and once for the two rows of a fragment", fewer=True)
+COMBINED_PLACE = Reason("nvcc stores the two numbers of a block's place together", fewer=True)
+WAITING = Reason("a GPU looks at a semaphore until it is this block's turn; the engine has it at once", fewer=False)
+UNROLLED = Reason("nvcc unrolls the loop over a row's visible keys by four: lanes with 4n keys and with 4n - 1 go through it "
+                  "apart", fewer=False)
+PREDICATE = Reason("nvcc wrote the predicate of some or all cp.async without a negation, and Nsight Compute takes each of their "
+                   "four passes for one wavefront", fewer=True, least=lambda engine: 4 * engine["cp.async instructions"])
+EXPLAINED = {
+    "rope_fused::forward": {"cp.async wavefronts": PREDICATE},
+    "patterns::copy_async<2, 4096, 0>": {"cp.async wavefronts": PREDICATE},
+    "patterns::copy_halves_async<0>": {"cp.async wavefronts": PREDICATE},
+    "patterns::copy_halves_async_predicate<0>": {"cp.async wavefronts": PREDICATE},
+    "attention_forward": {"shared store wavefronts": FUSED_STORES, "shared store conflicts": FUSED_STORES,
+                          "shared load wavefronts": UNROLLED},
+    "dk_dv": {"shared load wavefronts": COMBINED_LOADS},
+    "gradients": {"shared load wavefronts": COMBINED_LOADS, "shared store wavefronts": COMBINED_PLACE,
+                  "global load requests": WAITING, "global load sectors": WAITING},
+}
+
+
+def engine_counters(launch: dict) -> dict:
+    """The engine's counts under the names above."""
+    totals = launch["totals"]
+
+    def total(field: str, *ops: str) -> int:
+        return sum(totals[op][field] for op in ops if op in totals)
+
+    loads, stores = ("global_load", "copy_load"), ("global_store",)
+    shared_loads, shared_stores = ("shared_load", "ldmatrix"), ("shared_store",)
+    moved = launch["bytes"]
+    return {
+        "global load requests": total("requests", *loads),
+        "global load sectors": total("sectors", *loads),
+        "global store requests": total("requests", *stores),
+        "global store sectors": total("sectors", *stores),
+        "global atomic requests": total("requests", "global_atomic"),
+        "global atomic sectors": total("sectors", "global_atomic"),
+        "shared load wavefronts": total("wavefronts", *shared_loads),
+        "shared load conflicts": total("wavefronts", *shared_loads) - total("ideal", *shared_loads),
+        "shared store wavefronts": total("wavefronts", *shared_stores),
+        "shared store conflicts": total("wavefronts", *shared_stores) - total("ideal", *shared_stores),
+        "ldmatrix instructions": total("requests", "ldmatrix"),
+        "cp.async instructions": total("requests", "copy_store"),
+        "cp.async wavefronts": total("wavefronts", "copy_store"),
+        "DRAM bytes read": moved["read"]["launch"],
+        "DRAM bytes written": moved["written"]["launch"],
+        "L2 sectors": (moved["read"]["blocks"] + moved["written"]["warps"]) // 32,
+    }
+
+
+def measured_counters(launch: dict) -> dict:
+    return {name: int(sum(launch[metric] * factor for metric, factor in metrics.items()))
+            for name, metrics in METRICS.items() if all(metric in launch for metric in metrics)}
+
+
+def explanation(kernel: str, name: str, engine: int, measured: int, counted: dict) -> str:
+    """The reason for a difference of this sign and size; empty if none is known."""
+    for key in (kernel, kernel.split("<")[0], own_name(kernel)):
+        reason = EXPLAINED.get(key, {}).get(name)
+        if reason and (reason.least(counted) <= measured < engine if reason.fewer else measured > engine):
+            return reason.text
+    return ""
+
+
+def judged(kernel: str, name: str, engine: dict, measured: dict) -> "tuple[str, str]":
+    """What a counter is, and why: equal; equal but for noise (see METRICS); beside (a bound, nothing to be equal to); explained;
+    or different."""
+    if name in BOUNDS:
+        return "beside", ""
+    if engine[name] == measured[name]:
+        return "equal", ""
+    kind, _, what = name.rpartition(" ")
+    if what in ("wavefronts", "conflicts") and f"{kind} conflicts" in engine:
+        wavefronts, conflicts = f"{kind} wavefronts", f"{kind} conflicts"
+        noise = measured[conflicts] - engine[conflicts]
+        if 0 <= noise <= 0.05 * engine[wavefronts]:
+            without = [counters[wavefronts] - counters[conflicts] for counters in (engine, measured)]
+            why = explanation(kernel, wavefronts, *without, engine)
+            if without[0] == without[1] or why and what == "conflicts":
+                return "equal but for noise", ""
+            if why:
+                return "explained", why + (f"; {noise} more are noise" if noise else "")
+    why = explanation(kernel, name, engine[name], measured[name], engine)
+    return ("explained", why) if why else ("different", "")
+
+
+def beside(kernel: str, name: str, engine: dict, measured: dict) -> dict:
+    """A counter as the results keep it."""
+    verdict, why = judged(kernel, name, engine, measured)
+    return {"engine": engine[name], "ncu": measured[name], "verdict": verdict, **({"why": why} if why else {})}
+
+
+def compare(counted: dict) -> list:
+    """[{"chapter", "rung", "direction", "kernel", "counters"}] of every launch that the engine has counted."""
+    directory = build.ensure_built("cuda", None if not counted["chapters"] else [
+        "trace_patterns" if chapter["chapter"] == PATTERNS else chapter["chapter"] for chapter in counted["chapters"]])
+    metrics = [metric for group in METRICS.values() for metric in group]
+    compared = []
+    with Progress("Profiling") as progress:
+        for chapter in counted["chapters"]:
+            for rung in chapter["rungs"]:
+                progress.show(f"{chapter['chapter']}/{rung['rung']} {chapter['direction']}")
+                if chapter["chapter"] == PATTERNS:
+                    command, those = [patterns(directory)], list
+                else:
+                    program = directory / chapter["chapter"] / chapter["chapter"]
+                    command = [program, "--check", *read_label(chapter["problem"])[0].flags(),
+                               f"--direction={chapter['direction']}", f"--rung={rung['rung']}"]
+                    those = ncu.one_pass
+                for launch in side_by_side(f"{chapter['chapter']}/{rung['rung']}", rung["launches"],
+                                           lambda: those(ncu.profile(command, metrics))):
+                    compared.append({"chapter": chapter["chapter"], "rung": rung["rung"],
+                                     "direction": chapter["direction"], **launch})
+    return compared
+
+
+def side_by_side(where: str, ours: list, take) -> list:
+    """[{"kernel", "counters"}] of the engine's launches and of those that `take` profiles. Noise only adds: where something is
+    different, it is profiled again, twice at most, and the least counts."""
+    for profiled in range(3):
+        launches = take()
+        if len(launches) != len(ours):
+            raise Failure(f"{where}: {len(launches)} launches on the GPU, {len(ours)} on the engine")
+        for launch, theirs in zip(ours, launches):
+            if own_name(launch["kernel"]) != own_name(theirs["kernel"]):
+                raise Failure(f"{where}: {own_name(theirs['kernel'])} on the GPU, {own_name(launch['kernel'])} on the engine")
+        latest = [measured_counters(launch) for launch in launches]
+        least = latest if profiled == 0 else [
+            {name: min(count, more[name]) for name, count in so_far.items()} for so_far, more in zip(least, latest)]
+        compared = [{"kernel": launch["kernel"],
+                     "counters": {name: beside(launch["kernel"], name, engine_counters(launch), counters) for name in counters}}
+                    for launch, counters in zip(ours, least)]
+        if not any(counter["verdict"] == "different" for launch in compared for counter in launch["counters"].values()):
+            break
+    return compared
+
+
+def own_name(kernel: str) -> str:
+    """A kernel's name alone: without what it returns and takes, and without namespaces, which are written differently."""
+    named = kernel.replace("(anonymous namespace)", "").replace("<unnamed>", "")
+    return re.split("[<(]", named)[0].rpartition("::")[2].split(" ")[-1]
