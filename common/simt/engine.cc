@@ -231,13 +231,12 @@ void Worker::run_current() {
   Thread& thread = *current_;
   thread.named_barrier = 0;
   thread.grid_awaited = !launch_->dependent;
-  thread.copies.clear();
-  thread.group = 0;
+  thread.copies.forget();
   std::string mistake, at;
   try {
     launch_->body();
-    if (tracing && !thread.copies.empty()) {
-      void* stack[] = {static_cast<char*>(const_cast<void*>(thread.copies.front().pc)) - 1};
+    if (const Copy* copy = thread.copies.oldest(); tracing && copy != nullptr) {
+      void* stack[] = {static_cast<char*>(const_cast<void*>(copy->pc)) - 1};
       at = source_line(stack);
       mistake = "the thread returned without having waited for this cp.async";
     } else if (!thread.grid_awaited) {
@@ -415,21 +414,8 @@ void Worker::complete(Warp& warp, unsigned slot) {
   recorder_.resume();
 }
 
-void Worker::copy(const Copy& copy) {
-  current_->copies.push_back(copy);
-  current_->copies.back().group = current_->group;
-  recorder_.copy_starts(copy);
-}
-
-void Worker::wait(int pending_groups) {
-  auto& copies = current_->copies;
-  auto copy = copies.begin();
-  for (; copy != copies.end() && copy->group + pending_groups < current_->group; ++copy) {
-    recorder_.copy_lands(*copy);
-    std::memcpy(copy->shared, copy->global, copy->source_bytes);
-    std::memset(static_cast<char*>(copy->shared) + copy->source_bytes, 0, copy->bytes - copy->source_bytes);
-  }
-  copies.erase(copies.begin(), copy);
+void Worker::copy(void* shared, const void* global, unsigned bytes, unsigned source_bytes, const void* pc) {
+  current_->copies.start({shared, global, bytes, source_bytes, current_->number, pc}, recorder_);
 }
 
 void* dynamic_shared_memory() { return this_worker("dynamic shared memory").dynamic_shared(); }
@@ -518,8 +504,8 @@ void cp_async(void* shared, const void* global, std::size_t bytes, std::size_t s
   if (reinterpret_cast<std::uintptr_t>(shared) % bytes != 0 || reinterpret_cast<std::uintptr_t>(global) % bytes != 0)
     self.fail(cudaErrorMisalignedAddress, &self.current(), source_line(stack),
               "cp.async of " + std::to_string(bytes) + " bytes: an address is not a multiple of that");
-  self.copy({shared, global, static_cast<unsigned>(bytes), static_cast<unsigned>(source_bytes), 0,
-             __builtin_return_address(0)});
+  self.copy(shared, global, static_cast<unsigned>(bytes), static_cast<unsigned>(source_bytes),
+            __builtin_return_address(0));
 }
 
 namespace {
@@ -549,9 +535,9 @@ void ldmatrix_row(const void* row) { this_worker("ldmatrix").recorder().ldmatrix
 void matrix_product(std::uint64_t flops) { this_worker("mma").recorder().matrix_product(flops); }
 #endif
 
-void cp_async_commit() { this_worker("cp.async").commit(); }
+void cp_async_commit() { this_worker("cp.async").commit_copies(); }
 
-void cp_async_wait(int pending_groups) { this_worker("cp.async").wait(pending_groups); }
+void cp_async_wait(int pending_groups) { this_worker("cp.async").wait_for_copies(pending_groups); }
 
 }  // namespace simt
 

@@ -24,6 +24,7 @@
 #include <thread>
 #include <vector>
 
+#include "simt/copy.h"
 #include "simt/diagnosis.h"
 #include "simt/launch.h"
 #include "simt/recorder.h"
@@ -46,16 +47,6 @@ struct Fiber {
   struct Thread* thread = nullptr;
 };
 
-// A cp.async that has not been waited for.
-struct Copy {
-  void* shared;
-  const void* global;
-  unsigned bytes;
-  unsigned source_bytes;
-  unsigned group;
-  const void* pc;  // where it was started
-};
-
 struct Thread {
   uint3 index;
   unsigned number;  // in the block, as CUDA counts
@@ -66,9 +57,7 @@ struct Thread {
   Site site;          // where it waits
   int named_barrier;  // where it waits, 0: in none
   bool grid_awaited;  // the launch before, if this launch is dependent
-
-  std::vector<Copy> copies;  // in the order of their groups
-  unsigned group;            // that the next cp.async belongs to
+  CopyGroups copies;
 };
 
 using Compute = void (*)(void* const operands[32], unsigned mask);
@@ -161,9 +150,9 @@ class Worker {
   void wait_for_another_block(const int* word, int value, const Site& site);
   void grid_dependency_wait() { current_->grid_awaited = true; }
 
-  void copy(const Copy& copy);
-  void commit() { ++current_->group; }
-  void wait(int pending_groups);
+  void copy(void* shared, const void* global, unsigned bytes, unsigned source_bytes, const void* pc);
+  void commit_copies() { current_->copies.commit(); }
+  void wait_for_copies(int pending_groups) { current_->copies.wait(pending_groups, recorder_); }
 
   // Ends the launch: `what` happened to the thread (null: to the block) `at` this line (empty: not known).
   [[noreturn]] void fail(cudaError_t code, const Thread* thread, const std::string& at, const std::string& what);

@@ -209,21 +209,20 @@ void Recorder::ldmatrix_row(const void* pc, const void* row) {
   if (const auto mistake = shadow_.access(offset, 16, thread, Access::read, pc)) report(*mistake, Access::read, 16, pc);
 }
 
-void Recorder::copy_starts(const Copy& copy) {
-  const unsigned thread = worker->current().number;
-  keep(thread, copy.pc, reinterpret_cast<std::uintptr_t>(copy.shared), copy.bytes, Op::copy_store,
+void Recorder::copy_starts(const Copy& copy, const PendingCopies& owner) {
+  keep(copy.thread, copy.pc, reinterpret_cast<std::uintptr_t>(copy.shared), copy.bytes, Op::copy_store,
        reinterpret_cast<std::uintptr_t>(copy.global) | (copy.source_bytes > 0 ? 0 : zeros));
   check_dependency(copy.pc, reinterpret_cast<std::uintptr_t>(copy.global), copy.source_bytes, false);
   const std::size_t offset = shared_offset(reinterpret_cast<std::uintptr_t>(copy.shared));
   if (offset == no_offset) return;
-  if (const auto mistake = shadow_.copy_starts(offset, copy.bytes, thread, copy.pc))
+  if (const auto mistake = shadow_.copy_starts(offset, copy.bytes, copy.thread, copy.pc, &owner))
     report(*mistake, Access::write, copy.bytes, copy.pc);
 }
 
-void Recorder::copy_lands(const Copy& copy) {
+void Recorder::copy_lands(const Copy& copy, const PendingCopies& owner) {
   const std::size_t offset = shared_offset(reinterpret_cast<std::uintptr_t>(copy.shared));
   if (offset == no_offset) return;
-  if (const auto mistake = shadow_.copy_lands(offset, copy.bytes, worker->current().number, copy.pc))
+  if (const auto mistake = shadow_.copy_lands(offset, copy.bytes, worker->current().number, copy.pc, &owner))
     report(*mistake, Access::write, copy.bytes, copy.pc);
 }
 

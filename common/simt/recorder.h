@@ -22,6 +22,7 @@ namespace simt {
 
 struct Launch;
 struct Copy;
+class PendingCopies;
 
 #ifdef WORKBOOK_TRACE
 
@@ -60,8 +61,8 @@ class Recorder {
   void pause() { paused_ = true; }  // collectives are computed by one lane, whose accesses are the engine's
   void resume() { paused_ = false; }
 
-  void copy_starts(const Copy& copy);
-  void copy_lands(const Copy& copy);
+  void copy_starts(const Copy& copy, const PendingCopies& owner);
+  void copy_lands(const Copy& copy, const PendingCopies& owner);
 
  private:
   // A lane's access, kept until it is put together with those of the other lanes.
@@ -139,8 +140,8 @@ class Recorder {
   void release(unsigned, const std::vector<unsigned>&) {}
   void pause() {}
   void resume() {}
-  void copy_starts(const Copy&) {}
-  void copy_lands(const Copy&) {}
+  void copy_starts(const Copy&, const PendingCopies&) {}
+  void copy_lands(const Copy&, const PendingCopies&) {}
 };
 
 #endif

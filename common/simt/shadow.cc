@@ -111,15 +111,19 @@ std::optional<Shadow::Mistake> Shadow::access(std::size_t begin, std::size_t siz
 }
 
 std::optional<Shadow::Mistake> Shadow::copy_starts(std::size_t byte, std::size_t size, unsigned thread,
-                                                   const void* pc) {
+                                                   const void* pc, const void* owner) {
   const auto found = access(byte, size, thread, Access::write, pc);
-  for_each_cell(byte, size, [](Cell& cell, std::size_t) { cell.copy = cell.written; });
+  for_each_cell(byte, size, [&](Cell& cell, std::size_t) {
+    cell.copy = cell.written;
+    cell.copy_owner = owner;
+  });
   return found;
 }
 
-std::optional<Shadow::Mistake> Shadow::copy_lands(std::size_t byte, std::size_t size, unsigned thread, const void* pc) {
+std::optional<Shadow::Mistake> Shadow::copy_lands(std::size_t byte, std::size_t size, unsigned thread, const void* pc,
+                                                  const void* owner) {
   for_each_cell(byte, size, [&](Cell& cell, std::size_t) {
-    if (cell.copy.thread == thread) cell.copy = {};
+    if (cell.copy_owner == owner) cell.copy = {};
   });
   return access(byte, size, thread, Access::write, pc);
 }

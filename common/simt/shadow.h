@@ -51,9 +51,12 @@ class Shadow {
   // The access is noted; the first mistake, if there is one, is returned.
   std::optional<Mistake> access(std::size_t byte, std::size_t size, unsigned thread, Access access, const void* pc);
 
-  // A cp.async counts as written when it starts and again when it lands.
-  std::optional<Mistake> copy_starts(std::size_t byte, std::size_t size, unsigned thread, const void* pc);
-  std::optional<Mistake> copy_lands(std::size_t byte, std::size_t size, unsigned thread, const void* pc);
+  // An asynchronous copy counts as written when it starts and again when it lands, each time by the thread that sees to
+  // it. In between it belongs to `owner`, an address.
+  std::optional<Mistake> copy_starts(std::size_t byte, std::size_t size, unsigned thread, const void* pc,
+                                     const void* owner);
+  std::optional<Mistake> copy_lands(std::size_t byte, std::size_t size, unsigned thread, const void* pc,
+                                    const void* owner);
 
  private:
   // Of bytes that have always been accessed together.
@@ -61,6 +64,7 @@ class Shadow {
     Event written;
     std::array<Event, 2> read;  // the latest, and one of another warp or at least another thread
     Event copy;                 // pending unless its interval is 0
+    const void* copy_owner = nullptr;
   };
 
   bool of_this_block(const Event& event) const { return event.interval >= first_interval_; }

@@ -2,6 +2,7 @@
 // that it must let pass.
 #include "device/cp_async.h"
 #include "device/ldmatrix.h"
+#include "simt/shadow.h"
 #include "tests/simt/support.h"
 
 namespace {
@@ -234,6 +235,27 @@ TEST(Checks, read_before_the_wait) {
   expect_contains(failure.message, "of shared memory that a cp.async of thread (63, 0, 0) at " + at(copy_line));
   // A wait is for a thread's own copies.
   EXPECT_EQ(failure_of(copy, LaunchConfig{1, 64}, out, in, Wait::after_barrier).code, cudaErrorLaunchFailure);
+}
+
+// Whoever starts a copy and whoever sees it land: it is pending until what it belongs to has completed it.
+TEST(Checks, a_copy_belongs_to_what_completes_it) {
+  const int first = 0, second = 0;  // two owners
+  simt::Shadow shadow;
+  shadow.launch_begins(64);
+  shadow.block_begins();
+  EXPECT_FALSE(shadow.copy_starts(0, 16, 0, nullptr, &first));
+  EXPECT_FALSE(shadow.copy_starts(16, 16, 0, nullptr, &second));
+  shadow.barrier();
+  EXPECT_FALSE(shadow.copy_lands(0, 16, 33, nullptr, &first));  // another thread has waited for it
+  EXPECT_FALSE(shadow.access(0, 16, 33, simt::Access::read, nullptr));
+  shadow.barrier();
+  const auto mistake = shadow.access(16, 4, 33, simt::Access::read, nullptr);
+  ASSERT_TRUE(mistake);
+  EXPECT_EQ(mistake->kind, simt::Shadow::Mistake::pending_copy);
+  EXPECT_EQ(mistake->other.thread, 0);
+  shadow.barrier();
+  EXPECT_TRUE(shadow.copy_lands(16, 16, 0, nullptr, &first));  // not the one that it belongs to
+  EXPECT_FALSE(shadow.copy_lands(16, 16, 0, nullptr, &second));
 }
 
 __global__ void ldmatrix_of_nothing(unsigned* out) {
