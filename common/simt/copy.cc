@@ -2,6 +2,9 @@
 
 #include <cstring>
 #include <numeric>
+#include <string>
+
+#include "simt/engine.h"
 
 namespace simt {
 
@@ -39,6 +42,28 @@ void CopyGroups::forget() {
   copies_.forget();
   groups_.clear();
   in_groups_ = 0;
+}
+
+void cp_async(void* shared, const void* global, std::size_t bytes, std::size_t source_bytes) {
+  Worker& self = this_worker("cp.async");
+  void* stack[] = {static_cast<char*>(__builtin_return_address(0)) - 1};
+  if ((bytes != 4 && bytes != 8 && bytes != 16) || source_bytes > bytes)
+    self.fail(cudaErrorLaunchFailure, &self.current(), source_line(stack),
+              "cp.async of " + std::to_string(bytes) + " bytes, " + std::to_string(source_bytes) +
+                  " of them from memory: must be 4, 8 or 16, and no more from memory than that");
+  if (reinterpret_cast<std::uintptr_t>(shared) % bytes != 0 || reinterpret_cast<std::uintptr_t>(global) % bytes != 0)
+    self.fail(cudaErrorMisalignedAddress, &self.current(), source_line(stack),
+              "cp.async of " + std::to_string(bytes) + " bytes: an address is not a multiple of that");
+  self.copies().start({shared, global, static_cast<unsigned>(bytes), static_cast<unsigned>(source_bytes),
+                       self.current().number, __builtin_return_address(0)},
+                      self.recorder());
+}
+
+void cp_async_commit() { this_worker("cp.async").copies().commit(); }
+
+void cp_async_wait(int pending_groups) {
+  Worker& self = this_worker("cp.async");
+  self.copies().wait(pending_groups, self.recorder());
 }
 
 }  // namespace simt

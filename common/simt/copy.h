@@ -1,6 +1,6 @@
 // Asynchronous copies from global to shared memory. From its start until it lands, a copy belongs to what completes it,
-// whichever thread started it. It lands when that is waited for and no sooner, so that whoever forgets the wait reads what
-// was there before.
+// whichever thread started it. It lands when that is waited for and no sooner, so that whoever forgets the wait reads
+// what was there before.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ class PendingCopies {
 class CopyGroups {
  public:
   void start(const Copy& copy, Recorder& recorder) { copies_.start(copy, recorder); }
-  void commit();                                       // those since the last commit become a group
+  void commit();                                      // those since the last commit become a group
   void wait(int pending_groups, Recorder& recorder);  // all but so many of the newest groups land
   void forget();
   const Copy* oldest() const { return copies_.oldest(); }
