@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "simt/collect.h"
 #include "simt/engine.h"
 #include "simt/memory.h"
-#include "simt/tracing.h"
 
 namespace simt {
 namespace {

@@ -11,8 +11,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "simt/counts.h"
 #include "simt/shared_memory.h"
-#include "simt/trace.h"
 #include "simt/wait.h"
 
 #ifdef WORKBOOK_TRACE
