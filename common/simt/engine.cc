@@ -344,7 +344,7 @@ __forceinline__ BlockBarrier::Votes Worker::barrier(const Wait& wait, bool predi
 void Worker::release_barrier() {
   if (barrier_.divergent)
     fail(cudaErrorLaunchFailure, nullptr, "",
-         "barrier divergence: the threads of the block wait at different barriers: " + waiting_threads());
+         "barrier divergence: the threads of the block wait at different barriers: " + who_waits());
   barrier_.votes = {barrier_.yes, static_cast<int>(barrier_.arrived)};
   barrier_.yes = 0;
   barrier_.arrived = 0;
@@ -363,8 +363,11 @@ void Worker::named_barrier(const Wait& wait, int number, int threads, bool waits
   NamedBarrier& barrier = named_barriers_[number];
   named_barriers_used_ |= 1u << number;
   if (barrier.arrived == 0) barrier.threads = threads;
-  if (barrier.threads != threads)
-    wrong(std::to_string(barrier.arrived) + " have come to it that expect " + std::to_string(barrier.threads));
+  if (barrier.threads != threads) {
+    const std::string others = who_waits(&barrier);
+    wrong(std::to_string(barrier.arrived) + " have come to it that expect " + std::to_string(barrier.threads) +
+          (others.empty() ? "" : ": " + others));
+  }
   ++barrier.arrived;
   barrier.came.add(self.warp, self.position);
   recorder_.arrive(&barrier);

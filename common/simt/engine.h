@@ -135,8 +135,9 @@ class Worker {
 
   CopyGroups& copies() { return current_->copies; }
 
-  // Threads of the block by their numbers: these, those that have not returned, all.
+  // Threads of the block by their numbers: these, those that wait, those that have not returned, all.
   Lanes lanes(const ThreadSet& threads) const;
+  Lanes waiting_threads() const;
   Lanes live_threads() const;
   Lanes all_threads() const;
 
@@ -171,7 +172,7 @@ class Worker {
   [[noreturn]] void different_collectives(const Warp& warp, const Collective& waiting, const Wait& wait);
   [[noreturn]] void never_complete(const Warp& warp, const Collective& collective);
   [[noreturn]] void deadlock();
-  std::string waiting_threads() const;
+  std::string who_waits(const Awaited* awaited = nullptr) const;
   std::string reason(const Awaited& awaited) const;
   std::string who(const Lanes& threads, const char* singular, const char* plural) const;
   void record(cudaError_t code, const Thread* thread, const std::string& at, const std::string& what);

@@ -95,6 +95,16 @@ Lanes Worker::live_threads() const {
   return lanes;
 }
 
+Lanes Worker::waiting_threads() const {
+  Lanes lanes = {};
+  for (unsigned w = 0; w < warp_count_; ++w)
+    for (const Thread* thread : warps_[w].lanes)
+      if (thread != nullptr && thread->fiber != nullptr && thread->wait != nullptr &&
+          !(warps_[w].ready >> thread->position & 1))
+        lanes[warps_[w].number] |= 1u << thread->lane;
+  return lanes;
+}
+
 Lanes Worker::all_threads() const {
   Lanes lanes = {};
   for (unsigned w = 0; w < warp_count_; ++w)
@@ -127,19 +137,21 @@ std::string Worker::who(const Lanes& threads, const char* singular, const char* 
 std::string Worker::reason(const Awaited& awaited) const {
   const std::string what = awaited.what(*this);
   if (what.empty()) return "";
-  const Lanes missing = awaited.missing(*this), live = live_threads(), all = all_threads();
+  const Lanes missing = awaited.missing(*this), all = all_threads();
+  const Lanes not_waiting = without(missing, waiting_threads()), returned = without(not_waiting, live_threads());
   std::string result = " (" + what;
   const auto add = [&](const Lanes& threads, const char* singular, const char* plural) {
     if (count(threads) > 0) result += "; " + who(threads, singular, plural);
   };
-  add(without(missing, without(missing, live)), " waits elsewhere", " wait elsewhere");
-  add(without(without(missing, live), without(missing, all)), " has returned", " have returned");
-  add(without(missing, all), " is not in the block", " are not in the block");
+  add(without(missing, not_waiting), " waits elsewhere", " wait elsewhere");
+  add(without(not_waiting, returned), " has not come", " have not come");
+  add(without(returned, without(returned, all)), " has returned", " have returned");
+  add(without(returned, all), " is not in the block", " are not in the block");
   return result + ")";
 }
 
-// Groups of threads with the same wait, in the order of their first threads.
-std::string Worker::waiting_threads() const {
+// Groups of threads with the same wait, in the order of their first threads: for this, or for anything if it is null.
+std::string Worker::who_waits(const Awaited* awaited) const {
   std::array<const Warp*, max_warps> warps = {};
   for (unsigned w = 0; w < warp_count_; ++w) warps[warps_[w].number] = &warps_[w];
   struct Group {
@@ -149,15 +161,16 @@ std::string Worker::waiting_threads() const {
   std::vector<Group> groups;
   std::map<const Awaited*, std::string> reasons;  // both are kept because they take a while to find out
   std::map<std::tuple<const void*, const char*, int>, std::string> places;
+  const Lanes waiting = waiting_threads();
   for (unsigned w = 0; w < warp_count_; ++w)
-    for (const Thread* thread : warps[w]->lanes) {
-      if (thread == nullptr || !(warps[w]->live >> thread->lane & 1) || thread->wait == nullptr) continue;
+    for (unsigned rest = waiting[w]; rest != 0; rest &= rest - 1) {
+      const Thread* thread = warps[w]->lanes[std::countr_zero(rest)];
+      if (awaited != nullptr && thread->awaited != awaited) continue;
       const Wait& wait = *thread->wait;
-      const Awaited& awaited = *thread->awaited;
       const auto [place, new_place] = places.try_emplace({wait.site.return_address, wait.site.file, wait.site.line});
       if (new_place) place->second = text(wait.site);
-      const auto [why, new_reason] = reasons.try_emplace(&awaited);
-      if (new_reason) why->second = reason(awaited);
+      const auto [why, new_reason] = reasons.try_emplace(thread->awaited);
+      if (new_reason) why->second = reason(*thread->awaited);
       const std::string words = std::string(" in ") + wait.name + " at " + place->second + why->second;
       auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& g) { return g.wait == words; });
       if (group == groups.end()) group = groups.insert(group, {words, {}});
@@ -195,7 +208,7 @@ void Worker::different_collectives(const Warp& warp, const Collective& waiting, 
 }
 
 void Worker::deadlock() {
-  fail(cudaErrorLaunchTimeout, nullptr, "", "deadlock: every thread of the block waits: " + waiting_threads());
+  fail(cudaErrorLaunchTimeout, nullptr, "", "deadlock: every thread of the block waits: " + who_waits());
 }
 
 }  // namespace simt

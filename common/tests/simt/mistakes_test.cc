@@ -173,8 +173,9 @@ TEST_F(Mistake, deadlock_of_warp_and_barrier) {
           " (58 of 64 threads have come; 6 threads (first: (0, 0, 0)) wait elsewhere); " + in_warp("1"));
 }
 
-constexpr int named_line = __LINE__ + 2;
+constexpr int named_line = __LINE__ + 3;
 __global__ void named_barrier(int number, int first_warp, int second_warp) {
+  __syncthreads();  // all have waited before
   simt::named_barrier("bar.sync", number, threadIdx.x < 32 ? first_warp : second_warp, true);
 }
 
@@ -182,7 +183,10 @@ TEST_F(Mistake, named_barrier_that_warps_expect_different_threads_at) {
   const Failure failure = failure_of(named_barrier, LaunchConfig{1, 64}, 3, 64, 96);
   EXPECT_EQ(failure.code, cudaErrorLaunchFailure);
   expect_contains(failure.message, "thread (32, 0, 0), at " + at_line(named_line));
-  expect_contains(failure.message, "bar.sync on barrier 3 for 96 threads: 32 have come to it that expect 64");
+  expect_contains(failure.message,
+                  "bar.sync on barrier 3 for 96 threads: 32 have come to it that expect 64: warp 0 waits in "
+                  "bar.sync at " +
+                      at_line(named_line) + " (barrier 3: 32 of 64 threads have come; warp 1 has not come)");
 }
 
 TEST_F(Mistake, named_barrier_that_too_few_come_to) {
