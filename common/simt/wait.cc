@@ -16,6 +16,11 @@ int count(const Lanes& lanes) {
   return count;
 }
 
+Lanes both(Lanes lanes, const Lanes& others) {
+  for (std::size_t warp = 0; warp < lanes.size(); ++warp) lanes[warp] &= others[warp];
+  return lanes;
+}
+
 Lanes without(Lanes lanes, const Lanes& others) {
   for (std::size_t warp = 0; warp < lanes.size(); ++warp) lanes[warp] &= ~others[warp];
   return lanes;
@@ -113,7 +118,7 @@ Lanes Worker::all_threads() const {
   return lanes;
 }
 
-// "warps 0-1 wait", "lane 3 of warp 0 waits" or "58 threads (first: (3, 0, 0)) wait", whichever is shortest.
+// "warps 0-1 wait", or "lane 3 of warp 0 waits", or else "58 threads (first: (3, 0, 0)) wait".
 std::string Worker::who(const Lanes& threads, const char* singular, const char* plural) const {
   const Lanes all = all_threads();
   unsigned warps = 0;
@@ -137,16 +142,15 @@ std::string Worker::who(const Lanes& threads, const char* singular, const char* 
 std::string Worker::reason(const Awaited& awaited) const {
   const std::string what = awaited.what(*this);
   if (what.empty()) return "";
-  const Lanes missing = awaited.missing(*this), all = all_threads();
-  const Lanes not_waiting = without(missing, waiting_threads()), returned = without(not_waiting, live_threads());
+  const Lanes missing = awaited.missing(*this), waiting = waiting_threads(), live = live_threads(), all = all_threads();
   std::string result = " (" + what;
   const auto add = [&](const Lanes& threads, const char* singular, const char* plural) {
     if (count(threads) > 0) result += "; " + who(threads, singular, plural);
   };
-  add(without(missing, not_waiting), " waits elsewhere", " wait elsewhere");
-  add(without(not_waiting, returned), " has not come", " have not come");
-  add(without(returned, without(returned, all)), " has returned", " have returned");
-  add(without(returned, all), " is not in the block", " are not in the block");
+  add(both(missing, waiting), " waits elsewhere", " wait elsewhere");
+  add(both(without(missing, waiting), live), " has not come", " have not come");
+  add(both(without(missing, live), all), " has returned", " have returned");
+  add(without(missing, all), " is not in the block", " are not in the block");
   return result + ")";
 }
 
