@@ -305,21 +305,18 @@ void Worker::pass(Orders orders, const void* what) {
 Thread* Worker::next_by_another_block() {
   if (words_.empty()) deadlock();
   launch_->holds_up(*this);
-  const Word* written = nullptr;
+  Word* written = nullptr;
   while ((written = written_word()) == nullptr) {
-    if (launch_->failed) siglongjmp(landing_, failed);  // perhaps in the block that this one waits for
     if (launch_->all_held_up()) deadlock();
     std::this_thread::yield();
   }
   launch_->goes_on(*this);
-  const auto place = std::find(words_.begin(), words_.end(), written);
-  Word& word = **place;
-  words_.erase(place);
-  release(word, word.waiting);
+  std::erase(words_, written);
+  release(*written, written->waiting);
   return next(first_ready_warp());
 }
 
-const Word* Worker::written_word() const {
+Word* Worker::written_word() const {
   const auto found = std::find_if(words_.begin(), words_.end(), [](const Word* word) { return word->written(); });
   return found != words_.end() ? *found : nullptr;
 }

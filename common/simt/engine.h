@@ -130,7 +130,7 @@ class Worker {
   void collective(const Wait& wait, unsigned mask, void* operand, Compute compute, bool all_must_come);
   void named_barrier(const Wait& wait, int number, int threads, bool waits);
   void wait_for_value(const Wait& wait, const int* word, int value);
-  const Word* written_word() const;  // one that a thread waits for, if there is one
+  Word* written_word() const;  // one that a thread waits for and need not any more; null if there is none
   void grid_dependency_wait();
 
   CopyGroups& copies() { return current_->copies; }
