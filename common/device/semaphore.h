@@ -23,7 +23,7 @@ __device__ inline int semaphore_peek(const int* semaphore) {
 // Returns when the semaphore is `value`.
 __device__ inline void semaphore_wait(const int* semaphore, int value) {
 #ifdef WORKBOOK_SIMT
-  simt::wait_for_another_block(semaphore, value);
+  simt::wait_for_value("semaphore_wait", semaphore, value);
 #else
   int now;
   do asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(now) : "l"(semaphore) : "memory");

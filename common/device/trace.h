@@ -7,13 +7,13 @@
 
 #include "device/cuda.h"
 #ifdef WORKBOOK_TRACE
-#include "simt/trace.h"
+#include "simt/counts.h"
 inline constexpr bool can_trace = true;
 #else
 inline constexpr bool can_trace = false;
 #endif
 
-// Runs `work` and returns the counts of its launches as a JSON array (simt/trace.h). Empty unless can_trace.
+// Runs `work` and returns the counts of its launches as a JSON array (simt/counts.h). Empty unless can_trace.
 inline std::string traced([[maybe_unused]] const std::function<void()>& work) {
   std::ostringstream json;
 #ifdef WORKBOOK_TRACE

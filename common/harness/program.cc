@@ -225,8 +225,8 @@ std::optional<Reference> make_reference(const Options& options, const HostTensor
   return Reference(options.problem, inputs, true, std::move(given));
 }
 
-// {"chapter": .., "problem": .., "direction": .., "flops": .., "rungs": [{"rung": .., "launches": [..]}]}, the launches as
-// simt/trace.h has them. One launch of each, on the inputs that it was checked with.
+// {"chapter": .., "problem": .., "direction": .., "flops": .., "rungs": [{"rung": .., "launches": [..]}]}, the launches
+// as simt/counts.h has them. One launch of each, on the inputs that it was checked with.
 void print_trace(std::ostream& out, const Options& options, const HostTensors& inputs, const Reference& reference) {
   out << "{\"chapter\": " << std::quoted(the_chapter().name) << ", \"problem\": " << std::quoted(label(options.problem))
       << ", \"direction\": \"" << (options.backward ? "backward" : "forward") << "\", \"flops\": " << std::fixed

@@ -3,6 +3,7 @@
 #include <cxxabi.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -81,18 +82,21 @@ std::string text(const Site& site) {
   return std::string(short_path(site.file)) + ":" + std::to_string(site.line);
 }
 
-std::string lanes_text(unsigned mask) {
+std::string mask_text(unsigned mask) {
+  char text[16];
+  std::snprintf(text, sizeof text, "0x%08x", mask);
+  return text;
+}
+
+std::string numbers_text(const char* one, unsigned bits) {
   std::string ranges;
-  int count = 0;
-  for (int lane = 0; lane < 32; ++lane) {
-    if ((mask >> lane & 1) == 0) continue;
-    int last = lane;
-    while (last < 31 && (mask >> (last + 1) & 1)) ++last;
-    ranges += (ranges.empty() ? "" : ", ") + std::to_string(lane) + (last > lane ? "-" + std::to_string(last) : "");
-    count += last - lane + 1;
-    lane = last;
+  const bool several = !std::has_single_bit(bits);
+  while (bits != 0) {
+    const int first = std::countr_zero(bits), last = first + std::countr_one(bits >> first) - 1;
+    ranges += (ranges.empty() ? "" : ", ") + std::to_string(first) + (last > first ? "-" + std::to_string(last) : "");
+    bits &= last == 31 ? 0 : ~0u << (last + 1);
   }
-  return (count == 1 ? "lane " : "lanes ") + ranges;
+  return one + std::string(several ? "s " : " ") + ranges;
 }
 
 std::string kernel_name(const void* kernel) {

@@ -22,8 +22,9 @@ struct Site {
 
 std::string text(uint3 v);                    // "(1, 0, 0)"
 std::string text(const Site& site);           // "05_online_softmax/attention.cu:77"
-std::string lanes_text(unsigned mask);        // "lanes 0-15, 20"
+std::string mask_text(unsigned mask);         // "0x0000ffff"
 std::string kernel_name(const void* kernel);  // "naive::softmax<__half>"
+std::string numbers_text(const char* one, unsigned bits);  // "lanes 0-15, 20" of "lane"; "lane 3"
 
 // The first source line on a call stack (innermost first) that is not the engine's, the C library's or a header's;
 // empty if nothing is known. The first address is an instruction, the others are return addresses.

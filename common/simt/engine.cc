@@ -1,6 +1,6 @@
-// How threads run: fibers switch directly to one another at barriers and collectives. A thread that waits looks for
-// the next one that can run, in its own warp first, and switches to it. When there is none left and threads still
-// wait, that is a deadlock.
+// How threads run: fibers switch directly to one another where they have to wait. A thread that waits looks for the
+// next one that can run, in its own warp first, and switches to it. When there is none left, and no other block that
+// could let one go, that is a deadlock.
 #include "simt/engine.h"
 
 #include <sys/mman.h>
@@ -12,7 +12,6 @@
 #include <exception>
 #include <numeric>
 #include <random>
-#include <stdexcept>
 #include <utility>
 
 constinit thread_local uint3 threadIdx = {};
@@ -24,17 +23,10 @@ namespace simt {
 
 constinit thread_local Worker* worker = nullptr;
 
-namespace {
-
-[[noreturn]] void outside_a_kernel(const char* name) {
-  throw std::logic_error(std::string(name) + " called outside a kernel");
+Worker::Worker() {
+  for (std::size_t number = 0; number < named_barriers_.size(); ++number)
+    named_barriers_[number].number = static_cast<int>(number);
 }
-
-inline Worker& this_worker(const char* name) {
-  if (worker == nullptr || !worker->in_kernel()) outside_a_kernel(name);
-  return *worker;
-}
-}  // namespace
 
 // A warp's worth of fibers, each with a guard below its stack.
 void Worker::make_fibers() {
@@ -73,6 +65,7 @@ void Worker::run(Launch& launch) {
   if (owner_ != std::this_thread::get_id()) reset_fibers();  // code on them may hold thread_local addresses
   owner_ = std::this_thread::get_id();
   launch_ = &launch;
+  ++launch.workers;
   worker = this;
   const int landed = sigsetjmp(landing_, 1);
   if (landed == 0) {
@@ -85,10 +78,12 @@ void Worker::run(Launch& launch) {
     if (!launch.failed) recorder_.launch_ends();
   } else {
     if (landed == faulted) explain_fault();
+    launch.goes_on(*this);
     reset_fibers();
   }
   current_ = nullptr;
   worker = nullptr;
+  --launch.workers;
   launch_ = nullptr;
 }
 
@@ -123,7 +118,7 @@ void Worker::order_threads(std::uint64_t seed) {
     for (unsigned position = 0; position < lanes; ++position) {
       Thread& thread = threads_[w * 32 + position];
       const unsigned linear = warp.number * 32 + lane_order[position];
-      thread.index = {linear % block.x, linear / block.x % block.y, linear / block.x / block.y};
+      thread.index = index_of(linear, block);
       thread.number = linear;
       thread.lane = lane_order[position];
       thread.warp = w;
@@ -148,20 +143,16 @@ void Worker::run_block(std::uint64_t i) {
   recorder_.block_begins();
 
   live_ = 0;
-  arrived_ = 0;
-  divergent_ = false;
-  yes_ = 0;
-  for (NamedBarrier& barrier : named_barriers_) {
-    barrier.arrived = 0;
-    barrier.waiting.clear();
-  }
+  barrier_.starts_over();
+  for (; named_barriers_used_ != 0; named_barriers_used_ &= named_barriers_used_ - 1)
+    named_barriers_[std::countr_zero(named_barriers_used_)].starts_over();
+  words_.clear();
   for (unsigned w = 0; w < warp_count_; ++w) {
     Warp& warp = warps_[w];
     const unsigned first = warp.number * 32;
     const unsigned lanes = std::min(32u, launch_->block.x * launch_->block.y * launch_->block.z - first);
     live_ += lanes;
     warp.ready = warp.live = lanes == 32 ? ~0u : (1u << lanes) - 1;
-    warp.at_barrier = 0;
     warp.collectives_used = 0;
     warp.operands.fill(nullptr);
     for (unsigned position = 0; position < lanes; ++position) threads_[w * 32 + position].fiber = nullptr;
@@ -229,18 +220,17 @@ void Worker::fiber_main(context::transfer_t from) {
 
 void Worker::run_current() {
   Thread& thread = *current_;
-  thread.named_barrier = 0;
-  thread.grid_awaited = !launch_->dependent;
-  thread.copies.clear();
-  thread.group = 0;
+  thread.wait = nullptr;
+  thread.kernel_before_awaited = !launch_->dependent;
+  thread.copies.forget();
   std::string mistake, at;
   try {
     launch_->body();
-    if (tracing && !thread.copies.empty()) {
-      void* stack[] = {static_cast<char*>(const_cast<void*>(thread.copies.front().pc)) - 1};
+    if (const Copy* copy = thread.copies.oldest(); tracing && copy != nullptr) {
+      void* stack[] = {static_cast<char*>(const_cast<void*>(copy->pc)) - 1};
       at = source_line(stack);
       mistake = "the thread returned without having waited for this cp.async";
-    } else if (!thread.grid_awaited) {
+    } else if (!thread.kernel_before_awaited) {
       mistake = "the thread of a dependent launch returned without having waited for the kernel before";
     } else {
       return;
@@ -260,176 +250,194 @@ Thread* Worker::finish() {
   thread.fiber = nullptr;
   warp.live &= ~(1u << thread.lane);
   --live_;
-  if (warp.live == 0) recorder_.meet(warp.number, ~0u, false);
+  if (warp.live == 0) recorder_.warp_ends(warp.number);
   for (unsigned used = warp.collectives_used; used != 0; used &= used - 1) {
-    const unsigned slot = std::countr_zero(used);
-    const Collective& collective = warp.collectives[slot];
-    if ((collective.mask & warp.live & ~collective.arrived) == 0) complete(warp, slot);
+    Collective& collective = warp.collectives[std::countr_zero(used)];
+    if ((collective.mask & warp.live & ~collective.arrived) == 0) complete(warp, collective);
   }
   if (live_ == 0) {
     current_ = nullptr;
     return nullptr;
   }
-  const bool last = arrived_ == live_;
+  const bool last = barrier_.arrived == live_;
   if (last) release_barrier();
   Thread* following = next(last ? first_ready_warp() : thread.warp);
-  if (following == nullptr) deadlock();
-  return following;
+  return following != nullptr ? following : next_by_another_block();
 }
 
-// The current thread waits: others run, of that warp first, until this one is ready and its turn has come.
+// The current thread waits from now on: until this is released and its turn has come.
+__forceinline__ void Worker::begin_wait(const Wait& wait, const Awaited& awaited) {
+  Thread& self = *current_;
+  self.wait = &wait;
+  self.awaited = &awaited;
+}
+
+// Others run, of that warp first, until the current thread's turn has come: it waits, or has just been let go.
 __forceinline__ void Worker::suspend(unsigned next_warp) {
   Thread& self = *current_;
   Thread* following = next(next_warp);
-  if (following == &self) return;
-  if (following == nullptr) deadlock();
-  if (following->fiber == nullptr) start_on_a_fiber(*following);
-  resume(*self.fiber, *following->fiber);
+  if (following == nullptr) following = next_by_another_block();
+  if (following != &self) {
+    if (following->fiber == nullptr) start_on_a_fiber(*following);
+    resume(*self.fiber, *following->fiber);
+  }
+  self.wait = nullptr;
 }
 
-__forceinline__ Worker::Votes Worker::barrier(bool predicate, const Site& site) {
-  Thread& self = *current_;
-  self.site = site;
-  if (arrived_ == 0)
-    barrier_site_ = site;
-  else if (site.line != barrier_site_.line || site.file != barrier_site_.file)
-    divergent_ |= !(site == barrier_site_);
-  ++arrived_;
-  yes_ += predicate;
-  warps_[self.warp].at_barrier |= 1u << self.position;
-  const bool last = arrived_ == live_;
+// Lets those go that wait for this.
+__forceinline__ void Worker::release(const Awaited& awaited, ThreadSet& waiting) {
+  recorder_.let_go(awaited.orders, &awaited, waiting);
+  for (unsigned warps = waiting.warps; warps != 0; warps &= warps - 1) {
+    const unsigned w = std::countr_zero(warps);
+    warps_[w].ready |= std::exchange(waiting.positions[w], 0);
+  }
+  warps_ready_ |= std::exchange(waiting.warps, 0);
+}
+
+// The current thread goes on at once, because there is nothing to wait for.
+void Worker::pass(Orders orders, const void* what) {
+  ThreadSet self;
+  self.add(current_->warp, current_->position);
+  recorder_.let_go(orders, what, self);
+}
+
+// No thread of the block can run, but some wait for what another block has to write: the next one to run when it has.
+Thread* Worker::next_by_another_block() {
+  if (words_.empty()) deadlock();
+  launch_->holds_up(*this);
+  Word* written = nullptr;
+  while ((written = written_word()) == nullptr) {
+    if (launch_->all_held_up()) deadlock();
+    std::this_thread::yield();
+  }
+  launch_->goes_on(*this);
+  std::erase(words_, written);
+  release(*written, written->waiting);
+  return next(first_ready_warp());
+}
+
+Word* Worker::written_word() const {
+  const auto found = std::find_if(words_.begin(), words_.end(), [](const Word* word) { return word->written(); });
+  return found != words_.end() ? *found : nullptr;
+}
+
+__forceinline__ BlockBarrier::Votes Worker::barrier(const Wait& wait, bool predicate) {
+  const Thread& self = *current_;
+  const Site& site = wait.site;
+  begin_wait(wait, barrier_);
+  barrier_.waiting.add(self.warp, self.position);
+  if (barrier_.arrived == 0)
+    barrier_.site = site;
+  else if (site.line != barrier_.site.line || site.file != barrier_.site.file)
+    barrier_.divergent |= !(site == barrier_.site);
+  ++barrier_.arrived;
+  barrier_.yes += predicate;
+  const bool last = barrier_.arrived == live_;
   if (last) release_barrier();
   suspend(last ? first_ready_warp() : self.warp);  // after a barrier the schedule starts over
-  return votes_;
+  return barrier_.votes;
 }
 
 void Worker::release_barrier() {
-  if (divergent_)
+  if (barrier_.divergent)
     fail(cudaErrorLaunchFailure, nullptr, "",
-         "barrier divergence: the threads of the block wait at different barriers: " + waiting_threads());
-  recorder_.barrier();
-  votes_ = {yes_, static_cast<int>(arrived_)};
-  yes_ = 0;
-  arrived_ = 0;
-  for (unsigned w = 0; w < warp_count_; ++w) {
-    Warp& warp = warps_[w];
-    if (warp.at_barrier == 0) continue;
-    warp.ready |= warp.at_barrier;
-    warp.at_barrier = 0;
-    warps_ready_ |= 1u << w;
-  }
+         "barrier divergence: the threads of the block wait at different barriers: " + who_waits());
+  barrier_.votes = {barrier_.yes, static_cast<int>(barrier_.arrived)};
+  barrier_.yes = 0;
+  barrier_.arrived = 0;
+  release(barrier_, barrier_.waiting);
 }
 
-void Worker::named_barrier(const char* name, int number, int threads, bool waits, const Site& site) {
+void Worker::named_barrier(const Wait& wait, int number, int threads, bool waits) {
   Thread& self = *current_;
-  self.site = site;
   const auto wrong = [&](const std::string& what) {
-    fail(cudaErrorLaunchFailure, &self, text(site),
-         std::string(name) + " on barrier " + std::to_string(number) + " for " + std::to_string(threads) +
+    fail(cudaErrorLaunchFailure, &self, text(wait.site),
+         std::string(wait.name) + " on barrier " + std::to_string(number) + " for " + std::to_string(threads) +
              " threads: " + what);
   };
   if (number < 1 || number > 15) wrong("the number must be 1 to 15");
   if (threads < 32 || threads % 32 != 0) wrong("the threads must be a multiple of 32");
   NamedBarrier& barrier = named_barriers_[number];
+  named_barriers_used_ |= 1u << number;
   if (barrier.arrived == 0) barrier.threads = threads;
-  if (barrier.threads != threads)
-    wrong(std::to_string(barrier.arrived) + " have come to it that expect " + std::to_string(barrier.threads));
+  if (barrier.threads != threads) {
+    const std::string others = who_waits(&barrier);
+    wrong(std::to_string(barrier.arrived) + " have come to it that expect " + std::to_string(barrier.threads) +
+          (others.empty() ? "" : ": " + others));
+  }
   ++barrier.arrived;
-  recorder_.arrive(number);
+  barrier.came.add(self.warp, self.position);
+  recorder_.arrive(&barrier);
   if (waits) {
-    self.named_barrier = number;
-    barrier.waiting.push_back(&self);
+    begin_wait(wait, barrier);
+    barrier.waiting.add(self.warp, self.position);
   }
   if (barrier.arrived == barrier.threads) {
-    std::vector<unsigned> released;
-    for (Thread* thread : barrier.waiting) {
-      released.push_back(thread->number);
-      thread->named_barrier = 0;
-      warps_[thread->warp].ready |= 1u << thread->position;
-      warps_ready_ |= 1u << thread->warp;
-    }
-    recorder_.release(number, released);
-    barrier.arrived = 0;
-    barrier.waiting.clear();
+    release(barrier, barrier.waiting);
+    barrier.starts_over();
   }
   if (waits) suspend(self.warp);
 }
 
-void Worker::wait_for_another_block(const int* word, int value, const Site& site) {
-  const auto start = std::chrono::steady_clock::now();
-  while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value) {
-    if (launch_->failed) siglongjmp(landing_, failed);  // perhaps in the block that this one waits for
-    if (std::chrono::steady_clock::now() - start > std::chrono::minutes(1))
-      fail(cudaErrorLaunchTimeout, current_, text(site),
-           "has waited a minute for another block: a block may wait only for those that started before it");
-    std::this_thread::yield();
-  }
+void Worker::wait_for_value(const Wait& wait, const int* word, int value) {
+  Word awaited(word, value);
+  if (awaited.written()) return pass(awaited.orders, &awaited);
+  words_.push_back(&awaited);
+  awaited.waiting.add(current_->warp, current_->position);
+  begin_wait(wait, awaited);
+  suspend(current_->warp);
 }
 
-__forceinline__ void Worker::collective(const char* name, unsigned mask, void* operand, Compute compute,
-                                        bool all_must_come, const Site& site) {
+void Worker::grid_dependency_wait() {
+  current_->kernel_before_awaited = true;
+  pass(Orders::kernel_before, nullptr);
+}
+
+__forceinline__ void Worker::collective(const Wait& wait, unsigned mask, void* operand, Compute compute,
+                                        bool all_must_come) {
   Thread& self = *current_;
   Warp& warp = warps_[self.warp];
   const unsigned bit = 1u << self.lane;
-  self.site = site;
-  if (!(mask & bit)) not_in_mask(name, mask);
+  if (!(mask & bit)) not_in_mask(wait, mask);
 
-  unsigned slot = 32;
+  Collective* collective = nullptr;
   for (unsigned used = warp.collectives_used; used != 0; used &= used - 1)
-    if (warp.collectives[std::countr_zero(used)].mask == mask) slot = std::countr_zero(used);
-  if (slot == 32) {
-    slot = std::countr_one(warp.collectives_used);
-    warp.collectives_used |= 1u << slot;
-    warp.collectives[slot] = {mask, 0, name, compute, all_must_come};
+    if (Collective& candidate = warp.collectives[std::countr_zero(used)]; candidate.mask == mask)
+      collective = &candidate;
+  if (collective == nullptr) {
+    const int unused = std::countr_one(warp.collectives_used);
+    warp.collectives_used |= 1u << unused;
+    collective = &warp.collectives[unused];
+    collective->starts(wait.name, warp.number, mask, compute, all_must_come);
   }
-  Collective& collective = warp.collectives[slot];
-  if (collective.compute != compute || (collective.name != name && std::strcmp(collective.name, name) != 0))
-    different_collectives(warp, collective, name);
+  if (collective->compute != compute ||
+      (collective->name != wait.name && std::strcmp(collective->name, wait.name) != 0))
+    different_collectives(warp, *collective, wait);
+  begin_wait(wait, *collective);
   warp.operands[self.lane] = operand;
-  collective.arrived |= bit;
-  if ((mask & warp.live & ~collective.arrived) == 0) complete(warp, slot);
+  const unsigned arrived = collective->arrived |= bit;
+  if ((mask & warp.live & ~arrived) == 0) complete(warp, *collective);
   suspend(self.warp);
 }
 
 // Every lane that can come to a collective has: computes it and lets them go.
-void Worker::complete(Warp& warp, unsigned slot) {
-  const Collective collective = warp.collectives[slot];
-  if (collective.all_must_come && collective.arrived != collective.mask) {
-    const Thread& first = *warp.lanes[std::countr_zero(collective.arrived)];
-    fail(cudaErrorLaunchFailure, &first, text(first.site),
-         std::string(collective.name) + " waits for lanes that never come: " + lanes_text(collective.arrived) +
-             " of warp " + std::to_string(warp.number) + " wait, " + returned_lanes(warp, collective.mask));
-  }
-  warp.collectives_used &= ~(1u << slot);
+void Worker::complete(Warp& warp, Collective& collective) {
+  if (collective.all_must_come && collective.arrived != collective.mask) never_complete(warp, collective);
+  warp.collectives_used &= ~(1u << (&collective - warp.collectives.data()));
   std::array<void*, 32> operands = {};
+  ThreadSet waiting;
+  const auto w = static_cast<unsigned>(&warp - warps_.data());
+  waiting.warps = 1u << w;
   for (unsigned lanes = collective.arrived; lanes != 0; lanes &= lanes - 1) {
     const unsigned lane = std::countr_zero(lanes);
     operands[lane] = std::exchange(warp.operands[lane], nullptr);
-    warp.ready |= 1u << warp.lanes[lane]->position;
+    waiting.positions[w] |= 1u << warp.lanes[lane]->position;
   }
-  warps_ready_ |= 1u << (&warp - warps_.data());
-  recorder_.meet(warp.number, collective.arrived, collective.compute == nullptr);
+  release(collective, waiting);
   if (collective.compute == nullptr) return;
   recorder_.pause();
   collective.compute(operands.data(), collective.arrived);
   recorder_.resume();
-}
-
-void Worker::copy(const Copy& copy) {
-  current_->copies.push_back(copy);
-  current_->copies.back().group = current_->group;
-  recorder_.copy_starts(copy);
-}
-
-void Worker::wait(int pending_groups) {
-  auto& copies = current_->copies;
-  auto copy = copies.begin();
-  for (; copy != copies.end() && copy->group + pending_groups < current_->group; ++copy) {
-    recorder_.copy_lands(*copy);
-    std::memcpy(copy->shared, copy->global, copy->source_bytes);
-    std::memset(static_cast<char*>(copy->shared) + copy->source_bytes, 0, copy->bytes - copy->source_bytes);
-  }
-  copies.erase(copies.begin(), copy);
 }
 
 void* dynamic_shared_memory() { return this_worker("dynamic shared memory").dynamic_shared(); }
@@ -437,18 +445,17 @@ void* dynamic_shared_memory() { return this_worker("dynamic shared memory").dyna
 int lane() { return static_cast<int>(this_worker("a shuffle").current().lane); }
 
 void warp_collective(const char* name, unsigned mask, void* operand, Compute compute, const char* file, int line) {
-  this_worker(name).collective(name, mask, operand, compute, true, {file, line, __builtin_return_address(0)});
+  this_worker(name).collective({name, {file, line, __builtin_return_address(0)}}, mask, operand, compute, true);
 }
 
 void grid_dependency_wait() { this_worker("a wait for the kernel before").grid_dependency_wait(); }
 
 void named_barrier(const char* name, int number, int threads, bool waits, const char* file, int line) {
-  this_worker(name).named_barrier(name, number, threads, waits, {file, line, __builtin_return_address(0)});
+  this_worker(name).named_barrier({name, {file, line, __builtin_return_address(0)}}, number, threads, waits);
 }
 
-void wait_for_another_block(const int* word, int value, const char* file, int line) {
-  this_worker("a wait for another block")
-      .wait_for_another_block(word, value, {file, line, __builtin_return_address(0)});
+void wait_for_value(const char* name, const int* word, int value, const char* file, int line) {
+  this_worker(name).wait_for_value({name, {file, line, __builtin_return_address(0)}}, word, value);
 }
 
 namespace {
@@ -489,37 +496,23 @@ void compute_vote(void* const operands[32], unsigned mask) {
     }
 }
 
-Vote vote(const char* name, unsigned mask, bool predicate, const Site& site) {
+Vote vote(const Wait& wait, unsigned mask, bool predicate) {
   Vote vote = {predicate, 0, 0};
-  this_worker(name).collective(name, mask, &vote, compute_vote, false, site);
+  this_worker(wait.name).collective(wait, mask, &vote, compute_vote, false);
   return vote;
 }
 }  // namespace
 
 std::uint64_t shuffle(const char* name, unsigned mask, std::uint64_t value, int source, const char* file, int line) {
   Worker& self = this_worker(name);
-  const Site site = {file, line, __builtin_return_address(0)};
+  const Wait wait = {name, {file, line, __builtin_return_address(0)}};
   Shuffle shuffle = {value, source, false};
-  self.collective(name, mask, &shuffle, compute_shuffle, false, site);
+  self.collective(wait, mask, &shuffle, compute_shuffle, false);
   if (!shuffle.source_came)
-    self.fail(cudaErrorLaunchFailure, &self.current(), text(site),
+    self.fail(cudaErrorLaunchFailure, &self.current(), text(wait.site),
               std::string(name) + " reads lane " + std::to_string(source) +
                   ", which has returned or is not in the mask or the block");
   return shuffle.value;
-}
-
-void cp_async(void* shared, const void* global, std::size_t bytes, std::size_t source_bytes) {
-  Worker& self = this_worker("cp.async");
-  void* stack[] = {static_cast<char*>(__builtin_return_address(0)) - 1};
-  if ((bytes != 4 && bytes != 8 && bytes != 16) || source_bytes > bytes)
-    self.fail(cudaErrorLaunchFailure, &self.current(), source_line(stack),
-              "cp.async of " + std::to_string(bytes) + " bytes, " + std::to_string(source_bytes) +
-                  " of them from memory: must be 4, 8 or 16, and no more from memory than that");
-  if (reinterpret_cast<std::uintptr_t>(shared) % bytes != 0 || reinterpret_cast<std::uintptr_t>(global) % bytes != 0)
-    self.fail(cudaErrorMisalignedAddress, &self.current(), source_line(stack),
-              "cp.async of " + std::to_string(bytes) + " bytes: an address is not a multiple of that");
-  self.copy({shared, global, static_cast<unsigned>(bytes), static_cast<unsigned>(source_bytes), 0,
-             __builtin_return_address(0)});
 }
 
 namespace {
@@ -549,49 +542,45 @@ void ldmatrix_row(const void* row) { this_worker("ldmatrix").recorder().ldmatrix
 void matrix_product(std::uint64_t flops) { this_worker("mma").recorder().matrix_product(flops); }
 #endif
 
-void cp_async_commit() { this_worker("cp.async").commit(); }
-
-void cp_async_wait(int pending_groups) { this_worker("cp.async").wait(pending_groups); }
-
 }  // namespace simt
 
 void __syncthreads(const char* file, int line) {
-  simt::this_worker("__syncthreads").barrier(false, {file, line, __builtin_return_address(0)});
+  constexpr const char* name = "__syncthreads";
+  simt::this_worker(name).barrier({name, {file, line, __builtin_return_address(0)}}, false);
 }
 
 int __syncthreads_count(int predicate, const char* file, int line) {
-  return simt::this_worker("__syncthreads_count")
-      .barrier(predicate != 0, {file, line, __builtin_return_address(0)})
-      .yes;
+  constexpr const char* name = "__syncthreads_count";
+  return simt::this_worker(name).barrier({name, {file, line, __builtin_return_address(0)}}, predicate != 0).yes;
 }
 
 int __syncthreads_and(int predicate, const char* file, int line) {
-  const auto votes =
-      simt::this_worker("__syncthreads_and").barrier(predicate != 0, {file, line, __builtin_return_address(0)});
+  constexpr const char* name = "__syncthreads_and";
+  const auto votes = simt::this_worker(name).barrier({name, {file, line, __builtin_return_address(0)}}, predicate != 0);
   return votes.yes == votes.threads;
 }
 
 int __syncthreads_or(int predicate, const char* file, int line) {
-  return simt::this_worker("__syncthreads_or").barrier(predicate != 0, {file, line, __builtin_return_address(0)}).yes >
-         0;
+  constexpr const char* name = "__syncthreads_or";
+  return simt::this_worker(name).barrier({name, {file, line, __builtin_return_address(0)}}, predicate != 0).yes > 0;
 }
 
 void __syncwarp(unsigned mask, const char* file, int line) {
-  simt::this_worker("__syncwarp")
-      .collective("__syncwarp", mask, nullptr, nullptr, false, {file, line, __builtin_return_address(0)});
+  constexpr const char* name = "__syncwarp";
+  simt::this_worker(name).collective({name, {file, line, __builtin_return_address(0)}}, mask, nullptr, nullptr, false);
 }
 
 unsigned __ballot_sync(unsigned mask, int predicate, const char* file, int line) {
-  return simt::vote("__ballot_sync", mask, predicate != 0, {file, line, __builtin_return_address(0)}).yes;
+  return simt::vote({"__ballot_sync", {file, line, __builtin_return_address(0)}}, mask, predicate != 0).yes;
 }
 
 int __all_sync(unsigned mask, int predicate, const char* file, int line) {
-  const auto vote = simt::vote("__all_sync", mask, predicate != 0, {file, line, __builtin_return_address(0)});
+  const auto vote = simt::vote({"__all_sync", {file, line, __builtin_return_address(0)}}, mask, predicate != 0);
   return vote.yes == vote.lanes;
 }
 
 int __any_sync(unsigned mask, int predicate, const char* file, int line) {
-  return simt::vote("__any_sync", mask, predicate != 0, {file, line, __builtin_return_address(0)}).yes != 0;
+  return simt::vote({"__any_sync", {file, line, __builtin_return_address(0)}}, mask, predicate != 0).yes != 0;
 }
 
 unsigned __activemask() { return simt::this_worker("__activemask").live_lanes(); }

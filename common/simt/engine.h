@@ -1,10 +1,10 @@
-// The engine inside, shared by engine.cc (how threads run), failure.cc (how a launch fails) and launch.cc (how a grid
-// reaches the OS threads).
+// The engine inside, shared by engine.cc (how threads run), wait.cc (what is said of those that wait), failure.cc (how
+// a launch fails) and launch.cc (how a grid reaches the OS threads).
 //
 //   Launch   one kernel launch: its grid, the next block to hand out, its first failure
 //   Worker   one OS thread's share: fibers, shared memory, and the state of the block it runs
-//   Warp     which lanes can run, which wait at the barrier, and the collectives that lanes wait in
-//   Thread   one CUDA thread of that block
+//   Warp     which lanes can run, and the collectives that lanes wait in
+//   Thread   one CUDA thread of that block, and what it waits for (wait.h)
 //   Fiber    a stack; the thread on it, if any. A thread takes a fiber when it starts and gives it up when it
 //            returns, so a kernel in which nobody waits runs all its threads on one fiber
 #pragma once
@@ -24,18 +24,18 @@
 #include <thread>
 #include <vector>
 
+#include "simt/copy.h"
 #include "simt/diagnosis.h"
 #include "simt/launch.h"
 #include "simt/recorder.h"
 #include "simt/shared_memory.h"
 #include "simt/thread.h"
+#include "simt/wait.h"
 
 namespace simt {
 
 namespace context = boost::context::detail;
 
-constexpr unsigned max_block_threads = 1024;
-constexpr unsigned max_warps = max_block_threads / 32;
 constexpr std::size_t stack_bytes = 128 * 1024;
 constexpr std::size_t guard_bytes = 64 * 1024;  // wide, because a large frame may step over a narrow one
 
@@ -46,59 +46,28 @@ struct Fiber {
   struct Thread* thread = nullptr;
 };
 
-// A cp.async that has not been waited for.
-struct Copy {
-  void* shared;
-  const void* global;
-  unsigned bytes;
-  unsigned source_bytes;
-  unsigned group;
-  const void* pc;  // where it was started
-};
-
-struct Thread {
+struct alignas(64) Thread {  // what a switch needs is in one cache line
   uint3 index;
   unsigned number;  // in the block, as CUDA counts
   unsigned lane;
   unsigned warp;      // position in the schedule, as everywhere in this file
   unsigned position;  // of the lane in its warp's schedule
   Fiber* fiber;       // null before it starts and after it returns
-  Site site;          // where it waits
-  int named_barrier;  // where it waits, 0: in none
-  bool grid_awaited;  // the launch before, if this launch is dependent
-
-  std::vector<Copy> copies;  // in the order of their groups
-  unsigned group;            // that the next cp.async belongs to
+  const Wait* wait;   // null while it runs
+  const Awaited* awaited;
+  bool kernel_before_awaited;
+  CopyGroups copies;
 };
 
-using Compute = void (*)(void* const operands[32], unsigned mask);
-
-// A collective that some lanes of a warp wait in.
-struct Collective {
-  unsigned mask;
-  unsigned arrived;  // lanes
-  const char* name;
-  Compute compute;
-  bool all_must_come;  // a lane that has returned is missing, not excused
-};
-
-// `ready` and `at_barrier` have a bit per position in the schedule, all else a bit per lane.
+// `ready` has a bit per position in the schedule, all else a bit per lane.
 struct Warp {
   unsigned number;  // in the block, as CUDA counts: threads 32 * number and up
   unsigned ready;
-  unsigned at_barrier;
   unsigned live;
   unsigned collectives_used;  // bits of `collectives`
   std::array<Collective, 32> collectives;
   std::array<void*, 32> operands;  // of waiting lanes, null for the others
   std::array<Thread*, 32> lanes;
-};
-
-// One that some threads of the block have come to.
-struct NamedBarrier {
-  int threads;  // to come
-  int arrived;  // so far
-  std::vector<Thread*> waiting;
 };
 
 // The first failure of a launch, complete but for where: that is known only once the stack is looked at.
@@ -133,12 +102,20 @@ struct Launch {
   std::uint64_t offset = 0;
   std::atomic<std::uint64_t> next_block = 0;
   std::atomic<bool> failed = false;
-  std::mutex mutex;
+  std::atomic<int> workers = 0;  // that run blocks
+  std::mutex mutex;              // for what follows
   Failure failure;
+  std::vector<const Worker*> held_up;  // whose threads all wait, some of them for what another block has to write
+
+  void holds_up(const Worker& worker);
+  void goes_on(const Worker& worker);
+  bool all_held_up();  // for ever: no block runs that could write what they wait for
 };
 
 class Worker {
  public:
+  Worker();
+
   // Runs blocks of the launch on the calling OS thread until none is left or one has failed.
   void run(Launch& launch);
 
@@ -148,22 +125,21 @@ class Worker {
   unsigned live_lanes() const { return warps_[current_->warp].live; }
   Recorder& recorder() { return recorder_; }
 
-  // The meeting points, on the current thread's fiber. barrier() returns how many predicates were true and how
-  // many threads took part.
-  struct Votes {
-    int yes;
-    int threads;
-  };
-  Votes barrier(bool predicate, const Site& site);
-  void collective(const char* name, unsigned mask, void* operand, Compute compute, bool all_must_come,
-                  const Site& site);
-  void named_barrier(const char* name, int number, int threads, bool waits, const Site& site);
-  void wait_for_another_block(const int* word, int value, const Site& site);
-  void grid_dependency_wait() { current_->grid_awaited = true; }
+  // What threads wait for, on the current thread's fiber.
+  BlockBarrier::Votes barrier(const Wait& wait, bool predicate);
+  void collective(const Wait& wait, unsigned mask, void* operand, Compute compute, bool all_must_come);
+  void named_barrier(const Wait& wait, int number, int threads, bool waits);
+  void wait_for_value(const Wait& wait, const int* word, int value);
+  Word* written_word() const;  // one that a thread waits for and need not any more; null if there is none
+  void grid_dependency_wait();
 
-  void copy(const Copy& copy);
-  void commit() { ++current_->group; }
-  void wait(int pending_groups);
+  CopyGroups& copies() { return current_->copies; }
+
+  // Threads of the block by their numbers: these, those that wait, those that have not returned, all.
+  Lanes lanes(const ThreadSet& threads) const;
+  Lanes waiting_threads() const;
+  Lanes live_threads() const;
+  Lanes all_threads() const;
 
   // Ends the launch: `what` happened to the thread (null: to the block) `at` this line (empty: not known).
   [[noreturn]] void fail(cudaError_t code, const Thread* thread, const std::string& at, const std::string& what);
@@ -178,21 +154,27 @@ class Worker {
   void order_threads(std::uint64_t seed);
   void run_block(std::uint64_t block);
   Thread* next(unsigned warp);
+  Thread* next_by_another_block();
   Thread* finish();
+  void begin_wait(const Wait& wait, const Awaited& awaited);
   void suspend(unsigned next_warp);
+  void release(const Awaited& awaited, ThreadSet& waiting);
+  void pass(Orders orders, const void* what);
   unsigned first_ready_warp() const { return std::countr_zero(warps_ready_); }
   void start_on_a_fiber(Thread& thread);
   void resume(Fiber& self, Fiber& other);
   void release_barrier();
-  void complete(Warp& warp, unsigned slot);
+  void complete(Warp& warp, Collective& collective);
   void make_fibers();
   void reset_fibers();
   void explain_fault();
-  [[noreturn]] void not_in_mask(const char* name, unsigned mask);
-  [[noreturn]] void different_collectives(const Warp& warp, const Collective& waiting, const char* name);
+  [[noreturn]] void not_in_mask(const Wait& wait, unsigned mask);
+  [[noreturn]] void different_collectives(const Warp& warp, const Collective& waiting, const Wait& wait);
+  [[noreturn]] void never_complete(const Warp& warp, const Collective& collective);
   [[noreturn]] void deadlock();
-  std::string waiting_threads() const;
-  std::string returned_lanes(const Warp& warp, unsigned mask) const;
+  std::string who_waits(const Awaited* awaited = nullptr) const;
+  std::string reason(const Awaited& awaited) const;
+  std::string who(const Lanes& threads, const char* singular, const char* plural) const;
   void record(cudaError_t code, const Thread* thread, const std::string& at, const std::string& what);
 
   Launch* launch_ = nullptr;
@@ -201,13 +183,10 @@ class Worker {
   unsigned warps_ready_ = 0;  // warps with ready != 0
   unsigned warp_count_ = 0;
 
-  unsigned arrived_ = 0;  // at the barrier
-  bool divergent_ = false;
-  Site barrier_site_;  // of the first to arrive
-  int yes_ = 0;
-  Votes votes_ = {};  // of the barrier released last
-
+  BlockBarrier barrier_;
   std::array<NamedBarrier, 16> named_barriers_;
+  unsigned named_barriers_used_ = 0;  // by this block: a bit each
+  std::vector<Word*> words_;          // that threads wait for
 
   std::array<Warp, max_warps> warps_;
   std::vector<Thread> threads_ = std::vector<Thread>(max_block_threads);  // [warp * 32 + position]
@@ -231,8 +210,21 @@ class Worker {
   } fault_;
 };
 
+// Of a thread, from its number in the block.
+inline uint3 index_of(unsigned number, const dim3& block) {
+  return {number % block.x, number / block.x % block.y, number / block.x / block.y};
+}
+
+[[noreturn]] void outside_a_kernel(const char* name);
+
 // The worker that the calling OS thread is, while it runs blocks.
 extern constinit thread_local Worker* worker __attribute__((tls_model("initial-exec")));
+
+// That worker, for what a kernel calls by this name.
+inline Worker& this_worker(const char* name) {
+  if (worker == nullptr || !worker->in_kernel()) outside_a_kernel(name);
+  return *worker;
+}
 
 // A good hash of 64 bits: the finalizer of SplitMix64.
 inline std::uint64_t mix(std::uint64_t x) {

@@ -3,21 +3,15 @@
 #include <execinfo.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstdio>
 #include <memory>
+#include <stdexcept>
 
 #include "simt/engine.h"
 #include "simt/memory.h"
 
 namespace simt {
 namespace {
-
-std::string mask_text(unsigned mask) {
-  char text[16];
-  std::snprintf(text, sizeof text, "0x%08x", mask);
-  return text;
-}
 
 struct sigaction previous_segv;
 struct sigaction previous_bus;
@@ -35,6 +29,8 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 }
 
 }  // namespace
+
+void outside_a_kernel(const char* name) { throw std::logic_error(std::string(name) + " called outside a kernel"); }
 
 void install_fault_handler() {
   static const bool once = [] {
@@ -61,93 +57,6 @@ void Worker::record(cudaError_t code, const Thread* thread, const std::string& a
 void Worker::fail(cudaError_t code, const Thread* thread, const std::string& at, const std::string& what) {
   record(code, thread, at, what);
   siglongjmp(landing_, failed);
-}
-
-std::string Worker::returned_lanes(const Warp& warp, unsigned mask) const {
-  unsigned exist = 0;
-  for (unsigned lane = 0; lane < 32; ++lane) exist |= unsigned(warp.lanes[lane] != nullptr) << lane;
-  std::string result;
-  if (const unsigned returned = mask & exist & ~warp.live; returned != 0)
-    result = lanes_text(returned) + " of the mask returned before it";
-  if (const unsigned missing = mask & ~exist; missing != 0)
-    result += (result.empty() ? "" : ", ") + lanes_text(missing) + " of the mask are not in the block";
-  return result;
-}
-
-// Who waits where: for each place its threads, in the order of their numbers.
-std::string Worker::waiting_threads() const {
-  struct Group {
-    const Thread* first;
-    std::string what;
-    unsigned lanes = 0;  // of a collective
-    int threads = 0;
-  };
-  std::vector<Group> groups;
-  std::vector<const Warp*> warps;
-  for (unsigned w = 0; w < warp_count_; ++w) warps.push_back(&warps_[w]);
-  std::sort(warps.begin(), warps.end(), [](auto* a, auto* b) { return a->number < b->number; });
-  for (const Warp* warp : warps) {
-    for (const Thread* thread : warp->lanes) {
-      if (thread == nullptr || !(warp->live >> thread->lane & 1)) continue;
-      std::string what;
-      for (unsigned used = warp->collectives_used; used != 0; used &= used - 1) {
-        const Collective& collective = warp->collectives[std::countr_zero(used)];
-        if (!(collective.arrived >> thread->lane & 1)) continue;
-        what = std::string("of warp ") + std::to_string(warp->number) + " wait in " + collective.name + " (mask " +
-               mask_text(collective.mask);
-        if (const std::string returned = returned_lanes(*warp, collective.mask & ~collective.arrived);
-            !returned.empty())
-          what += "; " + returned;
-        what += ")";
-      }
-      const bool in_collective = !what.empty();
-      if (thread->named_barrier != 0) {
-        const NamedBarrier& barrier = named_barriers_[thread->named_barrier];
-        what = "wait in named barrier " + std::to_string(thread->named_barrier) + " (" +
-               std::to_string(barrier.arrived) + " of " + std::to_string(barrier.threads) + " threads have come)";
-      } else if (!in_collective) {
-        what = "wait in __syncthreads()";
-      }
-      Group* group = nullptr;
-      for (Group& g : groups)
-        if (g.what == what && g.first->site == thread->site) group = &g;
-      if (group == nullptr) group = &groups.emplace_back(Group{thread, what});
-      ++group->threads;
-      if (in_collective) group->lanes |= 1u << thread->lane;
-    }
-  }
-  std::string result;
-  constexpr std::size_t most = 6;
-  for (std::size_t i = 0; i < std::min(most, groups.size()); ++i) {
-    const Group& group = groups[i];
-    if (i > 0) result += "; ";
-    if (group.lanes != 0)
-      result += lanes_text(group.lanes) + " ";
-    else
-      result += std::to_string(group.threads) + (group.threads == 1 ? " thread (" : " threads (first: ") +
-                text(group.first->index) + ") ";
-    result += group.what + " at " + text(group.first->site);
-  }
-  if (groups.size() > most) result += "; and " + std::to_string(groups.size() - most) + " more groups";
-  return result;
-}
-
-void Worker::not_in_mask(const char* name, unsigned mask) {
-  fail(cudaErrorLaunchFailure, current_, text(current_->site),
-       std::string(name) + " with mask " + mask_text(mask) + ", which does not name the calling lane " +
-           std::to_string(current_->lane));
-}
-
-void Worker::different_collectives(const Warp& warp, const Collective& waiting, const char* name) {
-  const Thread& other = *warp.lanes[std::countr_zero(waiting.arrived)];
-  fail(cudaErrorLaunchFailure, current_, text(current_->site),
-       std::string("different collectives in one warp: lane ") + std::to_string(current_->lane) + " calls " + name +
-           " with mask " + mask_text(waiting.mask) + ", while " + lanes_text(waiting.arrived) +
-           " of that mask wait in " + waiting.name + " at " + text(other.site));
-}
-
-void Worker::deadlock() {
-  fail(cudaErrorLaunchTimeout, nullptr, "", "deadlock: every thread of the block waits: " + waiting_threads());
 }
 
 void Worker::fault(int signal, const siginfo_t& info, const ucontext_t& context) {

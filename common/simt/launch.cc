@@ -168,6 +168,23 @@ void set_max_shared(std::size_t bytes) {
   shared_limit = bytes;
 }
 
+void Launch::holds_up(const Worker& worker) {
+  const std::lock_guard lock(mutex);
+  held_up.push_back(&worker);
+}
+
+void Launch::goes_on(const Worker& worker) {
+  const std::lock_guard lock(mutex);
+  std::erase(held_up, &worker);
+}
+
+bool Launch::all_held_up() {
+  const std::lock_guard lock(mutex);
+  // In this order: who has stopped running has written what it had to write.
+  return static_cast<int>(held_up.size()) == workers &&
+         std::none_of(held_up.begin(), held_up.end(), [](const Worker* w) { return w->written_word() != nullptr; });
+}
+
 Schedule schedule() { return Pool::instance().schedule(); }
 
 void set_schedule(const Schedule& schedule) { Pool::instance().set_schedule(schedule); }

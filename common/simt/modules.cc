@@ -48,17 +48,12 @@ class File {
   std::span<const char> bytes_;
 };
 
-// Is this the mangled name of a variable inside a function (_ZZ...) that can be a kernel or device function? The
-// thread_locals inside functions of the libraries that programs of the workbook contain are not shared memory.
+// Is this the mangled name of a __shared__ variable? It is one inside a function (_ZZ...) and ends with the tag of
+// types.h. After that only _0 or __10_ may follow, where the function has several of one name.
 bool is_static_shared(std::string_view name) {
-  if (!name.starts_with("_ZZ")) return false;
-  std::string_view function = name.substr(3);
-  if (function.starts_with("N")) function.remove_prefix(1);
-  while (function.starts_with("K") || function.starts_with("V") || function.starts_with("R")) function.remove_prefix(1);
-  for (const std::string_view other : {"St", "Sa", "Ss", "9__gnu_cxx", "10__cxxabiv1", "4simt", "7testing",
-                                       "9benchmark", "5Eigen", "3CLI", "5boost", "10get_globalEv"})
-    if (function.starts_with(other)) return false;
-  return true;
+  const auto tag = name.rfind("B6shared");
+  return name.starts_with("_ZZ") && tag != std::string_view::npos &&
+         name.find_first_not_of("_0123456789", tag + std::string_view("B6shared").size()) == std::string_view::npos;
 }
 
 void read_symbols(Module& module) {

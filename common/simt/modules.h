@@ -1,5 +1,5 @@
-// What the ELF file of a loaded program or shared library says about itself: the names of its functions and its
-// function-local thread_local variables, among which are the kernels' static shared memory.
+// What the ELF file of a loaded program or shared library says about itself: the names of its functions, and those of
+// its thread_local variables that are the kernels' static shared memory.
 #pragma once
 
 #include <cstddef>

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "simt/collect.h"
 #include "simt/engine.h"
 #include "simt/memory.h"
-#include "simt/tracing.h"
 
 namespace simt {
 namespace {
@@ -149,6 +149,7 @@ void Recorder::launch_begins(const Launch& launch, const SharedMemory& shared) {
   written_before_.swap(written_);
   written_.clear();
   paused_ = false;
+  dependent_ = launch.dependent;
   counting_ = collecting();
   sites_.clear();
   site_of_.clear();
@@ -163,6 +164,7 @@ void Recorder::block_begins() {
   ++block_;
   paused_ = false;
   for (auto& events : events_) events.clear();
+  after_kernel_before_.fill(dependent_ ? 0 : ~0u);
   shadow_.block_begins();
 }
 
@@ -209,28 +211,29 @@ void Recorder::ldmatrix_row(const void* pc, const void* row) {
   if (const auto mistake = shadow_.access(offset, 16, thread, Access::read, pc)) report(*mistake, Access::read, 16, pc);
 }
 
-void Recorder::copy_starts(const Copy& copy) {
-  const unsigned thread = worker->current().number;
-  keep(thread, copy.pc, reinterpret_cast<std::uintptr_t>(copy.shared), copy.bytes, Op::copy_store,
+void Recorder::copy_starts(const Copy& copy, const PendingCopies& owner) {
+  keep(copy.thread, copy.pc, reinterpret_cast<std::uintptr_t>(copy.shared), copy.bytes, Op::copy_store,
        reinterpret_cast<std::uintptr_t>(copy.global) | (copy.source_bytes > 0 ? 0 : zeros));
   check_dependency(copy.pc, reinterpret_cast<std::uintptr_t>(copy.global), copy.source_bytes, false);
   const std::size_t offset = shared_offset(reinterpret_cast<std::uintptr_t>(copy.shared));
   if (offset == no_offset) return;
-  if (const auto mistake = shadow_.copy_starts(offset, copy.bytes, thread, copy.pc))
+  if (const auto mistake = shadow_.copy_starts(offset, copy.bytes, copy.thread, copy.pc, &owner))
     report(*mistake, Access::write, copy.bytes, copy.pc);
 }
 
-void Recorder::copy_lands(const Copy& copy) {
+void Recorder::copy_lands(const Copy& copy, const PendingCopies& owner) {
   const std::size_t offset = shared_offset(reinterpret_cast<std::uintptr_t>(copy.shared));
   if (offset == no_offset) return;
-  if (const auto mistake = shadow_.copy_lands(offset, copy.bytes, worker->current().number, copy.pc))
+  if (const auto mistake = shadow_.copy_lands(offset, copy.bytes, worker->current().number, copy.pc, &owner))
     report(*mistake, Access::write, copy.bytes, copy.pc);
 }
 
 // What the kernel before wrote may not be there yet on a GPU, or be overwritten by it.
 void Recorder::check_dependency(const void* pc, std::uintptr_t address, std::size_t size, bool writes) {
+  const unsigned thread = worker->current().number;
+  const bool after = after_kernel_before_[thread / 32] >> (thread % 32) & 1;
   for (std::uintptr_t place = address / 16; place < (address + size + 15) / 16; ++place) {
-    if (!worker->current().grid_awaited && written_before_.contains(place))
+    if (!after && written_before_.contains(place))
       worker->fail(cudaErrorLaunchFailure, &worker->current(), line_of(pc),
                    std::string(writes ? "write" : "read") + " of " + std::to_string(size) +
                        " bytes of global memory that the kernel before wrote, without having waited for it");
@@ -239,12 +242,9 @@ void Recorder::check_dependency(const void* pc, std::uintptr_t address, std::siz
 }
 
 void Recorder::report(const Shadow::Mistake& mistake, Access access, std::size_t size, const void* pc) {
-  const auto thread = [](unsigned number) {
-    return text(uint3{number % blockDim.x, number / blockDim.x % blockDim.y, number / blockDim.x / blockDim.y});
-  };
   const auto word = [](Access a) { return is_atomic(a) ? "atomic" : a == Access::read ? "read" : "write"; };
   const std::string what = std::string(word(access)) + " of " + std::to_string(size) + " bytes";
-  const std::string other = "thread " + thread(mistake.other.thread) + " at " +
+  const std::string other = "thread " + text(index_of(mistake.other.thread, blockDim)) + " at " +
                             (mistake.other.pc != nullptr ? line_of(mistake.other.pc) : std::string());
   std::string message;
   switch (mistake.kind) {
@@ -268,25 +268,26 @@ void Recorder::keep(unsigned thread, const void* pc, std::uintptr_t address, std
   events_[thread].push_back({pc, address | std::uint64_t(size) << 48 | static_cast<std::uint64_t>(op) << 56, from});
 }
 
-void Recorder::barrier() {
-  const unsigned threads = current_.block.x * current_.block.y * current_.block.z;
-  for (unsigned warp = 0; warp * 32 < threads; ++warp) put_together(warp, ~0u);
-  ++current_.barriers;
-  shadow_.barrier();
+void Recorder::let_go(Orders orders, const void* what, const ThreadSet& threads) {
+  if (orders == Orders::block) {
+    const unsigned block_threads = current_.block.x * current_.block.y * current_.block.z;
+    for (unsigned warp = 0; warp * 32 < block_threads; ++warp) put_together(warp, ~0u);
+    ++current_.barriers;
+    shadow_.barrier();
+    return;
+  }
+  const Lanes lanes = worker->lanes(threads);
+  for (unsigned warp = 0; warp < max_warps; ++warp) {
+    if (lanes[warp] == 0) continue;
+    if (orders == Orders::nothing || orders == Orders::lanes) put_together(warp, lanes[warp]);
+    if (orders == Orders::lanes) shadow_.syncwarp(warp, lanes[warp]);
+    if (orders == Orders::arrivals) put_together(warp, ~0u);
+    if (orders == Orders::kernel_before) after_kernel_before_[warp] |= lanes[warp];
+  }
+  if (orders == Orders::arrivals) shadow_.release(what, lanes);
 }
 
-void Recorder::release(unsigned named_barrier, const std::vector<unsigned>& waiting) {
-  for (const unsigned thread : waiting)
-    if (thread % 32 == 0) put_together(thread / 32, ~0u);
-  shadow_.release(named_barrier, waiting);
-}
-
-unsigned Recorder::current_thread() { return worker->current().number; }
-
-void Recorder::meet(unsigned warp, unsigned lanes, bool orders) {
-  put_together(warp, lanes);
-  if (orders) shadow_.syncwarp(warp, lanes);
-}
+void Recorder::arrive(const void* what) { shadow_.arrive(what, worker->current().number); }
 
 // Usually all lanes have done the same: their n-th events are the n-th request.
 void Recorder::put_together(unsigned warp, unsigned lanes) {

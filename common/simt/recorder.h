@@ -11,8 +11,9 @@
 #include <unordered_set>
 #include <vector>
 
+#include "simt/counts.h"
 #include "simt/shared_memory.h"
-#include "simt/trace.h"
+#include "simt/wait.h"
 
 #ifdef WORKBOOK_TRACE
 #include "simt/shadow.h"
@@ -22,6 +23,7 @@ namespace simt {
 
 struct Launch;
 struct Copy;
+class PendingCopies;
 
 #ifdef WORKBOOK_TRACE
 
@@ -50,18 +52,18 @@ class Recorder {
   void ldmatrix_row(const void* pc, const void* row);
   void matrix_product(std::uint64_t flops) { current_.matrix_flops += flops; }
 
-  // Lanes of a warp meet, all at once where `orders` says that their accesses are then ordered (__syncwarp): what each
-  // has done since the last time is put together to requests.
-  void meet(unsigned warp, unsigned lanes, bool orders);
+  // Everything that orders accesses: these threads go on, having waited for `what` or come when it had happened. What
+  // their warps have done since the last time is put together to requests.
+  void let_go(Orders orders, const void* what, const ThreadSet& threads);
+  void arrive(const void* what);                              // the current thread, to something of Orders::arrivals
+  void warp_ends(unsigned warp) { put_together(warp, ~0u); }  // all its threads have returned
+
   void shuffle() { ++current_.shuffles; }
-  void barrier();  // all threads of the block have come
-  void arrive(unsigned named_barrier) { shadow_.arrive(named_barrier, current_thread()); }
-  void release(unsigned named_barrier, const std::vector<unsigned>& waiting);
   void pause() { paused_ = true; }  // collectives are computed by one lane, whose accesses are the engine's
   void resume() { paused_ = false; }
 
-  void copy_starts(const Copy& copy);
-  void copy_lands(const Copy& copy);
+  void copy_starts(const Copy& copy, const PendingCopies& owner);
+  void copy_lands(const Copy& copy, const PendingCopies& owner);
 
  private:
   // A lane's access, kept until it is put together with those of the other lanes.
@@ -84,7 +86,6 @@ class Recorder {
     Counts counts;
   };
 
-  static unsigned current_thread();  // its number in the block
   void keep(unsigned thread, const void* pc, std::uintptr_t address, std::size_t size, Op op, std::uintptr_t from = 0);
   std::size_t shared_offset(std::uintptr_t address) const;  // no_offset outside shared memory
   void report(const Shadow::Mistake& mistake, Access access, std::size_t size, const void* pc);
@@ -101,6 +102,7 @@ class Recorder {
 
   bool counting_ = false;
   bool paused_ = false;
+  bool dependent_ = false;  // launch
   const void* kernel_ = nullptr;
   struct Range {
     std::uintptr_t begin;
@@ -110,10 +112,11 @@ class Recorder {
   std::vector<Range> ranges_;  // of shared memory
   Shadow shadow_;
 
+  Lanes after_kernel_before_ = {};  // those that may touch what the launch before wrote
   // 16 bytes each, by their address / 16: what this launch has written of global memory, and what the one before did.
   std::unordered_set<std::uintptr_t> written_, written_before_;
 
-  std::array<std::vector<Event>, 1024> events_;  // by the thread's number in its block
+  std::array<std::vector<Event>, max_block_threads> events_;  // by the thread's number in its block
   LaunchCounts current_;
   std::vector<Site> sites_;
   std::unordered_map<std::uint64_t, std::size_t> site_of_;  // by PC and op
@@ -132,15 +135,14 @@ class Recorder {
   void launch_begins(const Launch&, const SharedMemory&) {}
   void block_begins() {}
   void launch_ends() {}
-  void meet(unsigned, unsigned, bool) {}
+  void let_go(Orders, const void*, const ThreadSet&) {}
+  void arrive(const void*) {}
+  void warp_ends(unsigned) {}
   void shuffle() {}
-  void barrier() {}
-  void arrive(unsigned) {}
-  void release(unsigned, const std::vector<unsigned>&) {}
   void pause() {}
   void resume() {}
-  void copy_starts(const Copy&) {}
-  void copy_lands(const Copy&) {}
+  void copy_starts(const Copy&, const PendingCopies&) {}
+  void copy_lands(const Copy&, const PendingCopies&) {}
 };
 
 #endif

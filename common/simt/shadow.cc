@@ -16,10 +16,9 @@ void Shadow::block_begins() {
   first_interval_ = ++interval_;
   clock_.fill(0);
   for (auto& seen : seen_) seen.fill(0);
-  if (!named_) return;
-  named_ = false;
+  if (brought_.empty()) return;
   for (Clocks& clocks : seen_by_warp_) clocks.fill(0);
-  for (Clocks& clocks : brought_) clocks.fill(0);
+  brought_.clear();
 }
 
 void Shadow::barrier() { ++interval_; }
@@ -37,21 +36,23 @@ void Shadow::syncwarp(unsigned warp, unsigned lanes) {
   for (unsigned rest = lanes; rest != 0; rest &= rest - 1) seen_[warp * 32 + std::countr_zero(rest)] = joined;
 }
 
-void Shadow::arrive(unsigned barrier, unsigned thread) {
-  named_ = true;
-  Clocks& brought = brought_[barrier];
+void Shadow::arrive(const void* what, unsigned thread) {
+  Clocks& brought = brought_[what];
   const Clocks& known = seen_by_warp_[thread / 32];
   for (unsigned other = 0; other < brought.size(); ++other) brought[other] = std::max(brought[other], known[other]);
   brought[thread] = ++clock_[thread];
 }
 
-void Shadow::release(unsigned barrier, const std::vector<unsigned>& waiting) {
-  Clocks& brought = brought_[barrier];
-  for (const unsigned thread : waiting) {
-    Clocks& known = seen_by_warp_[thread / 32];
+void Shadow::release(const void* what, const std::array<unsigned, 32>& waiting) {
+  Clocks& brought = brought_[what];
+  for (unsigned warp = 0; warp < waiting.size(); ++warp) {
+    if (waiting[warp] == 0) continue;
+    Clocks& known = seen_by_warp_[warp];
     for (unsigned other = 0; other < brought.size(); ++other) known[other] = std::max(known[other], brought[other]);
-    for (unsigned lane = 0; lane < 32; ++lane)
-      seen_[thread][lane] = std::max(seen_[thread][lane], brought[thread / 32 * 32 + lane]);
+    for (unsigned rest = waiting[warp]; rest != 0; rest &= rest - 1) {
+      auto& seen = seen_[warp * 32 + std::countr_zero(rest)];
+      for (unsigned lane = 0; lane < 32; ++lane) seen[lane] = std::max(seen[lane], brought[warp * 32 + lane]);
+    }
   }
   brought.fill(0);
 }
@@ -111,15 +112,19 @@ std::optional<Shadow::Mistake> Shadow::access(std::size_t begin, std::size_t siz
 }
 
 std::optional<Shadow::Mistake> Shadow::copy_starts(std::size_t byte, std::size_t size, unsigned thread,
-                                                   const void* pc) {
+                                                   const void* pc, const void* owner) {
   const auto found = access(byte, size, thread, Access::write, pc);
-  for_each_cell(byte, size, [](Cell& cell, std::size_t) { cell.copy = cell.written; });
+  for_each_cell(byte, size, [&](Cell& cell, std::size_t) {
+    cell.copy = cell.written;
+    cell.copy_owner = owner;
+  });
   return found;
 }
 
-std::optional<Shadow::Mistake> Shadow::copy_lands(std::size_t byte, std::size_t size, unsigned thread, const void* pc) {
+std::optional<Shadow::Mistake> Shadow::copy_lands(std::size_t byte, std::size_t size, unsigned thread, const void* pc,
+                                                  const void* owner) {
   for_each_cell(byte, size, [&](Cell& cell, std::size_t) {
-    if (cell.copy.thread == thread) cell.copy = {};
+    if (cell.copy_owner == owner) cell.copy = {};
   });
   return access(byte, size, thread, Access::write, pc);
 }

@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 namespace simt {
@@ -44,16 +45,20 @@ class Shadow {
   void barrier();
   void syncwarp(unsigned warp, unsigned lanes);
 
-  // A named barrier, by its number: each thread arrives, and when all have come, those that wait are released.
-  void arrive(unsigned barrier, unsigned thread);
-  void release(unsigned barrier, const std::vector<unsigned>& waiting);
+  // Something at which threads arrive (a named barrier), by its address: when all have come, those that wait are
+  // released, [warp]: lanes.
+  void arrive(const void* what, unsigned thread);
+  void release(const void* what, const std::array<unsigned, 32>& waiting);
 
   // The access is noted; the first mistake, if there is one, is returned.
   std::optional<Mistake> access(std::size_t byte, std::size_t size, unsigned thread, Access access, const void* pc);
 
-  // A cp.async counts as written when it starts and again when it lands.
-  std::optional<Mistake> copy_starts(std::size_t byte, std::size_t size, unsigned thread, const void* pc);
-  std::optional<Mistake> copy_lands(std::size_t byte, std::size_t size, unsigned thread, const void* pc);
+  // An asynchronous copy counts as written when it starts and again when it lands, each time by the thread that sees to
+  // it. In between it belongs to `owner`, an address.
+  std::optional<Mistake> copy_starts(std::size_t byte, std::size_t size, unsigned thread, const void* pc,
+                                     const void* owner);
+  std::optional<Mistake> copy_lands(std::size_t byte, std::size_t size, unsigned thread, const void* pc,
+                                    const void* owner);
 
  private:
   // Of bytes that have always been accessed together.
@@ -61,6 +66,7 @@ class Shadow {
     Event written;
     std::array<Event, 2> read;  // the latest, and one of another warp or at least another thread
     Event copy;                 // pending unless its interval is 0
+    const void* copy_owner = nullptr;
   };
 
   bool of_this_block(const Event& event) const { return event.interval >= first_interval_; }
@@ -81,9 +87,9 @@ class Shadow {
 
   // The same across warps, where named barriers are the only order between two barriers of the whole block.
   using Clocks = std::array<std::uint32_t, 1024>;  // [thread]
-  bool named_ = false;                             // has this block used one?
   std::array<Clocks, 32> seen_by_warp_ = {};
-  std::array<Clocks, 16> brought_ = {};  // [named barrier]: what those that have arrived know
+  std::unordered_map<const void*, Clocks>
+      brought_;  // of each that this block has used: what those that have arrived know
 };
 
 }  // namespace simt

@@ -46,10 +46,10 @@ void warp_collective(const char* name, unsigned mask, void* operand,
 void named_barrier(const char* name, int number, int threads, bool waits, const char* file = __builtin_FILE(),
                    int line = __builtin_LINE());
 
-// Returns when another block has set *word to `value`, and sees what it wrote before (acquire). A minute is too long: the
-// launch fails.
-void wait_for_another_block(const int* word, int value, const char* file = __builtin_FILE(),
-                            int line = __builtin_LINE());
+// Returns when another block has set *word to `value`, and sees what it wrote before (acquire). The launch fails when
+// no block that has started can do so any more.
+void wait_for_value(const char* name, const int* word, int value, const char* file = __builtin_FILE(),
+                    int line = __builtin_LINE());
 
 // Waits, in a dependent launch, for the kernel before: which has ended here, but need not have on a GPU.
 void grid_dependency_wait();

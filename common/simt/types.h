@@ -18,8 +18,9 @@
 #define __noinline__ __attribute__((noinline))
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)
-// A block runs on one OS thread from start to end, so one copy per OS thread is one copy per resident block.
-#define __shared__ static thread_local
+// A block runs on one OS thread from start to end, so one copy per OS thread is one copy per resident block. The tag
+// becomes part of the variable's mangled name: by it the engine knows its own among all thread_locals (modules.cc).
+#define __shared__ static thread_local __attribute__((abi_tag("shared")))
 
 struct uint3 {
   unsigned x, y, z;

@@ -187,6 +187,42 @@ TEST(Kernel, a_collective_goes_on_when_the_last_lane_it_waits_for_returns) {
   for (const unsigned lanes : out.values()) ASSERT_EQ(lanes, 0xfffffu);
 }
 
+// A thread waits for what one of the next warp writes, and that for the last: none may keep the others from running.
+__global__ void values_go_round(int* words) {
+  if (threadIdx.x % 32 != 0) return;
+  const unsigned warp = threadIdx.x / 32;
+  if (warp < 3) simt::wait_for_value("semaphore_wait", words + warp + 1, 7);
+  atomicExch(words + warp, 7);
+}
+
+TEST(Kernel, a_thread_may_wait_for_what_another_of_its_block_writes) {
+  Device<int> words(std::vector<int>(4));
+  launch(values_go_round, {1, 128}, words);
+  EXPECT_EQ(words.values(), std::vector<int>(4, 7));
+}
+
+__global__ void blocks_in_line(int* words, int* order) {
+  __shared__ int turn;
+  if (threadIdx.x == 0) {
+    turn = atomicAdd(words, 1);
+    simt::wait_for_value("semaphore_wait", words + 1, turn);
+  }
+  __syncthreads();
+  if (threadIdx.x == 63) order[turn] = words[1];
+  __syncthreads();
+  if (threadIdx.x == 0) atomicExch(words + 1, turn + 1);
+}
+
+TEST(Kernel, blocks_wait_for_those_that_started_before) {
+  for (const int threads : {1, 2, 5}) {
+    const WithSchedule schedule({simt::Order::reverse, 0, threads});
+    Device<int> words(std::vector<int>(2)), order(300);
+    launch(blocks_in_line, {300, 64}, words, order);
+    const auto values = order.values();
+    for (int i = 0; i < 300; ++i) ASSERT_EQ(values[i], i);
+  }
+}
+
 struct Sum {
   int value;
   int total;

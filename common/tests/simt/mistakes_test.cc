@@ -1,6 +1,7 @@
 // A kernel for every mistake that the engine promises to find, and what it must say about it.
 #include <cstdlib>
 #include <stdexcept>
+#include <thread>
 
 #include "device/numeric.h"
 #include "tests/simt/support.h"
@@ -145,9 +146,9 @@ TEST_F(Mistake, divergent_barrier) {
   const Failure failure = failure_of(divergent_barrier, LaunchConfig{1, 64});
   EXPECT_EQ(failure.code, cudaErrorLaunchFailure);
   expect_contains(failure.message, "kernel divergent_barrier, block (0, 0, 0): barrier divergence");
-  expect_contains(failure.message, "10 threads (first: (0, 0, 0)) wait in __syncthreads() at " + at_line(barrier_a));
-  expect_contains(failure.message,
-                  "54 threads (first: (10, 0, 0)) wait in __syncthreads() at " + at_line(barrier_a + 2));
+  expect_contains(failure.message, "lanes 0-9 of warp 0 wait in __syncthreads at " + at_line(barrier_a) +
+                                       "; 54 threads (first: (10, 0, 0)) wait in __syncthreads at " +
+                                       at_line(barrier_a + 2));
 }
 
 constexpr int warp_line = __LINE__ + 3;
@@ -161,15 +162,20 @@ __global__ void warp_waits_for_barrier() {
 TEST_F(Mistake, deadlock_of_warp_and_barrier) {
   const Failure failure = failure_of(warp_waits_for_barrier, LaunchConfig{1, 64});
   EXPECT_EQ(failure.code, cudaErrorLaunchTimeout);
-  expect_contains(failure.message, "kernel warp_waits_for_barrier, block (0, 0, 0): deadlock");
-  expect_contains(failure.message, "lanes 0-2 of warp 0 wait in __syncwarp (mask 0xffffffff) at " + at_line(warp_line));
-  expect_contains(failure.message, "lanes 0-2 of warp 1 wait in __syncwarp");
-  expect_contains(failure.message,
-                  "58 threads (first: (3, 0, 0)) wait in __syncthreads() at " + at_line(warp_line + 2));
+  const auto in_warp = [](const std::string& warp) {
+    return "lanes 0-2 of warp " + warp + " wait in __syncwarp at " + at_line(warp_line) +
+           " (mask 0xffffffff; lanes 3-31 of warp " + warp + " wait elsewhere)";
+  };
+  expect_contains(
+      failure.message,
+      "kernel warp_waits_for_barrier, block (0, 0, 0): deadlock: every thread of the block waits: " + in_warp("0") +
+          "; 58 threads (first: (3, 0, 0)) wait in __syncthreads at " + at_line(warp_line + 2) +
+          " (58 of 64 threads have come; 6 threads (first: (0, 0, 0)) wait elsewhere); " + in_warp("1"));
 }
 
-constexpr int named_line = __LINE__ + 2;
+constexpr int named_line = __LINE__ + 3;
 __global__ void named_barrier(int number, int first_warp, int second_warp) {
+  __syncthreads();  // all have waited before
   simt::named_barrier("bar.sync", number, threadIdx.x < 32 ? first_warp : second_warp, true);
 }
 
@@ -177,15 +183,52 @@ TEST_F(Mistake, named_barrier_that_warps_expect_different_threads_at) {
   const Failure failure = failure_of(named_barrier, LaunchConfig{1, 64}, 3, 64, 96);
   EXPECT_EQ(failure.code, cudaErrorLaunchFailure);
   expect_contains(failure.message, "thread (32, 0, 0), at " + at_line(named_line));
-  expect_contains(failure.message, "bar.sync on barrier 3 for 96 threads: 32 have come to it that expect 64");
+  expect_contains(failure.message,
+                  "bar.sync on barrier 3 for 96 threads: 32 have come to it that expect 64: warp 0 waits in "
+                  "bar.sync at " +
+                      at_line(named_line) + " (barrier 3: 32 of 64 threads have come; warp 1 has not come)");
 }
 
 TEST_F(Mistake, named_barrier_that_too_few_come_to) {
   const Failure failure = failure_of(named_barrier, LaunchConfig{1, 64}, 3, 96, 96);
   EXPECT_EQ(failure.code, cudaErrorLaunchTimeout);
-  expect_contains(failure.message, "deadlock");
+  expect_contains(failure.message, "deadlock: every thread of the block waits: warps 0-1 wait in bar.sync at " +
+                                       at_line(named_line) +
+                                       " (barrier 3: 64 of 96 threads have come, and the block has no others)");
+}
+
+// Warps 0 and 1 wait at barrier 5, to which warp 2 came without waiting; warp 3 is at the block's barrier with it, warp
+// 4 has returned.
+constexpr int beside_line = __LINE__ + 4;
+__global__ void named_barrier_beside_the_block_s() {
+  const unsigned warp = threadIdx.x / 32;
+  if (warp == 4) return;
+  if (warp < 2) simt::named_barrier("bar.sync", 5, 160, true);
+  if (warp == 2) simt::named_barrier("bar.arrive", 5, 160, false);
+  __syncthreads();
+}
+
+TEST_F(Mistake, named_barrier_that_threads_at_the_block_s_barrier_do_not_come_to) {
+  const Failure failure = failure_of(named_barrier_beside_the_block_s, LaunchConfig{1, 160});
+  EXPECT_EQ(failure.code, cudaErrorLaunchTimeout);
   expect_contains(failure.message,
-                  "64 threads (first: (0, 0, 0)) wait in named barrier 3 (64 of 96 threads have come)");
+                  "warps 0-1 wait in bar.sync at " + at_line(beside_line) +
+                      " (barrier 5: 96 of 160 threads have come; warp 3 waits elsewhere; warp 4 has returned); "
+                      "warps 2-3 wait in __syncthreads at " +
+                      at_line(beside_line + 2) + " (64 of 128 threads have come; warps 0-1 wait elsewhere)");
+}
+
+// A barrier that has let its threads go starts over, with another number of threads if they say so.
+constexpr int again_line = __LINE__ + 3;
+__global__ void named_barrier_twice(int second) {
+  simt::named_barrier("bar.sync", 1, 64, true);
+  simt::named_barrier("bar.sync", 1, second, true);
+}
+
+TEST_F(Mistake, named_barrier_that_too_few_come_to_the_second_time) {
+  EXPECT_EQ(failure_of(named_barrier_twice, LaunchConfig{1, 64}, 32).code, cudaSuccess);
+  expect_contains(failure_of(named_barrier_twice, LaunchConfig{1, 64}, 96).message,
+                  "warps 0-1 wait in bar.sync at " + at_line(again_line) + " (barrier 1: 64 of 96 threads have come");
 }
 
 TEST_F(Mistake, named_barrier_with_impossible_numbers) {
@@ -207,18 +250,60 @@ TEST_F(Mistake, dependent_launch_in_which_a_thread_does_not_wait) {
   expect_contains(failure.message, "returned without having waited for the kernel before");
 }
 
-__global__ void waits_for_a_block_that_fails(int* word) {
-  if (blockIdx.x == 0)
-    simt::wait_for_another_block(word, 1);
-  else
-    *static_cast<volatile int*>(nullptr) = 0;
+constexpr int value_line = __LINE__ + 2;
+__global__ void waits_for_a_value(int* words, int value) {
+  if (threadIdx.x == 3 || threadIdx.x > 61) simt::wait_for_value("semaphore_wait", words + (threadIdx.x > 61), value);
+  __syncthreads();
 }
 
-// With one OS thread the second block would never run: the wait would fail after its minute.
+std::string for_a_value(int value, int now) {
+  return "wait in semaphore_wait at " + at_line(value_line) + " (the value is " + std::to_string(now) +
+         ", and no block that has started is left to make it " + std::to_string(value) + ")";
+}
+
+TEST_F(Mistake, semaphore_that_no_block_sets) {
+  Device<int> words(std::vector<int>{4, 6});
+  const Failure failure = failure_of(waits_for_a_value, LaunchConfig{1, 64}, words, 5);
+  EXPECT_EQ(failure.code, cudaErrorLaunchTimeout);
+  expect_contains(failure.message,
+                  "deadlock: every thread of the block waits: 61 threads (first: (0, 0, 0)) wait in __syncthreads at " +
+                      at_line(value_line + 1) +
+                      " (61 of 64 threads have come; 3 threads (first: (3, 0, 0)) wait elsewhere); lane 3 of warp 0 "
+                      "waits" +
+                      for_a_value(5, 4).substr(4) + "; lanes 30-31 of warp 1 " + for_a_value(5, 6));
+  EXPECT_EQ(failure_of(waits_for_a_value, LaunchConfig{1, 64}, words, 4).code, cudaErrorLaunchTimeout);
+}
+
+// Two blocks that wait for each other, each on an OS thread of its own.
+__global__ void waits_for_the_other_block(int* words) {
+  atomicAdd(words + 2, 1);
+  while (atomicAdd(words + 2, 0) < 2) std::this_thread::yield();  // both have started
+  simt::wait_for_value("semaphore_wait", words + blockIdx.x, 1);
+  words[1 - blockIdx.x] = 1;
+}
+
+TEST_F(Mistake, semaphores_that_blocks_wait_for_in_a_circle) {
+  const WithSchedule two{{simt::Order::forward, 0, 2}};
+  Device<int> words(std::vector<int>{0, 0, 0});
+  const Failure failure = failure_of(waits_for_the_other_block, LaunchConfig{2, 1}, words);
+  EXPECT_EQ(failure.code, cudaErrorLaunchTimeout);
+  expect_contains(failure.message, "warp 0 waits in semaphore_wait at ");
+}
+
+__global__ void waits_for_a_block_that_fails(int* words) {
+  if (blockIdx.x == 1) {
+    atomicExch(words, 1);
+    simt::wait_for_value("semaphore_wait", words + 1, 1);
+  } else {
+    while (atomicAdd(words, 0) == 0) std::this_thread::yield();
+    *static_cast<volatile int*>(nullptr) = 0;
+  }
+}
+
 TEST_F(Mistake, a_block_that_waits_ends_when_another_fails) {
   const WithSchedule two{{simt::Order::forward, 0, 2}};
-  Device<int> word(1);
-  const Failure failure = failure_of(waits_for_a_block_that_fails, LaunchConfig{2, 1}, word);
+  Device<int> words(std::vector<int>{0, 0});
+  const Failure failure = failure_of(waits_for_a_block_that_fails, LaunchConfig{2, 1}, words);
   expect_contains(failure.message, "invalid write of a null pointer");
 }
 
@@ -227,8 +312,8 @@ __global__ void overlapping_masks() { __syncwarp(threadIdx.x < 16 ? 0x0001ffff :
 TEST_F(Mistake, deadlock_of_overlapping_masks) {
   const Failure failure = failure_of(overlapping_masks, LaunchConfig{1, 32});
   expect_contains(failure.message, "deadlock");
-  expect_contains(failure.message, "lanes 0-15 of warp 0 wait in __syncwarp (mask 0x0001ffff)");
-  expect_contains(failure.message, "lanes 16-31 of warp 0 wait in __syncwarp (mask 0xffff8000)");
+  expect_contains(failure.message, "(mask 0x0001ffff; lane 16 of warp 0 waits elsewhere); lanes 16-31 of warp 0 wait");
+  expect_contains(failure.message, "(mask 0xffff8000; lane 15 of warp 0 waits elsewhere)");
 }
 
 constexpr int shuffle_line = __LINE__ + 3;
@@ -256,10 +341,10 @@ TEST_F(Mistake, collective_that_a_lane_never_comes_to) {
   EXPECT_EQ(failure.code, cudaErrorLaunchFailure);
   expect_contains(failure.message, "at " + at_line(collective_line));
   expect_contains(failure.message,
-                  "mma waits for lanes that never come: lanes 0-6, 8-31 of warp 0 wait, "
-                  "lane 7 of the mask returned before it");
+                  "mma waits for lanes that never come: lanes 0-6, 8-31 of warp 0 wait (mask 0xffffffff; "
+                  "lane 7 of warp 0 has returned)");
   expect_contains(failure_of(collective_without_a_lane, LaunchConfig{1, 20}).message,
-                  "lane 7 of the mask returned before it, lanes 20-31 of the mask are not in the block");
+                  "(mask 0xffffffff; lane 7 of warp 0 has returned; lanes 20-31 of warp 0 are not in the block)");
 }
 
 constexpr int different_line = __LINE__ + 2;

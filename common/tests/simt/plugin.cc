@@ -15,6 +15,11 @@ __global__ void write_past_the_end(int* x) { x[1] = 0; }
 
 }  // namespace
 
+extern "C" int next_number_of_plugin() {
+  thread_local int number = 0;
+  return ++number;
+}
+
 // How many of 4 * 32 threads found 0xFF in shared memory.
 extern "C" int poisoned_threads() {
   int* poisoned;

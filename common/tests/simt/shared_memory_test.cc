@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 
 #include <cmath>
+#include <utility>
 
 #include "tests/simt/support.h"
 
@@ -51,6 +52,49 @@ TEST(SharedMemory, static_is_nan_at_the_start_of_every_block) {
   expect_all_nan(static_is_nan<__nv_bfloat16>, 0);
 }
 
+// Two of one name, in a lambda and in a function that no namespace and no type is part of the name of.
+extern "C" __global__ void scopes_are_nan(int* count) {
+  const auto in_a_lambda = [] {
+    __shared__ int tile[64];
+    return std::exchange(tile[threadIdx.x], 0);
+  };
+  int first, second;
+  {
+    __shared__ int tile[64];
+    first = std::exchange(tile[threadIdx.x], 0);
+  }
+  {
+    __shared__ int tile[64];
+    second = std::exchange(tile[threadIdx.x], 0);
+  }
+  atomicAdd(count, first == -1 && second == -1 && in_a_lambda() == -1);
+}
+
+TEST(SharedMemory, of_one_name_in_several_scopes_is_all_nan) { expect_all_nan(scopes_are_nan, 0); }
+
+// A function of the host, with a thread_local of its own; and one of a template, as libraries have them.
+int next_number() {
+  thread_local int number = 0;
+  return ++number;
+}
+
+template <class T>
+T& kept() {
+  static thread_local T value{};
+  return value;
+}
+
+TEST(SharedMemory, thread_locals_of_the_host_are_left_alone) {
+  const WithSchedule schedule({simt::Order::forward, 0, 1});
+  next_number();
+  kept<std::vector<int>>() = {1, 2, 3};
+  kept<float>() = 0.5f;
+  expect_all_nan(static_is_nan<float>, 0);
+  EXPECT_EQ(next_number(), 2);
+  EXPECT_EQ(kept<std::vector<int>>(), (std::vector<int>{1, 2, 3}));
+  EXPECT_EQ(kept<float>(), 0.5f);
+}
+
 __global__ void address_of_dynamic(std::uintptr_t* address) {
   *address = reinterpret_cast<std::uintptr_t>(dynamic_shared<char>());
 }
@@ -68,8 +112,11 @@ TEST(SharedMemory, is_found_in_a_shared_library) {
   ASSERT_NE(plugin, nullptr) << dlerror();
   const auto poisoned_threads = reinterpret_cast<int (*)()>(dlsym(plugin, "poisoned_threads"));
   const auto failure_message = reinterpret_cast<const char* (*)()>(dlsym(plugin, "failure_message"));
-  ASSERT_TRUE(poisoned_threads && failure_message);
+  const auto next_number = reinterpret_cast<int (*)()>(dlsym(plugin, "next_number_of_plugin"));
+  ASSERT_TRUE(poisoned_threads && failure_message && next_number);
+  EXPECT_EQ(next_number(), 1);
   EXPECT_EQ(poisoned_threads(), 4 * 32);
+  EXPECT_EQ(next_number(), 2);  // a thread_local of the library's own
   expect_contains(failure_message(), "kernel write_past_the_end, block (0, 0, 0), thread (0, 0, 0)");
   expect_contains(failure_message(), "0 bytes past the end of a 4096-byte allocation");
   expect_all_nan(static_is_nan<float>, 0);  // and this program's engine is unimpressed

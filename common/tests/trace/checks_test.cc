@@ -2,6 +2,8 @@
 // that it must let pass.
 #include "device/cp_async.h"
 #include "device/ldmatrix.h"
+#include "device/named_barrier.h"
+#include "simt/shadow.h"
 #include "tests/simt/support.h"
 
 namespace {
@@ -51,6 +53,30 @@ TEST(Checks, syncwarp_orders_one_warp_only) {
   // The first warp reads what the second has yet to write.
   expect_contains(failure_of(hand_on<Syncwarp>, LaunchConfig{1, 64}, out, Syncwarp()).message,
                   "read of 4 bytes of uninitialised shared memory");
+}
+
+// The first warp writes for the second, by way of a named barrier at which it only arrives, and perhaps writes again.
+constexpr int pass_on_line = __LINE__ + 4;
+__global__ void pass_on(float* out, bool arrives, bool again) {
+  __shared__ float place[32];
+  if (threadIdx.x < 32) {
+    place[threadIdx.x] = 1;
+    if (arrives) named_barrier_arrive(1, 64);
+    if (again) place[threadIdx.x] = 2;
+  } else {
+    if (arrives) named_barrier_sync(1, 64);
+    out[threadIdx.x - 32] = place[63 - threadIdx.x];
+  }
+}
+
+TEST(Checks, named_barrier_orders_what_went_before_an_arrival) {
+  Device<float> out(32);
+  for (const simt::Order order : {simt::Order::forward, simt::Order::reverse}) {
+    const WithSchedule with({.order = order});
+    EXPECT_EQ(failure_of(pass_on, LaunchConfig{1, 64}, out, true, false).code, cudaSuccess);
+    expect_race(failure_of(pass_on, LaunchConfig{1, 64}, out, true, true), pass_on_line + 2, pass_on_line + 5);
+  }
+  expect_race(failure_of(pass_on, LaunchConfig{1, 64}, out, false, false), pass_on_line, pass_on_line + 5);
 }
 
 constexpr int forgotten_copy = __LINE__ + 3;
@@ -234,6 +260,27 @@ TEST(Checks, read_before_the_wait) {
   expect_contains(failure.message, "of shared memory that a cp.async of thread (63, 0, 0) at " + at(copy_line));
   // A wait is for a thread's own copies.
   EXPECT_EQ(failure_of(copy, LaunchConfig{1, 64}, out, in, Wait::after_barrier).code, cudaErrorLaunchFailure);
+}
+
+// Whoever starts a copy and whoever sees it land: it is pending until what it belongs to has completed it.
+TEST(Checks, a_copy_belongs_to_what_completes_it) {
+  const int first = 0, second = 0;  // two owners
+  simt::Shadow shadow;
+  shadow.launch_begins(64);
+  shadow.block_begins();
+  EXPECT_FALSE(shadow.copy_starts(0, 16, 0, nullptr, &first));
+  EXPECT_FALSE(shadow.copy_starts(16, 16, 0, nullptr, &second));
+  shadow.barrier();
+  EXPECT_FALSE(shadow.copy_lands(0, 16, 33, nullptr, &first));  // another thread has waited for it
+  EXPECT_FALSE(shadow.access(0, 16, 33, simt::Access::read, nullptr));
+  shadow.barrier();
+  const auto mistake = shadow.access(16, 4, 33, simt::Access::read, nullptr);
+  ASSERT_TRUE(mistake);
+  EXPECT_EQ(mistake->kind, simt::Shadow::Mistake::pending_copy);
+  EXPECT_EQ(mistake->other.thread, 0);
+  shadow.barrier();
+  EXPECT_TRUE(shadow.copy_lands(16, 16, 0, nullptr, &first));  // not the one that it belongs to
+  EXPECT_FALSE(shadow.copy_lands(16, 16, 0, nullptr, &second));
 }
 
 __global__ void ldmatrix_of_nothing(unsigned* out) {

@@ -1,9 +1,9 @@
-// Between the Recorder, which counts by instruction, and trace.h, which reports by source line.
+// Between the Recorder, which counts by instruction, and counts.h, which reports by source line.
 #pragma once
 
 #include <vector>
 
-#include "simt/trace.h"
+#include "simt/counts.h"
 
 namespace simt {
 

@@ -1,5 +1,5 @@
 // The launches between trace_begin() and trace_end(): their source lines, looked up once at the end, and their JSON.
-#include "simt/trace.h"
+#include "simt/counts.h"
 
 #include <algorithm>
 #include <iomanip>
@@ -7,8 +7,8 @@
 #include <ostream>
 #include <tuple>
 
+#include "simt/collect.h"
 #include "simt/diagnosis.h"
-#include "simt/tracing.h"
 
 namespace simt {
 namespace {

@@ -1,0 +1,69 @@
+#include "simt/copy.h"
+
+#include <cstring>
+#include <numeric>
+#include <string>
+
+#include "simt/engine.h"
+
+namespace simt {
+
+void PendingCopies::start(const Copy& copy, Recorder& recorder) {
+  copies_.push_back(copy);
+  recorder.copy_starts(copy, *this);
+}
+
+void PendingCopies::land(std::size_t count, Recorder& recorder) {
+  const auto last = copies_.begin() + static_cast<std::ptrdiff_t>(count);
+  for (auto copy = copies_.begin(); copy != last; ++copy) {
+    recorder.copy_lands(*copy, *this);
+    std::memcpy(copy->shared, copy->global, copy->source_bytes);
+    std::memset(static_cast<char*>(copy->shared) + copy->source_bytes, 0, copy->bytes - copy->source_bytes);
+  }
+  copies_.erase(copies_.begin(), last);
+}
+
+void CopyGroups::commit() {
+  groups_.push_back(copies_.size() - in_groups_);
+  in_groups_ = copies_.size();
+}
+
+void CopyGroups::wait(int pending_groups, Recorder& recorder) {
+  const auto pending = static_cast<std::size_t>(pending_groups);
+  if (groups_.size() <= pending) return;
+  const auto last = groups_.end() - pending_groups;
+  const std::size_t landing = std::accumulate(groups_.begin(), last, std::size_t(0));
+  copies_.land(landing, recorder);
+  groups_.erase(groups_.begin(), last);
+  in_groups_ -= landing;
+}
+
+void CopyGroups::forget() {
+  copies_.forget();
+  groups_.clear();
+  in_groups_ = 0;
+}
+
+void cp_async(void* shared, const void* global, std::size_t bytes, std::size_t source_bytes) {
+  Worker& self = this_worker("cp.async");
+  void* stack[] = {static_cast<char*>(__builtin_return_address(0)) - 1};
+  if ((bytes != 4 && bytes != 8 && bytes != 16) || source_bytes > bytes)
+    self.fail(cudaErrorLaunchFailure, &self.current(), source_line(stack),
+              "cp.async of " + std::to_string(bytes) + " bytes, " + std::to_string(source_bytes) +
+                  " of them from memory: must be 4, 8 or 16, and no more from memory than that");
+  if (reinterpret_cast<std::uintptr_t>(shared) % bytes != 0 || reinterpret_cast<std::uintptr_t>(global) % bytes != 0)
+    self.fail(cudaErrorMisalignedAddress, &self.current(), source_line(stack),
+              "cp.async of " + std::to_string(bytes) + " bytes: an address is not a multiple of that");
+  self.copies().start({shared, global, static_cast<unsigned>(bytes), static_cast<unsigned>(source_bytes),
+                       self.current().number, __builtin_return_address(0)},
+                      self.recorder());
+}
+
+void cp_async_commit() { this_worker("cp.async").copies().commit(); }
+
+void cp_async_wait(int pending_groups) {
+  Worker& self = this_worker("cp.async");
+  self.copies().wait(pending_groups, self.recorder());
+}
+
+}  // namespace simt

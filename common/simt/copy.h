@@ -1,0 +1,50 @@
+// Asynchronous copies from global to shared memory. From its start until it lands, a copy belongs to what completes it,
+// whichever thread started it. It lands when that is waited for and no sooner, so that whoever forgets the wait reads
+// what was there before.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "simt/recorder.h"
+
+namespace simt {
+
+struct Copy {
+  void* shared;
+  const void* global;
+  unsigned bytes;
+  unsigned source_bytes;  // the rest becomes zero
+  unsigned thread;        // that started it, by its number in the block
+  const void* pc;         // where
+};
+
+// The copies that one thing completes, in the order of their start.
+class PendingCopies {
+ public:
+  void start(const Copy& copy, Recorder& recorder);
+  void land(std::size_t count, Recorder& recorder);  // the oldest
+  void forget() { copies_.clear(); }                 // they never land
+  const Copy* oldest() const { return copies_.empty() ? nullptr : &copies_.front(); }
+  std::size_t size() const { return copies_.size(); }
+
+ private:
+  std::vector<Copy> copies_;
+};
+
+// What completes cp.async: a thread's groups, one after the other.
+class CopyGroups {
+ public:
+  void start(const Copy& copy, Recorder& recorder) { copies_.start(copy, recorder); }
+  void commit();                                      // those since the last commit become a group
+  void wait(int pending_groups, Recorder& recorder);  // all but so many of the newest groups land
+  void forget();
+  const Copy* oldest() const { return copies_.oldest(); }
+
+ private:
+  PendingCopies copies_;
+  std::vector<std::size_t> groups_;  // how many copies each has, of those that have not landed
+  std::size_t in_groups_ = 0;        // the sum of that
+};
+
+}  // namespace simt
