@@ -1,10 +1,15 @@
 """the whole test suite, on what this machine has
 
-The engine's tests run everywhere, once plain and once counting memory accesses and looking for races. With a GPU and nvcc the same suite runs on the GPU too; with nvcc alone everything
-is still compiled for one. The summary says how many tests for a GPU were not run; --require-gpu makes that an error.
+The engine's tests run everywhere, once plain and once counting memory accesses and looking for races. With a GPU and nvcc
+the same suite runs on the GPU too; with nvcc alone everything is compiled for one, after the tests, for compute capability
+9.0 or, with --all-architectures, for 8.0 as well (CUDAARCHS in the environment says otherwise). The summary says how many
+tests for a GPU were not run; --require-gpu makes that an error.
+
+With chapters named, only what they need is built, and only their tests run.
 """
 
 import json
+import os
 import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
@@ -23,6 +28,7 @@ GPU_JOBS = 4
 def add_arguments(parser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="only the tests of these (default: everything)")
     parser.add_argument("--preset", choices=["cpu", "trace", "cuda"], help="only this one (default: all that this machine can)")
+    parser.add_argument("--all-architectures", action="store_true", help="without a GPU, compile for every GPU that is supported")
     parser.add_argument("--require-gpu", action="store_true", help="fail if the tests for a GPU cannot be run")
 
 
@@ -56,16 +62,19 @@ def run(arguments) -> int:
 
     how = {"cpu": "on the SIMT engine", "trace": "with its counters", "cuda": "with CUDA"}
     say("Testing " + ", ".join(how[name] for name in todo.presets) + (f" ({todo.no_gpu})." if todo.no_gpu else "."))
-    for preset in [*todo.presets, *todo.compile_only]:
-        build.ensure_built(preset)
-
-    results = {preset: _ctest(preset, selected, arguments.require_gpu) for preset in todo.presets}
+    results = {}
+    for preset in todo.presets:
+        build.ensure_built(preset, _targets(preset, selected))
+        results[preset] = _ctest(preset, selected, arguments.require_gpu)
+    for preset in todo.compile_only:
+        build.ensure_built(preset, one_architecture=not arguments.all_architectures)
 
     say(bold("Summary"))
     for preset, result in results.items():
         say(f"  {preset}: {result.line()}")
     for preset in todo.compile_only:
-        say(f"  {preset}: compiled with nvcc {system.dotted(nvcc.version)}, not run")
+        where = "" if arguments.all_architectures or "CUDAARCHS" in os.environ else " for compute capability 9.0"
+        say(f"  {preset}: compiled with nvcc {system.dotted(nvcc.version)}{where}, not run")
     if todo.no_gpu:
         names = _test_names((todo.compile_only or todo.presets)[0], selected)
         say(f"  {len(for_a_gpu(names))} tests for a GPU were NOT run: {todo.no_gpu}")
@@ -92,6 +101,12 @@ class Result:
         ran = self.tests - self.skipped
         text = f"{ran - self.failures} of {ran} tests passed in {self.seconds:.0f} s"
         return text + (f", {self.skipped} skipped" if self.skipped else "")
+
+
+def _targets(preset: str, selected: list) -> list:
+    """What the tests of these chapters are made of; all if none is selected."""
+    programs = [chapter.name for chapter in selected]
+    return programs if preset == "trace" else programs + [f"{program}_tests" for program in programs]
 
 
 def for_a_gpu(names: list) -> list:

@@ -19,28 +19,32 @@ def directory(preset: str) -> Path:
     return BUILD / preset
 
 
-def ensure_built(preset: str, targets: "list | None" = None) -> Path:
+def ensure_built(preset: str, targets: "list | None" = None, one_architecture: bool = False) -> Path:
     """Installs what is missing, configures if need be, builds the targets (all of them if None).
 
-    Returns the build directory.
+    With one_architecture, and without a GPU, for one kind of GPU only: see common/cmake/cuda_architectures.cmake. Returns the
+    build directory.
     """
     require_packages(preset)
     build_directory = directory(preset)
     build_directory.mkdir(parents=True, exist_ok=True)
-    _configure(preset, build_directory)
+    _configure(preset, build_directory, "ON" if one_architecture else "OFF")
     _build(preset, build_directory, targets)
     return build_directory
 
 
-def _configure(preset: str, build_directory: Path) -> None:
+def _configure(preset: str, build_directory: Path, one_architecture: str) -> None:
     cache, rules = build_directory / "CMakeCache.txt", build_directory / "build.ninja"
     presets = ROOT / "CMakePresets.json"
+    setting = f"WORKBOOK_ONE_ARCHITECTURE:BOOL={one_architecture}"
     if rules.exists() and cache.exists() and cache.stat().st_mtime > presets.stat().st_mtime:
-        return  # from here on the build itself notices when it must be configured again
+        if preset != "cuda" or setting in cache.read_text():
+            return  # from here on the build itself notices when it must be configured again
     log_path = BUILD / f"{preset}-configure.log"
     with open(log_path, "w") as log, Progress(f"Configuring {shown(build_directory)}") as progress:
         compiler = {"CXX": os.environ.get("CXX") or "g++"}  # c++, CMake's own first choice, may be another one
-        status = follow(["cmake", "--preset", preset], log, progress.show, cwd=ROOT, environment=compiler)
+        flags = [f"-D{setting}"] if preset == "cuda" else []
+        status = follow(["cmake", "--preset", preset, *flags], log, progress.show, cwd=ROOT, environment=compiler)
     if status:
         _fail(f"cmake --preset {preset} failed", log_path, f"mend it, or remove {shown(build_directory)} if it was "
               "configured in another place or another way, and run the command again")
