@@ -12,9 +12,9 @@
 //                                                     output: rows ty, ty + 8, ..   columns 4 tx .. 4 tx + 3
 //
 // Bank conflicts: none. Shared memory has 32 banks of 4 bytes: eight different pieces of 16 bytes are the most that it
-// serves at a time. Every row is padded to 4 floats more than a multiple of 32, so eight lanes at the same place of eight
-// neighbouring rows start at banks 0, 4, .. 28 and together touch each bank once; so do eight neighbours in one row. All
-// other reads are of one address by half a warp.
+// serves at a time. Every row is padded to 4 floats more than a multiple of 32, so eight lanes at the same place of
+// eight neighbouring rows start at banks 0, 4, .. 28 and together touch each bank once; so do eight neighbours in one
+// row. All other reads are of one address by half a warp.
 //
 // Expected limit: S crosses global memory six times, four of them in the softmax. The products are near what fp32
 // without tensor cores does.

@@ -103,8 +103,10 @@ __global__ void __launch_bounds__(threads) product(Matrices<A> a,  // [B * Hkv, 
       const int row = row0 + 4 * ty + i, column = column0 + 4 * tx + j;
       if (row >= a.rows || column >= b.columns) continue;
       C& to = c[(int64_t(head) * a.rows + row) * b.columns + column];
-      if constexpr (std::is_same_v<C, float>) to = scale * sum[i][j];
-      else to = from_float<C>(scale * sum[i][j]);
+      if constexpr (std::is_same_v<C, float>)
+        to = scale * sum[i][j];
+      else
+        to = from_float<C>(scale * sum[i][j]);
     }
 }
 

@@ -26,7 +26,8 @@ const attention::Chapter chapter = {
     .idea =
         "under a causal mask nearly half of the tiles are hidden: they are not computed, and the longest blocks "
         "start first",
-    .rungs = {both(masked, backward::atomic.backward), both(earlystop, earlystop_backward),
+    .rungs = {both(masked, backward::atomic.backward),
+              both(earlystop, earlystop_backward),
               both(balanced, balanced_backward),
               {.name = "ordered",
                .idea = "the parts of dQ are added up in order, up to the diagonal: the same bits in every run",

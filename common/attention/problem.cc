@@ -23,8 +23,10 @@ std::string label(const Problem& p) {
   std::ostringstream text;
   text << "B" << p.batch << "_H" << p.heads;
   if (p.kv_heads != p.heads) text << "_Hkv" << p.kv_heads;
-  if (p.seq_k == p.seq_q) text << "_N" << p.seq_q;
-  else text << "_Nq" << p.seq_q << "_Nk" << p.seq_k;
+  if (p.seq_k == p.seq_q)
+    text << "_N" << p.seq_q;
+  else
+    text << "_Nq" << p.seq_q << "_Nk" << p.seq_k;
   text << "_D" << p.head_dim << "_" << name(p.dtype) << (p.mask == Mask::causal ? "_causal" : "_full");
   if (p.rope) text << "_rope";
   return text.str();

@@ -76,8 +76,8 @@ float default_scale(int head_dim);
 const char* name(DType dtype);  // "fp16", "bf16"
 const char* name(Mask mask);    // "none", "causal"
 
-// What is solved where the user says nothing else. On a GPU the ladder's regime, B=2 H=16 D=64 fp16 causal, N = 4096; on the
-// engine a problem that takes it about a second.
+// What is solved where the user says nothing else. On a GPU the ladder's regime, B=2 H=16 D=64 fp16 causal, N = 4096;
+// on the engine a problem that takes it about a second.
 Problem default_problem();
 
 // As the name of a benchmark has it: B2_H16_N4096_D64_fp16_causal, with what differs from the usual spelt out.

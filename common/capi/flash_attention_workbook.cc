@@ -133,7 +133,8 @@ Problem to_problem(const char* chapter_name, const faw_problem* from) {
                            .rope = faw_rotates(chapter_name) == 1};
   if (const std::string wrong = attention::invalid(problem); !wrong.empty()) refuse(wrong);
   // Sizes in bytes, those of a workspace with S in it among them, have to fit size_t.
-  const double scores = double(problem.batch) * problem.heads * problem.seq_q * std::max(problem.seq_k, problem.head_dim);
+  const double scores =
+      double(problem.batch) * problem.heads * problem.seq_q * std::max(problem.seq_k, problem.head_dim);
   const double keys = double(problem.batch) * problem.kv_heads * problem.seq_k * problem.head_dim;
   if (std::max(scores, keys) > 0x1p60) refuse("batch x heads x seq-q x seq-k is beyond all memory");
   return problem;

@@ -61,7 +61,8 @@ const char* faw_error(void);
 /* 1 / sqrt(head_dim) */
 float faw_default_scale(int head_dim);
 
-/* The problem that is measured where nobody names one: on a GPU B=2 H=16 N=4096 D=64 fp16 causal, on the engine a small one. */
+/* The problem that is measured where nobody names one: on a GPU B=2 H=16 N=4096 D=64 fp16 causal, on the engine a small
+ * one. */
 faw_status faw_default_problem(faw_problem* problem);
 
 /* Floating-point operations as FlashAttention counts them: 4 B H Nq Nk D, half of it when causal; 2.5 times that if

@@ -60,8 +60,9 @@ struct LaunchConfig {
 template <class... Params, class... Args>
 void launch_grid(void (*kernel)(Params...), const LaunchConfig& config, bool dependent, Args&&... args) {
 #ifdef WORKBOOK_SIMT
-  check(simt::launch(reinterpret_cast<const void*>(kernel), config.grid, config.block, config.shared_bytes,
-                     [&] { kernel(static_cast<Params>(args)...); }, dependent),
+  check(simt::launch(
+            reinterpret_cast<const void*>(kernel), config.grid, config.block, config.shared_bytes,
+            [&] { kernel(static_cast<Params>(args)...); }, dependent),
         config.file, config.line);
 #elif defined(__CUDACC__)
   const auto check_launch = [&](cudaError_t code) {
@@ -81,7 +82,10 @@ void launch_grid(void (*kernel)(Params...), const LaunchConfig& config, bool dep
     const cudaLaunchConfig_t grid = {config.grid, config.block, config.shared_bytes, config.stream, &early, 1};
     cudaLaunchKernelEx(&grid, kernel, std::forward<Args>(args)...);
   } else {
+    // clang-format takes a header for C++, which has no >>>.
+    // clang-format off
     kernel<<<config.grid, config.block, config.shared_bytes, config.stream>>>(std::forward<Args>(args)...);
+    // clang-format on
   }
   check_launch(cudaGetLastError());
 #else

@@ -45,9 +45,9 @@ struct Options {
   bool check_only = false;
   bool describe = false;
   bool trace = false;
-  std::string rung;  // the only one that is asked for, empty: all
+  std::string rung;                                    // the only one that is asked for, empty: all
   bool repetitions_given = false, time_given = false;  // by flags of Google Benchmark
-  std::string help;  // the text, if --help asked for it
+  std::string help;                                    // the text, if --help asked for it
 };
 
 void require_rung(const std::string& name) {
@@ -89,7 +89,8 @@ Options parse(int argc, char** argv) {
                "Benchmark works too.");
   app.add_option("--batch", p.batch, "batch size")->capture_default_str();
   app.add_option("--heads", p.heads, "query heads")->capture_default_str();
-  CLI::Option* kv_heads = app.add_option("--kv-heads", p.kv_heads, "key and value heads; as many as query heads unless given");
+  CLI::Option* kv_heads =
+      app.add_option("--kv-heads", p.kv_heads, "key and value heads; as many as query heads unless given");
   app.add_option("--seq-q", p.seq_q, "number of queries")->capture_default_str();
   CLI::Option* seq_k = app.add_option("--seq-k", p.seq_k, "number of keys; as many as queries unless given");
   app.add_option("--head-dim", p.head_dim, "head dimension")->capture_default_str();
@@ -186,8 +187,8 @@ void require_support(const Options& options, const Device& device) {
     if (const std::string why = unsupported(*rung, options); !why.empty()) throw Refusal(why);
   const auto require = [&](const Rung& rung, double needed) {
     if (needed > double(device.free_bytes))
-      throw Refusal(std::string("rung ") + rung.name + " needs " + gigabytes(needed) + " of device memory for this size: " +
-                    gigabytes(double(device.free_bytes)) + " are free");
+      throw Refusal(std::string("rung ") + rung.name + " needs " + gigabytes(needed) +
+                    " of device memory for this size: " + gigabytes(double(device.free_bytes)) + " are free");
   };
   for (const Rung* rung : options.rungs) {
     // First Q, K, V and O alone, in floating point: of absurd sizes size_t would hold some low bits only.
@@ -198,8 +199,10 @@ void require_support(const Options& options, const Device& device) {
 }
 
 void run(const Rung& rung, const Options& options, const DeviceTensors& tensors) {
-  if (options.backward) rung.backward.run(options.problem, tensors.backward_args(), nullptr);
-  else rung.forward.run(options.problem, tensors.forward_args(), nullptr);
+  if (options.backward)
+    rung.backward.run(options.problem, tensors.backward_args(), nullptr);
+  else
+    rung.forward.run(options.problem, tensors.forward_args(), nullptr);
 }
 
 void print_verdict(std::ostream& out, const std::string& pass, const Verdict& verdict) {
@@ -257,13 +260,13 @@ Verdict verdict_on(const Rung& rung, const Options& options, const HostTensors& 
 // of the repetitions.
 void register_benchmark(const Rung& rung, const Verdict& verdict, const Options& options, const Device& device,
                         const HostTensors& inputs, const Reference& reference, ColdTimer& timer) {
-  const std::string title = the_chapter().name + "/" + rung.name + (options.backward ? "/bwd/" : "/fwd/") +
-                            label(options.problem);
+  const std::string title =
+      the_chapter().name + "/" + rung.name + (options.backward ? "/bwd/" : "/fwd/") + label(options.problem);
   auto* const benchmark = benchmark::RegisterBenchmark(title.c_str(), [&, rung = &rung](benchmark::State& state) {
     std::vector<std::unique_ptr<DeviceTensors>> sets;
     for (int i = 0; i < rotating_sets(*rung, options, device); i++) {
-      sets.push_back(std::make_unique<DeviceTensors>(options.problem, inputs, workspace_bytes(*rung, options),
-                                                     options.backward));
+      sets.push_back(
+          std::make_unique<DeviceTensors>(options.problem, inputs, workspace_bytes(*rung, options), options.backward));
       if (options.backward) upload_forward(*sets.back(), options.problem, reference);
     }
     run(*rung, options, *sets[0]);  // warm-up: the first launch loads the kernel
@@ -273,8 +276,8 @@ void register_benchmark(const Rung& rung, const Verdict& verdict, const Options&
       state.SetIterationTime(timer.seconds([&] { run(*rung, options, *sets[turn++ % sets.size()]); }));
 
     const Comparison& worst = verdict.worst();
-    state.counters["FLOP/s"] = benchmark::Counter(flops(options.problem, options.backward),
-                                                  benchmark::Counter::kIsIterationInvariantRate);
+    state.counters["FLOP/s"] =
+        benchmark::Counter(flops(options.problem, options.backward), benchmark::Counter::kIsIterationInvariantRate);
     state.counters["bytes"] = double(device_bytes(options.problem, 0, options.backward));  // that must move at least
     state.counters["workspace_bytes"] = double(workspace_bytes(*rung, options));
     state.counters["peak_bytes"] = double(peak_bytes(*rung, options));
@@ -299,7 +302,8 @@ void register_benchmark(const Rung& rung, const Verdict& verdict, const Options&
 void add_context(const Device& device) {
   const auto version = [](int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); };
   benchmark::AddCustomContext("device", device.name);
-  benchmark::AddCustomContext("commit", std::getenv("WORKBOOK_COMMIT") ? std::getenv("WORKBOOK_COMMIT") : WORKBOOK_COMMIT);
+  benchmark::AddCustomContext("commit",
+                              std::getenv("WORKBOOK_COMMIT") ? std::getenv("WORKBOOK_COMMIT") : WORKBOOK_COMMIT);
   if (device.is_gpu) {
     benchmark::AddCustomContext("sm_clock_max_mhz", std::to_string(device.sm_clock_mhz));
     benchmark::AddCustomContext("cuda_driver", version(device.driver));

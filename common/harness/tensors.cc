@@ -42,14 +42,22 @@ class Normal {
 
 const char* name(InputKind kind) {
   switch (kind) {
-    case InputKind::spread: return "spread";
-    case InputKind::growing: return "growing";
-    case InputKind::spike_first: return "spike_first";
-    case InputKind::spike_last: return "spike_last";
-    case InputKind::spike_tiles: return "spike_tiles";
-    case InputKind::large: return "large";
-    case InputKind::loud: return "loud";
-    case InputKind::sink: return "sink";
+    case InputKind::spread:
+      return "spread";
+    case InputKind::growing:
+      return "growing";
+    case InputKind::spike_first:
+      return "spike_first";
+    case InputKind::spike_last:
+      return "spike_last";
+    case InputKind::spike_tiles:
+      return "spike_tiles";
+    case InputKind::large:
+      return "large";
+    case InputKind::loud:
+      return "loud";
+    case InputKind::sink:
+      return "sink";
   }
   return "?";
 }
@@ -72,8 +80,7 @@ HostTensors make_inputs(const Problem& p, InputKind kind, uint64_t seed) {
       for (int d = 0; d < D; d++) t.q[row * D + d] = 0.5f * t.q[row * D + d] + of_query(int(row % p.seq_q));
     const float per_element = float(1 / std::sqrt(double(D)));  // so that D of them times 1/sqrt(D) give the logit
     for (size_t row = 0; row < t.k.size() / D; row++)
-      for (int d = 0; d < D; d++)
-        t.k[row * D + d] = 0.5f * t.k[row * D + d] + per_element * of_key(int(row % p.seq_k));
+      for (int d = 0; d < D; d++) t.k[row * D + d] = 0.5f * t.k[row * D + d] + per_element * of_key(int(row % p.seq_k));
   };
   const auto one = [](int) { return 1.0f; };
   switch (kind) {
@@ -91,7 +98,9 @@ HostTensors make_inputs(const Problem& p, InputKind kind, uint64_t seed) {
       break;
     case InputKind::spike_tiles:
       add_direction([](int i) { return i % 2 == 0 ? 1.0f : -1.0f; },
-                    [](int j) { return j % 32 == 0 ? 10.0f : j % 32 == 31 ? -10.0f : 0.0f; });
+                    [](int j) { return j % 32 == 0    ? 10.0f
+                                       : j % 32 == 31 ? -10.0f
+                                                      : 0.0f; });
       break;
     case InputKind::large:
       add_direction([](int i) { return i % 2 == 0 ? 1.0f : -1.0f; }, [](int j) { return j % 3 == 0 ? 100.0f : 95.0f; });
@@ -111,8 +120,7 @@ HostTensors make_inputs(const Problem& p, InputKind kind, uint64_t seed) {
       for (float& x : t.k) x *= 0.25f;
       for (float& x : t.v) x += 1;
       for (size_t i = 0; i < t.q.size(); i += D) t.q[i + first] = t.q[i + second] = query;
-      for (size_t j = 0; j < t.k.size(); j += D)
-        t.k[j + first] = t.k[j + second] = j / D % p.seq_k == 0 ? sink : 0;
+      for (size_t j = 0; j < t.k.size(); j += D) t.k[j + first] = t.k[j + second] = j / D % p.seq_k == 0 ? sink : 0;
       break;
     }
   }
@@ -133,8 +141,10 @@ std::vector<To> converted(const std::vector<From>& from, Convert&& convert) {
     const size_t end = std::min(from.size(), begin + piece);
     for (size_t i = begin; i < end; i++) to[i] = convert(from[i]);
   };
-  if (from.size() <= piece) convert_piece(0);  // not worth a thread
-  else in_parallel((from.size() + piece - 1) / piece, [&](size_t n) { convert_piece(n * piece); });
+  if (from.size() <= piece)
+    convert_piece(0);  // not worth a thread
+  else
+    in_parallel((from.size() + piece - 1) / piece, [&](size_t n) { convert_piece(n * piece); });
   return to;
 }
 
@@ -175,12 +185,20 @@ bool GuardedBuffer::guards_intact() const {
   return true;
 }
 
-DeviceTensors::DeviceTensors(const Problem& p, const HostTensors& in, size_t workspace_bytes, bool backward, size_t guard)
-    : q(p.q_size() * 2, guard), k(p.kv_size() * 2, guard), v(p.kv_size() * 2, guard), o(p.q_size() * 2, guard),
-      lse(p.lse_size() * sizeof(float), guard), workspace(workspace_bytes, guard, guard == 0 ? GuardedBuffer::Fill::nothing : GuardedBuffer::Fill::poison),
-      rope_cos(p.rope_size() * sizeof(float), guard), rope_sin(p.rope_size() * sizeof(float), guard),
-      d_o(backward ? p.q_size() * 2 : 0, guard), dq(backward ? p.q_size() * 2 : 0, guard),
-      dk(backward ? p.kv_size() * 2 : 0, guard), dv(backward ? p.kv_size() * 2 : 0, guard) {
+DeviceTensors::DeviceTensors(const Problem& p, const HostTensors& in, size_t workspace_bytes, bool backward,
+                             size_t guard)
+    : q(p.q_size() * 2, guard),
+      k(p.kv_size() * 2, guard),
+      v(p.kv_size() * 2, guard),
+      o(p.q_size() * 2, guard),
+      lse(p.lse_size() * sizeof(float), guard),
+      workspace(workspace_bytes, guard, guard == 0 ? GuardedBuffer::Fill::nothing : GuardedBuffer::Fill::poison),
+      rope_cos(p.rope_size() * sizeof(float), guard),
+      rope_sin(p.rope_size() * sizeof(float), guard),
+      d_o(backward ? p.q_size() * 2 : 0, guard),
+      dq(backward ? p.q_size() * 2 : 0, guard),
+      dk(backward ? p.kv_size() * 2 : 0, guard),
+      dv(backward ? p.kv_size() * 2 : 0, guard) {
   q.upload(to_storage(in.q, p.dtype).data());
   k.upload(to_storage(in.k, p.dtype).data());
   v.upload(to_storage(in.v, p.dtype).data());
@@ -200,8 +218,9 @@ attention::ForwardArgs DeviceTensors::forward_args() const {
 }
 
 attention::BackwardArgs DeviceTensors::backward_args() const {
-  return {q.data(),   k.data(),  v.data(),  o.data(),  static_cast<const float*>(lse.data()),
-          d_o.data(), dq.data(), dk.data(), dv.data(), workspace.data(), rope_tables()};
+  return {q.data(),     k.data(),  v.data(),  o.data(),  static_cast<const float*>(lse.data()),
+          d_o.data(),   dq.data(), dk.data(), dv.data(), workspace.data(),
+          rope_tables()};
 }
 
 attention::RopeTables DeviceTensors::rope_tables() const {
@@ -212,7 +231,7 @@ std::string DeviceTensors::broken_guard() const {
   const struct {
     const char* name;
     const GuardedBuffer& buffer;
-  } buffers[] = {{"q", q},     {"k", k},   {"v", v},   {"o", o},   {"lse", lse}, {"workspace", workspace},
+  } buffers[] = {{"q", q},     {"k", k},   {"v", v},   {"o", o},   {"lse", lse},           {"workspace", workspace},
                  {"d_o", d_o}, {"dq", dq}, {"dk", dk}, {"dv", dv}, {"rope_cos", rope_cos}, {"rope_sin", rope_sin}};
   for (const auto& [name, buffer] : buffers)
     if (!buffer.guards_intact()) return std::string("memory next to ") + name + " was written to";

@@ -22,7 +22,7 @@ enum class InputKind {
   spike_tiles,  // or one at each multiple of 32 and just before it, alternating over the query rows
   large,        // |logit| around 100: exp overflows unless the maximum is subtracted
   loud,         // Q five times and K and V three times the usual: few keys decide, and dP reaches hundreds
-  sink,         // key 0 is 2^18 times as heavy as each other key, which are alike and, thousands of them, count together
+  sink,  // key 0 is 2^18 times as heavy as each other key, which are alike and, thousands of them, count together
 };
 const char* name(InputKind kind);
 constexpr InputKind all_input_kinds[] = {InputKind::spread,     InputKind::growing,     InputKind::spike_first,
@@ -40,7 +40,8 @@ struct HostTensors {
 // The same numbers for the same seed on every machine.
 HostTensors make_inputs(const attention::Problem& problem, InputKind kind, uint64_t seed);
 
-// The numbers, and how many they are, as bytes of this machine. read_values() throws std::runtime_error if there are fewer.
+// The numbers, and how many they are, as bytes of this machine. read_values() throws std::runtime_error if there are
+// fewer.
 template <class T>
 void write_values(std::ostream& to, const std::vector<T>& values) {
   const uint64_t count = values.size();
@@ -67,12 +68,17 @@ constexpr size_t guards[] = {0, 256};  // a result is right if it is with each o
 
 class GuardedBuffer {
  public:
-  enum class Fill { poison, nothing };  // nothing: as allocated, so that initcheck sees what is read before it is written
+  enum class Fill {
+    poison,
+    nothing
+  };  // nothing: as allocated, so that initcheck sees what is read before it is written
   GuardedBuffer(size_t bytes, size_t guard, Fill fill = Fill::poison);
 
   void* data() const { return bytes_ == 0 ? nullptr : static_cast<char*>(buffer_.data()) + guard_; }
   size_t bytes() const { return bytes_; }
-  void upload(const void* from) { if (bytes_ > 0) check(cudaMemcpy(data(), from, bytes_, cudaMemcpyHostToDevice)); }
+  void upload(const void* from) {
+    if (bytes_ > 0) check(cudaMemcpy(data(), from, bytes_, cudaMemcpyHostToDevice));
+  }
   void download(void* to) const { check(cudaMemcpy(to, data(), bytes_, cudaMemcpyDeviceToHost)); }
   bool guards_intact() const;  // nobody has written outside
 

@@ -219,13 +219,14 @@ void Reference::expect_gradients(const HostTensors& in) {
           auto& values = round == reference::exact ? gradient.expected : gradient.baseline;
           return Eigen::Map<reference::Matrix>(values.data() + size_t(head) * n * D, n, D);
         };
-        // With RoPE the mathematics is that of the rotated Q and K, stored once they are rotated; so are their gradients
-        // before they are rotated back.
+        // With RoPE the mathematics is that of the rotated Q and K, stored once they are rotated; so are their
+        // gradients before they are rotated back.
         const auto rotated = [&](const reference::Matrix& x, const std::vector<int>& positions) -> reference::Matrix {
           if (!p.rope) return x;
           return reference::rotate(x, positions, rope).unaryExpr(round);
         };
-        const auto rotated_back = [&](const reference::Matrix& x, const std::vector<int>& positions) -> reference::Matrix {
+        const auto rotated_back = [&](const reference::Matrix& x,
+                                      const std::vector<int>& positions) -> reference::Matrix {
           if (!p.rope) return x;
           return reference::rotate_back(x, positions, rope).unaryExpr(round);
         };
@@ -293,8 +294,8 @@ Verdict Reference::check_forward(const std::vector<float>& o, const std::vector<
   verdict.comparisons.push_back(compare("o", o, o_, 2));
   if (lse.empty()) return verdict;
 
-  // LSE stays in fp32: its error is that of a sum of fp32 logits, relative to their size; and, with RoPE, of Q and K that
-  // were rounded once they were rotated.
+  // LSE stays in fp32: its error is that of a sum of fp32 logits, relative to their size; and, with RoPE, of Q and K
+  // that were rounded once they were rotated.
   Comparison c;
   c.tensor = "lse";
   double largest = 1;

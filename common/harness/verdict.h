@@ -12,8 +12,8 @@ namespace harness {
 
 // The comparison of one tensor. Errors are absolute, maxima over all elements compared.
 struct Comparison {
-  std::string tensor;      // "o", "lse", "dq", ...
-  double error = 0;        // NaN if any element is
+  std::string tensor;  // "o", "lse", "dq", ...
+  double error = 0;    // NaN if any element is
   double tolerance = 0;
   std::string first_wrong;  // "o[b=0, h=1, i=7, d=3] is 0.5, expected 0.25"; empty if the error is within the tolerance
 

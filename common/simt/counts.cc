@@ -35,7 +35,7 @@ Place place_of(const std::vector<std::string>& frames) {
 }  // namespace
 
 const char* name(Op op) {
-  static const char* const names[] = {"global_load", "global_store",  "global_atomic", "copy_load", "shared_load",
+  static const char* const names[] = {"global_load",  "global_store",  "global_atomic", "copy_load", "shared_load",
                                       "shared_store", "shared_atomic", "copy_store",    "ldmatrix"};
   return names[static_cast<int>(op)];
 }
@@ -78,7 +78,8 @@ std::vector<LaunchCounts> trace_end() {
       by_line[{place.line, place.within, each.op}] += each.counts;
     }
     auto& lines = collection.launches[i].lines;
-    for (const auto& [key, counts] : by_line) lines.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), counts});
+    for (const auto& [key, counts] : by_line)
+      lines.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), counts});
     std::stable_sort(lines.begin(), lines.end(), [](auto& a, auto& b) { return a.counts.units > b.counts.units; });
   }
   std::vector<LaunchCounts> launches = std::move(collection.launches);

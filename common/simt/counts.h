@@ -17,8 +17,15 @@ namespace simt {
 
 // cp.async makes a copy_load and a copy_store.
 enum class Op : std::uint8_t {
-  global_load, global_store, global_atomic, copy_load,
-  shared_load, shared_store, shared_atomic, copy_store, ldmatrix
+  global_load,
+  global_store,
+  global_atomic,
+  copy_load,
+  shared_load,
+  shared_store,
+  shared_atomic,
+  copy_store,
+  ldmatrix
 };
 constexpr int op_count = 9;
 constexpr bool is_global(Op op) { return op <= Op::copy_load; }

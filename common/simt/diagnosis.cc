@@ -46,7 +46,8 @@ std::vector<std::vector<std::string>> lines_at(const Module& module, std::span<c
     while (pipe && std::fgets(line, sizeof line, pipe.get()) != nullptr) {
       std::string_view found = line;
       found = found.substr(0, found.find_first_of(" \n"));  // " (discriminator 3)" may follow
-      if (found.starts_with("0x") && next < result.size()) ++next;
+      if (found.starts_with("0x") && next < result.size())
+        ++next;
       else if (!found.starts_with("?") && !found.ends_with(":?") && !found.ends_with(":0") && next > first)
         result[next - 1].emplace_back(found);
     }

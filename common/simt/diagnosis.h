@@ -20,10 +20,10 @@ struct Site {
   bool operator==(const Site& other) const;
 };
 
-std::string text(uint3 v);                    // "(1, 0, 0)"
-std::string text(const Site& site);           // "05_online_softmax/attention.cu:77"
-std::string mask_text(unsigned mask);         // "0x0000ffff"
-std::string kernel_name(const void* kernel);  // "naive::softmax<__half>"
+std::string text(uint3 v);                                 // "(1, 0, 0)"
+std::string text(const Site& site);                        // "05_online_softmax/attention.cu:77"
+std::string mask_text(unsigned mask);                      // "0x0000ffff"
+std::string kernel_name(const void* kernel);               // "naive::softmax<__half>"
 std::string numbers_text(const char* one, unsigned bits);  // "lanes 0-15, 20" of "lane"; "lane 3"
 
 // The first source line on a call stack (innermost first) that is not the engine's, the C library's or a header's;

@@ -537,7 +537,9 @@ void atomic_add_4(float* p, const float* x) {
 }
 
 #ifdef WORKBOOK_TRACE
-void ldmatrix_row(const void* row) { this_worker("ldmatrix").recorder().ldmatrix_row(__builtin_return_address(0), row); }
+void ldmatrix_row(const void* row) {
+  this_worker("ldmatrix").recorder().ldmatrix_row(__builtin_return_address(0), row);
+}
 
 void matrix_product(std::uint64_t flops) { this_worker("mma").recorder().matrix_product(flops); }
 #endif

@@ -117,8 +117,8 @@ void count_shared(const Request& request, Counts& counts) {
   });
 }
 
-// What cp.async brings arrives by cache lines: what a pass gets from each is stored on its own, and zeros as if they came
-// from the lines of their addresses in global memory.
+// What cp.async brings arrives by cache lines: what a pass gets from each is stored on its own, and zeros as if they
+// came from the lines of their addresses in global memory.
 void count_copy_store(const Request& request, Counts& counts) {
   for_each_pass(request, [&](unsigned lanes) {
     ++counts.ideal;
@@ -312,7 +312,8 @@ void Recorder::put_together(unsigned warp, unsigned lanes) {
   if (same) {
     for (std::size_t i = 0; i < first->size(); ++i) {
       const Event& event = (*first)[i];
-      request = {event.pc, static_cast<Op>(event.what >> 56), static_cast<unsigned>(event.what >> 48 & 0xff), active, {}, {}};
+      request = {
+          event.pc, static_cast<Op>(event.what >> 56), static_cast<unsigned>(event.what >> 48 & 0xff), active, {}, {}};
       for (unsigned rest = active; rest != 0; rest &= rest - 1) {
         const unsigned lane = std::countr_zero(rest);
         request.address[lane] = events_[warp * 32 + lane][i].what & address_bits;
@@ -326,7 +327,8 @@ void Recorder::put_together(unsigned warp, unsigned lanes) {
   for (unsigned rest = active; rest != 0; rest &= rest - 1) events_[warp * 32 + std::countr_zero(rest)].clear();
 }
 
-// Where lanes went different ways: the n-th time that one executes an instruction goes with the n-th time of the others.
+// Where lanes went different ways: the n-th time that one executes an instruction goes with the n-th time of the
+// others.
 void Recorder::put_together_by_occurrence(unsigned warp, unsigned lanes) {
   struct Instruction {
     unsigned lane = 32;  // whose executions `times` counts

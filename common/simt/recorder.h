@@ -29,7 +29,8 @@ class PendingCopies;
 
 constexpr bool tracing = true;
 
-constexpr std::uintptr_t zeros = 1;  // a bit that no address has from which cp.async copies: it is a multiple of 4 at least
+constexpr std::uintptr_t zeros =
+    1;  // a bit that no address has from which cp.async copies: it is a multiple of 4 at least
 
 // One request: what the lanes of a warp do together.
 struct Request {
@@ -38,7 +39,8 @@ struct Request {
   unsigned size;  // bytes of each lane's access
   unsigned lanes;
   std::array<std::uintptr_t, 32> address;
-  std::array<std::uintptr_t, 32> from;  // of cp.async: the address in global memory, plus `zeros` if none of it is fetched
+  std::array<std::uintptr_t, 32>
+      from;  // of cp.async: the address in global memory, plus `zeros` if none of it is fetched
 };
 
 class Recorder {
@@ -122,8 +124,8 @@ class Recorder {
   std::unordered_map<std::uint64_t, std::size_t> site_of_;  // by PC and op
   std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> pages_;
   std::array<std::pair<std::uintptr_t, Page*>, 16> recent_pages_ = {};
-  std::uint32_t block_ = 0;         // number of this block
-  std::uint32_t first_block_ = 1;   // and of the launch's first
+  std::uint32_t block_ = 0;        // number of this block
+  std::uint32_t first_block_ = 1;  // and of the launch's first
 };
 
 #else

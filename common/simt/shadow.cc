@@ -111,8 +111,8 @@ std::optional<Shadow::Mistake> Shadow::access(std::size_t begin, std::size_t siz
   return found;
 }
 
-std::optional<Shadow::Mistake> Shadow::copy_starts(std::size_t byte, std::size_t size, unsigned thread,
-                                                   const void* pc, const void* owner) {
+std::optional<Shadow::Mistake> Shadow::copy_starts(std::size_t byte, std::size_t size, unsigned thread, const void* pc,
+                                                   const void* owner) {
   const auto found = access(byte, size, thread, Access::write, pc);
   for_each_cell(byte, size, [&](Cell& cell, std::size_t) {
     cell.copy = cell.written;

@@ -41,8 +41,8 @@ void warp_collective(const char* name, unsigned mask, void* operand,
                      void (*compute)(void* const operands[32], unsigned mask), const char* file = __builtin_FILE(),
                      int line = __builtin_LINE());
 
-// Named barriers, for the wrappers of common/device: 1 to 15. The calling thread comes to barrier `number`, and waits if
-// `waits`; all that wait go on when `threads` have come.
+// Named barriers, for the wrappers of common/device: 1 to 15. The calling thread comes to barrier `number`, and waits
+// if `waits`; all that wait go on when `threads` have come.
 void named_barrier(const char* name, int number, int threads, bool waits, const char* file = __builtin_FILE(),
                    int line = __builtin_LINE());
 

@@ -8,8 +8,7 @@
 namespace {
 
 __forceinline__ void note(const void* pc, const void* address, std::size_t size, simt::Access access) {
-  if (simt::worker != nullptr && simt::worker->in_kernel())
-    simt::worker->recorder().access(pc, address, size, access);
+  if (simt::worker != nullptr && simt::worker->in_kernel()) simt::worker->recorder().access(pc, address, size, access);
 }
 
 }  // namespace
@@ -18,10 +17,10 @@ __forceinline__ void note(const void* pc, const void* address, std::size_t size,
 #pragma GCC diagnostic ignored "-Wpedantic"
 #define ACCESS(name, size, access) \
   extern "C" void __tsan_##name(void* address) { note(__builtin_return_address(0), address, size, access); }
-#define ACCESSES(size)                                            \
-  ACCESS(read##size, size, simt::Access::read)                    \
-  ACCESS(write##size, size, simt::Access::write)                  \
-  ACCESS(volatile_read##size, size, simt::Access::read)           \
+#define ACCESSES(size)                                  \
+  ACCESS(read##size, size, simt::Access::read)          \
+  ACCESS(write##size, size, simt::Access::write)        \
+  ACCESS(volatile_read##size, size, simt::Access::read) \
   ACCESS(volatile_write##size, size, simt::Access::write)
 ACCESSES(1)
 ACCESSES(2)
@@ -39,10 +38,10 @@ UNALIGNED(8)
 UNALIGNED(16)
 
 // Objects of other sizes, which a GPU moves by pieces too: at most 16 bytes each.
-#define RANGE(name, access)                                                                     \
-  extern "C" void __tsan_##name(char* address, std::size_t size) {                              \
-    for (std::size_t i = 0; i < size; i += 16)                                                  \
-      note(__builtin_return_address(0), address + i, size - i < 16 ? size - i : 16, access);    \
+#define RANGE(name, access)                                                                  \
+  extern "C" void __tsan_##name(char* address, std::size_t size) {                           \
+    for (std::size_t i = 0; i < size; i += 16)                                               \
+      note(__builtin_return_address(0), address + i, size - i < 16 ? size - i : 16, access); \
   }
 RANGE(read_range, simt::Access::read)
 RANGE(write_range, simt::Access::write)
@@ -55,40 +54,40 @@ extern "C" void __tsan_vptr_read(void**) {}
 extern "C" void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 extern "C" void __tsan_atomic_signal_fence(int) {}
 
-#define UPDATE(bits, name, operation)                                                                       \
+#define UPDATE(bits, name, operation)                                                                               \
   extern "C" std::uint##bits##_t __tsan_atomic##bits##_##name(std::uint##bits##_t* p, std::uint##bits##_t v, int) { \
-    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic);                                   \
-    return operation(p, v, __ATOMIC_SEQ_CST);                                                               \
+    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic);                                           \
+    return operation(p, v, __ATOMIC_SEQ_CST);                                                                       \
   }
-#define COMPARE(bits, name, result)                                                                             \
-  extern "C" result __tsan_atomic##bits##_##name(std::uint##bits##_t* p, std::uint##bits##_t* expected,          \
-                                                 std::uint##bits##_t v, int, int) {                             \
-    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic);                                       \
-    return __atomic_compare_exchange_n(p, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);              \
+#define COMPARE(bits, name, result)                                                                     \
+  extern "C" result __tsan_atomic##bits##_##name(std::uint##bits##_t* p, std::uint##bits##_t* expected, \
+                                                 std::uint##bits##_t v, int, int) {                     \
+    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic);                               \
+    return __atomic_compare_exchange_n(p, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);      \
   }
-#define ATOMICS(bits)                                                                                           \
-  extern "C" std::uint##bits##_t __tsan_atomic##bits##_load(const std::uint##bits##_t* p, int) {                 \
-    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic_read);                                  \
-    return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                                \
-  }                                                                                                             \
-  extern "C" void __tsan_atomic##bits##_store(std::uint##bits##_t* p, std::uint##bits##_t v, int) {              \
-    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic_write);                                 \
-    __atomic_store_n(p, v, __ATOMIC_SEQ_CST);                                                                   \
-  }                                                                                                             \
-  UPDATE(bits, exchange, __atomic_exchange_n)                                                                   \
-  UPDATE(bits, fetch_add, __atomic_fetch_add)                                                                   \
-  UPDATE(bits, fetch_sub, __atomic_fetch_sub)                                                                   \
-  UPDATE(bits, fetch_and, __atomic_fetch_and)                                                                   \
-  UPDATE(bits, fetch_or, __atomic_fetch_or)                                                                     \
-  UPDATE(bits, fetch_xor, __atomic_fetch_xor)                                                                   \
-  UPDATE(bits, fetch_nand, __atomic_fetch_nand)                                                                 \
-  COMPARE(bits, compare_exchange_strong, bool)                                                                  \
-  COMPARE(bits, compare_exchange_weak, bool)                                                                    \
-  extern "C" std::uint##bits##_t __tsan_atomic##bits##_compare_exchange_val(                                     \
-      std::uint##bits##_t* p, std::uint##bits##_t expected, std::uint##bits##_t v, int, int) {                  \
-    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic);                                       \
-    __atomic_compare_exchange_n(p, &expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                    \
-    return expected;                                                                                            \
+#define ATOMICS(bits)                                                                               \
+  extern "C" std::uint##bits##_t __tsan_atomic##bits##_load(const std::uint##bits##_t* p, int) {    \
+    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic_read);                      \
+    return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                    \
+  }                                                                                                 \
+  extern "C" void __tsan_atomic##bits##_store(std::uint##bits##_t* p, std::uint##bits##_t v, int) { \
+    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic_write);                     \
+    __atomic_store_n(p, v, __ATOMIC_SEQ_CST);                                                       \
+  }                                                                                                 \
+  UPDATE(bits, exchange, __atomic_exchange_n)                                                       \
+  UPDATE(bits, fetch_add, __atomic_fetch_add)                                                       \
+  UPDATE(bits, fetch_sub, __atomic_fetch_sub)                                                       \
+  UPDATE(bits, fetch_and, __atomic_fetch_and)                                                       \
+  UPDATE(bits, fetch_or, __atomic_fetch_or)                                                         \
+  UPDATE(bits, fetch_xor, __atomic_fetch_xor)                                                       \
+  UPDATE(bits, fetch_nand, __atomic_fetch_nand)                                                     \
+  COMPARE(bits, compare_exchange_strong, bool)                                                      \
+  COMPARE(bits, compare_exchange_weak, bool)                                                        \
+  extern "C" std::uint##bits##_t __tsan_atomic##bits##_compare_exchange_val(                        \
+      std::uint##bits##_t* p, std::uint##bits##_t expected, std::uint##bits##_t v, int, int) {      \
+    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic);                           \
+    __atomic_compare_exchange_n(p, &expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);        \
+    return expected;                                                                                \
   }
 ATOMICS(8)
 ATOMICS(16)

@@ -87,8 +87,8 @@ TEST(Book, KnowsTheDefaultProblem) {
   ASSERT_EQ(faw_default_problem(&problem), FAW_OK);
   const Problem expected = attention::default_problem();
   const auto fields = [](const faw_problem& p) {
-    return std::tuple(p.batch, p.heads, p.kv_heads, p.seq_q, p.seq_k, p.head_dim, p.dtype, p.causal, p.scale, p.rope_cos,
-                      p.rope_sin);
+    return std::tuple(p.batch, p.heads, p.kv_heads, p.seq_q, p.seq_k, p.head_dim, p.dtype, p.causal, p.scale,
+                      p.rope_cos, p.rope_sin);
   };
   EXPECT_EQ(fields(problem), fields(as_c(expected)));
   EXPECT_EQ(expected.mask, attention::Mask::causal);
@@ -98,8 +98,17 @@ TEST(Book, KnowsTheDefaultProblem) {
 }
 
 TEST(Book, CountsFlopsAsFlashAttentionDoes) {
-  faw_problem problem = {.batch = 3, .heads = 4, .kv_heads = 2, .seq_q = 1 << 17, .seq_k = 1 << 18, .head_dim = 128,
-                         .dtype = FAW_FP16, .causal = 0, .scale = 1, .rope_cos = nullptr, .rope_sin = nullptr};
+  faw_problem problem = {.batch = 3,
+                         .heads = 4,
+                         .kv_heads = 2,
+                         .seq_q = 1 << 17,
+                         .seq_k = 1 << 18,
+                         .head_dim = 128,
+                         .dtype = FAW_FP16,
+                         .causal = 0,
+                         .scale = 1,
+                         .rope_cos = nullptr,
+                         .rope_sin = nullptr};
   const double full = 4.0 * 3 * 4 * 128 * (1 << 17) * (1 << 18);
   double flops = 0;
   ASSERT_EQ(faw_flops(&problem, 0, &flops), FAW_OK);

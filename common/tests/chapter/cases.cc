@@ -16,15 +16,16 @@ std::string name(const Case& c) {
   const Problem& p = c.problem;
   std::ostringstream text;
   text << "B" << p.batch << "_H" << p.heads << "_Hkv" << p.kv_heads << "_Nq" << p.seq_q << "_Nk" << p.seq_k << "_D"
-       << p.head_dim << "_" << attention::name(p.dtype) << "_" << attention::name(p.mask) << "_" << harness::name(c.inputs)
-       << (p.rope ? "_rope" : "");
+       << p.head_dim << "_" << attention::name(p.dtype) << "_" << attention::name(p.mask) << "_"
+       << harness::name(c.inputs) << (p.rope ? "_rope" : "");
   if (p.scale != attention::default_scale(p.head_dim)) text << "_scaled";
   return text.str();
 }
 
 Case make(const Sizes& s, DType dtype, Mask mask, harness::InputKind inputs) {
-  return {{s.batch, s.heads, s.kv_heads, s.seq_q, s.seq_k, s.head_dim, dtype, mask, attention::default_scale(s.head_dim)},
-          inputs};
+  return {
+      {s.batch, s.heads, s.kv_heads, s.seq_q, s.seq_k, s.head_dim, dtype, mask, attention::default_scale(s.head_dim)},
+      inputs};
 }
 
 Case ragged(int head_dim) { return make({1, 2, 1, 150, 170, head_dim}, DType::fp16, Mask::causal); }
@@ -35,7 +36,8 @@ Case many_tiles(int head_dim) {
 }
 
 std::vector<Case> small_cases() {
-  return {make({1, 2, 1, 65, 129, 64}, DType::fp16, Mask::causal), make({1, 1, 1, 130, 67, 128}, DType::bf16, Mask::none),
+  return {make({1, 2, 1, 65, 129, 64}, DType::fp16, Mask::causal),
+          make({1, 1, 1, 130, 67, 128}, DType::bf16, Mask::none),
           make({1, 1, 1, 300, 20, 128}, DType::fp16, Mask::causal)};
 }
 

@@ -31,7 +31,8 @@ Case ragged(int head_dim = 64);
 // runs many blocks at a time, rather more of everything.
 Case many_tiles(int head_dim = 64);
 
-// A few that are quick where every access is looked at: ragged tiles, several of them, more queries than keys and fewer.
+// A few that are quick where every access is looked at: ragged tiles, several of them, more queries than keys and
+// fewer.
 std::vector<Case> small_cases();
 
 // What every chapter must be able to do: head dims 64 and 128, and 512 keys (more may not fit where score rows are

@@ -1,7 +1,8 @@
 // The shared suite: every rung of the_chapter() goes through every kind of test, on the SIMT engine or on the GPU.
+#include "attention/chapter.h"
+
 #include <gtest/gtest.h>
 
-#include "attention/chapter.h"
 #include "tests/chapter/cases.h"
 #include "tests/chapter/kinds.h"
 #include "tests/chapter/on_device.h"

@@ -61,8 +61,8 @@ std::vector<Case> around_the_edges_of_tiles() {
 // Every kind of input that is not the usual one, where tiles are full and where they are ragged, in both dtypes.
 std::vector<Case> unusual_inputs() {
   std::vector<Case> cases;
-  for (const InputKind inputs : {InputKind::growing, InputKind::spike_first, InputKind::spike_last, InputKind::spike_tiles,
-                                 InputKind::large, InputKind::loud})
+  for (const InputKind inputs : {InputKind::growing, InputKind::spike_first, InputKind::spike_last,
+                                 InputKind::spike_tiles, InputKind::large, InputKind::loud})
     for (const int turn : {0, 1}) {
       cases.push_back(make({1, 1, 1, 128, 192, 64}, dtypes[turn], masks[0], inputs));
       cases.push_back(make({1, 1, 1, 128, 192, 64}, dtypes[1 - turn], masks[1], inputs));
@@ -76,7 +76,8 @@ std::vector<Case> unusual_inputs() {
 std::vector<Case> groups_of_heads() {
   std::vector<Case> cases;
   for (const int kv_heads : {6, 3, 2, 1})
-    for (const int turn : {0, 1}) cases.push_back(make({2, 6, kv_heads, 33, 70, 64}, dtypes[turn], masks[(turn + kv_heads) % 2]));
+    for (const int turn : {0, 1})
+      cases.push_back(make({2, 6, kv_heads, 33, 70, 64}, dtypes[turn], masks[(turn + kv_heads) % 2]));
   return cases;
 }
 
@@ -87,7 +88,8 @@ std::vector<Case> few_loud_keys() {
   for (const int seq_k : {1, 3, 33, 70})
     for (const Mask mask : masks)
       for (const int head_dim : head_dims)
-        for (const DType dtype : dtypes) cases.push_back(make({1, 2, 1, 70, seq_k, head_dim}, dtype, mask, InputKind::loud));
+        for (const DType dtype : dtypes)
+          cases.push_back(make({1, 2, 1, 70, seq_k, head_dim}, dtype, mask, InputKind::loud));
   return cases;
 }
 
@@ -133,8 +135,10 @@ std::string in_every_order([[maybe_unused]] bool but_forward, Test&& test) {
   using simt::Order;
   const simt::Schedule before = simt::schedule();
   std::string wrong;
-  for (const auto& [name, order, seed] : {std::tuple{"forward", Order::forward, 0u}, {"reverse", Order::reverse, 0u},
-                                          {"shuffled:1", Order::shuffled, 1u}, {"shuffled:2", Order::shuffled, 2u}}) {
+  for (const auto& [name, order, seed] : {std::tuple{"forward", Order::forward, 0u},
+                                          {"reverse", Order::reverse, 0u},
+                                          {"shuffled:1", Order::shuffled, 1u},
+                                          {"shuffled:2", Order::shuffled, 2u}}) {
     if (!wrong.empty() || (but_forward && order == Order::forward)) continue;
     simt::Schedule schedule = before;
     schedule.order = order;
@@ -193,7 +197,7 @@ Pass<Args> in_a_graph(const Pass<Args>& pass) {
     wrapped<Args>()->run(p, args, stream);
     check(cudaStreamEndCapture(stream, &graph));
     check(cudaGraphInstantiate(&executable, graph, 0));
-    poison(p, args);  // what did not get into the graph was for nothing
+    poison(p, args);                 // what did not get into the graph was for nothing
     check(cudaDeviceSynchronize());  // the inputs are there: this stream does not wait for the one that brought them
     for (int i = 0; i < 2; i++) check(cudaGraphLaunch(executable, stream));  // the second one after the first
     check(cudaStreamSynchronize(stream));
@@ -269,43 +273,54 @@ std::string refusal_missing(const Pass<Args>& pass) {
 
 std::vector<Kind> make_kinds() {
   if (can_trace)
-    return {kind("trace", "races on shared memory, reads of what is not there yet, waits that are missing: whatever is computed",
+    return {kind("trace",
+                 "races on shared memory, reads of what is not there yet, waits that are missing: whatever is computed",
                  [](const auto& pass, bool rope) {
                    for (Case c : small_cases()) {
                      c.problem.rope = rope;
-                     if (pass.unsupported(c.problem).empty()) outputs(pass, c, 1);  // a launch fails if the engine objects
+                     if (pass.unsupported(c.problem).empty())
+                       outputs(pass, c, 1);  // a launch fails if the engine objects
                    }
                    return std::string();
                  })};
   std::vector<Kind> all = {
-      kind_of_cases("lengths", "tails, and rows that see no key: every length around the edges of tiles, Nq and Nk equal and not",
+      kind_of_cases("lengths",
+                    "tails, and rows that see no key: every length around the edges of tiles, Nq and Nk equal and not",
                     around_the_edges_of_tiles()),
       kind_of_cases("inputs", "maxima that rise, lie in one key, or reach +100 and -100; scores that few keys decide",
                     unusual_inputs()),
-      // A weight that is too small for fp16 one by one, and not together: thousands of keys, 2^18 times lighter than key 0.
+      // A weight that is too small for fp16 one by one, and not together: thousands of keys, 2^18 times lighter than
+      // key 0.
       kind_of_cases("weights", "thousands of weights that are too small for fp16 one by one",
                     {make({1, 1, 1, 1, 4096, 64}, DType::fp16, Mask::none, InputKind::sink),
                      make({1, 1, 1, 3, 4100, 128}, DType::fp16, Mask::causal, InputKind::sink)}),
       kind_of_cases("heads", "batches, and query heads that share a kv head", groups_of_heads()),
       // More than any kernel has go round at once (64), and not a multiple, with a second block of keys for each: the
       // last round is a smaller one.
-      kind_of_cases("rounds", "more heads than go round at once", {make({1, 70, 70, 3, 130, 64}, DType::fp16, Mask::none),
-                                                                   make({2, 35, 35, 3, 130, 128}, DType::bf16, Mask::causal)}),
-      kind_of_cases("few_keys", "a large negative LSE, where columns past the last key must not count", few_loud_keys()),
+      kind_of_cases("rounds", "more heads than go round at once",
+                    {make({1, 70, 70, 3, 130, 64}, DType::fp16, Mask::none),
+                     make({2, 35, 35, 3, 130, 128}, DType::bf16, Mask::causal)}),
+      kind_of_cases("few_keys", "a large negative LSE, where columns past the last key must not count",
+                    few_loud_keys()),
       kind_of_cases("head_dims", "other head dims than 64 and 128, which the early chapters take", other_head_dims()),
       kind_of_cases("scale", "a scale that is not 1/sqrt(D)", {another_scale()}),
       kind("repeat", "bits that differ from run to run",
-           [](const auto& pass, bool rope) { return not_as_deterministic_as_it_says(pass, rope, {64, 128}, on_gpu ? 25 : 3); }),
+           [](const auto& pass, bool rope) {
+             return not_as_deterministic_as_it_says(pass, rope, {64, 128}, on_gpu ? 25 : 3);
+           }),
       kind("little_memory", "the tiles of a GPU whose blocks have little shared memory",
            [](const auto& pass, bool rope) { return with_little_shared_memory(pass, rope); }),
       {"moved", "positions that count, and not their distances", with_all_positions_moved,
        [](const attention::Backward&, bool) { return std::string(); }},
-      kind("refusals", "what nobody supports, and is not refused", [](const auto& pass, bool) { return refusal_missing(pass); }),
+      kind("refusals", "what nobody supports, and is not refused",
+           [](const auto& pass, bool) { return refusal_missing(pass); }),
   };
   if (on_gpu) {
-    all.push_back(kind_of_cases("long", "many tiles, and more K and V than an L2 cache likes", many_tiles_and_more_than_a_cache()));
+    all.push_back(kind_of_cases("long", "many tiles, and more K and V than an L2 cache likes",
+                                many_tiles_and_more_than_a_cache()));
 #ifndef WORKBOOK_SIMT
-    all.push_back(kind("graph", "launches that are outside of the stream, or take what the launch before has left for theirs",
+    all.push_back(kind("graph",
+                       "launches that are outside of the stream, or take what the launch before has left for theirs",
                        [](const auto& pass, bool rope) { return solve_ragged(in_a_graph(pass), rope); }));
 #endif
   } else {
@@ -313,9 +328,9 @@ std::vector<Kind> make_kinds() {
     all.push_back(kind("again", "what the launch before has left in the workspace",
                        [](const auto& pass, bool rope) { return solve_ragged(twice(pass), rope); }));
     // Blocks, warps and threads in other orders: a kernel that needs luck, or a barrier that is not there, fails.
-    all.push_back(kind("orders", "results that depend on the order of threads, warps and blocks", [](const auto& pass, bool rope) {
-      return in_every_order(true, [&] { return solve_ragged(pass, rope); });
-    }));
+    all.push_back(kind(
+        "orders", "results that depend on the order of threads, warps and blocks",
+        [](const auto& pass, bool rope) { return in_every_order(true, [&] { return solve_ragged(pass, rope); }); }));
   }
   return all;
 }
@@ -338,6 +353,8 @@ static std::string said(const Against& against, const Pass& pass, bool rope) {
 }
 
 std::string Kind::against(const attention::Forward& pass, bool rope) const { return said(against_forward, pass, rope); }
-std::string Kind::against(const attention::Backward& pass, bool rope) const { return said(against_backward, pass, rope); }
+std::string Kind::against(const attention::Backward& pass, bool rope) const {
+  return said(against_backward, pass, rope);
+}
 
 }  // namespace chapter_suite

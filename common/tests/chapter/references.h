@@ -1,5 +1,5 @@
-// What the kernels of a case are given, and what they should answer: made once, and kept in the build directory for every
-// rung, chapter and mutant that is put through the same case.
+// What the kernels of a case are given, and what they should answer: made once, and kept in the build directory for
+// every rung, chapter and mutant that is put through the same case.
 #pragma once
 
 #include "harness/tensors.h"

@@ -46,8 +46,7 @@ TEST(Inputs, AreTheSameForTheSameSeedAndOthersForAnother) {
 
 TEST(Inputs, AreTheSameOnEveryMachine) {
   EXPECT_EQ(fingerprint(make_inputs(problem(33, 40), InputKind::spread, 1)), 9861391986702190373u);
-  EXPECT_EQ(fingerprint(make_inputs(problem(33, 40, 72, DType::bf16), InputKind::growing, 1)),
-            318464356220984229u);
+  EXPECT_EQ(fingerprint(make_inputs(problem(33, 40, 72, DType::bf16), InputKind::growing, 1)), 318464356220984229u);
 }
 
 TEST(Inputs, FitTheStorageType) {
@@ -134,8 +133,10 @@ TEST(Inputs, AreLargeEnoughForExpToOverflow) {
       largest = std::max(largest, logit(p, t, i, j));
       smallest = std::min(smallest, logit(p, t, i, j));
     }
-    if (i % 2 == 0) EXPECT_GT(largest, 89) << "row " << i;
-    else EXPECT_LT(smallest, -89) << "row " << i;
+    if (i % 2 == 0)
+      EXPECT_GT(largest, 89) << "row " << i;
+    else
+      EXPECT_LT(smallest, -89) << "row " << i;
   }
 }
 
@@ -156,8 +157,8 @@ TEST_F(Memory, NoticesOneByteOnEitherSide) {
   DeviceTensors device(p, inputs, 10, true, 256);
   EXPECT_EQ(device.broken_guard(), "");
   char* const dk = static_cast<char*>(device.dk.data());
-  for (const ptrdiff_t offset : {ptrdiff_t(-256), ptrdiff_t(-1), ptrdiff_t(device.dk.bytes()),
-                                 ptrdiff_t(device.dk.bytes()) + 255}) {
+  for (const ptrdiff_t offset :
+       {ptrdiff_t(-256), ptrdiff_t(-1), ptrdiff_t(device.dk.bytes()), ptrdiff_t(device.dk.bytes()) + 255}) {
     check(cudaMemset(dk + offset, 0, 1));
     EXPECT_EQ(device.broken_guard(), "memory next to dk was written to") << offset;
     check(cudaMemset(dk + offset, 0xff, 1));

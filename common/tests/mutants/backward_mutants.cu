@@ -1,6 +1,6 @@
 // A backward as plain as can be, with a switch for every mistake: a thread owns one row of dQ, or one row of dK and dV,
-// and computes every P and dS that it needs from scratch. For dQ, K passes through shared memory in tiles. With RoPE, the
-// rotated Q and K are made in the workspace before, and dQ and dK are rotated back after.
+// and computes every P and dS that it needs from scratch. For dQ, K passes through shared memory in tiles. With RoPE,
+// the rotated Q and K are made in the workspace before, and dQ and dK are rotated back after.
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -170,8 +170,8 @@ attention::Backward make_backward() {
       T *const dq = static_cast<T*>(args.dq), *const dk = static_cast<T*>(args.dk);
       const int q_heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads, first = p.query_position(0);
       const auto turn = [&](const T* from, T* to, int heads, int N, int first, float times) {
-        launch(turn_rows<T>, {blocks(size_t(heads) * N), dim3(threads), 0, stream}, p, args.rope, from, to, heads, N, first,
-               times);
+        launch(turn_rows<T>, {blocks(size_t(heads) * N), dim3(threads), 0, stream}, p, args.rope, from, to, heads, N,
+               first, times);
       };
       const size_t filled = p.lse_size() + (mutation == BackwardMutation::small_workspace ? 1 : 0);
       launch(fill, {blocks(filled), dim3(threads), 0, stream}, static_cast<float*>(args.workspace), filled,
@@ -195,8 +195,10 @@ attention::Backward make_backward() {
         turn(dk, dk, kv_heads, p.seq_k, 0, back * group);
       }
     };
-    if (p.dtype == attention::DType::fp16) run(__half());
-    else run(__nv_bfloat16());
+    if (p.dtype == attention::DType::fp16)
+      run(__half());
+    else
+      run(__nv_bfloat16());
   };
   return pass;
 }

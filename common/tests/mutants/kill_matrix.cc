@@ -1,8 +1,9 @@
 // Which kind of test kills which mutant: every one against every other, for ./workbook mutants.
 //
 //   kill_matrix list              the mutants and this build's kinds of tests, as JSON
-//   kill_matrix run MUTANT..      what each kind has against them (all, if none is named): "mutant kind: what", a line each
-//   kill_matrix launch MUTANT     its kernels on small problems, whatever comes of it: for compute-sanitizer to look at
+//   kill_matrix run MUTANT..      what each kind has against them (all, if none is named): "mutant kind: what", a line
+//   each kill_matrix launch MUTANT     its kernels on small problems, whatever comes of it: for compute-sanitizer to
+//   look at
 #include <algorithm>
 #include <cstdio>
 #include <iomanip>
@@ -37,9 +38,10 @@ void list() {
 
 void run(const Mutant& mutant) {
   for (const Kind& kind : chapter_suite::kinds()) {
-    const std::string wrong = mutant.forward ? kind.against(mutant.forward, mutant.rope)
-                                             : kind.against(mutant.backward, mutant.rope);
-    if (!wrong.empty()) std::cout << mutant.name << " " << kind.name << ": " << wrong.substr(0, wrong.find('\n')) << "\n";
+    const std::string wrong =
+        mutant.forward ? kind.against(mutant.forward, mutant.rope) : kind.against(mutant.backward, mutant.rope);
+    if (!wrong.empty())
+      std::cout << mutant.name << " " << kind.name << ": " << wrong.substr(0, wrong.find('\n')) << "\n";
   }
   std::cout << mutant.name << std::endl;
 }
@@ -49,8 +51,10 @@ void launch(const Mutant& mutant) {
     c.problem.rope = mutant.rope;
     const chapter_suite::Solved& question = chapter_suite::solved(c, !mutant.forward);
     // Without guards, and with a workspace that nobody has filled, so that the sanitizers see where it is left.
-    if (mutant.forward) run_forward(mutant.forward, c.problem, question.inputs, question.reference, 0);
-    else run_backward(mutant.backward, c.problem, question.inputs, question.reference, 0);
+    if (mutant.forward)
+      run_forward(mutant.forward, c.problem, question.inputs, question.reference, 0);
+    else
+      run_backward(mutant.backward, c.problem, question.inputs, question.reference, 0);
   }
 }
 

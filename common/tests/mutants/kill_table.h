@@ -13,8 +13,8 @@ struct KillTable {
   std::map<std::string, std::vector<std::string>> killers;  // of each mutant, in the order of `kinds`
 };
 
-// The two tables between `<!-- kills: device -->` and `<!-- /kills -->` of a Markdown file: of mutants, with their killers in
-// the last column, and of kinds. Empty if the file has none.
+// The two tables between `<!-- kills: device -->` and `<!-- /kills -->` of a Markdown file: of mutants, with their
+// killers in the last column, and of kinds. Empty if the file has none.
 KillTable read_kill_table(const std::string& path, const std::string& device);
 
 }  // namespace mutants

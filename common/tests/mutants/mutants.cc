@@ -32,7 +32,8 @@ constexpr Described of_the_forward[] = {
     {"missing_barrier", "between writing a tile to shared memory and reading it"},
     {"missing_reuse_barrier", "between reading a tile and writing the next one over it"},
     {"missing_global_barrier",
-     "between one warp's writing of global memory and another's reading, where blocks may have 100 KB of shared memory; it "
+     "between one warp's writing of global memory and another's reading, where blocks may have 100 KB of shared "
+     "memory; it "
      "says that it is not deterministic"},
     {"wrong_warp_mask", "lanes come to a __syncwarp whose mask does not name them"},
     {"barriers_crossed", "one warp waits at the second of two barriers while the others wait at the first"},
@@ -85,7 +86,8 @@ constexpr Described of_the_backward[] = {
     {"inf_times_zero", "hidden keys are multiplied by 0: NaN for a row that sees no key, whose LSE is -inf"},
     {"unwritten_dq", "dQ of rows that see no key is left as it was"},
     {"small_workspace", "asks for fewer bytes than it writes to"},
-    {"stale_workspace", "what the launch before has left in the workspace counts; it says that it is not deterministic"},
+    {"stale_workspace",
+     "what the launch before has left in the workspace counts; it says that it is not deterministic"},
     {"rope_not_back", "dQ and dK are those of the rotated Q and K", true},
     {"rope_forward", "dQ and dK are turned forward once more instead of back", true},
     {"rope_back_from_zero", "dQ of query i is turned back by position i, whatever Nk - Nq is", true},

@@ -20,7 +20,7 @@ using attention::RopeTables;
 
 constexpr int rows = 32;  // of a thread block; one warp for each quarter of the head dim
 constexpr int quarters = 4;
-constexpr int Bc = 32;     // keys in a tile
+constexpr int Bc = 32;  // keys in a tile
 constexpr int max_head_dim = 128;
 
 // Element d of a row of Q or K: as it is, or rotated and stored once more if the problem has RoPE.
@@ -47,12 +47,12 @@ __device__ float element(Mutation mutation, const Problem& p, const RopeTables& 
 
 template <class T>
 __global__ void attention_forward(Mutation mutation, Problem p, RopeTables rope,
-                                  const T* q,  // [B, H, Nq, D]
-                                  const T* k,  // [B, Hkv, Nk, D]
-                                  const T* v,  // [B, Hkv, Nk, D]
-                                  T* o,        // [B, H, Nq, D]
-                                  float* lse,  // [B, H, Nq]
-                                  float* sums) // [B, H, Nq], for one of the mistakes
+                                  const T* q,   // [B, H, Nq, D]
+                                  const T* k,   // [B, Hkv, Nk, D]
+                                  const T* v,   // [B, Hkv, Nk, D]
+                                  T* o,         // [B, H, Nq, D]
+                                  float* lse,   // [B, H, Nq]
+                                  float* sums)  // [B, H, Nq], for one of the mistakes
 {
   __shared__ float k_smem[Bc][max_head_dim + 1];
   __shared__ T v_smem[Bc][max_head_dim];
@@ -64,7 +64,8 @@ __global__ void attention_forward(Mutation mutation, Problem p, RopeTables rope,
   if (mutation == Mutation::rows_in_a_byte) i %= 256;
   if (mutation == Mutation::rows_in_ten_bits) i %= 1024;
   const int d0 = int(threadIdx.y) * p.head_dim / quarters;
-  const int D = mutation == Mutation::head_dim_in_sixteens ? p.head_dim / 16 * 16 : p.head_dim;  // that S is summed over
+  const int D =
+      mutation == Mutation::head_dim_in_sixteens ? p.head_dim / 16 * 16 : p.head_dim;  // that S is summed over
   int kv_head = p.kv_head(mutation == Mutation::heads_modulo_64 ? head % 64 : head);
   if (mutation == Mutation::wrong_kv_head) kv_head = head / p.heads * p.kv_heads + head % p.heads % p.kv_heads;
   if (mutation == Mutation::group_in_bits) {
@@ -123,7 +124,8 @@ __global__ void attention_forward(Mutation mutation, Problem p, RopeTables rope,
       l *= correction;
       if (mutation != Mutation::sum_in_any_order || j % quarters == int(threadIdx.y)) l += weight;
       const float factor = mutation == Mutation::small_weights ? to_float(from_float<T>(weight / 256)) * 256 : weight;
-      for (int d = 0; d < p.head_dim / quarters; ++d) o_reg[d] = o_reg[d] * correction + factor * to_float(v_smem[j][d0 + d]);
+      for (int d = 0; d < p.head_dim / quarters; ++d)
+        o_reg[d] = o_reg[d] * correction + factor * to_float(v_smem[j][d0 + d]);
     }
   }
   if (mutation == Mutation::sum_in_any_order) {
@@ -153,8 +155,9 @@ __global__ void attention_forward(Mutation mutation, Problem p, RopeTables rope,
   if (mutation == Mutation::writes_before_start && head == 0 && i == 0 && threadIdx.y == 0) o[-1] = from_float<T>(0);
   const bool empty = l == 0 && mutation != Mutation::nan_for_empty_rows;
   if (threadIdx.y == 0 && i < p.seq_q)
-    lse[int64_t(head) * p.seq_q + i] =
-        empty ? -INFINITY : mutation == Mutation::lse_in_log2 ? (m + logf(l)) * 1.44269504f : m + logf(l);
+    lse[int64_t(head) * p.seq_q + i] = empty                               ? -INFINITY
+                                       : mutation == Mutation::lse_in_log2 ? (m + logf(l)) * 1.44269504f
+                                                                           : m + logf(l);
   T* o_row = o + (int64_t(head) * p.seq_q + i) * p.head_dim + d0;
   for (int d = 0; d < p.head_dim / quarters; ++d) o_row[d] = from_float<T>(empty ? 0 : o_reg[d] / l);
 }
@@ -170,10 +173,13 @@ bool little_shared_memory() {
 Mutation on_this_device(Mutation mutation) {
   const bool little = little_shared_memory();
   switch (mutation) {
-    case Mutation::little_memory_no_tail: return little ? Mutation::dropped_tail : Mutation::none;
+    case Mutation::little_memory_no_tail:
+      return little ? Mutation::dropped_tail : Mutation::none;
     case Mutation::missing_global_barrier:
-    case Mutation::sum_in_any_order: return little ? Mutation::none : mutation;
-    default: return mutation;
+    case Mutation::sum_in_any_order:
+      return little ? Mutation::none : mutation;
+    default:
+      return mutation;
   }
 }
 
@@ -190,12 +196,15 @@ attention::Forward make() {
   pass.run = [](const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
     const dim3 grid(unsigned(p.batch * p.heads * ((p.seq_q + rows - 1) / rows)));
     const auto run = [&]<class T>(T) {
-      launch(attention_forward<T>, {grid, dim3(rows, quarters), 0, mutation == Mutation::default_stream ? nullptr : stream},
-             on_this_device(mutation), p, args.rope, static_cast<const T*>(args.q), static_cast<const T*>(args.k), static_cast<const T*>(args.v),
-             static_cast<T*>(args.o), args.lse, static_cast<float*>(args.workspace));
+      launch(attention_forward<T>,
+             {grid, dim3(rows, quarters), 0, mutation == Mutation::default_stream ? nullptr : stream},
+             on_this_device(mutation), p, args.rope, static_cast<const T*>(args.q), static_cast<const T*>(args.k),
+             static_cast<const T*>(args.v), static_cast<T*>(args.o), args.lse, static_cast<float*>(args.workspace));
     };
-    if (p.dtype == attention::DType::fp16) run(__half());
-    else run(__nv_bfloat16());
+    if (p.dtype == attention::DType::fp16)
+      run(__half());
+    else
+      run(__nv_bfloat16());
   };
   return pass;
 }

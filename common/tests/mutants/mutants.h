@@ -87,14 +87,15 @@ enum class BackwardMutation {
 // A small streaming-softmax forward with that mistake: head dims up to 128 in steps of 8, with RoPE or without.
 attention::Forward forward(Mutation mutation);
 
-// A plain backward with that mistake, one thread a row of dQ, or of dK and dV: head dims 64 and 128, with RoPE or without.
+// A plain backward with that mistake, one thread a row of dQ, or of dK and dV: head dims 64 and 128, with RoPE or
+// without.
 attention::Backward backward(BackwardMutation mutation);
 
 struct Mutant {
   const char* name;
-  const char* mistake;  // in a sentence
-  bool rope;            // it solves problems with RoPE, and no others
-  bool needs_a_gpu;     // the engine cannot tell it from a right one
+  const char* mistake;              // in a sentence
+  bool rope;                        // it solves problems with RoPE, and no others
+  bool needs_a_gpu;                 // the engine cannot tell it from a right one
   attention::Forward forward = {};  // one of the two
   attention::Backward backward = {};
 };

@@ -1,5 +1,7 @@
-// Do the tests that the chapters pass reject kernels that are wrong? The table in README.md says which kind of test rejects
-// which of them; here is checked that it says so of every mutant and every kind, and that it is still true.
+// Do the tests that the chapters pass reject kernels that are wrong? The table in README.md says which kind of test
+// rejects which of them; here is checked that it says so of every mutant and every kind, and that it is still true.
+#include "tests/mutants/mutants.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 #include "tests/chapter/kinds.h"
 #include "tests/chapter/on_device.h"
 #include "tests/mutants/kill_table.h"
-#include "tests/mutants/mutants.h"
 
 namespace {
 
@@ -43,9 +44,9 @@ TEST_P(KillMatrix, EveryKindKillsWhatNoOtherDoes) {
   const KillTable& table = table_of(GetParam());
   EXPECT_FALSE(table.kinds.empty()) << remedy;
   for (const std::string& kind : table.kinds)
-    EXPECT_TRUE(std::any_of(table.killers.begin(), table.killers.end(), [&](const auto& killers) {
-      return killers.second == std::vector{kind};
-    })) << kind << " kills nothing that another kind does not: it is superfluous, or a mutant is missing";
+    EXPECT_TRUE(std::any_of(table.killers.begin(), table.killers.end(),
+                            [&](const auto& killers) { return killers.second == std::vector{kind}; }))
+        << kind << " kills nothing that another kind does not: it is superfluous, or a mutant is missing";
 }
 INSTANTIATE_TEST_SUITE_P(On, KillMatrix, testing::Values("engine", "gpu"), [](const auto& info) { return info.param; });
 
@@ -75,9 +76,11 @@ TEST_P(Mutants, AreRejectedByWhatTheTableSays) {
     rejected |= by_this;
   }
   const bool by_others = !killers.empty();  // kinds of another build, or sanitizers: see CMakeLists.txt
-  EXPECT_TRUE(rejected || by_others) << "of " << named << " kinds none rejects this wrong kernel: " << GetParam().mistake;
+  EXPECT_TRUE(rejected || by_others) << "of " << named
+                                     << " kinds none rejects this wrong kernel: " << GetParam().mistake;
 }
-INSTANTIATE_TEST_SUITE_P(All, Mutants, testing::ValuesIn(mutants::on_this_device()), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, Mutants, testing::ValuesIn(mutants::on_this_device()),
+                         [](const auto& info) { return info.param.name; });
 
 // The same kernels without a mistake.
 const Mutant right_ones[] = {
@@ -92,6 +95,7 @@ class RightKernels : public chapter_suite::OnDevice, public testing::WithParamIn
 TEST_P(RightKernels, Pass) {
   for (const Kind& kind : chapter_suite::kinds()) EXPECT_EQ(against(kind, GetParam()), "") << kind.name;
 }
-INSTANTIATE_TEST_SUITE_P(All, RightKernels, testing::ValuesIn(right_ones), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, RightKernels, testing::ValuesIn(right_ones),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -207,9 +207,11 @@ TEST(Checks, write_after_read) {
   Device<float> out(64);
   EXPECT_EQ(failure_of(reuse, LaunchConfig{1, 64}, out, true).code, cudaSuccess);
   // Whichever warp goes first, the second finds out: by its read, or by its write.
-  expect_contains(failure_of(reuse, LaunchConfig{1, 64}, out, false).message, "and the write of the same memory by thread");
+  expect_contains(failure_of(reuse, LaunchConfig{1, 64}, out, false).message,
+                  "and the write of the same memory by thread");
   const WithSchedule reverse({.order = simt::Order::reverse});
-  expect_contains(failure_of(reuse, LaunchConfig{1, 64}, out, false).message, "and the read of the same memory by thread");
+  expect_contains(failure_of(reuse, LaunchConfig{1, 64}, out, false).message,
+                  "and the read of the same memory by thread");
 }
 
 __global__ void neighbours_bytes(char* out) {

@@ -77,9 +77,10 @@ TEST(Counts, transpose_with_and_without_padding) {
 
   ASSERT_EQ(padded.lines.size(), 4u);
   for (const auto& line : padded.lines)
-    EXPECT_EQ(line.line, "trace/counts_test.cc:" +
-                             std::to_string(line.op == Op::shared_store || line.op == Op::global_load ? store_line
-                                                                                                      : store_line + 2));
+    EXPECT_EQ(
+        line.line,
+        "trace/counts_test.cc:" +
+            std::to_string(line.op == Op::shared_store || line.op == Op::global_load ? store_line : store_line + 2));
 }
 
 __global__ void every_other_lane(float* to, const float* from) {

@@ -12,42 +12,58 @@ namespace patterns {
 
 // Which element a lane accesses. Negative: none.
 enum Pattern {
-  one,            // all the same
-  each,           // its own, consecutive
-  pairs,          // neighbours share: 0 0 1 1 ..
-  halves_repeat,  // 0 1 .. 15 0 1 .. 15
-  quarters_repeat,  // 0 1 .. 7, four times
-  per_half,       // 0 .. 0 1 .. 1
-  per_quarter,    // 0 (8 times) 1 2 3
-  alternating,    // 0 1 0 1 ..
-  fours,          // 0 0 0 0 1 1 1 1 ..
-  far,            // 8 apart: of 16 bytes, all in the same banks
+  one,                 // all the same
+  each,                // its own, consecutive
+  pairs,               // neighbours share: 0 0 1 1 ..
+  halves_repeat,       // 0 1 .. 15 0 1 .. 15
+  quarters_repeat,     // 0 1 .. 7, four times
+  per_half,            // 0 .. 0 1 .. 1
+  per_quarter,         // 0 (8 times) 1 2 3
+  alternating,         // 0 1 0 1 ..
+  fours,               // 0 0 0 0 1 1 1 1 ..
+  far,                 // 8 apart: of 16 bytes, all in the same banks
   quarters_own_banks,  // a quarter's lanes far apart, each quarter in banks of its own
-  far_pairs,      // neighbours share, pairs far apart
-  first_quarter,  // only lanes 0 to 7, consecutive
-  even_lanes,     // only every other lane, its own
-  half_shared,    // 0 .. 15, then 16 for all others
+  far_pairs,           // neighbours share, pairs far apart
+  first_quarter,       // only lanes 0 to 7, consecutive
+  even_lanes,          // only every other lane, its own
+  half_shared,         // 0 .. 15, then 16 for all others
   pattern_count
 };
 
 __device__ int element(Pattern pattern, int lane) {
   switch (pattern) {
-    case one: return 0;
-    case each: return lane;
-    case pairs: return lane / 2;
-    case halves_repeat: return lane % 16;
-    case quarters_repeat: return lane % 8;
-    case per_half: return lane / 16;
-    case per_quarter: return lane / 8;
-    case alternating: return lane % 2;
-    case fours: return lane / 4;
-    case far: return lane * 8;
-    case quarters_own_banks: return lane % 8 * 8 + lane / 8;
-    case far_pairs: return lane / 2 * 8;
-    case first_quarter: return lane < 8 ? lane : -1;
-    case even_lanes: return lane % 2 == 0 ? lane : -1;
-    case half_shared: return lane < 16 ? lane : 16;
-    default: return -1;
+    case one:
+      return 0;
+    case each:
+      return lane;
+    case pairs:
+      return lane / 2;
+    case halves_repeat:
+      return lane % 16;
+    case quarters_repeat:
+      return lane % 8;
+    case per_half:
+      return lane / 16;
+    case per_quarter:
+      return lane / 8;
+    case alternating:
+      return lane % 2;
+    case fours:
+      return lane / 4;
+    case far:
+      return lane * 8;
+    case quarters_own_banks:
+      return lane % 8 * 8 + lane / 8;
+    case far_pairs:
+      return lane / 2 * 8;
+    case first_quarter:
+      return lane < 8 ? lane : -1;
+    case even_lanes:
+      return lane % 2 == 0 ? lane : -1;
+    case half_shared:
+      return lane < 16 ? lane : 16;
+    default:
+      return -1;
   }
 }
 
@@ -86,8 +102,8 @@ __global__ void copy_async(const char* from, float* out) {
   out[lane] = reinterpret_cast<const float*>(memory)[lane];
 }
 
-// The same, as chapter 09's fused kernel copies: four lanes take half a row of 128 bytes, the next four that of the row 5
-// below; in shared memory the 16-byte chunks of a row are swizzled. Lanes whose copy is not valid store zeros.
+// The same, as chapter 09's fused kernel copies: four lanes take half a row of 128 bytes, the next four that of the row
+// 5 below; in shared memory the 16-byte chunks of a row are swizzled. Lanes whose copy is not valid store zeros.
 __device__ void copy_halves(const char* from, float* out, bool valid) {
   alignas(128) __shared__ float4 memory[32 * 8];
   const int lane = threadIdx.x, row = lane / 4 * 5 % 32, chunk = lane % 4;
@@ -168,8 +184,11 @@ int main() {
       return 0;
     }
     const std::string launches = traced(patterns::run);
-    std::printf("{\"chapter\": \"patterns\", \"problem\": \"\", \"direction\": \"forward\", \"flops\": 0, \"rungs\": [{\"rung\": \"patterns\", "
-                "\"launches\": %s}]}\n", launches.c_str());
+    std::printf(
+        "{\"chapter\": \"patterns\", \"problem\": \"\", \"direction\": \"forward\", \"flops\": 0, \"rungs\": "
+        "[{\"rung\": \"patterns\", "
+        "\"launches\": %s}]}\n",
+        launches.c_str());
   } catch (const CudaError& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
