@@ -1,0 +1,93 @@
+"""./workbook new, as a user would: the chapter builds on all presets, passes the suite, and is in every command."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+NOT_COPIED = shutil.ignore_patterns("build", ".git", ".carry", "__pycache__", "results")
+
+
+class NewChapter(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.parent = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.parent.cleanup)
+        cls.tree = Path(cls.parent.name) / "copy"
+        shutil.copytree(ROOT, cls.tree, ignore=NOT_COPIED)
+        launcher = [sys.executable, "-B", str(Path(__file__).with_name("reuse.py")), str(ROOT), str(cls.tree)]
+        cls.environment = {**os.environ, "NO_COLOR": "1", "CMAKE_CXX_COMPILER_LAUNCHER": ";".join(launcher)}
+        cls.before = cls.files()
+        cls.workbook(cls, "new", "12_mine", "--from", "05")
+
+    @classmethod
+    def files(cls) -> set:
+        return {path.relative_to(cls.tree) for path in cls.tree.rglob("*")
+                if path.is_file() and not {"build", "__pycache__"} & set(path.relative_to(cls.tree).parts)}
+
+    def run_command(self, *command) -> subprocess.CompletedProcess:
+        return subprocess.run([str(word) for word in command], cwd=self.tree, env=self.environment,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
+
+    def workbook(self, *words) -> str:
+        """What the command prints; it has to succeed."""
+        done = NewChapter.run_command(self, self.tree / "workbook", *words)
+        if done.returncode != 0:
+            raise AssertionError(f"./workbook {' '.join(words)} ended with status {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def test_1_it_is_a_directory_and_its_counts(self):
+        made = {str(path) for path in self.files() - self.before}
+        self.assertEqual(made, {"12_mine/attention.cu", "12_mine/CMakeLists.txt", "12_mine/README.md",
+                                "common/tests/trace/12_mine.json"})
+
+    def test_2_it_passes_the_suite(self):
+        said = self.workbook("test", "12")
+        self.assertRegex(said, r"cpu: (\d+) of \1 tests passed")
+        self.assertRegex(said, r"trace: (\d+) of \1 tests passed")
+
+    def test_3_it_is_in_every_command(self):
+        self.assertIn("12_mine", self.workbook("list"))
+        self.assertRegex(self.workbook("run", "05", "12"), r"12_mine +\S+ +\S+ +correct")
+        self.assertIn("mine::", self.workbook("trace", "12"))
+        self.assertIn("namespace mine", self.workbook("compare", "05", "12"))
+        self.assertIn("12_mine", self.workbook("bench", "12", "--out", Path(self.parent.name) / "bench.json"))
+
+    def test_4_its_counts_are_made_by_the_command_that_the_failing_test_names(self):
+        counts = self.tree / "common/tests/trace/12_mine.json"
+        expected = counts.read_text()
+        counts.unlink()
+        failed = self.run_command(self.tree / "workbook", "test", "12", "--preset", "trace")
+        self.assertNotEqual(failed.returncode, 0)
+        self.assertIn("./workbook counts 12", failed.stdout)
+        self.workbook("counts", "12")
+        self.assertEqual(counts.read_text(), expected)
+
+    def test_5_nvcc_compiles_it(self):
+        if shutil.which("nvcc", path=os.environ.get("PATH", "") + ":/usr/local/cuda/bin") is None:
+            self.skipTest("there is no nvcc")
+        for command in (["cmake", "--preset", "cuda", "-DWORKBOOK_ONE_ARCHITECTURE=ON"],
+                        ["cmake", "--build", "--preset", "cuda", "--target", "12_mine_kernels"]):
+            done = self.run_command(*command)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_6_bad_names_are_refused_and_nothing_is_written(self):
+        before = self.files()
+        for words, what in [(["12_mine", "--from", "05"], "12_mine exists already"),
+                            (["05_mine", "--from", "05"], "the number 05 is taken by 05_online_softmax"),
+                            (["13_mine", "--from", "05"], "namespace mine"), (["13_other", "--from", "77"], "no chapter 77"),
+                            (["13-other", "--from", "05"], "two digits"), (["13_new", "--from", "05"], "namespace new"),
+                            (["13_simt", "--from", "05"], "namespace simt")]:
+            done = self.run_command(self.tree / "workbook", "new", *words)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), words)
+            self.assertIn(what, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertEqual(self.files(), before)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,35 @@
+"""A compiler launcher for a copy of the tree: what has been compiled here, of the same source, is not compiled there.
+
+    reuse.py ORIGINAL COPY COMPILER FLAGS... -o OBJECT -c SOURCE
+
+ORIGINAL and COPY are the two trees, each with its build directories. If the source is the same in both, and the original has
+the object, that is copied; else the compiler runs.
+"""
+
+import filecmp
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+
+def reused(original: Path, copy: Path, command: list) -> bool:
+    if "-o" not in command or "-c" not in command:
+        return False  # CMake, which tries the compiler
+    target = Path.cwd() / command[command.index("-o") + 1]
+    source = Path.cwd() / command[command.index("-c") + 1]
+    if not (target.is_relative_to(copy) and source.is_relative_to(copy)):
+        return False
+    made, made_of = original / target.relative_to(copy), original / source.relative_to(copy)
+    if not (made.exists() and made_of.exists() and filecmp.cmp(source, made_of, shallow=False)):
+        return False
+    shutil.copy(made, target)
+    if "-MF" in command:  # what ninja wants to know of the source's headers
+        (Path.cwd() / command[command.index("-MF") + 1]).write_text(f"{command[command.index('-o') + 1]}: {source}\n")
+    return True
+
+
+if __name__ == "__main__":
+    original, copy, *command = sys.argv[1:]
+    if not reused(Path(original), Path(copy), command):
+        sys.exit(subprocess.run(command).returncode)
