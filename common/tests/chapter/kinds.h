@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,8 @@ struct Kind {
   std::string against(const attention::Forward& pass, bool rope) const;
   std::string against(const attention::Backward& pass, bool rope) const;
 };
+
+inline void PrintTo(const Kind& kind, std::ostream* to) { *to << kind.looks_for; }  // for GoogleTest
 
 // Those that this build can do: on the engine, on the engine that traces, or on a GPU.
 const std::vector<Kind>& kinds();

@@ -26,6 +26,7 @@ struct Tensors {
   const T* o;        // [B, H, Nq, D]
   const float* lse;  // [B, H, Nq]
   const T* d_o;      // [B, H, Nq, D]
+  float* row_sums;   // [B, H, Nq], D_i = sum over d of dO_id O_id
 };
 
 template <class T>
@@ -41,7 +42,7 @@ __device__ bool sees(BackwardMutation mutation, const Problem& p, int i, int j) 
   return j < p.visible_keys(i);
 }
 
-// P_ij and dS_ij = P_ij (dP_ij - D_i), D_i = sum over d of dO_id O_id, for head `head` of the whole batch.
+// P_ij and dS_ij = P_ij (dP_ij - D_i) for head `head` of the whole batch.
 template <class T>
 __device__ float2 p_and_ds(BackwardMutation mutation, const Problem& p, const Tensors<T>& t, int head, int i, int j) {
   const int D = p.head_dim;
@@ -52,21 +53,19 @@ __device__ float2 p_and_ds(BackwardMutation mutation, const Problem& p, const Te
   const float lse = mutation == BackwardMutation::no_lse ? 0 : t.lse[row];
   float weight = expf(p.scale * dot(t.q + row * D, t.k + key * D, D) - lse);
   if (mutation == BackwardMutation::inf_times_zero) weight *= visible ? 1 : 0;
-  const float row_sum = mutation == BackwardMutation::no_row_sum ? 0 : dot(t.d_o + row * D, t.o + row * D, D);
+  const float row_sum = mutation == BackwardMutation::no_row_sum ? 0 : t.row_sums[row];
   return make_float2(weight, weight * (dot(t.d_o + row * D, t.v + key * D, D) - row_sum));
 }
 
 // dS of a column past the last key, where K and V are 0, rounded as a tensor core would want it.
 template <class T>
-__device__ float ds_past_the_end(const Problem& p, const Tensors<T>& t, int64_t row) {
-  const int D = p.head_dim;
-  return to_float(from_float<T>(expf(-t.lse[row]) * -dot(t.d_o + row * D, t.o + row * D, D)));
+__device__ float ds_past_the_end(const Tensors<T>& t, int64_t row) {
+  return to_float(from_float<T>(expf(-t.lse[row]) * -t.row_sums[row]));
 }
 
 template <class T>
 __global__ void dq_kernel(BackwardMutation mutation, Problem p, Tensors<T> t,
-                          T* dq,                // [B, H, Nq, D]
-                          const float* before)  // [B, H, Nq], what a launch before has left
+                          T* dq)  // [B, H, Nq, D]
 {
   __shared__ float k_smem[Bc][max_head_dim + 1];
   const int tiles = (p.seq_q + threads - 1) / threads, D = p.head_dim;
@@ -86,13 +85,12 @@ __global__ void dq_kernel(BackwardMutation mutation, Problem p, Tensors<T> t,
       else if ((mutation == BackwardMutation::unmasked_tail ||
                 (mutation == BackwardMutation::unmasked_only_tile && p.seq_k < Bc)) &&
                p.visible_keys(i) > 0)
-        ds = ds_past_the_end(p, t, row);
+        ds = ds_past_the_end(t, row);
       for (int d = 0; d < D; ++d) dq_reg[d] += p.scale * ds * k_smem[j][d];
     }
   }
   if (i >= p.seq_q || (mutation == BackwardMutation::unwritten_dq && p.visible_keys(i) == 0)) return;
-  const float factor = mutation == BackwardMutation::stale_workspace ? 1 + before[row] : 1;
-  for (int d = 0; d < D; ++d) dq[row * D + d] = from_float<T>(dq_reg[d] * factor);
+  for (int d = 0; d < D; ++d) dq[row * D + d] = from_float<T>(dq_reg[d]);
 }
 
 template <class T>
@@ -148,10 +146,16 @@ __global__ void turn_rows(Problem p, attention::RopeTables rope,
   }
 }
 
-// n floats of the workspace: 0 all; or, if they shall count the launches, one more where there is a number already.
-__global__ void fill(float* workspace, size_t n, bool count) {
-  const size_t i = size_t(blockIdx.x) * threads + threadIdx.x;
-  if (i < n) workspace[i] = count && workspace[i] >= 0 ? workspace[i] + 1 : 0;
+// D_i of every row. A mistake adds it to what is there already, if that is a number; another writes one more than there
+// are.
+template <class T>
+__global__ void sum_rows(BackwardMutation mutation, Problem p, Tensors<T> t) {
+  const int64_t row = int64_t(blockIdx.x) * threads + threadIdx.x, rows = int64_t(p.batch) * p.heads * p.seq_q;
+  if (row > rows || (row == rows && mutation != BackwardMutation::small_workspace)) return;
+  float sum = row < rows ? dot(t.d_o + row * p.head_dim, t.o + row * p.head_dim, p.head_dim) : 0;
+  const float before = mutation == BackwardMutation::stale_workspace ? t.row_sums[row] : 0;
+  if (before == before) sum += before;  // it is no NaN
+  t.row_sums[row] = sum;
 }
 
 template <BackwardMutation mutation>
@@ -166,16 +170,20 @@ attention::Backward make_backward() {
     const auto blocks = [](size_t rows) { return dim3(unsigned((rows + threads - 1) / threads)); };
     const auto run = [&]<class T>(T) {
       const auto tensor = [](const void* data) { return static_cast<const T*>(data); };
-      Tensors<T> t = {tensor(args.q), tensor(args.k), tensor(args.v), tensor(args.o), args.lse, tensor(args.d_o)};
+      Tensors<T> t = {tensor(args.q),
+                      tensor(args.k),
+                      tensor(args.v),
+                      tensor(args.o),
+                      args.lse,
+                      tensor(args.d_o),
+                      static_cast<float*>(args.workspace)};
       T *const dq = static_cast<T*>(args.dq), *const dk = static_cast<T*>(args.dk);
       const int q_heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads, first = p.query_position(0);
       const auto turn = [&](const T* from, T* to, int heads, int N, int first, float times) {
         launch(turn_rows<T>, {blocks(size_t(heads) * N), dim3(threads), 0, stream}, p, args.rope, from, to, heads, N,
                first, times);
       };
-      const size_t filled = p.lse_size() + (mutation == BackwardMutation::small_workspace ? 1 : 0);
-      launch(fill, {blocks(filled), dim3(threads), 0, stream}, static_cast<float*>(args.workspace), filled,
-             mutation == BackwardMutation::stale_workspace);
+      launch(sum_rows<T>, {blocks(p.lse_size() + 1), dim3(threads), 0, stream}, mutation, p, t);
       if (p.rope) {
         T* const q_rotated = reinterpret_cast<T*>(static_cast<float*>(args.workspace) + p.lse_size());
         T* const k_rotated = q_rotated + p.q_size();
@@ -184,8 +192,7 @@ attention::Backward make_backward() {
         t.q = q_rotated, t.k = k_rotated;
       }
       const unsigned query_tiles = unsigned(p.batch * p.heads * ((p.seq_q + threads - 1) / threads));
-      launch(dq_kernel<T>, {dim3(query_tiles), dim3(threads), 0, stream}, mutation, p, t, dq,
-             static_cast<const float*>(args.workspace));
+      launch(dq_kernel<T>, {dim3(query_tiles), dim3(threads), 0, stream}, mutation, p, t, dq);
       launch(dk_dv_kernel<T>, {blocks(p.kv_size() / p.head_dim), dim3(threads), 0, stream}, mutation, p, t, dk,
              static_cast<T*>(args.dv));
       if (p.rope && mutation != BackwardMutation::rope_not_back) {

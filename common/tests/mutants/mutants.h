@@ -1,6 +1,7 @@
 // Kernels that are wrong on purpose. A test suite is judged by the wrong kernels it rejects: see README.md here.
 #pragma once
 
+#include <ostream>
 #include <vector>
 
 #include "attention/chapter.h"
@@ -99,6 +100,8 @@ struct Mutant {
   attention::Forward forward = {};  // one of the two
   attention::Backward backward = {};
 };
+
+inline void PrintTo(const Mutant& mutant, std::ostream* to) { *to << mutant.mistake; }  // for GoogleTest
 
 // Every wrong kernel, and wrong ways of saying what a kernel can do.
 const std::vector<Mutant>& all();
