@@ -41,10 +41,12 @@ __device__ inline void cp_async_commit() {
 
 // Waits until all but the latest PENDING_GROUPS groups of this thread have arrived.
 template <int PENDING_GROUPS>
-__device__ inline void cp_async_wait() {
 #ifdef WORKBOOK_SIMT
-  simt::cp_async_wait(PENDING_GROUPS);
-#else
-  asm volatile("cp.async.wait_group %0;" ::"n"(PENDING_GROUPS) : "memory");
-#endif
+inline void cp_async_wait(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  simt::cp_async_wait(PENDING_GROUPS, file, line);
 }
+#else
+__device__ inline void cp_async_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(PENDING_GROUPS) : "memory");
+}
+#endif

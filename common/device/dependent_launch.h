@@ -16,13 +16,15 @@ void launch_dependent(void (*kernel)(Params...), const LaunchConfig& config, Arg
   launch_grid(kernel, config, /*dependent=*/true, std::forward<Args>(args)...);
 }
 
-#if defined(WORKBOOK_SIMT) || defined(__CUDACC__)
 // Waits until the kernel before this one has ended and all that it wrote is seen. In a kernel that launch() launched,
 // it returns at once.
+#if defined(WORKBOOK_SIMT)
+inline void grid_dependency_wait(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  simt::grid_dependency_wait(file, line);
+}
+#elif defined(__CUDACC__)
 __device__ inline void grid_dependency_wait() {
-#ifdef WORKBOOK_SIMT
-  simt::grid_dependency_wait();
-#elif __CUDA_ARCH__ >= 900
+#if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }

@@ -8,20 +8,26 @@
 #include "device/cuda.h"
 
 // Comes and waits for the others.
-__device__ inline void named_barrier_sync(int barrier, int threads) {
 #ifdef WORKBOOK_SIMT
-  simt::named_barrier("bar.sync", barrier, threads, true);
-#else
-  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
-#endif
+inline void named_barrier_sync(int barrier, int threads, const char* file = __builtin_FILE(),
+                               int line = __builtin_LINE()) {
+  simt::named_barrier("bar.sync", barrier, threads, true, file, line);
 }
+#else
+__device__ inline void named_barrier_sync(int barrier, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+#endif
 
 // Comes and goes on: for who writes what the others wait for. Before it may come again, something else must have told
 // it that they have gone.
-__device__ inline void named_barrier_arrive(int barrier, int threads) {
 #ifdef WORKBOOK_SIMT
-  simt::named_barrier("bar.arrive", barrier, threads, false);
-#else
-  asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
-#endif
+inline void named_barrier_arrive(int barrier, int threads, const char* file = __builtin_FILE(),
+                                 int line = __builtin_LINE()) {
+  simt::named_barrier("bar.arrive", barrier, threads, false, file, line);
 }
+#else
+__device__ inline void named_barrier_arrive(int barrier, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+#endif

@@ -448,9 +448,13 @@ void warp_collective(const char* name, unsigned mask, void* operand, Compute com
   this_worker(name).collective({name, {file, line, __builtin_return_address(0)}}, mask, operand, compute, true);
 }
 
-void grid_dependency_wait() { this_worker("a wait for the kernel before").grid_dependency_wait(); }
+void grid_dependency_wait(const char* file, int line) {
+  if (left_out({file, line})) return;
+  this_worker("a wait for the kernel before").grid_dependency_wait();
+}
 
 void named_barrier(const char* name, int number, int threads, bool waits, const char* file, int line) {
+  if (left_out({file, line})) return;
   this_worker(name).named_barrier({name, {file, line, __builtin_return_address(0)}}, number, threads, waits);
 }
 
@@ -547,6 +551,7 @@ void matrix_product(std::uint64_t flops) { this_worker("mma").recorder().matrix_
 }  // namespace simt
 
 void __syncthreads(const char* file, int line) {
+  if (simt::left_out({file, line})) return;
   constexpr const char* name = "__syncthreads";
   simt::this_worker(name).barrier({name, {file, line, __builtin_return_address(0)}}, false);
 }
@@ -568,6 +573,7 @@ int __syncthreads_or(int predicate, const char* file, int line) {
 }
 
 void __syncwarp(unsigned mask, const char* file, int line) {
+  if (simt::left_out({file, line})) return;
   constexpr const char* name = "__syncwarp";
   simt::this_worker(name).collective({name, {file, line, __builtin_return_address(0)}}, mask, nullptr, nullptr, false);
 }

@@ -52,7 +52,7 @@ void wait_for_value(const char* name, const int* word, int value, const char* fi
                     int line = __builtin_LINE());
 
 // Waits, in a dependent launch, for the kernel before: which has ended here, but need not have on a GPU.
-void grid_dependency_wait();
+void grid_dependency_wait(const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
 // The value that lane `source` of this warp passed in the same call.
 std::uint64_t shuffle(const char* name, unsigned mask, std::uint64_t value, int source, const char* file, int line);
@@ -60,8 +60,9 @@ std::uint64_t shuffle(const char* name, unsigned mask, std::uint64_t value, int 
 // cp.async, per thread: `bytes` (4, 8 or 16) from global to shared memory, of which the part beyond `source_bytes`
 // is filled with zeros. The copy happens at the wait for its group, so a forgotten wait reads old contents.
 void cp_async(void* shared, const void* global, std::size_t bytes, std::size_t source_bytes);
-void cp_async_commit();                  // the copies since the last commit become a group
-void cp_async_wait(int pending_groups);  // returns when at most so many of the newest groups are unfinished
+void cp_async_commit();  // the copies since the last commit become a group
+// Returns when at most so many of the newest groups are unfinished.
+void cp_async_wait(int pending_groups, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
 // *p += v, or p[i] += x[i] for four floats, each in one piece; returns the old value. One access for the trace preset,
 // whatever it takes here.

@@ -70,6 +70,14 @@ struct Wait {
   Site site;
 };
 
+// Whether the kernel is to run as if it did not wait on this line, which the variable SIMT_WITHOUT names: in the trace
+// preset, for tests that a barrier is needed.
+#ifdef WORKBOOK_TRACE
+bool left_out(const Site& site);
+#else
+constexpr bool left_out(const Site&) { return false; }
+#endif
+
 // The block's barrier. Threads that have returned are not missing.
 struct BlockBarrier : Awaited {
   BlockBarrier() : Awaited(Orders::block) {}

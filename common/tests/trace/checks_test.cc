@@ -33,6 +33,7 @@ struct Nothing {
 struct Barrier {
   void operator()() const { __syncthreads(); }
 };
+constexpr int syncwarp_line = __LINE__ + 2;
 struct Syncwarp {
   void operator()() const { __syncwarp(); }
 };
@@ -192,6 +193,7 @@ TEST(Checks, two_writers) {
 }
 
 // The buffer is used again; the barrier before that may be missing.
+constexpr int reuse_line = __LINE__ + 6;
 __global__ void reuse(float* out, bool second_barrier) {
   __shared__ float place[64];
   place[threadIdx.x] = 1;
@@ -296,6 +298,43 @@ TEST(Checks, ldmatrix_reads_shared_memory) {
   Device<unsigned> out(32);
   expect_contains(failure_of(ldmatrix_of_nothing, LaunchConfig{1, 32}, out).message,
                   "read of 16 bytes of uninitialised shared memory");
+}
+
+// The engine leaves out the wait that the environment names. It reads that once, so each needs a process of its own.
+template <class Launches>
+void run_without(const std::string& where, const Launches& launches) {
+  setenv("SIMT_WITHOUT", where.c_str(), 1);
+  const Failure failure = failure_in(launches);
+  std::fprintf(stderr, "%s\n", failure.code == cudaSuccess ? "nothing found" : failure.message.c_str());
+  std::exit(0);
+}
+
+TEST(ChecksDeathTest, without_a_barrier) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto finds = [](int line, const auto& launches, const char* what) {
+    EXPECT_EXIT(run_without(at(line), launches), testing::ExitedWithCode(0), what);
+  };
+  Device<float> out(64), sums(std::vector<float>(32));
+  Device<float4> in(std::vector<float4>(64)), to(32);
+  const auto by_barrier = [&] { launch(reuse, {1, 64}, out, true); };
+  const auto by_syncwarp = [&] { launch(hand_on<Syncwarp>, {1, 32}, out, Syncwarp()); };
+  const auto by_named_barrier = [&] { launch(pass_on, {1, 64}, out, true, false); };
+  const auto by_copy = [&] { launch(copy, {1, 64}, out, in, Wait::before_barrier); };
+  const auto after_fill = [&] {
+    launch(fill, {1, 32}, in);
+    launch_dependent(before_the_wait, {1, 32}, in, to, sums, true, true);
+  };
+  finds(reuse_line, by_barrier, "race on shared memory");
+  finds(syncwarp_line, by_syncwarp, "uninitialised shared memory");
+  finds(pass_on_line + 1, by_named_barrier, "deadlock: .*bar.sync");
+  finds(pass_on_line + 4, by_named_barrier, "race on shared memory");
+  finds(copy_line + 2, by_copy, "that a cp.async of thread");
+  finds(dependent_line - 2, after_fill, "that the kernel before wrote");
+
+  finds(reuse_line + 1, by_barrier, "nothing found");
+  for (const std::string file : {"trace/checks.cc", "checks_test.cc", "tests/trace/checks_test.cc"})
+    EXPECT_EXIT(run_without(file + ":" + std::to_string(reuse_line), by_barrier), testing::ExitedWithCode(0),
+                "nothing found");
 }
 
 }  // namespace
