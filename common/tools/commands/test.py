@@ -18,8 +18,8 @@ from tools.machine import BUILD, ROOT, Failure, Progress, bad, bold, build, chap
 
 # Tests, by their names, of the host alone, of the engine alone, and of what a program does before it runs a kernel; all
 # others run kernels.
-NO_KERNELS = re.compile(r"(simt|reference|tools)\.|[^.]+\.(program\.)?(refuses|names|helps|describes)"
-                        r"|harness\.(?!program|Memory)|capi\.(shows|Book)|python\.without")
+NO_KERNELS = re.compile(r"(simt|reference|style|tools)\.|[^.]+\.(program\.)?(refuses|names|helps|describes)"
+                        r"|harness\.(?!program|Memory)|mutants\.(On/KillMatrix|Kinds)|capi\.(shows|Book)|python\.without")
 
 # Tests at a time on one GPU: each process holds a few hundred MiB of its memory for the CUDA context.
 GPU_JOBS = 4
@@ -27,9 +27,10 @@ GPU_JOBS = 4
 
 def add_arguments(parser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="only the tests of these (default: everything)")
-    parser.add_argument("--preset", choices=["cpu", "trace", "cuda"], help="only this one (default: all that this machine can)")
     parser.add_argument("--all-architectures", action="store_true", help="without a GPU, compile for every GPU that is supported")
-    parser.add_argument("--require-gpu", action="store_true", help="fail if the tests for a GPU cannot be run")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--preset", choices=["cpu", "trace", "cuda"], help="only this one (default: all that this machine can)")
+    which.add_argument("--require-gpu", action="store_true", help="fail if the tests for a GPU cannot be run")
 
 
 @dataclass
@@ -42,8 +43,8 @@ class Plan:
 def plan(wanted: "str | None", require_gpu: bool, only_some: bool, choice: system.Choice, has_nvcc: bool) -> Plan:
     """choice is what this machine would choose for itself."""
     gpu_ready = choice.preset == "cuda"
-    if require_gpu and (not gpu_ready or wanted in ("cpu", "trace")):
-        raise Failure(f"--require-gpu: {choice.why if not gpu_ready else f'--preset {wanted} leaves the GPU out'}")
+    if require_gpu and not gpu_ready:
+        raise Failure(f"--require-gpu: {choice.why}")
     if wanted:
         left_out = "" if wanted == "cuda" else f"--preset {wanted} leaves it out"
         return Plan([wanted], [], left_out if gpu_ready else choice.why)
