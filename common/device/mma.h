@@ -17,7 +17,7 @@
 //         +---------+---------+           2t+9 +-----------+                        +-----------+
 //
 // (PTX counts elements, a0..a7 and b0..b3; here a0..a3 and b0, b1 are the registers that hold two of them.) Two things
-// follow that flash attention lives from. A row of C is spread over the four lanes of a group, so a row's maximum and
+// follow that FlashAttention relies on. A row of C is spread over the four lanes of a group, so a row's maximum and
 // sum are quad_max and quad_sum (device/math.h). And two C fragments side by side, packed to pairs, are an A fragment:
 // P needs no shared memory between S = Q K^T and O = P V.
 #pragma once

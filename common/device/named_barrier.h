@@ -19,8 +19,8 @@ __device__ inline void named_barrier_sync(int barrier, int threads) {
 }
 #endif
 
-// Comes and goes on: for who writes what the others wait for. Before it may come again, something else must have told
-// it that they have gone.
+// Arrives without waiting: for producers of what the others wait for. Before a producer may arrive again, something
+// else must have told it that they have gone on.
 #ifdef WORKBOOK_SIMT
 inline void named_barrier_arrive(int barrier, int threads, const char* file = __builtin_FILE(),
                                  int line = __builtin_LINE()) {

@@ -180,7 +180,8 @@ class TestPlans(unittest.TestCase):
     def test_which_tests_are_for_a_gpu(self):
         some = ["01_naive.Chapter.X", "device.Mma.Y", "harness.program.times_a_right_rung", "python.with_pytorch",
                 "mutants.All/Mutants.AreRejectedByWhatTheTableSays/no_max", "03_tiling.sanitizer.memcheck.fp16"]
-        others = ["simt.Barrier.Works", "style.format", "mutants.On/KillMatrix.NoMutantLives/gpu", "reference.A.B", "tools.ladder", "03_tiling.refuses --heads=0",
+        others = ["simt.Barrier.Works", "style.format", "mutants.On/KillMatrix.NoMutantLives/gpu", "reference.A.B",
+                  "tools.ladder", "03_tiling.refuses --heads=0",
                   "harness.program.refuses_a_negative_seed", "harness.Verdict.X", "python.without_pytorch"]
         self.assertEqual(test.for_a_gpu(others + some), some)
 
