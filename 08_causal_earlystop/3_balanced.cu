@@ -12,9 +12,10 @@
 //
 // and at the end O / l and LSE = ln(2) (m + log2(l)).
 //
-// What changed since 2_earlystop: which head and which rows a block takes from its index. Blocks start in the order of
-// their index, so the last rows of many heads come first, and what starts at the end is short. "Many", not all: the row
-// tiles of a head read the same K and V, and should find them in the L2 cache.
+// What changed since 2_earlystop: which head and which rows a block takes from its index. Blocks start in
+// about the order of their index (CUDA does not promise it, and only the time depends on it), so the last rows of many
+// heads come first, and what starts at the end is short. "Many", not all: the row tiles of a head read the same K and
+// V, and should find them in the L2 cache.
 //
 // Expected limit: as in chapter 06, latency at two or three warps a scheduler; and the tiles on the diagonal, half of
 // which is computed and thrown away.
