@@ -45,23 +45,21 @@ bool must_be_supported(const Problem& p) { return (p.head_dim == 64 || p.head_di
 
 namespace {
 
-constexpr size_t guard = on_gpu ? 256 : 0;  // bytes around every tensor
-
-harness::Verdict run(const attention::Forward& pass, const Problem& p, const Solved& s) {
+harness::Verdict run(const attention::Forward& pass, const Problem& p, const Solved& s, size_t guard) {
   return harness::run_forward(pass, p, s.inputs, s.reference, guard);
 }
 
-harness::Verdict run(const attention::Backward& pass, const Problem& p, const Solved& s) {
+harness::Verdict run(const attention::Backward& pass, const Problem& p, const Solved& s, size_t guard) {
   return harness::run_backward(pass, p, s.inputs, s.reference, guard);
 }
 
 template <class Pass>
-std::string solve_any(const Pass& pass, const Case& c) {
+std::string solve_any(const Pass& pass, const Case& c, size_t guard) {
   if (const std::string why = pass.unsupported(c.problem); !why.empty())
     return must_be_supported(c.problem) ? "is refused: " + why : "";
   const Solved& question = solved(c, std::is_same_v<Pass, attention::Backward>);
   try {
-    return run(pass, c.problem, question).first_wrong();
+    return run(pass, c.problem, question, guard).first_wrong();
   } catch (const CudaError& error) {
     return error.what();
   }
@@ -75,8 +73,8 @@ void append(std::vector<uint16_t>& bits, const harness::GuardedBuffer& buffer) {
 
 }  // namespace
 
-std::string solve(const attention::Forward& pass, const Case& c) { return solve_any(pass, c); }
-std::string solve(const attention::Backward& pass, const Case& c) { return solve_any(pass, c); }
+std::string solve(const attention::Forward& pass, const Case& c, size_t guard) { return solve_any(pass, c, guard); }
+std::string solve(const attention::Backward& pass, const Case& c, size_t guard) { return solve_any(pass, c, guard); }
 
 std::vector<std::vector<uint16_t>> outputs(const attention::Forward& pass, const Case& c, int launches) {
   harness::DeviceTensors device(c.problem, solved(c, false).inputs, pass.workspace_bytes(c.problem), false);

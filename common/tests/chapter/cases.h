@@ -40,10 +40,12 @@ std::vector<Case> small_cases();
 bool must_be_supported(const attention::Problem& problem);
 
 // Solves the case and compares with the reference: an empty string, or what is wrong, be it a number, a failed launch
-// or memory written to around the tensors. Outputs start as NaN. A problem may be refused unless must_be_supported. The
-// engine stops at every access beyond a tensor; on a GPU the tensors stand between guards instead.
-std::string solve(const attention::Forward& pass, const Case& c);
-std::string solve(const attention::Backward& pass, const Case& c);
+// or memory written to around the tensors. Outputs start as NaN. A problem may be refused unless must_be_supported.
+// With a guard, so many bytes around every tensor can be read and written, and are looked at; without, the engine stops
+// at most accesses beyond a tensor, though not at those a little before it.
+constexpr size_t usual_guard = on_gpu ? 256 : 0;
+std::string solve(const attention::Forward& pass, const Case& c, size_t guard = usual_guard);
+std::string solve(const attention::Backward& pass, const Case& c, size_t guard = usual_guard);
 
 // The bits of everything that the pass writes, in each of some launches. All have the same workspace: what one leaves
 // there, counters of thread blocks among it, must be nothing to the next.

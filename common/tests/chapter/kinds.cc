@@ -29,11 +29,12 @@ Kind kind(const char* name, const char* looks_for, Test against) {
 }
 
 // A kind that solves some cases, and says which of them is wrong.
-Kind kind_of_cases(const char* name, const char* looks_for, const std::vector<Case>& cases) {
+Kind kind_of_cases(const char* name, const char* looks_for, const std::vector<Case>& cases,
+                   size_t guard = usual_guard) {
   return kind(name, looks_for, [=](const auto& pass, bool rope) {
     for (Case c : cases) {
       c.problem.rope = rope;
-      if (const std::string wrong = solve(pass, c); !wrong.empty()) return chapter_suite::name(c) + ": " + wrong;
+      if (const std::string wrong = solve(pass, c, guard); !wrong.empty()) return chapter_suite::name(c) + ": " + wrong;
     }
     return std::string();
   });
@@ -324,6 +325,9 @@ std::vector<Kind> make_kinds() {
                        [](const auto& pass, bool rope) { return solve_ragged(in_a_graph(pass), rope); }));
 #endif
   } else {
+    // On a GPU every case has them.
+    all.push_back(
+        kind_of_cases("guards", "writing a little before a tensor, or using what is read there", small_cases(), 256));
     // What a launch leaves in the workspace, sums and counters of thread blocks among it, is nothing to the next one.
     all.push_back(kind("again", "what the launch before has left in the workspace",
                        [](const auto& pass, bool rope) { return solve_ragged(twice(pass), rope); }));

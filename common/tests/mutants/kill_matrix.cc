@@ -1,9 +1,8 @@
 // Which kind of test kills which mutant: every one against every other, for ./workbook mutants.
 //
-//   kill_matrix list              the mutants and this build's kinds of tests, as JSON
-//   kill_matrix run MUTANT..      what each kind has against them (all, if none is named): "mutant kind: what", a line
-//   each kill_matrix launch MUTANT     its kernels on small problems, whatever comes of it: for compute-sanitizer to
-//   look at
+//   kill_matrix list            the mutants and this build's kinds of tests, as JSON
+//   kill_matrix run MUTANT..    what each kind has against them, a line each: "mutant kind: what"; all if none is named
+//   kill_matrix launch MUTANT   its kernels on small problems, whatever comes of it: for compute-sanitizer to look at
 #include <algorithm>
 #include <cstdio>
 #include <iomanip>

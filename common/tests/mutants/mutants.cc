@@ -53,7 +53,7 @@ constexpr Described of_the_forward[] = {
     {"writes_past_end", "rows beyond Nq are stored as well"},
     {"reads_past_end", "the row of Q after the last one is read, and not used"},
     {"reads_before_writing", "the workspace is read before it is written, and what is there is not used", false, true},
-    {"writes_before_start", "one element in front of O is overwritten"},
+    {"writes_before_start", "the number in front of LSE is overwritten"},
     {"little_memory_no_tail", "only whole tiles of keys, where a block may have less than 100 KB of shared memory"},
     {"default_stream", "the kernel is launched on the default stream, whichever is asked for", false, true},
     {"rope_neighbours", "pairs are elements 2i and 2i + 1, not i and i + D/2", true},

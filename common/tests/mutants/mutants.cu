@@ -152,7 +152,7 @@ __global__ void attention_forward(Mutation mutation, Problem p, RopeTables rope,
   // Never true, but neither compiler nor engine knows.
   if (mutation == Mutation::reads_past_end && i == p.seq_q - 1 && to_float(q_row[p.head_dim + d0]) == 1e30f) l = 0;
   if (mutation == Mutation::reads_before_writing && sums[int64_t(head) * p.seq_q + i] == 1e30f) l = 0;
-  if (mutation == Mutation::writes_before_start && head == 0 && i == 0 && threadIdx.y == 0) o[-1] = from_float<T>(0);
+  if (mutation == Mutation::writes_before_start && head == 0 && i == 0 && threadIdx.y == 0) lse[-1] = 0;
   const bool empty = l == 0 && mutation != Mutation::nan_for_empty_rows;
   if (threadIdx.y == 0 && i < p.seq_q)
     lse[int64_t(head) * p.seq_q + i] = empty                               ? -INFINITY

@@ -5,17 +5,12 @@ recorded counts of its kernels. It builds, passes the suite, and is in every com
 `./workbook test 12` says what is still right, and `./workbook counts 12` records what its kernels count from now on.
 """
 
+import os
 import re
 import shutil
+import subprocess
 
 from tools.machine import ROOT, Failure, chapters, say, shown
-
-# What cannot be the name of a namespace, although it looks like one.
-CPP_WORDS = set("""alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl concept const
-consteval constexpr constinit continue decltype default delete do double else enum explicit export extern false float for
-friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public
-register requires return short signed sizeof static struct switch template this thread_local throw true try typedef typeid
-typename union unsigned using virtual void volatile while xor xor_eq std""".split())
 
 LESSON = """# {name}
 
@@ -70,10 +65,22 @@ def _require_a_free_name(name: str, existing: list) -> None:
         raise Failure(f"{name} exists already (the next numbers that are free: {free})", status=2)
     if number in taken:
         raise Failure(f"the number {number} is taken by {taken[number]} (the next ones that are free: {free})", status=2)
-    namespaces = {chapter.name.partition("_")[2] for chapter in existing} | _namespaces_of_common()
-    if namespace in CPP_WORDS or namespace in namespaces:
-        raise Failure(f"the name is {name}: its kernels would be in the namespace {namespace}, which C++ or the workbook "
-                      "uses for something else", status=2)
+    namespaces = {chapter.name.partition("_")[2] for chapter in existing} | _namespaces_of_common() | {"std"}
+    if namespace in namespaces or not _compiles(f"namespace {namespace} {{}}"):
+        raise Failure(f"the name is {name}: its kernels would be in the namespace {namespace}, which C++, CUDA or the "
+                      "workbook uses for something else", status=2)
+
+
+def _compiles(text: str) -> bool:
+    """Whether it may follow what a kernel includes; true too where no compiler can say."""
+    headers = sorted((ROOT / "common" / "device").glob("*.h"))
+    source = '#include "attention/chapter.h"\n' + "".join(f'#include "device/{path.name}"\n' for path in headers) + text
+    command = [os.environ.get("CXX") or "g++", "-std=c++20", "-DWORKBOOK_SIMT", f"-I{ROOT / 'common'}", "-w", "-fsyntax-only",
+               "-xc++", "-"]
+    try:
+        return subprocess.run(command, input=source, capture_output=True, text=True).returncode == 0
+    except OSError:
+        return True
 
 
 def _namespaces_of_common() -> set:
@@ -97,6 +104,9 @@ def make(name: str, origin: str) -> list:
     directory, counts = ROOT / name, counts_of(name)
     try:
         directory.mkdir()
+    except OSError as error:
+        raise Failure(f"cannot make {shown(directory)}: {error}")
+    try:
         for path in sorted((ROOT / origin).iterdir()):
             if path.suffix in (".cu", ".h") or path.name == "CMakeLists.txt":
                 (directory / path.name).write_text(renamed(path.read_text()))
