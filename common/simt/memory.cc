@@ -11,9 +11,10 @@
 namespace simt {
 namespace {
 
-constexpr std::size_t guard_bytes = std::size_t(16) << 20;  // so that a wild index seldom hits the neighbour
+constexpr std::size_t distance = std::size_t(16)
+                                 << 20;  // between allocations, so that a wild index seldom hits the neighbour
 // The widest access of a thread; for counting, what cudaMalloc promises, on which the number of sectors depends.
-constexpr std::size_t alignment = tracing ? 256 : 16;
+constexpr std::size_t allocation_alignment = tracing ? 256 : 16;
 
 std::size_t round_up(std::size_t value, std::size_t step) { return (value + step - 1) / step * step; }
 
@@ -43,7 +44,7 @@ DeviceMemory::DeviceMemory() {
     if (range == MAP_FAILED) continue;
     begin_ = reinterpret_cast<std::uintptr_t>(range);
     end_ = begin_ + bytes;
-    next_ = begin_ + guard_bytes;
+    next_ = begin_ + distance;
     return;
   }
 }
@@ -57,31 +58,31 @@ DeviceMemory::Blocks::iterator DeviceMemory::at_or_before(std::uintptr_t address
 // and then from the beginning: freed addresses come back as late as possible.
 std::uintptr_t DeviceMemory::find_room(std::size_t size) {
   for (bool wrapped = false;; wrapped = true) {
-    while (next_ < end_ && end_ - next_ >= size + guard_bytes) {
+    while (next_ < end_ && end_ - next_ >= size + distance) {
       const std::uintptr_t start = next_;
-      auto block = at_or_before(start + size + guard_bytes - 1);
-      while (block != blocks_.end() && block->second.end + guard_bytes > start && !block->second.live) {
+      auto block = at_or_before(start + size + distance - 1);
+      while (block != blocks_.end() && block->second.end + distance > start && !block->second.live) {
         blocks_.erase(block);
-        block = at_or_before(start + size + guard_bytes - 1);
+        block = at_or_before(start + size + distance - 1);
       }
-      if (block == blocks_.end() || block->second.end + guard_bytes <= start) return start;
-      next_ = block->second.end + guard_bytes;
+      if (block == blocks_.end() || block->second.end + distance <= start) return start;
+      next_ = block->second.end + distance;
     }
     if (wrapped || begin_ == 0) return 0;
-    next_ = begin_ + guard_bytes;
+    next_ = begin_ + distance;
   }
 }
 
 void* DeviceMemory::allocate(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   if (bytes > end_ - begin_) return nullptr;
-  const std::size_t aligned = round_up(bytes, alignment);
+  const std::size_t aligned = round_up(bytes, allocation_alignment);
   const std::size_t size = round_up(aligned, page_bytes());
   const std::uintptr_t pages = find_room(size);
   if (pages == 0) return nullptr;
   if (mprotect(reinterpret_cast<void*>(pages), size, PROT_READ | PROT_WRITE) != 0) return nullptr;
   std::memset(reinterpret_cast<void*>(pages), 0xff, size);
-  next_ = pages + size + guard_bytes;
+  next_ = pages + size + distance;
   blocks_[pages] = {pages + size - aligned, bytes, pages + size, true};
   allocated_ += bytes;
   return reinterpret_cast<void*>(pages + size - aligned);

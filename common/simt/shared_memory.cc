@@ -8,24 +8,25 @@
 
 namespace simt {
 namespace {
-constexpr std::size_t alignment = 128;
-constexpr std::size_t guard_bytes = 64 * 1024;
+constexpr std::size_t shared_alignment = 128;
+constexpr std::size_t shared_guard_bytes = 64 * 1024;
 constexpr std::size_t buffer_bytes = 256 * 1024;  // whole pages of any size
 static_assert(buffer_bytes >= most_shared);
 }  // namespace
 
-SharedMemory::SharedMemory() : size_(buffer_bytes + 2 * guard_bytes) {
+SharedMemory::SharedMemory() : size_(buffer_bytes + 2 * shared_guard_bytes) {
   void* pages = mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (pages == MAP_FAILED) throw std::bad_alloc();
   pages_ = static_cast<char*>(pages);
-  mprotect(pages_ + guard_bytes, buffer_bytes, PROT_READ | PROT_WRITE);
+  mprotect(pages_ + shared_guard_bytes, buffer_bytes, PROT_READ | PROT_WRITE);
 }
 
 SharedMemory::~SharedMemory() { munmap(pages_, size_); }
 
 void SharedMemory::prepare(const Module* module, std::size_t dynamic_bytes) {
   dynamic_bytes_ = dynamic_bytes;
-  dynamic_ = pages_ + guard_bytes + buffer_bytes - (dynamic_bytes + alignment - 1) / alignment * alignment;
+  dynamic_ = pages_ + shared_guard_bytes + buffer_bytes -
+             (dynamic_bytes + shared_alignment - 1) / shared_alignment * shared_alignment;
   static_.clear();
   if (module == nullptr || module->shared.empty() || module->tls_module == 0) return;
   char* block = module->thread_local_block();
@@ -40,7 +41,7 @@ void SharedMemory::prepare(const Module* module, std::size_t dynamic_bytes) {
 }
 
 void SharedMemory::poison() {
-  std::memset(dynamic_, 0xff, pages_ + guard_bytes + buffer_bytes - dynamic_);
+  std::memset(dynamic_, 0xff, pages_ + shared_guard_bytes + buffer_bytes - dynamic_);
   for (const auto& [begin, bytes] : static_) std::memset(begin, 0xff, bytes);
 }
 

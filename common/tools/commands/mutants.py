@@ -21,6 +21,7 @@ SANITIZERS = {
 }
 PRESETS = {"engine": ["cpu", "trace"], "gpu": ["cuda"]}
 FOUND = 99  # an exit status that the program itself does not use
+PATIENCE = 200  # seconds; a trial takes some, and one that hangs a GPU would take forever
 
 
 def add_arguments(parser) -> None:
@@ -57,17 +58,27 @@ def matrix(programs: list, with_sanitizers: bool) -> tuple:
         kinds.update(listed["kinds"])
     if with_sanitizers:
         kinds.update(SANITIZERS)
+
+    # The tests first: they take longer than the sanitizers do.
+    trials = [(_rejected_by_tests, program, mutant) for mutant in mutants for program in programs]
+    if with_sanitizers:
+        trials += [(_rejected_by_sanitizer, programs[0], mutant, tool) for mutant in mutants for tool in SANITIZERS]
     killers = {mutant: [] for mutant in mutants}
     with Progress("Trying every kind of test on every mutant") as progress, ThreadPoolExecutor(build.cores()) as pool:
-        def against(mutant: str) -> list:
-            lines = [line for program in programs for line in _output([program, "run", mutant]).splitlines()]
-            found = [re.match(rf"{mutant} (\w+): ", line) for line in lines]
-            return [one[1] for one in found if one] + (_sanitized(programs[0], mutant) if with_sanitizers else [])
-
-        for number, (mutant, found) in enumerate(zip(mutants, pool.map(against, mutants)), 1):
-            killers[mutant] = found
-            progress.show(f"{number} of {len(mutants)}  {mutant}")
+        for number, (trial, found) in enumerate(zip(trials, pool.map(lambda trial: trial[0](*trial[1:]), trials)), 1):
+            killers[trial[2]] += found
+            progress.show(f"{number} of {len(trials)}  {trial[2]}")
     return mutants, kinds, killers
+
+
+def _rejected_by_tests(program, mutant: str) -> list:
+    found = [re.match(rf"{mutant} (\w+): ", line) for line in _output([program, "run", mutant]).splitlines()]
+    return [one[1] for one in found if one]
+
+
+def _rejected_by_sanitizer(program, mutant: str, tool: str) -> list:
+    done = _run(["compute-sanitizer", "--tool", tool, f"--error-exitcode={FOUND}", program, "launch", mutant])
+    return [tool] if done.returncode == FOUND else []
 
 
 def _output(command: list) -> str:
@@ -77,15 +88,13 @@ def _output(command: list) -> str:
     return done.stdout
 
 
-def _sanitized(program, mutant: str) -> list:
-    return [tool for tool in SANITIZERS
-            if _run(["compute-sanitizer", "--tool", tool, f"--error-exitcode={FOUND}", program, "launch", mutant]).returncode
-            == FOUND]
-
-
 def _run(command: list) -> subprocess.CompletedProcess:
-    return subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          errors="replace")
+    words = [str(part) for part in command]
+    try:
+        return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                              timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        raise Failure(f"{' '.join(words)} has not ended after {PATIENCE} s: does a wrong kernel hang? Nothing is written.")
 
 
 def as_markdown(mutants: dict, kinds: dict, killers: dict) -> str:
