@@ -10,10 +10,10 @@ from tools.machine import COUNTS
 from tools.record import results
 from tools.record.rows import Missing
 
-PROBLEM = "N=256 B=1 H=2 D=64 fp16 full"
-
 
 class Counts:
+    PROBLEM = "N=256 B=1 H=2 D=64 fp16 full"
+
     def __init__(self, directory: Path = COUNTS):
         self._directory = directory
         self._chapters = {}
