@@ -1,11 +1,14 @@
 """The arithmetic of the ladder and its tables."""
 
+import tempfile
 import unittest
+from pathlib import Path
 
 from tools.machine import terminal
 from tools.measuring.program import Outcome
-from tools.record import LENGTHS, Problem
+from tools.record import LENGTHS, Counts, Problem, Record, results
 from tools.showing import ladder
+from tools.showing.ladder import Known, Knowledge
 
 
 class Gains(unittest.TestCase):
@@ -60,9 +63,53 @@ class Tables(unittest.TestCase):
         self.assertRegex(text, r"01_naive +1.0e-04 +1.0e-03 +correct")
         self.assertRegex(text, r"04_fusion +refused")
 
+    def test_checked_shows_what_is_known_besides(self):
+        outcomes = [self.outcomes[0][0]] * 4
+        known = [Known(549 * 2**20, 0.292), Known(40 * 2**20, 0.0212), Known(), Known(None, 0.0424)]
+        lines = ladder.checked(["01_naive", "02_coalescing", "12_mine", "13_slower"], outcomes, known).split("\n")
+        self.assertRegex(lines[0], r" device memory +bytes moved +recorded ms +gain$")
+        for line, end in zip(lines[1:], (r"549 MiB +292 +-$", r"40 MiB +21.2 +13.8x$", r" +- +- +-$", r" +- +42.4 +0.500x$")):
+            self.assertRegex(line, r"1.0 MiB +" + end)
+        self.assertEqual(len({len(line) for line in lines}), 1)
+        self.assertNotIn("\033", "".join(lines))
+
+    def test_the_table_stays_narrow(self):
+        names = ["08_causal_earlystop/earlystop"]
+        known = [Known(1000 * 2**20, 22.9e-3)] * 2
+        self.assertLessEqual(max(map(len, ladder.checked(names * 2, [self.outcomes[0][0]] * 2, known).split("\n"))), 120)
+
     def test_a_reason_is_given_once(self):
         refused = [Outcome("refused", "too long")] * 5
         self.assertEqual(
             ladder.remarks(["04_fusion"], [Problem(2, 16, 16, n, n, 64, "fp16", True) for n in LENGTHS], [refused]),
             ["04_fusion refused at N=512, 1024, 2048, 4096, 8192: too long"],
         )
+
+
+class WhatIsKnown(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.root = Path(scratch.name)
+        results.write(self.root / "trace" / "02_two.json", {
+            "a: ns::k, launch 1": {"bytes read warps": 100, "bytes written warps": 20, "bytes read launch": 7},
+            "a: ns::l, launch 2": {"bytes read warps": 3, "bytes written warps": 0}, "b: ns::k, launch 1": {"barriers": 1}})
+        run = {"name": "02_two/a/fwd/B2_H16_N4096_D64_fp16_causal/manual_time", "real_time": 5.0, "time_unit": "ms", "FLOP/s": 1e12}
+        results.write(self.root / "gpu" / "ladder-02_two.json",
+                      {"context": {"machine": {"gpu": "NVIDIA H200"}}, "benchmarks": [run]})
+        self.knowledge = Knowledge(Record(self.root / "gpu"), Counts(self.root / "trace"))
+
+    def test_bytes_of_all_launches_and_the_recorded_time(self):
+        self.assertEqual(self.knowledge.of("02_two", "a", "forward"), Known(123, 5e-3))
+
+    def test_what_is_missing_is_not_made_up(self):
+        self.assertEqual(self.knowledge.of("02_two", "b", "forward"), Known())
+        self.assertEqual(self.knowledge.of("12_mine", "a", "forward"), Known())
+        self.assertEqual(self.knowledge.of("02_two", "a", "backward").seconds, None)
+
+    def test_notes_name_the_gpu_and_both_problems(self):
+        counted, recorded = self.knowledge.notes()
+        self.assertIn("N=256 B=1 H=2 D=64 fp16 full", counted)
+        self.assertIn("NVIDIA H200, for N=4096 B=2 H=16 D=64 fp16 causal", recorded)
+        (counted,) = Knowledge(Record(self.root / "none"), Counts(self.root / "none")).notes()
+        self.assertLessEqual(max(map(len, self.knowledge.notes())), 120)

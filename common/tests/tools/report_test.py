@@ -11,8 +11,7 @@ from unittest import mock
 from tools import cli
 from tools.commands import report as command
 from tools.machine import RESULTS, ROOT, system
-from tools.record import Missing, Problem, Record, results
-from tools.record.quantities import NotUnderstood, Quantities, evaluate
+from tools.record import Counts, Missing, NotUnderstood, Problem, Quantities, Record, evaluate, results
 from tools.showing import Tables, lessons, pictures
 from tools.showing.tables import NOT_YET
 
@@ -70,6 +69,15 @@ def write_measurement(directory: Path, times=1.0) -> None:
     piece("profile-06_two", rungs=[{"chapter": "06_two", "rung": "final", "direction": "forward", "flops": 100.0, "dram_bytes": 50}])
 
 
+def write_counts(directory: Path) -> None:
+    """Chapter 06, rungs mma (two kernels) and final; 07, a backward alone; 08, both."""
+    load, store = {"grid": [4, 1, 1], "global_load sectors": 40, "global_load requests": 10}, {"global_store sectors": 2}
+    results.write(directory / "06_two.json", {"mma: ns::first<__half, 64>, launch 1": load, "mma: ns::second, launch 2": load | store,
+                                              "final: ns::only, launch 1": {"global_load sectors": 16}})
+    results.write(directory / "07_back.json", {"atomic: ns::gradients, launch 1": store})
+    results.write(directory / "08_both.json", {"a: ns::k, launch 1": load, "a, backward: ns::g, launch 1": store})
+
+
 class Measured(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
@@ -78,9 +86,10 @@ class Measured(unittest.TestCase):
         self.directory = self.root / "common" / "results" / "g"
         write_measurement(self.directory)
         self.record = Record(self.directory)
+        write_counts(self.root)
 
     def value(self, text):
-        return evaluate(text, Quantities(self.record))
+        return evaluate(text, Quantities(self.record, Counts(self.root)))
 
     def rewritten(self, text):
         return lessons.rewritten(text, self.record)
@@ -98,6 +107,30 @@ class Numbers(Measured):
             found = self.value(text)
             self.assertEqual(found, expected) if isinstance(expected, str) else self.assertAlmostEqual(found, expected, msg=text)
 
+    def test_what_the_engine_counts(self):
+        for text, expected in [
+            ('counted("06/mma", "global_load sectors")', 80), ('counted("06/mma", "global_load sectors", "first")', 40),
+            ('counted("06/mma", "global_store sectors")', 2), ('counted("06", "global_load sectors")', 16),
+            ('counted("06_two/mma", "global_load sectors") / counted("06/mma", "global_load requests")', 4),
+            ('counted("07", "global_store sectors")', 2), ('counted("08", "global_load sectors")', 40),
+            ('counted("08/a", "global_store sectors", direction="backward")', 2),
+        ]:
+            self.assertEqual(self.value(text), expected, text)
+        for text, expected in [('counted("05", "barriers")', "05 has not been counted: ./workbook counts 05 does"),
+                               ('counted("06/swizzle", "barriers")', "06/swizzle has not been counted"),
+                               ('counted("06/mma", "grid")', r"06/mma counts no grid \(it counts global_load requests, global_l"),
+                               ('counted("06/mma", "global_store sectors", "first")', "counts no global_store sectors in first")]:
+            with self.assertRaisesRegex(Missing, expected, msg=text):
+                self.value(text)
+
+    def test_arithmetic(self):
+        for text, expected in [("134217728 / 32", 4194304), ("sqrt(141e9 / 128)", 33189.8), ("floor(65536 / (256 * 56))", 4),
+                               ("ceil(1000 / 128) * 2", 16), ("exp(log(5) - 1) * exp(1)", 5), ("min(3, 2) + max(1, 4, 2)", 6)]:
+            self.assertAlmostEqual(self.value(text), expected, delta=0.1, msg=text)
+        for text in ("1 / 0", "sqrt(-1)", "exp(1000)", "log(0)", "floor(1e999)", "sqrt('2')", "min()"):
+            with self.assertRaises(NotUnderstood, msg=text):
+                self.value(text)
+
     def test_what_is_not_there_is_said(self):
         for text, error in [('ms("06", 1024)', Missing), ('ms("07", 512)', Missing), ('ms("06/none", 512)', Missing),
                             ('entry("x.json", "a")', Missing)]:
@@ -112,8 +145,19 @@ class Numbers(Measured):
 
     def test_a_right_number_stays(self):
         for text in ('takes 1.0 ms<!-- = ms("06", 512) -->.', 'takes 1 ms<!-- = ms("06", 512) -->, 10.00×<!-- = gain("02", "06", 512) -->',
-                     'in all 16 000 000 bytes<!-- = device_bytes("06", 32768) -->', '**8.0**<!-- = ms("06", 4096) -->'):
+                     'in all 16 000 000 bytes<!-- = device_bytes("06", 32768) -->', '**8.0**<!-- = ms("06", 4096) -->',
+                     "67,108,864 bytes<!-- = 4 * 16777216 --> of 512,1024<!-- = 1024 -->", "1.6e-2<!-- = 2 / 128 -->, 1.6e-02<!-- = 2 / 128 -->",
+                     "2e1<!-- = 20 -->", '– ms<!-- = ms("06", 1024) -->, 10–20<!-- = 20 -->'):
             self.assertEqual(self.rewritten(text), (text, []))
+
+    def test_what_has_been_measured_since_is_written(self):
+        text, (difference,) = self.rewritten('In – ms<!-- = ms("06", 4096) -->.')
+        self.assertEqual((text, difference.what), ('In 8.00 ms<!-- = ms("06", 4096) -->.', '– should be 8.00: ms("06", 4096)'))
+
+    def test_a_number_is_mended_as_it_was_shown(self):
+        text, differences = self.rewritten("1,000<!-- = 65536 -->, 1 000<!-- = 65536 -->, 5.0e-3<!-- = 0.25 -->, −1<!-- = -2 -->")
+        self.assertEqual(text, "65,536<!-- = 65536 -->, 65 536<!-- = 65536 -->, 2.5e-1<!-- = 0.25 -->, −2<!-- = -2 -->")
+        self.assertEqual(len(differences), 4)
 
     def test_a_wrong_number_is_found_and_mended(self):
         text, differences = self.rewritten('One\nis 1.5×<!-- = gain("06/mma", "06", 512) --> and 9 ms<!-- = ms("06", 4096) -->')
@@ -131,7 +175,60 @@ class Numbers(Measured):
 
     def test_examples_in_code_are_left_alone(self):
         text = '```\n7<!-- = ms("06", 512) -->\n<!-- report: no() -->\n```\n'
-        self.assertEqual(self.rewritten(text), (text, []))
+        indented = '1. a\n\n   ```\n   7<!-- = ms("06", 512) -->\n   ```\n'
+        for one in (text, indented):
+            self.assertEqual(self.rewritten(one), (one, []))
+
+
+ANSWERED = """# 05
+1. Not a question.
+## Questions
+
+1. How many?
+   And how?
+
+   <details><summary>Answer</summary>
+
+   Two<!-- nothing -->: {answer}.
+
+   </details>
+2. **Change the kernel.** What now?
+
+   <details><summary>Answer</summary>
+
+   ```
+   ./workbook trace 05
+   ```
+
+   </details>
+
+Try more.
+
+## Next
+3. Not a question either.
+"""
+
+
+class Answers(unittest.TestCase):
+    def missing(self, text):
+        return [str(one) for one in lessons.unanswered(text, Path("05/README.md"))]
+
+    def test_an_answer_calculates_or_names_a_command(self):
+        for answer in ("4<!-- = 2 * 2 -->", "`./workbook test 05` shows it", "`SIMT_ORDER=reverse build/cpu/05/05 --check`",
+                       "``ncu --section SpeedOfLight build/cuda/01_naive/01_naive``"):
+            self.assertEqual(self.missing(ANSWERED.format(answer=answer)), [], answer)
+        for answer in ("obviously", "`x` and what the workbook says", "`Br` and then ./workbook test"):
+            self.assertEqual(self.missing(ANSWERED.format(answer=answer)),
+                             ["05/README.md:5: question 1 has an answer without a command or a calculation"], answer)
+
+    def test_an_answer_is_folded_away_below_its_question(self):
+        right = ANSWERED.format(answer="`./workbook test`")
+        for wrong in (right.replace("   <details>", "<details>", 1), right.replace("Answer</summary>\n\n", "Answer</summary>\n", 1),
+                      right.replace("   </details>\n2.", "2."), right.replace("Answer<", "Solution<", 1)):
+            self.assertNotEqual(wrong, right)
+            (said,) = self.missing(wrong)
+            self.assertRegex(said, "^05/README.md:5: question 1 has no answer, folded away as ")
+        self.assertEqual(len(self.missing("## Questions\n\n1. a\n2. b\n   c\n3. d")), 3)
 
 
 class InTables(Measured):
@@ -251,7 +348,7 @@ class OfFiles(Measured):
     def test_what_a_second_measurement_makes_of_the_numbers(self):
         self.assertIn("No number", self.ending_of("--again")[1])
         write_measurement(self.directory / "again", times=1.25)
-        self.readme.write_text('A\n1.0<!-- = ms("06", 512) --> 10<!-- = gain("02", "06", 512) --> 4.0<!-- = mean_against("06") -->')
+        self.readme.write_text('A\n1.0<!-- = ms("06", 512) --> 10<!-- = gain("02", "06", 512) --> 4.0<!-- = mean_against("06") --> 4<!-- = 2 * 2 -->')
         status, said = self.ending_of("--again")
         lines = [line.split() for line in said.splitlines()[1:]]
         self.assertEqual((status, len(lines)), (0, 3))

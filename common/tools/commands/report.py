@@ -11,10 +11,8 @@ import subprocess
 from pathlib import Path
 
 from tools.machine import RESULTS, ROOT, Failure, bold, say, shown, significant, system, table, with_python_path
-from tools.record import Record
+from tools.record import THE_BOOKS, Record
 from tools.showing import Tables, lessons, pictures
-
-THE_BOOKS = "nvidia-h200"  # the GPU that the READMEs tell of
 
 
 def add_arguments(parser) -> None:

@@ -2,6 +2,6 @@
 
 from tools.machine import build, chapters, system
 from tools.machine.errors import Failure
-from tools.machine.paths import BUILD, RESULTS, ROOT, shown, slug
+from tools.machine.paths import BUILD, COUNTS, RESULTS, ROOT, shown, slug
 from tools.machine.processes import answer_of, follow, output_of, started, with_python_path
 from tools.machine.terminal import Progress, amount_of_memory, bad, bold, good, say, significant, table

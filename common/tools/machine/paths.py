@@ -7,6 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = ROOT / "build"
 RESULTS = ROOT / "common" / "results"
+COUNTS = ROOT / "common" / "tests" / "trace"
 
 
 def shown(path: Path) -> str:

@@ -1,7 +1,8 @@
 """What has been measured: the problems, the files that say so, and every number that can be read out of them."""
 
 from tools.record import results
+from tools.record.counted import Counts
 from tools.record.problem import LENGTHS, Problem, read_label
 from tools.record.quantities import NotUnderstood, Quantities, evaluate
 from tools.record.results import commit
-from tools.record.rows import AGAIN, SECONDS_PER, Missing, Record, repeated
+from tools.record.rows import AGAIN, SECONDS_PER, THE_BOOKS, Missing, Record, repeated

@@ -1,23 +1,30 @@
-"""What a number in a lesson can be: each function here is one, computed from the record.
+"""What a number in a lesson can be: each function here is one, computed from the record, or counted, or plain arithmetic.
 
-In a lesson, right after the number and its unit:   2.67×<!-- = gain("02", "03", 8192) -->
+In a lesson, right after the number and its unit:
+
+    2.67×<!-- = gain("02", "03", 8192) -->                                             measured
+    10.0<!-- = counted("02", "global_load sectors", "scores") / counted("02", "global_load requests", "scores") -->
+    67,108,864 bytes<!-- = 2 * 16 * 4096 * 64 * 2 * 4 -->                              calculated
+
 Steps are "06" (the chapter's result), "06/mma", or a peer: FLASH (FlashAttention-2, from PyTorch), CUDNN, MATH. Unless a
 function says otherwise: B=2, H=16, D=64, fp16, causal. Times of the ladder are Google Benchmark's; what is put beside a peer is
 taken from the same process as the peer.
 """
 
 import ast
+import math
 import operator
 import statistics
 
+from tools.record.counted import Counts
 from tools.record.rows import Missing, Record
 
 
 class Quantities:
     """Every public method is a name that lessons may use."""
 
-    def __init__(self, record: Record):
-        self._record = record
+    def __init__(self, record: Record, counts: "Counts | None" = None):
+        self._record, self._counts = record, counts or Counts()
 
     def _direction(self, step: str, direction: "str | None") -> str:
         if direction is None and step[0].isdigit():
@@ -144,6 +151,44 @@ class Quantities:
             found = found[part]
         return found
 
+    # What the SIMT engine counts, of B=1, H=2, N=256, D=64, fp16, no mask
+
+    def counted(self, step, what, kernel="", direction=None):
+        """As common/tests/trace/*.json name it: "global_load sectors", "barriers". Of all kernels of the step, or of those whose
+        names contain `kernel`; of the forward, if the chapter has both directions and none is named."""
+        return self._counts.sum(step, what, kernel, direction)
+
+    # Arithmetic
+
+    def sqrt(self, x):
+        return self._of_reals(math.sqrt, x)
+
+    def exp(self, x):
+        return self._of_reals(math.exp, x)
+
+    def log(self, x):
+        """The natural logarithm."""
+        return self._of_reals(math.log, x)
+
+    def floor(self, x):
+        return self._of_reals(math.floor, x)
+
+    def ceil(self, x):
+        return self._of_reals(math.ceil, x)
+
+    def min(self, *values):
+        return self._of_reals(min, *values)
+
+    def max(self, *values):
+        return self._of_reals(max, *values)
+
+    @staticmethod
+    def _of_reals(function, *values):
+        try:
+            return function(*values)
+        except (ValueError, OverflowError) as error:
+            raise NotUnderstood(f"{function.__name__}{values}: {error}") from None
+
 
 # --- Expressions -----------------------------------------------------------------------------------------------------
 
@@ -165,7 +210,10 @@ def evaluate(text: str, names):
         if isinstance(node, ast.Constant) and isinstance(node.value, (int, float, str, type(None))):
             return node.value
         if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
-            return OPERATORS[type(node.op)](value(node.left), value(node.right))
+            try:
+                return OPERATORS[type(node.op)](value(node.left), value(node.right))
+            except ZeroDivisionError:
+                raise NotUnderstood(f"{ast.unparse(node)} divides by 0") from None
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return -value(node.operand)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):

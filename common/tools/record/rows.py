@@ -15,6 +15,7 @@ from tools.record.problem import Problem, read_label
 # the way. On an H200 99 of 100 results stay below 1.045.
 UNSTEADY = 1.05
 
+THE_BOOKS = "nvidia-h200"  # the directory of the GPU that the lessons tell of
 AGAIN = "again"  # the directory of the second measurement, below that of the first
 SECONDS_PER = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}  # Google Benchmark's units
 DIRECTIONS = {"fwd": "forward", "bwd": "backward"}
@@ -79,6 +80,15 @@ class Record:
     def pieces(self) -> list:
         """The names of the pieces that are there; files with a date in front are none."""
         return sorted(path.stem for path in self.directory.glob("[a-z]*.json"))
+
+    @cached_property
+    def gpu(self) -> str:
+        """Its name in full: "NVIDIA H200"."""
+        for name in self.pieces:
+            machine = self.piece(name).get("context", {}).get("machine")
+            if machine:
+                return machine["gpu"]
+        raise Missing(f"no piece of {self.directory.name} says which GPU it is")
 
     @cached_property
     def rows(self) -> list:

@@ -1,6 +1,9 @@
 """The ladder: what each step gained over the one before it and over the first. Arithmetic and tables."""
 
-from tools.machine import amount_of_memory, bad, bold, good, say, significant, table
+from dataclasses import dataclass
+
+from tools.machine import RESULTS, amount_of_memory, bad, bold, good, say, significant, table
+from tools.record import THE_BOOKS, Counts, Missing, Record
 
 
 def over_first(times: list) -> list:
@@ -18,8 +21,48 @@ def over_previous(times: list) -> list:
     return gains
 
 
-def checked(names: list, outcomes: list) -> str:
-    """One problem: a line for each chapter with its error, what is allowed, the verdict, seconds and memory."""
+@dataclass(frozen=True)
+class Known:
+    """What is known of a step where no GPU is: the bytes that the engine counts, and its time on the GPU that was measured."""
+
+    moved: "float | None" = None  # by all requests to global memory
+    seconds: "float | None" = None
+
+
+class Knowledge:
+    """What the workbook keeps of all steps."""
+
+    RECORDED_LENGTH = 4096
+
+    def __init__(self, record: "Record | None" = None, counts: "Counts | None" = None):
+        self._record, self._counts = record or Record(RESULTS / THE_BOOKS), counts or Counts()
+
+    def of(self, chapter: str, rung: str, direction: str) -> Known:
+        step, moved, seconds = f"{chapter}/{rung}", None, None
+        try:
+            moved = sum(self._counts.sum(step, f"bytes {what} warps", direction=direction) for what in ("read", "written"))
+        except Missing:
+            pass
+        try:
+            seconds = self._record.row("ladder", step, direction, seq_q=self.RECORDED_LENGTH).seconds
+        except Missing:
+            pass
+        return Known(moved, seconds)
+
+    def notes(self) -> list:
+        """What the columns mean."""
+        lines = [f"Bytes moved: all loads and stores of global memory, before any cache; counted for {Counts.PROBLEM}."]
+        try:
+            gpu, problems = self._record.gpu, [row.problem for row in self._record.rows if row.source == "ladder"]
+        except Missing:
+            return lines
+        of = [str(problem) for problem in problems if problem.seq_q == self.RECORDED_LENGTH][:1]
+        return lines + [f"Recorded: on an {gpu}, for {problem}. Gain: over the line above, as recorded." for problem in of]
+
+
+def checked(names: list, outcomes: list, known: "list | None" = None) -> str:
+    """One problem: a line for each chapter with its error, what is allowed, the verdict, seconds and memory; and what is known of
+    it besides."""
     rows = [["chapter", "error", "allowed", "verdict", "seconds", "device memory"]]
     for name, outcome in zip(names, outcomes):
         rows.append(
@@ -32,6 +75,13 @@ def checked(names: list, outcomes: list) -> str:
                 "" if outcome.peak_bytes is None else amount_of_memory(outcome.peak_bytes),
             ]
         )
+    if known:
+        gains = over_previous([one.seconds for one in known])
+        rows[0] += ["bytes moved", "recorded ms", "gain"]
+        for row, one, gain in zip(rows[1:], known, gains):
+            row += ["-" if one.moved is None else amount_of_memory(one.moved),
+                    "-" if one.seconds is None else significant(1e3 * one.seconds),
+                    "-" if gain is None else f"{significant(gain)}x"]
     lines = table(rows).split("\n")
     for number, outcome in enumerate(outcomes, start=1):
         paint = bad if outcome.bad else good if outcome.verdict == "correct" else str
@@ -93,8 +143,9 @@ def remarks(names: list, problems: list, outcomes: list) -> list:
     return lines
 
 
-def show(session, steps: list, outcomes: list) -> None:
-    """The tables: on a GPU what was measured, on the engine what was checked; and why anything is missing in them."""
+def show(session, steps: list, outcomes: list, knowledge: "Knowledge | None" = None) -> None:
+    """The tables: on a GPU what was measured, on the engine what was checked, and beside that what is known; and why anything is
+    missing in them."""
     names, problems = [step.name for step in steps], [problem for problem, _ in session.problems]
     title = f"{session.device}, {steps[0].direction}"
     if session.on_gpu:
@@ -103,7 +154,8 @@ def show(session, steps: list, outcomes: list) -> None:
     else:
         for number, problem in enumerate(problems):
             say(f"\n{title}, {problem}\n")
-            say(checked(names, [row[number] for row in outcomes]))
+            known = knowledge and [knowledge.of(step.chapter.name, step.rung, step.direction) for step in steps]
+            say(checked(names, [row[number] for row in outcomes], known))
     say()
     for line in remarks(names, problems, outcomes):
         say(line)

@@ -3,8 +3,20 @@
     <!-- report: ladder("forward") -->        a table of tools/showing/tables.py, written by ./workbook report
     <!-- /report -->
 
-    2.67×<!-- = gain("02", "03", 8192) -->    a number of tools/record/quantities.py, right after the number and its unit. It has to
-                                              agree to as many places as are shown.
+    2.67×<!-- = gain("02", "03", 8192) -->    a number of tools/record/quantities.py, right after the number and its unit: measured,
+                                              counted(..) by the engine, or calculated. It has to agree to as many places as are
+                                              shown.
+    – ms<!-- = ms("02/mine", 8192) -->        a number that nobody has measured yet: ./workbook report writes it once somebody has
+
+Every question of a lesson has its answer, folded away, with the command or the calculation that shows it:
+
+    1. How many ..?
+
+       <details><summary>Answer</summary>
+
+       16.8 million<!-- = 0.000001 * 4096 * 4096 -->; `./workbook trace 01` counts them.
+
+       </details>
 """
 
 import math
@@ -12,14 +24,22 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.machine import significant
 from tools.record import Missing, NotUnderstood, Quantities, Record, evaluate
 from tools.showing.tables import Tables
 
 TABLE = re.compile(r"<!-- report: (.*?) -->\n(.*?)<!-- /report -->", re.DOTALL)
 OPENING, CLOSING = re.compile(r"<!-- report: .*? -->"), re.compile(r"<!-- /report -->")
-NUMBER = re.compile(r"(?<![\w.])([+−-]?\d+(?:[ \u202f]\d{3})*(?:\.\d+)?)([^\d\n<]{0,12})<!-- = (.*?) -->")
+NOT_MEASURED = "–"
+NUMBER = re.compile(r"(?<![\w.])([+−-]?\d+(?:[ \u202f,]\d{3})*(?:\.\d+)?(?:e[+−-]?\d+)?|" + NOT_MEASURED + r")"
+                    r"([^\d\n<]{0,12})<!-- = (.*?) -->")
 REFERENCE = re.compile(r"<!-- = .*?-->")
-FENCED = re.compile(r"^```.*?^```[ \t]*$", re.DOTALL | re.MULTILINE)
+FENCED = re.compile(r"^ *```.*?^ *```[ \t]*$", re.DOTALL | re.MULTILINE)
+QUESTIONS = re.compile(r"^## Questions\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
+QUESTION = re.compile(r"^\d+\. .*?(?=^\S|\Z)", re.DOTALL | re.MULTILINE)
+ANSWER = re.compile(r"\n\n   <details><summary>Answer</summary>\n\n(.*?)\n\n   </details>\n", re.DOTALL)
+CODE = re.compile(r"(`+)(.+?)\1", re.DOTALL)
+COMMAND = re.compile(r"(?:^|\s)(?:\./workbook|build/\S+|ncu|nvcc|cuobjdump|diff|python3?) ")
 
 
 @dataclass(frozen=True)
@@ -60,7 +80,8 @@ def rewritten(text: str, record: Record, file: Path = Path("")) -> tuple:
             value = evaluate(found[3], Quantities(record))
             right = shown_like(found[1], value)
         except (NotUnderstood, Missing) as error:
-            note(found.start(), str(error))
+            if not (found[1] == NOT_MEASURED and isinstance(error, Missing)):
+                note(found.start(), str(error))
             return found[0]
         if right != found[1]:
             note(found.start(), f"{found[1]} should be {right}: {found[3]}")
@@ -80,13 +101,38 @@ def rewritten(text: str, record: Record, file: Path = Path("")) -> tuple:
 
 
 def shown_like(shown: str, value) -> str:
-    """The value with as many decimals as the number has that is shown, and with its spaces between thousands."""
+    """The value with as many decimals as the number has that is shown, and with its marks between thousands."""
     if not isinstance(value, (int, float)) or not math.isfinite(value):
         raise NotUnderstood(f"{value!r} is no number")
-    decimals = len(shown.partition(".")[2])
-    text = f"{value:,.{decimals}f}" if re.search(r"[ \u202f]", shown) else f"{value:.{decimals}f}"
-    space = "\u202f" if "\u202f" in shown else " "
-    return text.replace(",", space).replace("-", "−" if "−" in shown else "-")
+    if shown == NOT_MEASURED:
+        return significant(value)
+    digits, _, exponent = shown.partition("e")
+    decimals = len(digits.partition(".")[2])
+    mark = re.search(r"[ \u202f,]", digits)
+    if exponent:
+        digits, _, power = f"{value:.{decimals}e}".partition("e")
+        text = f"{digits}e{'-' if int(power) < 0 else ''}{abs(int(power)):0{len(exponent.lstrip('+−-'))}}"
+    else:
+        text = f"{value:,.{decimals}f}" if mark else f"{value:.{decimals}f}"
+    return text.replace(",", mark[0] if mark else "").replace("-", "−" if "−" in shown else "-")
+
+
+def _is_shown(answer: str) -> bool:
+    return bool(REFERENCE.search(answer)) or any(COMMAND.search(code[2]) for code in CODE.finditer(answer))
+
+
+def unanswered(text: str, file: Path = Path("")) -> list:
+    """The questions without an answer, and the answers that neither calculate nor name a command."""
+    found = []
+    for section in QUESTIONS.finditer(text):
+        for question in QUESTION.finditer(section[1]):
+            answers = ANSWER.findall(question[0])
+            wrong = ("has no answer, folded away as common/tools/showing/lessons.py shows it" if len(answers) != 1 else
+                     "has an answer without a command or a calculation" if not _is_shown(answers[0]) else "")
+            if wrong:
+                line = text.count("\n", 0, section.start(1) + question.start()) + 1
+                found.append(Difference(file, line, f"question {question[0].partition('.')[0]} {wrong}"))
+    return found
 
 
 def shown_pictures(text: str) -> list:
@@ -114,15 +160,22 @@ class Repeated:
         return 100 * abs(self.second / self.first - 1)
 
 
+def _value(expression: str, record: Record):
+    """None if it is not in the record."""
+    try:
+        return evaluate(expression, Quantities(record))
+    except (NotUnderstood, Missing):
+        return None
+
+
 def repeated(root: Path, record: Record) -> list:
-    """Every number of the lessons that the second measurement has too, the least steady first."""
-    found = []
+    """Every measured number of the lessons that the second measurement has too, the least steady first."""
+    found, nothing = [], Record(Path("nothing"))
     for path in lessons(root):
         text = FENCED.sub(lambda code: "\n" * code[0].count("\n"), path.read_text())
         for number in NUMBER.finditer(text):
-            try:
-                first, second = (evaluate(number[3], Quantities(one)) for one in (record, record.again))
-            except (NotUnderstood, Missing):
+            first, second, unmeasured = (_value(number[3], one) for one in (record, record.again, nothing))
+            if None in (first, second) or unmeasured is not None:
                 continue
             where = f"{path.relative_to(root)}:{text.count(chr(10), 0, number.start()) + 1}"
             found.append(Repeated(where, number[3], first, second))

@@ -191,31 +191,43 @@ class Pictures:
                 "panels": [{"title": "", "x": {"label": "FLOP for a byte of DRAM", "log": True},
                             "y": {"label": "TFLOP/s", "log": True}, "series": roofs + points if points else []}]}
 
-    def _steps(self, direction: str) -> dict:
-        """Every rung on the way to the last one without RoPE: time, and what it gained."""
+    def _bars(self, direction: str, steps: list, title: str, peers: list) -> dict:
+        """Of each (step, name): time, and what it gained over the one before; then the peers."""
         n, bars, before = 4096, [], None
-        first = self._record.results("forward")[:1]
-        for step in self._record.steps(direction):
-            if self._record.rope(step) or step not in first and step.split("/")[0] == first[0].split("/")[0]:
-                continue  # the ladder begins with the first chapter's result
+        for step, name in steps:
             try:
                 ms = self._of.ms(step, n, direction)
             except Missing:
                 continue
             gain = f", {significant(before / ms)}×" if before else ""
-            alone = len(self._record.rungs(step.split("/")[0], direction)) == 1
-            bars.append({"name": _short(step) if alone else _rung(step), "color": _chapter(step),
-                         "style": "bar", "x": [ms], "y": [0], "text": f"{significant(ms)} ms{gain}"})
+            bars.append({"name": name, "color": _chapter(step), "style": "bar", "x": [ms], "y": [0],
+                         "text": f"{significant(ms)} ms{gain}"})
             before = ms
-        try:
-            ms = self._of.peer_ms("FLASH", n, direction)
-            bars += [{"name": PEER_NAMES["FLASH"], "color": "FLASH", "style": "bar", "x": [ms], "y": [0],
-                      "text": f"{significant(ms)} ms"}] if bars else []
-        except Missing:
-            pass
-        return {"kind": "bars", "title": f"Every step of the {direction}",
+        for peer in peers if bars else []:
+            try:
+                ms = self._of.peer_ms(peer, n, direction)
+            except Missing:
+                continue
+            bars.append({"name": PEER_NAMES[peer], "color": peer, "style": "bar", "x": [ms], "y": [0],
+                         "text": f"{significant(ms)} ms"})
+        return {"kind": "bars", "title": title,
                 "note": f"B=2 H=16 N={n} D=64 fp16 causal; logarithmic; × is the gain over the step above",
                 "panels": [{"title": "", "x": {"label": "ms", "log": True}, "y": {"label": "", "log": False}, "series": bars}]}
+
+    def chapters_forward(self):
+        """The results of the chapters without RoPE: the ladder at a glance."""
+        steps = [(step, _short(step)) for step in self._record.results("forward") if not self._record.rope(step)]
+        return self._bars("forward", steps, "The forward, chapter by chapter", ["FLASH", "CUDNN"])
+
+    def _steps(self, direction: str) -> dict:
+        """Every rung on the way to the last one without RoPE."""
+        steps, first = [], self._record.results("forward")[:1]
+        for step in self._record.steps(direction):
+            chapter = step.split("/")[0]
+            if self._record.rope(step) or step not in first and chapter == first[0].split("/")[0]:
+                continue  # the ladder begins with the first chapter's result
+            steps.append((step, _short(step) if len(self._record.rungs(chapter, direction)) == 1 else _rung(step)))
+        return self._bars(direction, steps, f"Every step of the {direction}", ["FLASH"])
 
     def steps_forward(self):
         return self._steps("forward")
