@@ -43,7 +43,7 @@ struct Counts {
 };
 
 struct LineCounts {
-  std::string line;    // of the kernel: "03_tiling/attention.cu:93"
+  std::string line;    // of the kernel: "03_tiling/3_padded.cu:93"
   std::string within;  // the line of a function inlined there, innermost that is not a header's; empty if none
   Op op;
   Counts counts;

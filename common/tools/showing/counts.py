@@ -79,7 +79,7 @@ def bound(least: dict) -> str:
 
 
 def source_text(place: str) -> str:
-    """The line of source that "03_tiling/attention.cu:93" names; empty if it is not there."""
+    """The line of source that "03_tiling/3_padded.cu:93" names; empty if it is not there."""
     path, _, number = place.rpartition(":")
     for root in (ROOT, ROOT / "common"):
         if (root / path).is_file() and number.isdigit():
