@@ -1,8 +1,9 @@
 // Chapter 05, rung 1, online: chapter 04's last rung, with the softmax corrected as the keys come by.
 //
-// A thread block of 16 warps owns Br = 8 query rows of one head. For each tile of Bc = 512 keys:
+// A thread block of 16 warps owns Br = 8 query rows of one head. For each tile of Bc = 1024 keys (512 on a GPU
+// whose blocks have 64 KiB of shared memory):
 //
-//   1. S = scale * Q K^T        Br x 512 scores, in shared memory; warps share out the keys
+//   1. S = scale * Q K^T        Br x Bc scores, in shared memory; warps share out the keys
 //   2. m' = max(m, rowmax S)    P = exp(S - m')    c = exp(m - m')    l = c l + rowsum P      a warp per row
 //   3. O = c O + P V            warps share out the keys again; O lies in shared memory as well
 //
@@ -10,7 +11,7 @@
 //
 // What changed since 04/3_unrolled: there is a loop over tiles around the three phases, and scores of one tile are all
 // that is kept. A row's m and l stay with its warp from tile to tile, and O [Br, D] is corrected by c before a tile's
-// share is added. So eight rows fit whatever Nk is: the kernel need not ask how much shared memory there is.
+// share is added. So eight rows fit whatever Nk is, and the kernel is no template of their number.
 //
 // Expected limit: the same as before. Eight rows use each piece of K and V, and now a tile ends with a sum over warps.
 #include <cmath>
@@ -34,14 +35,15 @@ constexpr int groups = 4;         // of as many lanes in a warp
 constexpr int keys = 4;           // neighbours that a group takes at a time
 constexpr int slice = 64;         // of the head dim that one load of a warp covers: lanes_per_key x 8
 constexpr int Br = 8;             // query rows of a thread block: one for each lane of a key
-constexpr int Bc = 512;           // keys in a tile: all fits into the 64 KiB of shared memory of a Turing GPU
-constexpr int s_stride = Bc + 4;  // floats from one row of scores to the next
+constexpr int pad = 4;            // floats after each score row
 
-// Phase 1 stores 16 bytes to each of eight rows at once: rows that start four banks apart keep that free of conflicts.
+// Floats from one row of scores to the next. Phase 1 stores 16 bytes to each of eight rows at once: rows that start
+// four banks apart keep that free of conflicts.
+__host__ __device__ constexpr int64_t row_stride(int Bc) { return Bc + pad; }
 
-// Bytes of shared memory: scores, every warp's share of a slice of O, O, and l and c of every row.
-constexpr int64_t shared_bytes(int head_dim) {
-  return Br * (s_stride + warps * slice + head_dim + 2) * int64_t(sizeof(float));
+// Bytes of shared memory: scores of a tile, every warp's share of a slice of O, O, and l and c of every row.
+constexpr int64_t shared_bytes(int Bc, int head_dim) {
+  return Br * (row_stride(Bc) + warps * slice + head_dim + 2) * int64_t(sizeof(float));
 }
 
 // Eight numbers of K or V, or zeros where there are none.
@@ -80,13 +82,14 @@ __device__ void sum_and_deal(float* x, int spacing) {
 }
 
 template <class T>
-__global__ void __launch_bounds__(threads, 1) attention_forward(Problem p,
+__global__ void __launch_bounds__(threads, 1) attention_forward(Problem p, int Bc,
                                                                 const T* q,  // [B, H, Nq, D]
                                                                 const T* k,  // [B, Hkv, Nk, D]
                                                                 const T* v,  // [B, Hkv, Nk, D]
                                                                 T* o,        // [B, H, Nq, D]
                                                                 float* lse)  // [B, H, Nq]
 {
+  const int64_t s_stride = row_stride(Bc);
   float* s_smem = dynamic_shared<float>();          // [Br][s_stride] of which Bc are used: S, later P
   float* share_smem = s_smem + Br * s_stride;       // [warps][Br][slice]
   float* o_smem = share_smem + warps * Br * slice;  // [Br][D]
@@ -209,11 +212,20 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p,
     lse[int64_t(head) * p.seq_q + i0 + warp] = l > 0 ? m + logf(l) : -INFINITY;
 }
 
+// Bytes of shared memory that one thread block of the current device can have.
+int64_t shared_memory_limit() {
+  int device = 0, bytes = 0;
+  check(cudaGetDevice(&device));
+  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  return bytes;
+}
+
 template <class T>
 void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
+  const int Bc = shared_bytes(1024, p.head_dim) <= shared_memory_limit() ? 1024 : 512;
   const int64_t row_tiles = (p.seq_q + Br - 1) / Br;
   const dim3 grid(unsigned(int64_t(p.batch) * p.heads * row_tiles));
-  launch(attention_forward<T>, {grid, dim3(threads), size_t(shared_bytes(p.head_dim)), stream}, p,
+  launch(attention_forward<T>, {grid, dim3(threads), size_t(shared_bytes(Bc, p.head_dim)), stream}, p, Bc,
          static_cast<const T*>(args.q), static_cast<const T*>(args.k), static_cast<const T*>(args.v),
          static_cast<T*>(args.o), args.lse);
 }
