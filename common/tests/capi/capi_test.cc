@@ -253,9 +253,9 @@ TEST_F(Capi, RefusesEachWrongArgumentInOneLine) {
   invalid(
       "long", [](Call& c) { c.chapter = std::string(5000, 'x'); }, "chapter is xxx");
   invalid(
-      "rung", [](Call& c) { c.rung = "none"; }, "rung is none: 05_online_softmax has online_softmax");
+      "rung", [](Call& c) { c.rung = "none"; }, "rung is none: 05_online_softmax has online, tiles");
   invalid(
-      "empty rung", [](Call& c) { c.rung = ""; }, "rung is : 05_online_softmax has online_softmax");
+      "empty rung", [](Call& c) { c.rung = ""; }, "rung is : 05_online_softmax has online, tiles");
   invalid(
       "q", [](Call& c) { c.q = nullptr; }, "q is NULL");
   invalid(

@@ -128,7 +128,7 @@ class Refusals(unittest.TestCase):
         q, k, v = tensors()
         self.refused("^chapter is 'none': there are 01_naive, ", q, k, v, chapter="none")
         self.refused("^chapter is 5: it must be a name$", q, k, v, chapter=5)
-        self.refused("^rung is 'x': 05_online_softmax has online_softmax$", q, k, v, chapter="05_online_softmax", rung="x")
+        self.refused("^rung is 'x': 05_online_softmax has online, tiles$", q, k, v, chapter="05_online_softmax", rung="x")
         self.refused("^rung is 'x' and no chapter is given", q, k, v, rung="x")
         self.refused("^scale is 'x': it must be a number$", q, k, v, scale="x")
         self.refused("^scale is inf: it must be finite$", q, k, v, scale=float("inf"))

@@ -71,14 +71,14 @@ class Declarations(unittest.TestCase):
         directories = sorted(path.parent.name for path in ROOT.glob("[0-9][0-9]_*/CMakeLists.txt"))
         book = self.module.chapters()
         self.assertEqual(list(book), directories)
-        self.assertEqual(book["05_online_softmax"],
-                         {"online_softmax": {"forward": True, "backward": False, "lse": True, "rope": False}})
-        self.assertFalse(book["04_fusion"]["fusion"]["lse"])
+        rung = {"forward": True, "backward": False, "lse": True, "rope": False}
+        self.assertEqual(book["05_online_softmax"], {"online": rung, "tiles": rung})
+        self.assertFalse(book["04_fusion"]["fused"]["lse"])
 
     def test_the_book_is_read_once_and_is_the_callers_own(self):
-        self.module.chapters()["05_online_softmax"]["online_softmax"]["forward"] = False
+        self.module.chapters()["05_online_softmax"]["tiles"]["forward"] = False
         with mock.patch.object(self.module, "_library", None):
-            self.assertTrue(self.module.chapters()["05_online_softmax"]["online_softmax"]["forward"])
+            self.assertTrue(self.module.chapters()["05_online_softmax"]["tiles"]["forward"])
 
     def test_a_problem_and_its_flops(self):
         problem = self.module.default_problem()

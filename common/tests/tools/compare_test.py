@@ -15,7 +15,7 @@ def recorded(name: str, milliseconds: float) -> dict:
 
 
 class Compare(unittest.TestCase):
-    steps = [compare.Step(Chapter("03_tiling"), "tiling"), compare.Step(Chapter("05_online_softmax"), "online_softmax")]
+    steps = [compare.Step(Chapter("03_tiling"), "tiling"), compare.Step(Chapter("05_online_softmax"), "tiles")]
 
     def test_recorded_times(self):
         with tempfile.TemporaryDirectory() as scratch:

@@ -240,6 +240,18 @@ class InTables(Measured):
         self.assertEqual(cells[3][1:], ["8.00", "10.0×", "10.0×", "50 B", "1.2%", "1.50×", "0.500×"])
         self.assertEqual({len(row) for row in cells}, {8})
 
+    def test_what_warps_wait_for(self):
+        stalled = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
+        launch = {"gpu__time_duration.sum": 2e6, "smsp__inst_executed.sum": 3e9, stalled.format("barrier"): 1.5}
+        results.write(self.directory / "profile-06_two.json", {"rungs": [
+            {"rung": rung, "direction": "forward", "launches": [{"kernel": f"void n::{name}<__half>(T *)", **launch} for name in names]}
+            for rung, names in (("mma", ["scores", "output"]), ("final", ["forward"]))]})
+        lines = Tables(Record(self.directory)).waits("06/mma", "06", "07").splitlines()
+        self.assertEqual(lines[2:], ["| `06/mma`, scores | 2.00 | 3.00 | – | – | – | – | – | 1.50 | – | – |",
+                                     "| `06/mma`, output | 2.00 | 3.00 | – | – | – | – | – | 1.50 | – | – |",
+                                     "| `06` | 2.00 | 3.00 | – | – | – | – | – | 1.50 | – | – |",
+                                     "| `07` | – | – | – | – | – | – | – | – | – | – |"])
+
     def test_each_mask_by_itself(self):
         piece = self.directory / "sweep-fp16-forward.json"
         content = results.read(piece)

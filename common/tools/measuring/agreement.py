@@ -46,7 +46,6 @@ class Reason:
 
 # Differences that are known, and why, as nvcc's machine code shows it: {kernel: {counter: reason}}. They go by the
 # kernel alone, whichever chapters and rungs it is in: by its own name, or with a namespace and what it is a template of.
-FUSED_STORES = Reason("nvcc combines the eight neighbouring stores of o_smem into two of 16 bytes", fewer=True)
 COMBINED_LOADS = Reason("nvcc loads neighbours of LSE and D together, and once for the two rows of a fragment", fewer=True)
 COMBINED_PLACE = Reason("nvcc stores the two numbers of a block's place together", fewer=True)
 WAITING = Reason("a GPU looks at a semaphore until it is this block's turn; the engine has it at once", fewer=False)
@@ -59,8 +58,7 @@ EXPLAINED = {
     "patterns::copy_async<2, 4096, 0>": {"cp.async wavefronts": PREDICATE},
     "patterns::copy_halves_async<0>": {"cp.async wavefronts": PREDICATE},
     "patterns::copy_halves_async_predicate<0>": {"cp.async wavefronts": PREDICATE},
-    "attention_forward": {"shared store wavefronts": FUSED_STORES, "shared store conflicts": FUSED_STORES,
-                          "shared load wavefronts": UNROLLED},
+    "attention_forward": {"shared load wavefronts": UNROLLED},
     "dk_dv": {"shared load wavefronts": COMBINED_LOADS},
     "gradients": {"shared load wavefronts": COMBINED_LOADS, "shared store wavefronts": COMBINED_PLACE,
                   "global load requests": WAITING, "global load sectors": WAITING},

@@ -10,7 +10,14 @@ TIME, CYCLES = "gpu__time_duration.sum", "sm__cycles_elapsed.max"
 DRAM = ("dram__bytes_read.sum", "dram__bytes_write.sum")
 L2 = "lts__t_bytes.sum"
 TENSOR = "sm__inst_executed_pipe_tensor_op_hmma.sum"
-METRICS = [TIME, CYCLES, *DRAM, L2, TENSOR, "launch__registers_per_thread"]
+# How busy the schedulers are, and what keeps a warp from its next instruction: cycles of each reason for each instruction. The
+# long scoreboard is memory behind L1, the short one shared memory and shuffles, MIO and LG are the queues of the load unit.
+STALLS = [f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio" for reason in
+          ("long_scoreboard", "short_scoreboard", "mio_throttle", "lg_throttle", "math_pipe_throttle", "barrier", "wait",
+           "not_selected")]
+ISSUE = ["smsp__inst_executed.sum", "smsp__issue_active.avg.pct_of_peak_sustained_active",
+         "smsp__average_warp_latency_per_inst_issued.ratio"]
+METRICS = [TIME, CYCLES, *DRAM, L2, TENSOR, "launch__registers_per_thread", *ISSUE, *STALLS]
 
 
 def sums(launches: list) -> dict:

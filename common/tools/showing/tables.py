@@ -7,6 +7,7 @@
 What has not been measured is a dash.
 """
 
+import re
 import statistics
 
 from tools.machine import amount_of_memory, significant
@@ -97,6 +98,33 @@ class Tables:
         rows += [[f"{step} / {last}", *(known(lambda: of.gain(step, last, n, direction)) for n in LENGTHS)]
                  for step in reversed(steps[:-1])]
         return markdown([*rows, [f"{last}, TFLOP/s", *(known(lambda: of.rate(last, n, direction)) for n in LENGTHS)]])
+
+    def waits(self, *steps, direction="forward"):
+        """A line for each kernel of these steps: issue slots, and the cycles that a warp waits from one instruction to the next,
+        by what it waits for (Nsight Compute, N = 4096)."""
+        stalled = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
+        columns = {"long_scoreboard": "global memory", "short_scoreboard": "shared memory, shuffles", "mio_throttle": "load unit",
+                   "barrier": "a barrier", "wait": "the instruction before", "not_selected": "other warps"}
+        rows = [["N = 4096", "ms", "instructions, billions", "issue slots used", "cycles an instruction", *columns.values()]]
+        for step in steps:
+            try:
+                launches = self._record.profile(self._record.step(step, direction), direction)["launches"]
+            except Missing:
+                launches = [{"kernel": ""}]
+            for launch in launches:
+                def cell(metric, factor=1):
+                    if metric not in launch:
+                        raise Missing(metric)
+                    return factor * launch[metric]
+
+                kernel = re.split("[<(]", launch["kernel"])[0].split(" ")[-1].rpartition("::")[2]
+                rows.append([f"`{step}`" + (f", {kernel}" if len(launches) > 1 else ""),
+                             known(lambda: cell("gpu__time_duration.sum", 1e-6)),
+                             known(lambda: cell("smsp__inst_executed.sum", 1e-9)),
+                             known(lambda: cell("smsp__issue_active.avg.pct_of_peak_sustained_active"), lambda x: f"{x:.0f}%"),
+                             known(lambda: cell("smsp__average_warp_latency_per_inst_issued.ratio")),
+                             *(known(lambda: cell(stalled.format(reason))) for reason in columns)])
+        return markdown(rows)
 
     def beside(self, chapter, direction):
         """Milliseconds in one process: PyTorch's attention, and every rung of the chapter."""
