@@ -119,6 +119,36 @@ TEST_P(Fragments, ProductThroughLdmatrix) {
 INSTANTIATE_TEST_SUITE_P(Mma, Fragments, testing::Values(DType::fp16, DType::bf16),
                          [](const auto& info) { return name(info.param); });
 
+class HalfSums : public OnDevice<> {
+ protected:
+  // A fragment of integers: element (lane, i) is of(lane, i).
+  template <class Of>
+  static Words fragment(int elements, Of of) {
+    Words words;
+    const auto bits = [&](int lane, int i) { return integer_bits(DType::fp16, of(lane, i)); };
+    for (int lane = 0; lane < 32; lane++)
+      for (int i = 0; i < elements; i += 2) words.push_back(pair(bits(lane, i), bits(lane, i + 1)));
+    return words;
+  }
+};
+
+// Up to 2048 integers are exact in fp16.
+TEST_F(HalfSums, AreFp32sWhereNothingIsRounded) {
+  const Words a = fragment(8, [](int lane, int i) { return (a_row(lane, i) * 5 + a_column(lane, i) * 3) % 7; });
+  const Words b = fragment(4, [](int lane, int i) { return (b_row(lane, i) * 7 + b_column(lane, i) * 2) % 5; });
+  Floats c;
+  for (int lane = 0; lane < 32; lane++)
+    for (int i = 0; i < 4; i++) c.push_back(c_value(c_row(lane, i), c_column(lane, i)));
+  EXPECT_EQ(mma_half(a, b, c), mma(DType::fp16, a, b, c));
+}
+
+TEST_F(HalfSums, AreRoundedToFp16) {
+  const Words a = fragment(8, [](int lane, int i) { return a_column(lane, i) == 0; });
+  const Words b = fragment(4, [](int, int) { return 1; });
+  EXPECT_EQ(mma_half(a, b, Floats(32 * 4, 2047)), Floats(32 * 4, 2048));
+  EXPECT_EQ(mma_half(a, b, Floats(32 * 4, 2048)), Floats(32 * 4, 2048));  // 2049 lies between two numbers
+}
+
 struct NamedForm {
   Form form;
   int matrices;

@@ -8,6 +8,7 @@
 #include "device/ldmatrix.h"
 #include "device/math.h"
 #include "device/mma.h"
+#include "device/mma_half.h"
 #include "device/named_barrier.h"
 #include "device/numeric.h"
 #include "device/semaphore.h"
@@ -57,6 +58,18 @@ __global__ void mma_kernel(const uint32_t* a, const uint32_t* b, float* c) {
   for (int r = 0; r < 4; r++) c_reg[r] = c[thread * 4 + r];
   mma_m16n8k16<T>(c_reg, a + thread * 4, b + thread * 2);
   for (int r = 0; r < 4; r++) c[thread * 4 + r] = c_reg[r];
+}
+
+__global__ void mma_half_kernel(const uint32_t* a, const uint32_t* b, float* c) {
+  const size_t thread = thread_index();
+  float* c_lane = c + thread * 4;
+  uint32_t c_reg[2] = {::pack2<__half>(c_lane[0], c_lane[1]), ::pack2<__half>(c_lane[2], c_lane[3])};
+  mma_m16n8k16_half(c_reg, a + thread * 4, b + thread * 2);
+  for (int r = 0; r < 2; r++) {
+    const float2 pair = ::unpack2<__half>(c_reg[r]);
+    c_lane[2 * r] = pair.x;
+    c_lane[2 * r + 1] = pair.y;
+  }
 }
 
 template <Form FORM>
@@ -238,6 +251,13 @@ Floats mma(DType dtype, const Words& a, const Words& b, const Floats& c) {
   const DeviceArray<float> c_device(c);
   launch(dtype == DType::fp16 ? mma_kernel<__half> : mma_kernel<__nv_bfloat16>, {warps_for(c.size() / 4), dim3(32)},
          a_device.as(), b_device.as(), c_device.as());
+  return c_device.get();
+}
+
+Floats mma_half(const Words& a, const Words& b, const Floats& c) {
+  const DeviceArray<uint32_t> a_device(a), b_device(b);
+  const DeviceArray<float> c_device(c);
+  launch(mma_half_kernel, {warps_for(c.size() / 4), dim3(32)}, a_device.as(), b_device.as(), c_device.as());
   return c_device.get();
 }
 

@@ -19,6 +19,7 @@ using Floats = std::vector<float>;
 
 // c[.., 32, 4] + a[.., 32, 4] b[.., 32, 2]
 Floats mma(DType dtype, const Words& a, const Words& b, const Floats& c);
+Floats mma_half(const Words& a, const Words& b, const Floats& c);  // with fp16 sums
 
 // What ldmatrix makes of shared memory that holds `tile` (32 rows of 8 elements), where lane l passes the address of
 // row rows[l]: registers [32][4] or [32][2].

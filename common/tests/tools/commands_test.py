@@ -47,6 +47,7 @@ class BadInput(unittest.TestCase):
             (["bench", "--keep", "--preset=cpu"], "--keep is for measurements from a GPU"),
             (["run", "--benchmark_filter=x"], "unknown argument"),
             (["test", "--preset", "gpu"], "invalid choice"),
+            (["machine", "--keep"], "unknown argument --keep"),
         ]:
             with mock.patch.object(build, "ensure_built", side_effect=AssertionError("nothing is built before that")):
                 status, stderr = ending_of(*words)

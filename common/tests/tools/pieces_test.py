@@ -62,7 +62,7 @@ class Plans(unittest.TestCase):
         planned = pieces.pieces(NAMES)
         self.assertEqual(pieces.targets(planned[:1], NAMES), ["01_a"])
         self.assertEqual(pieces.targets(pieces.chosen(planned, ["sweep"]), NAMES), ["flash_attention_workbook"])
-        self.assertEqual(pieces.targets(planned, NAMES), ["01_a", "02_b", "flash_attention_workbook", "trace_patterns"])
+        self.assertEqual(pieces.targets(planned, NAMES), ["01_a", "02_b", "flash_attention_workbook", "machine", "trace_patterns"])
 
     def test_without_a_gpu_there_is_one_line(self):
         stderr = io.StringIO()

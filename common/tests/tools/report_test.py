@@ -69,6 +69,27 @@ def write_measurement(directory: Path, times=1.0) -> None:
     piece("profile-06_two", rungs=[{"chapter": "06_two", "rung": "final", "direction": "forward", "flops": 100.0, "dram_bytes": 50}])
 
 
+def write_experiments(directory: Path) -> None:
+    """As ./workbook machine keeps them: two repetitions and their median; a latency that grows from 8 KiB to 1 GiB."""
+    def runs(name, **counters):
+        whole = f"{name}/iterations:1/repeats:2/manual_time"
+        return [{"name": whole, "run_type": "iteration", "repetition_index": i, "real_time": 9.0, "time_unit": "ns"} for i in (0, 1)] + [
+            {"name": f"{whole}_median", "run_type": "aggregate", "aggregate_name": "median", "real_time": 1.0, "time_unit": "ns", **counters}]
+
+    found = runs("latency/registers", ns=2.0, cycles=4.0) + runs("latency/shared", ns=15.0, cycles=30.0)
+    for size, ns in ((8192, 19.0), (12288, 19.0), (16384, 20.0), (2 << 20, 200.0), (1 << 30, 600.0)):
+        found += runs(f"latency/global/{size}", ns=ns, cycles=2 * ns, bytes=size)
+    for level, rate in (("registers", 400e12), ("shared", 32e12), ("L2", 5e12), ("DRAM", 4e12)):  # L1 is missing
+        found += runs(f"bandwidth/{level}", **{"bytes/s": rate})
+    for way, ms in (("all_up", 0.5), ("by_lane", 1.0)):
+        found += runs(f"branch/{way}", ms=ms)
+    found += runs("sum/fp16/4096", error=0.25) + runs("sum/fp32/4096", error=1e-6) + runs("rate/fp16", **{"FLOP/s": 6e14})
+    found += runs("split/queries", ms=1.0, shared_bytes=24576.0, **{"FLOP/s": 2e14})
+    sizes = {"multiprocessors": "100", "registers_of_multiprocessor": "65536", "shared_bytes_of_multiprocessor": "233472",
+             "l2_bytes": "52428800", "dram_bytes": "85899345920", "sm_clock_max_mhz": "2000"}
+    results.write(directory / "machine.json", {"context": {"machine": {"gpu": "G"}, **sizes}, "benchmarks": found})
+
+
 def write_counts(directory: Path) -> None:
     """Chapter 06, rungs mma (two kernels) and final; 07, a backward alone; 08, both."""
     load, store = {"grid": [4, 1, 1], "global_load sectors": 40, "global_load requests": 10}, {"global_store sectors": 2}
@@ -299,7 +320,7 @@ class InTables(Measured):
     def test_every_table_can_be_made_of_nothing(self):
         empty = Tables(Record(self.root))
         for text in ("ladder('forward')", "times('forward')", "beside('06', 'forward')", "sweep('forward', '06')", "against('forward')",
-                     "memory('forward')", "repeated()", "machine()"):
+                     "memory('forward')", "repeated()", "machine()", "levels()", "latencies()", "branches()", "sums()", "divisions()"):
             self.assertEqual(evaluate(text, empty), NOT_YET, text)
 
     def test_a_broken_table_is_found_and_mended(self):
@@ -322,6 +343,47 @@ class InTables(Measured):
         self.assertIn("| `ladder` | 6 | 10.0% | 10.0% | 10.0% |", text)
         self.assertIn("| `peers-ladder` | 3 | 0.0% |", text)
         self.assertNotIn("memory", text)
+
+
+class TheMachine(Measured):
+    def setUp(self):
+        super().setUp()
+        write_experiments(self.directory)
+        self.tables = Tables(Record(self.directory))
+
+    def test_numbers(self):
+        for text, expected in [('latency("L2")', 200), ('latency("shared", "cycles")', 30), ('latency("DRAM") / latency("registers")', 300),
+                               ('bandwidth("DRAM")', 4), ('experiment("branch/by_lane", "ms") / experiment("branch/all_up", "ms")', 2),
+                               ('gpu("l2_bytes") / 1048576', 50)]:
+            self.assertEqual(self.value(text), expected, text)
+        for text, error, words in [('latency("L3")', NotUnderstood, "there is no level L3"), ('bandwidth("L1")', Missing, "bandwidth/L1 is no"),
+                                   ('experiment("latency/shared", "ms")', Missing, "has no ms"), ('gpu("price")', Missing, "does not say price")]:
+            with self.assertRaisesRegex(error, words, msg=text):
+                self.value(text)
+
+    def test_levels(self):
+        lines = self.tables.levels().split("\n")[2:]
+        self.assertEqual(lines, ["| registers (a multiply-add) | 100 × 256 KiB | 4.00 | 2.00 | 400 | 2000 |",
+                                 "| shared memory | 100 × 228 KiB | 30.0 | 15.0 | 32.0 | 160 |",
+                                 "| L1 | what shared memory leaves | 40.0 | 20.0 | – | – |",
+                                 "| L2 | 50 MiB | 400 | 200 | 5.00 | 25.0 |", "| DRAM | 80 GiB | 1200 | 600 | 4.00 | 20.0 |"])
+
+    def test_other_tables(self):
+        self.assertEqual(self.tables.latencies().split("\n")[2:],
+                         ["| 8.0 KiB | 38.0 | 19.0 |", "| 16 KiB | 40.0 | 20.0 |", "| 2.0 MiB | 400 | 200 |", "| 1.0 GiB | 1200 | 600 |"])
+        self.assertIn("| every second lane | 1.00 | 2.00× |", self.tables.branches())
+        self.assertIn("| every second warp | – | – |", self.tables.branches())
+        self.assertEqual(self.tables.sums().split("\n")[2:], ["| relative error over 4 096 keys | 2.5e-01 | 1.0e-06 |", "| TFLOP/s | 600 | – |"])
+        self.assertIn("| the queries | 24 KiB | 1.00 | 200 |", self.tables.divisions())
+
+    def test_it_has_no_rows_and_a_picture(self):
+        record = Record(self.directory)
+        self.assertIn("machine", record.pieces)
+        self.assertEqual({row.source for row in record.rows}, {row.source for row in self.record.rows})
+        (panel,) = pictures.all_pictures(record)["latency"]["panels"]
+        self.assertEqual(panel["series"][0]["y"], [19, 19, 20, 200, 600])
+        self.assertEqual(panel["series"][1]["x"], [8192, 1 << 30])
+        self.assertEqual([mark[0] for mark in panel["marks"]], [233472, 52428800, 1 << 30])
 
 
 class OfFiles(Measured):
@@ -380,6 +442,8 @@ class OfFiles(Measured):
         self.assertNotIn("tflops-forward", pictures.stale(Record(self.directory), directory))
 
     def test_the_same_data_gives_the_same_bytes(self):
+        write_experiments(self.directory)
+        self.record = Record(self.directory)
         python = system.python_with("matplotlib")
         if python is None:
             self.skipTest("matplotlib is not here")

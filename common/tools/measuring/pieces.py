@@ -52,6 +52,7 @@ def pieces(names: list, engine: "Path | None" = None) -> list:
             f"FlashAttention's sweep, {dtype}, {direction}, {'every rung' if rungs else 'chapters'} and peers",
             ("peers", "--sweep=fa", f"--dtype={dtype}", f"--direction={direction}", *rungs,
              f"--patience={PATIENCE}"), 90 if rungs else 45))
+    planned.append(Piece("machine", "the GPU itself: latencies, bandwidths, a branch, sums in fp16 (common/machine)", ("machine",), 60))
     # Bytes do not depend on how often a launch is timed: once is enough.
     planned.append(Piece("memory", "device memory: B=1 H=8 D=64 fp16 causal, N = 2048 ... 32768",
                          ("bench", "--seq-q=2048,8192,32768", "--batch=1", "--heads=8", "--benchmark_repetitions=1",
@@ -69,7 +70,8 @@ def rehearsal(names: list) -> list:
     small = ("--preset=cpu", "--seq-q=32,64", "--heads=1", "--batch=1")
     ladders = [Piece(f"ladder-{name}", f"{name}, every rung: N = 32, 64",
                      ("bench", name.split("_")[0], *small, "--all-rungs"), 3) for name in names]
-    return ladders + [Piece("memory", "device memory", ("bench", *small), 10)]
+    return ladders + [Piece("machine", "the experiments of common/machine", ("machine", "--preset=cpu"), 3),
+                      Piece("memory", "device memory", ("bench", *small), 10)]
 
 
 def chosen(planned: list, words: list) -> list:
@@ -164,6 +166,8 @@ def targets(planned: list, names: list) -> list:
     for piece in planned:
         if piece.command[0] == "peers":
             wanted.add("flash_attention_workbook")
+        elif piece.command[0] == "machine":
+            wanted.add("machine")
         elif piece.command[0] == "verify":
             wanted |= {"trace_patterns", *names}
         else:

@@ -106,19 +106,29 @@ def _together(steps: list) -> list:
     return groups
 
 
+def choose_device(preset: "str | None") -> system.Choice:
+    """What to run on; Failure if that is a GPU, and there is none."""
+    choice = system.choose_preset(preset)
+    if choice.preset == "cuda" and not choice.gpu:
+        raise Failure(f"preset cuda needs a GPU to run on: {choice.why}; --preset cpu uses the SIMT engine")
+    return choice
+
+
+def say_device(choice: system.Choice) -> None:
+    if choice.gpu:
+        say(f"On the GPU ({choice.why}).")
+    else:
+        say(f"On the SIMT engine: g++ builds the CUDA kernels for {build.cores()} CPU cores ({choice.why}).")
+
+
 def begin(arguments: argparse.Namespace, more_flags: list = ()) -> Session:
     """Chooses preset and problems, says so, and builds the programs of the chapters that are asked for."""
     chosen = chapters.select(arguments.chapters, chapters.all_chapters())
     if not chosen:
         raise Failure("there are no chapters here: is the checkout complete?")
-    choice = system.choose_preset(arguments.preset)
-    if choice.preset == "cuda" and not choice.gpu:
-        raise Failure(f"preset cuda needs a GPU to run on: {choice.why}; --preset cpu uses the SIMT engine")
+    choice = choose_device(arguments.preset)
     wanted = asked.problems(arguments, LENGTHS if choice.gpu else None)
-    if choice.gpu:
-        say(f"On the GPU ({choice.why}).")
-    else:
-        say(f"On the SIMT engine: g++ builds the CUDA kernels for {build.cores()} CPU cores ({choice.why}).")
+    say_device(choice)
     directory = build.ensure_built(choice.preset, [chapter.name for chapter in chosen])
     problems = [(asked.resolved(chosen[0].program(directory), flags)[0], flags) for flags in wanted]
     return Session(choice, chosen, bool(arguments.chapters), problems, arguments.direction, arguments.rung, list(more_flags),

@@ -17,6 +17,7 @@ import operator
 import statistics
 
 from tools.record.counted import Counts
+from tools.record.experiments import LATENCY, Experiments
 from tools.record.rows import Missing, Record
 
 
@@ -131,6 +132,28 @@ class Quantities:
     def copy_tbytes(self):
         """TB/s of a large copy, read and written."""
         return 1e-12 * self._record.ceiling("copy")
+
+    # Its experiments (./workbook machine)
+
+    def latency(self, level, unit="ns"):
+        """Of a load from "registers", "shared", "L1", "L2" or "DRAM": nanoseconds, or "cycles"."""
+        if level not in LATENCY:
+            raise NotUnderstood(f"there is no level {level} (there are {', '.join(LATENCY)})")
+        return self.experiment(LATENCY[level], unit)
+
+    def bandwidth(self, level):
+        """TB/s out of "registers", "shared", "L1", "L2" or "DRAM", of the whole GPU."""
+        return 1e-12 * self.experiment(f"bandwidth/{level}", "bytes/s")
+
+    def experiment(self, name, what):
+        """experiment("branch/by_lane", "ms"), experiment("sum/fp16/4096", "error"), experiment("rate/fp32", "FLOP/s"): a counter of
+        common/machine."""
+        return Experiments.of(self._record).value(name, what)
+
+    def gpu(self, what):
+        """What the driver says: "multiprocessors", "registers_of_multiprocessor", "shared_bytes_of_multiprocessor",
+        "shared_bytes_of_block", "threads_of_multiprocessor", "l2_bytes", "dram_bytes", "sm_clock_max_mhz"."""
+        return Experiments.of(self._record).size(what)
 
     # Any file
 

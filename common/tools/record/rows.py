@@ -16,6 +16,7 @@ from tools.record.problem import Problem, read_label
 UNSTEADY = 1.05
 
 THE_BOOKS = "nvidia-h200"  # the directory of the GPU that the lessons tell of
+MACHINE = "machine"  # the piece about the GPU itself, which has no rows: experiments.py reads it
 AGAIN = "again"  # the directory of the second measurement, below that of the first
 SECONDS_PER = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}  # Google Benchmark's units
 DIRECTIONS = {"fwd": "forward", "bwd": "backward"}
@@ -43,12 +44,17 @@ def steady(median: float, p10: float, **_) -> bool:
     return median <= UNSTEADY * p10
 
 
+def aggregated(runs: list) -> set:
+    """The names of Google Benchmark's runs that are repetitions: their median counts."""
+    return {run["name"].removesuffix("_median") for run in runs if run.get("aggregate_name") == "median"}
+
+
 def rows_of(source: str, report: dict) -> list:
     rows, runs = [], report.get("benchmarks", [])
-    aggregated = {run["name"].removesuffix("_median") for run in runs if run.get("aggregate_name") == "median"}
+    repetitions = aggregated(runs)
     for run in runs:
-        if run["name"] in aggregated:
-            continue  # a repetition: its median counts
+        if run["name"] in repetitions:
+            continue
         chapter, rung, direction, label = run["name"].split("/")[:4]
         rows.append(Row(source, f"{chapter}/{rung}", DIRECTIONS[direction], *read_label(label),
                         run["real_time"] * SECONDS_PER[run["time_unit"]], run["FLOP/s"], run.get("peak_bytes")))
@@ -92,7 +98,7 @@ class Record:
 
     @cached_property
     def rows(self) -> list:
-        raw = [row for name in self.pieces
+        raw = [row for name in self.pieces if name != MACHINE
                for row in rows_of("ladder" if name.startswith("ladder-") else name, self.piece(name))]
         # A name without a rung means the chapter's result, which is the last rung that has the direction.
         last = {}

@@ -106,6 +106,9 @@ def lines(data: dict) -> plt.Figure:
                     markersize=4.5, linewidth=1.7)
         if not panel["y"]["log"]:
             ax.set_ylim(bottom=panel["y"].get("from", 0))
+        for x, text in panel.get("marks", []):
+            ax.axvline(x, color=color("roof"), linestyle=STYLES["dotted"], linewidth=0.9)
+            ax.text(x, 1.01, text, transform=ax.get_xaxis_transform(), ha="right", va="bottom", fontsize=9, color=color("roof"))
     figure.canvas.draw()
     for panel, ax in zip(panels, grid.flat):
         if panel["series"]:

@@ -1,7 +1,7 @@
 """The pictures: what is in each, as plain data that tools/showing/draw.py draws.
 
-A picture is {title, note, kind, panels}; a panel {title, x, y, series}; an axis {label, log, ticks: [[place, text], ..]}; one of
-the series {name, color, style, x, y}. `color` is an index: of the chapter, or a peer's name.
+A picture is {title, note, kind, panels}; a panel {title, x, y, series}, perhaps with marks: [[x, text], ..], upright lines with their
+names at the left; an axis {label, log, ticks: [[place, text], ..]}; one of the series {name, color, style, x, y}. `color` is an index: of the chapter, or a peer's name.
 """
 
 import hashlib
@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from tools.machine import amount_of_memory, significant
-from tools.record import LENGTHS, Missing, Quantities, Record
+from tools.record import LENGTHS, Experiments, Missing, Quantities, Record
 from tools.showing.counts import GPUS
 from tools.showing.tables import PEER_NAMES
 
@@ -272,6 +272,29 @@ class Pictures:
                 "note": "µs more than the same attention without it; B=2 H=16 D=64 fp16 causal",
                 "panels": [{"title": "", "x": {"label": "N", "log": True, "ticks": _lengths(LENGTHS)},
                             "y": {"label": "µs", "log": True}, "series": _present(series)}]}
+
+    def latency(self):
+        """Of a load, by how much memory is in use: where it is found."""
+        try:
+            of = Experiments.of(self._record)
+            marks = [[of.size("shared_bytes_of_multiprocessor"), "L1 "], [of.size("l2_bytes"), "L2 "]]
+        except Missing:
+            of, marks = Experiments({}), []
+        names = of.names("latency/global/")
+        bytes_in_use = [int(name.rpartition("/")[2]) for name in names]
+        chase = {"name": "global memory", "color": 0, "style": "solid", "x": bytes_in_use,
+                 "y": [of.value(name, "ns") for name in names]}
+        others = [{"name": text, "color": color, "style": "dashed", "x": bytes_in_use[::len(names) - 1],
+                   "y": [of.value(f"latency/{name}", "ns")] * 2}
+                  for name, text, color in (("shared", "shared memory", 1), ("registers", "a multiply-add", 2)) if len(names) > 1]
+        sizes, times = [8192 << i for i in range(0, 18, 3)], [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
+        return {"kind": "lines", "title": "Latency of a load",
+                "note": "one thread follows a chain of addresses, one in every 128 bytes, in random order",
+                "panels": [{"title": "", "x": {"label": "bytes in use", "log": True,
+                                               "ticks": [[size, amount_of_memory(size).replace(".0 ", " ")] for size in sizes]},
+                            "y": {"label": "ns", "log": True, "ticks": [[ns, str(ns)] for ns in times]},
+                            "marks": [*marks, [bytes_in_use[-1], "DRAM "]] if bytes_in_use else [],
+                            "series": _present([chase, *others])}]}
 
 
 def _present(series: list) -> list:

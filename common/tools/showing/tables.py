@@ -11,33 +11,14 @@ import re
 import statistics
 
 from tools.machine import amount_of_memory, significant
-from tools.record import LENGTHS, Missing, Quantities, Record, repeated
+from tools.record import LENGTHS, Experiments, Missing, Quantities, Record, repeated
+from tools.showing import experiments
+from tools.showing.markdown import NOT_YET, factor, known, markdown
 
-NOT_YET = "*Not measured yet.*"
 PEER_NAMES = {"FLASH": "FlashAttention-2", "FLASH-deterministic": "FlashAttention-2, deterministic", "CUDNN": "cuDNN",
               "MATH": "PyTorch, unfused", "FA3": "FlashAttention-3", "FA4": "FlashAttention-4",
               "eager+FLASH": "eager RoPE, then FlashAttention-2",
               "compiled+FLASH": "compiled RoPE, then FlashAttention-2"}
-
-
-def markdown(rows: list) -> str:
-    """The first row is the header, the first column text, the others numbers."""
-    if len(rows) < 2:
-        return NOT_YET
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([lines[0], "|---|" + "--:|" * (len(rows[0]) - 1), *lines[1:]])
-
-
-def known(compute, text=significant) -> str:
-    """What it computes, as text; a dash if something is missing for it."""
-    try:
-        return text(compute())
-    except Missing:
-        return "–"
-
-
-def factor(value: float) -> str:
-    return f"{significant(value)}×"
 
 
 class Tables:
@@ -229,3 +210,31 @@ class Tables:
                  known(self._of.matmul_tflops, lambda value: f"{value:.0f} TFLOP/s"),
                  known(self._of.copy_tbytes, lambda value: f"{value:.2f} TB/s")]]
         return markdown(rows)
+
+    # What ./workbook machine found
+
+    def _of_experiments(self, table) -> str:
+        try:
+            return table(Experiments.of(self._record))
+        except Missing:
+            return NOT_YET
+
+    def levels(self):
+        """Each memory: its size, the latency of a load, the bandwidth of all."""
+        return self._of_experiments(experiments.levels)
+
+    def latencies(self):
+        """The latency of a load from global memory, by how much of it is in use."""
+        return self._of_experiments(experiments.latencies)
+
+    def branches(self):
+        """What it costs when the lanes of a warp go two ways."""
+        return self._of_experiments(experiments.branches)
+
+    def sums(self):
+        """Sums in fp16 and in fp32 on tensor cores: relative error and speed."""
+        return self._of_experiments(experiments.sums)
+
+    def divisions(self):
+        """Attention whose warps divide a tile by queries, or by keys."""
+        return self._of_experiments(experiments.divisions)

@@ -1,0 +1,16 @@
+// Clocks that a kernel can read. clock64() is CUDA's own: clock cycles of the multiprocessor on a GPU, nanoseconds on
+// the SIMT engine.
+#pragma once
+
+#include "device/cuda.h"
+
+// Nanoseconds. PTX ISA, "%globaltimer": how often it advances depends on the GPU, at least once a microsecond.
+__device__ inline long long nanoseconds() {
+#ifdef WORKBOOK_SIMT
+  return clock64();
+#else
+  long long now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+#endif
+}

@@ -1,0 +1,68 @@
+"""what the GPU itself can do, measured: latency and bandwidth of each memory, and three experiments
+
+Builds and runs the experiments of common/machine, which check their own results: a pointer chase, the bandwidth of every level,
+a branch that lanes take two ways, sums in fp16 and fp32, and attention divided by queries and by keys. The JSON, in Google
+Benchmark's own format, goes into the build directory, or where --out says. Without a GPU the experiments run on the SIMT engine,
+which shows that they are right, and the tables are those of the GPU that the lessons tell of.
+"""
+
+import re
+import tempfile
+from pathlib import Path
+
+from tools.machine import RESULTS, Failure, Progress, bold, build, follow, say, shown
+from tools.measuring import session
+from tools.record import THE_BOOKS, Experiments, Missing, Record, results
+from tools.showing import experiments
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("--preset", choices=["cpu", "cuda"], help="default: cuda if there is a GPU and nvcc, else cpu")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="where the JSON goes")
+
+
+def run(arguments) -> int:
+    choice = session.choose_device(arguments.preset)
+    session.say_device(choice)
+    directory = build.ensure_built(choice.preset, ["machine"])
+    report = measured(directory / "common" / "machine" / "machine")
+    path = arguments.out or directory / "bench" / "machine.json"
+    results.write(path, report)
+    if choice.gpu:
+        show(choice.gpu.name, Experiments(report))
+    else:
+        say(f"{len(Experiments(report).names(''))} experiments are right, on the SIMT engine, which says nothing about times.")
+        record = Record(RESULTS / THE_BOOKS)
+        try:
+            show(f"Recorded: {record.gpu}", Experiments.of(record))
+        except Missing:
+            say("No GPU has been recorded yet.")
+    say(f"Google Benchmark's JSON: {shown(path)}")
+    return 0
+
+
+def measured(program: Path) -> dict:
+    """The program's report, without where and on whose machine it ran."""
+    with tempfile.TemporaryDirectory() as scratch, Progress("Measuring") as progress:
+        out, log_path = Path(scratch) / "report.json", Path(scratch) / "log"
+
+        def on_line(line: str) -> None:
+            name = re.match(r"(.*?)/iterations:", line)
+            if name:
+                progress.show(name[1])
+
+        with open(log_path, "w") as log:
+            status = follow([program, f"--benchmark_out={out}", "--benchmark_out_format=json"], log, on_line)
+        if status:
+            raise Failure((log_path.read_text(errors="replace").strip().splitlines() or [f"machine: status {status}"])[-1])
+        report = results.read(out)
+    for private in ("executable", "host_name"):
+        report["context"].pop(private, None)
+    return report
+
+
+def show(title: str, of: Experiments) -> None:
+    say(f"\n{bold(title)}")
+    for table in (experiments.levels, experiments.latencies, experiments.branches, experiments.sums, experiments.divisions):
+        say(f"\n{table(of)}")
+    say()
