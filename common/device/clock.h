@@ -4,7 +4,8 @@
 
 #include "device/cuda.h"
 
-// Nanoseconds. PTX ISA, "%globaltimer": how often it advances depends on the GPU, at least once a microsecond.
+// Nanoseconds. PTX ISA, "%globaltimer". It does not say how often this clock advances: time no less than some hundred
+// microseconds with it.
 __device__ inline long long nanoseconds() {
 #ifdef WORKBOOK_SIMT
   return clock64();

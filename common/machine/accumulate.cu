@@ -1,9 +1,10 @@
 // Sums in fp16 against sums in fp32, on tensor cores.
 //
-// A tensor core multiplies 16-bit numbers exactly. What it adds the products up in, the instruction chooses. An fp16
-// number has 11 bits: where a sum has reached 2048 times what is added, adding changes nothing any more. So a long sum
-// in fp16, like a row of P times a column of V, stops growing. "sum" adds up `keys` products of numbers between 0 and 1
-// both ways and compares with double precision; "rate" shows whether fp16 sums are at least faster.
+// A tensor core multiplies 16-bit numbers exactly. The instruction chooses the precision of the sums. An fp16 number
+// has 11 significant bits: once a sum has grown to more than 2048 times the next product, adding that product changes
+// nothing. So a long sum in fp16, such as a row of P times a column of V, stops growing. The experiments "sum" add up
+// `keys` products of numbers between 0 and 1 both ways and compare with double precision. The experiments "rate" show
+// whether fp16 sums are faster.
 #include <algorithm>
 #include <cmath>
 #include <memory>

@@ -1,9 +1,9 @@
-// How much a second comes out of each level of memory, when all multiprocessors ask it at once.
+// How many bytes a second come out of each level of memory, when all multiprocessors ask it at once.
 //
-// All threads that fit load 16 bytes at a time, many loads under way in each, and add up what they get. The same bytes
-// are read again and again: a few KiB that every multiprocessor has in its L1, some MiB that fit into L2 (the loads
-// pass L1 by), or a GiB once. Shared memory likewise. The bandwidth of registers follows from multiply-adds, which read
-// three each.
+// As many threads as the GPU holds load 16 bytes at a time, with several loads under way in each, and add up what they
+// get. They read the same bytes again and again: 32 KiB, which every multiprocessor has in its L1; 16 MiB, which fit
+// into L2 (the loads pass L1 by); or 1 GiB, of which L2 holds little. Shared memory is read like L1. The bandwidth of
+// registers follows from the rate of multiply-adds, which read three registers each.
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -46,8 +46,8 @@ __device__ void add(uint4& sum, uint4 x) {
 
 enum class From { l1, beyond_l1 };
 
-// Every block by itself (L1), or all of them together, read `count` chunks, a power of two, as often as `loads` of each
-// thread make.
+// Every block by itself (L1), or all blocks together, read `count` chunks, a power of two. Each thread makes `loads`
+// loads, and begins again where the chunks end.
 template <From from>
 __global__ void __launch_bounds__(threads)
     read(const uint4* __restrict__ data, uint32_t count, int loads, uint32_t* sums) {

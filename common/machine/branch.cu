@@ -1,8 +1,9 @@
 // What it costs when the lanes of a warp go two ways.
 //
-// Each thread counts, up or down, as an array tells it. The two ways take equally many instructions. Where all lanes of
-// a warp go the same way, the warp goes it once. Where they do not, it goes both, one after the other, and the lanes
-// that are not on the current one sit idle: twice the time, were it only for one lane of 32.
+// Each thread counts up or down, as an array tells it. Both ways take equally many instructions. If all lanes of a warp
+// go the same way, the warp executes that way alone. If they do not, it executes both, one after the other, and the
+// lanes that are not on the current way sit idle. That takes twice the time, even if only one lane of 32 goes the other
+// way.
 #include <cmath>
 #include <memory>
 

@@ -1,5 +1,4 @@
-// What an experiment is: something that one launch shows about the machine, and that says itself whether it came out
-// right.
+// An experiment: one launch that shows something about the machine, and a check of its result.
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,12 @@
 // How long one access takes: a pointer chase.
 //
-// One thread follows a chain of addresses. Each load gives the address of the next, so that no two can be under way at
-// once, and the chain goes through all places in a random order, so that nothing can be fetched ahead. Its time,
-// divided by its length, is the latency of a load.
+// One thread follows a chain of addresses. Each load gives the address of the next one, so that no two loads can be
+// under way at once. The chain goes through all its places in a random order, so that nothing can be fetched ahead. The
+// time of the chain, divided by its length, is the latency of a load.
 //
-// The chain in global memory has a place in every cache line of so many bytes. Where they fit into L1 it shows L1's
-// latency, where they fit into L2 that of L2, and beyond that DRAM's, with what the translation of addresses adds. For
-// comparison the same chain in shared memory, and a chain of multiply-adds in registers.
+// The chain in global memory has one place in every cache line of an array. An array that fits into L1 shows the
+// latency of L1, one that fits into L2 that of L2, and a larger one that of DRAM, with the time that the translation of
+// addresses adds. The same chain in shared memory, and a chain of multiply-adds in registers, stand beside it.
 #include <cmath>
 #include <memory>
 #include <numeric>

@@ -4,10 +4,12 @@
 // products and the same softmax, on the same tiles in shared memory.
 //
 //   divide_queries   A warp has 16 queries and all 64 keys of a tile. Its rows are its own, from S to O.
-//   FlashAttention-2. divide_keys      A warp has all 64 queries and 16 keys of a tile. A row's maximum is the largest
-//   of four warps', and its O
-//                    the sum of four warps' parts. Both go through shared memory, with a barrier in between, in every
-//                    tile. FlashAttention-1.
+//                    So does FlashAttention-2.
+//   divide_keys      A warp has all 64 queries and 16 keys of a tile. A row's maximum is the largest of four warps',
+//                    and its O the sum of four warps' parts. Both go through shared memory, with a barrier in between,
+//                    in every tile. So does FlashAttention-1.
+//
+// (The parts of O could be added up once, after the last tile. Then each warp would hold O of 64 rows instead of 16.)
 //
 // The exchange takes 73 KiB of shared memory. So that this alone does not make the difference, divide_queries runs a
 // second time with as much.
@@ -28,7 +30,7 @@ using namespace swizzled_tile;
 
 constexpr int warps = 4, threads = 32 * warps, D = 64;
 constexpr int Br = 64, Bc = 64;                                  // queries and keys of a tile
-constexpr int heads = on_gpu ? 32 : 1, N = on_gpu ? 4096 : 128;  // multiples of the tiles
+constexpr int heads = on_gpu ? 32 : 2, N = on_gpu ? 4096 : 128;  // multiples of the tiles
 constexpr float scale_log2 = 0.125f * 1.44269504f;               // 1 / sqrt(D), log2(e)
 
 constexpr int part_stride = D + 8;  // floats between rows of a part of O: eight rows are in different banks
@@ -214,8 +216,10 @@ Experiment dividing(const char* what, decltype(&divide_queries) kernel, size_t s
             std::vector<__half> inputs[3];
             std::vector<std::shared_ptr<Array<__half>>> device;
             for (std::vector<__half>& x : inputs) {
-              for (int i = 0; i < N * D; i++) x.push_back(from_float<__half>(uniform(random)));
-              for (int head = 1; head < heads; head++) x.insert(x.end(), x.begin(), x.begin() + N * D);  // all alike
+              x.resize(size_t(heads) * N * D);
+              for (int i = 0; i < N * D; i++) x[i] = from_float<__half>(uniform(random));
+              for (int head = 1; head < heads; head++)
+                std::copy_n(x.begin(), N * D, x.begin() + head * N * D);  // all alike
               device.push_back(std::make_shared<Array<__half>>(x));
             }
             device.push_back(std::make_shared<Array<__half>>(inputs[0].size()));
