@@ -74,7 +74,9 @@ def write_experiments(directory: Path) -> None:
     def runs(name, **counters):
         whole = f"{name}/iterations:1/repeats:2/manual_time"
         return [{"name": whole, "run_type": "iteration", "repetition_index": i, "real_time": 9.0, "time_unit": "ns"} for i in (0, 1)] + [
-            {"name": f"{whole}_median", "run_type": "aggregate", "aggregate_name": "median", "real_time": 1.0, "time_unit": "ns", **counters}]
+            {"name": f"{whole}_median", "run_type": "aggregate", "aggregate_name": "median", "real_time": 1.0, "time_unit": "ns", **counters},
+            {"name": f"{whole}_cv", "run_type": "aggregate", "aggregate_name": "cv", "real_time": 0.01, "time_unit": "ns",
+             **{name: 0.01 for name in counters}}]
 
     found = runs("latency/registers", ns=2.0, cycles=4.0) + runs("latency/shared", ns=15.0, cycles=30.0)
     for size, ns in ((8192, 19.0), (12288, 19.0), (16384, 20.0), (2 << 20, 200.0), (1 << 30, 600.0)):

@@ -17,7 +17,8 @@ class Experiments:
         """Of Google Benchmark: of repetitions, the medians."""
         runs, self._context = report.get("benchmarks", []), report.get("context", {})
         repetitions = aggregated(runs)
-        self._found = {run["name"].partition("/iterations:")[0]: run for run in runs if run["name"] not in repetitions}
+        self._found = {run["name"].partition("/iterations:")[0]: run for run in runs
+                       if run["name"] not in repetitions and run.get("aggregate_name", "median") == "median"}
 
     def names(self, beginning: str) -> list:
         return [name for name in self._found if name.startswith(beginning)]
