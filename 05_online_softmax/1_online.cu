@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p, int B
       const float correction = expf(m - m_safe);
       m = m_new;
       float l_tile = 0;
-      for (int j = lane; j < Bc; j += 32) {
+      for (int j = lane; j - lane < tile_end; j += 32) {  // behind the last key, up to 32, P is 0
         s_row[j] = j < visible ? expf(s_row[j] - m_safe) : 0;
         l_tile += s_row[j];
       }

@@ -39,8 +39,8 @@ constexpr int depth = 32;      // of the head dim of a K tile in shared memory a
 constexpr int pad = 4;         // floats after each row in shared memory: rows start 4 banks apart, as in chapter 03
 constexpr int p_pad = 16;      // the same for P, where a warp stores 16 floats each to two rows: 16 banks apart
 
-// Query rows per thread block. Registers and the 64 KB of shared memory of a Turing GPU set it: at head dim 256, O and
-// Q of 64 rows would take 128 registers a thread and 65 KB.
+// Query rows per thread block. Registers and the 64 KiB of shared memory of a Turing GPU set it: at head dim 256, O and
+// Q of 64 rows would take 128 registers a thread and 65 KiB.
 constexpr int rows_per_block(int head_dim) { return head_dim <= 128 ? 64 : 32; }
 
 // Shared memory in floats: Q [Br][D + pad], P [Br][Bc + p_pad], a chunk of K [Bc][depth + pad] or of V. HeadDim is
