@@ -68,7 +68,7 @@ __global__ void softmax(Problem p, float* s)  // [B, H, Nq, Nk], replaced by P
   if (m == -INFINITY) m = 0;  // the row sees no key; keeps -inf - -inf = NaN out of the next line
   float l = 0;
   for (int j = 0; j < p.seq_k; ++j) l += expf(s_row[j] - m);
-  for (int j = 0; j < p.seq_k; ++j) s_row[j] = l > 0 ? expf(s_row[j] - m) / l : 0;
+  for (int j = 0; j < p.seq_k; ++j) s_row[j] = l == 0 ? 0 : expf(s_row[j] - m) / l;
 }
 
 template <class T>

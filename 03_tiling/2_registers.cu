@@ -135,7 +135,7 @@ __global__ void softmax(Problem p, float* s)  // [B, H, Nq, Nk], replaced by P
   float l = 0;
   for (int j = lane; j < p.seq_k; j += 32) l += expf(s_row[j] - m);
   l = warp_sum(l);
-  for (int j = lane; j < p.seq_k; j += 32) s_row[j] = l > 0 ? expf(s_row[j] - m) / l : 0;
+  for (int j = lane; j < p.seq_k; j += 32) s_row[j] = l == 0 ? 0 : expf(s_row[j] - m) / l;
 }
 
 template <class T>

@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(threads) attention_forward(Problem p,
     for (int m = 0; m < rows; ++m) {
       const int i = ty + 8 * m, d = d0 + 4 * tx;
       if (i0 + i >= p.seq_q || d >= p.head_dim) continue;
-      const float l = l_smem[i], scale = l > 0 ? 1 / l : 0;  // l = 0: the row sees no key
+      const float l = l_smem[i], scale = l == 0 ? 0 : 1 / l;  // l = 0: the row sees no key
       store_rounded(o + (first_row + i) * p.head_dim + d,
                     make_float4(sum[m].x * scale, sum[m].y * scale, sum[m].z * scale, sum[m].w * scale));
     }

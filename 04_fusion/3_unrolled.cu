@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p,
       float sum = 0;
       for (int w = 0; w < warps; ++w) sum += o_smem[w * Br * slice + x];
       const float l = l_smem[r];  // 0 if the row sees no key
-      o_head[int64_t(i0 + r) * p.head_dim + column] = from_float<T>(l > 0 ? sum / l : 0);
+      o_head[int64_t(i0 + r) * p.head_dim + column] = from_float<T>(l == 0 ? 0 : sum / l);
     }
     __syncthreads();  // the shares have been read before the next slice overwrites them
   }

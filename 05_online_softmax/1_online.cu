@@ -203,13 +203,13 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p, int B
         *o_sum = sum;
         if (j0 + Bc < p.seq_k) continue;
         const float l_row = l_smem[r];  // 0 if the row sees no key
-        o_head[int64_t(i0 + r) * p.head_dim + column] = from_float<T>(l_row > 0 ? sum / l_row : 0);
+        o_head[int64_t(i0 + r) * p.head_dim + column] = from_float<T>(l_row == 0 ? 0 : sum / l_row);
       }
       __syncthreads();  // shares and c have been read before they are overwritten
     }
   }
   if (lane == 0 && warp < Br && i0 + warp < p.seq_q)
-    lse[int64_t(head) * p.seq_q + i0 + warp] = l > 0 ? m + logf(l) : -INFINITY;
+    lse[int64_t(head) * p.seq_q + i0 + warp] = l == 0 ? -INFINITY : m + logf(l);
 }
 
 // Bytes of shared memory that one thread block of the current device can have.

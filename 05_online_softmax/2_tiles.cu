@@ -206,8 +206,8 @@ __global__ void __launch_bounds__(threads) attention_forward(Problem p,
     const float l_row = row_sum(l[r]);
     const int i = ty + 8 * r;
     if (i0 + i >= p.seq_q) continue;
-    const float scale = l_row > 0 ? 1 / l_row : 0;  // l = 0: the row sees no key
-    if (tx == 0) lse[first_row + i] = l_row > 0 ? m[r] + logf(l_row) : -INFINITY;
+    const float scale = l_row == 0 ? 0 : 1 / l_row;  // l = 0: the row sees no key
+    if (tx == 0) lse[first_row + i] = l_row == 0 ? -INFINITY : m[r] + logf(l_row);
     for (int b = 0; b < o_blocks; ++b) {
       const int d = 64 * b + 4 * tx;
       const float4 x = o_reg[r][b];

@@ -49,6 +49,12 @@ std::string invalid(const Problem& p) {
     return "heads is " + std::to_string(p.heads) + " and kv-heads is " + std::to_string(p.kv_heads) +
            ": heads must be a multiple of kv-heads";
   if (!std::isfinite(p.scale)) return "scale is " + std::to_string(p.scale) + ": it must be finite";
+  constexpr float log2_e = 1.44269504f;  // kernels work in base 2
+  if (!std::isfinite(p.scale * log2_e)) {
+    std::ostringstream line;
+    line << "scale is " << p.scale << ": it must lie between -2.35e+38 and 2.35e+38, for scale * log2(e) to be finite";
+    return line.str();
+  }
   return "";
 }
 

@@ -12,6 +12,10 @@
 // before that, and a backward gives the gradients of the unrotated ones: pair i of a row, elements i and i + D/2, is
 // turned by position * 10000^(-2i/D).
 //
+// NaN and infinities in the inputs reach every result that depends on them, and spread no further, with one exception:
+// to a query that does not see a key the key weighs P = dS = 0, and 0 * NaN is NaN where a product meets it all the
+// same.
+//
 // Kernels take a Problem by value, so this header is read by host and device code alike.
 #pragma once
 

@@ -205,11 +205,15 @@ void run(const Rung& rung, const Options& options, const DeviceTensors& tensors)
     rung.forward.run(options.problem, tensors.forward_args(), nullptr);
 }
 
-void print_verdict(std::ostream& out, const std::string& pass, const Verdict& verdict) {
+void print_verdict(std::ostream& out, const std::string& pass, const Verdict& verdict, bool norms_judged = false) {
   const Comparison& worst = verdict.worst();
   out << the_chapter().name << "/" << pass << ": " << (verdict.passed() ? "PASS" : "FAIL") << "  " << worst.tensor
       << " error " << std::setprecision(3) << worst.error << ", tolerance " << worst.tolerance << ", "
       << verdict.rows_checked << " of " << verdict.rows << " rows compared";
+  if (norms_judged) {
+    const Comparison& norm = verdict.least_accurate();
+    out << ", norm of the error of " << norm.tensor << " " << norm.norm << ", tolerance " << norm.norm_tolerance;
+  }
   if (!verdict.passed()) out << "; first wrong: " << verdict.first_wrong();
   out << std::endl;
 }
@@ -251,6 +255,7 @@ Verdict verdict_on(const Rung& rung, const Options& options, const HostTensors& 
   for (const size_t guard : guards) {
     verdict = options.backward ? run_backward(rung.backward, options.problem, inputs, reference, guard)
                                : run_forward(rung.forward, options.problem, inputs, reference, guard);
+    if (verdict.passed() && norms_count(options.problem)) verdict.problem = verdict.inaccurate();
     if (!verdict.passed()) break;
   }
   return verdict;
@@ -324,7 +329,8 @@ int answer(const Options& options, const Device& device) {
   bool passed = true;
   for (const Rung* rung : options.rungs) {
     verdicts.push_back(verdict_on(*rung, options, inputs, *reference));
-    print_verdict(options.check_only ? std::cout : std::cerr, rung->name, verdicts.back());
+    print_verdict(options.check_only ? std::cout : std::cerr, rung->name, verdicts.back(),
+                  norms_count(options.problem));
     passed = passed && verdicts.back().passed();
   }
   if (!passed) return 1;

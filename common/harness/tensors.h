@@ -22,12 +22,13 @@ enum class InputKind {
   spike_tiles,  // or one at each multiple of 32 and just before it, alternating over the query rows
   large,        // |logit| around 100: exp overflows unless the maximum is subtracted
   loud,         // Q five times and K and V three times the usual: few keys decide, and dP reaches hundreds
+  overflow,     // the first half of the keys has scores of -inf in fp32 (-10^8 in fp16), the others about -120
   sink,  // key 0 is 2^18 times as heavy as each other key, which are alike and, thousands of them, count together
 };
 const char* name(InputKind kind);
 constexpr InputKind all_input_kinds[] = {InputKind::spread,     InputKind::growing,     InputKind::spike_first,
                                          InputKind::spike_last, InputKind::spike_tiles, InputKind::large,
-                                         InputKind::loud,       InputKind::sink};
+                                         InputKind::loud,       InputKind::overflow,    InputKind::sink};
 
 // Values that the storage type holds exactly, widened to float. Layouts as in attention/problem.h.
 struct HostTensors {

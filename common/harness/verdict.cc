@@ -18,7 +18,7 @@ using attention::Problem;
 constexpr double inf = std::numeric_limits<double>::infinity();
 
 // How many multiply-adds a reference may cost: a few seconds of one core, whatever the size of the problem.
-constexpr double reference_budget = 4e9;
+constexpr double reference_budget = 6e9;
 
 // How many of n rows to compare in each of `heads` heads, if one costs `per_row` multiply-adds.
 int affordable_rows(int n, int heads, double per_row) {
@@ -81,6 +81,16 @@ struct Worst {
   }
 };
 
+// |a - b| and |b| of vectors, a pair of elements at a time.
+struct Distance {
+  double squares = 0, of_expected = 0;
+  void add(double got, double expected) {
+    squares += (got - expected) * (got - expected);
+    of_expected += expected * expected;
+  }
+  double relative() const { return squares == 0 ? 0 : std::sqrt(squares / of_expected); }
+};
+
 std::string describe(const char* tensor, int b, int h, int row, int column, double got, double expected) {
   char line[200];
   const bool has_column = column >= 0;
@@ -109,6 +119,25 @@ std::string Verdict::first_wrong() const {
   return problem;
 }
 
+std::string Verdict::inaccurate() const {
+  const Comparison& worst = least_accurate();
+  if (worst.norm <= worst.norm_tolerance) return "";
+  char line[200];
+  std::snprintf(line, sizeof line, "the error of %s has a norm of %.3g (relative) where %.3g is allowed",
+                worst.tensor.c_str(), worst.norm, worst.norm_tolerance);
+  return line;
+}
+
+const Comparison& Verdict::least_accurate() const {
+  const auto badness = [](const Comparison& c) { return std::isnan(c.norm) ? inf : c.norm / c.norm_tolerance; };
+  return *std::max_element(comparisons.begin(), comparisons.end(),
+                           [&](const auto& a, const auto& b) { return badness(a) < badness(b); });
+}
+
+bool norms_count(const Problem& p) {
+  return std::min(p.seq_q, p.seq_k) >= 64 && double(p.batch) * p.heads * p.seq_q * p.seq_k >= 0x1p16;
+}
+
 Reference::Reference(const Problem& p, const HostTensors& inputs, bool backward, ForwardResult given)
     : problem_(p), given_(std::move(given)) {
   const bool from_its_own = backward && given_.o.empty();
@@ -118,6 +147,12 @@ Reference::Reference(const Problem& p, const HostTensors& inputs, bool backward,
     given_ = {from_storage(to_storage(o, p.dtype), p.dtype), {lse_.begin(), lse_.end()}};
   }
   if (backward) expect_gradients(inputs);
+  for (Expected* one : {&o_, &dq_, &dk_, &dv_}) {
+    Distance distance;
+    for (size_t i = 0; i < one->expected.size(); i++) distance.add(one->tensor_cores[i], one->expected[i]);
+    one->norm_baseline = distance.relative();
+    one->tensor_cores = {};
+  }
 }
 
 void Reference::write(std::ostream& to) const {
@@ -128,6 +163,7 @@ void Reference::write(std::ostream& to) const {
     for (const std::vector<int>& rows : one->rows) write_values(to, rows);
     write_values(to, one->expected);
     write_values(to, one->baseline);
+    write_values(to, std::vector<double>{one->norm_baseline});
   }
 }
 
@@ -143,6 +179,9 @@ Reference Reference::read(std::istream& from, const Problem& problem) {
     for (std::vector<int>& rows : one->rows) read_values(from, rows);
     read_values(from, one->expected);
     read_values(from, one->baseline);
+    std::vector<double> norm;
+    read_values(from, norm);
+    one->norm_baseline = norm.at(0);
   }
   return reference;
 }
@@ -152,12 +191,13 @@ void Reference::expect_forward(const HostTensors& in, bool whole) {
   const reference::Round round = reference::rounding(p.dtype);
   const reference::Rope rope(p.rope ? p.rope_rows() : 0, p.head_dim);
   const int heads = p.batch * p.heads;
-  constexpr double products = 4;  // Q K^T and P V, each once exactly and once for the baseline
+  constexpr double products = 6;  // Q K^T and P V, each once exactly and once for each baseline
   const int rows = whole ? p.seq_q : affordable_rows(p.seq_q, heads, products * p.seq_k * p.head_dim);
 
   o_.rows = sample_heads(heads, p.seq_q, rows);
   o_.expected.resize(size_t(heads) * rows * p.head_dim);
   o_.baseline.resize(o_.expected.size());
+  o_.tensor_cores.resize(o_.expected.size());
   lse_.resize(size_t(heads) * rows);
   lse_baseline_.resize(lse_.size());
   in_parallel(size_t(heads), [&](size_t index) {
@@ -177,9 +217,15 @@ void Reference::expect_forward(const HostTensors& in, bool whole) {
       k = k.unaryExpr(round).eval();
     }
     const reference::Vector lse = p.rope ? reference::forward(q, k, v, p.scale, visible).lse : exact.lse;
-    const reference::Forward plain = reference::forward(q, k, v, p.scale, visible, round);
-    std::copy_n(exact.o.data(), exact.o.size(), o_.expected.data() + size_t(h) * rows * p.head_dim);
-    std::copy_n(plain.o.data(), plain.o.size(), o_.baseline.data() + size_t(h) * rows * p.head_dim);
+    const reference::Forward plain = reference::forward(q, k, v, p.scale, visible, reference::plain(p.dtype));
+    const reference::Forward tensor_cores =
+        reference::forward(q, k, v, p.scale, visible, reference::tensor_cores(p.dtype));
+    const auto keep = [&](const reference::Matrix& o, std::vector<double>& to) {
+      std::copy_n(o.data(), o.size(), to.data() + size_t(h) * rows * p.head_dim);
+    };
+    keep(exact.o, o_.expected);
+    keep(plain.o, o_.baseline);
+    keep(tensor_cores.o, o_.tensor_cores);
     std::copy_n(exact.lse.data(), exact.lse.size(), lse_.data() + size_t(h) * rows);
     std::copy_n(lse.data(), lse.size(), lse_baseline_.data() + size_t(h) * rows);
   });
@@ -188,64 +234,75 @@ void Reference::expect_forward(const HostTensors& in, bool whole) {
 void Reference::expect_gradients(const HostTensors& in) {
   const Problem& p = problem_;
   const int D = p.head_dim, heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads, group = p.heads / p.kv_heads;
-  constexpr double products = 2 * 5;  // each once exactly and once for the baseline
+  constexpr double products = 3 * 5;  // each once exactly and once for each baseline
   const int n_queries = affordable_rows(p.seq_q, heads, products * p.seq_k * D);
   const int n_keys = affordable_rows(p.seq_k, heads, products * p.seq_q * D);
   dq_.rows = sample_heads(heads, p.seq_q, n_queries);
   dk_.rows = dv_.rows = sample_heads(kv_heads, p.seq_k, n_keys);
   for (const auto& [gradient, rows] :
-       {std::pair(&dq_, heads * n_queries), {&dk_, kv_heads * n_keys}, {&dv_, kv_heads * n_keys}}) {
-    gradient->expected.resize(size_t(rows) * D);
-    gradient->baseline.resize(size_t(rows) * D);
-  }
+       {std::pair(&dq_, heads * n_queries), {&dk_, kv_heads * n_keys}, {&dv_, kv_heads * n_keys}})
+    for (auto* values : {&gradient->expected, &gradient->baseline, &gradient->tensor_cores})
+      values->resize(size_t(rows) * D);
 
+  // What tensor cores add up stays in fp32 until it is stored: also over a group of heads, and to be rotated back.
+  using reference::exact;
+  const reference::Round round = reference::rounding(p.dtype);
+  const struct {
+    std::vector<double> Expected::*values;
+    reference::Rounding rounding;  // of the mathematics,
+    reference::Round rotated;      // of Q and K once they are rotated, with RoPE,
+    reference::Round added;        // of each sum over some of the heads of a group, and of what is rotated back,
+    reference::Round stored;       // and of the results
+  } ways[] = {{&Expected::expected, {}, exact, exact, exact},
+              {&Expected::baseline, reference::plain(p.dtype), round, round, round},
+              {&Expected::tensor_cores, {.operands = round}, round, exact, round}};
   const reference::Rope rope(p.rope ? p.rope_rows() : 0, D);
   in_parallel(size_t(kv_heads), [&](size_t index) {
     const int kv_head = int(index);
     const std::vector<int>& keys = dk_.rows[kv_head];
     const auto k_given = reference::head(in.k, kv_head, p.seq_k, D), v = reference::head(in.v, kv_head, p.seq_k, D);
     const auto some_v = rows_of(v, keys);
-    for (int h = kv_head * group; h < (kv_head + 1) * group; h++) {
-      const std::vector<int>& queries = dq_.rows[h];
-      const auto q_given = reference::head(in.q, h, p.seq_q, D), d_o = reference::head(in.d_o, h, p.seq_q, D);
-      const auto o = reference::head(given_.o, h, p.seq_q, D), lse = reference::head(given_.lse, h, p.seq_q, 1);
-      std::vector<int> visible_of_queries, visible_of_keys;  // to some queries all keys, to all queries some keys
-      for (const int i : queries) visible_of_queries.push_back(p.visible_keys(i));
-      for (int i = 0; i < p.seq_q; i++)
-        visible_of_keys.push_back(int(std::lower_bound(keys.begin(), keys.end(), p.visible_keys(i)) - keys.begin()));
+    for (const auto& way : ways) {
+      const auto part = [&](Expected& gradient, int head, int n) {
+        return Eigen::Map<reference::Matrix>((gradient.*way.values).data() + size_t(head) * n * D, n, D);
+      };
+      const auto rotated = [&](const reference::Matrix& x, const std::vector<int>& positions) -> reference::Matrix {
+        if (!p.rope) return x;
+        return reference::rotate(x, positions, rope).unaryExpr(way.rotated);
+      };
+      const auto rotated_back = [&](const reference::Matrix& x,
+                                    const std::vector<int>& positions) -> reference::Matrix {
+        if (!p.rope) return x;
+        return reference::rotate_back(x, positions, rope).unaryExpr(way.added);
+      };
+      const auto k = rotated(k_given, reference::key_positions(p));
+      const auto some_k = rows_of(k, keys);
+      auto dk = part(dk_, kv_head, n_keys), dv = part(dv_, kv_head, n_keys);
+      for (int h = kv_head * group; h < (kv_head + 1) * group; h++) {
+        const std::vector<int>& queries = dq_.rows[h];
+        const auto q_given = reference::head(in.q, h, p.seq_q, D), d_o = reference::head(in.d_o, h, p.seq_q, D);
+        const auto o = reference::head(given_.o, h, p.seq_q, D), lse = reference::head(given_.lse, h, p.seq_q, 1);
+        std::vector<int> visible_of_queries, visible_of_keys;  // to some queries all keys, to all queries some keys
+        for (const int i : queries) visible_of_queries.push_back(p.visible_keys(i));
+        for (int i = 0; i < p.seq_q; i++)
+          visible_of_keys.push_back(int(std::lower_bound(keys.begin(), keys.end(), p.visible_keys(i)) - keys.begin()));
 
-      for (const reference::Round round : {reference::exact, reference::rounding(p.dtype)}) {
-        const auto part = [&](Expected& gradient, int head, int n) {
-          auto& values = round == reference::exact ? gradient.expected : gradient.baseline;
-          return Eigen::Map<reference::Matrix>(values.data() + size_t(head) * n * D, n, D);
-        };
-        // With RoPE the mathematics is that of the rotated Q and K, stored once they are rotated; so are their
-        // gradients before they are rotated back.
-        const auto rotated = [&](const reference::Matrix& x, const std::vector<int>& positions) -> reference::Matrix {
-          if (!p.rope) return x;
-          return reference::rotate(x, positions, rope).unaryExpr(round);
-        };
-        const auto rotated_back = [&](const reference::Matrix& x,
-                                      const std::vector<int>& positions) -> reference::Matrix {
-          if (!p.rope) return x;
-          return reference::rotate_back(x, positions, rope).unaryExpr(round);
-        };
         const auto q = rotated(q_given, reference::query_positions(p));
-        const auto k = rotated(k_given, reference::key_positions(p));
-        const auto some_k = rows_of(k, keys);
         const auto some_q = rows_of(q, queries), some_o = rows_of(o, queries);
         const auto of_queries =
-            reference::recomputed(some_q, k, some_o, rows_of(lse, queries), p.scale, visible_of_queries, round);
+            reference::recomputed(some_q, k, some_o, rows_of(lse, queries), p.scale, visible_of_queries, way.rounding);
         part(dq_, h, n_queries) =
-            rotated_back(reference::backward(some_q, k, v, of_queries, rows_of(d_o, queries), p.scale, round).dq,
-                         query_positions(p, queries));
+            rotated_back(reference::backward(some_q, k, v, of_queries, rows_of(d_o, queries), p.scale, way.rounding).dq,
+                         query_positions(p, queries))
+                .unaryExpr(way.stored);
 
-        const auto of_keys = reference::recomputed(q, some_k, o, lse, p.scale, visible_of_keys, round);
-        const reference::Gradients g = reference::backward(q, some_k, some_v, of_keys, d_o, p.scale, round);
-        auto dk = part(dk_, kv_head, n_keys), dv = part(dv_, kv_head, n_keys);
-        dk = (dk + rotated_back(g.dk, keys)).unaryExpr(round).eval();  // query heads that share a kv head add up
-        dv = (dv + g.dv).unaryExpr(round).eval();
+        const auto of_keys = reference::recomputed(q, some_k, o, lse, p.scale, visible_of_keys, way.rounding);
+        const reference::Gradients g = reference::backward(q, some_k, some_v, of_keys, d_o, p.scale, way.rounding);
+        dk = (dk + rotated_back(g.dk, keys)).unaryExpr(way.added).eval();  // query heads that share a kv head add up
+        dv = (dv + g.dv).unaryExpr(way.added).eval();
       }
+      dk = dk.unaryExpr(way.stored).eval();
+      dv = dv.unaryExpr(way.stored).eval();
     }
   });
 }
@@ -263,6 +320,7 @@ Comparison Reference::compare(const char* tensor, const std::vector<float>& got,
   c.tolerance = factor * baseline.error + 2 * rounding_of(expected.expected, problem_.dtype) + smallest;
 
   Worst worst;
+  Distance distance;
   const auto compare_element = [&](int head, int row, int d, double value, double want) {
     worst.add(value, want);
     const bool close = value == want || std::abs(value - want) <= c.tolerance;
@@ -274,7 +332,11 @@ Comparison Reference::compare(const char* tensor, const std::vector<float>& got,
   const double* want = expected.expected.data();
   for (int head = 0; head < heads; head++) {
     for (const int row : expected.rows[head])
-      for (int d = 0; d < D; d++) compare_element(head, row, d, got[(size_t(head) * rows + row) * D + d], *want++);
+      for (int d = 0; d < D; d++) {
+        const double value = got[(size_t(head) * rows + row) * D + d];
+        distance.add(value, *want);
+        compare_element(head, row, d, value, *want++);
+      }
     for (int row = 0; row < rows; row++)  // the rest must at least be numbers
       for (int d = 0; d < D; d++) {
         const double value = got[(size_t(head) * rows + row) * D + d];
@@ -282,6 +344,8 @@ Comparison Reference::compare(const char* tensor, const std::vector<float>& got,
       }
   }
   c.error = worst.error;
+  c.norm = distance.relative();
+  c.norm_tolerance = 1.1 * expected.norm_baseline + 0x1p-20;
   return c;
 }
 

@@ -27,13 +27,16 @@ Round rounding(attention::DType type) {
   return type == attention::DType::fp16 ? round_to<__half> : round_to<__nv_bfloat16>;
 }
 
+Rounding plain(attention::DType type) { return {rounding(type), rounding(type), rounding(type)}; }
+Rounding tensor_cores(attention::DType type) { return {exact, rounding(type), rounding(type)}; }
+
 // S = scale Q K^T      P = softmax(S) = exp(S - LSE)      O = P V
 Forward forward(const Matrix& q, const Matrix& k, const Matrix& v, double scale, const std::vector<int>& visible,
-                Round round) {
+                const Rounding& rounding) {
   constexpr double inf = std::numeric_limits<double>::infinity();
   Forward f;
 
-  f.s = rounded(scale * q * k.transpose(), round);
+  f.s = rounded(scale * q * k.transpose(), rounding.sums);
 
   f.p = Matrix::Zero(q.rows(), k.rows());
   f.lse = Vector::Constant(q.rows(), -inf);
@@ -45,43 +48,43 @@ Forward forward(const Matrix& q, const Matrix& k, const Matrix& v, double scale,
     f.lse(i) = m + std::log((s - m).exp().sum());
     f.p.row(i).head(visible[i]) = (s - f.lse(i)).exp();
   }
-  f.p = rounded(f.p, round);
+  f.p = rounded(f.p, rounding.sums);
 
-  f.o = rounded(f.p * v, round);
+  f.o = rounded(rounded(f.p, rounding.operands) * v, rounding.results);
   return f;
 }
 
 // P = exp(S - LSE). S is not rounded: with an LSE that was not either, the rows of P would no longer add up to 1, and
 // the baseline would have an error that no plain computation makes.
 Forward recomputed(const Matrix& q, const Matrix& k, const Matrix& o, const Vector& lse, double scale,
-                   const std::vector<int>& visible, Round round) {
+                   const std::vector<int>& visible, const Rounding& rounding) {
   Forward f = {.s = scale * q * k.transpose(), .p = Matrix::Zero(q.rows(), k.rows()), .o = o, .lse = lse};
   for (Eigen::Index i = 0; i < q.rows(); i++) {
     f.s.row(i).tail(k.rows() - visible[i]).setConstant(-std::numeric_limits<double>::infinity());
     f.p.row(i).head(visible[i]) = (f.s.row(i).head(visible[i]).array() - lse(i)).exp();
   }
-  f.p = rounded(f.p, round);
+  f.p = rounded(f.p, rounding.sums);
   return f;
 }
 
 // The forward from its last line to its first. Each line there gives the gradients of its operands here.
 Gradients backward(const Matrix& q, const Matrix& k, const Matrix& v, const Forward& forward, const Matrix& d_o,
-                   double scale, Round round) {
+                   double scale, const Rounding& rounding) {
   const Matrix &p = forward.p, &o = forward.o;
   Gradients g;
 
   // O = P V
-  g.dv = rounded(p.transpose() * d_o, round);
-  const Matrix dp = rounded(d_o * v.transpose(), round);
+  g.dv = rounded(rounded(p, rounding.operands).transpose() * d_o, rounding.results);
+  const Matrix dp = rounded(d_o * v.transpose(), rounding.sums);
 
   // P = softmax(S): dS_ij = P_ij (dP_ij - sum_j P_ij dP_ij), and that sum is D_i = sum_d dO_id O_id.
   // Where the mask hides a key P is 0, and so is dS.
   const Vector d = d_o.cwiseProduct(o).rowwise().sum();
-  const Matrix ds = rounded(p.cwiseProduct(dp.colwise() - d), round);
+  const Matrix ds = rounded(rounded(p.cwiseProduct(dp.colwise() - d), rounding.sums), rounding.operands);
 
   // S = scale Q K^T
-  g.dq = rounded(scale * ds * k, round);
-  g.dk = rounded(scale * ds.transpose() * q, round);
+  g.dq = rounded(scale * ds * k, rounding.results);
+  g.dk = rounded(scale * ds.transpose() * q, rounding.results);
   return g;
 }
 
@@ -158,8 +161,8 @@ Head load(const attention::Problem& problem, std::span<const float> q, std::span
   Head h = {head(q, query_head, problem.seq_q, problem.head_dim), head(k, kv_head, problem.seq_k, problem.head_dim),
             head(v, kv_head, problem.seq_k, problem.head_dim)};
   if (options.rope) {
-    h.q = rounded(rotate(h.q, query_positions(problem), *options.rope), options.round);
-    h.k = rounded(rotate(h.k, key_positions(problem), *options.rope), options.round);
+    h.q = rounded(rotate(h.q, query_positions(problem), *options.rope), options.rounding.results);
+    h.k = rounded(rotate(h.k, key_positions(problem), *options.rope), options.rounding.results);
   }
   return h;
 }
@@ -171,7 +174,7 @@ ForwardTensors forward(const attention::Problem& problem, std::span<const float>
   ForwardTensors out = {std::vector<double>(problem.q_size()), std::vector<double>(problem.lse_size())};
   for (int h = 0; h < problem.batch * problem.heads; h++) {
     const Head in = load(problem, q, k, v, h, options);
-    const Forward f = forward(in.q, in.k, in.v, problem.scale, visible_keys(problem), options.round);
+    const Forward f = forward(in.q, in.k, in.v, problem.scale, visible_keys(problem), options.rounding);
     writable_head(out.o, h, problem.seq_q, problem.head_dim) = f.o;
     writable_head(out.lse, h, problem.seq_q, 1) = f.lse;
   }
@@ -184,18 +187,18 @@ GradientTensors backward(const attention::Problem& problem, std::span<const floa
                          std::vector<double>(problem.kv_size())};
   for (int h = 0; h < problem.batch * problem.heads; h++) {
     const Head in = load(problem, q, k, v, h, options);
-    const Forward f = forward(in.q, in.k, in.v, problem.scale, visible_keys(problem), options.round);
+    const Forward f = forward(in.q, in.k, in.v, problem.scale, visible_keys(problem), options.rounding);
     Gradients g =
-        backward(in.q, in.k, in.v, f, head(d_o, h, problem.seq_q, problem.head_dim), problem.scale, options.round);
+        backward(in.q, in.k, in.v, f, head(d_o, h, problem.seq_q, problem.head_dim), problem.scale, options.rounding);
     if (options.rope) {
-      g.dq = rounded(rotate_back(g.dq, query_positions(problem), *options.rope), options.round);
-      g.dk = rounded(rotate_back(g.dk, key_positions(problem), *options.rope), options.round);
+      g.dq = rounded(rotate_back(g.dq, query_positions(problem), *options.rope), options.rounding.results);
+      g.dk = rounded(rotate_back(g.dk, key_positions(problem), *options.rope), options.rounding.results);
     }
     writable_head(out.dq, h, problem.seq_q, problem.head_dim) = g.dq;
     auto dk = writable_head(out.dk, problem.kv_head(h), problem.seq_k, problem.head_dim);
     auto dv = writable_head(out.dv, problem.kv_head(h), problem.seq_k, problem.head_dim);
-    dk = rounded(dk + g.dk, options.round);  // query heads that share a kv head add up
-    dv = rounded(dv + g.dv, options.round);
+    dk = rounded(dk + g.dk, options.rounding.results);  // query heads that share a kv head add up
+    dv = rounded(dv + g.dv, options.rounding.results);
   }
   return out;
 }

@@ -23,11 +23,21 @@ namespace reference {
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Vector = Eigen::VectorXd;
 
-// What becomes of a matrix each time one is stored. The definition keeps it exact; the *baseline* of a tolerance
-// rounds it to the storage type, and is what the same mathematics gives when it is done plainly in fp16 or bf16.
+// What becomes of a number when it is stored.
 using Round = double (*)(double);
 double exact(double x);                 // x
 Round rounding(attention::DType type);  // to the nearest value of that type, through fp32 as a kernel does
+
+// Which matrices are rounded. The definition keeps all of them exact. The *baselines* of tolerances do not: they are
+// what the same mathematics gives when it is done in fp16 or bf16.
+struct Rounding {
+  Round sums = exact;      // S and dP, and what is made of them: P and dS
+  Round operands = exact;  // P and dS where they enter a product
+  Round results = exact;   // O, dQ, dK and dV; with RoPE, Q and K once they are rotated
+};
+Rounding plain(attention::DType type);  // everything is stored in that type
+Rounding tensor_cores(
+    attention::DType type);  // only what tensor cores need so: sums stay in fp32, and P and dS with them
 
 // ---- One head ------------------------------------------------------------------------------------------------
 
@@ -39,12 +49,12 @@ struct Forward {
 };
 
 Forward forward(const Matrix& q, const Matrix& k, const Matrix& v, double scale, const std::vector<int>& visible,
-                Round round = exact);
+                const Rounding& rounding = {});
 
 // What backward() needs of a Forward, from what one has saved: o, and the lse by which P is made once more. Also for
 // some of the keys only: visible[i] then counts those of them that row i sees, and dk and dv are theirs.
 Forward recomputed(const Matrix& q, const Matrix& k, const Matrix& o, const Vector& lse, double scale,
-                   const std::vector<int>& visible, Round round = exact);
+                   const std::vector<int>& visible, const Rounding& rounding = {});
 
 struct Gradients {
   Matrix dq;
@@ -54,7 +64,7 @@ struct Gradients {
 
 // `forward` is what forward() or recomputed() made of the same q, k, v, scale and mask.
 Gradients backward(const Matrix& q, const Matrix& k, const Matrix& v, const Forward& forward, const Matrix& d_o,
-                   double scale, Round round = exact);
+                   double scale, const Rounding& rounding = {});
 
 // ---- RoPE, rotate-half ---------------------------------------------------------------------------------------
 
@@ -87,7 +97,7 @@ std::vector<int> visible_keys(const attention::Problem& problem);
 Matrix head(std::span<const float> tensor, int index, int rows, int columns);
 
 struct Options {
-  Round round = exact;
+  Rounding rounding = {};
   const Rope* rope = nullptr;  // if given, q and k are rotated first, and the gradients are of the unrotated ones
 };
 

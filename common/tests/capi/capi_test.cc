@@ -297,10 +297,24 @@ TEST_F(Capi, RefusesEachWrongArgumentInOneLine) {
   invalid(
       "scale", [](Call& c) { c.problem.scale = std::numeric_limits<float>::infinity(); }, "scale is inf");
   invalid(
+      "scale * log2(e)", [](Call& c) { c.problem.scale = 2.36e38f; },
+      "scale is 2.36e+38: it must lie between -2.35e+38");
+  invalid(
+      "-scale * log2(e)", [](Call& c) { c.problem.scale = -2.36e38f; }, "scale is -2.36e+38: it must lie between");
+  invalid(
       "workspace", [](Call& c) { c.chapter = "01_naive"; }, "workspace is NULL");
   invalid(
       "workspace + 8", [](Call& c) { c.chapter = "01_naive", c.workspace = c.pointer + 8; },
       "workspace is not aligned to 16 bytes");
+}
+
+TEST_F(Capi, TakesScalesThatAreFiniteInBase2) {
+  for (const float scale : {2.35e38f, -2.35e38f, 0.0f}) {
+    faw_problem problem = as_c(small_problem());
+    problem.scale = scale;
+    size_t bytes = 0;
+    EXPECT_EQ(faw_forward_workspace("05_online_softmax", nullptr, &problem, &bytes), FAW_OK) << faw_error();
+  }
 }
 
 TEST_F(Capi, RefusesWhatAChapterCannotDo) {

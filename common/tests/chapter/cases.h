@@ -44,8 +44,11 @@ bool must_be_supported(const attention::Problem& problem);
 // With a guard, so many bytes around every tensor can be read and written, and are looked at; without, the engine stops
 // at most accesses beyond a tensor, though not at those a little before it.
 constexpr size_t usual_guard = on_gpu ? 256 : 0;
-std::string solve(const attention::Forward& pass, const Case& c, size_t guard = usual_guard);
-std::string solve(const attention::Backward& pass, const Case& c, size_t guard = usual_guard);
+enum class Judged { elements, elements_and_norms };  // the largest error of an element; and the norm of all of them
+std::string solve(const attention::Forward& pass, const Case& c, size_t guard = usual_guard,
+                  Judged judged = Judged::elements);
+std::string solve(const attention::Backward& pass, const Case& c, size_t guard = usual_guard,
+                  Judged judged = Judged::elements);
 
 // The bits of everything that the pass writes, in each of some launches. All have the same workspace: what one leaves
 // there, counters of thread blocks among it, must be nothing to the next.

@@ -6,6 +6,7 @@
 #include "device/trace.h"
 #include "harness/verdict.h"
 #include "tests/chapter/little_shared_memory.h"
+#include "tests/chapter/not_numbers.h"
 #include "tests/chapter/references.h"
 
 namespace chapter_suite {
@@ -29,12 +30,13 @@ Kind kind(const char* name, const char* looks_for, Test against) {
 }
 
 // A kind that solves some cases, and says which of them is wrong.
-Kind kind_of_cases(const char* name, const char* looks_for, const std::vector<Case>& cases,
-                   size_t guard = usual_guard) {
+Kind kind_of_cases(const char* name, const char* looks_for, const std::vector<Case>& cases, size_t guard = usual_guard,
+                   Judged judged = Judged::elements) {
   return kind(name, looks_for, [=](const auto& pass, bool rope) {
     for (Case c : cases) {
       c.problem.rope = rope;
-      if (const std::string wrong = solve(pass, c, guard); !wrong.empty()) return chapter_suite::name(c) + ": " + wrong;
+      if (const std::string wrong = solve(pass, c, guard, judged); !wrong.empty())
+        return chapter_suite::name(c) + ": " + wrong;
     }
     return std::string();
   });
@@ -73,6 +75,11 @@ std::vector<Case> unusual_inputs() {
       if (inputs == InputKind::growing || inputs == InputKind::spike_last)
         cases.push_back(make({1, 1, 1, 5, 1200, 64}, dtypes[turn], masks[turn], inputs));
     }
+  // Every row sees keys of the second half.
+  for (const DType dtype : dtypes) {
+    cases.push_back(make({1, 1, 1, 70, 300, 64}, dtype, Mask::none, InputKind::overflow));
+    cases.push_back(make({1, 2, 1, 70, 300, 128}, dtype, Mask::causal, InputKind::overflow));
+  }
   return cases;
 }
 
@@ -94,6 +101,16 @@ std::vector<Case> few_loud_keys() {
       for (const int head_dim : head_dims)
         for (const DType dtype : dtypes)
           cases.push_back(make({1, 2, 1, 70, seq_k, head_dim}, dtype, mask, InputKind::loud));
+  return cases;
+}
+
+// The usual inputs, and 2^16 scores: see norms_count(). Where one weight decides alone, or where dP and its mean nearly
+// cancel, norms are those of other errors than roundings, and differ from kernel to kernel.
+std::vector<Case> enough_for_norms() {
+  std::vector<Case> cases;
+  for (const int head_dim : head_dims)
+    for (const DType dtype : dtypes)
+      cases.push_back(make({1, 1, 1, 128, 512, head_dim}, dtype, masks[(cases.size() + 1) / 2 % 2]));
   return cases;
 }
 
@@ -291,8 +308,12 @@ std::vector<Kind> make_kinds() {
       kind_of_cases("lengths",
                     "tails, and rows that see no key: every length around the edges of tiles, Nq and Nk equal and not",
                     around_the_edges_of_tiles()),
-      kind_of_cases("inputs", "maxima that rise, lie in one key, or reach +100 and -100; scores that few keys decide",
-                    unusual_inputs()),
+      kind_of_cases(
+          "inputs",
+          "maxima that rise, lie in one key, reach +100 and -100, or are -inf at first; scores that few keys decide",
+          unusual_inputs()),
+      kind_of_cases("norms", "bits that all results lose, and no single one visibly", enough_for_norms(), usual_guard,
+                    Judged::elements_and_norms),
       // A weight that is too small for fp16 one by one, and not together: thousands of keys, 2^18 times lighter than
       // key 0.
       kind_of_cases("weights", "thousands of weights that are too small for fp16 one by one",
@@ -308,6 +329,8 @@ std::vector<Kind> make_kinds() {
                     few_loud_keys()),
       kind_of_cases("head_dims", "other head dims than 64 and 128, which the early chapters take", other_head_dims()),
       kind_of_cases("scale", "a scale that is not 1/sqrt(D)", {another_scale()}),
+      kind("not_numbers", "NaN and infinities that get lost, or reach what does not depend on them",
+           [](const auto& pass, bool rope) { return astray(pass, rope); }),
       kind("repeat", "bits that differ from run to run",
            [](const auto& pass, bool rope) {
              return not_as_deterministic_as_it_says(pass, rope, {64, 128}, on_gpu ? 25 : 3);

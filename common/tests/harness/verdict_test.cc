@@ -41,6 +41,7 @@ TEST(Forward, TheRoundedReferencePasses) {
     for (const InputKind kind : all_input_kinds) {
       Problem p = empty_rows;
       p.dtype = dtype;
+      if (kind == InputKind::overflow) p.mask = Mask::none;  // every row has to see a key that counts
       const Verdict verdict = Results(p, kind).verdict();
       EXPECT_TRUE(verdict.passed()) << name(kind) << ": " << verdict.first_wrong();
       EXPECT_EQ(verdict.first_wrong(), "");
@@ -91,6 +92,49 @@ TEST(Forward, TheToleranceHasTheRoundingOfTheResult) {
     const double tolerance = Results(p).verdict().comparisons[0].tolerance;
     EXPECT_GT(tolerance, step / 16) << name(dtype);
     EXPECT_LT(tolerance, 2.1 * step) << name(dtype);
+  }
+}
+
+// Every element off by a thousandth of itself, which is less than the largest error may be and more than all may be.
+TEST(Norms, SeeWhatAllElementsLose) {
+  const Problem p = {1, 1, 1, 128, 512, 64, DType::fp16, Mask::none, attention::default_scale(64)};
+  ASSERT_TRUE(norms_count(p));
+  EXPECT_FALSE(norms_count({1, 8, 8, 1 << 20, 1, 64, DType::fp16, Mask::none}));
+  Results r(p);
+  EXPECT_EQ(r.verdict().inaccurate(), "");
+  for (float& x : r.o) x *= 1.001f;
+  EXPECT_TRUE(r.verdict().passed()) << r.verdict().first_wrong();
+  EXPECT_EQ(r.verdict().inaccurate().find("the error of o has a norm of 0.00"), 0u) << r.verdict().inaccurate();
+  r.o[5] = nan;
+  EXPECT_EQ(r.verdict().inaccurate().find("the error of o has a norm of nan"), 0u) << r.verdict().inaccurate();
+}
+
+TEST(Norms, ToleranceIsTheBoundary) {
+  const Problem p = {1, 1, 1, 64, 64, 64, DType::bf16, Mask::none, attention::default_scale(64)};
+  EXPECT_FALSE(norms_count(p));
+  Results r(p);
+  const double tolerance = r.verdict().comparisons[0].norm_tolerance;
+  r.o.assign(r.reference.o().begin(), r.reference.o().end());
+  for (const double factor : {0.99, 1.01}) {
+    std::vector<float> o = r.o;
+    for (float& x : o) x *= float(1 + factor * tolerance);
+    EXPECT_EQ(r.reference.check_forward(o, r.lse).inaccurate().empty(), factor < 1);
+  }
+}
+
+// About what rounding alone does to P and to O, each by half a step of 2^-11 (fp16) or 2^-8 (bf16) at most.
+TEST(Norms, ToleranceIsSmall) {
+  for (const auto& [dtype, epsilon] : {std::pair{DType::fp16, 0x1p-11}, std::pair{DType::bf16, 0x1p-8}}) {
+    const Problem p = {1, 1, 1, 128, 128, 64, dtype, Mask::causal, attention::default_scale(64)};
+    const Results r(p);
+    const Verdict gradients = r.reference.check_backward(
+        std::vector<float>(p.q_size()), std::vector<float>(p.kv_size()), std::vector<float>(p.kv_size()));
+    for (const Comparison& c :
+         {r.verdict().comparisons[0], gradients.comparisons[0], gradients.comparisons[1], gradients.comparisons[2]}) {
+      EXPECT_GT(c.norm_tolerance, 0.3 * epsilon) << c.tensor;
+      EXPECT_LT(c.norm_tolerance, epsilon) << c.tensor;
+    }
+    EXPECT_EQ(gradients.comparisons[0].norm, 1);  // of zeros
   }
 }
 

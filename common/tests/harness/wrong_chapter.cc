@@ -12,6 +12,10 @@ const attention::Chapter& the_chapter() {
                  mutants::backward(BackwardMutation::none)},
                 {"wrong", "both are wrong", mutants::forward(Mutation::mask_off_by_one),
                  mutants::backward(BackwardMutation::unscaled_dk)},
+                {"rounded",
+                 "no element is wrong, and all have lost bits",
+                 {},
+                 mutants::backward(BackwardMutation::rounded_p_in_ds)},
                 {"overflow", "writes where it must not", mutants::forward(Mutation::writes_past_end), {}}}};
   return chapter;
 }

@@ -53,8 +53,12 @@ __device__ float2 p_and_ds(BackwardMutation mutation, const Problem& p, const Te
   const float lse = mutation == BackwardMutation::no_lse ? 0 : t.lse[row];
   float weight = expf(p.scale * dot(t.q + row * D, t.k + key * D, D) - lse);
   if (mutation == BackwardMutation::inf_times_zero) weight *= visible ? 1 : 0;
+  if (mutation == BackwardMutation::clamped_p) weight = fminf(weight, 1);
+  if (mutation == BackwardMutation::rounded_p_in_ds) weight = to_float(from_float<T>(weight));
   const float row_sum = mutation == BackwardMutation::no_row_sum ? 0 : t.row_sums[row];
-  return make_float2(weight, weight * (dot(t.d_o + row * D, t.v + key * D, D) - row_sum));
+  float ds = weight * (dot(t.d_o + row * D, t.v + key * D, D) - row_sum);
+  if (mutation == BackwardMutation::rounded_p_in_ds) ds = to_float(from_float<T>(ds));  // no mistake: tensor cores do
+  return make_float2(weight, ds);
 }
 
 // dS of a column past the last key, where K and V are 0, rounded as a tensor core would want it.

@@ -112,14 +112,17 @@ __global__ void attention_forward(Mutation mutation, Problem p, RopeTables rope,
     }
     if (mutation != Mutation::missing_barrier) __syncthreads();  // the tile is complete
     const bool unmasked = mutation == Mutation::diagonal_unmasked && p.mask == Mask::causal && j0 < seen_by_all;
-    for (int j = 0; j < Bc && j0 + j < (unmasked ? p.seq_k : visible); ++j) {
+    const int end_of_row = unmasked || (mutation == Mutation::added_mask && i < p.seq_q) ? p.seq_k : visible;
+    for (int j = 0; j < Bc && j0 + j < end_of_row; ++j) {
       float s = 0;
       for (int d = 0; d < D; ++d) s += q_smem[threadIdx.x][d] * k_smem[j][d];
       s *= scale;
+      if (mutation == Mutation::added_mask && j0 + j >= visible) s += -INFINITY;
       if (mutation == Mutation::mean_of_v) s = 0;
       const float m_new = mutation == Mutation::no_max ? 0 : fmaxf(m, s);
-      const float correction = mutation == Mutation::no_rescale ? 1 : expf(m - m_new);
-      const float weight = expf(s - m_new);
+      const float m_safe = m_new == -INFINITY && mutation != Mutation::no_score_yet ? 0 : m_new;
+      const float correction = mutation == Mutation::no_rescale ? 1 : expf(m - m_safe);
+      const float weight = expf(s - m_safe);
       m = m_new;
       l *= correction;
       if (mutation != Mutation::sum_in_any_order || j % quarters == int(threadIdx.y)) l += weight;
@@ -153,7 +156,8 @@ __global__ void attention_forward(Mutation mutation, Problem p, RopeTables rope,
   if (mutation == Mutation::reads_past_end && i == p.seq_q - 1 && to_float(q_row[p.head_dim + d0]) == 1e30f) l = 0;
   if (mutation == Mutation::reads_before_writing && sums[int64_t(head) * p.seq_q + i] == 1e30f) l = 0;
   if (mutation == Mutation::writes_before_start && head == 0 && i == 0 && threadIdx.y == 0) lse[-1] = 0;
-  const bool empty = l == 0 && mutation != Mutation::nan_for_empty_rows;
+  const bool empty =
+      (l == 0 && mutation != Mutation::nan_for_empty_rows) || (mutation == Mutation::nan_counts_as_empty && !(l > 0));
   if (threadIdx.y == 0 && i < p.seq_q)
     lse[int64_t(head) * p.seq_q + i] = empty                               ? -INFINITY
                                        : mutation == Mutation::lse_in_log2 ? (m + logf(l)) * 1.44269504f

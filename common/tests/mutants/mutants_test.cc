@@ -24,8 +24,9 @@ const KillTable& table_of(const std::string& device) {
 
 // The kinds that there are on each device, whatever this build is for.
 std::vector<std::string> kinds_on(const std::string& device) {
-  std::vector<std::string> kinds = {"lengths",   "inputs", "weights", "heads",         "rounds", "few_keys",
-                                    "head_dims", "scale",  "repeat",  "little_memory", "moved",  "refusals"};
+  std::vector<std::string> kinds = {"lengths", "inputs",        "norms",     "weights", "heads",
+                                    "rounds",  "few_keys",      "head_dims", "scale",   "not_numbers",
+                                    "repeat",  "little_memory", "moved",     "refusals"};
   const std::vector<std::string> others =
       device == "gpu" ? std::vector<std::string>{"long", "graph", "memcheck", "racecheck", "synccheck", "initcheck"}
                       : std::vector<std::string>{"guards", "again", "orders", "trace"};

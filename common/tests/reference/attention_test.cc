@@ -269,11 +269,11 @@ TEST(Baseline, ErrsLikeTheStorageType) {
   for (const DType dtype : {DType::fp16, DType::bf16}) {
     SCOPED_TRACE(name(dtype));
     const double epsilon = dtype == DType::fp16 ? 1.0 / 2048 : 1.0 / 256;  // half an ulp of 1
-    const Options options = {.round = rounding(dtype)};
+    const Options options = {.rounding = plain(dtype)};
     const ForwardTensors rounded_o = forward(p, in.q, in.k, in.v, options);
     const GradientTensors rounded_g = backward(p, in.q, in.k, in.v, in.d_o, options);
-    for (const double x : rounded_o.o) ASSERT_EQ(x, options.round(x));
-    for (const double x : rounded_g.dk) ASSERT_EQ(x, options.round(x));
+    for (const double x : rounded_o.o) ASSERT_EQ(x, rounding(dtype)(x));
+    for (const double x : rounded_g.dk) ASSERT_EQ(x, rounding(dtype)(x));
     for (const auto& [error, limit] : {std::pair{worst(o.o, rounded_o.o), 30 * epsilon},
                                        {worst(g.dq, rounded_g.dq), 200 * epsilon},
                                        {worst(g.dk, rounded_g.dk), 200 * epsilon},
@@ -282,6 +282,28 @@ TEST(Baseline, ErrsLikeTheStorageType) {
       EXPECT_LT(error, limit);
     }
   }
+}
+
+// Where sums stay as they are, so do S, dP and P: dS has the error of one rounding, and the results of two.
+TEST(Baseline, OfTensorCoresRoundsOperandsAndResultsAlone) {
+  const DType dtype = DType::fp16;
+  const Problem p = make_problem(1, 1, 33, 40, 16, Mask::causal);
+  const Inputs in(p);
+  const Matrix q = head(in.q, 0, 33, 16), k = head(in.k, 0, 40, 16), v = head(in.v, 0, 40, 16);
+  const Matrix d_o = head(in.d_o, 0, 33, 16);
+  const Round round = rounding(dtype);
+  const Forward exact_f = forward(q, k, v, p.scale, visible_keys(p));
+  const Forward f = forward(q, k, v, p.scale, visible_keys(p), tensor_cores(dtype));
+  EXPECT_EQ(f.s, exact_f.s);
+  EXPECT_EQ(f.p, exact_f.p);
+  EXPECT_EQ(f.o, (exact_f.p.unaryExpr(round) * v).unaryExpr(round));
+
+  const Gradients g = backward(q, k, v, exact_f, d_o, p.scale, tensor_cores(dtype));
+  const Vector d = d_o.cwiseProduct(exact_f.o).rowwise().sum();
+  const Matrix ds = exact_f.p.cwiseProduct((d_o * v.transpose()).colwise() - d).unaryExpr(round);
+  EXPECT_EQ(g.dv, (exact_f.p.unaryExpr(round).transpose() * d_o).unaryExpr(round));
+  EXPECT_EQ(g.dq, (p.scale * ds * k).unaryExpr(round));
+  EXPECT_EQ(g.dk, (p.scale * ds.transpose() * q).unaryExpr(round));
 }
 
 TEST(Rounding, IsToTheNearestValueTiesToEven) {

@@ -49,7 +49,7 @@ def run(arguments) -> int:
     left = [piece for piece, at in zip(planned, states) if not at.done]
     if left:
         say(pieces.plan_table(planned, states, commit()) + "\n")
-        if any(piece.command[0] == "peers" for piece in left):
+        if any(piece.command[0] in pieces.BESIDE_PYTORCH for piece in left):
             try:
                 say(f"PyTorch: {peers.python_with_torch()}")
             except Failure as failure:

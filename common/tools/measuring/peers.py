@@ -148,21 +148,21 @@ def summary(points: list) -> list:
 # --- Measuring it ------------------------------------------------------------------------------------------------------
 
 
-def python_with_torch() -> str:
+def python_with_torch(who: str = "peers") -> str:
     python = system.python_with("torch")
     if python is None:
         named = os.environ.get("WORKBOOK_PYTHON")
         where = f"{named} (WORKBOOK_PYTHON)" if named else f"{sys.executable} and the python3 on the PATH"
-        raise Failure(f"peers needs PyTorch with CUDA, which {where} {'lacks' if named else 'lack'}: install it "
+        raise Failure(f"{who} needs PyTorch with CUDA, which {where} {'lacks' if named else 'lack'}: install it "
                       "(pip install torch), or name a Python that has it in WORKBOOK_PYTHON")
     return python
 
 
-def measure(python: str, library: Path, request: dict) -> dict:
-    """The report about what is requested: see peers_main.run."""
-    out = BUILD / "peers.json"
+def measure(python: str, library: Path, request: dict, who: str = "peers") -> dict:
+    """The report about what is requested: see run() of peers_main, or of another such program."""
+    out = BUILD / f"{who}.json"
     out.unlink(missing_ok=True)
-    log_path = BUILD / "peers.log"
+    log_path = BUILD / f"{who}.log"
     last_words = ""
     with open(log_path, "w") as log, Progress("Checking and timing") as progress:
 
@@ -175,7 +175,7 @@ def measure(python: str, library: Path, request: dict) -> dict:
                 last_words = text
 
         status = follow(
-            [python, "-B", "-m", "tools.measuring.peers_main", json.dumps(request), out], log, on_line, cwd=ROOT,
+            [python, "-B", "-m", f"tools.measuring.{who}_main", json.dumps(request), out], log, on_line, cwd=ROOT,
             environment={**with_python_path(ROOT / "common", ROOT / "common" / "python"),
                          "FLASH_ATTENTION_WORKBOOK_LIBRARY": str(library), "PYTHONUNBUFFERED": "1"},
         )

@@ -66,7 +66,7 @@ class Reference:
             queries = slice(head * self.groups, (head + 1) * self.groups)
             one = (self.q[b, queries], self.k[b, head], self.v[b, head], d_o[b, queries])
             for into, rounded in ((expected, lambda x: x), (baseline, self._rounded)):
-                for name, gradient in zip(got, self._gradients(*one, rounded)):
+                for name, gradient in zip(got, self._results(*one, rounded)[1:]):
                     into[name].append(gradient.flatten())
             for name, gradient in got.items():
                 compared[name].append(gradient[b, queries if name == "dq" else head].flatten())
@@ -76,6 +76,19 @@ class Reference:
                 return wrong
         return None
 
+    def of_every_head(self, d_o):
+        """{"o", "dq", "dk", "dv"} in fp64, as whole tensors: of problems whose scores a head can hold."""
+        batch, kv_heads = self.k.shape[:2]
+        results = {"o": torch.empty_like(self.q, dtype=torch.float64), "dq": torch.empty_like(self.q, dtype=torch.float64),
+                   "dk": torch.empty_like(self.k, dtype=torch.float64), "dv": torch.empty_like(self.v, dtype=torch.float64)}
+        for b in range(batch):
+            for head in range(kv_heads):
+                queries = slice(head * self.groups, (head + 1) * self.groups)
+                found = self._results(self.q[b, queries], self.k[b, head], self.v[b, head], d_o[b, queries], lambda x: x)
+                for (name, tensor), result in zip(results.items(), found):
+                    tensor[b, queries if name in ("o", "dq") else head] = result
+        return results
+
     def _attend(self, q, k, v, hidden, rounded):
         """(o, lse, p, scores) in fp64, with the intermediates rounded."""
         q, k, v = q.double(), k.double(), v.double()
@@ -84,22 +97,22 @@ class Reference:
         p = rounded((scores - lse.clamp(min=-1e30)[..., None]).exp())  # -inf - -1e30: a row that sees no key is all 0
         return rounded(p @ v), lse, p, scores
 
-    def _gradients(self, q, k, v, d_o, rounded):
-        """(dq, dk, dv) of the query heads q [G, Nq, D] that share the kv head k, v [Nk, D]."""
+    def _results(self, q, k, v, d_o, rounded):
+        """(o, dq, dk, dv) of the query heads q [G, Nq, D] that share the kv head k, v [Nk, D]."""
         key_positions = torch.arange(k.shape[0], device=q.device)
         query_positions = self._query_positions(torch.arange(q.shape[1], device=q.device))
         q, k = self._rotated(q, query_positions, rounded), self._rotated(k, key_positions, rounded)
-        dq, dk, dv = torch.zeros_like(q, dtype=torch.float64), 0, 0
+        o, dq, dk, dv = (*(torch.zeros_like(q, dtype=torch.float64) for _ in range(2)), 0, 0)
         for rows in torch.arange(q.shape[1], device=q.device).split(max(1, SCORES // (q.shape[0] * k.shape[0]))):
             hidden = self._hidden(rows)
-            p = self._attend(q[:, rows], k, v, hidden, rounded)[2]
+            o[:, rows], _, p, _ = self._attend(q[:, rows], k, v, hidden, rounded)
             one_d_o = d_o[:, rows].double()
             dp = rounded(one_d_o @ v.double().T)
             ds = rounded(p * (dp - (p * dp).sum(-1, keepdim=True)))
             dq[:, rows] = ds @ k.double() * self.scale
             dk = dk + (ds.transpose(-1, -2) @ q[:, rows].double()).sum(0) * self.scale
             dv = dv + (p.transpose(-1, -2) @ one_d_o).sum(0)
-        return (self._rotated(rounded(dq), query_positions, rounded, back=True),
+        return (o, self._rotated(rounded(dq), query_positions, rounded, back=True),
                 self._rotated(rounded(dk), key_positions, rounded, back=True), rounded(dv))
 
     def _hidden(self, rows):

@@ -429,14 +429,20 @@ def context(request: dict) -> dict:
     }
 
 
-def run(request: dict) -> dict:
-    """request: sweep and said (see peers.sweep), chapters, rung, all_rungs, directions, seed, patience, commit."""
+def the_workbook(who: str):
+    """The chapters, as a module of functions of tensors."""
     if not torch.cuda.is_available():
-        raise Refusal(f"peers needs PyTorch with CUDA: {torch.__version__} at {torch.__path__[0]} finds no GPU")
+        raise Refusal(f"{who} needs PyTorch with CUDA: {torch.__version__} at {torch.__path__[0]} finds no GPU")
     try:
         import flash_attention_workbook as workbook
     except ImportError as error:
         raise Refusal(first_line(error))
+    return workbook
+
+
+def run(request: dict) -> dict:
+    """request: sweep and said (see peers.sweep), chapters, rung, all_rungs, directions, seed, patience, commit."""
+    workbook = the_workbook("peers")
     chapters = chapter_candidates(workbook, request)
     directions = [d for d in request["directions"] if any(d in candidate.directions for candidate in chapters)]
     if not directions:
@@ -483,7 +489,8 @@ def run(request: dict) -> dict:
     return report
 
 
-def main(words: list) -> int:
+def main(words: list, run=run) -> int:
+    """Answers a request: one line of JSON, and the file for the report."""
     try:
         report = run(json.loads(words[0]))
         with open(words[1], "w") as out:

@@ -19,6 +19,7 @@ from tools.record import commit, results
 # Seconds that one candidate may take at one point of a sweep with peers. Chapters that need more than about 75 ms a launch are
 # left out there; the ladder has them.
 PATIENCE = 0.3
+BESIDE_PYTORCH = ("accuracy", "peers")  # commands that need PyTorch
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ def pieces(names: list, engine: "Path | None" = None) -> list:
             ("peers", "--sweep=fa", f"--dtype={dtype}", f"--direction={direction}", *rungs,
              f"--patience={PATIENCE}"), 90 if rungs else 45))
     planned.append(Piece("machine", "the GPU itself: latencies, bandwidths, a branch, sums in fp16 (common/machine)", ("machine",), 60))
+    planned.append(Piece("accuracy", "how far every rung is from fp64, beside PyTorch's attention: 256 queries, 1024 ... 131072 keys",
+                         ("accuracy",), 60, may_say_1=True))
     # Bytes do not depend on how often a launch is timed: once is enough.
     planned.append(Piece("memory", "device memory: B=1 H=8 D=64 fp16 causal, N = 2048 ... 32768",
                          ("bench", "--seq-q=2048,8192,32768", "--batch=1", "--heads=8", "--benchmark_repetitions=1",
@@ -164,7 +167,7 @@ def targets(planned: list, names: list) -> list:
     """What these pieces need to have been built for a GPU, or nothing that is known beforehand."""
     wanted = set()
     for piece in planned:
-        if piece.command[0] == "peers":
+        if piece.command[0] in BESIDE_PYTORCH:
             wanted.add("flash_attention_workbook")
         elif piece.command[0] == "machine":
             wanted.add("machine")

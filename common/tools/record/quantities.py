@@ -155,6 +155,47 @@ class Quantities:
         "shared_bytes_of_block", "threads_of_multiprocessor", "l2_bytes", "dram_bytes", "sm_clock_max_mhz"."""
         return Experiments.of(self._record).size(what)
 
+    # How far from fp64 (./workbook accuracy): 256 queries, no mask
+
+    def relative_error(self, step, tensor, keys, dtype="fp16", head_dim=128):
+        """|x - exact| / |exact| of "o", "dq", "dk" or "dv", whole tensors."""
+        return self._result(step, tensor, "norms", seq_k=keys, dtype=dtype, head_dim=head_dim)
+
+    def error_against(self, step, tensor, keys, dtype="fp16", head_dim=128):
+        """The same, divided by that of FlashAttention-2."""
+        return self._result(step, tensor, "ratios", seq_k=keys, dtype=dtype, head_dim=head_dim)
+
+    def most_error_against(self, step, tensor, dtype=None, head_dim=None):
+        """The largest of these, over all lengths, and both dtypes and head dims unless one is named."""
+        of = {key: value for key, value in (("dtype", dtype), ("head_dim", head_dim)) if value is not None}
+        ratios = [result["ratios"][tensor] for result in self._results(step, tensor, **of) if tensor in result["ratios"]]
+        if not ratios or None in ratios:
+            raise Missing(f"{step} has no ratio of {tensor} everywhere in accuracy")
+        return max(ratios)
+
+    def _results(self, step, tensor, **problem) -> list:
+        name = self._record.step(step, "forward" if tensor == "o" else "backward")
+        return [result for one in self._record.piece("accuracy")["errors"] if problem.items() <= one["problem"].items()
+                for result in one["results"] if result["name"] == name and "norms" in result]
+
+    def _result(self, step, tensor, what, **problem):
+        found = self._results(step, tensor, **problem)
+        if len(found) != 1 or found[0][what].get(tensor) is None:
+            where = " ".join(f"{field}={value}" for field, value in problem.items())
+            raise Missing(f"{tensor} of {step}, {where} is not in accuracy")
+        return found[0][what][tensor]
+
+    def scaled_error(self, step, tensor, exponent, dtype="fp16"):
+        """|x - exact| / |exact| of "dq", "dk" or "dv" where dO is 2^exponent times the usual; infinite if there is anything that is
+        not finite. N = 1024, D = 64."""
+        name = self._record.step(step, "backward")
+        for one in self._record.piece("accuracy")["loss_scaling"]:
+            for result in one["results"]:
+                if (one["problem"]["dtype"], result["name"]) == (dtype, name) and exponent in one["exponents"]:
+                    norm = result["norms"][tensor][one["exponents"].index(exponent)]
+                    return float("inf") if norm is None else norm
+        raise Missing(f"{tensor} of {step}, dO * 2^{exponent}, {dtype} is not in accuracy")
+
     # Any file
 
     def entry(self, file, field, *path, **where):

@@ -1,5 +1,7 @@
 """Tables in Markdown, and their cells. What has not been measured is a dash."""
 
+import math
+
 from tools.machine import significant
 from tools.record import Missing
 
@@ -24,3 +26,8 @@ def known(compute, text=significant) -> str:
 
 def factor(value: float) -> str:
     return f"{significant(value)}×"
+
+
+def power(value: float) -> str:
+    """2.7e-4, for errors."""
+    return "∞" if math.isinf(value) else f"{value:.1e}".replace("e-0", "e-").replace("e+0", "e+")

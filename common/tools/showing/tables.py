@@ -13,12 +13,13 @@ import statistics
 from tools.machine import amount_of_memory, significant
 from tools.record import LENGTHS, Experiments, Missing, Quantities, Record, repeated
 from tools.showing import experiments
-from tools.showing.markdown import NOT_YET, factor, known, markdown
+from tools.showing.markdown import NOT_YET, factor, known, markdown, power
 
 PEER_NAMES = {"FLASH": "FlashAttention-2", "FLASH-deterministic": "FlashAttention-2, deterministic", "CUDNN": "cuDNN",
               "MATH": "PyTorch, unfused", "FA3": "FlashAttention-3", "FA4": "FlashAttention-4",
               "eager+FLASH": "eager RoPE, then FlashAttention-2",
-              "compiled+FLASH": "compiled RoPE, then FlashAttention-2"}
+              "compiled+FLASH": "compiled RoPE, then FlashAttention-2",
+              "rotated+FLASH": "RoPE in fp32, then FlashAttention-2"}
 
 
 class Tables:
@@ -186,6 +187,38 @@ class Tables:
         return markdown(rows + [[self._name(step), *(known(lambda: self._of.device_bytes(step, n, direction), amount_of_memory)
                                                      for n in lengths)]
                                 for step in self._record.steps(direction, "memory")])
+
+    def accuracy(self, direction, *steps, dtype="fp16", head_dim=128):
+        """The norm of the error, relative to that of the exact tensor: 256 queries, a line for each tensor and number of keys."""
+        measured = self._of_accuracy("errors")
+        if not measured:
+            return NOT_YET
+        tensors = {"o": "O"} if direction == "forward" else {"dq": "dQ", "dk": "dK", "dv": "dV"}
+        rows = [[f"{dtype}, D = {head_dim}", *(self._name(self._record.step(step, direction), direction) for step in steps)]]
+        for keys in dict.fromkeys(one["problem"]["seq_k"] for one in measured):
+            for tensor, name in tensors.items():
+                rows.append([f"{name}, {keys} keys", *(known(lambda: self._of.relative_error(step, tensor, keys, dtype, head_dim), power)
+                                                       for step in steps)])
+        return markdown(rows)
+
+    def loss_scaling(self, *steps):
+        """The same of dQ and dK, where dO is scaled by powers of two: N = 1024, D = 64. What is not finite is infinitely wrong."""
+        measured = self._of_accuracy("loss_scaling")
+        if not measured:
+            return NOT_YET
+        columns = [(step, dtype, tensor) for step in steps for dtype in ("fp16", "bf16") for tensor in ("dq", "dk")]
+        rows = [["dO times", *(f"{self._name(self._record.step(step, 'backward'), 'backward')}, {dtype}, d{tensor[1].upper()}"
+                               for step, dtype, tensor in columns)]]
+        for exponent in measured[0]["exponents"]:
+            rows.append([f"2^{exponent}", *(known(lambda: self._of.scaled_error(step, tensor, exponent, dtype), power)
+                                            for step, dtype, tensor in columns)])
+        return markdown(rows)
+
+    def _of_accuracy(self, part) -> list:
+        try:
+            return self._record.piece("accuracy")[part]
+        except Missing:
+            return []
 
     def repeated(self):
         """How far a second measurement lies from the first."""

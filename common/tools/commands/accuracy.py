@@ -1,0 +1,45 @@
+"""how far the chapters' results are from fp64, beside PyTorch's attention on the same tensors
+
+The norm of the error of O, dQ, dK and dV, relative to the norm of the exact one: every rung, FlashAttention-2 (also in its
+deterministic mode) and cuDNN, with 256 queries and up to 131072 keys. No rung may be further from fp64 than 1.05 times
+FlashAttention-2. And what becomes of gradients when dO is scaled by powers of two. It needs a GPU, and a Python with PyTorch: this
+one, the PATH's python3, or the one that WORKBOOK_PYTHON names.
+"""
+
+from pathlib import Path
+
+from tools.machine import RESULTS, Failure, build, chapters, say, shown, slug, system
+from tools.measuring import accuracy, asked, peers
+from tools.record import commit, results
+from tools.showing import errors
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="number or name: 06 07 (default: all)")
+    parser.add_argument("--seed", type=asked.at_least_zero, default=0, metavar="N", help="of the random inputs (default: 0)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="where the JSON goes")
+
+
+def run(arguments) -> int:
+    chosen = chapters.select(arguments.chapters, chapters.all_chapters())
+    gpu, no_gpu = system.find_gpu()
+    if not gpu:
+        raise Failure(f"accuracy needs a GPU: {no_gpu}")
+    python = peers.python_with_torch("accuracy")
+    system.choose_preset("cuda", (gpu, ""))  # says so if nvcc is missing
+    library = build.ensure_built("cuda", ["flash_attention_workbook"]) / "common/capi/libflash_attention_workbook.so"
+    report = peers.measure(python, library, {"chapters": [chapter.name for chapter in chosen], "seed": arguments.seed,
+                                             "commit": commit()}, "accuracy")
+    whole = len(chosen) == len(chapters.all_chapters())
+    path = arguments.out or (RESULTS / slug(gpu.name) if whole else build.directory("cuda") / "bench") / "accuracy.json"
+    results.write(path, report)
+    say(f"\n{report['context']['gpu']}, PyTorch {report['context']['torch']}: times as far from fp64 as FlashAttention-2, at most\n")
+    say(errors.table_of_ratios(accuracy.worst(report["errors"])))
+    say()
+    for line in errors.remarks(report):
+        say(line)
+    say(f"JSON: {shown(path)}")
+    wrong = accuracy.too_inaccurate(report["errors"])
+    if wrong:
+        raise Failure(f"further from fp64 than {accuracy.WORSE} times FlashAttention-2: " + "; ".join(wrong))
+    return 0

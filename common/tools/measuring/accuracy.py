@@ -1,0 +1,71 @@
+"""How far results are from fp64, beside PyTorch's attention: what is measured, and how it is judged.
+
+tools/measuring/accuracy_main.py measures, in a Python that has PyTorch. Its JSON:
+
+    context   as that of peers.py, without what belongs to times
+    absent    {peer: why it could not be asked}
+    errors    one for each problem, without RoPE and with it:
+      problem, rope, baseline (what its ratios are to)
+      results   one for each rung or peer: name, kind (chapter, peer), and either
+                  norms {o, dq, dk, dv}, those of them that it makes: |x - exact| / |exact| of the whole tensor; null if it is
+                  not finite everywhere
+                  largest, the same of the largest error: max |x - exact| / max |exact|
+                  ratios, the norms divided by those of the baseline
+                or  skipped (why)
+    loss_scaling   one for each problem: problem, exponents, results: name, kind, norms {dq, dk, dv}: a list, one for each
+                exponent: of gradients that start from dO times 2^exponent, rounded to what is stored
+"""
+
+from tools.record import Problem
+
+TENSORS = ("o", "dq", "dk", "dv")
+BASELINE, ROPE_BASELINE = "FLASH", "rotated+FLASH"
+PEERS = ["FLASH", "FLASH-deterministic", "CUDNN"]
+WORSE = 1.05  # times the baseline's norm: what a chapter may have
+
+QUERIES, HEADS = 256, 4
+KEYS = [1024, 4096, 16384, 65536, 131072]
+EXPONENTS = list(range(-24, 21, 2))
+
+
+def problems() -> list:
+    return [Problem(1, HEADS, HEADS, QUERIES, keys, head_dim, dtype, False)
+            for dtype in ("fp16", "bf16") for head_dim in (64, 128) for keys in KEYS]
+
+
+def scaled_problems() -> list:
+    return [Problem(1, HEADS, HEADS, 1024, 1024, 64, dtype, False) for dtype in ("fp16", "bf16")]
+
+
+def add_ratios(errors: list) -> None:
+    """Gives every problem the name of its baseline, and every result its ratios to it."""
+    for one in errors:
+        one["baseline"] = ROPE_BASELINE if one["rope"] else BASELINE
+        base = next((result["norms"] for result in one["results"] if result["name"] == one["baseline"] and "norms" in result), {})
+        for result in one["results"]:
+            if "norms" in result:
+                result["ratios"] = {tensor: norm / base[tensor] if norm is not None and base.get(tensor) else None
+                                    for tensor, norm in result["norms"].items()}
+
+
+def worst(errors: list) -> dict:
+    """{(name, tensor): (the largest ratio, its problem)} of the chapters; None for a ratio that cannot be told."""
+    found = {}
+    for one in errors:
+        for result in one["results"]:
+            for tensor, ratio in result.get("ratios", {}).items() if result["kind"] == "chapter" else ():
+                key, size = (result["name"], tensor), float("inf") if ratio is None else ratio
+                if key not in found or size > (float("inf") if found[key][0] is None else found[key][0]):
+                    found[key] = ratio, Problem(**one["problem"])
+    return found
+
+
+def too_inaccurate(errors: list) -> list:
+    """A line for every tensor of a rung that is further from fp64 than it may be."""
+    lines = []
+    for (name, tensor), (ratio, problem) in worst(errors).items():
+        if ratio is None or not ratio <= WORSE:
+            how = "nobody can say how far" if ratio is None else f"{ratio:.2f} times as far"
+            lines.append(f"{name}: {tensor} is {how} from fp64 as FlashAttention-2's, at Nk={problem.seq_k} D={problem.head_dim} "
+                         f"{problem.dtype}")
+    return lines

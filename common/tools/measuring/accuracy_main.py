@@ -1,0 +1,178 @@
+"""Compares chapters and PyTorch's attention with fp64, on the same tensors. Needs PyTorch and a GPU.
+
+    python3 -m tools.measuring.accuracy_main REQUEST OUT      (tools/measuring/accuracy.py says what is written to OUT)
+
+Lines on stdout and exit status: as those of peers_main.
+"""
+
+import itertools
+import math
+import sys
+import time
+from dataclasses import asdict
+
+import torch
+
+from tools.machine import system
+from tools.measuring.accuracy import (EXPONENTS, PEERS, ROPE_BASELINE, add_ratios, problems, scaled_problems)
+from tools.measuring.peers_check import Reference
+from tools.measuring.peers_main import DTYPES, Candidate, Refusal, context, first_line, main, sdpa, the_workbook, uuid
+from tools.record import Problem
+
+GRADIENTS = ("dq", "dk", "dv")
+
+
+class Rung:
+    """Of a chapter. Its backward starts from the O and LSE of the book's last forward."""
+
+    kind = "chapter"
+
+    def __init__(self, workbook, chapter: str, rung: str, has: dict):
+        self.name, self.rope = f"{chapter}/{rung}", has["rope"]
+        self.workbook, self.where = workbook, {"chapter": chapter, "rung": rung}
+        self.has_forward, self.has_backward = has["forward"], has["backward"]
+
+    def results(self, q, k, v, d_o, tables) -> dict:
+        found = {}
+        if self.has_forward:
+            found["o"] = self.workbook.forward(q, k, v, rope=tables, **self.where)[0]
+        if self.has_backward:
+            o, lse = self.workbook.forward(q, k, v, rope=tables)
+            found.update(zip(GRADIENTS, self.workbook.backward(q, k, v, o, lse, d_o, rope=tables, **self.where)))
+        return found
+
+
+class Peer:
+    """Of PyTorch; with RoPE, q and k are rotated in fp32 before, and rounded."""
+
+    kind = "peer"
+
+    def __init__(self, candidate: Candidate, name: "str | None" = None, rope: bool = False):
+        self.candidate, self.name, self.rope = candidate, name or candidate.name, rope
+
+    def results(self, q, k, v, d_o, tables) -> dict:
+        leaves = [tensor.detach().requires_grad_(True) for tensor in (q, k, v)]
+        q, k, v = leaves
+        if self.rope:
+            q, k = rotated(q, tables, k.shape[2] - q.shape[2]), rotated(k, tables, 0)
+        with torch.enable_grad():
+            o = self.candidate.attend(q, k, v, False)
+        with self.candidate.mode():
+            found = dict(zip(GRADIENTS, torch.autograd.grad(o, leaves, d_o)))
+        return {"o": o, **found} if "forward" in self.candidate.directions else found
+
+
+def rotated(x, tables, first: int):
+    """Rows of x [.., N, D], which stand at the positions first, first + 1, .., in fp32; rounded at the end."""
+    with torch.enable_grad():
+        cos, sin = (table[first:first + x.shape[2]] for table in tables)
+        low, high = x.float().chunk(2, dim=-1)
+        return torch.cat([low * cos - high * sin, high * cos + low * sin], -1).to(x.dtype)
+
+
+def candidates(workbook, chapters: list) -> tuple:
+    """(candidates, {peer: why it is not there})"""
+    found, absent = [], {}
+    for name in PEERS:
+        try:
+            found.append(Peer(sdpa(name)))
+        except Exception as error:  # this PyTorch knows no such backend
+            absent[name] = first_line(error)
+    found.append(Peer(sdpa("FLASH"), ROPE_BASELINE, rope=True))
+    found += [Rung(workbook, chapter, rung, has) for chapter in chapters for rung, has in workbook.chapters()[chapter].items()]
+    return found, absent
+
+
+def make_inputs(problem: Problem, seed: int) -> list:
+    """q, k, v and dO: standard normal numbers."""
+    random = torch.Generator("cuda").manual_seed(seed)
+    q = (problem.batch, problem.heads, problem.seq_q, problem.head_dim)
+    k = (problem.batch, problem.kv_heads, problem.seq_k, problem.head_dim)
+    return [torch.randn(shape, device="cuda", dtype=DTYPES[problem.dtype], generator=random) for shape in (q, k, k, q)]
+
+
+def relative(got, exact) -> tuple:
+    """(norm, largest) of the error, relative; None where got is not finite everywhere."""
+    error = got.double() - exact
+    found = (error.norm() / exact.norm()).item(), (error.abs().max() / exact.abs().max()).item()
+    return tuple(value if math.isfinite(value) else None for value in found)
+
+
+def compared(candidate, inputs: list, exact: dict, tables) -> dict:
+    """The result of one candidate on one problem."""
+    result = {"name": candidate.name, "kind": candidate.kind}
+    try:
+        found = candidate.results(*inputs, tables)
+    except torch.cuda.OutOfMemoryError:
+        return {**result, "skipped": "there is not enough device memory"}
+    except Exception as error:  # what a backend or a chapter does not take; each has errors of its own
+        if "CUDA error" in str(error):
+            raise  # the device is lost to this process
+        return {**result, "skipped": first_line(error)}
+    errors = {tensor: relative(got, exact[tensor]) for tensor, got in found.items()}
+    return {**result, "norms": {tensor: norm for tensor, (norm, _) in errors.items()},
+            "largest": {tensor: largest for tensor, (_, largest) in errors.items()}}
+
+
+def of_every_problem(workbook, every: list, seed: int) -> list:
+    errors = []
+    plan = list(itertools.product(problems(), (False, True)))
+    for number, (problem, rope) in enumerate(plan, start=1):
+        chosen = [one for one in every if one.rope == rope]
+        if not any(one.kind == "chapter" for one in chosen):
+            continue
+        print(f"progress\t{problem}{' RoPE' if rope else ''} ({number} of {len(plan)})")
+        inputs = make_inputs(problem, seed)
+        tables = workbook.rope_tables(*inputs[:2]) if rope else None
+        exact = Reference(*inputs[:3], causal=False, rope=rope).of_every_head(inputs[3])
+        errors.append({"problem": asdict(problem), "rope": rope,
+                       "results": [compared(one, inputs, exact, tables) for one in chosen]})
+        del exact
+        torch.cuda.empty_cache()
+    return errors
+
+
+def of_scaled_losses(every: list, seed: int) -> list:
+    """The gradients of FLASH and of every rung without RoPE that has a backward."""
+    found = []
+    chosen = [one for one in every if not one.rope and (one.name == "FLASH" or one.kind == "chapter" and one.has_backward)]
+    if not any(one.kind == "chapter" for one in chosen):
+        return []
+    for problem in scaled_problems():
+        print(f"progress\tdO times a power of two, {problem}")
+        *qkv, d_o = make_inputs(problem, seed)
+        norms = {one.name: {tensor: [] for tensor in GRADIENTS} for one in chosen}
+        for exponent in EXPONENTS:
+            scaled = (d_o.double() * 2.0**exponent).to(d_o.dtype)
+            exact = Reference(*qkv, causal=False).of_every_head(scaled)
+            for one in chosen:
+                result = compared(one, [*qkv, scaled], exact, None)
+                for tensor, values in norms[one.name].items():
+                    values.append(result.get("norms", {}).get(tensor))
+        found.append({"problem": asdict(problem), "exponents": EXPONENTS,
+                      "results": [{"name": one.name, "kind": one.kind, "norms": norms[one.name]} for one in chosen]})
+    return found
+
+
+def run(request: dict) -> dict:
+    """request: chapters, seed, commit."""
+    workbook = the_workbook("accuracy")
+    begin = time.monotonic()
+    about = context(request)
+    report = {"context": {key: value for key, value in about.items() if key not in ("time", "l2_bytes")}}
+    report["context"]["before"] = system.machine_state(uuid())
+    every, report["absent"] = candidates(workbook, request["chapters"])
+    with torch.no_grad():
+        report["errors"] = of_every_problem(workbook, every, request["seed"])
+        report["loss_scaling"] = of_scaled_losses(every, request["seed"])
+    results = [result for one in report["errors"] for result in one["results"] if result["kind"] == "chapter"]
+    if all("skipped" in result for result in results):
+        raise Refusal(f"{results[0]['name']}: {results[0]['skipped']}")
+    add_ratios(report["errors"])
+    report["context"]["after"] = system.machine_state(uuid())
+    report["context"]["measuring_seconds"] = round(time.monotonic() - begin, 1)
+    return report
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], run))
