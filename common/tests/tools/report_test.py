@@ -176,6 +176,9 @@ class Numbers(Measured):
     def test_what_has_been_measured_since_is_written(self):
         text, (difference,) = self.rewritten('In – ms<!-- = ms("06", 4096) -->.')
         self.assertEqual((text, difference.what), ('In 8.00 ms<!-- = ms("06", 4096) -->.', '– should be 8.00: ms("06", 4096)'))
+        for before, after in [('| 3 | –<!-- = ms("06", 4096) --> |', '| 3 | 8.00<!-- = ms("06", 4096) --> |'),
+                              ('| 3 | –<!-- = ms("06", 1024) --> |', '| 3 | –<!-- = ms("06", 1024) --> |')]:
+            self.assertEqual(self.rewritten(before)[0], after)  # the dash, and not the number in the cell before
 
     def test_a_number_is_mended_as_it_was_shown(self):
         text, differences = self.rewritten("1,000<!-- = 65536 -->, 1 000<!-- = 65536 -->, 5.0e-3<!-- = 0.25 -->, −1<!-- = -2 -->")
