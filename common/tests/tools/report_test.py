@@ -277,6 +277,13 @@ class InTables(Measured):
                                      "| `06/mma`, output | 2.00 | 3.00 | – | – | – | – | – | 1.50 | – | – |",
                                      "| `06` | 2.00 | 3.00 | – | – | – | – | – | 1.50 | – | – |",
                                      "| `07` | – | – | – | – | – | – | – | – | – | – |"])
+        for text, expected in [('profiled("06", "smsp__inst_executed.sum")', 3e9),
+                               ('profiled("06/mma", "gpu__time_duration.sum", "output")', 2e6)]:
+            self.assertEqual(evaluate(text, Quantities(Record(self.directory))), expected, text)
+        for text, expected in [('profiled("06/mma", "gpu__time_duration.sum")', "^the profile of 06/mma has 2 kernels$"),
+                               ('profiled("06", "dram__bytes_read.sum")', "^the profile of 06 has no dram__bytes_read.sum$")]:
+            with self.assertRaisesRegex(Missing, expected, msg=text):
+                evaluate(text, Quantities(Record(self.directory)))
 
     def test_each_mask_by_itself(self):
         piece = self.directory / "sweep-fp16-forward.json"
