@@ -15,6 +15,7 @@
 // K and V is used for fewer of them, and beyond one row per block the kernel cannot go at all.
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
 #include "attention/chapter.h"
 #include "device/math.h"

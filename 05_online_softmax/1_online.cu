@@ -16,6 +16,7 @@
 // Expected limit: the same as before. Eight rows use each piece of K and V, and now a tile ends with a sum over warps.
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
 #include "attention/chapter.h"
 #include "device/math.h"

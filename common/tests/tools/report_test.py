@@ -176,6 +176,9 @@ class Numbers(Measured):
     def test_what_has_been_measured_since_is_written(self):
         text, (difference,) = self.rewritten('In – ms<!-- = ms("06", 4096) -->.')
         self.assertEqual((text, difference.what), ('In 8.00 ms<!-- = ms("06", 4096) -->.', '– should be 8.00: ms("06", 4096)'))
+        for before, after in [('| 3 | –<!-- = ms("06", 4096) --> |', '| 3 | 8.00<!-- = ms("06", 4096) --> |'),
+                              ('| 3 | –<!-- = ms("06", 1024) --> |', '| 3 | –<!-- = ms("06", 1024) --> |')]:
+            self.assertEqual(self.rewritten(before)[0], after)  # the dash, and not the number in the cell before
 
     def test_a_number_is_mended_as_it_was_shown(self):
         text, differences = self.rewritten("1,000<!-- = 65536 -->, 1 000<!-- = 65536 -->, 5.0e-3<!-- = 0.25 -->, −1<!-- = -2 -->")
@@ -274,6 +277,13 @@ class InTables(Measured):
                                      "| `06/mma`, output | 2.00 | 3.00 | – | – | – | – | – | 1.50 | – | – |",
                                      "| `06` | 2.00 | 3.00 | – | – | – | – | – | 1.50 | – | – |",
                                      "| `07` | – | – | – | – | – | – | – | – | – | – |"])
+        for text, expected in [('profiled("06", "smsp__inst_executed.sum")', 3e9),
+                               ('profiled("06/mma", "gpu__time_duration.sum", "output")', 2e6)]:
+            self.assertEqual(evaluate(text, Quantities(Record(self.directory))), expected, text)
+        for text, expected in [('profiled("06/mma", "gpu__time_duration.sum")', "^the profile of 06/mma has 2 kernels$"),
+                               ('profiled("06", "dram__bytes_read.sum")', "^the profile of 06 has no dram__bytes_read.sum$")]:
+            with self.assertRaisesRegex(Missing, expected, msg=text):
+                evaluate(text, Quantities(Record(self.directory)))
 
     def test_each_mask_by_itself(self):
         piece = self.directory / "sweep-fp16-forward.json"

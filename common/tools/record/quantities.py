@@ -124,6 +124,18 @@ class Quantities:
         profile = self._record.profile(self._record.step(step, direction), direction)
         return profile["flops"] / profile["dram_bytes"]
 
+    def profiled(self, step, metric, kernel="", direction=None):
+        """What Nsight Compute says of the step's only kernel, or of that whose name contains `kernel`, N=4096:
+        "smsp__inst_executed.sum"."""
+        direction = self._direction(step, direction)
+        launches = self._record.profile(self._record.step(step, direction), direction)["launches"]
+        chosen = [launch for launch in launches if kernel in launch["kernel"]]
+        if len(chosen) != 1:
+            raise Missing(f"the profile of {step} has {len(chosen)} kernels {kernel}".rstrip())
+        if metric not in chosen[0]:
+            raise Missing(f"the profile of {step} has no {metric}")
+        return chosen[0][metric]
+
     # The machine
 
     def matmul_tflops(self):

@@ -32,7 +32,7 @@ TABLE = re.compile(r"<!-- report: (.*?) -->\n(.*?)<!-- /report -->", re.DOTALL)
 OPENING, CLOSING = re.compile(r"<!-- report: .*? -->"), re.compile(r"<!-- /report -->")
 NOT_MEASURED = "–"
 NUMBER = re.compile(r"(?<![\w.])([+−-]?\d+(?:[ \u202f,]\d{3})*(?:\.\d+)?(?:e[+−-]?\d+)?|" + NOT_MEASURED + r")"
-                    r"([^\d\n<]{0,12})<!-- = (.*?) -->")
+                    rf"([^\d\n<{NOT_MEASURED}]{{0,12}})<!-- = (.*?) -->")
 REFERENCE = re.compile(r"<!-- = .*?-->")
 FENCED = re.compile(r"^ *```.*?^ *```[ \t]*$", re.DOTALL | re.MULTILINE)
 QUESTIONS = re.compile(r"^## Questions\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
