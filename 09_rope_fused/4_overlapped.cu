@@ -20,6 +20,7 @@
 #include "device/mma.h"
 #include "device/numeric.h"
 #include "device/rope_angles.h"
+#include "device/swizzled_tile.h"
 
 namespace rope_fused {
 namespace {
@@ -29,6 +30,8 @@ using attention::ForwardArgs;
 using attention::Problem;
 using attention::RopeTables;
 using namespace rope_angles;
+using swizzled_tile::position;
+using swizzled_tile::right_of;
 
 constexpr int warps = 4, threads = 32 * warps;
 constexpr int Br = 32 * warps;  // query rows of a thread block, 32 to a warp: two blocks of 16, the height of an mma
@@ -75,26 +78,12 @@ struct Shape<64> {
 // 2^-25 on, as in any softmax, but no more. l and O are fp32, which has as many bits for sums 2^8 times as large.
 constexpr float headroom = 8;
 
-// A tile of `rows` rows in shared memory: D / 64 pages, each [rows][64], a row of 128 bytes across all 32 banks. Chunk
-// c (16 bytes) of row r lies in place c ^ (r % 8), so that eight rows of one chunk (ldmatrix), and eight chunks of one
-// row (cp.async), are in different banks.
-template <int rows>
-__device__ int position(int row, int chunk) {
-  return (chunk / 8 * rows + row) * 64 + (chunk ^ row) % 8 * 8;
-}
-
-// 16 * step columns to the right of a position of chunk 0 or 1: an xor with a constant, or an immediate.
-template <int rows>
-__device__ int right_of(int position, int step) {
-  return (position ^ 16 * (step % 4)) + step / 4 * rows * 64;
-}
-
 template <int D>
 constexpr int rows_per_copy = threads / (D / 8);  // rows of D elements that the thread block copies at a time
 
 // Starts copying a tile to shared memory; rows that do not exist become zeros.
 template <int D, int rows, class T>
-__device__ void copy_tile(T* tile,        // [rows][D] in shared memory, as above
+__device__ void copy_tile(T* tile,        // [rows][D] in shared memory, swizzled
                           const T* from,  // [rows_left, D]
                           int rows_left) {
   const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8);
@@ -107,7 +96,7 @@ __device__ void copy_tile(T* tile,        // [rows][D] in shared memory, as abov
 // Starts copying Bc rows of K and of V, the keys from j on, to their stage; zeros take the place of those after the
 // last.
 template <int D, class T>
-__device__ void copy_ahead(T* to,                   // key j's place in page 0 of K, as above; V is stage * D further on
+__device__ void copy_ahead(T* to,                   // key j's place in page 0 of K; V is stage * D further on
                            const T* k, const T* v,  // [B * Hkv * Nk, D]
                            unsigned kv_row,         // where key 0 is, over all heads
                            int j, int keys) {
@@ -128,7 +117,7 @@ __device__ void copy_ahead(T* to,                   // key j's place in page 0 o
 // not exist are zeros, which stay zeros.
 template <class T, int D>
 __device__ void rotate_q(const Problem& p, const RopeTables& rope, int i0,
-                         T* tile)  // [Br][D] in shared memory, as above; the last group of copies but one
+                         T* tile)  // [Br][D] in shared memory, swizzled; the last group of copies but one
 {
   constexpr int apart = threads / (D / 16);  // rows that the thread block rotates at a time
   constexpr int at_once = D == 64 ? 2 : 4;   // with 4 nvcc finds another order for the main loop
@@ -191,10 +180,9 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   copy_tile<D, stage>(kv_smem, k + size_t(kv_row) * D, keys);
   cp_async_commit();
 
-  // The row of a 16 x 16 block whose address this lane gives to ldmatrix. Matrices of Q and V go down, then right; of K
-  // right, then down.
-  const int qv_lane = position<16>(lane % 16, lane / 16);
-  const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
+  // The row of a 16 x 16 block whose address this lane gives to ldmatrix (drawn in device/swizzled_tile.h).
+  const int qv_lane = position<16>(lane % 16, lane / 16);                   // Q and V: down, then right
+  const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);  // K: right, then down
   const int q_lane = warp * 32 * 64 + qv_lane;
 
   rotate_q<T, D>(p, rope, i0, q_smem);
