@@ -12,7 +12,7 @@
 //
 // What changed since 2_swizzle: cp.async, which copies from global to shared memory past the registers while the thread
 // goes on; two buffers of K and V; and so one barrier a tile instead of two. (The swizzle is as before; from here on it
-// comes from device/swizzled_tile.h.)
+// comes from device/swizzle.h.)
 //
 // Expected limit: shared memory. Each warp reads all of K and V for just 16 rows.
 #include <cmath>
@@ -24,7 +24,7 @@
 #include "device/math.h"
 #include "device/mma.h"
 #include "device/numeric.h"
-#include "device/swizzled_tile.h"
+#include "device/swizzle.h"
 
 namespace flashattn2_fwd {
 namespace {
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(threads) forward(Problem p,
   cp_async_wait<1>();
   __syncthreads();  // Q is in shared memory, everyone's copies
 
-  // The row of a 16 x 16 block whose address this lane gives to ldmatrix (drawn in device/swizzled_tile.h).
+  // The row of a 16 x 16 block whose address this lane gives to ldmatrix (drawn in device/swizzle.h).
   const int qv_lane = position<16>(lane % 16, lane / 16);                   // Q and V: down, then right
   const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);  // K: right, then down
 

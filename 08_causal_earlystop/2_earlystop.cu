@@ -28,7 +28,7 @@
 #include "device/math.h"
 #include "device/mma.h"
 #include "device/numeric.h"
-#include "device/swizzled_tile.h"
+#include "device/swizzle.h"
 
 namespace causal_earlystop {
 namespace {
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
   copy_tile<D, stage>(kv_smem + stage * D, v + size_t(kv_row) * D, keys);
   cp_async_commit();
 
-  // The row of a 16 x 16 block whose address this lane gives to ldmatrix (drawn in device/swizzled_tile.h).
+  // The row of a 16 x 16 block whose address this lane gives to ldmatrix (drawn in device/swizzle.h).
   const int qv_lane = position<16>(lane % 16, lane / 16);                   // Q and V: down, then right
   const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);  // K: right, then down
   const int q_lane = warp * 32 * 64 + qv_lane;
