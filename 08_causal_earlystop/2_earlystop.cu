@@ -12,10 +12,13 @@
 //
 // and at the end O / l and LSE = ln(2) (m + log2(l)).
 //
-// What changed since 1_masked: who sees what is asked of a block, then of a warp, and only then of a row.
+// What changed since `masked`, chapter 06's last kernel: who sees what is asked of a block, then of a warp, and only
+// then of a row.
 //   - Keys end where the block's last row stops seeing: tiles beyond it are neither copied nor computed.
 //   - Of the last Br keys, a warp leaves out the tiles that none of its 32 rows sees (at D = 128).
 //   - Only a tile that crosses the warp's diagonal, or the end of the keys, pays for the mask.
+//   - A block may see no key at all, and so pass no barrier of the loop: everyone waits for Q before it.
+//   - The warp's number comes from lane 0, so that the compiler knows it to be the same in all lanes.
 //
 // Expected limit: thread blocks that differ. Those of a head's last rows take as long as before, those of its first
 // rows hardly any time, and the longest of all start last.
