@@ -122,12 +122,13 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
     for (int b = 0; b < 2; b++)
 #pragma unroll
       for (int h = 0; h < 2; h++) {
-        const int visible = p.visible_keys(i0 + warp * 32 + 16 * b + 8 * h + g) - j0;
+        const int visible =
+            p.visible_keys(i0 + warp * 32 + 16 * b + 8 * h + g) - j0 - 2 * t;  // from this lane's first column on
         float top = -INFINITY;
         for (int n = 0; n < Bc / 8; n++)
           for (int c = 0; c < 2; c++) {
             float& x = s_reg[b][n][2 * h + c];
-            x = 8 * n + 2 * t + c < visible ? x * scale_log2 : -INFINITY;
+            x = 8 * n + c < visible ? x * scale_log2 : -INFINITY;
             top = fmaxf(top, x);
           }
         const float m_new = fmaxf(m[b][h], quad_max(top));
