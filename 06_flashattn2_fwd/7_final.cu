@@ -7,7 +7,7 @@
 //   0. the copies of as many keys, a stage ahead, start
 //   1. S = Q K^T                              32 x Bc a warp, in registers
 //   2. x = scale log2(e) S - m                if no x > headroom (a warp vote), nothing else; otherwise
-//                                             m rises to the maximum, and l and O follow
+//                                             m rises until the row's largest x is `start`, and l and O follow
 //   3. P = 2^x   l = l + rowsum P   O = O + P V
 //
 // and at the end O / l and LSE = ln(2) (m + log2(l)).
@@ -18,6 +18,8 @@
 //   - Copies start even if no keys are left, and then write zeros that nobody reads: no branch comes between them and
 //     the products.
 //   - O leaves through shared memory in whole rows, 16 bytes a lane.
+//   - Addresses. Where a tile lies follows from j0, rows are counted in 32 bits, and a copy's places differ by
+//     constants: nearly all addresses are one register and an immediate. At D = 128 most of the gain is this.
 //
 // Expected limit: none alone. Tensor cores are busy less than two thirds of the time, shared memory less than that;
 // with two or three warps a scheduler, there is not always one whose operands have arrived.
@@ -61,11 +63,10 @@ struct Shape<64> {
   static constexpr int q_steps = 3;  // 24 registers; with the fourth step chapter 08's kernels spill
 };
 
-// How far scores may pass m, in powers of two, before m moves up to the largest and O is rescaled. So m is the maximum
-// of the keys so far or up to this much less, but never more. P is at most 2^8, where fp16 reaches 65504. And it is
-// never smaller than with m at the maximum: of keys far below that, fp16 loses bits from 2^-14 on and everything from
-// 2^-25 on, as in any softmax, but no more. l and O are fp32, which has as many bits for sums 2^8 times as large.
-constexpr float headroom = 8;
+// The largest x of a row when its m is set, and how large x may become before m rises and O is rescaled. P = 2^x is
+// 2^15 at most, and fp16 reaches 65504. Below 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is
+// 2^21 times lighter than the heaviest still has all of its bits. l and O are fp32, which is as precise at any size.
+constexpr float start = 7, headroom = 15;
 
 template <int D>
 constexpr int rows_per_copy = threads / (D / 8);  // rows of D elements that the thread block copies at a time
@@ -141,7 +142,8 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
   }
 
   float o_reg[2][D / 8][4] = {};
-  float m[2][2] = {}, l[2][2] = {};  // of rows 16 b + 8 h + g; l only over this lane's columns, until the end
+  // Of rows 16 b + 8 h + g: m, and -l, which is inf until m is set. l only over this lane's columns, until the end.
+  float m[2][2] = {}, minus_l[2][2] = {{INFINITY, INFINITY}, {INFINITY, INFINITY}};
 
 #pragma unroll 1
   for (int j0 = 0; j0 < p.seq_k; j0 += Bc) {
@@ -174,21 +176,23 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
       }
     }
 
-    // 2. x, in place of S, and the largest, or 0. From 0 up, floats are in the order of their bits, and the largest of
-    // three integers is a single instruction of sm_90.
-    int largest[2][2] = {};  // four, because a chain of 64 would take as long as the exp2
+    // 2. x, in place of S, and the largest of them and of -l, which is inf while a row has no m and below 0 later. From
+    // 0 up, floats are in the order of their bits, and the largest of three integers is a single instruction of sm_90.
+    int largest[2][2];  // four, because a chain of 64 would take as long as the exp2
 #pragma unroll
     for (int b = 0; b < 2; b++)
-      for (int n = 0; n < Bc / 8; n++)
-        for (int h = 0; h < 2; h++) {
+      for (int h = 0; h < 2; h++) {
+        largest[b][h] = __float_as_int(minus_l[b][h]);
+        for (int n = 0; n < Bc / 8; n++) {
           float* x = s_reg[b][n] + 2 * h;
           for (int c = 0; c < 2; c++) x[c] = fmaf(x[c], scale_log2, -m[b][h]);
           largest[b][h] = max(max(largest[b][h], __float_as_int(x[0])), __float_as_int(x[1]));
         }
+      }
     const int top_bits = max(max(largest[0][0], largest[0][1]), max(largest[1][0], largest[1][1]));
     const bool above = top_bits > __float_as_int(headroom);
     const bool masked = j0 + Bc > seen_by_all;
-    if (j0 == 0 || masked || __any_sync(0xffffffff, above)) {
+    if (masked || __any_sync(0xffffffff, above)) {
 #pragma unroll
       for (int b = 0; b < 2; b++)
 #pragma unroll
@@ -203,11 +207,11 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
               top = fmaxf(top, x);
             }
           top = quad_max(top);
-          // A row that sees any key sees key 0: the first tile sets m, up or down, and the others only raise it.
-          const float rise = top > headroom || (j0 == 0 && top > -INFINITY) ? top : 0;
+          const bool sets = minus_l[b][h] > 0 && top > -INFINITY;  // m for the first time, up or down
+          const float rise = sets || top > headroom ? top - start : 0;
           const float correction = rise > 0 ? exp2_approx(-rise) : 1;
           m[b][h] += rise;
-          l[b][h] *= correction;
+          minus_l[b][h] = sets ? 0 : minus_l[b][h] * correction;
           for (int n = 0; n < Bc / 8; n++)
             for (int c = 0; c < 2; c++) s_reg[b][n][2 * h + c] -= rise;
           for (int n = 0; n < D / 8; n++)
@@ -223,7 +227,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
         for (int r = 0; r < 4; r++) {
           const float* x = s_reg[b][2 * step + r / 2] + r % 2 * 2;
           const float p0 = exp2_approx(x[0]), p1 = exp2_approx(x[1]);
-          l[b][r % 2] += p0 + p1;
+          minus_l[b][r % 2] -= p0 + p1;
           p_reg[b][r] = pack2<T>(p0, p1);
         }
 #pragma unroll
@@ -246,7 +250,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
 #pragma unroll
     for (int h = 0; h < 2; h++) {
       const int row = warp * 32 + 16 * b + 8 * h + g;
-      const float l_row = quad_sum(l[b][h]);
+      const float minus_sum = quad_sum(minus_l[b][h]), l_row = minus_sum > 0 ? 0 : -minus_sum;
       const float inverse = l_row > 0 ? 1 / l_row : 0;  // l = 0: the row sees no key
       if (t == 0 && i0 + row < p.seq_q) lse[q_row + row] = (m[b][h] + log2_approx(l_row)) * 0.693147181f;  // ln(2)
       for (int n = 0; n < D / 8; n++)
