@@ -118,12 +118,12 @@ __global__ void __launch_bounds__(threads) forward(Problem p,
       // 2. P, in place of S, with m, l and O brought up to date
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-      const int visible = p.visible_keys(i0 + warp * 16 + 8 * h + g) - j0;
+      const int visible = p.visible_keys(i0 + warp * 16 + 8 * h + g) - j0 - 2 * t;  // from this lane's first column on
       float top = -INFINITY;
       for (int n = 0; n < Bc / 8; n++)
         for (int c = 0; c < 2; c++) {
           float& x = s_reg[n][2 * h + c];
-          x = 8 * n + 2 * t + c < visible ? x * scale_log2 : -INFINITY;
+          x = 8 * n + c < visible ? x * scale_log2 : -INFINITY;
           top = fmaxf(top, x);
         }
       const float m_new = fmaxf(m[h], quad_max(top));

@@ -11,7 +11,8 @@
 // and at the end O / l and LSE = ln(2) (m + log2(l)).
 //
 // What changed since 2_swizzle: cp.async, which copies from global to shared memory past the registers while the thread
-// goes on; two buffers of K and V; and so one barrier a tile instead of two.
+// goes on; two buffers of K and V; and so one barrier a tile instead of two. (The swizzle is as before; from here on it
+// comes from device/swizzle.h.)
 //
 // Expected limit: shared memory. Each warp reads all of K and V for just 16 rows.
 #include <cmath>
@@ -23,6 +24,7 @@
 #include "device/math.h"
 #include "device/mma.h"
 #include "device/numeric.h"
+#include "device/swizzle.h"
 
 namespace flashattn2_fwd {
 namespace {
@@ -30,28 +32,16 @@ namespace {
 using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
+using swizzled_tile::position;
+using swizzled_tile::right_of;
 
 constexpr int warps = 4, threads = 32 * warps;
 constexpr int Br = 16 * warps;  // query rows of a thread block, 16 to a warp: the height of an mma
 constexpr int Bc = 64;          // keys in a tile
 
-// A tile of `rows` rows in shared memory: D / 64 pages, each [rows][64], a row of 128 bytes across all 32 banks. Chunk
-// c (16 bytes) of row r lies in place c ^ (r % 8), so that eight rows of one chunk (ldmatrix), and eight chunks of one
-// row (the copy), are in different banks.
-template <int rows>
-__device__ int position(int row, int chunk) {
-  return (chunk / 8 * rows + row) * 64 + (chunk ^ row) % 8 * 8;
-}
-
-// 16 * step columns to the right of a position of chunk 0 or 1: an xor with a constant, or an immediate.
-template <int rows>
-__device__ int right_of(int position, int step) {
-  return (position ^ 16 * (step % 4)) + step / 4 * rows * 64;
-}
-
 // Starts copying a tile to shared memory; rows that do not exist become zeros.
 template <int D, int rows, class T>
-__device__ void copy_tile(T* tile,        // [rows][D] in shared memory, as above
+__device__ void copy_tile(T* tile,        // [rows][D] in shared memory, swizzled
                           const T* from,  // [rows_left, D]
                           int rows_left) {
   constexpr int rows_per_copy = threads / (D / 8);  // that the thread block copies at a time
@@ -87,10 +77,9 @@ __global__ void __launch_bounds__(threads) forward(Problem p,
   cp_async_wait<1>();
   __syncthreads();  // Q is in shared memory, everyone's copies
 
-  // The row of a 16 x 16 block whose address this lane gives to ldmatrix. Matrices of Q and V go down, then right; of K
-  // right, then down.
-  const int qv_lane = position<16>(lane % 16, lane / 16);
-  const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
+  // The row of a 16 x 16 block whose address this lane gives to ldmatrix (drawn in device/swizzle.h).
+  const int qv_lane = position<16>(lane % 16, lane / 16);                   // Q and V: down, then right
+  const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);  // K: right, then down
 
   uint32_t q_reg[D / 16][4];  // A fragments of the warp's 16 rows
 #pragma unroll
@@ -129,12 +118,12 @@ __global__ void __launch_bounds__(threads) forward(Problem p,
       // 2. P, in place of S, with m, l and O brought up to date
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-      const int visible = p.visible_keys(i0 + warp * 16 + 8 * h + g) - j0;
+      const int visible = p.visible_keys(i0 + warp * 16 + 8 * h + g) - j0 - 2 * t;  // from this lane's first column on
       float top = -INFINITY;
       for (int n = 0; n < Bc / 8; n++)
         for (int c = 0; c < 2; c++) {
           float& x = s_reg[n][2 * h + c];
-          x = 8 * n + 2 * t + c < visible ? x * scale_log2 : -INFINITY;
+          x = 8 * n + c < visible ? x * scale_log2 : -INFINITY;
           top = fmaxf(top, x);
         }
       const float m_new = fmaxf(m[h], quad_max(top));

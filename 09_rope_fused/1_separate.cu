@@ -1,23 +1,20 @@
 // Chapter 09, rung 1, separate: a kernel rotates Q and K, then chapter 08's kernel does what it always does.
 //
-// rotate:   a thread takes 8 pairs of a row of Q or K, elements i ... i + 7 and their partners D/2 further on, and
-//           writes them, rotated, to the workspace.
-// forward:  chapter 08's last kernel, on the workspace's Q and K.
+// rotate:  a thread takes 8 pairs of a row of Q or K, elements i ... i + 7 and their partners D/2 further on, and
+//          writes them, rotated, to the workspace.
+// then:    chapter 08's last forward, 3_balanced.cu there, linked, on the workspace's Q and K.
 //
 // What changed since chapter 08: nothing but the kernel before it.
 //
 // Expected limit: that kernel's memory traffic. Q and K cross it twice more than in chapter 08, and for short
 // sequences, whose attention takes no longer than a launch, so does the second launch.
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-
 #include "attention/chapter.h"
-#include "device/cp_async.h"
-#include "device/ldmatrix.h"
-#include "device/math.h"
-#include "device/mma.h"
 #include "device/numeric.h"
+#include "device/rope_angles.h"
+
+namespace causal_earlystop {
+extern const attention::Rung balanced;  // chapter 08's last forward
+}
 
 namespace rope_fused {
 namespace {
@@ -26,40 +23,7 @@ using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
 using attention::RopeTables;
-
-constexpr int warps = 4, threads = 32 * warps;
-constexpr int Br = 32 * warps;  // query rows of a thread block, 32 to a warp: two blocks of 16, the height of an mma
-
-// The angles of eight pairs of a row: position * 10000^(-2i/D), for pairs i ... i + 7.
-struct Angles {
-  alignas(16) float cos[8], sin[8];
-};
-
-template <int D>
-__device__ Angles angles_of(const RopeTables& rope, int position, int i) {
-  const int at = abs(position) * (D / 2) + i;
-  Angles angles;
-#pragma unroll
-  for (int e = 0; e < 8; e += 4) {  // 16 bytes a load
-    *reinterpret_cast<float4*>(angles.cos + e) = *reinterpret_cast<const float4*>(rope.cos + at + e);
-    *reinterpret_cast<float4*>(angles.sin + e) = *reinterpret_cast<const float4*>(rope.sin + at + e);
-  }
-#pragma unroll
-  for (int e = 0; e < 8; e++)
-    if (position < 0) angles.sin[e] = -angles.sin[e];
-  return angles;
-}
-
-// Turns eight pairs: x1 are elements i ... i + 7 of a row, x2 their partners i + D/2 ... i + D/2 + 7.
-template <class T>
-__device__ void turn(Pack8<T>& x1, Pack8<T>& x2, const Angles& angles) {
-#pragma unroll
-  for (int e = 0; e < 8; e++) {
-    const float a = to_float(x1.x[e]), b = to_float(x2.x[e]);
-    x1.x[e] = from_float<T>(a * angles.cos[e] - b * angles.sin[e]);
-    x2.x[e] = from_float<T>(a * angles.sin[e] + b * angles.cos[e]);
-  }
-}
+using namespace rope_angles;
 
 constexpr int rotate_threads = 256;
 
@@ -87,277 +51,19 @@ __global__ void rotate(Problem p, RopeTables rope,
   store_pack8(to + D / 2, x2);
 }
 
-template <int D>
-struct Shape;
-template <>
-struct Shape<128> {
-  static constexpr int blocks = 2;         // per multiprocessor: 256 registers a thread, of which O takes 128
-  static constexpr int Bc = 64;            // keys in a tile: 64 registers for S
-  static constexpr int stage = 64;         // keys per barrier: Q and two stages of K and V are 96 KB a block
-  static constexpr int q_steps = 0;        // of the D / 16 steps of Q K^T, those whose Q stays in registers
-  static constexpr bool leave_out = true;  // tiles above a warp's diagonal
-};
-template <>
-struct Shape<64> {
-  static constexpr int blocks = 3;          // 168 registers, of which O takes 64
-  static constexpr int Bc = 32;             // 32 registers for S
-  static constexpr int stage = 64;          // 48 KB a block
-  static constexpr int q_steps = 3;         // 24 registers; with the fourth step chapter 08's kernels spill
-  static constexpr bool leave_out = false;  // asking for every 32 keys costs more than it saves
-};
-
-// How far scores may pass m, in powers of two, before m moves up to the largest and O is rescaled. So m is the maximum
-// of the keys so far or up to this much less, but never more. P is at most 2^8, where fp16 reaches 65504. And it is
-// never smaller than with m at the maximum: of keys far below that, fp16 loses bits from 2^-14 on and everything from
-// 2^-25 on, as in any softmax, but no more. l and O are fp32, which has as many bits for sums 2^8 times as large.
-constexpr float headroom = 8;
-
-// A tile of `rows` rows in shared memory: D / 64 pages, each [rows][64], a row of 128 bytes across all 32 banks. Chunk
-// c (16 bytes) of row r lies in place c ^ (r % 8), so that eight rows of one chunk (ldmatrix), and eight chunks of one
-// row (cp.async), are in different banks.
-template <int rows>
-__device__ int position(int row, int chunk) {
-  return (chunk / 8 * rows + row) * 64 + (chunk ^ row) % 8 * 8;
-}
-
-// 16 * step columns to the right of a position of chunk 0 or 1: an xor with a constant, or an immediate.
-template <int rows>
-__device__ int right_of(int position, int step) {
-  return (position ^ 16 * (step % 4)) + step / 4 * rows * 64;
-}
-
-template <int D>
-constexpr int rows_per_copy = threads / (D / 8);  // rows of D elements that the thread block copies at a time
-
-// Starts copying a tile to shared memory; rows that do not exist become zeros.
-template <int D, int rows, class T>
-__device__ void copy_tile(T* tile,        // [rows][D] in shared memory, as above
-                          const T* from,  // [rows_left, D]
-                          int rows_left) {
-  const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8);
-#pragma unroll 4
-  for (int i = 0; i < rows; i += rows_per_copy<D>)
-    cp_async_16_or_zero(tile + position<rows>(row, chunk) + i * 64, from + (row + i) * D + chunk * 8,
-                        row + i < rows_left);
-}
-
-// Starts copying Bc rows of K and of V, the keys from j on, to their stage; zeros take the place of those after the
-// last.
-template <int D, class T>
-__device__ void copy_ahead(T* to,                   // key j's place in page 0 of K, as above; V is stage * D further on
-                           const T* k, const T* v,  // [B * Hkv * Nk, D]
-                           unsigned kv_row,         // where key 0 is, over all heads
-                           int j, int keys) {
-  constexpr int Bc = Shape<D>::Bc, stage = Shape<D>::stage;
-  const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8), left = keys - (j + row);
-  to += position<stage>(row, chunk);
-  const size_t from = size_t(kv_row + (j + row)) * D + chunk * 8;
-#pragma unroll
-  for (int i = 0; i < Bc; i += rows_per_copy<D>) {
-    cp_async_16_or_zero(to + i * 64, k + from + i * D, i < left);
-    cp_async_16_or_zero(to + stage * D + i * 64, v + from + i * D, i < left);
-  }
-  cp_async_commit();
-}
-
-template <class T, int D>
-__global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, int group_heads,
-                                                                     const T* q,  // [B, H, Nq, D]
-                                                                     const T* k,  // [B, Hkv, Nk, D]
-                                                                     const T* v,  // [B, Hkv, Nk, D]
-                                                                     T* o,        // [B, H, Nq, D]
-                                                                     float* lse)  // [B, H, Nq]
-{
-  constexpr int Bc = Shape<D>::Bc, stage = Shape<D>::stage, q_steps = Shape<D>::q_steps;
-  T* q_smem = dynamic_shared<T>();  // [Br][D]
-  T* kv_smem = q_smem + Br * D;     // [2 stages][K and V][stage][D]
-
-  // The block's head and rows: a group of heads after the other, and in each the last rows of every head first.
-  const int row_tiles = (p.seq_q + Br - 1) / Br;
-  const int first_head = blockIdx.x / (group_heads * row_tiles) * group_heads;
-  const int index = blockIdx.x - first_head * row_tiles;
-  const int heads = min(group_heads, p.batch * p.heads - first_head);  // of this group: the last may be smaller
-  const int head = first_head + index % heads, i0 = (row_tiles - 1 - index / heads) * Br;
-  const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // of lane 0, so the compiler knows that all agree
-  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-  const unsigned q_row = head * p.seq_q + i0, kv_row = p.kv_head(head) * p.seq_k;  // the first, over all heads
-  const int keys = p.visible_keys(i0 + Br - 1);  // that any row of the block sees: the last one sees most
-  const int warp_first = p.visible_keys(i0 + warp * 32), warp_last = p.visible_keys(i0 + warp * 32 + 31);
-  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
-
-  copy_tile<D, Br>(q_smem, q + size_t(q_row) * D, p.seq_q - i0);
-  cp_async_commit();
-  copy_tile<D, stage>(kv_smem, k + size_t(kv_row) * D, keys);
-  copy_tile<D, stage>(kv_smem + stage * D, v + size_t(kv_row) * D, keys);
-  cp_async_commit();
-
-  // The row of a 16 x 16 block whose address this lane gives to ldmatrix. Matrices of Q and V go down, then right; of K
-  // right, then down.
-  const int qv_lane = position<16>(lane % 16, lane / 16);
-  const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
-  const int q_lane = warp * 32 * 64 + qv_lane;
-
-  cp_async_wait<1>();
-  __syncthreads();  // Q is in shared memory, everyone's copies: before it is read, or O written over it if keys = 0
-
-  uint32_t q_reg[q_steps > 0 ? q_steps : 1][2][4];
-#pragma unroll
-  for (int step = 0; step < q_steps; step++)
-    for (int b = 0; b < 2; b++) ldmatrix_x4(q_reg[step][b], q_smem + right_of<Br>(q_lane, step) + b * 16 * 64);
-
-  float o_reg[2][D / 8][4] = {};
-  float m[2][2] = {}, l[2][2] = {};  // of rows 16 b + 8 h + g; l only over this lane's columns, until the end
-
-#pragma unroll 1
-  for (int j0 = 0; j0 < keys; j0 += Bc) {
-    if (j0 % stage == 0) {
-      cp_async_wait<0>();
-      __syncthreads();  // this stage is in shared memory, and everyone is done with the stage before
-    }
-    const int tile = j0 / stage % 2 * 2 * stage * D + j0 % stage * 64;  // where its page 0 of K starts in kv_smem
-
-    // A tile that only other warps have to compute: this one's share of the copies it must still start. (Two calls, so
-    // that no branch comes between copies and products.)
-    if (Shape<D>::leave_out && j0 >= warp_last) {
-      copy_ahead<D>(kv_smem + (tile ^ 2 * stage * D), k, v, kv_row, j0 + stage, keys);
-      continue;
-    }
-    copy_ahead<D>(kv_smem + (tile ^ 2 * stage * D), k, v, kv_row, j0 + stage, keys);
-
-    // 1. S
-    float s_reg[2][Bc / 8][4] = {};
-#pragma unroll
-    for (int step = 0; step < D / 16; step++) {
-      uint32_t q_step[2][4];
-      for (int b = 0; b < 2; b++)
-        if (step < q_steps)
-          for (int r = 0; r < 4; r++) q_step[b][r] = q_reg[step < q_steps ? step : 0][b][r];
-        else
-          ldmatrix_x4(q_step[b], q_smem + right_of<Br>(q_lane, step) + b * 16 * 64);
-#pragma unroll
-      for (int n = 0; n < Bc / 16; n++) {
-        uint32_t k_reg[4];  // K^T of 16 keys: two B fragments
-        ldmatrix_x4(k_reg, kv_smem + right_of<stage>(tile + k_lane, step) + n * 16 * 64);
-        for (int b = 0; b < 2; b++) {
-          mma_m16n8k16<T>(s_reg[b][2 * n], q_step[b], k_reg);
-          mma_m16n8k16<T>(s_reg[b][2 * n + 1], q_step[b], k_reg + 2);
-        }
-      }
-    }
-
-    // 2. x, in place of S, and the largest, or 0. From 0 up, floats are in the order of their bits, and the largest of
-    // three integers is a single instruction of sm_90.
-    int largest[2][2] = {};  // four, because a chain of 64 would take as long as the exp2
-#pragma unroll
-    for (int b = 0; b < 2; b++)
-      for (int n = 0; n < Bc / 8; n++)
-        for (int h = 0; h < 2; h++) {
-          float* x = s_reg[b][n] + 2 * h;
-          for (int c = 0; c < 2; c++) x[c] = fmaf(x[c], scale_log2, -m[b][h]);
-          largest[b][h] = max(max(largest[b][h], __float_as_int(x[0])), __float_as_int(x[1]));
-        }
-    const int top_bits = max(max(largest[0][0], largest[0][1]), max(largest[1][0], largest[1][1]));
-    const bool above = __any_sync(0xffffffff, top_bits > __float_as_int(headroom));  // hidden ones too
-    if (j0 + Bc > warp_first) {  // across the diagonal, or the end of the keys
-#pragma unroll
-      for (int b = 0; b < 2; b++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-          const int visible = p.visible_keys(i0 + warp * 32 + 16 * b + 8 * h + g) - j0 - 2 * t;
-          for (int n = 0; n < Bc / 8; n++)
-            for (int c = 0; c < 2; c++)
-              if (8 * n + c >= visible) s_reg[b][n][2 * h + c] = -INFINITY;
-        }
-    }
-    if (j0 == 0 || above) {
-#pragma unroll
-      for (int b = 0; b < 2; b++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-          float top = -INFINITY;
-          for (int n = 0; n < Bc / 8; n++) top = fmaxf(top, fmaxf(s_reg[b][n][2 * h], s_reg[b][n][2 * h + 1]));
-          top = quad_max(top);
-          // A row that sees any key sees key 0: the first tile sets m, up or down, and the others only raise it.
-          const float rise = top > headroom || (j0 == 0 && top > -INFINITY) ? top : 0;
-          const float correction = rise > 0 ? exp2_approx(-rise) : 1;
-          m[b][h] += rise;
-          l[b][h] *= correction;
-          for (int n = 0; n < Bc / 8; n++)
-            for (int c = 0; c < 2; c++) s_reg[b][n][2 * h + c] -= rise;
-          for (int n = 0; n < D / 8; n++)
-            for (int c = 0; c < 2; c++) o_reg[b][n][2 * h + c] *= correction;
-        }
-    }
-
-    // 3. P and O, 16 keys at a time: two C fragments of S, side by side, are an A fragment of P
-#pragma unroll
-    for (int step = 0; step < Bc / 16; step++) {
-      uint32_t p_reg[2][4];
-      for (int b = 0; b < 2; b++)
-        for (int r = 0; r < 4; r++) {
-          const float* x = s_reg[b][2 * step + r / 2] + r % 2 * 2;
-          const float p0 = exp2_approx(x[0]), p1 = exp2_approx(x[1]);
-          l[b][r % 2] += p0 + p1;
-          p_reg[b][r] = pack2<T>(p0, p1);
-        }
-#pragma unroll
-      for (int n = 0; n < D / 16; n++) {
-        uint32_t v_reg[4];  // V of 16 columns: two B fragments
-        ldmatrix_x4_trans(v_reg, kv_smem + stage * D + right_of<stage>(tile + qv_lane, n) + step * 16 * 64);
-        for (int b = 0; b < 2; b++) {
-          mma_m16n8k16<T>(o_reg[b][2 * n], p_reg[b], v_reg);
-          mma_m16n8k16<T>(o_reg[b][2 * n + 1], p_reg[b], v_reg + 2);
-        }
-      }
-    }
-  }
-  cp_async_wait<0>();  // no copy may outlive the thread block
-
-  // O through shared memory, in the rows of Q that no other warp reads, so that it leaves in whole rows.
-  __syncwarp();  // all lanes are done with Q
-#pragma unroll
-  for (int b = 0; b < 2; b++)
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-      const int row = warp * 32 + 16 * b + 8 * h + g;
-      const float l_row = quad_sum(l[b][h]);
-      const float inverse = l_row > 0 ? 1 / l_row : 0;  // l = 0: the row sees no key
-      if (t == 0 && i0 + row < p.seq_q) lse[q_row + row] = (m[b][h] + log2_approx(l_row)) * 0.693147181f;  // ln(2)
-      for (int n = 0; n < D / 8; n++)
-        *reinterpret_cast<uint32_t*>(q_smem + position<Br>(row, n) + 2 * t) =
-            pack2<T>(o_reg[b][n][2 * h] * inverse, o_reg[b][n][2 * h + 1] * inverse);
-    }
-  __syncwarp();  // the warp's 32 rows of O are in shared memory
-#pragma unroll
-  for (int i = lane; i < 32 * D / 8; i += 32) {
-    const int row = warp * 32 + i / (D / 8), chunk = i % (D / 8);
-    if (i0 + row < p.seq_q)
-      store_pack8(o + size_t(q_row + row) * D + chunk * 8, load_pack8(q_smem + position<Br>(row, chunk)));
-  }
-}
-
-// How many heads start together. As many as have room for their K and V in the L2 cache (60 MiB on the H200 that was
-// measured, 40 MB on an A100), since the row tiles of a short head are long apart in the order of thread blocks. And 32
-// at least: with so few, several row tiles of a head run at a time, and go along its keys together.
-int group_heads(const Problem& p) {
-  constexpr size_t l2_bytes = 32 << 20;
-  const size_t heads = size_t(p.batch) * p.heads, kv_bytes = 2 * p.kv_size() * 2;
-  return int(std::min(heads, std::max<size_t>(32, heads * l2_bytes / kv_bytes)));
-}
-
 template <class T, int D>
 void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const T *const q = static_cast<const T*>(args.q), *const k = static_cast<const T*>(args.k);
   T* const q_rotated = static_cast<T*>(args.workspace);
   T* const k_rotated = q_rotated + p.q_size();
   const size_t rotations = (p.q_size() + p.kv_size()) / 16;  // of eight pairs
   launch(rotate<T, D>, {unsigned((rotations + rotate_threads - 1) / rotate_threads), rotate_threads, 0, stream}, p,
-         args.rope, q, k, q_rotated, k_rotated);
+         args.rope, static_cast<const T*>(args.q), static_cast<const T*>(args.k), q_rotated, k_rotated);
 
-  const unsigned blocks = unsigned(p.batch) * p.heads * ((p.seq_q + Br - 1) / Br);
-  const size_t shared_bytes = (Br + 4 * Shape<D>::stage) * D * sizeof(T);
-  launch(forward<T, D>, {blocks, threads, shared_bytes, stream}, p, group_heads(p), q_rotated, k_rotated,
-         static_cast<const T*>(args.v), static_cast<T*>(args.o), args.lse);
+  ForwardArgs rotated = args;
+  rotated.q = q_rotated;
+  rotated.k = k_rotated;
+  rotated.workspace = k_rotated + p.kv_size();
+  causal_earlystop::balanced.forward.run(p, rotated, stream);
 }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
@@ -367,14 +73,15 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
     (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
 }
 
+size_t workspace_bytes(const Problem& p) {
+  return (p.q_size() + p.kv_size()) * 2 + causal_earlystop::balanced.forward.workspace_bytes(p);  // Q and K, rotated
+}
+
 }  // namespace
 
 extern const attention::Rung separate;
-constinit const attention::Rung separate = {
-    .name = "separate",
-    .idea = "a kernel rotates Q and K, then chapter 08's kernel reads them",
-    .forward = {attention::head_dim_not_64_or_128,
-                [](const Problem& p) { return (p.q_size() + p.kv_size()) * 2; },  // Q and K, rotated
-                run, true}};
+constinit const attention::Rung separate = {.name = "separate",
+                                            .idea = "a kernel rotates Q and K, then chapter 08's kernel reads them",
+                                            .forward = {attention::head_dim_not_64_or_128, workspace_bytes, run, true}};
 
 }  // namespace rope_fused

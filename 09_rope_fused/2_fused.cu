@@ -20,6 +20,8 @@
 #include "device/math.h"
 #include "device/mma.h"
 #include "device/numeric.h"
+#include "device/rope_angles.h"
+#include "device/swizzle.h"
 
 namespace rope_fused {
 namespace {
@@ -28,40 +30,12 @@ using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
 using attention::RopeTables;
+using namespace rope_angles;
+using swizzled_tile::position;
+using swizzled_tile::right_of;
 
 constexpr int warps = 4, threads = 32 * warps;
 constexpr int Br = 32 * warps;  // query rows of a thread block, 32 to a warp: two blocks of 16, the height of an mma
-
-// The angles of eight pairs of a row: position * 10000^(-2i/D), for pairs i ... i + 7.
-struct Angles {
-  alignas(16) float cos[8], sin[8];
-};
-
-template <int D>
-__device__ Angles angles_of(const RopeTables& rope, int position, int i) {
-  const int at = abs(position) * (D / 2) + i;
-  Angles angles;
-#pragma unroll
-  for (int e = 0; e < 8; e += 4) {  // 16 bytes a load
-    *reinterpret_cast<float4*>(angles.cos + e) = *reinterpret_cast<const float4*>(rope.cos + at + e);
-    *reinterpret_cast<float4*>(angles.sin + e) = *reinterpret_cast<const float4*>(rope.sin + at + e);
-  }
-#pragma unroll
-  for (int e = 0; e < 8; e++)
-    if (position < 0) angles.sin[e] = -angles.sin[e];
-  return angles;
-}
-
-// Turns eight pairs: x1 are elements i ... i + 7 of a row, x2 their partners i + D/2 ... i + D/2 + 7.
-template <class T>
-__device__ void turn(Pack8<T>& x1, Pack8<T>& x2, const Angles& angles) {
-#pragma unroll
-  for (int e = 0; e < 8; e++) {
-    const float a = to_float(x1.x[e]), b = to_float(x2.x[e]);
-    x1.x[e] = from_float<T>(a * angles.cos[e] - b * angles.sin[e]);
-    x2.x[e] = from_float<T>(a * angles.sin[e] + b * angles.cos[e]);
-  }
-}
 
 template <int D>
 struct Shape;
@@ -82,29 +56,17 @@ struct Shape<64> {
   static constexpr bool leave_out = false;  // asking for every 32 keys costs more than it saves
 };
 
-// How far scores may pass m, in powers of two, before m moves up to the largest and O is rescaled. So m is the maximum
-// of the keys so far or up to this much less, but never more. P is at most 2^8, where fp16 reaches 65504. And it is
-// never smaller than with m at the maximum: of keys far below that, fp16 loses bits from 2^-14 on and everything from
-// 2^-25 on, as in any softmax, but no more. l and O are fp32, which has as many bits for sums 2^8 times as large.
-constexpr float headroom = 8;
-
-// A tile of `rows` rows in shared memory: D / 64 pages, each [rows][64], a row of 128 bytes across all 32 banks. Chunk
-// c (16 bytes) of row r lies in place c ^ (r % 8), so that eight rows of one chunk (ldmatrix), and eight chunks of one
-// row (cp.async), are in different banks.
-template <int rows>
-__device__ int position(int row, int chunk) {
-  return (chunk / 8 * rows + row) * 64 + (chunk ^ row) % 8 * 8;
-}
-
-// 16 * step columns to the right of a position of chunk 0 or 1: an xor with a constant, or an immediate.
-template <int rows>
-__device__ int right_of(int position, int step) {
-  return (position ^ 16 * (step % 4)) + step / 4 * rows * 64;
-}
+// The largest x of a row when its m is set, and how large x may become before m rises and O is rescaled. P = 2^x is
+// 2^15 at most, and fp16 reaches 65504. Below 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is
+// 2^21 times lighter than the heaviest still has all of its bits. l and O are fp32, which is as precise at any size.
+constexpr float start = 7, headroom = 15;
 
 // A thread's share of a tile of K or V: in every rows_per_copy-th row from its own on, one chunk and the one D/2
-// further on, which RoPE makes pairs of. At D = 64 a row has four such chunks, and the next four lanes take the row
-// that is 5 below: that row is odd, differs from the even one in bit 2, and so do the places of their chunks 0 to 3.
+// further on, which RoPE makes pairs of. At D = 128 eight lanes take the first half of a row, chunks 0 to 7, whose
+// places are all 32 banks. At D = 64 that half is four chunks, and eight lanes take those of two rows, which must be in
+// different halves of the banks. Places are chunk ^ row % 8, so the two rows have to differ in bit 2. Therefore rows
+// count in fives: four lanes take row 0, the next four row 5, then 10, 15, ..., modulo 32, and as 5 has no factor in
+// common with 32 each row comes once. The first of two is even, and adding 5 to an even number flips bit 2.
 template <int D>
 constexpr int rows_per_copy = threads / (D / 16);
 
@@ -116,7 +78,7 @@ struct Share {
 
 // Starts copying a tile to shared memory; rows that do not exist become zeros.
 template <int D, int rows, class T>
-__device__ void copy_tile(T* tile,        // [rows][D] in shared memory, as above
+__device__ void copy_tile(T* tile,        // [rows][D] in shared memory, swizzled
                           const T* from,  // [rows_left, D]
                           int rows_left) {
   const Share<D> mine;
@@ -131,7 +93,7 @@ __device__ void copy_tile(T* tile,        // [rows][D] in shared memory, as abov
 // Starts copying Bc rows of K and of V, the keys from j on, to their stage; zeros take the place of those after the
 // last.
 template <int D, class T>
-__device__ void copy_ahead(T* to,                   // key j's place in page 0 of K, as above; V is stage * D further on
+__device__ void copy_ahead(T* to,                   // key j's place in page 0 of K; V is stage * D further on
                            const T* k, const T* v,  // [B * Hkv * Nk, D]
                            unsigned kv_row,         // where key 0 is, over all heads
                            int j, int keys) {
@@ -156,7 +118,7 @@ __device__ void copy_ahead(T* to,                   // key j's place in page 0 o
 // not exist are zeros, which stay zeros.
 template <class T, int D>
 __device__ void rotate_q(const Problem& p, const RopeTables& rope, int i0,
-                         T* tile)  // [Br][D] in shared memory, as above; the last group of copies but one
+                         T* tile)  // [Br][D] in shared memory, swizzled; the last group of copies but one
 {
   constexpr int apart = threads / (D / 16);  // rows that the thread block rotates at a time
   constexpr int at_once = D == 64 ? 2 : 4;   // with 4 nvcc finds another order for the main loop
@@ -218,10 +180,9 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   copy_tile<D, stage>(kv_smem + stage * D, v + size_t(kv_row) * D, keys);
   cp_async_commit();
 
-  // The row of a 16 x 16 block whose address this lane gives to ldmatrix. Matrices of Q and V go down, then right; of K
-  // right, then down.
-  const int qv_lane = position<16>(lane % 16, lane / 16);
-  const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
+  // The row of a 16 x 16 block whose address this lane gives to ldmatrix (drawn in device/swizzle.h).
+  const int qv_lane = position<16>(lane % 16, lane / 16);                   // Q and V: down, then right
+  const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);  // K: right, then down
   const int q_lane = warp * 32 * 64 + qv_lane;
 
   rotate_q<T, D>(p, rope, i0, q_smem);
@@ -232,7 +193,8 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
     for (int b = 0; b < 2; b++) ldmatrix_x4(q_reg[step][b], q_smem + right_of<Br>(q_lane, step) + b * 16 * 64);
 
   float o_reg[2][D / 8][4] = {};
-  float m[2][2] = {}, l[2][2] = {};  // of rows 16 b + 8 h + g; l only over this lane's columns, until the end
+  // Of rows 16 b + 8 h + g: m, and -l, which is inf until m is set. l only over this lane's columns, until the end.
+  float m[2][2] = {}, minus_l[2][2] = {{INFINITY, INFINITY}, {INFINITY, INFINITY}};
 
 #pragma unroll 1
   for (int j0 = 0; j0 < keys; j0 += Bc) {
@@ -291,17 +253,19 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
       }
     }
 
-    // 2. x, in place of S, and the largest, or 0. From 0 up, floats are in the order of their bits, and the largest of
-    // three integers is a single instruction of sm_90.
-    int largest[2][2] = {};  // four, because a chain of 64 would take as long as the exp2
+    // 2. x, in place of S, and the largest of them and of -l, which is inf while a row has no m and below 0 later. From
+    // 0 up, floats are in the order of their bits, and the largest of three integers is a single instruction of sm_90.
+    int largest[2][2];  // four, because a chain of 64 would take as long as the exp2
 #pragma unroll
     for (int b = 0; b < 2; b++)
-      for (int n = 0; n < Bc / 8; n++)
-        for (int h = 0; h < 2; h++) {
+      for (int h = 0; h < 2; h++) {
+        largest[b][h] = __float_as_int(minus_l[b][h]);
+        for (int n = 0; n < Bc / 8; n++) {
           float* x = s_reg[b][n] + 2 * h;
           for (int c = 0; c < 2; c++) x[c] = fmaf(x[c], scale_log2, -m[b][h]);
           largest[b][h] = max(max(largest[b][h], __float_as_int(x[0])), __float_as_int(x[1]));
         }
+      }
     const int top_bits = max(max(largest[0][0], largest[0][1]), max(largest[1][0], largest[1][1]));
     const bool above = __any_sync(0xffffffff, top_bits > __float_as_int(headroom));  // hidden ones too
     if (j0 + Bc > warp_first) {  // across the diagonal, or the end of the keys
@@ -315,7 +279,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
               if (8 * n + c >= visible) s_reg[b][n][2 * h + c] = -INFINITY;
         }
     }
-    if (j0 == 0 || above) {
+    if (above) {
 #pragma unroll
       for (int b = 0; b < 2; b++)
 #pragma unroll
@@ -323,11 +287,11 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
           float top = -INFINITY;
           for (int n = 0; n < Bc / 8; n++) top = fmaxf(top, fmaxf(s_reg[b][n][2 * h], s_reg[b][n][2 * h + 1]));
           top = quad_max(top);
-          // A row that sees any key sees key 0: the first tile sets m, up or down, and the others only raise it.
-          const float rise = top > headroom || (j0 == 0 && top > -INFINITY) ? top : 0;
+          const bool sets = minus_l[b][h] > 0 && top > -INFINITY;  // m for the first time, up or down
+          const float rise = sets || top > headroom ? top - start : 0;
           const float correction = rise > 0 ? exp2_approx(-rise) : 1;
           m[b][h] += rise;
-          l[b][h] *= correction;
+          minus_l[b][h] = sets ? 0 : minus_l[b][h] * correction;
           for (int n = 0; n < Bc / 8; n++)
             for (int c = 0; c < 2; c++) s_reg[b][n][2 * h + c] -= rise;
           for (int n = 0; n < D / 8; n++)
@@ -343,7 +307,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
         for (int r = 0; r < 4; r++) {
           const float* x = s_reg[b][2 * step + r / 2] + r % 2 * 2;
           const float p0 = exp2_approx(x[0]), p1 = exp2_approx(x[1]);
-          l[b][r % 2] += p0 + p1;
+          minus_l[b][r % 2] -= p0 + p1;
           p_reg[b][r] = pack2<T>(p0, p1);
         }
 #pragma unroll
@@ -366,7 +330,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
 #pragma unroll
     for (int h = 0; h < 2; h++) {
       const int row = warp * 32 + 16 * b + 8 * h + g;
-      const float l_row = quad_sum(l[b][h]);
+      const float minus_sum = quad_sum(minus_l[b][h]), l_row = minus_sum > 0 ? 0 : -minus_sum;
       const float inverse = l_row > 0 ? 1 / l_row : 0;  // l = 0: the row sees no key
       if (t == 0 && i0 + row < p.seq_q) lse[q_row + row] = (m[b][h] + log2_approx(l_row)) * 0.693147181f;  // ln(2)
       for (int n = 0; n < D / 8; n++)

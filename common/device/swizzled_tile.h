@@ -1,10 +1,5 @@
-// Tiles of matrices in shared memory whose banks never conflict, and what a warp does with them on tensor cores.
-// Chapter 06, 2_swizzle.cu, is about the layout, and its lesson draws the fragments.
-//
-// A tile [rows][D] of 16-bit numbers is D / 64 pages, each [rows][64]: a row of a page is 128 bytes, across all 32
-// banks. Chunk c (8 numbers, 16 bytes) of row r lies in place c ^ (r % 8) of its page, so that eight rows of one chunk
-// (ldmatrix), and eight chunks of one row (cp.async), are in different banks. A pointer to row 8 n of a tile, or to its
-// page, is a tile again.
+// What a warp does on tensor cores with tiles of matrices in shared memory. device/swizzle.h says how they lie there,
+// and the lesson of chapter 06 draws the fragments.
 //
 // A warp has 16 * blocks rows of a product in registers: [blocks][columns / 8][4], C fragments of m16n8k16. Two of
 // those side by side, rounded, are an A fragment of the next product: [blocks][columns / 16][4].
@@ -18,28 +13,9 @@
 #include "device/mma.h"
 #include "device/numeric.h"
 #include "device/stmatrix.h"
+#include "device/swizzle.h"
 
 namespace swizzled_tile {
-
-// Where chunk `chunk` of row `row` begins, in elements.
-template <int rows>
-__device__ int position(int row, int chunk) {
-  return (chunk / 8 * rows + row) * 64 + (chunk ^ row) % 8 * 8;
-}
-
-// 16 * step columns to the right of a position of chunk 0 or 1: an xor with a constant, or an immediate.
-template <int rows>
-__device__ int right_of(int position, int step) {
-  return (position ^ 16 * (step % 4)) + step / 4 * rows * 64;
-}
-
-// The row of a 16 x 16 block whose address this lane gives to ldmatrix or stmatrix: the four 8 x 8 matrices go down,
-// then right (an A fragment; with trans, two B fragments of a tile as it lies), or right, then down (two B fragments of
-// a tile's transpose; with trans, an A fragment of it).
-__device__ inline int down_then_right() { return position<16>(threadIdx.x % 16, threadIdx.x / 16 % 2); }
-__device__ inline int right_then_down() {
-  return position<16>(threadIdx.x / 16 % 2 * 8 + threadIdx.x % 8, threadIdx.x / 8 % 2);
-}
 
 // A thread block of `threads` starts copying a tile to shared memory; rows that do not exist become zeros.
 template <int rows, int D, int threads, class T>

@@ -11,6 +11,7 @@
 #include "device/mma_half.h"
 #include "device/named_barrier.h"
 #include "device/numeric.h"
+#include "device/rope_angles.h"
 #include "device/semaphore.h"
 #include "device/stmatrix.h"
 #include "kernels.h"
@@ -145,6 +146,23 @@ __global__ void copy_in_stages_kernel(const uint4* from, uint4* to) {
   to[32 + lane] = smem[32 + lane];
   cp_async_wait<0>();
   to[64 + lane] = smem[64 + lane];
+}
+
+struct Tables {
+  const float *cos, *sin;
+};
+
+// A thread has one position.
+template <int D>
+__global__ void angles_kernel(Tables rope, const int* positions, float* cos, float* sin) {
+  const size_t thread = thread_index();
+  for (int i = 0; i < D / 2; i += 8) {
+    const rope_angles::Angles angles = rope_angles::angles_of<D>(rope, positions[thread], i);
+    for (int e = 0; e < 8; e++) {
+      cos[thread * (D / 2) + i + e] = angles.cos[e];
+      sin[thread * (D / 2) + i + e] = angles.sin[e];
+    }
+  }
 }
 
 __global__ void add_from_blocks_kernel(const float* x, float* sum) {
@@ -303,6 +321,19 @@ Words copy_in_stages(const Words& from) {
   const DeviceArray<uint32_t> from_device(from), to(from.size());
   launch(copy_in_stages_kernel, {dim3(1), dim3(32), 3 * 32 * sizeof(uint4)}, from_device.as<uint4>(), to.as<uint4>());
   return to.get();
+}
+
+Floats angles(int head_dim, const Floats& cos, const Floats& sin, int first_row, const std::vector<int>& positions) {
+  const size_t row = head_dim / 2, size = positions.size() * row;
+  const DeviceArray<float> cos_device(cos), sin_device(sin), angles(2 * size);
+  const DeviceArray<int> positions_device(positions);
+  // Where row 0 would be. In integers, which need not point to anything.
+  const auto row_0 = [&](const DeviceArray<float>& table) {
+    return reinterpret_cast<const float*>(reinterpret_cast<uintptr_t>(table.as()) - first_row * row * sizeof(float));
+  };
+  launch(head_dim == 64 ? angles_kernel<64> : angles_kernel<128>, {warps_for(positions.size()), dim3(32)},
+         Tables{row_0(cos_device), row_0(sin_device)}, positions_device.as(), angles.as(), angles.as() + size);
+  return angles.get();
 }
 
 Floats add_from_blocks(int blocks, const Floats& x) {

@@ -56,6 +56,10 @@ std::vector<int> take_turns(int blocks, bool peek);
 // [blocks][32] that starts as 0, 1, 2, ...
 std::vector<int> go_round(int launches, int blocks);
 
+// RoPE's angles of all pairs of each position, [position][D/2] cosines, then as many sines. The tables, [rows][D/2],
+// have the rows from `first_row` on, and no others.
+Floats angles(int head_dim, const Floats& cos, const Floats& sin, int first_row, const std::vector<int>& positions);
+
 Floats to_float(DType dtype, const std::vector<uint16_t>& bits);
 std::vector<uint16_t> from_float(DType dtype, const Floats& x);
 Words pack2(DType dtype, const Floats& low, const Floats& high);

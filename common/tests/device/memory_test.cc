@@ -1,4 +1,4 @@
-// cp.async: what has been copied when the wait returns.
+// cp.async: what has been copied when the wait returns. RoPE's angles: which are read from the tables.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -24,6 +24,28 @@ TEST_F(CpAsync, GroupsArriveInTheirOrder) {
   Words from(3 * 32 * 4);
   std::iota(from.begin(), from.end(), 1u);
   EXPECT_EQ(copy_in_stages(from), from);
+}
+
+class RopeAngles : public OnDevice<> {};
+
+// Of 32 rows of the tables, from 2^25 - 16 on: at head dim 128 the second half begins past element 2^31.
+TEST_F(RopeAngles, AreReadFromTheRowOfThePositionHoweverFar) {
+  constexpr int first_row = (1 << 25) - 16, rows = 32;
+  for (const int head_dim : {64, 128}) {
+    const int row = head_dim / 2;
+    Floats cos(rows * row), sin(rows * row);
+    std::iota(cos.begin(), cos.end(), 1.f);
+    std::iota(sin.begin(), sin.end(), 10001.f);
+    for (const int sign : {1, -1}) {
+      std::vector<int> positions(rows);
+      for (int r = 0; r < rows; r++) positions[r] = sign * (first_row + r);
+      const Floats read = angles(head_dim, cos, sin, first_row, positions);
+      for (int n = 0; n < rows * row; n++) {
+        ASSERT_EQ(read[n], cos[n]) << "cosine " << n % row << " of position " << positions[n / row];
+        ASSERT_EQ(read[rows * row + n], sign * sin[n]) << "sine " << n % row << " of position " << positions[n / row];
+      }
+    }
+  }
 }
 
 }  // namespace

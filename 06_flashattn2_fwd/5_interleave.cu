@@ -1,23 +1,21 @@
-// Chapter 06, rung 5, lazy: O is rescaled only when it has to be, and no row's maximum is taken until then.
+// Chapter 06, rung 5, interleave: the exponentials of 16 keys stand right before their products with V.
 //
 // A thread block of four warps owns Br = 128 query rows of one head, each warp 32 of them alone, from Q to O: two
 // blocks b = 0, 1 of 16, the height of an mma. For each tile of Bc = 64 keys:
 //
 //   0. the copy of the next K and V to the other half of shared memory starts
-//   1. S = Q K^T                              32 x 64 a warp, in registers
-//   2. x = scale log2(e) S - m                if no x > headroom (a warp vote), nothing else; otherwise
-//                                             m rises to the maximum, and l and O follow
-//   3. P = 2^x   l = l + rowsum P   O = O + P V
+//   1. S = scale log2(e) Q K^T                            32 x Bc a warp, in registers
+//   2. m' = max(m, rowmax S)   x = S - m'   l = l 2^(m - m')   O = O 2^(m - m')
+//   3. P = 2^x   l = l + rowsum P   O = O + P V           16 keys at a time, P straight from the registers of S
 //
 // and at the end O / l and LSE = ln(2) (m + log2(l)).
 //
-// What changed since 4_rows32: the softmax is right for any m, not just the maximum, as long as 2^x stays in range: O
-// and l carry the same factor 2^-m, which cancels. So m is a reference: the first tile's maximum, and it rises to a
-// later one only if that passes it by more than `headroom`. Whether one does takes a lane one maximum over all its x,
-// of both blocks and all rows, and a vote. The common path has no maximum of a row, no shuffle and no rescaling, and x
-// is one multiply-add.
+// What changed since 4_rows32: P = 2^x and its sum have moved into the loop over V. Exponentials and tensor cores are
+// different units, but a warp keeps both busy only if its instructions for them are mixed, and the compiler mixes
+// within a stretch of code without branches only. It makes two versions of step 2, with a mask and without one; in
+// 4_rows32 all exponentials of a tile are in there. Now they stand in one stretch with the products of P V.
 //
-// Expected limit: latency. Neither tensor cores nor shared memory are busy more than two thirds of the time.
+// Expected limit: the same softmax. No instruction is saved.
 #include <cmath>
 #include <cstdint>
 
@@ -27,6 +25,7 @@
 #include "device/math.h"
 #include "device/mma.h"
 #include "device/numeric.h"
+#include "device/swizzle.h"
 
 namespace flashattn2_fwd {
 namespace {
@@ -34,34 +33,16 @@ namespace {
 using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
+using swizzled_tile::position;
+using swizzled_tile::right_of;
 
 constexpr int warps = 4, threads = 32 * warps;
 constexpr int Br = 32 * warps;  // query rows of a thread block, 32 to a warp: two blocks of 16, the height of an mma
 constexpr int Bc = 64;          // keys in a tile
 
-// How far scores may pass m, in powers of two, before m moves up to the largest and O is rescaled. So m is the maximum
-// of the keys so far or up to this much less, but never more. P is at most 2^8, where fp16 reaches 65504. And it is
-// never smaller than with m at the maximum: of keys far below that, fp16 loses bits from 2^-14 on and everything from
-// 2^-25 on, as in any softmax, but no more. l and O are fp32, which has as many bits for sums 2^8 times as large.
-constexpr float headroom = 8;
-
-// A tile of `rows` rows in shared memory: D / 64 pages, each [rows][64], a row of 128 bytes across all 32 banks. Chunk
-// c (16 bytes) of row r lies in place c ^ (r % 8), so that eight rows of one chunk (ldmatrix), and eight chunks of one
-// row (the copy), are in different banks.
-template <int rows>
-__device__ int position(int row, int chunk) {
-  return (chunk / 8 * rows + row) * 64 + (chunk ^ row) % 8 * 8;
-}
-
-// 16 * step columns to the right of a position of chunk 0 or 1: an xor with a constant, or an immediate.
-template <int rows>
-__device__ int right_of(int position, int step) {
-  return (position ^ 16 * (step % 4)) + step / 4 * rows * 64;
-}
-
 // Starts copying a tile to shared memory; rows that do not exist become zeros.
 template <int D, int rows, class T>
-__device__ void copy_tile(T* tile,        // [rows][D] in shared memory, as above
+__device__ void copy_tile(T* tile,        // [rows][D] in shared memory, swizzled
                           const T* from,  // [rows_left, D]
                           int rows_left) {
   constexpr int rows_per_copy = threads / (D / 8);  // that the thread block copies at a time
@@ -87,7 +68,6 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
   const int head = blockIdx.x / row_tiles, i0 = blockIdx.x % row_tiles * Br;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const size_t q_head = size_t(head) * p.seq_q * D, kv_head = size_t(p.kv_head(head)) * p.seq_k * D;
-  const int seen_by_all = p.visible_keys(i0);      // keys that all rows of the block see
   const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
 
   copy_tile<D, Br>(q_smem, q + q_head + size_t(i0) * D, p.seq_q - i0);
@@ -95,15 +75,16 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
   copy_tile<D, Bc>(kv_smem + Bc * D, v + kv_head, p.seq_k);
   cp_async_commit();
 
-  // The row of a 16 x 16 block whose address this lane gives to ldmatrix. Matrices of Q and V go down, then right; of K
-  // right, then down.
-  const int qv_lane = position<16>(lane % 16, lane / 16);
-  const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
+  // The row of a 16 x 16 block whose address this lane gives to ldmatrix (drawn in device/swizzle.h).
+  const int qv_lane = position<16>(lane % 16, lane / 16);                   // Q and V: down, then right
+  const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);  // K: right, then down
 
   const int q_lane = warp * 32 * 64 + qv_lane;
 
   float o_reg[2][D / 8][4] = {};
-  float m[2][2] = {}, l[2][2] = {};  // of rows 16 b + 8 h + g; l only over this lane's columns, until the end
+  float m[2][2], l[2][2] = {};  // of rows 16 b + 8 h + g; l only over this lane's columns, until the end
+  for (int b = 0; b < 2; b++)
+    for (int h = 0; h < 2; h++) m[b][h] = -INFINITY;
 
 #pragma unroll 1
   for (int j0 = 0, buffer = 0; j0 < p.seq_k; j0 += Bc, buffer ^= 1) {
@@ -135,47 +116,32 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
       }
     }
 
-    // 2. x, in place of S, and the largest, or 0. From 0 up, floats are in the order of their bits, and the largest of
-    // three integers is a single instruction of sm_90.
-    const bool masked = j0 + Bc > seen_by_all;
-    int largest[2][2] = {};  // four, because a chain of 64 would take as long as the exp2
+    // 2. x, in place of S, with m, l and O brought up to date
 #pragma unroll
     for (int b = 0; b < 2; b++)
-      for (int n = 0; n < Bc / 8; n++)
-        for (int h = 0; h < 2; h++) {
-          float* x = s_reg[b][n] + 2 * h;
-          for (int c = 0; c < 2; c++) x[c] = fmaf(x[c], scale_log2, -m[b][h]);
-          largest[b][h] = max(max(largest[b][h], __float_as_int(x[0])), __float_as_int(x[1]));
-        }
-    const int top_bits = max(max(largest[0][0], largest[0][1]), max(largest[1][0], largest[1][1]));
-    const bool above = top_bits > __float_as_int(headroom);
-    if (j0 == 0 || masked || __any_sync(0xffffffff, above)) {
 #pragma unroll
-      for (int b = 0; b < 2; b++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-          const int visible = p.visible_keys(i0 + warp * 32 + 16 * b + 8 * h + g) - j0;
-          float top = -INFINITY;
-          for (int n = 0; n < Bc / 8; n++)
-            for (int c = 0; c < 2; c++) {
-              float& x = s_reg[b][n][2 * h + c];
-              if (8 * n + 2 * t + c >= visible) x = -INFINITY;
-              top = fmaxf(top, x);
-            }
-          top = quad_max(top);
-          // A row that sees any key sees key 0: the first tile sets m, up or down, and the others only raise it.
-          const float rise = top > headroom || (j0 == 0 && top > -INFINITY) ? top : 0;
-          const float correction = rise > 0 ? exp2_approx(-rise) : 1;
-          m[b][h] += rise;
-          l[b][h] *= correction;
-          for (int n = 0; n < Bc / 8; n++)
-            for (int c = 0; c < 2; c++) s_reg[b][n][2 * h + c] -= rise;
-          for (int n = 0; n < D / 8; n++)
-            for (int c = 0; c < 2; c++) o_reg[b][n][2 * h + c] *= correction;
-        }
-    }
+      for (int h = 0; h < 2; h++) {
+        const int visible =
+            p.visible_keys(i0 + warp * 32 + 16 * b + 8 * h + g) - j0 - 2 * t;  // from this lane's first column on
+        float top = -INFINITY;
+        for (int n = 0; n < Bc / 8; n++)
+          for (int c = 0; c < 2; c++) {
+            float& x = s_reg[b][n][2 * h + c];
+            x = 8 * n + c < visible ? x * scale_log2 : -INFINITY;
+            top = fmaxf(top, x);
+          }
+        const float m_new = fmaxf(m[b][h], quad_max(top));
+        const float m_safe = m_new == -INFINITY ? 0 : m_new;  // no key seen yet: keeps -inf - -inf = NaN out of exp2
+        const float correction = exp2_approx(m[b][h] - m_safe);
+        m[b][h] = m_new;
+        l[b][h] *= correction;
+        for (int n = 0; n < Bc / 8; n++)
+          for (int c = 0; c < 2; c++) s_reg[b][n][2 * h + c] -= m_safe;
+        for (int n = 0; n < D / 8; n++)
+          for (int c = 0; c < 2; c++) o_reg[b][n][2 * h + c] *= correction;
+      }
 
-    // 3. P and O, 16 keys at a time: two C fragments of S, side by side, are an A fragment of P
+      // 3. P and O, 16 keys at a time: two C fragments of S, side by side, are an A fragment of P
 #pragma unroll
     for (int step = 0; step < Bc / 16; step++) {
       uint32_t p_reg[2][4];
@@ -231,10 +197,10 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
 
 }  // namespace
 
-extern const attention::Rung lazy;
-constinit const attention::Rung lazy = {
-    .name = "lazy",
-    .idea = "the softmax's reference moves, and O is rescaled, only when a score passes it 256-fold",
+extern const attention::Rung interleave;
+constinit const attention::Rung interleave = {
+    .name = "interleave",
+    .idea = "the exponentials of 16 keys stand right before their products with V",
     .forward = {attention::head_dim_not_64_or_128, [](const Problem&) { return size_t(0); }, run, true}};
 
 }  // namespace flashattn2_fwd

@@ -1,5 +1,4 @@
-// Chapter 08, rung 1, masked: chapter 06's last kernel as it is. The causal mask is applied to every tile, and every
-// tile is computed.
+// Chapter 06, rung 7, final: tile shapes per head dim, and copies and stores as measurement wants them.
 //
 // A thread block of four warps owns Br = 128 query rows of one head, each warp 32 of them alone, from Q to O: two
 // blocks b = 0, 1 of 16, the height of an mma. Keys come in stages of one or two tiles of Bc, double buffered. For each
@@ -8,13 +7,22 @@
 //   0. the copies of as many keys, a stage ahead, start
 //   1. S = Q K^T                              32 x Bc a warp, in registers
 //   2. x = scale log2(e) S - m                if no x > headroom (a warp vote), nothing else; otherwise
-//                                             m rises to the maximum, and l and O follow
+//                                             m rises until the row's largest x is `start`, and l and O follow
 //   3. P = 2^x   l = l + rowsum P   O = O + P V
 //
-// and at the end O / l and LSE = ln(2) (m + log2(l)). A hidden score is -inf: its P is 0.
+// and at the end O / l and LSE = ln(2) (m + log2(l)).
 //
-// Expected limit: the work itself. Query i of N sees i + 1 keys, half of them on average, and S, P and O are computed
-// with all N: half of all products are of zeros.
+// What changed since 6_lazy:
+//   - Shapes per head dim. At D = 64, tiles of 32 keys make room for three blocks per multiprocessor, so that each
+//     scheduler has three warps to choose from; one barrier serves two such tiles; and most of Q stays in registers.
+//   - Copies start even if no keys are left, and then write zeros that nobody reads: no branch comes between them and
+//     the products.
+//   - O leaves through shared memory in whole rows, 16 bytes a lane.
+//   - Addresses. Where a tile lies follows from j0, rows are counted in 32 bits, and a copy's places differ by
+//     constants: nearly all addresses are one register and an immediate. At D = 128 most of the gain is this.
+//
+// Expected limit: none alone. Tensor cores are busy less than two thirds of the time, shared memory less than that;
+// with two or three warps a scheduler, there is not always one whose operands have arrived.
 #include <cmath>
 #include <cstdint>
 
@@ -24,13 +32,16 @@
 #include "device/math.h"
 #include "device/mma.h"
 #include "device/numeric.h"
+#include "device/swizzle.h"
 
-namespace causal_earlystop {
+namespace flashattn2_fwd {
 namespace {
 
 using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
+using swizzled_tile::position;
+using swizzled_tile::right_of;
 
 constexpr int warps = 4, threads = 32 * warps;
 constexpr int Br = 32 * warps;  // query rows of a thread block, 32 to a warp: two blocks of 16, the height of an mma
@@ -52,32 +63,17 @@ struct Shape<64> {
   static constexpr int q_steps = 3;  // 24 registers; with the fourth step chapter 08's kernels spill
 };
 
-// How far scores may pass m, in powers of two, before m moves up to the largest and O is rescaled. So m is the maximum
-// of the keys so far or up to this much less, but never more. P is at most 2^8, where fp16 reaches 65504. And it is
-// never smaller than with m at the maximum: of keys far below that, fp16 loses bits from 2^-14 on and everything from
-// 2^-25 on, as in any softmax, but no more. l and O are fp32, which has as many bits for sums 2^8 times as large.
-constexpr float headroom = 8;
-
-// A tile of `rows` rows in shared memory: D / 64 pages, each [rows][64], a row of 128 bytes across all 32 banks. Chunk
-// c (16 bytes) of row r lies in place c ^ (r % 8), so that eight rows of one chunk (ldmatrix), and eight chunks of one
-// row (cp.async), are in different banks.
-template <int rows>
-__device__ int position(int row, int chunk) {
-  return (chunk / 8 * rows + row) * 64 + (chunk ^ row) % 8 * 8;
-}
-
-// 16 * step columns to the right of a position of chunk 0 or 1: an xor with a constant, or an immediate.
-template <int rows>
-__device__ int right_of(int position, int step) {
-  return (position ^ 16 * (step % 4)) + step / 4 * rows * 64;
-}
+// The largest x of a row when its m is set, and how large x may become before m rises and O is rescaled. P = 2^x is
+// 2^15 at most, and fp16 reaches 65504. Below 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is
+// 2^21 times lighter than the heaviest still has all of its bits. l and O are fp32, which is as precise at any size.
+constexpr float start = 7, headroom = 15;
 
 template <int D>
 constexpr int rows_per_copy = threads / (D / 8);  // rows of D elements that the thread block copies at a time
 
 // Starts copying a tile to shared memory; rows that do not exist become zeros.
 template <int D, int rows, class T>
-__device__ void copy_tile(T* tile,        // [rows][D] in shared memory, as above
+__device__ void copy_tile(T* tile,        // [rows][D] in shared memory, swizzled
                           const T* from,  // [rows_left, D]
                           int rows_left) {
   const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8);
@@ -90,7 +86,7 @@ __device__ void copy_tile(T* tile,        // [rows][D] in shared memory, as abov
 // Starts copying Bc rows of K and of V, the keys from j on, to their stage; zeros take the place of those after the
 // last.
 template <int D, class T>
-__device__ void copy_ahead(T* to,                   // key j's place in page 0 of K, as above; V is stage * D further on
+__device__ void copy_ahead(T* to,                   // key j's place in page 0 of K; V is stage * D further on
                            const T* k, const T* v,  // [B * Hkv * Nk, D]
                            unsigned kv_row,         // where key 0 is, over all heads
                            int j, int keys) {
@@ -131,10 +127,9 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
   copy_tile<D, stage>(kv_smem + stage * D, v + size_t(kv_row) * D, p.seq_k);
   cp_async_commit();
 
-  // The row of a 16 x 16 block whose address this lane gives to ldmatrix. Matrices of Q and V go down, then right; of K
-  // right, then down.
-  const int qv_lane = position<16>(lane % 16, lane / 16);
-  const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
+  // The row of a 16 x 16 block whose address this lane gives to ldmatrix (drawn in device/swizzle.h).
+  const int qv_lane = position<16>(lane % 16, lane / 16);                   // Q and V: down, then right
+  const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);  // K: right, then down
   const int q_lane = warp * 32 * 64 + qv_lane;
 
   uint32_t q_reg[q_steps > 0 ? q_steps : 1][2][4];
@@ -147,7 +142,8 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
   }
 
   float o_reg[2][D / 8][4] = {};
-  float m[2][2] = {}, l[2][2] = {};  // of rows 16 b + 8 h + g; l only over this lane's columns, until the end
+  // Of rows 16 b + 8 h + g: m, and -l, which is inf until m is set. l only over this lane's columns, until the end.
+  float m[2][2] = {}, minus_l[2][2] = {{INFINITY, INFINITY}, {INFINITY, INFINITY}};
 
 #pragma unroll 1
   for (int j0 = 0; j0 < p.seq_k; j0 += Bc) {
@@ -180,39 +176,42 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
       }
     }
 
-    // 2. x, in place of S, and the largest, or 0. From 0 up, floats are in the order of their bits, and the largest of
-    // three integers is a single instruction of sm_90.
-    int largest[2][2] = {};  // four, because a chain of 64 would take as long as the exp2
+    // 2. x, in place of S, and the largest of them and of -l, which is inf while a row has no m and below 0 later. From
+    // 0 up, floats are in the order of their bits, and the largest of three integers is a single instruction of sm_90.
+    int largest[2][2];  // four, because a chain of 64 would take as long as the exp2
 #pragma unroll
     for (int b = 0; b < 2; b++)
-      for (int n = 0; n < Bc / 8; n++)
-        for (int h = 0; h < 2; h++) {
+      for (int h = 0; h < 2; h++) {
+        largest[b][h] = __float_as_int(minus_l[b][h]);
+        for (int n = 0; n < Bc / 8; n++) {
           float* x = s_reg[b][n] + 2 * h;
           for (int c = 0; c < 2; c++) x[c] = fmaf(x[c], scale_log2, -m[b][h]);
           largest[b][h] = max(max(largest[b][h], __float_as_int(x[0])), __float_as_int(x[1]));
         }
+      }
     const int top_bits = max(max(largest[0][0], largest[0][1]), max(largest[1][0], largest[1][1]));
     const bool above = top_bits > __float_as_int(headroom);
     const bool masked = j0 + Bc > seen_by_all;
-    if (j0 == 0 || masked || __any_sync(0xffffffff, above)) {
+    if (masked || __any_sync(0xffffffff, above)) {
 #pragma unroll
       for (int b = 0; b < 2; b++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-          const int visible = p.visible_keys(i0 + warp * 32 + 16 * b + 8 * h + g) - j0;
+          const int visible =
+              p.visible_keys(i0 + warp * 32 + 16 * b + 8 * h + g) - j0 - 2 * t;  // from this lane's first column on
           float top = -INFINITY;
           for (int n = 0; n < Bc / 8; n++)
             for (int c = 0; c < 2; c++) {
               float& x = s_reg[b][n][2 * h + c];
-              if (8 * n + 2 * t + c >= visible) x = -INFINITY;
+              if (8 * n + c >= visible) x = -INFINITY;
               top = fmaxf(top, x);
             }
           top = quad_max(top);
-          // A row that sees any key sees key 0: the first tile sets m, up or down, and the others only raise it.
-          const float rise = top > headroom || (j0 == 0 && top > -INFINITY) ? top : 0;
+          const bool sets = minus_l[b][h] > 0 && top > -INFINITY;  // m for the first time, up or down
+          const float rise = sets || top > headroom ? top - start : 0;
           const float correction = rise > 0 ? exp2_approx(-rise) : 1;
           m[b][h] += rise;
-          l[b][h] *= correction;
+          minus_l[b][h] = sets ? 0 : minus_l[b][h] * correction;
           for (int n = 0; n < Bc / 8; n++)
             for (int c = 0; c < 2; c++) s_reg[b][n][2 * h + c] -= rise;
           for (int n = 0; n < D / 8; n++)
@@ -228,7 +227,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
         for (int r = 0; r < 4; r++) {
           const float* x = s_reg[b][2 * step + r / 2] + r % 2 * 2;
           const float p0 = exp2_approx(x[0]), p1 = exp2_approx(x[1]);
-          l[b][r % 2] += p0 + p1;
+          minus_l[b][r % 2] -= p0 + p1;
           p_reg[b][r] = pack2<T>(p0, p1);
         }
 #pragma unroll
@@ -251,7 +250,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
 #pragma unroll
     for (int h = 0; h < 2; h++) {
       const int row = warp * 32 + 16 * b + 8 * h + g;
-      const float l_row = quad_sum(l[b][h]);
+      const float minus_sum = quad_sum(minus_l[b][h]), l_row = minus_sum > 0 ? 0 : -minus_sum;
       const float inverse = l_row > 0 ? 1 / l_row : 0;  // l = 0: the row sees no key
       if (t == 0 && i0 + row < p.seq_q) lse[q_row + row] = (m[b][h] + log2_approx(l_row)) * 0.693147181f;  // ln(2)
       for (int n = 0; n < D / 8; n++)
@@ -284,10 +283,10 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
 
 }  // namespace
 
-extern const attention::Rung masked;
-constinit const attention::Rung masked = {
-    .name = "masked",
-    .idea = "chapter 06's last kernel: the mask is applied to every tile, and every tile is computed",
+extern const attention::Rung final_rung;
+constinit const attention::Rung final_rung = {
+    .name = "final",
+    .idea = "shapes per head dim, three blocks per multiprocessor at D = 64; copies without a branch; O in whole rows",
     .forward = {attention::head_dim_not_64_or_128, [](const Problem&) { return size_t(0); }, run, true}};
 
-}  // namespace causal_earlystop
+}  // namespace flashattn2_fwd
