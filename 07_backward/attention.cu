@@ -8,13 +8,13 @@ extern const attention::Rung final_rung;
 
 namespace backward {
 
-extern const attention::Rung materialised, recompute, mma, atomic, final_rung;
+extern const attention::Rung materialised, recompute, mma, rows32, one_loop, late_dq, atomic, final_rung;
 
 extern const attention::Chapter chapter;
 const attention::Chapter chapter = {
     .name = "07_backward",
     .idea = "the backward pass: P once more from Q, K and the saved LSE, and the gradients in memory linear in N",
-    .rungs = {materialised, recompute, mma, atomic, final_rung},
+    .rungs = {materialised, recompute, mma, rows32, one_loop, late_dq, atomic, final_rung},
     .starts_from = &flashattn2_fwd::final_rung};
 
 }  // namespace backward

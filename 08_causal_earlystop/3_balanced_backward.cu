@@ -23,9 +23,7 @@
 
 #include "attention/chapter.h"
 #include "device/atomic_add.h"
-#include "device/math.h"
-#include "device/named_barrier.h"
-#include "device/swizzled_tile.h"
+#include "device/backward_pairs.h"
 
 namespace causal_earlystop {
 namespace {
@@ -33,32 +31,9 @@ namespace {
 using attention::BackwardArgs;
 using attention::DType;
 using attention::Problem;
-using namespace swizzled_tile;
-
-template <int D_, int Bc_, int Br_, int blocks_>
-struct Shape {
-  static constexpr int D = D_, Bc = Bc_, Br = Br_;
-  static constexpr int blocks = blocks_;            // per multiprocessor
-  static constexpr int key_warps = Bc / 32;         // warps or pairs, each with 32 keys
-  static constexpr int warps = Br / 32 * (D / 32);  // each makes 32 x 32 of a tile's dQ
-  static constexpr int threads = 32 * warps;
-  static constexpr bool pairs = warps == 2 * key_warps;
-  static constexpr int chunk =
-      pairs ? Br : 32;  // queries at a time; dK and dV, or one of them, leave half the registers
-  static_assert(pairs || warps == key_warps);
-
-  // K, V; two stages each of Q and dO, of dS^T in rows of 64, and of the statistics.
-  static constexpr size_t shared_bytes =
-      (2 * Bc * D + 4 * Br * D + 2 * Bc * 64) * sizeof(uint16_t) + 2 * 2 * Br * sizeof(float);
-};
-using Shape64 = Shape<64, 128, 64, 2>;        // 97 KB
-using Shape128 = Shape<128, 128, 64, 1>;      // 161 KB: compute capability 8.0, 9.0 and 10.x
-using SmallShape128 = Shape<128, 64, 32, 1>;  // 81 KB, for devices that have no more, and for few keys
+using namespace backward_pairs;
 
 constexpr int group_heads = 16;  // kv heads; more would read more of Q and dO from memory instead of L2
-
-// What a warp does for its 32 keys.
-enum class Role { all, p_and_dv, ds_and_dk };
 
 template <class T>
 struct Tensors {
@@ -66,7 +41,7 @@ struct Tensors {
   const T* k;           // [B, Hkv, Nk, D]
   const T* v;           // [B, Hkv, Nk, D]
   const T* d_o;         // [B, H, Nq, D]
-  const float* stats;   // [B * H * tiles][2][Br], log2(e) LSE, then D
+  const float* stats;   // [B * H * tiles][2][Br], of LSE, then of D
   float* dq_sum;        // [B * H * tiles][warps][8][32][4]: fragments (2 x 4 of 16 x 8) of 32 lanes
   T* dk;                // [B, Hkv, Nk, D]
   T* dv;                // [B, Hkv, Nk, D]
@@ -94,8 +69,7 @@ __device__ void add_dq(float* dq_sum,  // [B * H * tiles][warps][8][32][4]
     for (int n = 0; n < 4; n++) atomic_add_4(sum + (b * 4 + n) * 32 * 4, dq_reg[b][n]);
 }
 
-// D / 8 lanes per query row, 8 elements each. Rows that fill up the last tile of a head get LSE = +inf: whatever their
-// S, P = 2^(S - LSE) is 0. Rows that see no key have LSE = -inf, and the mask sets all of their P to 0.
+// D / 8 lanes per query row, 8 elements each.
 template <class T, class S>
 __global__ void prepare(Problem p,
                         const T* o,        // [B, H, Nq, D]
@@ -108,123 +82,23 @@ __global__ void prepare(Problem p,
   const unsigned thread = blockIdx.x * S::threads + threadIdx.x, row = thread / lanes, lane = thread % lanes;
   const unsigned head_tiles = tiles(p.seq_q, Br), tile = row / Br, head = tile / head_tiles;
   const unsigned i = tile % head_tiles * Br + row % Br;
-  float lse_log2 = INFINITY, sum = 0;
-  if (i < unsigned(p.seq_q)) {
-    const size_t q_row = size_t(head) * p.seq_q + i;
-    const Pack8<T> o_pack = load_pack8(o + q_row * D + lane * 8), d_o_pack = load_pack8(d_o + q_row * D + lane * 8);
-    for (int d = 0; d < 8; d++) sum += to_float(o_pack.x[d]) * to_float(d_o_pack.x[d]);
-    lse_log2 = lse[q_row] * 1.44269504f;  // log2(e)
-  }
-  for (int distance = lanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffff, sum, distance);
+  const size_t q_row = size_t(head) * p.seq_q + i, at = q_row * D + lane * 8;
+  const RowStatistics of_row = row_statistics<D>(i < unsigned(p.seq_q), o + at, d_o + at, lse + q_row);
   if (lane == 0) {
-    stats[(size_t(tile) * 2) * Br + row % Br] = lse_log2;
-    stats[(size_t(tile) * 2 + 1) * Br + row % Br] = sum;
+    stats[(size_t(tile) * 2) * Br + row % Br] = of_row.lse;
+    stats[(size_t(tile) * 2 + 1) * Br + row % Br] = of_row.row_sum;
   }
   for (int half = 0; half < 2; half++) dq_sum[size_t(thread) * 2 + half] = make_float4(0, 0, 0, 0);
-}
-
-// P^T = 2^(S^T - LSE) of 32 keys and `chunk` queries, as A fragments.
-template <class S, class T>
-__device__ void make_p(uint32_t (&p_reg)[2][S::chunk / 16][4], const Problem& p,
-                       const T* k,        // [32][D] in shared memory, as all that follows
-                       const T* q,        // [chunk][D]
-                       const float* lse,  // [chunk], log2(e) LSE
-                       int i0, int j0)    // the first query and key, in their heads
-{
-  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
-  float x[2][S::chunk / 8][4];                     // S^T, P^T
-  multiply_by_transpose<S::Bc, S::Br, S::D, S::chunk>(x, k, q);
-#pragma unroll
-  for (int n = 0; n < S::chunk / 8; n++) {
-    const float2 l = *reinterpret_cast<const float2*>(lse + 8 * n + 2 * t);
-    for (int b = 0; b < 2; b++)
-      for (int r = 0; r < 4; r++) x[b][n][r] = fmaf(x[b][n][r], scale_log2, r % 2 ? -l.y : -l.x);
-  }
-  if (j0 + 32 > p.visible_keys(i0)) {  // of these queries, the first sees the fewest keys
-#pragma unroll
-    for (int n = 0; n < S::chunk / 8; n++)
-      for (int e = 0; e < 2; e++) {
-        const int visible = p.visible_keys(i0 + 8 * n + 2 * t + e) - j0 - g;
-        for (int b = 0; b < 2; b++)
-          for (int h = 0; h < 2; h++)
-            if (16 * b + 8 * h >= visible) x[b][n][2 * h + e] = -INFINITY;
-      }
-  }
-#pragma unroll
-  for (int b = 0; b < 2; b++)
-    for (int n = 0; n < S::chunk / 8; n++)
-      for (int r = 0; r < 4; r++) x[b][n][r] = exp2_approx(x[b][n][r]);
-  round_fragments<T, S::chunk>(p_reg, x);
-}
-
-// dS^T = P^T o (dP^T - D) in the place of P^T; in a pair, of the P^T that the other warp has put into shared memory.
-template <class S, class T>
-__device__ void make_ds(uint32_t (&p_reg)[2][S::chunk / 16][4],
-                        const float (&dp)[2][S::chunk / 8][4],  // dP^T
-                        const T* p_smem,                        // [32][64] in shared memory
-                        const float* row_sum)                   // [chunk], D
-{
-  const int t = threadIdx.x % 4;
-#pragma unroll
-  for (int step = 0; step < S::chunk / 16; step++) {
-    if (S::pairs)
-      for (int b = 0; b < 2; b++)
-        ldmatrix_x4(p_reg[b][step], p_smem + right_of<S::Bc>(down_then_right(), step) + b * 16 * 64);
-    for (int r = 0; r < 4; r++) {
-      const float2 d = *reinterpret_cast<const float2*>(row_sum + 16 * step + r / 2 * 8 + 2 * t);
-      for (int b = 0; b < 2; b++) {
-        const float2 p_pair = unpack2<T>(p_reg[b][step][r]);
-        const float* dp_pair = dp[b][2 * step + r / 2] + r % 2 * 2;
-        p_reg[b][step][r] = pack2<T>(p_pair.x * (dp_pair[0] - d.x), p_pair.y * (dp_pair[1] - d.y));
-      }
-    }
-  }
-}
-
-// The products of one tile of queries (but for dQ) with the warp's 32 keys: those of its role.
-template <class S, Role role, class T>
-__device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2][S::D / 8][4],
-                              const T* k,                // [32][D] in shared memory, as all that follows
-                              const T* v,                // [32][D]
-                              const T* q,                // [Br][D]
-                              const T* d_o,              // [Br][D]
-                              const float* lse,          // [2][Br], log2(e) LSE, then D
-                              T* ds,                     // [32][64]
-                              int i0, int j0, int pair)  // the first query and key, in their heads
-{
-  constexpr int Bc = S::Bc, Br = S::Br, D = S::D, chunk = S::chunk;
-#pragma unroll
-  for (int c = 0; c < Br; c += chunk) {
-    uint32_t x_reg[2][chunk / 16][4];  // P^T, then dS^T
-    if (role != Role::ds_and_dk) {
-      make_p<S>(x_reg, p, k, q + c * 64, lse + c, i0 + c, j0);
-      if (S::pairs) {
-        store_fragments<Bc, chunk>(ds, x_reg, 0);
-        named_barrier_arrive(1 + pair, 64);  // P^T is there; whoever takes it may come later
-      }
-      add_product<Br, D, chunk>(dv_reg, x_reg, d_o + c * 64);
-    }
-    if (role != Role::p_and_dv) {
-      float dp[2][chunk / 8][4];
-      multiply_by_transpose<Bc, Br, D, chunk>(dp, v, d_o + c * 64);
-      if (S::pairs) named_barrier_sync(1 + pair, 64);  // P^T is in shared memory
-      make_ds<S>(x_reg, dp, ds, lse + Br + c);
-      if (S::pairs) __syncwarp();  // all lanes have P^T, and dS^T may take its place
-      store_fragments<Bc, chunk>(ds, x_reg, c / 16);
-      add_product<Br, D, chunk>(dk_reg, x_reg, q + c * 64);
-    }
-  }
 }
 
 template <class T, class S>
 __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Tensors<T> tensors) {
   constexpr int D = S::D, Bc = S::Bc, Br = S::Br;
-  T* k_smem = dynamic_shared<T>();                                      // [Bc][D]
-  T* v_smem = k_smem + Bc * D;                                          // [Bc][D]
-  T* q_smem = v_smem + Bc * D;                                          // [2 stages][Q and dO][Br][D]
-  T* ds_smem = q_smem + 2 * 2 * Br * D;                                 // [2 stages][Bc][64], dS^T, and P^T before it
-  float* stats_smem = reinterpret_cast<float*>(ds_smem + 2 * Bc * 64);  // [2 stages][2][Br]
+  T* k_smem = dynamic_shared<T>();       // [Bc][D]
+  T* v_smem = k_smem + Bc * D;           // [Bc][D]
+  T* q_smem = v_smem + Bc * D;           // [2 stages][Q and dO][Br][D]
+  T* ds_smem = q_smem + 2 * 2 * Br * D;  // [2 stages][Bc][64], dS^T; of a pair, P^T before it
+  float* stats_smem = reinterpret_cast<float*>(ds_smem + 2 * S::ds_stage);  // [2 stages][2][Br]
 
   // The block's head and keys: a group of heads after the other, and in each the first keys of every head first.
   const int first_head = blockIdx.x / (group_heads * tensors.kv_tiles) * group_heads;
@@ -260,7 +134,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
   const auto make_dq = [&](int tile) {
     float dq_reg[2][4][4];
     const int right = 2 * (warp % (D / 32));
-    multiply_transpose<Bc>(dq_reg, ds_smem + tile % 2 * Bc * 64, warp / (D / 32), k_smem, right, right + 1);
+    multiply_transpose<Bc>(dq_reg, ds_smem + tile % 2 * S::ds_stage, warp / (D / 32), k_smem, right, right + 1);
     add_dq<S>(tensors.dq_sum, dq_reg, tile);
   };
 
@@ -282,8 +156,10 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
     if (makes_ds && before >= 0) make_dq(before);
     const auto multiply = [&]<Role role>() {
       const T* q_tile = q_smem + tile % 2 * 2 * Br * D;
-      multiply_tile<S, role>(p, dv_reg, dk_reg, k_smem + own * 64, v_smem + own * 64, q_tile, q_tile + Br * D,
-                             stats_smem + tile % 2 * 2 * Br, ds_smem + (tile % 2 * Bc + own) * 64, i0, j0 + own, pair);
+      multiply_tile<S, role>(
+          dv_reg, dk_reg, k_smem + own * 64, v_smem + own * 64, q_tile, q_tile + Br * D, stats_smem + tile % 2 * 2 * Br,
+          ds_smem + tile % 2 * S::ds_stage + own * 64, p.scale,
+          [&](int i) { return p.visible_keys(i0 + i) - j0 - own; }, pair);
     };
     if constexpr (!S::pairs)
       multiply.template operator()<Role::all>();
@@ -309,7 +185,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
   __syncthreads();  // everyone is done with K and V
 
   const size_t to = size_t(kv_row + own) * D;
-  if (makes_p) store_rows<Bc, D>(tensors.dv + to, v_smem + own * 64, dv_reg, 1, p.seq_k - j0 - own);
+  if (makes_p) store_rows<Bc, D>(tensors.dv + to, v_smem + own * 64, dv_reg, 1 / p_factor, p.seq_k - j0 - own);
   if (makes_ds) store_rows<Bc, D>(tensors.dk + to, k_smem + own * 64, dk_reg, p.scale, p.seq_k - j0 - own);
 }
 

@@ -9,6 +9,7 @@
 // 08; and dQ and dK are rounded twice.
 #include "attention/chapter.h"
 #include "device/numeric.h"
+#include "device/rope_angles.h"
 
 namespace causal_earlystop {
 extern const attention::Backward ordered_backward;  // chapter 08's, deterministic
@@ -21,37 +22,7 @@ using attention::BackwardArgs;
 using attention::DType;
 using attention::Problem;
 using attention::RopeTables;
-
-// The angles of eight pairs of a row: position * 10000^(-2i/D), for pairs i ... i + 7.
-struct Angles {
-  alignas(16) float cos[8], sin[8];
-};
-
-template <int D>
-__device__ Angles angles_of(const RopeTables& rope, int position, int i) {
-  const int at = abs(position) * (D / 2) + i;
-  Angles angles;
-#pragma unroll
-  for (int e = 0; e < 8; e += 4) {  // 16 bytes a load
-    *reinterpret_cast<float4*>(angles.cos + e) = *reinterpret_cast<const float4*>(rope.cos + at + e);
-    *reinterpret_cast<float4*>(angles.sin + e) = *reinterpret_cast<const float4*>(rope.sin + at + e);
-  }
-#pragma unroll
-  for (int e = 0; e < 8; e++)
-    if (position < 0) angles.sin[e] = -angles.sin[e];
-  return angles;
-}
-
-// Turns eight pairs: x1 are elements i ... i + 7 of a row, x2 their partners i + D/2 ... i + D/2 + 7.
-template <class T>
-__device__ void turn(Pack8<T>& x1, Pack8<T>& x2, const Angles& angles) {
-#pragma unroll
-  for (int e = 0; e < 8; e++) {
-    const float a = to_float(x1.x[e]), b = to_float(x2.x[e]);
-    x1.x[e] = from_float<T>(a * angles.cos[e] - b * angles.sin[e]);
-    x2.x[e] = from_float<T>(a * angles.sin[e] + b * angles.cos[e]);
-  }
-}
+using namespace rope_angles;
 
 constexpr int rotate_threads = 256;
 

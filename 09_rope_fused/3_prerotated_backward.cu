@@ -26,10 +26,9 @@
 
 #include "attention/chapter.h"
 #include "device/atomic_add.h"
-#include "device/math.h"
-#include "device/named_barrier.h"
+#include "device/backward_pairs.h"
+#include "device/rope_angles.h"
 #include "device/semaphore.h"
-#include "device/swizzled_tile.h"
 
 namespace rope_fused {
 namespace {
@@ -38,32 +37,13 @@ using attention::BackwardArgs;
 using attention::DType;
 using attention::Problem;
 using attention::RopeTables;
-using namespace swizzled_tile;
-
-template <int D_, int Bc_, int Br_, int blocks_>
-struct Shape {
-  static constexpr int D = D_, Bc = Bc_, Br = Br_;
-  static constexpr int blocks = blocks_;            // per multiprocessor
-  static constexpr int key_warps = Bc / 32;         // warps or pairs, each with 32 keys
-  static constexpr int warps = Br / 32 * (D / 32);  // each makes 32 x 32 of a tile's dQ
-  static constexpr int threads = 32 * warps;
-  static constexpr bool pairs = warps == 2 * key_warps;
-  static constexpr int chunk =
-      pairs ? Br : 32;  // queries at a time; dK and dV, or one of them, leave half the registers
-  static_assert(pairs || warps == key_warps);
-
-  // K, V; two stages each of Q and dO, of dS^T in rows of 64, and of the statistics; the block's place.
-  static constexpr size_t shared_bytes =
-      (2 * Bc * D + 4 * Br * D + 2 * Bc * 64) * sizeof(uint16_t) + 2 * 2 * Br * sizeof(float) + 2 * sizeof(int);
-};
-using Shape64 = Shape<64, 128, 64, 2>;        // 97 KB
-using Shape128 = Shape<128, 128, 64, 1>;      // 161 KB: compute capability 8.0, 9.0 and 10.x
-using SmallShape128 = Shape<128, 64, 32, 1>;  // 81 KB, for devices that have no more, and for few keys
+using namespace backward_pairs;
+using namespace rope_angles;
 
 constexpr int heads_at_once = 64;  // kv heads
 
-// What a warp does for its 32 keys.
-enum class Role { all, p_and_dv, ds_and_dk };
+template <class S>
+constexpr size_t shared_bytes = S::shared_bytes + 2 * sizeof(int);  // and the block's place
 
 template <class T>
 struct Tensors {
@@ -71,7 +51,7 @@ struct Tensors {
   const T* k;          // [B, Hkv, Nk, D]
   const T* v;          // [B, Hkv, Nk, D]
   const T* d_o;        // [B, H, Nq, D]
-  const float* stats;  // [B * H * tiles][2][Br], log2(e) LSE, then D
+  const float* stats;  // [B * H * tiles][2][Br], of LSE, then of D
   float* dq_sum;       // [B * H * tiles][warps][8][32][4]: fragments (2 x 4 of 16 x 8) of 32 lanes
   int* turns;          // [B * H * tiles][warps]: the kv tile that may add to dq_sum
   int* tickets;        // drawn so far
@@ -92,49 +72,6 @@ __host__ __device__ int tiles(int rows, int tile_rows) { return (rows + tile_row
 template <class S>
 __device__ int first_seeing(const Problem& p, int j0) {
   return p.first_query(j0) / (2 * S::Br) * 2;
-}
-
-// The angles of eight pairs of a row: position * 10000^(-2i/D), for pairs i ... i + 7.
-struct Angles {
-  alignas(16) float cos[8], sin[8];
-};
-
-template <int D>
-__device__ Angles angles_of(const RopeTables& rope, int position, int i) {
-  const int at = abs(position) * (D / 2) + i;
-  Angles angles;
-#pragma unroll
-  for (int e = 0; e < 8; e += 4) {  // 16 bytes a load
-    *reinterpret_cast<float4*>(angles.cos + e) = *reinterpret_cast<const float4*>(rope.cos + at + e);
-    *reinterpret_cast<float4*>(angles.sin + e) = *reinterpret_cast<const float4*>(rope.sin + at + e);
-  }
-#pragma unroll
-  for (int e = 0; e < 8; e++)
-    if (position < 0) angles.sin[e] = -angles.sin[e];
-  return angles;
-}
-
-// Turns eight pairs: x1 are elements i ... i + 7 of a row, x2 their partners i + D/2 ... i + D/2 + 7.
-template <class T>
-__device__ void turn(Pack8<T>& x1, Pack8<T>& x2, const Angles& angles) {
-#pragma unroll
-  for (int e = 0; e < 8; e++) {
-    const float a = to_float(x1.x[e]), b = to_float(x2.x[e]);
-    x1.x[e] = from_float<T>(a * angles.cos[e] - b * angles.sin[e]);
-    x2.x[e] = from_float<T>(a * angles.sin[e] + b * angles.cos[e]);
-  }
-}
-
-// Turns pairs i and i + 1 of a row back: x1 are the two elements i and i + 1, x2 their partners.
-template <int D>
-__device__ void turn_back(float2& x1, float2& x2, const RopeTables& rope, int position, int i) {
-  const int at = abs(position) * (D / 2) + i;
-  const float2 cos = *reinterpret_cast<const float2*>(rope.cos + at);
-  float2 sin = *reinterpret_cast<const float2*>(rope.sin + at);
-  if (position < 0) sin = make_float2(-sin.x, -sin.y);
-  const float2 a = x1, b = x2;
-  x1 = make_float2(a.x * cos.x + b.x * sin.x, a.y * cos.y + b.y * sin.y);
-  x2 = make_float2(b.x * cos.x - a.x * sin.x, b.y * cos.y - a.y * sin.y);
 }
 
 // The last block of keys that computes a tile of a head's queries.
@@ -186,8 +123,7 @@ __device__ void add_dq(const Problem& p, const Tensors<T>& tensors, const float 
   }
 }
 
-// D / 8 lanes per query row, 8 elements each. Rows that fill up the last tile of a head get LSE = +inf: whatever their
-// S, P = 2^(S - LSE) is 0. Rows that see no key have LSE = -inf, and the mask sets all of their P to 0. The left half
+// D / 8 lanes per query row, 8 elements each. The left half
 // of the lanes rotates Q.
 template <class T, class S>
 __global__ void prepare(Problem p, RopeTables rope,
@@ -205,131 +141,31 @@ __global__ void prepare(Problem p, RopeTables rope,
   const unsigned thread = blockIdx.x * S::threads + threadIdx.x, row = thread / lanes, lane = thread % lanes;
   const unsigned head_tiles = tiles(p.seq_q, Br), tile = row / Br, head = tile / head_tiles;
   const unsigned i = tile % head_tiles * Br + row % Br;
-  float lse_log2 = INFINITY, sum = 0;
-  if (i < unsigned(p.seq_q)) {
-    const size_t q_row = size_t(head) * p.seq_q + i;
-    const Pack8<T> o_pack = load_pack8(o + q_row * D + lane * 8), d_o_pack = load_pack8(d_o + q_row * D + lane * 8);
-    for (int d = 0; d < 8; d++) sum += to_float(o_pack.x[d]) * to_float(d_o_pack.x[d]);
-    lse_log2 = lse[q_row] * 1.44269504f;  // log2(e)
-    if (lane < lanes / 2) {
-      Pack8<T> x1 = load_pack8(q + q_row * D + lane * 8), x2 = load_pack8(q + q_row * D + lane * 8 + D / 2);
-      turn(x1, x2, angles_of<D>(rope, p.query_position(i), lane * 8));
-      store_pack8(q_rotated + q_row * D + lane * 8, x1);
-      store_pack8(q_rotated + q_row * D + lane * 8 + D / 2, x2);
-    }
-    if (p.visible_keys(i) == 0) store_pack8(dq + q_row * D + lane * 8, Pack8<T>{});
+  const size_t q_row = size_t(head) * p.seq_q + i, at = q_row * D + lane * 8;
+  const RowStatistics of_row = row_statistics<D>(i < unsigned(p.seq_q), o + at, d_o + at, lse + q_row);
+  if (i < unsigned(p.seq_q) && lane < lanes / 2) {
+    Pack8<T> x1 = load_pack8(q + at), x2 = load_pack8(q + at + D / 2);
+    turn(x1, x2, angles_of<D>(rope, p.query_position(i), lane * 8));
+    store_pack8(q_rotated + at, x1);
+    store_pack8(q_rotated + at + D / 2, x2);
   }
-  for (int distance = lanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffff, sum, distance);
+  if (i < unsigned(p.seq_q) && p.visible_keys(i) == 0) store_pack8(dq + at, Pack8<T>{});
   if (lane == 0) {
-    stats[(size_t(tile) * 2) * Br + row % Br] = lse_log2;
-    stats[(size_t(tile) * 2 + 1) * Br + row % Br] = sum;
+    stats[(size_t(tile) * 2) * Br + row % Br] = of_row.lse;
+    stats[(size_t(tile) * 2 + 1) * Br + row % Br] = of_row.row_sum;
     if (row % Br < S::warps) turns[size_t(tile) * S::warps + row % Br] = 0;
   }
   if (thread == 0) *tickets = 0;
 }
 
-// P^T = 2^(S^T - LSE) of 32 keys and `chunk` queries, as A fragments.
-template <class S, class T>
-__device__ void make_p(uint32_t (&p_reg)[2][S::chunk / 16][4], const Problem& p,
-                       const T* k,        // [32][D] in shared memory, as all that follows
-                       const T* q,        // [chunk][D]
-                       const float* lse,  // [chunk], log2(e) LSE
-                       int i0, int j0)    // the first query and key, in their heads
-{
-  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
-  float x[2][S::chunk / 8][4];                     // S^T, P^T
-  multiply_by_transpose<S::Bc, S::Br, S::D, S::chunk>(x, k, q);
-#pragma unroll
-  for (int n = 0; n < S::chunk / 8; n++) {
-    const float2 l = *reinterpret_cast<const float2*>(lse + 8 * n + 2 * t);
-    for (int b = 0; b < 2; b++)
-      for (int r = 0; r < 4; r++) x[b][n][r] = fmaf(x[b][n][r], scale_log2, r % 2 ? -l.y : -l.x);
-  }
-  if (j0 + 32 > p.visible_keys(i0)) {  // of these queries, the first sees the fewest keys
-#pragma unroll
-    for (int n = 0; n < S::chunk / 8; n++)
-      for (int e = 0; e < 2; e++) {
-        const int visible = p.visible_keys(i0 + 8 * n + 2 * t + e) - j0 - g;
-        for (int b = 0; b < 2; b++)
-          for (int h = 0; h < 2; h++)
-            if (16 * b + 8 * h >= visible) x[b][n][2 * h + e] = -INFINITY;
-      }
-  }
-#pragma unroll
-  for (int b = 0; b < 2; b++)
-    for (int n = 0; n < S::chunk / 8; n++)
-      for (int r = 0; r < 4; r++) x[b][n][r] = exp2_approx(x[b][n][r]);
-  round_fragments<T, S::chunk>(p_reg, x);
-}
-
-// dS^T = P^T o (dP^T - D) in the place of P^T; in a pair, of the P^T that the other warp has put into shared memory.
-template <class S, class T>
-__device__ void make_ds(uint32_t (&p_reg)[2][S::chunk / 16][4],
-                        const float (&dp)[2][S::chunk / 8][4],  // dP^T
-                        const T* p_smem,                        // [32][64] in shared memory
-                        const float* row_sum)                   // [chunk], D
-{
-  const int t = threadIdx.x % 4;
-#pragma unroll
-  for (int step = 0; step < S::chunk / 16; step++) {
-    if (S::pairs)
-      for (int b = 0; b < 2; b++)
-        ldmatrix_x4(p_reg[b][step], p_smem + right_of<S::Bc>(down_then_right(), step) + b * 16 * 64);
-    for (int r = 0; r < 4; r++) {
-      const float2 d = *reinterpret_cast<const float2*>(row_sum + 16 * step + r / 2 * 8 + 2 * t);
-      for (int b = 0; b < 2; b++) {
-        const float2 p_pair = unpack2<T>(p_reg[b][step][r]);
-        const float* dp_pair = dp[b][2 * step + r / 2] + r % 2 * 2;
-        p_reg[b][step][r] = pack2<T>(p_pair.x * (dp_pair[0] - d.x), p_pair.y * (dp_pair[1] - d.y));
-      }
-    }
-  }
-}
-
-// The products of one tile of queries (but for dQ) with the warp's 32 keys: those of its role.
-template <class S, Role role, class T>
-__device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2][S::D / 8][4],
-                              const T* k,                // [32][D] in shared memory, as all that follows
-                              const T* v,                // [32][D]
-                              const T* q,                // [Br][D]
-                              const T* d_o,              // [Br][D]
-                              const float* lse,          // [2][Br], log2(e) LSE, then D
-                              T* ds,                     // [32][64]
-                              int i0, int j0, int pair)  // the first query and key, in their heads
-{
-  constexpr int Bc = S::Bc, Br = S::Br, D = S::D, chunk = S::chunk;
-#pragma unroll
-  for (int c = 0; c < Br; c += chunk) {
-    uint32_t x_reg[2][chunk / 16][4];  // P^T, then dS^T
-    if (role != Role::ds_and_dk) {
-      make_p<S>(x_reg, p, k, q + c * 64, lse + c, i0 + c, j0);
-      if (S::pairs) {
-        store_fragments<Bc, chunk>(ds, x_reg, 0);
-        named_barrier_arrive(1 + pair, 64);  // P^T is there; whoever takes it may come later
-      }
-      add_product<Br, D, chunk>(dv_reg, x_reg, d_o + c * 64);
-    }
-    if (role != Role::p_and_dv) {
-      float dp[2][chunk / 8][4];
-      multiply_by_transpose<Bc, Br, D, chunk>(dp, v, d_o + c * 64);
-      if (S::pairs) named_barrier_sync(1 + pair, 64);  // P^T is in shared memory
-      make_ds<S>(x_reg, dp, ds, lse + Br + c);
-      if (S::pairs) __syncwarp();  // all lanes have P^T, and dS^T may take its place
-      store_fragments<Bc, chunk>(ds, x_reg, c / 16);
-      add_product<Br, D, chunk>(dk_reg, x_reg, q + c * 64);
-    }
-  }
-}
-
 template <class T, class S>
 __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Tensors<T> tensors) {
   constexpr int D = S::D, Bc = S::Bc, Br = S::Br;
-  T* k_smem = dynamic_shared<T>();                                      // [Bc][D]
-  T* v_smem = k_smem + Bc * D;                                          // [Bc][D]
-  T* q_smem = v_smem + Bc * D;                                          // [2 stages][Q and dO][Br][D]
-  T* ds_smem = q_smem + 2 * 2 * Br * D;                                 // [2 stages][Bc][64], dS^T, and P^T before it
-  float* stats_smem = reinterpret_cast<float*>(ds_smem + 2 * Bc * 64);  // [2 stages][2][Br]
+  T* k_smem = dynamic_shared<T>();       // [Bc][D]
+  T* v_smem = k_smem + Bc * D;           // [Bc][D]
+  T* q_smem = v_smem + Bc * D;           // [2 stages][Q and dO][Br][D]
+  T* ds_smem = q_smem + 2 * 2 * Br * D;  // [2 stages][Bc][64], dS^T; of a pair, P^T before it
+  float* stats_smem = reinterpret_cast<float*>(ds_smem + 2 * S::ds_stage);  // [2 stages][2][Br]
 
   int* place_smem = reinterpret_cast<int*>(stats_smem + 2 * 2 * Br);  // [2]
   if (threadIdx.x == 0) {
@@ -381,16 +217,14 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
   }
   copy_stage(end - tensors.q_tiles + start, i0, q_row);
 
-  // Whose turn it is to add this warp's part of a tile: kv tile by kv tile. All of it is one lane's business. The fence
-  // lies between the additions to the tile before and the message that they are done, and also between a look at the
-  // semaphore and the additions to this tile, should the look have found it set.
+  // Whose turn it is to add this warp's part of a tile: kv tile by kv tile. Chapter 07, 8_final.cu, has a picture.
   const bool first_lane = threadIdx.x % 32 == 0;
   const auto semaphore = [&](int tile) { return tensors.turns + size_t(tile) * S::warps + warp; };
-  int seen = 0, added = -1;  // the tile that was added to last
-  const auto pass_turn_before = [&](int tile) {
-    __syncwarp();  // all lanes have added to the tile before, in global memory
+  int seen = 0;
+  const auto pass_turn = [&](int added, int next) {
+    __syncwarp();  // all lanes have added to tile `added`, in global memory
     if (first_lane) {
-      seen = semaphore_peek(semaphore(tile));
+      seen = semaphore_peek(semaphore(next));
       fence_acq_rel();
       if (added >= 0) semaphore_set(semaphore(added), kv_tile + 1);
     }
@@ -399,16 +233,16 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
   const auto make_dq = [&](int tile) {
     float dq_reg[2][4][4];
     const int left = warp % (D / 32);
-    multiply_transpose<Bc>(dq_reg, ds_smem + tile % 2 * Bc * 64, warp / (D / 32), k_smem, left, left + D / 32);
+    multiply_transpose<Bc>(dq_reg, ds_smem + tile % 2 * S::ds_stage, warp / (D / 32), k_smem, left, left + D / 32);
     if (first_lane && seen != kv_tile) semaphore_wait(semaphore(tile), kv_tile);
     __syncwarp();  // it is this warp's turn in global memory
     add_dq<S>(p, tensors, dq_reg, kv_tile, tile);
-    added = tile;
   };
 
   float sums[S::pairs ? 1 : 2][2][D / 8][4] = {};  // dV and dK of 32 keys, or one of them
   auto &dv_reg = sums[0], &dk_reg = sums[S::pairs ? 0 : 1];
 
+  int added = -1;  // the tile that a warp of a pair that does not make dS has added to last
 #pragma unroll 1
   for (int tile = end - tensors.q_tiles + start, before = -1; tile < end;) {
     const bool last_of_head = i0 + Br >= p.seq_q;
@@ -425,8 +259,10 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
     const auto multiply = [&]<Role role>() {
       const T* q_tile = q_smem + tile % 2 * 2 * Br * D;
       const int j0 = kv_tile * Bc;
-      multiply_tile<S, role>(p, dv_reg, dk_reg, k_smem + own * 64, v_smem + own * 64, q_tile, q_tile + Br * D,
-                             stats_smem + tile % 2 * 2 * Br, ds_smem + (tile % 2 * Bc + own) * 64, i0, j0 + own, pair);
+      multiply_tile<S, role>(
+          dv_reg, dk_reg, k_smem + own * 64, v_smem + own * 64, q_tile, q_tile + Br * D, stats_smem + tile % 2 * 2 * Br,
+          ds_smem + tile % 2 * S::ds_stage + own * 64, p.scale,
+          [&](int i) { return p.visible_keys(i0 + i) - j0 - own; }, pair);
     };
     if constexpr (!S::pairs)
       multiply.template operator()<Role::all>();
@@ -435,10 +271,11 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
     else
       multiply.template operator()<Role::ds_and_dk>();
     if (makes_ds) {
-      pass_turn_before(tile);
+      pass_turn(before, tile);
     } else if (before >= 0) {
-      pass_turn_before(before);
+      pass_turn(added, before);
       make_dq(before);
+      added = before;
     }
     if (S::pairs) {
       // The warp that took P^T has it. The barrier of the block that comes next would do; but compute-sanitizer's
@@ -453,7 +290,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
     tile = next;
   }
   __syncthreads();  // dS of the last tile is in shared memory
-  if (!makes_ds) pass_turn_before(end - 1);
+  if (!makes_ds) pass_turn(added, end - 1);
   make_dq(end - 1);
   __syncwarp();  // all lanes have added to the last tile, in global memory
   if (first_lane) {
@@ -464,7 +301,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
 
   const int j = kv_tile * Bc + own;
   const size_t to = (size_t(kv_head) * p.seq_k + j) * D;
-  if (makes_p) store_rows<Bc, D>(tensors.dv + to, v_smem + own * 64, dv_reg, 1, p.seq_k - j);
+  if (makes_p) store_rows<Bc, D>(tensors.dv + to, v_smem + own * 64, dv_reg, 1 / p_factor, p.seq_k - j);
   if (makes_ds) {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 #pragma unroll
@@ -514,7 +351,7 @@ void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t st
   const unsigned blocks = unsigned(p.batch) * p.kv_heads * kv_tiles;
   launch(prepare<T, S>, {row_blocks, S::threads, 0, stream}, p, args.rope, static_cast<const T*>(args.q), o, args.lse,
          d_o, stats, turns, tickets, tensors.dq, q_rotated);
-  launch(gradients<T, S>, {blocks, S::threads, S::shared_bytes, stream}, p, tensors);
+  launch(gradients<T, S>, {blocks, S::threads, shared_bytes<S>, stream}, p, tensors);
 }
 
 bool device_has(size_t shared_bytes) {
@@ -528,7 +365,7 @@ template <class T>
 void run_as(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
   if (p.head_dim == 64)
     launch_backward<T, Shape64>(p, args, stream);
-  else if (p.seq_k > SmallShape128::Bc && device_has(Shape128::shared_bytes))
+  else if (p.seq_k > SmallShape128::Bc && device_has(shared_bytes<Shape128>))
     launch_backward<T, Shape128>(p, args, stream);
   else
     launch_backward<T, SmallShape128>(p, args, stream);

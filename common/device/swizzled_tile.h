@@ -74,6 +74,31 @@ __device__ void add_product(float (&sum)[blocks][D / 8][4], const uint32_t (&a_r
     }
 }
 
+// The same with sums that the lanes round to nearest. A tensor core cuts off what does not fit its sum: always towards
+// zero, so that over the thousands of tiles of a long row these errors do not cancel. Here it adds up one tile, from
+// zero, and the lanes add that.
+template <int b_rows, int D, int depth, class T, int blocks>
+__device__ void add_product_rounded(float (&sum)[blocks][D / 8][4], const uint32_t (&a_reg)[blocks][depth / 16][4],
+                                    const T* b)  // [depth][D] in a tile of b_rows
+{
+#pragma unroll
+  for (int n = 0; n < D / 16; n++) {
+    float product[blocks][2][4] = {};
+#pragma unroll
+    for (int step = 0; step < depth / 16; step++) {
+      uint32_t b_reg[4];
+      ldmatrix_x4_trans(b_reg, b + right_of<b_rows>(down_then_right(), n) + step * 16 * 64);
+      for (int i = 0; i < blocks; i++) {
+        mma_m16n8k16<T>(product[i][0], a_reg[i][step], b_reg);
+        mma_m16n8k16<T>(product[i][1], a_reg[i][step], b_reg + 2);
+      }
+    }
+    for (int i = 0; i < blocks; i++)
+      for (int c = 0; c < 2; c++)
+        for (int r = 0; r < 4; r++) sum[i][2 * n + c][r] += product[i][c][r];
+  }
+}
+
 // A^T B of a warp, for 32 columns of A from 32 * a_part on, and of B for 16 columns from 16 * b_left on and 16 from
 // 16 * b_right on.
 template <int rows, class T>

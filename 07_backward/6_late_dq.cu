@@ -1,0 +1,278 @@
+// Chapter 07, rung 6, late_dq: dQ of a tile is made one tile late.
+//
+//   prepare    a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); and zeros where dQ will be added up
+//   gradients  a thread block owns Bc rows of K and V and their gradients; Q and dO pass by in tiles of Br rows, of all
+//              query heads that read this kv head
+//   convert    dQ from its fp32 sum to the storage type
+//
+// Four warps share a block's keys, 32 to a warp, at D = 128 16. For each tile that passes by:
+//
+//   dQ of the tile before = dS K                                   32 x 32 of it a warp, added to other blocks' parts
+//   S^T = K Q^T      P^T = 2^(S^T - LSE)        dV += P^T dO       32 queries at a time, P^T from registers
+//   dP^T = V dO^T    dS^T = P^T o (dP^T - D)    dK += dS^T Q       likewise; dS^T also goes to shared memory
+//
+// What changed since 5_one_loop: the second barrier of a tile is gone. dS of a tile is used behind the first barrier of
+// the next one, which stands there anyway, and so lies in two stages, as Q and dO do; the last tile's dQ is made behind
+// the loop. One warp may be at its products while another is at dQ or at the exponentials. The copy of the next tile
+// starts behind that barrier, too, and has a whole tile's time to arrive.
+//
+// Expected limit: at D = 64 no unit alone: tensor cores and shared memory would take about the same time, and with two
+// warps per scheduler they overlap only in part. At D = 128 shared memory: a warp has 16 keys.
+#include <cmath>
+#include <cstdint>
+
+#include "attention/chapter.h"
+#include "device/atomic_add.h"
+#include "device/backward_tile.h"
+#include "device/swizzled_tile.h"
+
+namespace backward {
+namespace {
+
+using attention::BackwardArgs;
+using attention::DType;
+using attention::Problem;
+using namespace backward_tile;
+using namespace swizzled_tile;
+
+template <int D_, int Bc_, int Br_, int blocks_>
+struct Shape {
+  static constexpr int D = D_, Bc = Bc_, Br = Br_;
+  static constexpr int blocks = blocks_;            // per multiprocessor
+  static constexpr int warps = Br / 32 * (D / 32);  // each makes 32 x 32 of a tile's dQ
+  static constexpr int threads = 32 * warps;
+  static constexpr int keys = Bc / warps;  // of a warp
+  static constexpr int chunk = 32;         // queries at a time; dK and dV leave half the registers
+
+  // K, V; two stages each of Q and dO, of dS^T in rows of 64, and of the statistics.
+  static constexpr size_t shared_bytes =
+      (2 * Bc * D + 4 * Br * D + 2 * Bc * 64) * sizeof(uint16_t) + 2 * 2 * Br * sizeof(float);
+};
+using Shape64 = Shape<64, 128, 64, 2>;   // 97 KB
+using Shape128 = Shape<128, 64, 32, 2>;  // 81 KB
+
+template <class T>
+struct Tensors {
+  const T* q;           // [B, H, Nq, D]
+  const T* k;           // [B, Hkv, Nk, D]
+  const T* v;           // [B, Hkv, Nk, D]
+  const T* d_o;         // [B, H, Nq, D]
+  const float* stats;   // [B * H * tiles][2][Br], of LSE, then of D
+  float* dq_sum;        // [B * H * tiles][warps][8][32][4]: fragments (2 x 4 of 16 x 8) of 32 lanes
+  T* dk;                // [B, Hkv, Nk, D]
+  T* dv;                // [B, Hkv, Nk, D]
+  int kv_tiles;         // tiles of a kv head
+  int q_tiles, q_rows;  // tiles and rows of all query heads that read one kv head
+};
+
+__host__ __device__ int tiles(int rows, int tile_rows) { return (rows + tile_rows - 1) / tile_rows; }
+
+// Adds the warp's part of dQ of tile `tile`, counted over all heads.
+template <class S>
+__device__ void add_dq(float* dq_sum,  // [B * H * tiles][warps][8][32][4]
+                       const float (&dq_reg)[2][4][4], size_t tile) {
+  float* sum = dq_sum + (tile * S::threads + threadIdx.x / 32 * 32) * 32 + threadIdx.x % 32 * 4;
+#pragma unroll
+  for (int b = 0; b < 2; b++)
+    for (int n = 0; n < 4; n++) atomic_add_4(sum + (b * 4 + n) * 32 * 4, dq_reg[b][n]);
+}
+
+// D / 8 lanes per query row, 8 elements each.
+template <class T, class S>
+__global__ void prepare(Problem p,
+                        const T* o,        // [B, H, Nq, D]
+                        const float* lse,  // [B, H, Nq]
+                        const T* d_o,      // [B, H, Nq, D]
+                        float* stats,      // [B * H * tiles][2][Br]
+                        float4* dq_sum)    // [B * H * tiles][Br * D / 4]
+{
+  constexpr int D = S::D, Br = S::Br, lanes = D / 8;
+  const unsigned thread = blockIdx.x * S::threads + threadIdx.x, row = thread / lanes, lane = thread % lanes;
+  const unsigned head_tiles = tiles(p.seq_q, Br), tile = row / Br, head = tile / head_tiles;
+  const unsigned i = tile % head_tiles * Br + row % Br;
+  const size_t q_row = size_t(head) * p.seq_q + i, at = q_row * D + lane * 8;
+  const RowStatistics of_row = row_statistics<D>(i < unsigned(p.seq_q), o + at, d_o + at, lse + q_row);
+  if (lane == 0) {
+    stats[(size_t(tile) * 2) * Br + row % Br] = of_row.lse;
+    stats[(size_t(tile) * 2 + 1) * Br + row % Br] = of_row.row_sum;
+  }
+  for (int half = 0; half < 2; half++) dq_sum[size_t(thread) * 2 + half] = make_float4(0, 0, 0, 0);
+}
+
+// The products of one tile of queries (but for dQ) with the warp's keys.
+template <class S, class T>
+__device__ void multiply_tile(const Problem& p, float (&dv_reg)[S::keys / 16][S::D / 8][4],
+                              float (&dk_reg)[S::keys / 16][S::D / 8][4],
+                              const T* k,          // [keys][D] in shared memory, as all that follows
+                              const T* v,          // [keys][D]
+                              const T* q,          // [Br][D]
+                              const T* d_o,        // [Br][D]
+                              const float* stats,  // [2][Br]
+                              T* ds,               // [keys][64]
+                              int i0, int j0)      // the first query and key, in their heads
+{
+  constexpr int Bc = S::Bc, Br = S::Br, D = S::D, chunk = S::chunk;
+#pragma unroll
+  for (int c = 0; c < Br; c += chunk) {
+    float p_reg[S::keys / 16][chunk / 8][4];      // S^T, then P^T
+    float ds_reg[S::keys / 16][chunk / 8][4];     // dP^T, then dS^T
+    uint32_t x_reg[S::keys / 16][chunk / 16][4];  // P^T, then dS^T, as A fragments
+    multiply_by_transpose<Bc, Br, D, chunk>(p_reg, k, q + c * 64);
+    make_p<chunk>(p_reg, p.scale, stats + c, [&](int i) { return p.visible_keys(i0 + c + i) - j0; });
+    round_fragments<T, chunk>(x_reg, p_reg);
+    add_product<Br, D, chunk>(dv_reg, x_reg, d_o + c * 64);
+
+    multiply_by_transpose<Bc, Br, D, chunk>(ds_reg, v, d_o + c * 64);
+    make_ds<chunk>(ds_reg, fragments_of(p_reg), stats + Br + c);
+    round_fragments<T, chunk>(x_reg, ds_reg);
+    store_fragments<Bc, chunk>(ds, x_reg, c / 16);
+    add_product<Br, D, chunk>(dk_reg, x_reg, q + c * 64);
+  }
+}
+
+template <class T, class S>
+__global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Tensors<T> tensors) {
+  constexpr int D = S::D, Bc = S::Bc, Br = S::Br;
+  T* k_smem = dynamic_shared<T>();                                      // [Bc][D]
+  T* v_smem = k_smem + Bc * D;                                          // [Bc][D]
+  T* q_smem = v_smem + Bc * D;                                          // [2 stages][Q and dO][Br][D]
+  T* ds_smem = q_smem + 2 * 2 * Br * D;                                 // [2 stages][Bc][64], dS^T
+  float* stats_smem = reinterpret_cast<float*>(ds_smem + 2 * Bc * 64);  // [2 stages][2][Br]
+
+  const int kv_head = blockIdx.x / tensors.kv_tiles, j0 = (blockIdx.x - kv_head * tensors.kv_tiles) * Bc;
+  const size_t kv_row = size_t(kv_head) * p.seq_k + j0;     // the first of the block's keys, over all kv heads
+  const int warp = threadIdx.x / 32, own = warp * S::keys;  // the first of this warp's keys, in the block
+  const int end = (kv_head + 1) * tensors.q_tiles;  // of the tiles of the group, counted over all heads, as `tile` is
+
+  // Tile `tile`: from row i0 of its head, row `q_row` over all heads.
+  const auto copy_stage = [&](int tile, int i0, unsigned q_row) {
+    if (tile < end) {
+      T* to = q_smem + tile % 2 * 2 * Br * D;
+      copy_tile<Br, D, S::threads>(to, tensors.q + size_t(q_row) * D, p.seq_q - i0);
+      copy_tile<Br, D, S::threads>(to + Br * D, tensors.d_o + size_t(q_row) * D, p.seq_q - i0);
+      if (threadIdx.x < 2 * Br / 4)
+        cp_async_16(stats_smem + tile % 2 * 2 * Br + threadIdx.x * 4,
+                    tensors.stats + size_t(tile) * 2 * Br + threadIdx.x * 4);
+    }
+    cp_async_commit();
+  };
+  int i0 = 0;
+  unsigned q_row = kv_head * tensors.q_rows;
+  copy_tile<Bc, D, S::threads>(k_smem, tensors.k + kv_row * D, p.seq_k - j0);
+  copy_tile<Bc, D, S::threads>(v_smem, tensors.v + kv_row * D, p.seq_k - j0);
+  copy_stage(end - tensors.q_tiles, i0, q_row);
+
+  // dQ of a tile whose dS is in shared memory.
+  const auto make_dq = [&](int tile) {
+    float dq_reg[2][4][4];
+    const int right = 2 * (warp % (D / 32));
+    multiply_transpose<Bc>(dq_reg, ds_smem + tile % 2 * Bc * 64, warp / (D / 32), k_smem, right, right + 1);
+    add_dq<S>(tensors.dq_sum, dq_reg, tile);
+  };
+
+  float dv_reg[S::keys / 16][D / 8][4] = {}, dk_reg[S::keys / 16][D / 8][4] = {};
+
+#pragma unroll 1
+  for (int tile = end - tensors.q_tiles, before = -1; tile < end; before = tile++) {
+    const bool last_of_head = i0 + Br >= p.seq_q;
+    const int next_i0 = last_of_head ? 0 : i0 + Br;
+    q_row += last_of_head ? p.seq_q - i0 : Br;
+    cp_async_wait<0>();
+    // This stage (and K and V) and dS of the tile before are in shared memory, and everyone is done with the stage
+    // before and with dS of the tile before that.
+    __syncthreads();
+    copy_stage(tile + 1, next_i0, q_row);
+
+    if (before >= 0) make_dq(before);
+    const T* q_tile = q_smem + tile % 2 * 2 * Br * D;
+    multiply_tile<S>(p, dv_reg, dk_reg, k_smem + own * 64, v_smem + own * 64, q_tile, q_tile + Br * D,
+                     stats_smem + tile % 2 * 2 * Br, ds_smem + (tile % 2 * Bc + own) * 64, i0, j0 + own);
+    i0 = next_i0;
+  }
+  __syncthreads();  // dS of the last tile is in shared memory
+  make_dq(end - 1);
+  __syncthreads();  // everyone is done with K and V
+
+  const size_t to = (kv_row + own) * D;
+  store_rows<Bc, D>(tensors.dv + to, v_smem + own * 64, dv_reg, 1 / p_factor, p.seq_k - j0 - own);
+  store_rows<Bc, D>(tensors.dk + to, k_smem + own * 64, dk_reg, p.scale, p.seq_k - j0 - own);
+}
+
+// A thread has rows g and g + 8 of one fragment of dQ, 8 columns each: those of four lanes.
+template <class T, class S>
+__global__ void convert(Problem p,
+                        const float4* dq_sum,  // [B * H * tiles][warps][2][4][8 g][4 t]
+                        T* dq)                 // [B, H, Nq, D]
+{
+  constexpr int D = S::D;
+  const unsigned thread = blockIdx.x * S::threads + threadIdx.x;
+  const int g = thread % 8, n = thread / 8 % 4, b = thread / 32 % 2, warp = thread / 64 % S::warps;
+  const unsigned tile = thread / 64 / S::warps, head_tiles = tiles(p.seq_q, S::Br), head = tile / head_tiles;
+  const int i = tile % head_tiles * S::Br + warp / (D / 32) * 32 + b * 16 + g;
+  Pack8<T> rows[2];
+  for (int t = 0; t < 4; t++) {
+    const float4 c = dq_sum[size_t(thread) * 4 + t];
+    rows[0].x[2 * t] = from_float<T>(c.x * p.scale);
+    rows[0].x[2 * t + 1] = from_float<T>(c.y * p.scale);
+    rows[1].x[2 * t] = from_float<T>(c.z * p.scale);
+    rows[1].x[2 * t + 1] = from_float<T>(c.w * p.scale);
+  }
+  T* to = dq + (size_t(head) * p.seq_q + i) * D + warp % (D / 32) * 32 + n * 8;
+  for (int h = 0; h < 2; h++)
+    if (i + 8 * h < p.seq_q) store_pack8(to + 8 * h * D, rows[h]);
+}
+
+template <class T, class S>
+void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
+  const int group = p.heads / p.kv_heads, head_tiles = tiles(p.seq_q, S::Br), kv_tiles = tiles(p.seq_k, S::Bc);
+  const unsigned q_tiles = unsigned(p.batch) * p.heads * head_tiles;
+  const unsigned row_blocks = q_tiles * (S::Br * S::D / 8 / S::threads);  // of threads that take 8 elements each
+  float* dq_sum = static_cast<float*>(args.workspace);
+  float* stats = dq_sum + size_t(q_tiles) * S::Br * S::D;
+  const T *o = static_cast<const T*>(args.o), *d_o = static_cast<const T*>(args.d_o);
+  const Tensors<T> tensors = {.q = static_cast<const T*>(args.q),
+                              .k = static_cast<const T*>(args.k),
+                              .v = static_cast<const T*>(args.v),
+                              .d_o = d_o,
+                              .stats = stats,
+                              .dq_sum = dq_sum,
+                              .dk = static_cast<T*>(args.dk),
+                              .dv = static_cast<T*>(args.dv),
+                              .kv_tiles = kv_tiles,
+                              .q_tiles = group * head_tiles,
+                              .q_rows = group * p.seq_q};
+  const unsigned blocks = unsigned(p.batch) * p.kv_heads * kv_tiles;
+  launch(prepare<T, S>, {row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats,
+         reinterpret_cast<float4*>(dq_sum));
+  launch(gradients<T, S>, {blocks, S::threads, S::shared_bytes, stream}, p, tensors);
+  launch(convert<T, S>, {row_blocks / 2, S::threads, 0, stream}, p, reinterpret_cast<const float4*>(dq_sum),
+         static_cast<T*>(args.dq));
+}
+
+template <class T>
+void run_as(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
+  (p.head_dim == 64 ? launch_backward<T, Shape64> : launch_backward<T, Shape128>)(p, args, stream);
+}
+
+void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
+  (p.dtype == DType::fp16 ? run_as<__half> : run_as<__nv_bfloat16>)(p, args, stream);
+}
+
+// For tiles of 64 queries; those of 32 take no more.
+size_t workspace_bytes(const Problem& p) {
+  const size_t q_tiles = size_t(p.batch) * p.heads * tiles(p.seq_q, 64);
+  return q_tiles * (64 * p.head_dim + 2 * 64) * sizeof(float);  // dq_sum, stats
+}
+
+}  // namespace
+
+extern const attention::Rung late_dq;
+constinit const attention::Rung late_dq = {
+    .name = "late_dq",
+    .idea = "dQ of a tile is made beside the next tile's products: one barrier less",
+    .backward = {.unsupported = attention::head_dim_not_64_or_128,
+                 .workspace_bytes = workspace_bytes,
+                 .run = run,
+                 .deterministic = false}};
+
+}  // namespace backward

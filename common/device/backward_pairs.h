@@ -1,0 +1,99 @@
+// What a warp, or a pair of warps, does with 32 keys and a tile of queries in a backward of one loop. Chapter 07,
+// 7_atomic.cu, is about it.
+//
+//   S^T = K Q^T      P^T = 2^(S^T - LSE)        dV += P^T dO       P^T from registers
+//   dP^T = V dO^T    dS^T = P^T o (dP^T - D)    dK += dS^T Q       likewise; dS^T also goes to shared memory, for dQ
+//
+// At D = 64 a warp does all of it. At D = 128 dK and dV of 32 rows are all the registers that a warp can have, so a
+// pair shares the work: one warp makes S^T, P^T and dV, the other dP^T, dS^T and dK. P^T travels through shared memory,
+// in fp32.
+#pragma once
+
+#include <cstdint>
+
+#include "device/backward_tile.h"
+#include "device/cuda.h"
+#include "device/named_barrier.h"
+#include "device/swizzled_tile.h"
+
+namespace backward_pairs {
+
+using namespace backward_tile;
+using namespace swizzled_tile;
+
+template <int D_, int Bc_, int Br_, int blocks_>
+struct Shape {
+  static constexpr int D = D_, Bc = Bc_, Br = Br_;
+  static constexpr int blocks = blocks_;            // per multiprocessor
+  static constexpr int key_warps = Bc / 32;         // warps or pairs, each with 32 keys
+  static constexpr int warps = Br / 32 * (D / 32);  // each makes 32 x 32 of a tile's dQ
+  static constexpr int threads = 32 * warps;
+  static constexpr bool pairs = warps == 2 * key_warps;
+  static constexpr int chunk =
+      pairs ? Br : 32;  // queries at a time; dK and dV, or one of them, leave half the registers
+  static constexpr int ds_stage = Bc * (pairs ? 2 * Br : 64);  // of dS^T in rows of 64, or of P^T in rows of Br floats
+  static_assert(pairs || warps == key_warps);
+
+  // K, V; two stages each of Q and dO, of dS^T and P^T, and of the statistics.
+  static constexpr size_t shared_bytes =
+      (2 * Bc * D + 4 * Br * D + 2 * ds_stage) * sizeof(uint16_t) + 2 * 2 * Br * sizeof(float);
+};
+using Shape64 = Shape<64, 128, 64, 2>;        // 97 KB
+using Shape128 = Shape<128, 128, 64, 1>;      // 193 KB: compute capability 9.0 and 10.x
+using SmallShape128 = Shape<128, 64, 32, 1>;  // 81 KB, for devices that have no more, and for few keys
+
+// What a warp does for its 32 keys.
+enum class Role { all, p_and_dv, ds_and_dk };
+
+// The products of one tile of queries (but for dQ) with the warp's 32 keys: those of its role.
+template <class S, Role role, class T, class VisibleKeys>
+__device__ void multiply_tile(float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2][S::D / 8][4],
+                              const T* k,          // [32][D] in shared memory, as all that follows
+                              const T* v,          // [32][D]
+                              const T* q,          // [Br][D]
+                              const T* d_o,        // [Br][D]
+                              const float* stats,  // [2][Br]
+                              T* ds,               // [32][64]; of a pair, also Br / 32 pages of its P^T
+                              float scale,
+                              VisibleKeys visible_keys,  // (query): how many of these keys it sees
+                              int pair)                  // of warps, counted over the block
+{
+  constexpr int Bc = S::Bc, Br = S::Br, D = S::D, chunk = S::chunk;
+  // Where one warp of a pair leaves fragment [b][n] of P^T for the other: 512 bytes in a row, 32 queries to a page.
+  const auto p_smem = [&](int b, int n) -> float4& {
+    return reinterpret_cast<float4*>(ds + n / 4 * Bc * 64)[(n % 4 * 2 + b) * 32 + threadIdx.x % 32];
+  };
+#pragma unroll
+  for (int c = 0; c < Br; c += chunk) {
+    float p_reg[2][chunk / 8][4];      // S^T, then P^T
+    float ds_reg[2][chunk / 8][4];     // dP^T, then dS^T
+    uint32_t x_reg[2][chunk / 16][4];  // P^T, then dS^T, as A fragments
+    if (role != Role::ds_and_dk) {
+      multiply_by_transpose<Bc, Br, D, chunk>(p_reg, k, q + c * 64);
+      make_p<chunk>(p_reg, scale, stats + c, [&](int i) { return visible_keys(c + i); });
+      if (S::pairs) {
+#pragma unroll
+        for (int n = 0; n < chunk / 8; n++)
+          for (int b = 0; b < 2; b++) p_smem(b, n) = fragments_of(p_reg)(b, n);
+        named_barrier_arrive(1 + pair, 64);  // P^T is there; whoever takes it may come later
+      }
+      round_fragments<T, chunk>(x_reg, p_reg);
+      add_product<Br, D, chunk>(dv_reg, x_reg, d_o + c * 64);
+    }
+    if (role != Role::p_and_dv) {
+      multiply_by_transpose<Bc, Br, D, chunk>(ds_reg, v, d_o + c * 64);
+      if (S::pairs) {
+        named_barrier_sync(1 + pair, 64);  // P^T is in shared memory
+        make_ds<chunk>(ds_reg, p_smem, stats + Br);
+        __syncwarp();  // all lanes have P^T, and dS^T may take its place
+      } else {
+        make_ds<chunk>(ds_reg, fragments_of(p_reg), stats + Br + c);
+      }
+      round_fragments<T, chunk>(x_reg, ds_reg);
+      store_fragments<Bc, chunk>(ds, x_reg, c / 16);
+      add_product<Br, D, chunk>(dk_reg, x_reg, q + c * 64);
+    }
+  }
+}
+
+}  // namespace backward_pairs

@@ -1,0 +1,112 @@
+// What a backward computes between its products: FlashAttention-2 (Dao 2023), Algorithm 2. Chapter 07 derives it.
+//
+//   D = rowsum(dO o O)     once, for every query row: row_statistics()
+//   P = exp(S - LSE)       for every tile: make_p()
+//   dS = P o (dP - D)      for every tile: make_ds()
+//
+// P is rounded to 16 bits only where it is multiplied, for dV. dS is made from P in fp32, and rounded itself.
+//
+// Where a query has many keys, P is small, and below 2^-14 an fp16 number loses bits: at 2^-17, one key among 131072
+// alike, three of its eleven. So P is held 2^12 times as large, for nothing: 2^12 is a 12 in the exponent of
+// P = 2^(log2(e) (S - LSE)), and leaves dV in the factor that store_rows() applies at the end. It leaves dS where D is
+// subtracted: dS = (2^12 P) (2^-12 dP - 2^-12 D), one fused multiply-add. (dS itself is stored as it is. It can be
+// large, and fp16 ends at 65504.) P is at most 1, but for the rounding of LSE; 2^12 leaves it a factor of 16 to
+// overflow, which takes |S| in the millions, and keeps all bits of one key among 2^26.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "device/cuda.h"
+#include "device/math.h"
+#include "device/numeric.h"
+
+namespace backward_tile {
+
+constexpr float p_factor = 4096;         // 2^12
+constexpr float p_factor_exponent = 12;  // log2(p_factor)
+
+// What P and dS of a query row need.
+struct RowStatistics {
+  float lse;      // log2(e) LSE - 12
+  float row_sum;  // 2^-12 D
+};
+
+// For D / 8 neighbouring lanes, each with 8 elements of the row. A row that only fills up the last tile of a head does
+// not exist: it gets LSE = +inf, and whatever its S, P = 2^(S - LSE) is 0. A row that sees no key has LSE = -inf, and
+// the mask sets all of its P to 0.
+template <int D, class T>
+__device__ RowStatistics row_statistics(bool exists,
+                                        const T* o,        // [8], of this lane
+                                        const T* d_o,      // [8], of this lane
+                                        const float* lse)  // of the row
+{
+  RowStatistics row = {INFINITY, 0};
+  if (exists) {
+    const Pack8<T> o_pack = load_pack8(o), d_o_pack = load_pack8(d_o);
+    for (int d = 0; d < 8; d++) row.row_sum += to_float(o_pack.x[d]) * to_float(d_o_pack.x[d]);
+    row.lse = fmaf(*lse, 1.44269504f, -p_factor_exponent);  // log2(e)
+  }
+  for (int distance = D / 16; distance > 0; distance /= 2)
+    row.row_sum += __shfl_xor_sync(0xffffffff, row.row_sum, distance);
+  row.row_sum /= p_factor;
+  return row;
+}
+
+// A warp's 2^12 P^T in the place of S^T, for 16 * blocks keys and `queries` queries. The mask is there in the number of
+// these keys that a query sees, and is looked at only if it hides any.
+template <int queries, int blocks, class VisibleKeys>
+__device__ void make_p(float (&x)[blocks][queries / 8][4], float scale,
+                       const float* lse,          // [queries] in shared memory
+                       VisibleKeys visible_keys)  // (query): the first one sees the fewest
+{
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+  const float scale_log2 = scale * 1.44269504f;  // log2(e)
+#pragma unroll
+  for (int n = 0; n < queries / 8; n++) {
+    const float2 l = *reinterpret_cast<const float2*>(lse + 8 * n + 2 * t);
+    for (int b = 0; b < blocks; b++)
+      for (int r = 0; r < 4; r++) x[b][n][r] = fmaf(x[b][n][r], scale_log2, r % 2 ? -l.y : -l.x);
+  }
+  if (visible_keys(0) < 16 * blocks) {
+#pragma unroll
+    for (int n = 0; n < queries / 8; n++)
+      for (int e = 0; e < 2; e++) {
+        const int visible = visible_keys(8 * n + 2 * t + e) - g;
+        for (int b = 0; b < blocks; b++)
+          for (int h = 0; h < 2; h++)
+            if (16 * b + 8 * h >= visible) x[b][n][2 * h + e] = -INFINITY;
+      }
+  }
+#pragma unroll
+  for (int b = 0; b < blocks; b++)
+    for (int n = 0; n < queries / 8; n++)
+      for (int r = 0; r < 4; r++) x[b][n][r] = exp2_approx(x[b][n][r]);
+}
+
+// For make_ds(): fragments that the lanes have in registers.
+template <int blocks, int columns>
+__device__ auto fragments_of(const float (&x)[blocks][columns][4]) {
+  return [&x](int b, int n) { return make_float4(x[b][n][0], x[b][n][1], x[b][n][2], x[b][n][3]); };
+}
+
+// A warp's dS^T in the place of dP^T. p(b, n) is fragment [b][n] of its 2^12 P^T.
+template <int queries, int blocks, class Fragment>
+__device__ void make_ds(float (&x)[blocks][queries / 8][4], Fragment p,
+                        const float* row_sum)  // [queries] in shared memory
+{
+  const int t = threadIdx.x % 4;
+#pragma unroll
+  for (int n = 0; n < queries / 8; n++) {
+    const float2 d = *reinterpret_cast<const float2*>(row_sum + 8 * n + 2 * t);
+    for (int b = 0; b < blocks; b++) {
+      const float4 p_reg = p(b, n);
+      x[b][n][0] = p_reg.x * fmaf(x[b][n][0], 1 / p_factor, -d.x);
+      x[b][n][1] = p_reg.y * fmaf(x[b][n][1], 1 / p_factor, -d.y);
+      x[b][n][2] = p_reg.z * fmaf(x[b][n][2], 1 / p_factor, -d.x);
+      x[b][n][3] = p_reg.w * fmaf(x[b][n][3], 1 / p_factor, -d.y);
+    }
+  }
+}
+
+}  // namespace backward_tile
