@@ -3,6 +3,12 @@
 
 #include <cmath>
 #include <complex>
+#include <fstream>
+#include <iomanip>
+#include <iostream>
+#include <iterator>
+#include <sstream>
+#include <string>
 
 #include "reference/attention.h"
 
@@ -45,6 +51,30 @@ TEST(Rope, ReproducesThePublishedExample) {
   const Matrix q = rotate(example::q, first_positions, rope);
   expect_printed(q, example::q_rotated);
   expect_printed(q * q.transpose(), example::scores);
+}
+
+// The example as our own code computes it: a line for each position.
+std::string worked_example() {
+  const Matrix rotated = rotate(example::q, first_positions, Rope(8, 4)), scores = rotated * rotated.transpose();
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(4);
+  text << "position  q = k                            rotated                          q k^T, both rotated\n";
+  for (int i = 0; i < 4; i++) {
+    text << std::setw(8) << i;
+    for (const Matrix& part : {example::q, rotated, scores}) {
+      text << "  ";
+      for (int d = 0; d < 4; d++) text << std::setw(d == 0 ? 7 : 8) << part(i, d);
+    }
+    text << '\n';
+  }
+  return text.str();
+}
+
+TEST(Rope, TheLessonShowsTheExample) {
+  std::ifstream file(LESSON_OF_ROPE);
+  const std::string lesson{std::istreambuf_iterator<char>(file), {}};
+  std::cout << worked_example();
+  EXPECT_NE(lesson.find("```\n" + worked_example() + "```\n"), std::string::npos) << "not in " << LESSON_OF_ROPE;
 }
 
 // Multiplying the complex number x[i] + i x[i + D/2] by exp(i p theta_i) is the same rotation.
