@@ -115,7 +115,7 @@ HostTensors make_inputs(const Problem& p, InputKind kind, uint64_t seed) {
     case InputKind::overflow: {
       // Along the pair of elements that RoPE turns least. V is far from 0, since nothing would be if no key counted.
       const int first = D / 2 - 1, second = D - 1;
-      const float far = p.dtype == DType::bf16 ? 1e20f : 200.0f, near = 120 / (2 * far * p.scale);
+      const float far = 1e20f, near = 120 / (2 * far * p.scale);
       for (size_t i = 0; i < t.q.size(); i += D) t.q[i + first] = t.q[i + second] = far;
       for (size_t j = 0; j < t.k.size(); j += D)
         t.k[j + first] = t.k[j + second] = int(j / D % p.seq_k) < p.seq_k / 2 ? -far : -near;

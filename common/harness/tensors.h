@@ -22,7 +22,7 @@ enum class InputKind {
   spike_tiles,  // or one at each multiple of 32 and just before it, alternating over the query rows
   large,        // |logit| around 100: exp overflows unless the maximum is subtracted
   loud,         // Q five times and K and V three times the usual: few keys decide, and dP reaches hundreds
-  overflow,     // the first half of the keys has scores of -inf in fp32 (-10^4 in fp16), the others about -120
+  overflow,     // bf16: the first half of the keys has scores of -inf in fp32, the others about -120
   sink,  // key 0 is 2^18 times as heavy as each other key, which are alike and, thousands of them, count together
 };
 const char* name(InputKind kind);

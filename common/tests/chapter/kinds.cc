@@ -76,10 +76,8 @@ std::vector<Case> unusual_inputs() {
         cases.push_back(make({1, 1, 1, 5, 1200, 64}, dtypes[turn], masks[turn], inputs));
     }
   // Every row sees keys of the second half.
-  for (const DType dtype : dtypes) {
-    cases.push_back(make({1, 1, 1, 70, 300, 64}, dtype, Mask::none, InputKind::overflow));
-    cases.push_back(make({1, 2, 1, 70, 300, 128}, dtype, Mask::causal, InputKind::overflow));
-  }
+  cases.push_back(make({1, 1, 1, 70, 300, 64}, DType::bf16, Mask::none, InputKind::overflow));
+  cases.push_back(make({1, 2, 1, 70, 300, 128}, DType::bf16, Mask::causal, InputKind::overflow));
   return cases;
 }
 
