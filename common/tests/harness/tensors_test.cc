@@ -125,18 +125,16 @@ TEST(Inputs, SinkIntoTheFirstKey) {
 
 // Below -FLT_MAX in bf16; and those that count so far below 0 that a maximum of 0 would leave nothing of them.
 TEST(Inputs, OfOverflowBeginWithScoresThatFp32DoesNotHave) {
-  for (const auto& [dtype, bottom] : {std::pair{DType::bf16, -3.5e38}, std::pair{DType::fp16, -1e8}}) {
-    Problem p = problem(3, 10);
-    p.dtype = dtype;
-    const HostTensors t = make_inputs(p, InputKind::overflow, 1);
-    for (int i = 0; i < 3; i++)
-      for (int j = 0; j < 10; j++)
-        if (j < 5) {
-          EXPECT_LT(logit(p, t, i, j), bottom);
-        } else {
-          EXPECT_NEAR(logit(p, t, i, j), -120, 10);
-        }
-  }
+  Problem p = problem(3, 10);
+  p.dtype = DType::bf16;
+  const HostTensors t = make_inputs(p, InputKind::overflow, 1);
+  for (int i = 0; i < 3; i++)
+    for (int j = 0; j < 10; j++)
+      if (j < 5) {
+        EXPECT_LT(logit(p, t, i, j), -3.5e38);
+      } else {
+        EXPECT_NEAR(logit(p, t, i, j), -120, 10);
+      }
 }
 
 // exp(89) is infinite in fp32, unless the maximum is subtracted.

@@ -39,6 +39,7 @@ struct Results {
 TEST(Forward, TheRoundedReferencePasses) {
   for (const DType dtype : {DType::fp16, DType::bf16})
     for (const InputKind kind : all_input_kinds) {
+      if (kind == InputKind::overflow && dtype == DType::fp16) continue;  // is bf16's
       Problem p = empty_rows;
       p.dtype = dtype;
       if (kind == InputKind::overflow) p.mask = Mask::none;  // every row has to see a key that counts
