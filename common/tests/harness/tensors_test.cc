@@ -52,6 +52,7 @@ TEST(Inputs, AreTheSameOnEveryMachine) {
 TEST(Inputs, FitTheStorageType) {
   for (const DType dtype : {DType::fp16, DType::bf16})
     for (const InputKind kind : all_input_kinds) {
+      if (kind == InputKind::overflow && dtype == DType::fp16) continue;  // is bf16's
       const HostTensors t = make_inputs(problem(33, 40, 64, dtype), kind, 1);
       for (const auto* tensor : {&t.q, &t.k, &t.v, &t.d_o}) {
         EXPECT_EQ(from_storage(to_storage(*tensor, dtype), dtype), *tensor) << name(kind);
