@@ -419,6 +419,11 @@ class OfFiles(Measured):
                 io.StringIO()) as said, contextlib.redirect_stderr(said):
             return cli.main(["report", "--gpu=g", *words]), said.getvalue()
 
+    def test_questions_without_an_answer_are_named(self):
+        (self.root / "05_online").mkdir()
+        (self.root / "05_online" / "README.md").write_text("## Questions\n\n1. Why?\n\n## Next\n")
+        self.assertRegex(str(lessons.check(self.root, self.record)[-1]), "^05_online/README.md:3: question 1 has no answer, folded away")
+
     def test_the_command(self):
         status, said = self.ending_of("--check")
         self.assertEqual(status, 1)
@@ -475,8 +480,8 @@ class TheLessons(unittest.TestCase):
 
     record = Record(RESULTS / command.THE_BOOKS)
 
-    def test_tables_and_numbers_are_what_was_measured(self):
-        self.assertEqual([str(difference) for difference in lessons.check(ROOT, self.record)], [], "./workbook report mends it")
+    def test_numbers_are_what_was_measured_and_questions_have_answers(self):
+        self.assertEqual([str(difference) for difference in lessons.check(ROOT, self.record)], [], "./workbook report mends numbers")
 
     def test_pictures_are_of_what_was_measured(self):
         self.assertEqual(pictures.stale(self.record, self.record.directory / "pictures"), [], "./workbook report draws them")

@@ -140,9 +140,12 @@ def shown_pictures(text: str) -> list:
 
 
 def check(root: Path, record: Record) -> list:
-    """Everything in the lessons that is not what was measured."""
-    return [difference for path in lessons(root)
-            for difference in rewritten(path.read_text(), record, path.relative_to(root))[1]]
+    """Everything in the lessons that is not what was measured, and every question without an answer."""
+    found = []
+    for path in lessons(root):
+        text, file = path.read_text(), path.relative_to(root)
+        found += rewritten(text, record, file)[1] + unanswered(text, file)
+    return found
 
 
 @dataclass(frozen=True)
