@@ -135,8 +135,7 @@ const Comparison& Verdict::least_accurate() const {
 }
 
 bool norms_count(const Problem& p) {
-  return std::min(p.seq_q, p.seq_k) >= 64 && p.seq_k <= 4096 &&
-         double(p.batch) * p.heads * p.seq_q * p.seq_k >= 0x1p16;
+  return std::min(p.seq_q, p.seq_k) >= 64 && p.seq_k <= 4096 && double(p.batch) * p.heads * p.seq_q * p.seq_k >= 0x1p16;
 }
 
 Reference::Reference(const Problem& p, const HostTensors& inputs, bool backward, ForwardResult given)
