@@ -17,8 +17,8 @@
 // Bank conflicts: none. For chapter 03's reason, and because score rows start 16 banks apart: half a warp stores 16
 // scores of a row, the other half 16 of the next.
 //
-// Expected limit: shared memory. Score rows fill it, so there is one block of four warps on an SM, and nobody to run
-// while it waits. A longer sequence leaves fewer rows, and each piece of K and V in shared memory serves fewer.
+// Expected limit: shared memory. Score rows fill it, so there is one block of four warps on an SM, and no other warp to
+// run while it waits. A longer sequence leaves fewer rows, and each piece of K and V in shared memory serves fewer.
 #include <cmath>
 #include <cstdint>
 

@@ -3,15 +3,15 @@
 // A thread block of 16 warps owns Br = 8, 4, 2 or 1 query rows of one head, and keeps their whole score rows [Br, Nk]
 // in shared memory:
 //
-//   1. S = scale * Q K^T     warps share out the keys; a piece of K is loaded once and used for all Br rows
+//   1. S = scale * Q K^T     the keys are divided among the warps; a piece of K is loaded once and used for all Br rows
 //   2. P = exp(S - m), l     a warp per row; keys behind the mask get P = 0
-//   3. O = P V / l           warps share out the keys again; what each has summed is added up at the end
+//   3. O = P V / l           the keys are divided again; the warps' sums are added up at the end
 //
-// What changed since 1_fused: who computes what in both products. A block reads each element of K and V once: with few
-// rows, a tile in shared memory is a detour. So eight lanes take a key, 16 bytes each, as in chapter 02, and a lane has
-// its share of all Br rows in registers: of Q in phase 1, of O in phase 3. Lanes that share a sum add it up with
-// shuffles, and warps through shared memory. No warp waits for another within a phase, so there can be many. One row is
-// possible now, and eight are the most: registers hold 64 sums a lane.
+// What changed since 1_fused: in both products, which thread computes which elements. A block reads each element of K
+// and V once: with few rows, a tile in shared memory is a detour. So eight lanes take a key, 16 bytes each, as in
+// chapter 02, and a lane has its share of all Br rows in registers: of Q in phase 1, of O in phase 3. Lanes that share
+// a sum add it up with shuffles, and warps through shared memory. No warp waits for another within a phase, so there
+// can be many. One row is possible now, and eight are the most: registers hold 64 sums a lane.
 //
 // Expected limit: Br. Shared memory bounds Br * Nk, so a longer sequence means fewer rows per block, each piece of
 // K and V is used for fewer of them, and beyond one row per block the kernel cannot go at all.

@@ -5,14 +5,14 @@
 //
 //   1. S = scale * Q K^T        a Br x 64 tile, in registers, as in chapter 03
 //   2. m' = max(m, rowmax S)    P = exp(S - m')    l = l exp(m - m') + rowsum P    O = O exp(m - m')
-//   3. O = O + P V              P goes through shared memory, from those who made it to those who need it
+//   3. O = O + P V              P goes through shared memory, from the threads that made it to those that need it
 //
 // and at the end O / l and LSE = m + log(l).
 //
-// What changed since 1_online: who computes what, all through. K and V come in tiles in shared memory, as in
-// 04/1_fused, whose tiles and products these are, and each serves 64 rows instead of eight. A thread owns 8 x 4 scores
-// in registers: S needs no shared memory, only P does. 16 threads share a row, and each has a copy of its m. O stays in
-// registers from tile to tile, where a thread corrects what it owns.
+// What changed since 1_online: in every step, which thread computes which elements. K and V come in tiles in shared
+// memory, as in 04/1_fused, whose tiles and products these are, and each serves 64 rows instead of eight. A thread owns
+// 8 x 4 scores in registers: S needs no shared memory, only P does. 16 threads share a row, and each has a copy of its
+// m. O stays in registers from tile to tile, where a thread corrects what it owns.
 //
 //   128 threads, tx = 0..15 across, ty = 0..7 down: the owner of rows ty, ty + 8, .. makes, of these rows,
 //   the scores of keys tx, tx + 16, ..    and the columns 4 tx .. 4 tx + 3 of O (and 64 further on, and ..)

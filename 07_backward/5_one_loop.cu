@@ -20,9 +20,9 @@
 //     The copy of the next tile starts just before it, and has the time of dQ to arrive.
 //   - `Shape` says how much of everything: a tile whose dQ is four parts of 32 x 32, one for each warp. That is 64
 //     queries at D = 64, which the other products take in two turns (`chunk`), and 32 at D = 128.
-//   - The sum is laid out as the warps hold it, [tile][warp][fragment][lane], so that an addition of four floats by
-//   each
-//     lane is 512 bytes in a row. Tiles are counted over all heads, in this sum, in the statistics and in the loop.
+//   - The sum is laid out as the warps hold it, [tile][warp][fragment][lane], so that four floats added by
+//     each lane are 512 bytes in a row. Tiles are counted over all heads, in this sum, in the statistics and in the
+//     loop.
 //
 // Expected limit: the two barriers, between which all warps do the same thing at a time; and at D = 128 shared memory.
 #include <cmath>

@@ -14,15 +14,12 @@
 // What changed since 6_late_dq: nothing at D = 64, where a warp does all of it. At D = 128 dK and dV of 32 rows are all
 // the registers that a warp can have, so a pair shares the work:
 //   - `Role`: one warp makes S^T, P^T and dV, the other dP^T, dS^T and dK. `sums` is one gradient or two.
-//   - P^T travels from the one to the other through shared memory, where dS^T will stand, in fp32, as the lanes hold
-//   it:
-//     dS is made from all bits of P. A named barrier of 64 threads says that it is there.
-//   - Of a pair, one warp makes dQ before its other products and the other after them: while one is at the
-//   exponentials,
-//     the other keeps the tensor cores busy.
-//   - Eight warps have 128 keys, and tiles of 64 queries, which a warp takes at once (`chunk`). A device with less
-//   shared
-//     memory has blocks of four warps, 64 keys and tiles of 32 queries.
+//   - P^T travels from the one to the other through shared memory, where dS^T will stand, in fp32, as the
+//     lanes hold it: dS is made from all bits of P. A named barrier of 64 threads says that it is there.
+//   - Of a pair, one warp makes dQ before its other products and the other after them: while one is at
+//     the exponentials, the other keeps the tensor cores busy.
+//   - Eight warps have 128 keys, and tiles of 64 queries, which a warp takes at once (`chunk`). A device with
+//     less shared memory has blocks of four warps, 64 keys and tiles of 32 queries.
 //
 // Expected limit: no unit alone. Tensor cores and shared memory would take about the same time, and with two warps per
 // scheduler they overlap only in part.

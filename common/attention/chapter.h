@@ -78,8 +78,9 @@ struct Chapter {
   std::string name;         // the directory: "05_online_softmax"
   std::string idea;         // the one idea, in a sentence
   std::vector<Rung> rungs;  // at least one; the last is the chapter's result
-  const Rung* starts_from =
-      nullptr;        // another chapter's, whose forward made the O and LSE of the backwards; else the reference's
+  // Another chapter's rung, whose forward made the O and LSE that the backwards start from; else they are the
+  // reference's.
+  const Rung* starts_from = nullptr;
   bool rope = false;  // it solves problems with RoPE, and no others; all other chapters solve those without
 };
 

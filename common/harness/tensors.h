@@ -69,10 +69,8 @@ constexpr size_t guards[] = {0, 256};  // a result is right if it is with each o
 
 class GuardedBuffer {
  public:
-  enum class Fill {
-    poison,
-    nothing
-  };  // nothing: as allocated, so that initcheck sees what is read before it is written
+  // nothing: as allocated, so that initcheck sees what is read before it is written
+  enum class Fill { poison, nothing };
   GuardedBuffer(size_t bytes, size_t guard, Fill fill = Fill::poison);
 
   void* data() const { return bytes_ == 0 ? nullptr : static_cast<char*>(buffer_.data()) + guard_; }
