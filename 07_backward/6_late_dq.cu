@@ -114,19 +114,21 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[S::keys / 16][S:
   constexpr int Bc = S::Bc, Br = S::Br, D = S::D, chunk = S::chunk;
 #pragma unroll
   for (int c = 0; c < Br; c += chunk) {
-    float p_reg[S::keys / 16][chunk / 8][4];      // S^T, then P^T
-    float ds_reg[S::keys / 16][chunk / 8][4];     // dP^T, then dS^T
-    uint32_t x_reg[S::keys / 16][chunk / 16][4];  // P^T, then dS^T, as A fragments
+    float p_reg[S::keys / 16][chunk / 8][4];        // S^T, then P^T
+    float ds_reg[S::keys / 16][chunk / 8][4];       // dP^T, then dS^T
+    uint32_t p_half[S::keys / 16][chunk / 16][4];   // P^T as A fragments of T
+    uint32_t ds_half[S::keys / 16][chunk / 16][4];  // and dS^T
     multiply_by_transpose<Bc, Br, D, chunk>(p_reg, k, q + c * 64);
     make_p<chunk>(p_reg, p.scale, stats + c, [&](int i) { return p.visible_keys(i0 + c + i) - j0; });
-    round_fragments<T, chunk>(x_reg, p_reg);
-    add_product<Br, D, chunk>(dv_reg, x_reg, d_o + c * 64);
+    round_fragments<T, chunk>(p_half, p_reg);
 
     multiply_by_transpose<Bc, Br, D, chunk>(ds_reg, v, d_o + c * 64);
     make_ds<chunk>(ds_reg, fragments_of(p_reg), stats + Br + c);
-    round_fragments<T, chunk>(x_reg, ds_reg);
-    store_fragments<Bc, chunk>(ds, x_reg, c / 16);
-    add_product<Br, D, chunk>(dk_reg, x_reg, q + c * 64);
+    round_fragments<T, chunk>(ds_half, ds_reg);
+    store_fragments<Bc, chunk>(ds, ds_half, c / 16);
+    // The sums come after dS: before, P^T in fp32 has the registers that their loads need.
+    add_product<Br, D, chunk>(dv_reg, p_half, d_o + c * 64);
+    add_product<Br, D, chunk>(dk_reg, ds_half, q + c * 64);
   }
 }
 

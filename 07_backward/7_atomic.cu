@@ -131,9 +131,10 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4],
   };
 #pragma unroll
   for (int c = 0; c < Br; c += chunk) {
-    float p_reg[2][chunk / 8][4];      // S^T, then P^T
-    float ds_reg[2][chunk / 8][4];     // dP^T, then dS^T
-    uint32_t x_reg[2][chunk / 16][4];  // P^T, then dS^T, as A fragments
+    float p_reg[2][chunk / 8][4];        // S^T, then P^T
+    float ds_reg[2][chunk / 8][4];       // dP^T, then dS^T
+    uint32_t p_half[2][chunk / 16][4];   // P^T as A fragments of T
+    uint32_t ds_half[2][chunk / 16][4];  // and dS^T
     if (role != Role::ds_and_dk) {
       multiply_by_transpose<Bc, Br, D, chunk>(p_reg, k, q + c * 64);
       make_p<chunk>(p_reg, p.scale, stats + c, [&](int i) { return p.visible_keys(i0 + c + i) - j0; });
@@ -143,8 +144,7 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4],
           for (int b = 0; b < 2; b++) p_smem(b, n) = fragments_of(p_reg)(b, n);
         named_barrier_arrive(1 + pair, 64);  // P^T is there; whoever takes it may come later
       }
-      round_fragments<T, chunk>(x_reg, p_reg);
-      add_product<Br, D, chunk>(dv_reg, x_reg, d_o + c * 64);
+      round_fragments<T, chunk>(p_half, p_reg);
     }
     if (role != Role::p_and_dv) {
       multiply_by_transpose<Bc, Br, D, chunk>(ds_reg, v, d_o + c * 64);
@@ -155,10 +155,12 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4],
       } else {
         make_ds<chunk>(ds_reg, fragments_of(p_reg), stats + Br + c);
       }
-      round_fragments<T, chunk>(x_reg, ds_reg);
-      store_fragments<Bc, chunk>(ds, x_reg, c / 16);
-      add_product<Br, D, chunk>(dk_reg, x_reg, q + c * 64);
+      round_fragments<T, chunk>(ds_half, ds_reg);
+      store_fragments<Bc, chunk>(ds, ds_half, c / 16);
     }
+    // The sums come after dS: before, P^T in fp32 has the registers that their loads need.
+    if (role != Role::ds_and_dk) add_product<Br, D, chunk>(dv_reg, p_half, d_o + c * 64);
+    if (role != Role::p_and_dv) add_product<Br, D, chunk>(dk_reg, ds_half, q + c * 64);
   }
 }
 

@@ -57,9 +57,9 @@ def pieces(names: list, engine: "Path | None" = None) -> list:
     planned.append(Piece("accuracy", "how far every rung is from fp64, beside PyTorch's attention: 256 queries, 1024 ... 131072 keys",
                          ("accuracy",), 60, may_say_1=True))
     # Bytes do not depend on how often a launch is timed: once is enough.
-    planned.append(Piece("memory", "device memory: B=1 H=8 D=64 fp16 causal, N = 2048 ... 32768",
-                         ("bench", "--seq-q=2048,8192,32768", "--batch=1", "--heads=8", "--benchmark_repetitions=1",
-                          "--benchmark_min_time=0.001"), 60))
+    planned.append(Piece("memory", "device memory of the forward: B=1 H=8 D=64 fp16 causal, N = 2048 ... 32768",
+                         ("bench", "--direction=forward", "--seq-q=2048,8192,32768", "--batch=1", "--heads=8",
+                          "--benchmark_repetitions=1", "--benchmark_min_time=0.001"), 60))
     for name in names:
         planned.append(Piece(f"profile-{name}", f"{name}, every rung under Nsight Compute: N = 4096",
                              ("profile", name.split("_")[0]), 25 if name == names[0] else 10))
