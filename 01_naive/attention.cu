@@ -4,9 +4,9 @@
 //   2. softmax  P = softmax(S), over S in place                        one thread per row of S
 //   3. output   O = P V                                                one thread per element of O
 //
-// S and P are fp32 and live in global memory. In both products the 32 threads of a warp walk down 32 *rows* of
-// the result. That is the slow way round, on purpose: their addresses lie a whole row apart. The rung "swapped"
-// lets them walk along the columns instead, which changes one line: see my_element().
+// S and P are fp32 and live in global memory. In both products the 32 threads of a warp stand in 32 *rows* of the
+// result. That is the slow way round, on purpose: their addresses lie a whole row apart. In the rung "swapped" they
+// stand in 32 columns of one row instead, which changes one line: see my_element().
 //
 // Expected limit: the load unit, which must touch 32 cache lines to serve one load of a warp.
 #include <cmath>

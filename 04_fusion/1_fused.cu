@@ -5,14 +5,14 @@
 //
 //   1. S = scale * Q K^T     tile after tile of Br x 64, as in chapter 03
 //   2. P = exp(S - m), l     a warp per row, now in shared memory; keys behind the mask get P = 0
-//   3. O = P V / l           64 columns of O after the other, as in chapter 03, with P where it lies
+//   3. O = P V / l           64 columns of O at a time, as in chapter 03, with P where it lies
 //
 //   128 threads, tx = 0..15 across, ty = 0..7 down.   S: rows ty, ty + 8, ..   keys    tx, tx + 16, ..
 //                                                     O: rows ty, ty + 8, ..   columns 4 tx .. 4 tx + 3
 //
 // What changed since chapter 03: three launches became three phases with barriers between them. S and P live in shared
 // memory, and phase 3 reads P there instead of copying it. The division by l waits for the end: one for each element of
-// O. A block has as many rows as fit, 64 as in chapter 03 for a short sequence, and a thread then an eighth of them.
+// O. A block has as many rows as fit, 64 as in chapter 03 for a short sequence, and a thread owns an eighth of them.
 //
 // Bank conflicts: none. For chapter 03's reason, and because score rows start 16 banks apart: half a warp stores 16
 // scores of a row, the other half 16 of the next.
