@@ -12,8 +12,9 @@
 //
 // What changed since 3_pipeline: every fragment of K and V that a warp loads now serves two products, so shared memory
 // is read half as often. The price is registers. At D = 128, O takes 128 of the 255 that a thread can have and S of 64
-// keys another 64: Q moves out, back to shared memory, to be read again for each tile. The launch bounds say two
-// blocks a multiprocessor, no more: eight warps of 255 registers fill its register file.
+// keys another 64: Q moves out, back to shared memory, to be read again for each tile. So nobody waits for Q alone, and
+// its copies are in one group with those of the first tile. The launch bounds say two blocks a multiprocessor, no more:
+// eight warps of 255 registers fill its register file.
 //
 // Expected limit: the softmax, which stands between the two products: every lane's 64 scores pass maximum, exp2 and
 // sum, and 128 registers of O are multiplied by a factor that is nearly always 1.

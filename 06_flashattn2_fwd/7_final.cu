@@ -16,7 +16,7 @@
 //   - Shapes per head dim. At D = 64, tiles of 32 keys make room for three blocks per multiprocessor, so that each
 //     scheduler has three warps to choose from; one barrier serves two such tiles; and most of Q stays in registers.
 //   - Copies start even if no keys are left, and then write zeros that nobody reads: no branch comes between them and
-//     the products.
+//     the products. The last of them are waited for behind the loop.
 //   - O leaves through shared memory in whole rows, 16 bytes a lane.
 //   - Addresses. Where a tile lies follows from j0, rows are counted in 32 bits, and a copy's places differ by
 //     constants: nearly all addresses are one register and an immediate. At D = 128 most of the gain is this.

@@ -15,7 +15,8 @@
 // the registers that a warp can have, so a pair shares the work:
 //   - `Role`: one warp makes S^T, P^T and dV, the other dP^T, dS^T and dK. `sums` is one gradient or two.
 //   - P^T travels from the one to the other through shared memory, where dS^T will stand, in fp32, as the
-//     lanes hold it: dS is made from all bits of P. A named barrier of 64 threads says that it is there.
+//     lanes hold it: dS is made from all bits of P. A named barrier of 64 threads says that it is there. (A second one,
+//     at the end of a tile, is for compute-sanitizer's racecheck alone.)
 //   - Of a pair, one warp makes dQ before its other products and the other after them: while one is at
 //     the exponentials, the other keeps the tensor cores busy.
 //   - Eight warps have 128 keys, and tiles of 64 queries, which a warp takes at once (`chunk`). A device with

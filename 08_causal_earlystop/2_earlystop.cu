@@ -12,11 +12,12 @@
 //
 // and at the end O / l and LSE = ln(2) (m + log2(l)).
 //
-// What changed since `masked`, chapter 06's last kernel: who sees what is asked of a block, then of a warp, and only
-// then of a row.
+// What changed since `masked`, chapter 06's last kernel: how many keys are seen is asked of a block, then of a warp,
+// and only then of a row.
 //   - Keys end where the block's last row stops seeing: tiles beyond it are neither copied nor computed.
 //   - Of the last Br keys, a warp leaves out the tiles that none of its 32 rows sees (at D = 128).
-//   - Only a tile that crosses the warp's diagonal, or the end of the keys, pays for the mask.
+//   - Only a tile that crosses the warp's diagonal, or the end of the keys, pays for the mask, which is a branch of its
+//     own now. The vote comes before it, and counts hidden scores too.
 //   - A block may see no key at all, and so pass no barrier of the loop: everyone waits for Q before it.
 //   - The warp's number comes from lane 0, so that the compiler knows it to be the same in all lanes.
 //

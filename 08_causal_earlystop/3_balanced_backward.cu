@@ -13,9 +13,10 @@
 //
 // At D = 64 a warp does all of it, at D = 128 a pair shares it, as in chapter 07: P^T travels through shared memory.
 //
-// What changed since 2_earlystop_backward: which head and which keys a block takes from its index. Blocks start in the
-// order of their index: the first keys of a group of heads, whose blocks are the longest, then the next keys. A group,
-// not all heads: the blocks of a head read the same Q and dO, and should find them in the L2 cache.
+// What changed since 2_earlystop_backward: which head and which keys a block takes from its index. Blocks start in
+// about the order of their index (CUDA does not promise it, and only the time depends on it): the first keys of a group
+// of heads, whose blocks are the longest, then the next keys. A group, not all heads: the blocks of a head read the
+// same Q and dO, and should find them in the L2 cache.
 //
 // Expected limit: as in chapter 07, no unit alone; and the tiles on the diagonal, half of which is thrown away.
 #include <cmath>

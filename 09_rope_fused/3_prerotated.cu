@@ -4,8 +4,9 @@
 //           them, rotated, to the workspace.
 // forward:  chapter 08's last kernel, on the workspace's K; before the first product, Q is rotated in shared memory.
 //
-// What changed since 2_fused: K is rotated once for all blocks again. Q stays: a row of Q belongs to one thread block,
-// so that no rotation is done twice, and K and V are on their way meanwhile.
+// What changed since 2_fused: K is rotated once for all blocks again, and so the loop over keys and its copies are
+// chapter 08's. Q stays: a row of Q belongs to one thread block, so that no rotation is done twice, and K and V are on
+// their way meanwhile.
 //
 // Expected limit: chapter 08's, plus a kernel that reads K and writes it once.
 #include <algorithm>

@@ -123,8 +123,7 @@ __device__ void add_dq(const Problem& p, const Tensors<T>& tensors, const float 
   }
 }
 
-// D / 8 lanes per query row, 8 elements each. The left half
-// of the lanes rotates Q.
+// D / 8 lanes per query row, 8 elements each. The first half of them rotates Q.
 template <class T, class S>
 __global__ void prepare(Problem p, RopeTables rope,
                         const T* q,        // [B, H, Nq, D]

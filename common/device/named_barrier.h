@@ -1,8 +1,8 @@
 // Barriers among some of a block's warps. PTX ISA, "bar". A block has sixteen, by number; number 0 is __syncthreads().
 //
-// A barrier lets go when `threads` threads have come to it, all who wait at once, and is then ready for its next use.
-// `threads` counts whole warps (a multiple of 32), the same for everyone who comes. Writes to shared memory that went
-// before a thread's coming are seen by those who wait.
+// When `threads` threads have come to a barrier, all threads that wait at it go on, and it is ready for its next use.
+// `threads` counts whole warps (a multiple of 32), and all threads that come give the same number. What a thread has
+// written to shared memory before it came is seen by the threads that waited.
 #pragma once
 
 #include "device/cuda.h"
