@@ -81,11 +81,11 @@ else()
 endif()
 
 # Kernel sources are .cu for both compilers. g++ reads them as C++, with the flags that keep CUDA's rules:
-# pointers of one type may read another's bytes, and -g gives the engine's messages their source lines.
+# pointers of one type may read another's bytes, and -g1 gives the engine's messages their source lines.
 #
 # For counting, each load and store becomes a call of the engine (common/simt/tsan.cc stands in for GCC's library); the
 # other flags keep a float4 one access, and one access in the source one instruction.
-set(workbook_kernel_flags -xc++ -O2 -fno-strict-aliasing -g)
+set(workbook_kernel_flags -xc++ -O2 -fno-strict-aliasing -g1)
 if(WORKBOOK_TRACE)
   list(APPEND workbook_kernel_flags -fsanitize=thread --param=tsan-instrument-func-entry-exit=0 -fno-tree-sra
       -fno-tree-vectorize -fno-tree-slp-vectorize -fno-tree-loop-distribute-patterns -fno-thread-jumps
