@@ -112,6 +112,10 @@ function(workbook_chapter)
   string(REGEX REPLACE "^[0-9]+_" "" namespace ${chapter})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cu)
   workbook_kernel_sources(${sources})
+  list(LENGTH sources files)
+  if(files GREATER 1)  # rungs in files of their own: attention.cu lists them, which would take nvcc three times as long
+    set_source_files_properties(attention.cu PROPERTIES LANGUAGE CXX COMPILE_OPTIONS -xc++)
+  endif()
   configure_file(${CMAKE_SOURCE_DIR}/common/cmake/the_chapter.cc.in the_chapter.cc @ONLY)
 
   add_library(${chapter}_kernels OBJECT ${sources})
