@@ -81,11 +81,11 @@ else()
 endif()
 
 # Kernel sources are .cu for both compilers. g++ reads them as C++, with the flags that keep CUDA's rules:
-# pointers of one type may read another's bytes, and -g gives the engine's messages their source lines.
+# pointers of one type may read another's bytes, and -g1 gives the engine's messages their source lines.
 #
 # For counting, each load and store becomes a call of the engine (common/simt/tsan.cc stands in for GCC's library); the
 # other flags keep a float4 one access, and one access in the source one instruction.
-set(workbook_kernel_flags -xc++ -O2 -fno-strict-aliasing -g)
+set(workbook_kernel_flags -xc++ -O2 -fno-strict-aliasing -g1)
 if(WORKBOOK_TRACE)
   list(APPEND workbook_kernel_flags -fsanitize=thread --param=tsan-instrument-func-entry-exit=0 -fno-tree-sra
       -fno-tree-vectorize -fno-tree-slp-vectorize -fno-tree-loop-distribute-patterns -fno-thread-jumps
@@ -112,6 +112,10 @@ function(workbook_chapter)
   string(REGEX REPLACE "^[0-9]+_" "" namespace ${chapter})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cu)
   workbook_kernel_sources(${sources})
+  list(LENGTH sources files)
+  if(files GREATER 1)  # rungs in files of their own: attention.cu lists them, which would take nvcc three times as long
+    set_source_files_properties(attention.cu PROPERTIES LANGUAGE CXX COMPILE_OPTIONS -xc++)
+  endif()
   configure_file(${CMAKE_SOURCE_DIR}/common/cmake/the_chapter.cc.in the_chapter.cc @ONLY)
 
   add_library(${chapter}_kernels OBJECT ${sources})

@@ -40,7 +40,9 @@ __device__ inline void mma_m16n8k16(float* c, const uint32_t* a, const uint32_t*
   } operands = {c, a, b};
   simt::warp_collective("mma.m16n8k16", 0xffffffff, &operands, [](void* const lanes[32], unsigned) {
     simt::matrix_product(2 * 16 * 8 * 16);
-    float A[16][16], B[16][8], C[16][8];
+    using Four = float __attribute__((vector_size(4 * sizeof(float))));  // a register: sums need not go through memory
+    float A[16][16];
+    Four B[16][2], C[16][2];
     for (int lane = 0; lane < 32; lane++) {
       const auto& [c, a, b] = *static_cast<const Operands*>(lanes[lane]);
       const int g = lane >> 2, t = lane & 3;
@@ -49,20 +51,27 @@ __device__ inline void mma_m16n8k16(float* c, const uint32_t* a, const uint32_t*
         const int row = g + 8 * (r & 1), column = 2 * t + 8 * (r >> 1);
         A[row][column] = pair.x;
         A[row][column + 1] = pair.y;
-        C[g + 8 * (r >> 1)][2 * t + (r & 1)] = c[r];
+        C[g + 8 * (r >> 1)][t / 2][2 * t % 4 + (r & 1)] = c[r];
       }
       for (int r = 0; r < 2; r++) {
         const float2 pair = unpack2<T>(b[r]);
-        B[2 * t + 8 * r][g] = pair.x;
-        B[2 * t + 8 * r + 1][g] = pair.y;
+        B[2 * t + 8 * r][g / 4][g % 4] = pair.x;
+        B[2 * t + 8 * r + 1][g / 4][g % 4] = pair.y;
       }
     }
-    for (int row = 0; row < 16; row++)
-      for (int k = 0; k < 16; k++)
-        for (int column = 0; column < 8; column++) C[row][column] += A[row][k] * B[k][column];
+    for (int row = 0; row < 16; row++) {
+      Four left = C[row][0], right = C[row][1];
+      for (int k = 0; k < 16; k++) {
+        left += A[row][k] * B[k][0];
+        right += A[row][k] * B[k][1];
+      }
+      C[row][0] = left;
+      C[row][1] = right;
+    }
     for (int lane = 0; lane < 32; lane++) {
       const int g = lane >> 2, t = lane & 3;
-      for (int r = 0; r < 4; r++) static_cast<Operands*>(lanes[lane])->c[r] = C[g + 8 * (r >> 1)][2 * t + (r & 1)];
+      for (int r = 0; r < 4; r++)
+        static_cast<Operands*>(lanes[lane])->c[r] = C[g + 8 * (r >> 1)][t / 2][2 * t % 4 + (r & 1)];
     }
   });
 #else
