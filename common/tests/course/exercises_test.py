@@ -135,8 +135,11 @@ class InATreeWithSolutions(LittleTree):
         there.reset(barrier, self.root / "kept")
         self.assertEqual(self.read("06_flash/1_mma.cu"), "load();\nuse();\n")
         self.assertFalse(there.attempted(barrier))
-        self.write("06_flash/1_mma.cu", "load();\nbarrier();\nuse();\n")
-        self.assertTrue(there.attempted(barrier))
+        for another_way in ("load();\nbarrier();\nuse();\n", "__syncwarp();\nload();\nuse();\n"):
+            self.write("06_flash/1_mma.cu", another_way)
+            self.assertTrue(there.attempted(barrier))
+        there.reset(barrier, self.root / "kept")
+        self.assertEqual(self.read("06_flash/1_mma.cu"), "load();\nuse();\n")
 
     def test_a_mistake_cannot_be_planted_in_another_file(self):
         self.write("06_flash/1_mma.cu", "something_else();\n")

@@ -36,6 +36,7 @@ from tools.machine import ROOT, Failure, chapters
 
 FILE = Path("common/course/exercises.json")  # below the root of a tree, as the next ones
 HANDED_OUT = Path("common/course/handed_out")
+_PLANTED = Path("build/course/planted")  # in a tree with solutions: the files that reset has planted a mistake in
 _KINDS_OF_TESTS = Path("common/tests/chapter/kinds.cc")
 
 _ALL = {"id": str, "title": str, "kind": str, "file": str, "rung": str, "points": int, "difficulty": int, "required": bool,
@@ -116,10 +117,11 @@ class Course:
     def handed_out(self, exercise: Exercise) -> "str | None":
         """What a student starts from: what stands between the markers, or the whole file of a debugging exercise. None if this
         tree has solutions and the file of a debugging exercise is neither right nor as planted: it cannot be said then."""
-        copy = self.root / HANDED_OUT / exercise.file
+        copies = [self.root / place / exercise.file for place in (HANDED_OUT, _PLANTED)]
+        copy = next((path for path in copies if path.exists()), None)
         if exercise.kind == "debug":
-            return copy.read_text() if copy.exists() else planted.in_text(self.text(exercise), planted.read(self.root, exercise.id))
-        if copy.exists():
+            return copy.read_text() if copy else planted.in_text(self.text(exercise), planted.read(self.root, exercise.id))
+        if copy:
             text = copy.read_text()
             return markers.inside(text, self.region(exercise, text))
         return markers.indented_stub(self.text(exercise), self.region(exercise))
@@ -171,6 +173,10 @@ class Course:
             number += 1
         kept.write_text(self.written(exercise).rstrip("\n") + "\n")
         (self.root / exercise.file).write_text(self.replaced(exercise, start))
+        if exercise.kind == "debug":
+            copy = self.root / _PLANTED / exercise.file
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_text(start)
         return kept
 
 

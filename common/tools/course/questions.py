@@ -21,6 +21,10 @@ FILE = Path("answers.json")  # below the root of a tree
 TOLERANCE = 0.005  # of the right number: three digits are enough
 
 
+class NotCounted(Failure):
+    """The engine could not count: the kernel is not right, say."""
+
+
 class Answers:
     """The student's file, which may not be there yet."""
 
@@ -73,7 +77,7 @@ def expected(exercise: Exercise, problem: dict) -> float:
     """The right number, of what the engine counts."""
     launches = judging.counts(exercise.chapter, exercise.rung, exercise.direction, problem)
     if isinstance(launches, str):
-        raise Failure(f"{exercise.id} cannot be counted: {launches}")
+        raise NotCounted(f"{exercise.id} cannot be counted: {launches}")
     try:
         return float(evaluate(exercise.answer, _Counted(launches, problem)))
     except NotUnderstood as error:
@@ -112,6 +116,8 @@ def verdict_of_answer(exercise: Exercise, answers: Answers) -> Verdict:
         right = expected(exercise, problem)
     except build.DoesNotBuild as failure:
         return Verdict("does not compile", failure.errors[:1])
+    except NotCounted as failure:
+        return Verdict("not run", [str(failure)])
     if abs(given - right) <= TOLERANCE * abs(right):
         return Verdict("right")
     return Verdict("wrong", [question, f"it is not {given}"])
