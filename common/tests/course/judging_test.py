@@ -41,7 +41,9 @@ class Judging(LittleTree):
             preset = Path(command[0]).parts[1]
             self.ran.append((preset, *command[1:], environment.get("WORKBOOK_PASS")))
             output = outputs.get(preset, PASSED)
-            return (output, "") if output is None else (0 if output == PASSED else 1, output)
+            if isinstance(output, Exception):
+                raise output
+            return output if isinstance(output, tuple) else (0 if output == PASSED else 1, output)
 
         with mock.patch.object(build, "ensure_built", side_effect=lambda preset, *_, **__: Path("build") / preset), \
                 mock.patch.object(judging, "_answer", side_effect=answer):
@@ -93,9 +95,11 @@ class Judging(LittleTree):
         self.assertEqual(verdict, judging.Verdict("does not compile", ["a.cu:1: error: x"]))
 
     def test_a_program_that_does_not_end_or_breaks_down(self):
-        self.assertIn("have not ended after", self.judged({"cpu": None}).lines[0])
-        verdict = self.judged({"cpu": "Segmentation fault\n"})
-        self.assertEqual((verdict.state, verdict.lines), ("wrong", ["the tests inputs ended with status 1: Segmentation fault"]))
+        verdict = self.judged({"cpu": judging._DoesNotEnd()})
+        self.assertEqual((verdict.state, len(self.ran)), ("wrong", 1))
+        self.assertIn("it has not ended after", verdict.lines[0])
+        verdict = self.judged({"cpu": (-11, "[ RUN      ] a test\n")})
+        self.assertEqual((verdict.state, verdict.lines), ("wrong", ["the tests inputs ended with signal SIGSEGV: [ RUN      ] a test"]))
 
     def test_fewer_tests_than_asked_for_are_no_pass(self):
         self.assertEqual(self.judged({"cpu": "[  PASSED  ] 0 tests.\n"}).state, "wrong")

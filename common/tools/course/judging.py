@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,10 +11,15 @@ from pathlib import Path
 from tools.course.exercises import Course, Exercise
 from tools.machine import build, started, system
 
-PATIENCE = 120  # seconds for one run of a program: what takes longer hangs
+PATIENCE = 60  # seconds for one run of a program: what takes longer hangs
 _SHOWN_OF_A_RESULT = re.compile(r"(\w+)\[b=(\d+), h=(\d+), i=(\d+)(?:, d=(\d+))?\] is (\S+), expected (\S+)")
 _ENGINE = re.compile(r"cudaError\w+: (kernel .*)")
 _CASE = re.compile(r"B(\d+)_H(\d+)_Hkv(\d+)_Nq(\d+)_Nk(\d+)_D(\d+)_(fp16|bf16)_(none|causal)_(\w+)")
+
+
+class _DoesNotEnd(Exception):
+    def __init__(self):
+        super().__init__(f"it has not ended after {PATIENCE} s: does a loop of the kernel not end?")
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,8 @@ def judge(course: Course, exercise: Exercise, gpu: bool = False) -> Verdict:
             wrong = _of_the_suite(course, exercise, "cuda", [test for test in exercise.tests if test != "trace"])
     except build.DoesNotBuild as failure:
         return Verdict("does not compile", failure.errors[:1])
+    except _DoesNotEnd as hanging:
+        return Verdict("wrong", [str(hanging)])
     return Verdict("wrong", wrong) if wrong else Verdict("right")
 
 
@@ -61,22 +69,21 @@ def _of_the_suite(course: Course, exercise: Exercise, preset: str, tests: list) 
     wanted = ":".join(f"All/Rungs.Pass/{test}" for test in tests)
     status, output = _answer([program, f"--gtest_filter={wanted}", "--gtest_fail_fast"],
                              {"WORKBOOK_PASS": f"{exercise.rung} {exercise.direction}"})
-    if status is None:
-        return [f"the tests {', '.join(tests)} have not ended after {PATIENCE} s: does a loop of the kernel not end?"]
     ran = re.search(r"\[  PASSED  \] (\d+) test", output)
     if status == 0 and ran and int(ran[1]) == len(tests):
         return []
-    return _first_wrong(course, exercise, output) or [f"the tests {', '.join(tests)} ended with status {status}: {_last_line(output)}"]
+    how = f"status {status}" if status >= 0 else f"signal {signal.Signals(-status).name}"
+    return _first_wrong(course, exercise, output) or [f"the tests {', '.join(tests)} ended with {how}: {_last_line(output)}"]
 
 
 def _answer(command: list, environment: dict) -> tuple:
-    """(exit status, all that it prints); the status is None if the program does not end."""
+    """(exit status, all that it prints)"""
     with started(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                  env={**os.environ, **environment}) as process:
         try:
             output, _ = process.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
-            return None, ""
+            raise _DoesNotEnd
     return process.returncode, output
 
 
@@ -139,10 +146,14 @@ def _problem(case: re.Match) -> str:
 def counts(chapter: str, rung: str, direction: str, problem: dict) -> "list | str":
     """[(kernel, {"global_load sectors": 12, ..})] of the launches of the rung, of this problem; or why there are none."""
     directory = build.ensure_built("trace", [chapter], quietly=True)
-    status, output = _answer([directory / chapter / chapter, "--trace", *_flags(problem), f"--rung={rung}", f"--direction={direction}"], {})
+    program = [directory / chapter / chapter, "--trace", *_flags(problem), f"--rung={rung}", f"--direction={direction}"]
+    try:
+        status, output = _answer(program, {})
+    except _DoesNotEnd as hanging:
+        return str(hanging)
     start = output.find('{"chapter"')
     if status != 0 or start < 0:
-        return _last_line(output) if status is not None else f"{chapter} has not ended after {PATIENCE} s"
+        return _last_line(output)
     (one,) = json.loads(output[start:])["rungs"]
     return [(launch["kernel"], _flat("", {**launch["totals"], **launch})) for launch in one["launches"]]
 
