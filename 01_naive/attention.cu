@@ -51,9 +51,11 @@ __global__ void __launch_bounds__(threads) scores(Problem p, Walk walk,
   const int head = int(row / p.seq_q), i = int(row % p.seq_q);
 
   const T* q_row = q + row * p.head_dim;
+  // exercise scores: the dot product of this row of Q and row j of the K that the query's head reads
   const T* k_row = k + (int64_t(p.kv_head(head)) * p.seq_k + j) * p.head_dim;
   float sum = 0;
   for (int d = 0; d < p.head_dim; ++d) sum += to_float(q_row[d]) * to_float(k_row[d]);
+  // end scores | float sum = 0;
   s[row * p.seq_k + j] = j < p.visible_keys(i) ? p.scale * sum : -INFINITY;
 }
 

@@ -54,8 +54,10 @@ __global__ void scores(Problem p,
     for (int j = j0; j < j0 + 32 && j < p.seq_k; ++j) {
       const T* k_row = k_head + int64_t(j) * p.head_dim;
       float sum = 0;
+      // exercise scores: the warp's 32 lanes share this dot product, so that their loads read neighbouring numbers
       for (int d = lane; d < p.head_dim; d += 32) sum += to_float(q_row[d]) * to_float(k_row[d]);
       sum = warp_sum(sum);
+      // end scores |
       if (j == j0 + lane) my_score = sum;  // all lanes have the sum, a different one keeps it
     }
     const int j = j0 + lane;  // the key of the kept sum

@@ -85,10 +85,12 @@ __global__ void __launch_bounds__(threads) scores(Problem p,
 
   float sum = 0;
   for (int d0 = 0; d0 < p.head_dim; d0 += depth) {
+    // exercise chunks: bring the chunks of Q and of K, transposed, that begin at d0 to shared memory, for all threads
     __syncthreads();  // everyone is done with the chunk that is overwritten now
     stage<tile, depth>(q_smem[0], q_tile + d0, p.head_dim, p.seq_q - i0, p.head_dim - d0);
     stage<tile, depth, true>(k_smem[0], k_tile + d0, p.head_dim, p.seq_k - j0, p.head_dim - d0);
     __syncthreads();  // the chunk is complete
+    // end chunks |
     for (int d = 0; d < depth; d += 4) {
       const float4 q_reg = load_float4(&q_smem[ty][d]);
       sum += q_reg.x * k_smem[d][tx] + q_reg.y * k_smem[d + 1][tx] + q_reg.z * k_smem[d + 2][tx] +

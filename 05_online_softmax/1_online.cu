@@ -153,6 +153,7 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p, int B
       for (int j = lane; j < visible && j < Bc; j += 32) m_new = fmaxf(m_new, s_row[j]);
       m_new = warp_max(m_new);
       const float m_safe = m_new == -INFINITY ? 0 : m_new;  // no key seen yet: keeps -inf - -inf = NaN out of exp
+      // exercise rescale: make P of S, and bring l up to date; phase 3 multiplies O by the correction
       const float correction = expf(m - m_safe);
       m = m_new;
       float l_tile = 0;
@@ -161,6 +162,7 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p, int B
         l_tile += s_row[j];
       }
       l = l * correction + warp_sum(l_tile);
+      // end rescale | const float correction = 1;
       if (lane == 0) {
         l_smem[warp] = l;
         c_smem[warp] = correction;

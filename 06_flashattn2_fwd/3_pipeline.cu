@@ -92,6 +92,7 @@ __global__ void __launch_bounds__(threads) forward(Problem p,
 
 #pragma unroll 1
   for (int j0 = 0, buffer = 0; j0 < p.seq_k; j0 += Bc, buffer ^= 1) {
+    // exercise pipeline: wait for this tile, then start copying the next one, if there is one, to the other buffer
     cp_async_wait<0>();
     __syncthreads();  // this tile is in shared memory, and everyone is done with the one that is overwritten now
     if (const int next = j0 + Bc; next < p.seq_k) {
@@ -100,6 +101,7 @@ __global__ void __launch_bounds__(threads) forward(Problem p,
       copy_tile<D, Bc>(to + Bc * D, v + kv_head + size_t(next) * D, p.seq_k - next);
       cp_async_commit();
     }
+    // end pipeline |
     const T* k_smem = kv_smem + buffer * 2 * Bc * D;
     const T* v_smem = k_smem + Bc * D;
 

@@ -122,6 +122,7 @@ __global__ void __launch_bounds__(warps * 32) softmax_backward(Problem p,
   s_p += row * p.seq_k;
   dp_ds += row * p.seq_k;
 
+  // exercise ds: make P of S, and dS of P and dP, in their places
   float sum = 0;  // of P dP
   for (int j = lane; j < p.seq_k; j += 32) {
     s_p[j] = j < visible ? expf(s_p[j] - lse[row]) : 0;
@@ -129,6 +130,7 @@ __global__ void __launch_bounds__(warps * 32) softmax_backward(Problem p,
   }
   sum = warp_sum(sum);
   for (int j = lane; j < p.seq_k; j += 32) dp_ds[j] = s_p[j] * (dp_ds[j] - sum);
+  // end ds |
 }
 
 template <class A, class B, class C>

@@ -68,7 +68,9 @@ void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t st
   rotated.k = k_rotated;
   rotated.workspace = k_rotated + p.kv_size();
   causal_earlystop::ordered_backward.run(p, rotated, stream);
+  // exercise inverse: the gradients are those of the rotated Q and K; turn them into those of Q and K
   launch(rotate<T, D>, {blocks, rotate_threads, 0, stream}, p, args.rope, -1, dq, dk, dq, dk);
+  // end inverse |
 }
 
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {

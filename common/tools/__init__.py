@@ -3,6 +3,7 @@
     cli         the command line: finds the commands
     commands    a file for each command: what the user may say, and which parts do it
     measuring   taking measurements         showing   putting what was measured before the eye
+    course      exercises and whether they are right
     record      what has been measured
     machine     this machine and what lies on it
 

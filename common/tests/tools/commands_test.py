@@ -48,6 +48,12 @@ class BadInput(unittest.TestCase):
             (["run", "--benchmark_filter=x"], "unknown argument"),
             (["test", "--preset", "gpu"], "invalid choice"),
             (["machine", "--keep"], "unknown argument --keep"),
+            (["check", "05.nothing"], "no exercise 05.nothing (exercises: 01.scores, "),
+            (["check", "99"], "no chapter 99"),
+            (["check", "05", "--student= "], "--student needs a name"),
+            (["hint", "05.nothing"], "no exercise 05.nothing"),
+            (["hint", "01"], "chapter 01 has several exercises: 01.scores, 01.sectors"),
+            (["reset", "05.nothing"], "no exercise 05.nothing"),
         ]:
             with mock.patch.object(build, "ensure_built", side_effect=AssertionError("nothing is built before that")):
                 status, stderr = ending_of(*words)

@@ -8,7 +8,8 @@ import tools
 
 ROOT = Path(tools.__file__).parent
 # Each package, and those that it may import from. A command is built of all of them.
-MAY_IMPORT = {"machine": [], "record": ["machine"], "measuring": ["machine", "record"], "showing": ["machine", "record"]}
+MAY_IMPORT = {"machine": [], "record": ["machine"], "measuring": ["machine", "record"], "showing": ["machine", "record"],
+              "course": ["machine", "record"]}
 MAY_IMPORT["commands"] = list(MAY_IMPORT)
 
 

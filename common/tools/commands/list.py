@@ -1,13 +1,17 @@
-"""the chapters, what each adds, what is supported here"""
+"""the chapters, what each adds, how far you are with the exercises, what is supported here"""
 
-from tools.machine import bold, build, chapters, say, system, table
+from tools.course import Answers, Progress, load
+from tools.machine import ROOT, bold, build, chapters, good, say, system, table
 
 
 def add_arguments(parser) -> None:
-    pass
+    parser.add_argument("--exercises", action="store_true", help="every exercise, its points, and how far you are with it")
 
 
-def run(_) -> int:
+def run(arguments) -> int:
+    if arguments.exercises:
+        _say_exercises(each=True)
+        return 0
     directories = [build.directory(preset) for preset in ("cpu", "cuda")]
     rows = [["chapter", "what it adds"]]
     for chapter in chapters.all_chapters():
@@ -17,6 +21,8 @@ def run(_) -> int:
             rows += [[f"  {rung['name']}", rung["idea"]] for rung in description.rungs]
     say(table(rows, left_columns=2))
     say()
+    _say_exercises(each=False)
+    say()
     choice = system.choose_preset(None)
     say(bold("here"))
     say(f"  preset {choice.preset}: {choice.why}")
@@ -24,3 +30,26 @@ def run(_) -> int:
     if missing:
         say(f"  missing packages, which run and test install: {' '.join(package.name for package in missing)}")
     return 0
+
+
+def _say_exercises(each: bool) -> None:
+    """What the last checks have said; nothing is checked here."""
+    course, answers, progress = load(), Answers(ROOT), Progress()
+    rows, right, points = [["exercise", "", "", "points", "difficulty"]], 0, 0
+    for exercise in course.exercises:
+        if exercise.kind == "measure":
+            state = progress.state(exercise, answers.written(exercise), answers.answer(exercise) is not None)
+        else:
+            state = progress.state(exercise, course.text(exercise), course.attempted(exercise))
+        right += state == "right"
+        points += exercise.points if state == "right" else 0
+        rows.append([exercise.id, state, exercise.title + ("" if exercise.required else " (not required)"), exercise.points,
+                     "*" * exercise.difficulty])
+    if each:
+        say(table(rows, left_columns=3))
+        say()
+    total = sum(exercise.points for exercise in course.exercises)
+    text = f"{right} of {len(course.exercises)} right, {points} of {total} points"
+    say(bold("exercises"))
+    say("  " + (good(text) if course.exercises and right == len(course.exercises) else text) +
+        ("" if each else "; ./workbook list --exercises shows each, ./workbook check 05 checks those of a chapter"))

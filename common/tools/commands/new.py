@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 
+from tools.course import without_markers
 from tools.machine import ROOT, Failure, chapters, say, shown
 
 LESSON = """# {name}
@@ -109,7 +110,7 @@ def make(name: str, origin: str) -> list:
     try:
         for path in sorted((ROOT / origin).iterdir()):
             if path.suffix in (".cu", ".h") or path.name == "CMakeLists.txt":
-                (directory / path.name).write_text(renamed(path.read_text()))
+                (directory / path.name).write_text(renamed(without_markers(path.read_text())))  # exercises stay where they are
         (directory / "README.md").write_text(LESSON.format(name=name, origin=origin))
         if counts_of(origin).exists():
             counts.write_text(renamed(counts_of(origin).read_text()))

@@ -11,6 +11,14 @@ from tools.machine.system import require_packages
 from tools.machine.terminal import Progress, say
 
 
+class DoesNotBuild(Failure):
+    """A build that failed, with the lines that say why."""
+
+    def __init__(self, message: str, errors: list):
+        super().__init__(message)
+        self.errors = errors
+
+
 def cores() -> int:
     return len(os.sched_getaffinity(0))
 
@@ -19,17 +27,17 @@ def directory(preset: str) -> Path:
     return BUILD / preset
 
 
-def ensure_built(preset: str, targets: "list | None" = None, one_architecture: bool = False) -> Path:
+def ensure_built(preset: str, targets: "list | None" = None, one_architecture: bool = False, quietly: bool = False) -> Path:
     """Installs what is missing, configures if need be, builds the targets (all of them if None).
 
     With one_architecture, and without a GPU, for one kind of GPU only: see common/cmake/cuda_architectures.cmake. Returns the
-    build directory.
+    build directory. Quietly: neither how long it took nor the errors, which are in DoesNotBuild, are printed.
     """
     require_packages(preset)
     build_directory = directory(preset)
     build_directory.mkdir(parents=True, exist_ok=True)
     _configure(preset, build_directory, "ON" if one_architecture else "OFF")
-    _build(preset, build_directory, targets)
+    _build(preset, build_directory, targets, quietly)
     return build_directory
 
 
@@ -51,7 +59,7 @@ def _configure(preset: str, build_directory: Path, one_architecture: str) -> Non
     cache.touch()
 
 
-def _build(preset: str, build_directory: Path, targets: "list | None") -> None:
+def _build(preset: str, build_directory: Path, targets: "list | None", quietly: bool) -> None:
     log_path = BUILD / f"{preset}-build.log"
     command = ["cmake", "--build", build_directory, "--parallel", cores()]
     if targets:
@@ -69,8 +77,8 @@ def _build(preset: str, build_directory: Path, targets: "list | None") -> None:
         status = follow(command, log, on_line, cwd=ROOT, environment={"NINJA_STATUS": "[%f/%t] "})
         seconds = progress.seconds()
     if status:
-        _fail("the build failed", log_path, "mend it and run the command again")
-    if did_something:
+        _fail("the build failed", log_path, "mend it and run the command again", quietly)
+    if did_something and not quietly:
         say(f"Built {shown(build_directory)} in {seconds:.0f} s.")
 
 
@@ -92,7 +100,8 @@ def first_errors(log_text: str, limit: int = 5) -> list:
     return [lines[number] for number in errors[:limit]]
 
 
-def _fail(what: str, log_path: Path, advice: str) -> None:
-    for line in first_errors(log_path.read_text(errors="replace")):
+def _fail(what: str, log_path: Path, advice: str, quietly: bool = False) -> None:
+    errors = [line.replace(f"{ROOT}/", "") for line in first_errors(log_path.read_text(errors="replace"))]
+    for line in errors if not quietly else []:
         say(line)
-    raise Failure(f"{what}: {advice} (log: {shown(log_path)})")
+    raise DoesNotBuild(f"{what}: {advice} (log: {shown(log_path)})", errors)

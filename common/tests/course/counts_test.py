@@ -1,0 +1,42 @@
+"""What the engine counts for exercises: the solutions keep their limits, and every question has an answer. Of the programs that
+are built (WORKBOOK_BUILD, of the preset trace)."""
+
+import os
+import unittest
+from pathlib import Path
+from unittest import mock
+
+from tools import course
+from tools.course import judging
+from tools.machine import build
+
+
+class Counts(unittest.TestCase):
+    def setUp(self):
+        here = mock.patch.object(build, "ensure_built", return_value=Path(os.environ["WORKBOOK_BUILD"]))
+        here.start()
+        self.addCleanup(here.stop)
+        self.exercises = course.load().exercises
+
+    def test_solutions_keep_the_limits_and_come_close_to_them(self):
+        for exercise in self.exercises:
+            for limit in exercise.limits:
+                with self.subTest(exercise=exercise.id, count=limit["count"]):
+                    launches = judging.counts(exercise.chapter, exercise.rung, exercise.direction, limit["problem"])
+                    self.assertIsInstance(launches, list, launches)
+                    number = judging.sum_of(launches, limit["count"], limit["kernel"])
+                    self.assertLessEqual(number, limit["at_most"])
+                    self.assertGreater(number, 0.8 * limit["at_most"])
+
+    def test_questions_have_answers_that_differ_from_student_to_student(self):
+        for exercise in self.exercises:
+            if exercise.kind == "measure":
+                with self.subTest(exercise=exercise.id):
+                    problems = [course.problem_of(exercise, f"student {i}") for i in range(100)]
+                    self.assertGreater(len({str(problem) for problem in problems}), 20, "too few problems are drawn")
+                    numbers = {course.expected(exercise, problem) for problem in problems[:3]}
+                    self.assertTrue(all(number > 0 for number in numbers))
+
+
+if __name__ == "__main__":
+    unittest.main()

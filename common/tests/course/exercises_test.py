@@ -1,0 +1,216 @@
+"""What exercises.json and the sources say of one another, and what a student's file looks like."""
+
+import unittest
+from pathlib import Path
+
+import little
+from little import CODE, DEBUG, MEASURE, MMA, ONLINE, SOLUTION, LittleTree
+
+from tools import course
+from tools.machine import Failure
+
+
+class Reading(LittleTree):
+    def failure(self) -> str:
+        with self.assertRaises(Failure) as caught:
+            self.loaded()
+        self.assertEqual(caught.exception.status, 2)
+        self.assertNotIn("\n", str(caught.exception))
+        return str(caught.exception)
+
+    def test_they_are_there(self):
+        self.assertEqual([one.id for one in self.loaded().exercises], ["05.rescale", "06.barrier", "05.sectors"])
+        rescale = self.exercise("05.rescale")
+        self.assertEqual((rescale.chapter, rescale.name, rescale.direction), ("05_online", "rescale", "forward"))
+
+    def test_a_chapter_stands_for_its_exercises(self):
+        self.assertEqual([one.id for one in self.loaded().select(["5"])], ["05.rescale", "05.sectors"])
+        self.assertEqual(len(self.loaded().select([])), 3)
+
+    def test_who_asks_for_what_is_not_there_learns_what_is(self):
+        for word, expected in [("05.nothing", "no exercise 05.nothing (exercises: 05.rescale, 06.barrier, 05.sectors)"),
+                               ("07", "chapter 07_back has no exercises (exercises: 05.rescale"), ("99", "no chapter 99")]:
+            with self.assertRaises(Failure) as caught:
+                self.loaded().select([word])
+            self.assertIn(expected, str(caught.exception))
+            self.assertEqual(caught.exception.status, 2)
+
+    def test_file_and_line_of_what_is_wrong_in_the_declarations(self):
+        for entries, expected in [
+            ([CODE, {**CODE, "id": "5x"}], "an exercise's id must be a chapter's number and a name"),
+            ([CODE, CODE], "exercise 05.rescale stands there twice"),
+            ([{**CODE, "kind": "essay"}], "the kind of 05.rescale is essay: it must be code, debug, measure"),
+            ([{**CODE, "tests": ["inputs", "no_such_kind"]}], "there is no kind of test no_such_kind (there are inputs, trace, moved)"),
+            ([{**CODE, "points": "four"}], 'points of 05.rescale is "four": it must be of type int'),
+            ([{**CODE, "points": True}], "points of 05.rescale is true: it must be of type int"),
+            ([{**CODE, "colour": "red"}], "05.rescale has a key colour, which it cannot have"),
+            ([{key: value for key, value in CODE.items() if key != "title"}], "05.rescale has no title"),
+            ([{**CODE, "file": "05_online/9_gone.cu"}], "which is no file of chapter 05"),
+            ([{**CODE, "file": "06_flash/1_mma.cu"}], "which is no file of chapter 05"),
+            ([{**CODE, "direction": "sideways"}], "it must be forward or backward"),
+            ([{**CODE, "limits": [{"count": "barriers"}]}], "a limit of 05.rescale has no"),
+            ([CODE, {**CODE, "id": "05.missing"}], "05_online/1_online.cu has no `// exercise missing: ..`"),
+        ]:
+            with self.subTest(expected=expected):
+                self.declare(*entries)
+                said = self.failure()
+                self.assertIn(expected, said)
+                self.assertRegex(said, r"^common/course/exercises\.json:\d+: ")
+
+    def test_the_line_is_that_of_the_word(self):
+        self.declare(CODE, {**DEBUG, "tests": ["inputs", "wrong_kind"]})
+        line = int(self.failure().split(":")[1])
+        self.assertIn("wrong_kind", self.read(str(course.FILE)).splitlines()[line - 1])
+
+    def test_what_is_no_json(self):
+        self.write(str(course.FILE), '{"exercises": [\n{]}')
+        self.assertRegex(self.failure(), r"exercises\.json:2: ")
+
+    def test_file_and_line_of_what_is_wrong_in_a_source(self):
+        for text, expected in [
+            (ONLINE + ONLINE, "1_online.cu:7: exercise rescale begins a second time"),
+            (ONLINE.replace("// end", "// the end"), "1_online.cu:2: exercise rescale has no end"),
+            (ONLINE + "// exercise other: x\n// end other |\n", "1_online.cu:6: exercise other is not in common/course/exercises.json"),
+            (ONLINE.replace(" | correction = 1;", ""), "1_online.cu:4: the end of exercise rescale has no bar"),
+        ]:
+            self.write("05_online/1_online.cu", text)
+            self.assertIn("05_online/" + expected, self.failure())
+
+    def test_a_planted_mistake_has_its_file_to_itself(self):
+        self.write("06_flash/1_mma.cu", ONLINE)
+        self.declare(CODE, DEBUG, {**CODE, "id": "06.rescale", "file": "06_flash/1_mma.cu"})
+        self.assertIn("06.barrier plants a mistake in this file", self.failure())
+
+    def test_a_planted_mistake_that_is_not_there(self):
+        (self.root / "common/course/debug/06.barrier.json").unlink()
+        self.assertIn("cannot read common/course/debug/06.barrier.json", self.failure())
+
+    def test_planted_lines_that_stand_in_the_right_file_too(self):
+        self.write("common/course/debug/06.barrier.json", '[{"right": ["load();", "__syncthreads();"], "planted": ["load();"]}]')
+        self.assertIn("common/course/debug/06.barrier.json:1: the planted lines stand in 06_flash/1_mma.cu as it is", self.failure())
+
+    def test_a_source_that_is_no_text(self):
+        (self.root / "05_online/1_online.cu").write_bytes(b"\xff\xfe\x00")
+        self.assertIn("05_online/1_online.cu is not UTF-8", self.failure())
+
+
+class TheRealOnes(unittest.TestCase):
+    def test_are_as_they_have_to_be(self):
+        there = course.load()
+        for exercise in there.exercises:
+            self.assertIn(exercise.difficulty, (1, 2, 3), exercise.id)
+            self.assertFalse(exercise.required and exercise.needs_gpu, exercise.id)
+            self.assertGreater(exercise.points, 0, exercise.id)
+            self.assertTrue(exercise.hints, exercise.id)
+            if exercise.kind != "measure":
+                self.assertTrue(there.attempted(exercise), exercise.id)
+                self.assertNotEqual(there.handed_out(exercise), None, exercise.id)
+
+    def test_their_kinds_of_tests_are_those_of_the_suite(self):
+        self.assertEqual(course.kinds_of_tests()[:3], ["trace", "lengths", "inputs"])
+        self.assertIn("moved", course.kinds_of_tests())
+
+
+class InATreeWithSolutions(LittleTree):
+    def test_solutions_are_attempts(self):
+        there = self.loaded()
+        self.assertTrue(all(there.attempted(one) for one in there.exercises if one.kind != "measure"))
+
+    def test_reset_makes_a_place_for_ones_own_and_keeps_the_solution(self):
+        there, rescale = self.loaded(), self.exercise("05.rescale")
+        kept = there.reset(rescale, self.root / "kept")
+        self.assertEqual(kept.read_text(), SOLUTION)
+        self.assertEqual(self.read("05_online/1_online.cu"), ONLINE.replace(SOLUTION, "  correction = 1;\n"))
+        self.assertFalse(self.loaded().attempted(rescale))
+        self.assertIsNone(there.reset(rescale, self.root / "kept"))
+
+    def test_nothing_that_was_kept_is_overwritten(self):
+        there, rescale = self.loaded(), self.exercise("05.rescale")
+        for expected in ("05.rescale-1.cu", "05.rescale-2.cu"):
+            self.assertEqual(there.reset(rescale, self.root / "kept").name, expected)
+            self.write("05_online/1_online.cu", ONLINE)
+
+    def test_a_mistake_is_planted_in_a_right_file(self):
+        there, barrier = self.loaded(), self.exercise("06.barrier")
+        there.reset(barrier, self.root / "kept")
+        self.assertEqual(self.read("06_flash/1_mma.cu"), "load();\nuse();\n")
+        self.assertFalse(there.attempted(barrier))
+        for another_way in ("load();\nbarrier();\nuse();\n", "__syncwarp();\nload();\nuse();\n"):
+            self.write("06_flash/1_mma.cu", another_way)
+            self.assertTrue(there.attempted(barrier))
+        there.reset(barrier, self.root / "kept")
+        self.assertEqual(self.read("06_flash/1_mma.cu"), "load();\nuse();\n")
+
+    def test_a_mistake_cannot_be_planted_in_another_file(self):
+        self.write("06_flash/1_mma.cu", "something_else();\n")
+        with self.assertRaisesRegex(Failure, "git checkout 06_flash/1_mma.cu brings it back"):
+            self.loaded().reset(self.exercise("06.barrier"), self.root / "kept")
+
+
+class InAStudentsTree(LittleTree):
+    def setUp(self):
+        super().setUp()
+        self.hand_out()
+        self.rescale, self.barrier = self.exercise("05.rescale"), self.exercise("06.barrier")
+
+    def test_it_has_stubs_and_mistakes_and_no_bars(self):
+        self.assertEqual(self.read("05_online/1_online.cu"), ONLINE.replace(SOLUTION, "  correction = 1;\n").replace(" | correction = 1;", ""))
+        self.assertEqual(self.read("06_flash/1_mma.cu"), "load();\nuse();\n")
+
+    def test_whitespace_is_no_attempt(self):
+        text = self.read("05_online/1_online.cu")
+        self.write("05_online/1_online.cu", text.replace("  correction = 1;", "\n\n\tcorrection  = 1;\n"))
+        self.write("06_flash/1_mma.cu", "load();\n\nuse();\n")
+        self.assertFalse(self.loaded().attempted(self.rescale))
+        self.assertFalse(self.loaded().attempted(self.barrier))
+
+    def test_anything_else_is(self):
+        text = self.read("05_online/1_online.cu")
+        self.write("05_online/1_online.cu", text.replace("correction = 1;", "correction = 2;"))
+        self.write("06_flash/1_mma.cu", MMA)
+        self.assertTrue(self.loaded().attempted(self.rescale))
+        self.assertTrue(self.loaded().attempted(self.barrier))
+
+    def test_code_elsewhere_in_the_file_does_not_count(self):
+        self.write("05_online/1_online.cu", self.read("05_online/1_online.cu").replace("a();", "other();"))
+        self.assertFalse(self.loaded().attempted(self.rescale))
+
+    def test_reset(self):
+        for exercise, mine in ((self.rescale, "// exercise rescale: correct the sum\nmine();\n// end rescale\n"), (self.barrier, MMA)):
+            handed_out = self.read(exercise.file)
+            self.write(exercise.file, mine)
+            kept = self.loaded().reset(exercise, self.root / "kept")
+            self.assertEqual(kept.read_text(), "mine();\n" if exercise is self.rescale else MMA)
+            self.assertFalse(self.loaded().attempted(exercise))
+            if exercise is self.barrier:
+                self.assertEqual(self.read(exercise.file), handed_out)
+
+    def test_a_marker_that_is_gone(self):
+        self.write("05_online/1_online.cu", "a();\n")
+        with self.assertRaisesRegex(Failure, "05_online/1_online.cu has no `// exercise rescale: ..`, which 05.rescale needs"):
+            self.loaded()
+
+
+class SomeOfThem(LittleTree):
+    def test_what_is_not_chosen_stands_there_as_ordinary_code(self):
+        text = ONLINE + "// exercise other: x\n  solved();\n// end other |\n"
+        self.write("05_online/1_online.cu", text)
+        self.declare(CODE, {**CODE, "id": "05.other"}, MEASURE)
+        there = self.loaded()
+        files = there.student_files(there.select(["05.other", "05.sectors"]))
+        self.assertEqual(files, {"05_online/1_online.cu": "a();\n" + SOLUTION + "b();\n// exercise other: x\n// end other\n"})
+
+
+class Solutions(LittleTree):
+    def test_where_else_their_lines_stand(self):
+        self.write("05_online/2_tiles.cu", "f();\n" + SOLUTION.replace("sum;", "sum;  // a comment"))
+        self.write("05_online/README.md", "prose\n\n" + SOLUTION)
+        self.assertEqual(course.files_with(self.loaded(), self.exercise("05.rescale")), {"05_online/README.md": 1, "05_online/2_tiles.cu": 1})
+
+    def test_lines_that_say_nothing_do_not_count(self):
+        self.assertEqual(course.lines_of(self.loaded(), self.exercise("06.barrier")), [])
+        self.assertEqual(course.lines_of(self.loaded(), self.exercise("05.rescale")), ["l=l*correction+sum;"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,129 @@
+"""What a student is told of what the tests have said."""
+
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import little
+from little import CODE, DEBUG, MEASURE, LittleTree
+
+from tools.course import judging
+from tools.machine import build
+
+
+def failure(words: str) -> str:
+    """GoogleTest's output of a kind of test that has these words against the rung."""
+    return f"""[ RUN      ] All/Rungs.Pass/inputs
+/a/chapter_test.cc:47: Failure
+Expected equality of these values:
+  GetParam().against(pass, the_chapter().rope)
+    Which is: "{words}"
+  ""
+online forward
+[  FAILED  ] All/Rungs.Pass/inputs, where GetParam() = maxima that rise (12 ms)
+"""
+
+
+PASSED = "[  PASSED  ] 1 test.\n"
+ELEMENT = "B1_H2_Hkv1_Nq150_Nk170_D64_fp16_causal_growing: o[b=0, h=1, i=70, d=3] is nan, expected 0.25"
+RACE = ("/there/05_online/1_online.cu:9: cudaErrorLaunchFailure: kernel online::forward, block (0, 0, 0), thread (3, 0, 0), "
+        "at 05_online/1_online.cu:4: race on shared memory")
+
+
+class Judging(LittleTree):
+    def setUp(self):
+        super().setUp()
+        self.ran = []
+
+    def judged(self, outputs: dict, exercise: str = "05.rescale", **options) -> judging.Verdict:
+        """With programs that print this, {preset: output}; others pass."""
+        def answer(command, environment):
+            preset = Path(command[0]).parts[1]
+            self.ran.append((preset, *command[1:], environment.get("WORKBOOK_PASS")))
+            output = outputs.get(preset, PASSED)
+            if isinstance(output, Exception):
+                raise output
+            return output if isinstance(output, tuple) else (0 if output == PASSED else 1, output)
+
+        with mock.patch.object(build, "ensure_built", side_effect=lambda preset, *_, **__: Path("build") / preset), \
+                mock.patch.object(judging, "_answer", side_effect=answer):
+            return judging.judge(self.loaded(), self.exercise(exercise), **options)
+
+    def test_right(self):
+        self.assertEqual(self.judged({}), judging.Verdict("right"))
+        self.assertEqual(self.ran, [("cpu", "--gtest_filter=All/Rungs.Pass/inputs", "--gtest_fail_fast", "online forward")])
+
+    def test_the_first_wrong_element_its_tile_and_its_problem(self):
+        self.write("05_online/1_online.cu", "constexpr int warps = 4, threads = 32 * warps;\nconstexpr int Br = 16 * warps;  // rows\n"
+                   + little.ONLINE)
+        self.declare({**CODE, "tile": {"o": "Br"}}, DEBUG, MEASURE)
+        verdict = self.judged({"cpu": failure(ELEMENT)})
+        self.assertEqual(verdict.state, "wrong")
+        self.assertEqual(verdict.lines, [
+            "o[b=0, h=1, row 70, column 3]: got nan, want 0.25 (in the tile of rows 64 to 127, row 6 of it)",
+            "in the problem B=1 H=2 (kv 1) Nq=150 Nk=170 D=64 fp16, causal mask, inputs `growing`",
+            "found by the test `inputs`: maxima that rise"])
+
+    def test_an_lse_has_no_column_and_the_tiles_of_o(self):
+        self.declare({**CODE, "tile": {"o": 8}}, DEBUG, MEASURE)
+        words = "B1_H1_Hkv1_Nq9_Nk9_D64_bf16_none_spread: lse[b=0, h=0, i=8] is inf, expected 2"
+        self.assertEqual(self.judged({"cpu": failure(words)}).lines[0],
+                         "lse[b=0, h=0, row 8]: got inf, want 2 (in the tile of rows 8 to 15, row 0 of it)")
+
+    def test_what_the_engine_saw_comes_before_wrong_numbers(self):
+        verdict = self.judged({"cpu": failure(ELEMENT), "trace": failure(RACE)})
+        self.assertEqual(verdict.lines[0], "kernel online::forward, block (0, 0, 0), thread (3, 0, 0), at 05_online/1_online.cu:4: "
+                                           "race on shared memory")
+        self.assertEqual(verdict.lines[1], "found by the test `inputs`: maxima that rise")
+
+    def test_wrong_numbers_if_the_engine_saw_nothing(self):
+        self.assertIn("got nan", self.judged({"cpu": failure(ELEMENT)}).lines[0])
+        self.assertEqual([preset for preset, *_ in self.ran], ["cpu", "trace"])
+
+    def test_an_exercise_about_races_is_always_traced(self):
+        self.assertEqual(self.judged({"trace": failure(RACE)}, "06.barrier").state, "wrong")
+
+    def test_not_attempted_builds_nothing(self):
+        self.hand_out()
+        self.assertEqual(self.judged({}), judging.Verdict("not attempted", ["05_online/1_online.cu:2: correct the sum"]))
+        self.assertEqual(self.judged({}, "06.barrier").lines, ["06_flash/1_mma.cu has a mistake somewhere"])
+        self.assertEqual(self.ran, [])
+
+    def test_a_file_that_does_not_compile(self):
+        with mock.patch.object(build, "ensure_built", side_effect=build.DoesNotBuild("the build failed", ["a.cu:1: error: x", "more"])):
+            verdict = judging.judge(self.loaded(), self.exercise("05.rescale"))
+        self.assertEqual(verdict, judging.Verdict("does not compile", ["a.cu:1: error: x"]))
+
+    def test_a_program_that_does_not_end_or_breaks_down(self):
+        verdict = self.judged({"cpu": judging._DoesNotEnd()})
+        self.assertEqual((verdict.state, len(self.ran)), ("wrong", 1))
+        self.assertIn("it has not ended after", verdict.lines[0])
+        verdict = self.judged({"cpu": (-11, "[ RUN      ] a test\n")})
+        self.assertEqual((verdict.state, verdict.lines), ("wrong", ["the tests inputs ended with signal SIGSEGV: [ RUN      ] a test"]))
+
+    def test_fewer_tests_than_asked_for_are_no_pass(self):
+        self.assertEqual(self.judged({"cpu": "[  PASSED  ] 0 tests.\n"}).state, "wrong")
+
+    def test_a_gpu_is_needed_and_not_asked_for(self):
+        self.declare({**CODE, "needs_gpu": True}, DEBUG, MEASURE)
+        self.assertEqual(self.judged({}).state, "not run")
+        self.assertEqual(self.judged({}, gpu=True).state, "right")
+        self.assertEqual([preset for preset, *_ in self.ran], ["cpu", "cuda"])
+
+    def test_right_results_that_cost_too_much(self):
+        limit = {"problem": {"seq_q": 70, "causal": False}, "kernel": "scores", "count": "global_load sectors", "at_most": 1000}
+        self.declare({**CODE, "limits": [limit]}, DEBUG, MEASURE)
+        counted = '{"chapter": "05", "rungs": [{"rung": "online", "launches": [{"kernel": "a::%s", "totals": {"global_load": {"sectors": %d}}}]}]}'
+        for kernel, sectors, expected in [("scores", 1000, None), ("scores", 1001, "1,001 where 1,000 are enough"),
+                                          ("output", 1, "the engine counts no global_load sectors of the kernel scores")]:
+            with mock.patch.object(judging, "_of_the_suite", return_value=[]), mock.patch.object(build, "ensure_built", return_value=Path()), \
+                    mock.patch.object(judging, "_answer", return_value=(0, counted % (kernel, sectors))):
+                verdict = judging.judge(self.loaded(), self.exercise("05.rescale"))
+            self.assertEqual(verdict.state, "wrong" if expected else "right")
+            if expected:
+                self.assertIn(expected, verdict.lines[0])
+                self.assertIn("./workbook trace 05 --rung=online --seq-q=70 --no-causal", verdict.lines[1])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,90 @@
+"""Questions: what is drawn from a name, and what is said of an answer."""
+
+import json
+import unittest
+from unittest import mock
+
+from little import CODE, MEASURE, LittleTree
+
+from tools import course
+from tools.course import judging, questions
+from tools.machine import Failure, build
+
+LAUNCHES = [("online::scores", {"sectors": 30, "requests": 4}), ("online::output", {"sectors": 10})]
+
+
+class Drawing(LittleTree):
+    def test_the_same_name_draws_the_same(self):
+        sectors = self.exercise("05.sectors")
+        first = course.problem_of(sectors, "Ada Lovelace")
+        self.assertEqual(first["heads"], 2)
+        self.assertIn(first["seq_q"], MEASURE["draw"]["seq_q"])
+        self.assertEqual(course.problem_of(sectors, "  ada   LOVELACE "), first)
+
+    def test_names_spread_over_what_there_is_to_draw(self):
+        sectors = self.exercise("05.sectors")
+        self.assertEqual({course.problem_of(sectors, f"s{i}")["seq_q"] for i in range(50)}, set(MEASURE["draw"]["seq_q"]))
+
+
+class Answering(LittleTree):
+    def begin(self, student: str = "ada", answer=None) -> None:
+        course.Answers(self.root).begin(student, self.loaded())
+        if answer is not None:
+            self.write("answers.json", json.dumps({"student": student, "answers": {"05.sectors": answer}}))
+
+    def verdict(self, launches=LAUNCHES):
+        with mock.patch.object(judging, "counts", return_value=launches):
+            return course.verdict_of_answer(self.exercise("05.sectors"), course.Answers(self.root))
+
+    def test_without_a_name_there_is_no_question(self):
+        verdict = self.verdict()
+        self.assertEqual(verdict.state, "not answered")
+        self.assertIn("--student NAME", verdict.lines[0])
+
+    def test_the_question_is_asked_and_the_file_is_there(self):
+        self.begin()
+        self.assertEqual(json.loads(self.read("answers.json")), {"student": "ada", "answers": {"05.sectors": None}})
+        seq_q = course.problem_of(self.exercise("05.sectors"), "ada")["seq_q"]
+        self.assertEqual(self.verdict().lines[0], f"How many, of {seq_q} rows?")
+
+    def test_right_and_wrong_and_never_the_number(self):
+        for answer, state in [(10, "right"), (10.04, "right"), (9.9, "wrong"), (40, "wrong"), ("10", "wrong"), (True, "wrong")]:
+            self.begin(answer=answer)
+            verdict = self.verdict()
+            self.assertEqual(verdict.state, state, answer)
+            self.assertNotIn("10.0", " ".join(verdict.lines))
+
+    def test_answers_stay_when_the_name_is_said_again(self):
+        self.begin(answer=10)
+        course.Answers(self.root).begin("Ada", self.loaded())
+        self.assertEqual(json.loads(self.read("answers.json"))["answers"], {"05.sectors": 10})
+
+    def test_the_answers_of_one_student_are_not_those_of_another(self):
+        self.begin()
+        with self.assertRaisesRegex(Failure, "has the answers of ada"):
+            course.Answers(self.root).begin("grace", self.loaded())
+
+    def test_a_file_that_is_not_as_it_has_to_be(self):
+        for text, line in [("{\n,}", 2), ('{"student": 7, "answers": {}}', 1), ("[]", 1), ('{"student": "ada"}', 1)]:
+            self.write("answers.json", text)
+            with self.assertRaises(Failure) as caught:
+                course.Answers(self.root)
+            self.assertIn(f"answers.json:{line}: it must be", str(caught.exception))
+            self.assertEqual(caught.exception.status, 2)
+
+    def test_kernels_that_cannot_be_counted(self):
+        self.begin(answer=10)
+        self.assertEqual(self.verdict("05_online: no launch").state, "not run")
+        with mock.patch.object(judging, "counts", side_effect=build.DoesNotBuild("", ["a.cu:1: error"])):
+            verdict = questions.verdict_of_answer(self.exercise("05.sectors"), course.Answers(self.root))
+        self.assertEqual((verdict.state, verdict.lines), ("does not compile", ["a.cu:1: error"]))
+
+    def test_an_answer_that_nobody_can_calculate(self):
+        self.declare(CODE, {**MEASURE, "answer": 'counted("nothing")'})
+        self.begin(answer=10)
+        with self.assertRaisesRegex(Failure, "the answer of 05.sectors: the engine counts no nothing"):
+            self.verdict()
+
+
+if __name__ == "__main__":
+    unittest.main()

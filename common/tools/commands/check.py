@@ -1,0 +1,79 @@
+"""is your solution of an exercise right?
+
+Runs what the exercise's own tests say, for its rung alone, on the SIMT engine: no GPU is needed. It says whether the exercise
+is right, wrong, or not attempted; of what is wrong it shows the first element (b, h, row, column, what was computed and what
+should have been) or, where the engine saw a race, an access out of bounds, a deadlock or a read of what was never written, that
+and its line in your file. Of a chapter it checks every exercise; of nothing, every exercise there is.
+
+A question is answered in the file answers.json; its numbers are drawn from your name, which --student writes there.
+The exit status is 0 if all of them are right.
+"""
+
+import time
+
+from tools.course import Answers, Course, Exercise, Progress, Verdict, judge, load, verdict_of_answer
+from tools.machine import Failure, bad, bold, good, say, system
+
+WAIT = 0.3  # seconds between two looks at the files
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("exercises", nargs="*", metavar="EXERCISE",
+                        help="05.rescale, or 05 for all exercises of a chapter (default: all)")
+    parser.add_argument("--watch", action="store_true", help="check again whenever a file is saved, until Ctrl-C")
+    parser.add_argument("--gpu", action="store_true", help="on the GPU too, after the engine has found nothing")
+    parser.add_argument("--student", metavar="NAME", help="whose answers these are: the questions are drawn from the name")
+
+
+def run(arguments) -> int:
+    course = load()
+    chosen = course.select(arguments.exercises)
+    if arguments.gpu:
+        choice = system.choose_preset(None)
+        if choice.preset != "cuda":
+            raise Failure(f"--gpu: {choice.why}")
+    if arguments.student is not None:
+        if not arguments.student.strip():
+            raise Failure("--student needs a name", status=2)
+        Answers(course.root).begin(arguments.student, course)
+    status = _check(course, chosen, arguments.gpu)
+    while arguments.watch:
+        before = _saved(course, chosen)
+        say("waiting for a file to be saved; Ctrl-C ends")
+        while _saved(course, chosen) == before:
+            time.sleep(WAIT)
+        try:
+            status = _check(load(), chosen, arguments.gpu)
+        except Failure as failure:  # a marker that is gone, say: the next save may mend it
+            say(str(failure))
+            status = failure.status
+    return status
+
+
+def _check(course: Course, chosen: list, gpu: bool) -> int:
+    answers, progress = Answers(course.root), Progress()
+    states = []
+    for exercise in chosen:
+        if exercise.kind == "measure":
+            judged, verdict = answers.written(exercise), verdict_of_answer(exercise, answers)
+        else:
+            judged, verdict = course.text(exercise), judge(course, exercise, gpu)
+        progress.checked(exercise, judged, verdict.state)
+        _say(exercise, verdict)
+        states.append(verdict.state)
+    if len(chosen) > 1:
+        say(f"{states.count('right')} of {len(chosen)} right")
+    return 0 if all(state == "right" for state in states) else 1
+
+
+def _say(exercise: Exercise, verdict: Verdict) -> None:
+    styled = {"right": good, "wrong": bad, "does not compile": bad}.get(verdict.state, bold)
+    say(f"{exercise.id} {styled(verdict.state)}: {exercise.title}")
+    for line in verdict.lines:
+        say(f"  {line}")
+
+
+def _saved(course: Course, chosen: list) -> list:
+    """When each file that an answer may be in was written."""
+    paths = {course.root / exercise.file for exercise in chosen} | {Answers(course.root).path}
+    return [(path, path.stat().st_mtime_ns) for path in sorted(paths) if path.exists()]

@@ -1,0 +1,295 @@
+"""Which exercises there are: what common/course/exercises.json says of them, and where they stand in the chapters' sources.
+
+There are three kinds. A student writes the lines between two markers (code), finds and mends a mistake that has been planted
+in a file (debug), or answers with a number (measure). A tree is the whole workbook, with all solutions, or a student's: there
+common/course/handed_out holds the exercises' files as they were handed out.
+
+The keys of an exercise, those in brackets need not be there:
+
+    id           "05.rescale": the chapter's number, and the name that the markers have
+    title        a few words
+    kind         code, debug or measure
+    file, rung   the source that it is about, and the rung's name; [direction]: forward (if nothing is said) or backward
+    points, difficulty (1 to 3), required, needs_gpu
+    hints        each helps a bit more than the one before
+    code and debug
+      tests      kinds of test (common/tests/chapter/kinds.cc) that the rung has to pass; `trace` is the engine with its checks
+      [limits]   what the engine may count at most: [{"problem": {"heads": 2, ..}, "kernel": "scores", "count": "global_load
+                 sectors", "at_most": 1000}]; the problem's keys are the flags of a chapter's program
+      [tile]     how many rows of an output a thread block owns, a number or a constant of the file: {"o": "Br"}
+    measure
+      question   a sentence; {seq_q} in it stands for that number of the problem
+      problem    what is the same for everyone; draw: {"seq_q": [70, 85, ..]}, of which each student gets one
+      answer     an expression of counted("global_load sectors", "scores"), which the engine counts, and of numbers
+    debug
+      the planted mistake is in common/course/debug/ID.json: see planted.py
+"""
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools.course import markers, planted
+from tools.course.markers import Region
+from tools.machine import ROOT, Failure, chapters
+
+FILE = Path("common/course/exercises.json")  # below the root of a tree, as the next ones
+HANDED_OUT = Path("common/course/handed_out")
+_PLANTED = Path("build/course/planted")  # in a tree with solutions: the files that reset has planted a mistake in
+_KINDS_OF_TESTS = Path("common/tests/chapter/kinds.cc")
+
+_ALL = {"id": str, "title": str, "kind": str, "file": str, "rung": str, "points": int, "difficulty": int, "required": bool,
+        "needs_gpu": bool, "hints": list}
+_MAY = {"direction": str, "limits": list, "tile": dict}
+_JUDGED = {"tests": list}
+KINDS = {"code": _JUDGED, "debug": _JUDGED, "measure": {"question": str, "problem": dict, "draw": dict, "answer": str}}
+_OF_A_LIMIT = {"problem": dict, "kernel": str, "count": str, "at_most": int}
+
+
+@dataclass(frozen=True)
+class Exercise:
+    id: str
+    title: str
+    kind: str
+    file: str  # below the tree's root
+    rung: str
+    points: int
+    difficulty: int
+    required: bool
+    needs_gpu: bool
+    hints: list
+    direction: str = "forward"
+    tests: list = field(default_factory=list)
+    limits: list = field(default_factory=list)
+    tile: dict = field(default_factory=dict)
+    question: str = ""
+    problem: dict = field(default_factory=dict)
+    draw: dict = field(default_factory=dict)
+    answer: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.id.partition(".")[2]
+
+    @property
+    def chapter(self) -> str:
+        return self.file.partition("/")[0]
+
+
+class Course:
+    """The exercises of one tree."""
+
+    def __init__(self, root: Path, exercises: list):
+        self.root, self.exercises = root, exercises
+
+    def select(self, words: list) -> list:
+        """The exercises that the user means, each by its id (05.rescale) or with the others of its chapter (05); all if none
+        is named."""
+        if not words:
+            return self.exercises
+        known = {exercise.id: exercise for exercise in self.exercises}
+        chosen = set()
+        for word in words:
+            if word in known:
+                chosen.add(word)
+                continue
+            if "." in word:
+                raise Failure(f"no exercise {word} (exercises: {', '.join(known)})", status=2)
+            (chapter,) = chapters.select([word], chapters.all_chapters(self.root))
+            of_chapter = [exercise.id for exercise in self.exercises if exercise.chapter == chapter.name]
+            if not of_chapter:
+                raise Failure(f"chapter {chapter.name} has no exercises (exercises: {', '.join(known)})", status=2)
+            chosen.update(of_chapter)
+        return [exercise for exercise in self.exercises if exercise.id in chosen]
+
+    def text(self, exercise: Exercise) -> str:
+        return _read(self.root, Path(exercise.file))
+
+    def region(self, exercise: Exercise, text: "str | None" = None) -> Region:
+        """Where a code exercise stands in its file, or in another text of it."""
+        text = self.text(exercise) if text is None else text
+        found = [region for region in markers.regions(exercise.file, text) if region.name == exercise.name]
+        if not found:
+            raise Failure(f"{exercise.file}: there is no `// exercise {exercise.name}: ..`, which {exercise.id} needs", status=2)
+        return found[0]
+
+    def handed_out(self, exercise: Exercise) -> "str | None":
+        """What a student starts from: what stands between the markers, or the whole file of a debugging exercise. None if this
+        tree has solutions and the file of a debugging exercise is neither right nor as planted: it cannot be said then."""
+        copies = [self.root / place / exercise.file for place in (HANDED_OUT, _PLANTED)]
+        copy = next((path for path in copies if path.exists()), None)
+        if exercise.kind == "debug":
+            return copy.read_text() if copy else planted.in_text(self.text(exercise), planted.read(self.root, exercise.id))
+        if copy:
+            text = copy.read_text()
+            return markers.inside(text, self.region(exercise, text))
+        return markers.indented_stub(self.text(exercise), self.region(exercise))
+
+    def attempted(self, exercise: Exercise) -> bool:
+        """Whether a student, or we, have written something else than what was handed out; whitespace does not count."""
+        return _words(self.written(exercise)) != _words(self.handed_out(exercise) or "")
+
+    def written(self, exercise: Exercise) -> str:
+        """What stands there now: between the markers, or in the whole file of a debugging exercise."""
+        text = self.text(exercise)
+        return text if exercise.kind == "debug" else markers.inside(text, self.region(exercise, text))
+
+    def replaced(self, exercise: Exercise, written: str) -> str:
+        """The text of the exercise's file with this in its place."""
+        return written if exercise.kind == "debug" else markers.filled(self.text(exercise), self.region(exercise), written)
+
+    def student_files(self, chosen: list) -> dict:
+        """{file: its text in a student's tree} for the files of these exercises of a tree with solutions: each has its stub or
+        its planted mistake; other exercises' markers are gone, and their solutions stand there as ordinary code."""
+        files = {}
+        for exercise in chosen:
+            if exercise.kind == "debug":
+                files[exercise.file] = markers.without_markers(self._start_of(exercise))
+            elif exercise.kind == "code" and exercise.file not in files:
+                there = [one for one in chosen if one.kind == "code" and one.file == exercise.file]
+                text = self.text(exercise)
+                for one in there:
+                    text = markers.filled(text, self.region(one, text), self._start_of(one))
+                files[exercise.file] = markers.without_bars(markers.without_markers(text, keep=tuple(one.name for one in there)))
+        return files
+
+    def _start_of(self, exercise: Exercise) -> str:
+        start = self.handed_out(exercise)
+        if start is None:
+            raise Failure(f"{exercise.file} is neither right nor as {exercise.id} plants its mistake; "
+                          f"git checkout {exercise.file} brings it back")
+        return start
+
+    def reset(self, exercise: Exercise, keep_in: Path) -> "Path | None":
+        """Puts the exercise back to what was handed out. What was there is kept in a new file of that directory, which is
+        returned; None if it had not been attempted."""
+        start = self._start_of(exercise)
+        if not self.attempted(exercise):
+            return None
+        keep_in.mkdir(parents=True, exist_ok=True)
+        number = 1
+        while (kept := keep_in / f"{exercise.id}-{number}.cu").exists():
+            number += 1
+        kept.write_text(self.written(exercise).rstrip("\n") + "\n")
+        (self.root / exercise.file).write_text(self.replaced(exercise, start))
+        if exercise.kind == "debug":
+            copy = self.root / _PLANTED / exercise.file
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_text(start)
+        return kept
+
+
+def _words(text: str) -> list:
+    return text.split()
+
+
+def _read(root: Path, path: Path) -> str:
+    try:
+        return (root / path).read_text()
+    except OSError as error:
+        raise Failure(f"cannot read {path}: {error.strerror}", status=2)
+    except UnicodeDecodeError:
+        raise Failure(f"{path} is not UTF-8", status=2)
+
+
+# --- Reading ---------------------------------------------------------------------------------------------------------
+
+
+def load(root: Path = ROOT) -> Course:
+    """The exercises of the tree; Failure names file and line of the first thing that is not as it has to be."""
+    text = _read(root, FILE)
+    try:
+        entries = json.loads(text)["exercises"]
+    except ValueError as error:
+        raise Failure(f"{FILE}:{getattr(error, 'lineno', 1)}: {error.args[0]}", status=2)
+    except (KeyError, TypeError):
+        raise Failure(f"{FILE}:1: it must be {{\"exercises\": [..]}}", status=2)
+    reader = _Reader(root, text)
+    exercises = [reader.exercise(entry) for entry in entries]
+    _hold_to_the_sources(root, exercises, reader)
+    return Course(root, exercises)
+
+
+class _Reader:
+    """Of the entries of exercises.json, one after the other."""
+
+    def __init__(self, root: Path, text: str):
+        self.root, self.lines = root, text.splitlines()
+        self.kinds_of_tests = kinds_of_tests(root)
+        self.seen = {}
+
+    def fail(self, what: str, *words: str):
+        """In the line that has the last of these words, each searched for behind the one before."""
+        number = 0
+        for word in words:
+            quoted = json.dumps(word)
+            number = next((i for i in range(number, len(self.lines)) if quoted in self.lines[i]), number)
+        raise Failure(f"{FILE}:{number + 1}: {what}", status=2)
+
+    def exercise(self, entry) -> Exercise:
+        name = entry.get("id") if isinstance(entry, dict) else None
+        if not isinstance(name, str) or not re.fullmatch(r"\d\d\.[a-z_][a-z0-9_]*", name):
+            self.fail(f"an exercise's id must be a chapter's number and a name, as 05.rescale: it is {name}", str(name))
+        if name in self.seen:
+            self.fail(f"exercise {name} stands there twice", name, name)
+        kind = entry.get("kind")
+        if kind not in KINDS:
+            self.fail(f"the kind of {name} is {kind}: it must be {', '.join(KINDS)}", name)
+        must = {**_ALL, **KINDS[kind]}
+        self._types(name, entry, must, _MAY)
+        chapter = entry["file"].partition("/")[0]
+        if chapter[:2] != name[:2] or not (self.root / entry["file"]).is_file():
+            self.fail(f"exercise {name} is about {entry['file']}, which is no file of chapter {name[:2]}", name, entry["file"])
+        if entry.get("direction", "forward") not in ("forward", "backward"):
+            self.fail(f"the direction of {name} is {entry['direction']}: it must be forward or backward", name, entry["direction"])
+        for test in entry.get("tests", []):
+            if test not in self.kinds_of_tests:
+                self.fail(f"there is no kind of test {test} (there are {', '.join(self.kinds_of_tests)})", name, test)
+        for limit in entry.get("limits", []):
+            self._types(f"a limit of {name}", limit, _OF_A_LIMIT, {}, name)
+        self.seen[name] = Exercise(**entry)
+        return self.seen[name]
+
+    def _types(self, name: str, entry: dict, must: dict, may: dict, where: str = "") -> None:
+        for key in must.keys() - entry.keys():
+            self.fail(f"{name} has no {key}", where or name)
+        for key, value in entry.items():
+            if key not in must and key not in may:
+                self.fail(f"{name} has a key {key}, which it cannot have (it can have {', '.join([*must, *may])})",
+                          where or name, key)
+            wanted = must.get(key) or may[key]
+            if type(value) is not wanted:
+                self.fail(f"{key} of {name} is {json.dumps(value)}: it must be of type {wanted.__name__}", where or name, key)
+
+
+def kinds_of_tests(root: Path = ROOT) -> list:
+    """Their names, in the order of the suite's source."""
+    return re.findall(r'(?:\bkind(?:_of_cases)?\(|\{)\s*"(\w+)",\s*"', _read(root, _KINDS_OF_TESTS))
+
+
+def _hold_to_the_sources(root: Path, exercises: list, reader: _Reader) -> None:
+    """Every code exercise has its markers, and no others stand anywhere; a file with a planted mistake is about nothing else."""
+    code = {(one.file, one.name): one for one in exercises if one.kind == "code"}
+    with_mistake = {one.file: one for one in exercises if one.kind == "debug"}
+    handed_out = (root / HANDED_OUT).is_dir()
+    found = set()
+    for path in sorted(root.glob("[0-9][0-9]_*/*.cu")):
+        file = str(path.relative_to(root))
+        for region in markers.regions(file, _read(root, Path(file))):
+            where = f"{file}:{region.first}"
+            if (file, region.name) not in code:
+                raise Failure(f"{where}: exercise {region.name} is not in {FILE}", status=2)
+            if file in with_mistake:
+                raise Failure(f"{where}: {with_mistake[file].id} plants a mistake in this file; it can have no other exercise",
+                              status=2)
+            if region.stub is None and not handed_out:
+                raise Failure(f"{file}:{region.last}: the end of exercise {region.name} has no bar, behind which its stub stands",
+                              status=2)
+            found.add((file, region.name))
+    for place, exercise in code.items():
+        if place not in found:
+            reader.fail(f"{exercise.file} has no `// exercise {exercise.name}: ..`, which {exercise.id} needs", exercise.id)
+    for exercise in with_mistake.values():
+        if not handed_out:
+            planted.require_a_place(root, exercise.id, exercise.file, _read(root, Path(exercise.file)))

@@ -1,0 +1,198 @@
+"""Is an exercise right? The chapter's own suite says so, run for its rung alone; where it is wrong, the first wrong thing."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools.course.exercises import Course, Exercise
+from tools.machine import build, started, system
+
+PATIENCE = 60  # seconds for one run of a program: what takes longer hangs
+_SHOWN_OF_A_RESULT = re.compile(r"(\w+)\[b=(\d+), h=(\d+), i=(\d+)(?:, d=(\d+))?\] is (\S+), expected (\S+)")
+_ENGINE = re.compile(r"cudaError\w+: (kernel .*)")
+_CASE = re.compile(r"B(\d+)_H(\d+)_Hkv(\d+)_Nq(\d+)_Nk(\d+)_D(\d+)_(fp16|bf16)_(none|causal)_(\w+)")
+
+
+class _DoesNotEnd(Exception):
+    def __init__(self):
+        super().__init__(f"it has not ended after {PATIENCE} s: does a loop of the kernel not end?")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    state: str  # right, wrong, not attempted, does not compile, not run; of a question also not answered
+    lines: list = field(default_factory=list)  # for whoever wants to know more
+
+
+def judge(course: Course, exercise: Exercise, gpu: bool = False) -> Verdict:
+    """Of a code or debugging exercise, on the SIMT engine; with `gpu` on a GPU too, after the engine has nothing against it."""
+    if not course.attempted(exercise):
+        return Verdict("not attempted", [_where_to_begin(course, exercise)])
+    if exercise.needs_gpu and not gpu:
+        return Verdict("not run", ["it needs a GPU: ./workbook check --gpu"])
+    try:
+        wrong = _on_the_engine(course, exercise)
+        if not wrong and gpu:
+            wrong = _of_the_suite(course, exercise, "cuda", [test for test in exercise.tests if test != "trace"])
+    except build.DoesNotBuild as failure:
+        return Verdict("does not compile", failure.errors[:1])
+    except _DoesNotEnd as hanging:
+        return Verdict("wrong", [str(hanging)])
+    return Verdict("wrong", wrong) if wrong else Verdict("right")
+
+
+def _where_to_begin(course: Course, exercise: Exercise) -> str:
+    if exercise.kind == "debug":
+        return f"{exercise.file} has a mistake somewhere"
+    region = course.region(exercise)
+    return f"{exercise.file}:{region.first}: {region.task}"
+
+
+def _on_the_engine(course: Course, exercise: Exercise) -> list:
+    """The lines about the first thing that is wrong; none if nothing is. A mistake that the engine has seen, on a line of the
+    kernel, comes before wrong numbers."""
+    wrong = _of_the_suite(course, exercise, "cpu", [test for test in exercise.tests if test != "trace"])
+    if wrong and not wrong[0].startswith("kernel ") or "trace" in exercise.tests:
+        wrong = _of_the_suite(course, exercise, "trace", ["trace"]) or wrong
+    return wrong or _beyond_a_limit(exercise)
+
+
+def _of_the_suite(course: Course, exercise: Exercise, preset: str, tests: list) -> list:
+    if not tests:
+        return []
+    directory = build.ensure_built(preset, [f"{exercise.chapter}_tests"], quietly=True)
+    program = directory / exercise.chapter / f"{exercise.chapter}_tests"
+    wanted = ":".join(f"All/Rungs.Pass/{test}" for test in tests)
+    status, output = _answer([program, f"--gtest_filter={wanted}", "--gtest_fail_fast"],
+                             {"WORKBOOK_PASS": f"{exercise.rung} {exercise.direction}"})
+    ran = re.search(r"\[  PASSED  \] (\d+) test", output)
+    if status == 0 and ran and int(ran[1]) == len(tests):
+        return []
+    how = f"status {status}" if status >= 0 else f"signal {signal.Signals(-status).name}"
+    return _first_wrong(course, exercise, output) or [f"the tests {', '.join(tests)} ended with {how}: {_last_line(output)}"]
+
+
+def _answer(command: list, environment: dict) -> tuple:
+    """(exit status, all that it prints)"""
+    with started(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                 env={**os.environ, **environment}) as process:
+        try:
+            output, _ = process.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise _DoesNotEnd
+    return process.returncode, output
+
+
+def _last_line(output: str) -> str:
+    return (output.strip().splitlines() or ["it printed nothing"])[-1]
+
+
+def _first_wrong(course: Course, exercise: Exercise, output: str) -> list:
+    """What GoogleTest says of the first failure, for a student."""
+    said = re.search(r'Which is: "(.*)"', output)
+    if not said:
+        other = re.search(r": Failure\n(?:Failed\n)?(.+)", output)
+        return [other[1]] if other else []
+    words = said[1].replace('\\"', '"').replace(f"{course.root}/", "")
+    test = re.search(r"\[  FAILED  \] All/Rungs\.Pass/(\w+), where GetParam\(\) = (.*?)(?: \(\d+ ms\))?\n", output)
+    of_test = [f"found by the test `{test[1]}`: {test[2]}"] if test else []
+    engine = _ENGINE.search(words)
+    if engine:
+        return [engine[1], *of_test]
+    case, element = _CASE.search(words), _SHOWN_OF_A_RESULT.search(words)
+    if not element:
+        return [words, *of_test]
+    return [_element(course, exercise, *element.groups()), *([_problem(case)] if case else []), *of_test]
+
+
+def _element(course: Course, exercise: Exercise, tensor: str, b, h, row, column, got: str, want: str) -> str:
+    where = f"{tensor}[b={b}, h={h}, row {row}" + (f", column {column}" if column else "") + "]"
+    return f"{where}: got {got}, want {want}{_tile(course, exercise, tensor, int(row))}"
+
+
+def _tile(course: Course, exercise: Exercise, tensor: str, row: int) -> str:
+    of_a_block = exercise.tile.get(tensor) or (exercise.tile.get("o") if tensor == "lse" else None)
+    if of_a_block is None:
+        return ""
+    rows = of_a_block if isinstance(of_a_block, int) else constant(course.text(exercise), of_a_block)
+    first = row // rows * rows
+    return f" (in the tile of rows {first} to {first + rows - 1}, row {row - first} of it)"
+
+
+def constant(text: str, name: str) -> int:
+    """The value of a `constexpr int` of a source, which may be a product of others; 0 if there is none."""
+    found = re.search(rf"constexpr int (?:[^;]*, )?{name} = ([^,;]+)", text)
+    product = 1
+    for factor in found[1].split("*") if found else ["0"]:
+        factor = factor.strip()
+        product *= int(factor) if factor.isdigit() else constant(text, factor)
+    return product
+
+
+def _problem(case: re.Match) -> str:
+    b, h, kv, nq, nk, d, dtype, mask, inputs = case.groups()
+    heads = f"H={h}" if h == kv else f"H={h} (kv {kv})"
+    n = f"N={nq}" if nq == nk else f"Nq={nq} Nk={nk}"
+    return f"in the problem B={b} {heads} {n} D={d} {dtype}, {'no' if mask == 'none' else mask} mask, inputs `{inputs}`"
+
+
+# --- What the engine counts ------------------------------------------------------------------------------------------
+
+
+def counts(chapter: str, rung: str, direction: str, problem: dict) -> "list | str":
+    """[(kernel, {"global_load sectors": 12, ..})] of the launches of the rung, of this problem; or why there are none."""
+    directory = build.ensure_built("trace", [chapter], quietly=True)
+    program = [directory / chapter / chapter, "--trace", *_flags(problem), f"--rung={rung}", f"--direction={direction}"]
+    try:
+        status, output = _answer(program, {})
+    except _DoesNotEnd as hanging:
+        return str(hanging)
+    start = output.find('{"chapter"')
+    if status != 0 or start < 0:
+        return _last_line(output)
+    (one,) = json.loads(output[start:])["rungs"]
+    return [(launch["kernel"], _flat("", {**launch["totals"], **launch})) for launch in one["launches"]]
+
+
+def _flags(problem: dict) -> list:
+    """{"seq_q": 70, "causal": False} -> ["--seq-q=70", "--no-causal"]."""
+    def flag(name: str, value) -> str:
+        name = name.replace("_", "-")
+        return f"--{name}={value}" if not isinstance(value, bool) else f"--{name}" if value else f"--no-{name}"
+
+    return [flag(name, value) for name, value in problem.items()]
+
+
+def _flat(name: str, value: dict) -> dict:
+    """{"a": {"b": 1}} -> {"a b": 1}: the names that ./workbook counts writes."""
+    found = {}
+    for key, part in value.items():
+        if isinstance(part, dict):
+            found.update(_flat(f"{name} {key}".strip(), part))
+        elif isinstance(part, (int, float)):
+            found[f"{name} {key}".strip()] = part
+    return found
+
+
+def sum_of(launches: list, count: str, kernel: str = "") -> "int | None":
+    """Over the launches of the kernels whose names contain `kernel`; None if none of them counts that."""
+    numbers = [numbers[count] for name, numbers in launches if kernel in name and count in numbers]
+    return sum(numbers) if numbers else None
+
+
+def _beyond_a_limit(exercise: Exercise) -> list:
+    for limit in exercise.limits:
+        launches = counts(exercise.chapter, exercise.rung, exercise.direction, limit["problem"])
+        if isinstance(launches, str):
+            return [launches]
+        number = sum_of(launches, limit["count"], limit["kernel"])
+        if number is None or number > limit["at_most"]:
+            kernel = f" of the kernel {limit['kernel']}" if limit["kernel"] else ""
+            return [f"the results are right; {limit['count']}{kernel}: {number:,} where {limit['at_most']:,} are enough"
+                    if number is not None else f"the engine counts no {limit['count']}{kernel}",
+                    f"counted by ./workbook trace {exercise.id[:2]} --rung={exercise.rung} {' '.join(_flags(limit['problem']))}"]
+    return []

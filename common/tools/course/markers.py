@@ -1,0 +1,99 @@
+"""The two comment lines around an exercise's solution in a source, and what stands between them.
+
+    // exercise rescale: what to do, in a sentence
+    ... the solution; in a student's file the stub, until the student has written something else ...
+    // end rescale | const float correction = 1;
+
+Behind the bar of the last line stands the stub: C++ that compiles, perhaps nothing. A student's file has no bar.
+"""
+
+import re
+from dataclasses import dataclass
+
+from tools.machine import Failure
+
+_BEGIN = re.compile(r"\s*// exercise (\w+): (\S.*)")
+_END = re.compile(r"\s*// end (\w+)(?: \|(.*))?")
+_NEARLY = re.compile(r"\s*//\s*(exercise \w+\s*(:|$)|end \w+\s*(\||$))")  # what was meant to be one of them
+
+
+@dataclass(frozen=True)
+class Region:
+    """An exercise's place in a text of lines."""
+
+    name: str
+    task: str  # what its first line says
+    first: int  # the line of the beginning, counted from 1
+    last: int  # the line of the end
+    stub: "str | None"  # None in a student's file
+
+
+def regions(where: str, text: str) -> list:
+    """All regions of the text; Failure names `where` and the line of the first marker that is not as it has to be."""
+    found, open_region = {}, None
+
+    def fail(line: int, what: str):
+        raise Failure(f"{where}:{line}: {what}", status=2)
+
+    for number, line in enumerate(text.splitlines(), 1):
+        begin, end = _BEGIN.fullmatch(line), _END.fullmatch(line)
+        if begin:
+            name, task = begin.groups()
+            if open_region:
+                fail(number, f"exercise {name} begins inside exercise {open_region[0]}, which has no end yet")
+            if name in found:
+                fail(number, f"exercise {name} begins a second time (the first time in line {found[name].first})")
+            open_region = (name, task, number)
+        elif end:
+            name, stub = end.groups()
+            if not open_region or open_region[0] != name:
+                inside = f"; exercise {open_region[0]} is open" if open_region else ""
+                fail(number, f"the end of exercise {name}, which has not begun{inside}")
+            found[name] = Region(*open_region, last=number, stub=None if stub is None else stub.strip())
+            open_region = None
+        elif _NEARLY.match(line):
+            fail(number, "no marker of an exercise: `// exercise NAME: what to do` and `// end NAME | stub` are")
+    if open_region:
+        fail(open_region[2], f"exercise {open_region[0]} has no end")
+    return list(found.values())
+
+
+def inside(text: str, region: Region) -> str:
+    """What stands between the two lines."""
+    return "\n".join(text.splitlines()[region.first : region.last - 1])
+
+
+def filled(text: str, region: Region, content: str) -> str:
+    """The text with the content between the two lines."""
+    lines = text.splitlines()
+    return _joined([*lines[: region.first], *content.splitlines(), *lines[region.last - 1 :]])
+
+
+def indented_stub(text: str, region: Region) -> str:
+    """The stub as it stands in a student's file."""
+    marker = text.splitlines()[region.last - 1]
+    return marker[: len(marker) - len(marker.lstrip())] + region.stub if region.stub else ""
+
+
+def without_bars(text: str) -> str:
+    """The text with no stubs behind its last lines."""
+    lines = text.splitlines()
+    ends = [(number, _END.fullmatch(line)) for number, line in enumerate(lines)]
+    for number, end in ends:
+        if end and end[2] is not None:
+            lines[number] = lines[number].partition(" |")[0]
+    return _joined(lines)
+
+
+def without_markers(text: str, keep: tuple = ()) -> str:
+    """The text without the two lines of every exercise but those in `keep`: a chapter's source as if there were no course."""
+
+    def stays(line: str) -> bool:
+        marker = _BEGIN.fullmatch(line) or _END.fullmatch(line)
+        return not marker or marker[1] in keep
+
+    return _joined([line for line in text.splitlines() if stays(line)])
+
+
+def _joined(lines: list) -> str:
+    return "".join(f"{line}\n" for line in lines)

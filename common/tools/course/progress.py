@@ -1,0 +1,48 @@
+"""What a student has done so far: hints that were shown, and what the last check of each exercise said. In build/course."""
+
+import hashlib
+import json
+
+from tools.course.exercises import Exercise
+from tools.machine import BUILD
+
+KEPT = BUILD / "course"  # what reset has taken away lies there too
+
+
+class Progress:
+    def __init__(self, path=KEPT / "progress.json"):
+        self._path = path
+        try:
+            known = json.loads(path.read_text())
+            self._hints, self._checked = dict(known["hints"]), dict(known["checked"])
+        except (OSError, ValueError, KeyError, TypeError):  # nothing yet, or nothing that can be read
+            self._hints, self._checked = {}, {}
+
+    def _write(self) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.write_text(json.dumps({"hints": self._hints, "checked": self._checked}, indent=1) + "\n")
+
+    def next_hint(self, exercise: Exercise) -> "tuple | None":
+        """(its number, the hint), each time the next one; None when all have been shown."""
+        shown = self._hints.get(exercise.id, 0)
+        if shown >= len(exercise.hints):
+            return None
+        self._hints[exercise.id] = shown + 1
+        self._write()
+        return shown + 1, exercise.hints[shown]
+
+    def checked(self, exercise: Exercise, judged: str, state: str) -> None:
+        """The last check of this (the exercise's file, or the answer) said that."""
+        self._checked[exercise.id] = [_digest(judged), state]
+        self._write()
+
+    def state(self, exercise: Exercise, judged: str, attempted: bool) -> str:
+        """What is known without a check: what the last one said, if nothing has changed since."""
+        if not attempted:
+            return "not answered" if exercise.kind == "measure" else "not attempted"
+        digest, state = self._checked.get(exercise.id, ("", ""))
+        return state if digest == _digest(judged) else "not checked"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

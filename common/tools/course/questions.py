@@ -1,0 +1,123 @@
+"""Questions whose answers are numbers that the tools can count, each about a problem drawn from the student's name.
+
+The answers are in answers.json at the top of the tree, next to the name that the problems are drawn from:
+
+    {"student": "ada", "answers": {"01.sectors": 9.5, "02.bytes": null}}
+
+The right number is counted anew at every check. It is written down nowhere.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+
+from tools.course import judging
+from tools.course.exercises import Course, Exercise
+from tools.course.judging import Verdict
+from tools.machine import Failure, build, shown
+from tools.record import NotUnderstood, evaluate
+
+FILE = Path("answers.json")  # below the root of a tree
+TOLERANCE = 0.005  # of the right number: three digits are enough
+
+
+class NotCounted(Failure):
+    """The engine could not count: the kernel is not right, say."""
+
+
+class Answers:
+    """The student's file, which may not be there yet."""
+
+    def __init__(self, root: Path):
+        self.path = root / FILE
+        self.student, self._answers = "", {}
+        if self.path.exists():
+            try:
+                known = json.loads(self.path.read_text())
+                self.student, self._answers = known["student"], known["answers"]
+                if not isinstance(self.student, str) or not isinstance(self._answers, dict):
+                    raise TypeError
+            except (ValueError, KeyError, TypeError) as error:
+                line = getattr(error, "lineno", 1)
+                raise Failure(f'{shown(self.path)}:{line}: it must be {{"student": "a name", "answers": {{"id": number}}}}', status=2)
+
+    def begin(self, student: str, course: Course) -> None:
+        """Writes the file for this student, with a place for every answer; answers that are there stay."""
+        if self.student and _name(student) != _name(self.student):
+            raise Failure(f"{shown(self.path)} has the answers of {self.student}; the questions are drawn from the name", status=2)
+        self.student = student
+        for exercise in course.exercises:
+            if exercise.kind == "measure":
+                self._answers.setdefault(exercise.id, None)
+        self.path.write_text(json.dumps({"student": self.student, "answers": self._answers}, indent=2) + "\n")
+
+    def answer(self, exercise: Exercise):
+        """What the student has written; None if nothing."""
+        return self._answers.get(exercise.id)
+
+    def written(self, exercise: Exercise) -> str:
+        return json.dumps([self.student, self.answer(exercise)])
+
+
+def _name(student: str) -> str:
+    """Names that differ in case or in blanks alone are one."""
+    return " ".join(student.casefold().split())
+
+
+def problem_of(exercise: Exercise, student: str) -> dict:
+    """The question's problem for this student: always the same one, and another one for most others."""
+    def drawn(key: str, values: list):
+        digest = hashlib.sha256("\n".join([_name(student), exercise.id, key]).encode()).digest()
+        return values[int.from_bytes(digest, "big") % len(values)]
+
+    return {**exercise.problem, **{key: drawn(key, values) for key, values in exercise.draw.items()}}
+
+
+def expected(exercise: Exercise, problem: dict) -> float:
+    """The right number, of what the engine counts."""
+    launches = judging.counts(exercise.chapter, exercise.rung, exercise.direction, problem)
+    if isinstance(launches, str):
+        raise NotCounted(f"{exercise.id} cannot be counted: {launches}")
+    try:
+        return float(evaluate(exercise.answer, _Counted(launches, problem)))
+    except NotUnderstood as error:
+        raise Failure(f"the answer of {exercise.id}: {error}", status=2)
+
+
+class _Counted:
+    """The names that an answer may use."""
+
+    def __init__(self, launches: list, problem: dict):
+        self._launches, self._problem = launches, problem
+
+    def counted(self, what, kernel=""):
+        """What the engine counts, over the kernels whose names contain `kernel`."""
+        number = judging.sum_of(self._launches, what, kernel)
+        if number is None:
+            raise NotUnderstood(f"the engine counts no {what} of {kernel or 'these kernels'}")
+        return number
+
+    def drawn(self, key):
+        """A number of the problem."""
+        return self._problem[key]
+
+
+def verdict_of_answer(exercise: Exercise, answers: Answers) -> Verdict:
+    """Is the student's number right? Says which is not, and never the right one."""
+    if not answers.student:
+        return Verdict("not answered", [f"./workbook check {exercise.id} --student NAME writes {FILE} and asks the question"])
+    problem, given = problem_of(exercise, answers.student), answers.answer(exercise)
+    question = exercise.question.format(**problem)
+    if given is None:
+        return Verdict("not answered", [question, f"write the number into {shown(answers.path)}, behind \"{exercise.id}\""])
+    if not isinstance(given, (int, float)) or isinstance(given, bool):
+        return Verdict("wrong", [question, f"{json.dumps(given)} is no number"])
+    try:
+        right = expected(exercise, problem)
+    except build.DoesNotBuild as failure:
+        return Verdict("does not compile", failure.errors[:1])
+    except NotCounted as failure:
+        return Verdict("not run", [str(failure)])
+    if abs(given - right) <= TOLERANCE * abs(right):
+        return Verdict("right")
+    return Verdict("wrong", [question, f"it is not {given}"])

@@ -1,0 +1,46 @@
+"""Where else a solution's lines stand: what must not be in a student's tree."""
+
+import re
+from pathlib import Path
+
+from tools.course import planted
+from tools.course.exercises import Course, Exercise
+
+_LITTLE = 16  # characters besides blanks: a line that is shorter says nothing of a solution
+_COMMON = re.compile(r"__sync(threads|warp)\(\);|#pragma unroll.*|cp_async_(commit|wait<\d>)\(\);")  # lines of many kernels
+
+
+def lines_of(course: Course, exercise: Exercise) -> list:
+    """The lines of the solution that say something, without comments and blanks. Of a tree with solutions."""
+    if exercise.kind == "code":
+        lines = course.written(exercise).splitlines()
+    elif exercise.kind == "debug":
+        lines = [line for right, wrong in planted.read(course.root, exercise.id)
+                 for line in right.splitlines() if line not in wrong.splitlines()]
+    else:
+        lines = []
+    return [bare for bare in map(_bare, lines) if len(bare) >= _LITTLE and not _COMMON.fullmatch(bare)]
+
+
+def files_with(course: Course, exercise: Exercise) -> dict:
+    """{file: how much of the solution, 0 to 1, stands in it line by line} of the sources and pages in which any of it does, but
+    for the exercise's own. (A debugging exercise that takes away a barrier has no lines that say something.)"""
+    wanted = set(lines_of(course, exercise))
+    found = {}
+    for path in _candidates(course.root):
+        file = str(path.relative_to(course.root))
+        if file == exercise.file or not wanted:
+            continue
+        there = wanted & {_bare(line) for line in path.read_text(errors="replace").splitlines()}
+        if there:
+            found[file] = len(there) / len(wanted)
+    return found
+
+
+def _candidates(root: Path):
+    for pattern in ("[0-9][0-9]_*/*", "common/**/*", "*.md"):
+        yield from (path for path in sorted(root.glob(pattern)) if path.suffix in (".cu", ".cc", ".h", ".md"))
+
+
+def _bare(line: str) -> str:
+    return "".join(line.partition("//")[0].split())
