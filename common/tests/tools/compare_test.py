@@ -6,12 +6,14 @@ import unittest
 from pathlib import Path
 
 from tools.commands import compare
+from tools.machine import RESULTS
 from tools.machine.chapters import Chapter
+from tools.record import THE_BOOKS, Record
 
 
 def recorded(name: str, milliseconds: float) -> dict:
     return {"name": f"{name}/iterations:9/repeats:11/manual_time_median", "aggregate_name": "median",
-            "real_time": milliseconds, "time_unit": "ms", "peak_bytes": 1024}
+            "real_time": milliseconds, "time_unit": "ms", "peak_bytes": 1024, "FLOP/s": 1.0}
 
 
 class Compare(unittest.TestCase):
@@ -21,16 +23,32 @@ class Compare(unittest.TestCase):
         with tempfile.TemporaryDirectory() as scratch:
             gpu = Path(scratch) / "some-gpu"
             gpu.mkdir()
-            both = [recorded(f"{step}/fwd/B1_H2_N{n}_D64_fp16_full", n * (i + 1))
-                    for i, step in enumerate(self.steps) for n in (1024, 512)]
-            (gpu / "1.json").write_text(json.dumps({"benchmarks": both}))
-            (gpu / "2.json").write_text(json.dumps({"benchmarks": both[:2]}))  # only one of the two
-            (gpu / "3.json").write_text(json.dumps({"points": []}))  # something else
-            file, times = compare._recorded(self.steps, "forward", Path(scratch))
-            self.assertEqual(file.name, "1.json")
-            self.assertEqual(list(times), ["B1_H2_N512_D64_fp16_full", "B1_H2_N1024_D64_fp16_full"])
-            self.assertEqual(times["B1_H2_N512_D64_fp16_full"], [(0.512, 1024), (1.024, 1024)])
+
+            def piece(name: str, steps: list, lengths: tuple) -> None:
+                runs = [recorded(f"{step}/fwd/B1_H2_N{n}_D64_fp16_full", n * (self.steps.index(step) + 1))
+                        for step in steps for n in lengths]
+                (gpu / f"{name}.json").write_text(json.dumps({"benchmarks": runs}))
+
+            piece("memory", self.steps, (1024, 512))
+            piece("other", self.steps, (512,))
+            where, times = compare._recorded(self.steps, "forward", Path(scratch))
+            self.assertEqual(where, gpu / "memory")
+            self.assertEqual([problem.seq_q for problem in times], [512, 1024])
+            self.assertEqual(list(times.values())[0], [(0.512, 1024), (1.024, 1024)])
+            # The ladder comes first, whose chapters have a file each.
+            piece("ladder-03_tiling", self.steps[:1], (512, 2048))
+            piece("ladder-05_online_softmax", self.steps[1:], (512, 4096))
+            compare._rows.cache_clear()
+            where, times = compare._recorded(self.steps, "forward", Path(scratch))
+            self.assertEqual((where, [problem.seq_q for problem in times]), (gpu / "ladder", [512]))
             self.assertEqual(compare._recorded(self.steps, "backward", Path(scratch)), (None, {}))
+
+    def test_every_two_neighbours_have_recorded_times(self):
+        for direction in ("forward", "backward"):
+            steps = [compare.Step(Chapter(name), rung) for name, _, rung in
+                     (step.partition("/") for step in Record(RESULTS / THE_BOOKS).steps(direction))]
+            for two in zip(steps, steps[1:]):
+                self.assertTrue(compare._recorded(list(two), direction, RESULTS)[1], two)
 
     def test_counters_are_sums_over_launches(self):
         launch = {"bytes": {"read": {"warps": 64, "launch": 32}, "written": {"warps": 0, "launch": 0}},

@@ -5,16 +5,16 @@ those recorded in common/results are shown, with the GPU that they come from. Co
 trace), for the problem asked for or a small one.
 """
 
-import json
 import shutil
 import subprocess
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tools.machine import RESULTS, ROOT, Failure, amount_of_memory, bold, build, chapters, say, shown, significant, system, table
 from tools.measuring import asked, engine, measure
-from tools.record import LENGTHS, SECONDS_PER, read_label
+from tools.record import LENGTHS, Record, read_label
 from tools.showing import counts
 
 
@@ -102,13 +102,13 @@ def _say_times(steps: list, direction: str, arguments) -> None:
                  [_measured(step, flags, direction, directory) for step in steps] for flags in wanted}
         _say_time_table(f"Measured now, {choice.gpu.name}", steps, times)
         return
-    file, times = _recorded(steps, direction, RESULTS)
+    where, times = _recorded(steps, direction, RESULTS)
     if times:
         others = asked.said(arguments) or arguments.seq_q
-        _say_time_table(f"Recorded in {shown(file)} (not measured here: {choice.why})"
+        _say_time_table(f"Recorded in {shown(where.parent)}, {where.name} (not measured here: {choice.why})"
                         + ("; of these problems, not of the one that was asked for" if others else ""), steps, times)
     else:
-        say(f"No times: {choice.why}, and no file in {shown(RESULTS)} has both.")
+        say(f"No times: {choice.why}, and nothing in {shown(RESULTS)} has both.")
 
 
 def _measured(step: Step, flags: list, direction: str, directory: Path) -> tuple:
@@ -118,34 +118,33 @@ def _measured(step: Step, flags: list, direction: str, directory: Path) -> tuple
     return outcome.seconds, outcome.peak_bytes
 
 
+@cache
+def _rows(results: Path) -> list:
+    """[(the directory of a GPU, one of its rows)]"""
+    return [(gpu, row) for gpu in sorted(path for path in results.glob("*") if path.is_dir()) for row in Record(gpu).rows]
+
+
 def _recorded(steps: list, direction: str, results: Path) -> tuple:
-    """The file that has both steps on most problems (the newest such), and {problem: [(seconds, device memory), ..]}."""
-    best, best_times = None, {}
-    for file in sorted(results.glob("*/*.json"), reverse=True):
-        found = {}
-        for run in json.loads(file.read_text()).get("benchmarks", []):
-            parts = run["name"].split("/")
-            if run.get("aggregate_name") == "median" and parts[2] == {"forward": "fwd", "backward": "bwd"}[direction]:
-                found.setdefault(parts[3], {})["/".join(parts[:2])] = (run["real_time"] * SECONDS_PER[run["time_unit"]],
-                                                                       run.get("peak_bytes"))
-        both = {name: [times[str(step)] for step in steps] for name, times in found.items()
-                if all(str(step) in times for step in steps)}
-        if len(both) > len(best_times) or len(both) == len(best_times) and "ladder" in file.name:
-            best, best_times = file, both
-    return best, dict(sorted(best_times.items(), key=_head_dim_and_lengths))
-
-
-def _head_dim_and_lengths(item: tuple) -> tuple:
-    """To sort by."""
-    problem, _ = read_label(item[0])
-    return problem.head_dim, problem.seq_q, problem.seq_k
+    """Where both steps were timed, and {problem: [(seconds, device memory), ..]}: in the ladder, else in the piece that has both
+    on most problems."""
+    found = {}
+    for gpu, row in _rows(results):
+        if row.direction == direction and row.step in map(str, steps):
+            times = found.setdefault((row.source == "ladder", gpu / row.source), {}).setdefault(row.problem, {})
+            times[row.step] = (row.seconds, row.peak_bytes)
+    both = {where: {problem: [times[str(step)] for step in steps] for problem, times in of.items()
+                    if all(str(step) in times for step in steps)} for where, of in found.items()}
+    if not any(both.values()):
+        return None, {}
+    best = max(both, key=lambda where: (bool(both[where]), where[0], len(both[where])))
+    return best[1], dict(sorted(both[best].items(), key=lambda item: (item[0].head_dim, item[0].seq_q, item[0].seq_k)))
 
 
 def _say_time_table(title: str, steps: list, times: dict) -> None:
     say(title + "\n")
     rows = [["", *(f"{step.rung}, ms" for step in steps), "faster", *(f"{step.rung}, memory" for step in steps)]]
-    for name, ((first, first_bytes), (second, second_bytes)) in times.items():
-        rows.append([name, significant(first * 1e3), significant(second * 1e3), f"{significant(first / second)}x",
+    for problem, ((first, first_bytes), (second, second_bytes)) in times.items():
+        rows.append([str(problem), significant(first * 1e3), significant(second * 1e3), f"{significant(first / second)}x",
                      *(amount_of_memory(size) if size else "-" for size in (first_bytes, second_bytes))])
     say(table(rows))
 
