@@ -114,8 +114,6 @@ void forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   run(p, args, stream);
 }
 
-std::string unsupported(const Problem& p) { return attention::head_dim_unsupported(p, 8, 256); }
-
 // S: four bytes for every query and key.
 size_t workspace_bytes(const Problem& p) { return p.lse_size() * p.seq_k * sizeof(float); }
 
@@ -125,9 +123,9 @@ const attention::Chapter chapter = {
     .idea = "S = QK^T, softmax and O = PV as three kernels, with one thread per element and S in global memory",
     .rungs = {{.name = "swapped",
                .idea = "a warp walks along a row of the result: its stores, and its loads of V, become consecutive",
-               .forward = {unsupported, workspace_bytes, forward<Walk::columns>}},
+               .forward = {attention::head_dim_not_a_multiple_of_8, workspace_bytes, forward<Walk::columns>}},
               {.name = "naive",
                .idea = "a warp walks down a column of the result, uncoalesced on purpose: the ladder's first step",
-               .forward = {unsupported, workspace_bytes, forward<Walk::rows>}}}};
+               .forward = {attention::head_dim_not_a_multiple_of_8, workspace_bytes, forward<Walk::rows>}}}};
 
 }  // namespace naive

@@ -17,7 +17,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/chapter.h"
+#include "attention/rung.h"
 #include "device/math.h"
 #include "device/numeric.h"
 
@@ -121,8 +121,6 @@ void forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   run(p, args, stream);
 }
 
-std::string unsupported(const Problem& p) { return attention::head_dim_unsupported(p, 8, 256); }
-
 // S: four bytes for every query and key.
 size_t workspace_bytes(const Problem& p) { return p.lse_size() * p.seq_k * sizeof(float); }
 
@@ -132,6 +130,6 @@ extern const attention::Rung mapping;
 constinit const attention::Rung mapping = {
     .name = "mapping",
     .idea = "a warp per row of both products, lanes along d: 32 consecutive addresses, shuffles add up the scores",
-    .forward = {unsupported, workspace_bytes, forward}};
+    .forward = {attention::head_dim_not_a_multiple_of_8, workspace_bytes, forward}};
 
 }  // namespace coalescing

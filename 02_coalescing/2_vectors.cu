@@ -20,7 +20,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/chapter.h"
+#include "attention/rung.h"
 #include "device/numeric.h"
 
 namespace coalescing {
@@ -139,8 +139,6 @@ void forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   run(p, args, stream);
 }
 
-std::string unsupported(const Problem& p) { return attention::head_dim_unsupported(p, 8, 256); }
-
 // S: four bytes for every query and key.
 size_t workspace_bytes(const Problem& p) { return p.lse_size() * p.seq_k * sizeof(float); }
 
@@ -151,6 +149,6 @@ constinit const attention::Rung vectors = {
     .name = "vectors",
     .idea =
         "16-byte loads, eight lanes to a row of K or V: an eighth of the requests, and three shuffles for four keys",
-    .forward = {unsupported, workspace_bytes, forward}};
+    .forward = {attention::head_dim_not_a_multiple_of_8, workspace_bytes, forward}};
 
 }  // namespace coalescing

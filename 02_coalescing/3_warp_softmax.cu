@@ -19,7 +19,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/chapter.h"
+#include "attention/rung.h"
 #include "device/math.h"
 #include "device/numeric.h"
 
@@ -139,8 +139,6 @@ void forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   run(p, args, stream);
 }
 
-std::string unsupported(const Problem& p) { return attention::head_dim_unsupported(p, 8, 256); }
-
 // S: four bytes for every query and key.
 size_t workspace_bytes(const Problem& p) { return p.lse_size() * p.seq_k * sizeof(float); }
 
@@ -150,6 +148,6 @@ extern const attention::Rung warp_softmax;
 constinit const attention::Rung warp_softmax = {
     .name = "warp_softmax",
     .idea = "a warp per softmax row, lanes along it: its loads become consecutive, shuffles find maximum and sum",
-    .forward = {unsupported, workspace_bytes, forward}};
+    .forward = {attention::head_dim_not_a_multiple_of_8, workspace_bytes, forward}};
 
 }  // namespace coalescing

@@ -22,7 +22,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/chapter.h"
+#include "attention/rung.h"
 #include "device/math.h"
 #include "device/numeric.h"
 
@@ -202,8 +202,6 @@ void forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   run(p, args, stream);
 }
 
-std::string unsupported(const Problem& p) { return attention::head_dim_unsupported(p, 8, 256); }
-
 // S: four bytes for every query and key.
 size_t workspace_bytes(const Problem& p) { return p.lse_size() * p.seq_k * sizeof(float); }
 
@@ -213,6 +211,6 @@ extern const attention::Rung registers;
 constinit const attention::Rung registers = {
     .name = "registers",
     .idea = "8 x 4 results in the registers of each thread, four numbers a read: a number read serves 4 or 8",
-    .forward = {unsupported, workspace_bytes, forward}};
+    .forward = {attention::head_dim_not_a_multiple_of_8, workspace_bytes, forward}};
 
 }  // namespace tiling

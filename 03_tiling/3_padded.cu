@@ -21,7 +21,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/chapter.h"
+#include "attention/rung.h"
 #include "device/math.h"
 #include "device/numeric.h"
 
@@ -202,8 +202,6 @@ void forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   run(p, args, stream);
 }
 
-std::string unsupported(const Problem& p) { return attention::head_dim_unsupported(p, 8, 256); }
-
 // S: four bytes for every query and key.
 size_t workspace_bytes(const Problem& p) { return p.lse_size() * p.seq_k * sizeof(float); }
 
@@ -213,6 +211,6 @@ extern const attention::Rung padded;
 constinit const attention::Rung padded = {
     .name = "padded",
     .idea = "rows in shared memory are four floats longer: eight neighbouring rows begin in different banks",
-    .forward = {unsupported, workspace_bytes, forward}};
+    .forward = {attention::head_dim_not_a_multiple_of_8, workspace_bytes, forward}};
 
 }  // namespace tiling

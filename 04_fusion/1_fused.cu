@@ -21,8 +21,9 @@
 // run while it waits. A longer sequence leaves fewer rows, and each piece of K and V in shared memory serves fewer.
 #include <cmath>
 #include <cstdint>
+#include <string>
 
-#include "attention/chapter.h"
+#include "attention/rung.h"
 #include "device/math.h"
 #include "device/numeric.h"
 

@@ -17,8 +17,9 @@
 // K and V is used for fewer of them, and beyond one row per block the kernel cannot go at all.
 #include <cmath>
 #include <cstdint>
+#include <string>
 
-#include "attention/chapter.h"
+#include "attention/rung.h"
 #include "device/math.h"
 #include "device/numeric.h"
 

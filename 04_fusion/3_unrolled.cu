@@ -16,8 +16,9 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <string>
 
-#include "attention/chapter.h"
+#include "attention/rung.h"
 #include "device/math.h"
 #include "device/numeric.h"
 

@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "attention/chapter.h"
+#include "attention/rung.h"
 #include "device/math.h"
 #include "device/numeric.h"
 
@@ -238,8 +238,6 @@ void forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   run(p, args, stream);
 }
 
-std::string unsupported(const Problem& p) { return attention::head_dim_unsupported(p, 8, 256); }
-
 size_t workspace_bytes(const Problem&) { return 0; }
 
 }  // namespace
@@ -248,6 +246,6 @@ extern const attention::Rung online;
 constinit const attention::Rung online = {
     .name = "online",
     .idea = "scores of one tile only: running m and l correct the softmax, and O, tile by tile; writes LSE",
-    .forward = {unsupported, workspace_bytes, forward, true}};
+    .forward = {attention::head_dim_not_a_multiple_of_8, workspace_bytes, forward, true}};
 
 }  // namespace online_softmax

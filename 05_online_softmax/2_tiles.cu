@@ -21,7 +21,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/chapter.h"
+#include "attention/rung.h"
 #include "device/math.h"
 #include "device/numeric.h"
 
@@ -240,8 +240,6 @@ void forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   run(p, args, stream);
 }
 
-std::string unsupported(const Problem& p) { return attention::head_dim_unsupported(p, 8, 256); }
-
 size_t workspace_bytes(const Problem&) { return 0; }
 
 }  // namespace
@@ -250,6 +248,6 @@ extern const attention::Rung tiles;
 constinit const attention::Rung tiles = {
     .name = "tiles",
     .idea = "64 query rows and tiles of 64 keys in the memory that is free now; O, m and l in registers",
-    .forward = {unsupported, workspace_bytes, forward, true}};
+    .forward = {attention::head_dim_not_a_multiple_of_8, workspace_bytes, forward, true}};
 
 }  // namespace online_softmax

@@ -18,7 +18,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/chapter.h"
+#include "attention/rung.h"
 #include "device/ldmatrix.h"
 #include "device/math.h"
 #include "device/mma.h"

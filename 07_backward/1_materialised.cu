@@ -24,7 +24,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "attention/chapter.h"
+#include "attention/rung.h"
 #include "device/math.h"
 #include "device/numeric.h"
 
@@ -177,7 +177,7 @@ extern const attention::Rung materialised;
 constinit const attention::Rung materialised = {
     .name = "materialised",
     .idea = "five products straight from the equations, with S, P, dP and dS in global memory",
-    .backward = {[](const Problem& p) { return attention::head_dim_unsupported(p, 8, 256); },
+    .backward = {attention::head_dim_not_a_multiple_of_8,
                  [](const Problem& p) { return 2 * scores_size(p) * sizeof(float); }, run}};
 
 }  // namespace backward

@@ -24,8 +24,9 @@
 // dP: a warp waits longer for the numbers than it multiplies them.
 #include <cmath>
 #include <cstdint>
+#include <string>
 
-#include "attention/chapter.h"
+#include "attention/rung.h"
 #include "device/math.h"
 #include "device/numeric.h"
 

@@ -26,7 +26,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/chapter.h"
+#include "attention/rung.h"
 #include "device/backward_tile.h"
 #include "device/math.h"
 #include "device/swizzled_tile.h"

@@ -30,7 +30,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/chapter.h"
+#include "attention/rung.h"
 #include "device/atomic_add.h"
 #include "device/backward_tile.h"
 #include "device/swizzled_tile.h"

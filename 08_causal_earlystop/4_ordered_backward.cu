@@ -24,7 +24,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/chapter.h"
+#include "attention/rung.h"
 #include "device/atomic_add.h"
 #include "device/backward_pairs.h"
 #include "device/semaphore.h"

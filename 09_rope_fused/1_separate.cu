@@ -8,7 +8,7 @@
 //
 // Expected limit: that kernel's memory traffic. Q and K cross it twice more than in chapter 08, and for short
 // sequences, whose attention takes no longer than a launch, so does the second launch.
-#include "attention/chapter.h"
+#include "attention/rung.h"
 #include "device/numeric.h"
 #include "device/rope_angles.h"
 

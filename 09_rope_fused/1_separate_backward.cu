@@ -9,7 +9,7 @@
 //
 // Expected limit: as in the forward, memory traffic and launches. Four tensors cross memory twice more than in chapter
 // 08; and dQ and dK are rounded twice.
-#include "attention/chapter.h"
+#include "attention/rung.h"
 #include "device/numeric.h"
 #include "device/rope_angles.h"
 

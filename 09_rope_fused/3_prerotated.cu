@@ -13,7 +13,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/chapter.h"
+#include "attention/rung.h"
 #include "device/cp_async.h"
 #include "device/ldmatrix.h"
 #include "device/math.h"

@@ -12,7 +12,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/chapter.h"
+#include "attention/rung.h"
 #include "device/cp_async.h"
 #include "device/dependent_launch.h"
 #include "device/ldmatrix.h"

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <sstream>
+#include <string>
 
 namespace attention {
 
@@ -63,6 +64,8 @@ std::string head_dim_unsupported(const Problem& p, int step, int largest) {
   return "head-dim is " + std::to_string(p.head_dim) + ": supported are the multiples of " + std::to_string(step) +
          " up to " + std::to_string(largest);
 }
+
+std::string head_dim_not_a_multiple_of_8(const Problem& p) { return head_dim_unsupported(p, 8, 256); }
 
 std::string head_dim_not_64_or_128(const Problem& p) {
   if (p.head_dim == 64 || p.head_dim == 128) return "";

@@ -20,7 +20,7 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
+#include <iosfwd>  // declares std::string
 
 #include "device/cuda.h"
 
@@ -97,6 +97,9 @@ std::string invalid(const Problem& problem);
 
 // One line if head_dim is not a multiple of `step` in [step, largest]; else empty. For Pass::unsupported.
 std::string head_dim_unsupported(const Problem& problem, int step, int largest);
+
+// One line if head_dim is not a multiple of 8 up to 256; else empty. For Pass::unsupported.
+std::string head_dim_not_a_multiple_of_8(const Problem& problem);
 
 // One line if head_dim is neither 64 nor 128; else empty. For Pass::unsupported.
 std::string head_dim_not_64_or_128(const Problem& problem);

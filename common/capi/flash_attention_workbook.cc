@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "capi/all_chapters.h"
+#include "device/cuda_error.h"
 
 namespace {
 

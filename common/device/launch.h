@@ -2,45 +2,19 @@
 // so kernel sources use these two instead; everything else in a kernel is plain CUDA.
 #pragma once
 
-#include <stdexcept>
-#include <string>
+#include <initializer_list>
 #include <utility>
 
 #include "device/cuda.h"
 
-// A CUDA call or launch that failed. what() says which, where, and what the runtime said.
-class CudaError : public std::runtime_error {
- public:
-  CudaError(cudaError_t code, const std::string& what) : std::runtime_error(what), code_(code) {}
-  cudaError_t code() const { return code_; }
-
- private:
-  cudaError_t code_;
-};
+// Both throw CudaError (device/cuda_error.h). Not in this header, because every kernel's file includes it.
+[[noreturn]] void throw_cuda_error(cudaError_t code, const char* file, int line);
+[[noreturn]] void throw_not_compiled_for_this_gpu(cudaError_t code, std::initializer_list<int> compiled_for);
 
 // Throws CudaError unless the call succeeded: check(cudaMalloc(&p, bytes)).
 inline void check(cudaError_t code, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  if (code == cudaSuccess) return;
-  throw CudaError(code, std::string(file) + ":" + std::to_string(line) + ": " + cudaGetErrorName(code) + ": " +
-                            cudaGetErrorString(code));
+  if (code != cudaSuccess) throw_cuda_error(code, file, line);
 }
-
-#ifdef __CUDACC__
-// What a GPU that the kernels were not compiled for is told, in place of the runtime's words.
-inline std::string no_kernel_for_this_gpu() {
-  int device = 0, major = 0, minor = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-  cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
-  std::string compiled_for;
-  for (const int architecture : {__CUDA_ARCH_LIST__})  // nvcc's: 900 is 9.0
-    compiled_for += (compiled_for.empty() ? "" : ", ") + std::to_string(architecture / 100) + "." +
-                    std::to_string(architecture / 10 % 10);
-  return "this GPU has compute capability " + std::to_string(major) + "." + std::to_string(minor) +
-         ", and the kernel is compiled for " + compiled_for +
-         " (CMAKE_CUDA_ARCHITECTURES chooses; tensor-core chapters need 8.0)";
-}
-#endif
 
 // The part of <<<grid, block, shared_bytes, stream>>>, and the source line of the launch.
 struct LaunchConfig {
@@ -67,7 +41,7 @@ void launch_grid(void (*kernel)(Params...), const LaunchConfig& config, bool dep
 #elif defined(__CUDACC__)
   const auto check_launch = [&](cudaError_t code) {
     if (code == cudaErrorNoKernelImageForDevice || code == cudaErrorInvalidDeviceFunction)
-      throw CudaError(code, no_kernel_for_this_gpu());
+      throw_not_compiled_for_this_gpu(code, {__CUDA_ARCH_LIST__});
     check(code, config.file, config.line);
   };
   constexpr size_t without_asking = 48 * 1024;  // CUDA C++ Programming Guide, compute capability 7.x and later

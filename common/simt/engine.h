@@ -17,7 +17,6 @@
 #include <atomic>
 #include <boost/context/detail/fcontext.hpp>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -77,8 +76,8 @@ struct Failure {
 };
 
 struct Launch {
-  Launch(const void* kernel, const Module* module, dim3 grid, dim3 block, std::size_t shared_bytes,
-         const std::function<void()>& body, bool dependent)
+  Launch(const void* kernel, const Module* module, dim3 grid, dim3 block, std::size_t shared_bytes, const Body& body,
+         bool dependent)
       : kernel(kernel),
         module(module),
         grid(grid),
@@ -93,7 +92,7 @@ struct Launch {
   dim3 grid;
   dim3 block;
   std::size_t shared_bytes;
-  const std::function<void()>& body;
+  const Body& body;
   bool dependent;  // its threads have to wait for the launch before
   Schedule schedule;
 

@@ -189,8 +189,8 @@ Schedule schedule() { return Pool::instance().schedule(); }
 
 void set_schedule(const Schedule& schedule) { Pool::instance().set_schedule(schedule); }
 
-cudaError_t launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes,
-                   const std::function<void()>& body, bool dependent) {
+cudaError_t launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, const Body& body,
+                   bool dependent) {
   const auto refuse = [&](cudaError_t code, const std::string& what) {
     return fail(code, "kernel " + kernel_name(kernel) + ": " + what);
   };

@@ -2,20 +2,34 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 
 #include "simt/runtime.h"
 #include "simt/types.h"
 
 namespace simt {
 
+// What each thread of a grid calls: it refers to a callable that outlives it. Not std::function, because every kernel's
+// file includes this header and would take the compiler a third of a second longer.
+class Body {
+ public:
+  template <class Callable>
+  Body(const Callable& callable)
+      : callable_(&callable), call_([](const void* c) { (*static_cast<const Callable*>(c))(); }) {}
+
+  void operator()() const { call_(callable_); }
+
+ private:
+  const void* callable_;
+  void (*call_)(const void* callable);
+};
+
 // Runs `body` (a call of the kernel with its arguments) once per thread of the grid and returns when all are done.
 // `kernel` is the kernel's address: the name in messages, and where its static shared memory is looked up.
 // After a failure cudaGetErrorString(the returned code) is the full diagnosis. `dependent`: on a GPU it might start
 // before the kernel before it has ended (programmatic dependent launch), so all its threads must call
 // grid_dependency_wait().
-cudaError_t launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes,
-                   const std::function<void()>& body, bool dependent = false);
+cudaError_t launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, const Body& body,
+                   bool dependent = false);
 
 enum class Order { forward, reverse, shuffled };
 

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>  // uses __noinline__ inside __attribute__, so it must be read before the definition below
 
 #ifdef WORKBOOK_TRACE
 // Every access is counted at the kernel's line that it comes from: all is inlined into the kernel, as by nvcc.
@@ -14,8 +13,7 @@
 #define __device__
 #endif
 #define __host__
-#define __forceinline__ inline __attribute__((always_inline))
-#define __noinline__ __attribute__((noinline))
+#define __forceinline__ inline __attribute__((always_inline))  // __noinline__ is missing: it is a word of libstdc++'s
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)
 // A block runs on one OS thread from start to end, so one copy per OS thread is one copy per resident block. The tag

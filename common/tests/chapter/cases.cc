@@ -3,6 +3,7 @@
 #include <sstream>
 #include <type_traits>
 
+#include "device/cuda_error.h"
 #include "harness/verdict.h"
 #include "tests/chapter/references.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "device/cuda_error.h"
 #include "device/trace.h"
 #include "harness/verdict.h"
 #include "tests/chapter/little_shared_memory.h"

@@ -395,7 +395,7 @@ TEST_F(Mistake, mask_without_the_own_lane) {
 
 // ---- the thread itself
 
-__noinline__ int recursion(int depth) {
+[[gnu::noinline]] int recursion(int depth) {
   volatile char frame[1000];
   frame[depth % 1000] = 1;
   return depth == 0 ? 0 : recursion(depth - 1) + frame[depth % 1000];

@@ -1,5 +1,6 @@
 // Kernels and engine in one shared library, loaded by shared_memory_test.cc: is the library's own static shared
 // memory found and refilled, and do messages name its kernels?
+#include "device/cuda_error.h"
 #include "device/launch.h"
 
 namespace {

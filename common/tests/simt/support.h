@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "device/cuda_error.h"
 #include "device/dependent_launch.h"
 
 // A device array that is freed with the scope.

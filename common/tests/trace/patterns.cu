@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "device/cp_async.h"
+#include "device/cuda_error.h"
 #include "device/launch.h"
 #include "device/trace.h"
 

@@ -1,0 +1,73 @@
+// What the file of a rung ends in: a forward, a backward or both. Each is a function that launches kernels, with what
+// its callers have to know. Every kernel's file includes this header: nothing in it takes a compiler long.
+#pragma once
+
+#include <iosfwd>  // declares std::string
+
+#include "attention/problem.h"
+#include "device/launch.h"
+
+namespace attention {
+
+// All pointers are device pointers, 16-byte aligned, with the shapes at the top of attention/problem.h.
+
+// The angles of RoPE, for problems that have it: row p belongs to position p, or -p with the sine's sign turned, of
+// every batch and head.
+struct RopeTables {
+  const float* cos = nullptr;  // [rope_rows(), D/2]
+  const float* sin = nullptr;  // [rope_rows(), D/2]
+};
+
+struct ForwardArgs {
+  const void* q;    // [B, H, Nq, D]
+  const void* k;    // [B, Hkv, Nk, D]
+  const void* v;    // [B, Hkv, Nk, D]
+  void* o;          // [B, H, Nq, D]
+  float* lse;       // [B, H, Nq], written by forwards with writes_lse, untouched by the others
+  void* workspace;  // workspace_bytes(problem) bytes, contents undefined before and after
+  RopeTables rope;
+};
+
+struct BackwardArgs {
+  const void* q;     // [B, H, Nq, D]
+  const void* k;     // [B, Hkv, Nk, D]
+  const void* v;     // [B, Hkv, Nk, D]
+  const void* o;     // [B, H, Nq, D]      from the forward
+  const float* lse;  // [B, H, Nq]         from the forward
+  const void* d_o;   // [B, H, Nq, D]
+  void* dq;          // [B, H, Nq, D]
+  void* dk;          // [B, Hkv, Nk, D]
+  void* dv;          // [B, Hkv, Nk, D]
+  void* workspace;   // workspace_bytes(problem) bytes, contents undefined before and after
+  RopeTables rope;
+};
+
+// One direction of one rung. `run` only enqueues kernels on the stream: it allocates nothing, does not
+// synchronise, can be captured in a CUDA graph, and throws CudaError if a launch is refused. It may be called
+// only for problems that attention::invalid and `unsupported` have nothing against.
+template <class Args>
+struct Pass {
+  // Why this pass cannot take the problem on the current device: one line that names the value and lists what
+  // is supported; empty if it can.
+  std::string (*unsupported)(const Problem&) = nullptr;
+  size_t (*workspace_bytes)(const Problem&) = nullptr;
+  void (*run)(const Problem&, const Args&, cudaStream_t) = nullptr;
+  bool writes_lse = false;    // forward only
+  bool deterministic = true;  // the same bits from the same inputs, whatever the order of threads
+
+  explicit operator bool() const { return run != nullptr; }
+};
+
+using Forward = Pass<ForwardArgs>;
+using Backward = Pass<BackwardArgs>;
+
+// A chapter in one step has one rung; a chapter in several small steps has one for each, slowest idea first. A literal
+// type: a rung defined in a file of its own is there before the chapter that lists it is made.
+struct Rung {
+  const char* name;  // what --rung takes
+  const char* idea;  // what it adds, in one sentence
+  Forward forward = {};
+  Backward backward = {};
+};
+
+}  // namespace attention
