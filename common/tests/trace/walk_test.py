@@ -1,0 +1,106 @@
+"""What --walk records of real kernels. Every number here can be worked out from the kernel with a pencil."""
+
+import json
+import math
+import os
+import subprocess
+import unittest
+from pathlib import Path
+
+BUILD = Path(os.environ["WORKBOOK_BUILD"])
+
+
+def recorded(chapter: str, *flags) -> dict:
+    done = subprocess.run([BUILD / chapter / chapter, "--walk", *flags], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def rows(step: dict) -> dict:
+    return {move: step[move] for move in ("read", "written", "started", "landed") if move in step}
+
+
+class Tiles(unittest.TestCase):
+    """05/tiles: Br = 64 rows, tiles of 64 keys. K comes in two chunks of 32 columns, V in two of 32 rows; before and after each
+    there is a barrier."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.walk = recorded("05_online_softmax", "--rung=tiles", "--heads=1", "--seq-q=128", "--head-dim=64", "--causal")
+        (cls.rung,) = cls.walk["rungs"]
+        (cls.launch,) = cls.rung["launches"]
+
+    def test_one_block_for_64_rows(self):
+        self.assertEqual((self.launch["grid"], self.launch["block"]), ([2, 1, 1], [128, 1, 1]))
+        self.assertEqual([block["block"] for block in self.launch["blocks"]], [[0, 0, 0], [1, 0, 0]])
+
+    def test_rows_of_each_step(self):
+        def of_tile(first: int) -> list:
+            k, v = {"read": {"K": [[first, first + 63]]}}, [{"read": {"V": [[half, half + 31]]}} for half in (first, first + 32)]
+            return [k, {}, k, {}, v[0], {}, v[1], {}]
+
+        for number, block in enumerate(self.launch["blocks"]):
+            own = [64 * number, 64 * number + 63]
+            expected = [{"read": {"Q": [own]}}, *of_tile(0), *of_tile(64)]
+            expected[-1] = {"written": {"O": [own], "LSE": [own]}}
+            self.assertEqual([rows(step) for step in block["steps"]], expected)
+
+    def test_a_step_ends_at_a_barrier_of_the_kernel_and_the_last_with_the_block(self):
+        steps = self.launch["blocks"][0]["steps"]
+        source = (Path(__file__).parents[3] / "05_online_softmax" / "2_tiles.cu").read_text().splitlines()
+        for step in steps[:-1]:
+            file, _, line = step["until"].rpartition(":")
+            self.assertEqual(file, "05_online_softmax/2_tiles.cu")
+            self.assertIn("__syncthreads();", source[int(line) - 1])
+        self.assertEqual(steps[-1]["until"], "")
+
+    def test_bytes_of_each_step(self):
+        first, second = ([step["work"] for step in block["steps"]] for block in self.launch["blocks"])
+        q = 64 * 64 * 2
+        self.assertEqual(first[0], [q, q, q, 2 * q, 0, 0])  # shared memory has fp32
+        half = 64 * 32 * 2
+        self.assertEqual(first[1], [half, half, half, 2 * half, 0, 0])  # of K
+        # Each thread reads 32 columns of 8 rows of Q and of 4 of K; the tile's first product makes no P.
+        product = 128 * 32 * (8 + 4) * 4
+        self.assertEqual(first[2], [0, 0, 0, product, 0, 0])
+        # The second one does: 64 x 64 floats are stored. Maxima need 4 shuffles for each of 8 rows and 4 warps.
+        self.assertEqual(first[4], [0, 0, 0, product + 64 * 64 * 4, 0, 8 * 4 * 4])
+        # O and LSE: 64 floats are 8 sectors, but a warp stores two at a time.
+        o, lse = 64 * 64 * 2, 64 * 4
+        self.assertEqual(first[16][:3], [o + 32 * 32, o + lse, o + lse])
+        # What the first block has brought, the second finds in a perfect L2.
+        self.assertEqual(second[1], [half, half, 0, 2 * half, 0, 0])
+
+    def test_the_watched_numbers_give_what_is_written(self):
+        """l and O as they are after the last tile, and m: O / l is the result, and m + log l is LSE."""
+        def of(step: dict, name: str, row: int) -> list:
+            return [value for at, _, values in step["watched"].get(name, []) if at == row for value in values]
+
+        results = self.rung["results"]
+        for number, block in enumerate(self.launch["blocks"]):
+            state, final = block["steps"][12], block["steps"][16]
+            for row in range(64 * number, 64 * number + 64):
+                (m,), (l,) = of(state, "m", row), of(state, "l", row)
+                self.assertAlmostEqual(m + math.log(l), results["LSE"][row], places=3)
+                o = of(final, "O", row)
+                self.assertEqual(len(o), 64)
+                for d, value in enumerate(o):
+                    self.assertAlmostEqual(value / l, results["O"][64 * row + d], delta=2e-3)
+
+    def test_the_correction_and_p(self):
+        first = self.launch["blocks"][1]["steps"]
+        for _, _, (correction,) in first[4]["watched"]["correction"]:
+            self.assertEqual(correction, 0)  # nothing was there before the first tile
+        for _, column, values in first[12]["watched"]["P"]:
+            self.assertEqual((column, len(values)), (64, 64))
+            self.assertLessEqual(max(values), 1)
+        for row, _, values in first[12]["watched"]["P"]:
+            self.assertEqual(set(values[row - 64 + 1:]), {0} if row < 127 else set())  # keys that the row does not see
+
+    def test_results_are_near_what_is_expected(self):
+        for name in ("O", "LSE"):
+            difference = max(abs(a - b) for a, b in zip(self.rung["results"][name], self.rung["expected"][name]))
+            self.assertLess(difference, 5e-3)
+
+
+if __name__ == "__main__":
+    unittest.main()
