@@ -7,6 +7,9 @@ import subprocess
 import unittest
 from pathlib import Path
 
+from tools.record import read_label
+from tools.showing import walk
+
 BUILD = Path(os.environ["WORKBOOK_BUILD"])
 
 
@@ -100,6 +103,55 @@ class Tiles(unittest.TestCase):
         for name in ("O", "LSE"):
             difference = max(abs(a - b) for a, b in zip(self.rung["results"][name], self.rung["expected"][name]))
             self.assertLess(difference, 5e-3)
+
+    def test_tiles(self):
+        problem, _ = read_label(self.walk["problem"])
+        walk.add_tiles(problem, self.launch)
+        kinds = [[(tile["queries"], tile["keys"], tile["kind"]) for tile in block["tiles"]] for block in self.launch["blocks"]]
+        self.assertEqual(kinds, [[([0, 63], [0, 63], "partly"), ([0, 63], [64, 127], "masked")],
+                                 [([64, 127], [0, 63], "whole"), ([64, 127], [64, 127], "partly")]])
+        self.assertEqual([block["skipped"] for block in self.launch["blocks"]], [[], []])
+
+
+class Online(unittest.TestCase):
+    def test_a_block_of_eight_rows_has_all_keys_in_one_tile(self):
+        of = recorded("05_online_softmax", "--rung=online", "--heads=2", "--kv-heads=1", "--seq-q=20", "--seq-k=30", "--causal")
+        (launch,) = of["rungs"][0]["launches"]
+        walk.add_tiles(read_label(of["problem"])[0], launch)
+        self.assertEqual([block["tiles"] for block in launch["blocks"]],
+                         [[{"head": head, "queries": [i, min(i + 7, 19)], "keys": [0, 29], "step": 0, "kind": "partly"}]
+                          for head in (0, 1) for i in (0, 8, 16)])
+
+
+class EarlyStop(unittest.TestCase):
+    """192 rows: 128 for the first block, 64 for the second one. Tiles have 64 keys, and no query before 128 sees the last of them."""
+
+    def blocks(self, rung: str, direction: str) -> list:
+        of = recorded("08_causal_earlystop", f"--rung={rung}", f"--direction={direction}", "--heads=1", "--seq-q=192", "--head-dim=64")
+        launch = of["rungs"][0]["launches"][0 if direction == "forward" else 1]  # of a backward the first makes D
+        walk.add_tiles(read_label(of["problem"])[0], launch)
+        return launch["blocks"]
+
+    def kinds(self, rung: str, direction: str) -> list:
+        return [([tile["kind"] for tile in block["tiles"]], [(tile["queries"], tile["keys"]) for tile in block["skipped"]])
+                for block in self.blocks(rung, direction)]
+
+    def test_skipped_tiles_of_the_forward(self):
+        last = (["whole", "whole", "partly"], [])
+        self.assertEqual(self.kinds("masked", "forward"), [(["partly", "partly", "masked"], []), last])
+        self.assertEqual(self.kinds("earlystop", "forward"), [(["partly", "partly"], [([0, 127], [128, 191])]), last])
+
+    def test_skipped_tiles_of_the_backward(self):
+        first, last = (["partly", "partly", "whole"], []), ([0, 63], [128, 191])
+        self.assertEqual(self.kinds("masked", "backward"), [first, (["masked", "masked", "partly"], [])])
+        self.assertEqual(self.kinds("earlystop", "backward"), [first, (["partly"], [last, ([64, 127], [128, 191])])])
+
+    def test_products_are_made_while_their_tile_is_there(self):
+        """Two products of a tile, S and O, each 2 x 128 x 64 x 64 operations; the first step only waits for Q."""
+        block = self.blocks("earlystop", "forward")[0]
+        at = [number for number, step in enumerate(block["steps"]) if step["work"][4]]
+        self.assertEqual(at, [tile["step"] for tile in block["tiles"]])
+        self.assertEqual({block["steps"][number]["work"][4] for number in at}, {2 * 2 * 128 * 64 * 64})
 
 
 if __name__ == "__main__":
