@@ -66,6 +66,10 @@ class Tiles(unittest.TestCase):
         no_block = tiles(problem(causal=False), [self.q[0], self.k[0]], [self.q[0], self.k[1]])
         self.assertEqual([skipped for _, skipped in no_block], [[], []])
 
+    def test_what_could_be_seen_is_not_called_skipped(self):
+        first, second = tiles(problem(causal=False), [self.q[0], self.k[0]], [self.q[1], self.k[0], self.k[1]])
+        self.assertEqual((first[1], second[1]), ([], []))
+
     def test_backward_stays_with_its_keys(self):
         first, last = tiles(problem(), [self.k[0], *self.q], [self.k[2], self.q[2]])
         self.assertEqual([kind for *_, kind in first[0]], ["partly", "whole", "whole"])

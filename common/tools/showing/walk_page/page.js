@@ -38,7 +38,9 @@ function rangeWords(tensor, ranges) {
     for (let head = Math.floor(first / length); head <= Math.floor(last / length); head++)
       words.push(`${rows(Math.max(first - head * length, 0), Math.min(last - head * length, length - 1))} of ${headName(head, heads)}`);
   }
-  return words.length > 4 ? `${several(ranges.reduce((sum, [a, b]) => sum + b - a + 1, 0), "row")}` : `rows ${list(words)}`;
+  const count = ranges.reduce((sum, [first, last]) => sum + last - first + 1, 0);
+  const unit = tensor === "workspace" ? "line" : "row";
+  return words.length > 4 ? several(count, unit) : `${unit}${count === 1 ? "" : "s"} ${list(words)}`;
 }
 
 const verbs = { read: "reads", started: "starts to copy", landed: "waits for the copies of", written: "writes" };
@@ -96,10 +98,10 @@ function element(parent, tag, text, attributes = {}) {
   return made;
 }
 
-// From pale to full blue with white or black digits, whichever can be read.
+// From pale to full blue with black or white digits: from 3/4 on white ones are easier to read.
 function shade(part) {
   const mix = (a, b) => Math.round(a + (b - a) * part);
-  return { colour: `rgb(${mix(222, 0)}, ${mix(235, 86)}, ${mix(247, 140)})`, ink: part > 0.55 ? "#ffffff" : "#111111" };
+  return { colour: `rgb(${mix(222, 0)}, ${mix(235, 86)}, ${mix(247, 140)})`, ink: part > 0.75 ? "#ffffff" : "#000000" };
 }
 
 function drawBlocks() {
