@@ -12,7 +12,8 @@
 // What changed since 1_online: in every step, which thread computes which elements. K and V come in tiles in shared
 // memory, as in 04/1_fused, whose tiles and products these are, and each serves 64 rows instead of eight. A thread owns
 // 8 x 4 scores in registers: S needs no shared memory, only P does. 16 threads share a row, and each has a copy of its
-// m. O stays in registers from tile to tile, where a thread corrects what it owns.
+// m. O stays in registers from tile to tile, where a thread corrects what it owns. watch() shows P, m, l, the
+// correction and O to ./workbook walk; on a GPU it is no instruction.
 //
 //   128 threads, tx = 0..15 across, ty = 0..7 down: the owner of rows ty, ty + 8, .. makes, of these rows,
 //   the scores of keys tx, tx + 16, ..    and the columns 4 tx .. 4 tx + 3 of O (and 64 further on, and ..)
@@ -24,6 +25,7 @@
 #include "attention/rung.h"
 #include "device/math.h"
 #include "device/numeric.h"
+#include "device/watch.h"
 
 namespace online_softmax {
 namespace {
@@ -168,6 +170,12 @@ __global__ void __launch_bounds__(threads) attention_forward(Problem p,
         const float p_new = expf(s[r][n] - m_safe);
         l[r] += p_new;
         p_smem[(ty + 8 * r) * (Bc + p_pad) + tx + 16 * n] = p_new;
+        if (i0 + ty + 8 * r < p.seq_q) watch("P", first_row + ty + 8 * r, j0 + tx + 16 * n, p_new);
+      }
+      if (i0 + ty + 8 * r < p.seq_q) {
+        watch("m", first_row + ty + 8 * r, 0, m[r]);
+        watch("correction", first_row + ty + 8 * r, 0, correction);
+        watch_share("l", first_row + ty + 8 * r, 0, l[r]);
       }
       for (int b = 0; b < o_blocks; ++b) {
         o_reg[r][b].x *= correction;
@@ -199,6 +207,8 @@ __global__ void __launch_bounds__(threads) attention_forward(Problem p,
         }
       }
     }
+    for (int r = 0; r < rows && i0 + ty + 8 * r < p.seq_q; ++r)
+      for (int b = 0; b < o_blocks; ++b) watch("O", first_row + ty + 8 * r, 64 * b + 4 * tx, o_reg[r][b]);
   }
 
 #pragma unroll  // or else the compiler may keep o_reg, which it would then have to index, in slow local memory

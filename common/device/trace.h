@@ -1,13 +1,16 @@
-// Counting what kernels do, for host code: the SIMT engine's trace build can, nothing else.
+// Counting what kernels do, and recording it step by step, for host code: the SIMT engine's trace build can, nothing
+// else.
 #pragma once
 
 #include <functional>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "device/cuda.h"
 #ifdef WORKBOOK_TRACE
 #include "simt/counts.h"
+#include "simt/walk.h"
 inline constexpr bool can_trace = true;
 #else
 inline constexpr bool can_trace = false;
@@ -20,6 +23,29 @@ inline std::string traced([[maybe_unused]] const std::function<void()>& work) {
   simt::trace_begin();
   work();
   simt::write_json(json, simt::trace_end());
+#endif
+  return json.str();
+}
+
+// A matrix in device memory, and what a walk calls it.
+struct NamedRows {
+  std::string name;
+  const void* data;
+  size_t rows, row_bytes;
+};
+
+// Runs `work` and returns what its thread blocks did, as a JSON array (simt/walk.h). Empty unless can_trace.
+inline std::string walked([[maybe_unused]] const std::vector<NamedRows>& matrices,
+                          [[maybe_unused]] const std::function<void()>& work) {
+  std::ostringstream json;
+#ifdef WORKBOOK_TRACE
+  std::vector<simt::Tensor> tensors;
+  for (const NamedRows& each : matrices) tensors.push_back({each.name, each.data, each.rows, each.row_bytes});
+  simt::trace_begin();
+  simt::walk_begin(tensors);
+  work();
+  simt::write_json(json, tensors, simt::walk_end());
+  simt::trace_end();
 #endif
   return json.str();
 }

@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <iomanip>
@@ -45,6 +46,7 @@ struct Options {
   bool check_only = false;
   bool describe = false;
   bool trace = false;
+  bool walk = false;
   std::string rung;                                    // the only one that is asked for, empty: all
   bool repetitions_given = false, time_given = false;  // by flags of Google Benchmark
   std::string help;                                    // the text, if --help asked for it
@@ -102,6 +104,8 @@ Options parse(int argc, char** argv) {
   app.add_option("--seed", seed, "of the random inputs")->capture_default_str();
   app.add_flag("--check", options.check_only, "check only, do not time");
   app.add_flag("--trace", options.trace, "count what the kernels do with memory, print it as JSON, do not time");
+  app.add_flag("--walk", options.walk,
+               "record what every thread block does, step by step, print it as JSON, do not time");
   app.add_flag("--describe", options.describe, "print what the chapter has, as JSON, and stop");
   try {
     app.parse(argc, argv);
@@ -249,6 +253,87 @@ void print_trace(std::ostream& out, const Options& options, const HostTensors& i
   out << "]}" << std::endl;
 }
 
+// What a walk tells apart, under the names of the problem. A row of a matrix is one of [.., D]; of the workspace, whose
+// layout only the kernels know, 128 bytes.
+std::vector<NamedRows> named_rows(const Problem& p, const DeviceTensors& tensors) {
+  const size_t q_rows = p.lse_size(), k_rows = p.kv_size() / p.head_dim, row = size_t(p.head_dim) * 2;
+  std::vector<NamedRows> named = {{"Q", tensors.q.data(), q_rows, row},
+                                  {"K", tensors.k.data(), k_rows, row},
+                                  {"V", tensors.v.data(), k_rows, row},
+                                  {"O", tensors.o.data(), q_rows, row},
+                                  {"LSE", tensors.lse.data(), q_rows, sizeof(float)}};
+  const auto add = [&](const char* name, const GuardedBuffer& buffer, size_t row_bytes) {
+    if (buffer.bytes() > 0)
+      named.push_back({name, buffer.data(), (buffer.bytes() + row_bytes - 1) / row_bytes, row_bytes});
+  };
+  add("dO", tensors.d_o, row);
+  add("dQ", tensors.dq, row);
+  add("dK", tensors.dk, row);
+  add("dV", tensors.dv, row);
+  add("cos", tensors.rope_cos, row);
+  add("sin", tensors.rope_sin, row);
+  add("workspace", tensors.workspace, 128);
+  return named;
+}
+
+// JSON has no infinities: a row that sees no key has "-inf".
+template <class T>
+void print_numbers(std::ostream& out, const std::vector<T>& numbers) {
+  out << std::defaultfloat << std::setprecision(5) << "[";
+  for (size_t i = 0; i < numbers.size(); i++) {
+    out << (i ? "," : "");
+    if (std::isfinite(numbers[i]))
+      out << numbers[i];
+    else
+      out << (std::isnan(numbers[i]) ? "\"nan\"" : numbers[i] > 0 ? "\"inf\"" : "\"-inf\"");
+  }
+  out << "]";
+}
+
+// {"chapter": .., "problem": .., "direction": .., "rungs": [{"rung": .., "tensors": [{"name": "Q", "rows": ..,
+// "row_bytes":
+// ..}], "launches": [..], "results": {"O": [..], "LSE": [..]}, "expected": {..}}]}, the launches as simt/walk.h has
+// them; what was made and what the reference makes, of forwards whose every row is compared.
+void print_walk(std::ostream& out, const Options& options, const HostTensors& inputs, const Reference& reference) {
+  const Problem& p = options.problem;
+  out << "{\"chapter\": " << std::quoted(the_chapter().name) << ", \"problem\": " << std::quoted(label(p))
+      << ", \"direction\": \"" << (options.backward ? "backward" : "forward") << "\", \"rungs\": [";
+  const char* comma = "";
+  for (const Rung* rung : options.rungs) {
+    DeviceTensors tensors(p, inputs, workspace_bytes(*rung, options), options.backward);
+    if (options.backward) upload_forward(tensors, p, reference);
+    const std::vector<NamedRows> named = named_rows(p, tensors);
+    out << comma << "\n{\"rung\": " << std::quoted(rung->name) << ", \"tensors\": [";
+    comma = "";
+    for (const NamedRows& each : named) {
+      out << comma << "{\"name\": " << std::quoted(each.name) << ", \"rows\": " << each.rows
+          << ", \"row_bytes\": " << each.row_bytes << "}";
+      comma = ", ";
+    }
+    out << "], \"launches\":\n" << walked(named, [&] { run(*rung, options, tensors); });
+    if (!options.backward && reference.o().size() == p.q_size()) {
+      std::vector<uint16_t> o(p.q_size());
+      tensors.o.download(o.data());
+      out << ",\n\"results\": {\"O\": ";
+      print_numbers(out, from_storage(o, p.dtype));
+      if (rung->forward.writes_lse) {
+        std::vector<float> lse(p.lse_size());
+        tensors.lse.download(lse.data());
+        out << ", \"LSE\": ";
+        print_numbers(out, lse);
+      }
+      out << "},\n\"expected\": {\"O\": ";
+      print_numbers(out, reference.o());
+      out << ", \"LSE\": ";
+      print_numbers(out, reference.lse());
+      out << "}";
+    }
+    out << "}";
+    comma = ",";
+  }
+  out << "]}" << std::endl;
+}
+
 // With and without guard bands; the first verdict that is not a pass, if there is one.
 Verdict verdict_on(const Rung& rung, const Options& options, const HostTensors& inputs, const Reference& reference) {
   Verdict verdict;
@@ -335,7 +420,8 @@ int answer(const Options& options, const Device& device) {
   }
   if (!passed) return 1;
   if (options.trace) print_trace(std::cout, options, inputs, *reference);
-  if (options.check_only || options.trace) return 0;
+  if (options.walk) print_walk(std::cout, options, inputs, *reference);
+  if (options.check_only || options.trace || options.walk) return 0;
 
   add_context(device);
   ColdTimer timer;
@@ -364,8 +450,10 @@ int main(int argc, char** argv) {
     options.repetitions_given |= flag.starts_with("--benchmark_repetitions=");
     options.time_given |= flag.starts_with("--benchmark_min_time=");
   }
-  if (options.trace && !can_trace)
-    throw Refusal("--trace needs the SIMT engine's trace build: ./workbook trace, or cmake --preset trace");
+  for (const auto& [asked, name] : {std::pair(options.trace, "trace"), std::pair(options.walk, "walk")})
+    if (asked && !can_trace)
+      throw Refusal(std::string("--") + name + " needs the SIMT engine's trace build: ./workbook " + name +
+                    ", or cmake --preset trace");
   int benchmark_argc = int(benchmarks.size());
   benchmark::Initialize(&benchmark_argc, benchmarks.data());
   if (benchmark_argc > 1) throw Refusal(std::string("unknown or malformed flag ") + benchmarks[1]);

@@ -256,6 +256,7 @@ Thread* Worker::finish() {
     if ((collective.mask & warp.live & ~collective.arrived) == 0) complete(warp, collective);
   }
   if (live_ == 0) {
+    recorder_.block_ends();
     current_ = nullptr;
     return nullptr;
   }
@@ -546,6 +547,10 @@ void ldmatrix_row(const void* row) {
 }
 
 void matrix_product(std::uint64_t flops) { this_worker("mma").recorder().matrix_product(flops); }
+
+void watch(const char* name, std::int64_t row, std::int64_t column, float value, bool add) {
+  this_worker("watch").recorder().watch(name, row, column, value, add);
+}
 #endif
 
 }  // namespace simt

@@ -151,6 +151,8 @@ void Recorder::launch_begins(const Launch& launch, const SharedMemory& shared) {
   paused_ = false;
   dependent_ = launch.dependent;
   counting_ = collecting();
+  walk_ = walk_recorder();
+  if (walk_ != nullptr) walk_->launch_begins(launch);
   sites_.clear();
   site_of_.clear();
   first_block_ = block_ + 1;
@@ -166,9 +168,15 @@ void Recorder::block_begins() {
   for (auto& events : events_) events.clear();
   after_kernel_before_.fill(dependent_ ? 0 : ~0u);
   shadow_.block_begins();
+  if (walk_ != nullptr) walk_->block_begins(blockIdx);
+}
+
+void Recorder::block_ends() {
+  if (walk_ != nullptr) walk_->step_ends("", work());
 }
 
 void Recorder::launch_ends() {
+  if (walk_ != nullptr) walk_->launch_ends(kernel_name(kernel_));
   if (!counting_) return;
   current_.kernel = kernel_name(kernel_);
   std::vector<Counted> counted;
@@ -192,6 +200,7 @@ void Recorder::access(const void* pc, const void* pointer, std::size_t size, Acc
   if (DeviceMemory::instance().contains(pointer)) {
     constexpr Op ops[] = {Op::global_load, Op::global_store, Op::global_atomic, Op::global_load, Op::global_store};
     check_dependency(pc, address, size, writes(access));
+    if (walk_ != nullptr) walk_->moves(writes(access) ? Move::written : Move::read, address, size);
     keep(thread, pc, address, size, ops[static_cast<int>(access)]);
     return;
   }
@@ -215,6 +224,8 @@ void Recorder::copy_starts(const Copy& copy, const PendingCopies& owner) {
   keep(copy.thread, copy.pc, reinterpret_cast<std::uintptr_t>(copy.shared), copy.bytes, Op::copy_store,
        reinterpret_cast<std::uintptr_t>(copy.global) | (copy.source_bytes > 0 ? 0 : zeros));
   check_dependency(copy.pc, reinterpret_cast<std::uintptr_t>(copy.global), copy.source_bytes, false);
+  if (walk_ != nullptr && copy.source_bytes > 0)
+    walk_->moves(Move::started, reinterpret_cast<std::uintptr_t>(copy.global), copy.source_bytes);
   const std::size_t offset = shared_offset(reinterpret_cast<std::uintptr_t>(copy.shared));
   if (offset == no_offset) return;
   if (const auto mistake = shadow_.copy_starts(offset, copy.bytes, copy.thread, copy.pc, &owner))
@@ -222,10 +233,22 @@ void Recorder::copy_starts(const Copy& copy, const PendingCopies& owner) {
 }
 
 void Recorder::copy_lands(const Copy& copy, const PendingCopies& owner) {
+  if (walk_ != nullptr && copy.source_bytes > 0)
+    walk_->moves(Move::landed, reinterpret_cast<std::uintptr_t>(copy.global), copy.source_bytes);
   const std::size_t offset = shared_offset(reinterpret_cast<std::uintptr_t>(copy.shared));
   if (offset == no_offset) return;
   if (const auto mistake = shadow_.copy_lands(offset, copy.bytes, worker->current().number, copy.pc, &owner))
     report(*mistake, Access::write, copy.bytes, copy.pc);
+}
+
+Work Recorder::work() const {
+  const Traffic &read = current_.read, &written = current_.written;
+  Work work = {read.warps + written.warps,   read.blocks + written.blocks,
+               read.launch + written.launch, 0,
+               current_.matrix_flops,        current_.shuffles};
+  for (const Site& site : sites_)
+    if (!is_global(site.op)) work.shared += site.counts.bytes;
+  return work;
 }
 
 // What the kernel before wrote may not be there yet on a GPU, or be overwritten by it.
@@ -274,6 +297,7 @@ void Recorder::let_go(Orders orders, const void* what, const ThreadSet& threads)
     for (unsigned warp = 0; warp * 32 < block_threads; ++warp) put_together(warp, ~0u);
     ++current_.barriers;
     shadow_.barrier();
+    if (walk_ != nullptr) walk_->step_ends(text(static_cast<const BlockBarrier*>(what)->site), work());
     return;
   }
   const Lanes lanes = worker->lanes(threads);

@@ -17,6 +17,7 @@
 
 #ifdef WORKBOOK_TRACE
 #include "simt/shadow.h"
+#include "simt/walk_recorder.h"
 #endif
 
 namespace simt {
@@ -59,6 +60,7 @@ class Recorder {
   void let_go(Orders orders, const void* what, const ThreadSet& threads);
   void arrive(const void* what);                              // the current thread, to something of Orders::arrivals
   void warp_ends(unsigned warp) { put_together(warp, ~0u); }  // all its threads have returned
+  void block_ends();
 
   void shuffle() { ++current_.shuffles; }
   void pause() { paused_ = true; }  // collectives are computed by one lane, whose accesses are the engine's
@@ -66,6 +68,11 @@ class Recorder {
 
   void copy_starts(const Copy& copy, const PendingCopies& owner);
   void copy_lands(const Copy& copy, const PendingCopies& owner);
+
+  // A number of the kernel's, for the walk: instead of what was there in this step, or added to it.
+  void watch(const char* name, std::int64_t row, std::int64_t column, float value, bool add) {
+    if (walk_ != nullptr) walk_->watch(name, row, column, value, add);
+  }
 
  private:
   // A lane's access, kept until it is put together with those of the other lanes.
@@ -98,11 +105,14 @@ class Recorder {
   void touch(std::uintptr_t sector, Op op);
   Counts& counts_of(const void* pc, Op op);
 
+  Work work() const;  // of the launch until now
+
   void check_dependency(const void* pc, std::uintptr_t address, std::size_t size, bool writes);
 
   static constexpr std::size_t no_offset = ~std::size_t(0);
 
   bool counting_ = false;
+  WalkRecorder* walk_ = nullptr;  // null unless somebody wants a walk
   bool paused_ = false;
   bool dependent_ = false;  // launch
   const void* kernel_ = nullptr;
@@ -140,6 +150,7 @@ class Recorder {
   void let_go(Orders, const void*, const ThreadSet&) {}
   void arrive(const void*) {}
   void warp_ends(unsigned) {}
+  void block_ends() {}
   void shuffle() {}
   void pause() {}
   void resume() {}

@@ -1,0 +1,190 @@
+"""The page of a walk: which tiles the rows that a block reads make, what is too large, and how the page is put together."""
+
+import argparse
+import copy
+import json
+import re
+import unittest
+from unittest import mock
+
+from tools.commands import walk as command
+from tools.machine import Failure, chapters
+from tools.record import Problem
+from tools.showing import walk
+
+
+def problem(**changes) -> Problem:
+    return Problem(**{"batch": 1, "heads": 1, "kv_heads": 1, "seq_q": 12, "seq_k": 12, "head_dim": 8, "dtype": "fp16", "causal": True,
+                      **changes})
+
+
+def launch(*blocks) -> dict:
+    """Of blocks, each the list of its steps."""
+    return {"blocks": [{"steps": list(steps)} for steps in blocks]}
+
+
+def tiles(of: Problem, *blocks) -> list:
+    """Of each block [(queries, keys, kind)], and the skipped ones [(queries, keys)]."""
+    made = launch(*blocks)
+    walk.add_tiles(of, made)
+    return [([(*tile["queries"], *tile["keys"], tile["kind"]) for tile in block["tiles"]],
+             [(*tile["queries"], *tile["keys"]) for tile in block["skipped"]]) for block in made["blocks"]]
+
+
+def read(**rows) -> dict:
+    return {"read": {name: [list(span)] for name, span in rows.items()}}
+
+
+class Kinds(unittest.TestCase):
+    def test_by_the_first_and_the_last_query(self):
+        for queries, keys, expected in [((4, 7), (0, 3), "whole"), ((4, 7), (4, 7), "partly"), ((4, 7), (8, 11), "masked"),
+                                        ((4, 7), (7, 7), "partly"), ((3, 7), (0, 3), "whole"), ((2, 7), (0, 3), "partly")]:
+            self.assertEqual(walk.kind(problem(), queries, keys), expected, (queries, keys))
+            self.assertEqual(walk.kind(problem(causal=False), queries, keys), "whole")
+
+    def test_the_last_query_sees_the_last_key(self):
+        self.assertEqual(walk.kind(problem(seq_q=4), (0, 3), (0, 8)), "whole")  # query 0 sees keys 0 to 8
+        self.assertEqual(walk.kind(problem(seq_q=4), (0, 3), (0, 9)), "partly")
+        self.assertEqual(walk.kind(problem(seq_k=4), (0, 7), (0, 3)), "masked")  # queries 0 to 7 see none
+
+
+class Tiles(unittest.TestCase):
+    q = [read(Q=(4 * i, 4 * i + 3)) for i in range(3)]
+    k = [read(K=(4 * j, 4 * j + 3)) for j in range(3)]
+
+    def test_every_tile_is_computed_unless_skipped(self):
+        (first, second) = tiles(problem(), [self.q[1], *self.k], [self.q[2], *self.k])
+        self.assertEqual(first, ([(4, 7, 0, 3, "whole"), (4, 7, 4, 7, "partly"), (4, 7, 8, 11, "masked")], []))
+        self.assertEqual(second[0][2], (8, 11, 8, 11, "partly"))
+
+    def test_what_only_others_read_is_skipped(self):
+        first, second = tiles(problem(), [self.q[0], self.k[0]], [self.q[2], *self.k])
+        self.assertEqual(first, ([(0, 3, 0, 3, "partly")], [(0, 3, 4, 7), (0, 3, 8, 11)]))
+        self.assertEqual(second[1], [])
+
+    def test_a_tile_that_another_block_computes_is_not_skipped(self):
+        no_block = tiles(problem(causal=False), [self.q[0], self.k[0]], [self.q[0], self.k[1]])
+        self.assertEqual([skipped for _, skipped in no_block], [[], []])
+
+    def test_what_could_be_seen_is_not_called_skipped(self):
+        first, second = tiles(problem(causal=False), [self.q[0], self.k[0]], [self.q[1], self.k[0], self.k[1]])
+        self.assertEqual((first[1], second[1]), ([], []))
+
+    def test_backward_stays_with_its_keys(self):
+        first, last = tiles(problem(), [self.k[0], *self.q], [self.k[2], self.q[2]])
+        self.assertEqual([kind for *_, kind in first[0]], ["partly", "whole", "whole"])
+        self.assertEqual(last, ([(8, 11, 8, 11, "partly")], [(0, 3, 8, 11), (4, 7, 8, 11)]))
+
+    def test_the_same_rows_again_are_the_same_tile(self):
+        ((found, _),) = tiles(problem(), [self.q[0], self.k[0], {}, self.k[0], read(V=(0, 3))])
+        self.assertEqual(found, [(0, 3, 0, 3, "partly")])
+
+    def test_a_copy_counts_after_the_barrier_before_which_it_lands(self):
+        made = launch([{"read": {"Q": [[0, 11]]}, "started": {"K": [[0, 3]]}}, {"landed": {"K": [[0, 3]]}, "started": {"K": [[4, 7]]}},
+                       {"landed": {"K": [[4, 7]]}}, {}])
+        walk.add_tiles(problem(), made)
+        self.assertEqual([(tile["step"], tile["keys"]) for tile in made["blocks"][0]["tiles"]], [(2, [0, 3]), (3, [4, 7])])
+
+    def test_without_queries_the_rows_that_are_written(self):
+        ((found, _),) = tiles(problem(causal=False), [read(V=(0, 11)), {"written": {"O": [[4, 7]]}}])
+        self.assertEqual(found, [(4, 7, 0, 11, "whole")])
+
+    def test_a_head_goes_with_its_kv_head(self):
+        of = problem(heads=4, kv_heads=2, causal=False)
+        made = launch([read(Q=(24, 35)), read(K=(12, 23))], [read(Q=(24, 35)), read(K=(0, 11))])
+        walk.add_tiles(of, made)
+        self.assertEqual([[tile["head"] for tile in block["tiles"]] for block in made["blocks"]], [[2], []])
+
+    def test_a_kernel_without_keys_has_no_tiles(self):
+        self.assertEqual(tiles(problem(), [{"read": {"workspace": [[0, 3]]}}]), [([], [])])
+
+
+class Sizes(unittest.TestCase):
+    def test_the_largest_fits_and_one_more_does_not(self):
+        of = problem(heads=2, kv_heads=2, head_dim=64, seq_q=4096, seq_k=4096)
+        with self.assertRaisesRegex(Failure, "--seq-q=192 --seq-k=192 is the largest that fits") as raised:
+            walk.require_small(of)
+        self.assertEqual(raised.exception.status, 2)
+        # 2 heads x 192 rows, each with 192 elements of P and five times 64 of O: after three tiles, written, expected
+        self.assertEqual(walk.numbers(problem(heads=2, head_dim=64, seq_q=192, seq_k=192)), 2 * 192 * (192 + 5 * 64))
+        walk.require_small(problem(heads=2, head_dim=64, seq_q=192, seq_k=192))
+        with self.assertRaises(Failure):
+            walk.require_small(problem(heads=2, head_dim=64, seq_q=193, seq_k=193))
+
+    def test_nothing_fits(self):
+        with self.assertRaisesRegex(Failure, "take fewer heads"):
+            walk.require_small(problem(heads=3000, head_dim=64))
+
+    def test_nothing_runs_that_is_too_large(self):
+        with mock.patch.object(command.build, "ensure_built"), mock.patch.object(command.chapters, "describe"), \
+                mock.patch.object(command.asked, "resolved", return_value=(problem(seq_q=9999, seq_k=9999), {})), \
+                mock.patch.object(command.engine, "counts_of", side_effect=AssertionError("it runs")), \
+                self.assertRaisesRegex(Failure, "too large for a page"):
+            command.run(arguments("05"))
+
+
+def arguments(*words):
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    return parser.parse_args(words)
+
+
+class Steps(unittest.TestCase):
+    described = chapters.Description("", [{"name": "a", "forward": True, "backward": False}, {"name": "b", "forward": True, "backward": True},
+                                          {"name": "c", "forward": False, "backward": True}])
+
+    def step(self, rung="", direction=None):
+        with mock.patch.object(chapters, "describe", return_value=self.described):
+            return command._step(chapters.Chapter("08_x"), rung, direction, None)
+
+    def test_the_last_rung_with_the_direction(self):
+        self.assertEqual(self.step(), ("forward", "b"))
+        self.assertEqual(self.step(direction="backward"), ("backward", "c"))
+        self.assertEqual(self.step("c"), ("backward", "c"))
+        self.assertEqual(self.step("a"), ("forward", "a"))
+
+    def test_what_is_not_there(self):
+        for rung, direction, expected in [("a", "backward", "08_x/a has no backward"), ("d", None, r"08_x has no rung d \(rungs: a, b, c\)")]:
+            with self.assertRaisesRegex(Failure, expected) as raised:
+                self.step(rung, direction)
+            self.assertEqual(raised.exception.status, 2)
+
+
+class Page(unittest.TestCase):
+    recorded = {
+        "chapter": "05_x", "problem": "B1_H1_N4_D8_fp16_causal", "direction": "forward",
+        "rungs": [{"rung": "r", "tensors": [{"name": "Q", "rows": 4, "row_bytes": 16}, {"name": "K", "rows": 4, "row_bytes": 16}],
+                   "launches": [{"kernel": "x::</script><b>&", "grid": [1, 1, 1], "block": [32, 1, 1], "dynamic_shared_bytes": 0,
+                                 "blocks": [{"block": [0, 0, 0], "steps": [{"until": "", "work": [0] * 6, "read": {"Q": [[0, 3]], "K": [[0, 3]]}}]}]}]}],
+    }
+
+    def setUp(self):
+        self.page = walk.page(copy.deepcopy(self.recorded))
+
+    def test_holds_the_walk_and_its_tiles(self):
+        (data,) = re.findall(r'<script type="application/json" id="walk">(.*?)</script>', self.page, re.DOTALL)
+        held = json.loads(data)
+        self.assertEqual(held["launches"][0]["kernel"], "x::</script><b>&")
+        self.assertEqual(held["launches"][0]["blocks"][0]["tiles"], [{"head": 0, "queries": [0, 3], "keys": [0, 3], "step": 0, "kind": "partly"}])
+        self.assertEqual((held["step"], held["problem"]["seq_q"]), ("05_x/r", 4))
+
+    def test_needs_nothing_else(self):
+        self.assertNotIn("{{", self.page)
+        self.assertEqual(set(re.findall(r"https?://[^\"' ]*", self.page)), {"http://www.w3.org/2000/svg"})  # a name, not an address
+        self.assertEqual(re.findall(r"<(?:link|img|script|iframe)[^>]*(?:href|src)=\"(?!data:)", self.page), [])
+        self.assertIn("default-src 'none'", self.page)
+
+    def test_is_never_too_large(self):
+        with mock.patch.object(walk, "LARGEST_PAGE", 1000), self.assertRaisesRegex(Failure, "more than 1,000"):
+            walk.page(copy.deepcopy(self.recorded))
+
+    def test_every_place_that_the_script_asks_for_is_there(self):
+        script = (walk.PARTS / "page.js").read_text()
+        places = set(re.findall(r'\$\("([a-z-]+)"\)', script)) - {"difference"}
+        ids = re.findall(r'\bid="([a-z-]+)"', (walk.PARTS / "page.html").read_text())
+        self.assertEqual(places - set(ids), set())
+        self.assertEqual(len(ids), len(set(ids)))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,158 @@
+"""What --walk records of real kernels. Every number here can be worked out from the kernel with a pencil."""
+
+import json
+import math
+import os
+import subprocess
+import unittest
+from pathlib import Path
+
+from tools.record import read_label
+from tools.showing import walk
+
+BUILD = Path(os.environ["WORKBOOK_BUILD"])
+
+
+def recorded(chapter: str, *flags) -> dict:
+    done = subprocess.run([BUILD / chapter / chapter, "--walk", *flags], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def rows(step: dict) -> dict:
+    return {move: step[move] for move in ("read", "written", "started", "landed") if move in step}
+
+
+class Tiles(unittest.TestCase):
+    """05/tiles: Br = 64 rows, tiles of 64 keys. K comes in two chunks of 32 columns, V in two of 32 rows; before and after each
+    there is a barrier."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.walk = recorded("05_online_softmax", "--rung=tiles", "--heads=1", "--seq-q=128", "--head-dim=64", "--causal")
+        (cls.rung,) = cls.walk["rungs"]
+        (cls.launch,) = cls.rung["launches"]
+
+    def test_one_block_for_64_rows(self):
+        self.assertEqual((self.launch["grid"], self.launch["block"]), ([2, 1, 1], [128, 1, 1]))
+        self.assertEqual([block["block"] for block in self.launch["blocks"]], [[0, 0, 0], [1, 0, 0]])
+
+    def test_rows_of_each_step(self):
+        def of_tile(first: int) -> list:
+            k, v = {"read": {"K": [[first, first + 63]]}}, [{"read": {"V": [[half, half + 31]]}} for half in (first, first + 32)]
+            return [k, {}, k, {}, v[0], {}, v[1], {}]
+
+        for number, block in enumerate(self.launch["blocks"]):
+            own = [64 * number, 64 * number + 63]
+            expected = [{"read": {"Q": [own]}}, *of_tile(0), *of_tile(64)]
+            expected[-1] = {"written": {"O": [own], "LSE": [own]}}
+            self.assertEqual([rows(step) for step in block["steps"]], expected)
+
+    def test_a_step_ends_at_a_barrier_of_the_kernel_and_the_last_with_the_block(self):
+        steps = self.launch["blocks"][0]["steps"]
+        source = (Path(__file__).parents[3] / "05_online_softmax" / "2_tiles.cu").read_text().splitlines()
+        for step in steps[:-1]:
+            file, _, line = step["until"].rpartition(":")
+            self.assertEqual(file, "05_online_softmax/2_tiles.cu")
+            self.assertIn("__syncthreads();", source[int(line) - 1])
+        self.assertEqual(steps[-1]["until"], "")
+
+    def test_bytes_of_each_step(self):
+        first, second = ([step["work"] for step in block["steps"]] for block in self.launch["blocks"])
+        q = 64 * 64 * 2
+        self.assertEqual(first[0], [q, q, q, 2 * q, 0, 0])  # shared memory has fp32
+        half = 64 * 32 * 2
+        self.assertEqual(first[1], [half, half, half, 2 * half, 0, 0])  # of K
+        # Each thread reads 32 columns of 8 rows of Q and of 4 of K; the tile's first product makes no P.
+        product = 128 * 32 * (8 + 4) * 4
+        self.assertEqual(first[2], [0, 0, 0, product, 0, 0])
+        # The second one does: 64 x 64 floats are stored. Maxima need 4 shuffles for each of 8 rows and 4 warps.
+        self.assertEqual(first[4], [0, 0, 0, product + 64 * 64 * 4, 0, 8 * 4 * 4])
+        # O and LSE: 64 floats are 8 sectors, but a warp stores two at a time.
+        o, lse = 64 * 64 * 2, 64 * 4
+        self.assertEqual(first[16][:3], [o + 32 * 32, o + lse, o + lse])
+        # What the first block has brought, the second finds in a perfect L2.
+        self.assertEqual(second[1], [half, half, 0, 2 * half, 0, 0])
+
+    def test_the_watched_numbers_give_what_is_written(self):
+        """l and O as they are after the last tile, and m: O / l is the result, and m + log l is LSE."""
+        def of(step: dict, name: str, row: int) -> list:
+            return [value for at, _, values in step["watched"].get(name, []) if at == row for value in values]
+
+        results = self.rung["results"]
+        for number, block in enumerate(self.launch["blocks"]):
+            state, final = block["steps"][12], block["steps"][16]
+            for row in range(64 * number, 64 * number + 64):
+                (m,), (l,) = of(state, "m", row), of(state, "l", row)
+                self.assertAlmostEqual(m + math.log(l), results["LSE"][row], places=3)
+                o = of(final, "O", row)
+                self.assertEqual(len(o), 64)
+                for d, value in enumerate(o):
+                    self.assertAlmostEqual(value / l, results["O"][64 * row + d], delta=2e-3)
+
+    def test_the_correction_and_p(self):
+        first = self.launch["blocks"][1]["steps"]
+        for _, _, (correction,) in first[4]["watched"]["correction"]:
+            self.assertEqual(correction, 0)  # nothing was there before the first tile
+        for _, column, values in first[12]["watched"]["P"]:
+            self.assertEqual((column, len(values)), (64, 64))
+            self.assertLessEqual(max(values), 1)
+        for row, _, values in first[12]["watched"]["P"]:
+            self.assertEqual(set(values[row - 64 + 1:]), {0} if row < 127 else set())  # keys that the row does not see
+
+    def test_results_are_near_what_is_expected(self):
+        for name in ("O", "LSE"):
+            difference = max(abs(a - b) for a, b in zip(self.rung["results"][name], self.rung["expected"][name]))
+            self.assertLess(difference, 5e-3)
+
+    def test_tiles(self):
+        problem, _ = read_label(self.walk["problem"])
+        walk.add_tiles(problem, self.launch)
+        kinds = [[(tile["queries"], tile["keys"], tile["kind"]) for tile in block["tiles"]] for block in self.launch["blocks"]]
+        self.assertEqual(kinds, [[([0, 63], [0, 63], "partly"), ([0, 63], [64, 127], "masked")],
+                                 [([64, 127], [0, 63], "whole"), ([64, 127], [64, 127], "partly")]])
+        self.assertEqual([block["skipped"] for block in self.launch["blocks"]], [[], []])
+
+
+class Online(unittest.TestCase):
+    def test_a_block_of_eight_rows_has_all_keys_in_one_tile(self):
+        of = recorded("05_online_softmax", "--rung=online", "--heads=2", "--kv-heads=1", "--seq-q=20", "--seq-k=30", "--causal")
+        (launch,) = of["rungs"][0]["launches"]
+        walk.add_tiles(read_label(of["problem"])[0], launch)
+        self.assertEqual([block["tiles"] for block in launch["blocks"]],
+                         [[{"head": head, "queries": [i, min(i + 7, 19)], "keys": [0, 29], "step": 0, "kind": "partly"}]
+                          for head in (0, 1) for i in (0, 8, 16)])
+
+
+class EarlyStop(unittest.TestCase):
+    """192 rows: 128 for the first block, 64 for the second one. Tiles have 64 keys, and no query before 128 sees the last of them."""
+
+    def blocks(self, rung: str, direction: str) -> list:
+        of = recorded("08_causal_earlystop", f"--rung={rung}", f"--direction={direction}", "--heads=1", "--seq-q=192", "--head-dim=64")
+        launch = of["rungs"][0]["launches"][0 if direction == "forward" else 1]  # of a backward the first makes D
+        walk.add_tiles(read_label(of["problem"])[0], launch)
+        return launch["blocks"]
+
+    def kinds(self, rung: str, direction: str) -> list:
+        return [([tile["kind"] for tile in block["tiles"]], [(tile["queries"], tile["keys"]) for tile in block["skipped"]])
+                for block in self.blocks(rung, direction)]
+
+    def test_skipped_tiles_of_the_forward(self):
+        last = (["whole", "whole", "partly"], [])
+        self.assertEqual(self.kinds("masked", "forward"), [(["partly", "partly", "masked"], []), last])
+        self.assertEqual(self.kinds("earlystop", "forward"), [(["partly", "partly"], [([0, 127], [128, 191])]), last])
+
+    def test_skipped_tiles_of_the_backward(self):
+        first, last = (["partly", "partly", "whole"], []), ([0, 63], [128, 191])
+        self.assertEqual(self.kinds("masked", "backward"), [first, (["masked", "masked", "partly"], [])])
+        self.assertEqual(self.kinds("earlystop", "backward"), [first, (["partly"], [last, ([64, 127], [128, 191])])])
+
+    def test_products_are_made_while_their_tile_is_there(self):
+        """Two products of a tile, S and O, each 2 x 128 x 64 x 64 operations; the first step only waits for Q."""
+        block = self.blocks("earlystop", "forward")[0]
+        at = [number for number, step in enumerate(block["steps"]) if step["work"][4]]
+        self.assertEqual(at, [tile["step"] for tile in block["tiles"]])
+        self.assertEqual({block["steps"][number]["work"][4] for number in at}, {2 * 2 * 128 * 64 * 64})
+
+
+if __name__ == "__main__":
+    unittest.main()

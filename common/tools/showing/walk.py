@@ -1,0 +1,154 @@
+"""The page that replays a run step by step: which tiles of the score matrix each thread block works on, found from the rows that it
+reads, and the page around them."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from tools.machine import Failure
+from tools.record import Problem, read_label
+
+PARTS = Path(__file__).parent / "walk_page"
+LARGEST_PAGE = 2_000_000  # bytes
+# Of the kernels' numbers, about 9 bytes each in the page.
+MOST_NUMBERS = 200_000
+
+
+def require_small(problem: Problem) -> None:
+    """Before anything runs."""
+    if numbers(problem) <= MOST_NUMBERS:
+        return
+    fits = largest_length(problem)
+    advice = f"--seq-q={fits} --seq-k={fits} is the largest that fits" if fits else "take fewer heads or a smaller head dim"
+    raise Failure(f"{problem} is too large for a page: {advice}", status=2)
+
+
+def numbers(problem: Problem) -> int:
+    """That a kernel can show: P, and O after every tile, which has 64 keys or more; and O again as written and as expected."""
+    rows = problem.batch * problem.heads * problem.seq_q
+    return rows * (problem.seq_k + problem.head_dim * (2 + -(-problem.seq_k // 64)))
+
+
+def largest_length(problem: Problem) -> int:
+    """Of queries and keys alike, with everything else as it is; 0 if nothing fits."""
+    return next((n for n in range(512, 0, -1) if numbers(replace(problem, seq_q=n, seq_k=n)) <= MOST_NUMBERS), 0)
+
+
+# --- Tiles -----------------------------------------------------------------------------------------------------------
+
+
+def visible_keys(problem: Problem, i: int) -> int:
+    return min(max(i + problem.seq_k - problem.seq_q + 1, 0), problem.seq_k) if problem.causal else problem.seq_k
+
+
+def kind(problem: Problem, queries: tuple, keys: tuple) -> str:
+    """What the mask leaves of a tile, rows and keys from first to last: all of it, some or nothing."""
+    first = max(min(visible_keys(problem, queries[0]) - keys[0], keys[1] - keys[0] + 1), 0)
+    last = max(min(visible_keys(problem, queries[1]) - keys[0], keys[1] - keys[0] + 1), 0)
+    return "masked" if last == 0 else "whole" if first == keys[1] - keys[0] + 1 else "partly"
+
+
+def _spans(ranges: list, length: int) -> list:
+    """[(head, first row of it, last)] of rows counted over all heads."""
+    spans = {}
+    for first, last in ranges:
+        for head in range(first // length, last // length + 1):
+            here = max(first - head * length, 0), min(last - head * length, length - 1)
+            before = spans.get(head, here)
+            spans[head] = min(before[0], here[0]), max(before[1], here[1])
+    return [(head, *span) for head, span in sorted(spans.items())]
+
+
+def _touched_by(blocks: list, names: tuple) -> "str | None":
+    steps = [step for block in blocks for step in block["steps"]]
+    return next((name for name in names if any(name in step.get(move, {}) for step in steps for move in ("read", "landed"))), None)
+
+
+def _visits(problem: Problem, block: dict, of_queries: "str | None", of_keys: "str | None") -> list:
+    """The tiles of a block in its order: from when its rows are both there until others take their place."""
+    kv_heads = problem.heads // problem.kv_heads
+    found, queries, keys = [], [], []
+    if of_queries is None:  # of a kernel that reads no queries: the rows that it writes
+        written = [rows for step in block["steps"] for name in ("O", "dQ") for rows in step.get("written", {}).get(name, [])]
+        queries = _spans(written, problem.seq_q)
+    before = {}
+    for number, step in enumerate(block["steps"]):
+        # A copy lands just before a barrier: only after that the block can work with it.
+        new = {name: step.get("read", {}).get(name, []) + before.get("landed", {}).get(name, []) for name in (of_queries, of_keys)}
+        before = step
+        new_queries, new_keys = _spans(new[of_queries], problem.seq_q), _spans(new[of_keys], problem.seq_k)
+        queries, keys = new_queries or queries, new_keys or keys
+        if not new_queries and not new_keys:
+            continue
+        for head, *rows in queries:
+            for kv_head, *columns in keys:
+                tile = {"head": head, "queries": rows, "keys": columns}
+                last = {name: found[-1][name] for name in tile} if found else None
+                if head // kv_heads == kv_head and tile != last:
+                    found.append({**tile, "step": number, "kind": kind(problem, rows, columns)})
+    return found
+
+
+def _cells(ranges: set) -> list:
+    """Ranges that may overlap, cut where any of them begins or ends."""
+    cuts = sorted({first for first, _ in ranges} | {last + 1 for _, last in ranges})
+    cells = [(a, b - 1) for a, b in zip(cuts, cuts[1:])]
+    return [cell for cell in cells if any(first <= cell[0] and cell[1] <= last for first, last in ranges)]
+
+
+def _skipped(problem: Problem, visits: list, every: list, along_keys: bool) -> list:
+    """Tiles beside those of a block (of its rows; of its keys, if it is the keys that it stays with) that no block works on,
+    because no query of them sees a key."""
+    own, other = ("queries", "keys") if along_keys else ("keys", "queries")
+    cells = _cells({tuple(visit[other]) for visit in every})
+    skipped = []
+    for head, strip in sorted({(visit["head"], tuple(visit[own])) for visit in visits}):
+        worked_on = [visit[other] for visit in every
+                     if visit["head"] == head and visit[own][0] <= strip[1] and strip[0] <= visit[own][1]]
+        for cell in cells:
+            tile = {"head": head, own: list(strip), other: list(cell)}
+            if (not any(first <= cell[1] and cell[0] <= last for first, last in worked_on)
+                    and kind(problem, tile["queries"], tile["keys"]) == "masked"):
+                skipped.append(tile)
+    return skipped
+
+
+def add_tiles(problem: Problem, launch: dict) -> None:
+    """Gives each block of a launch its tiles: those that it works on, in order, and those that it skips."""
+    blocks = launch["blocks"]
+    of_queries, of_keys = _touched_by(blocks, ("Q", "dO")), _touched_by(blocks, ("K", "V"))
+    for block in blocks:
+        block["tiles"] = _visits(problem, block, of_queries, of_keys)
+    every = [tile for block in blocks for tile in block["tiles"]]
+
+    def different(name: str) -> int:
+        return max((len({tuple(tile[name]) for tile in block["tiles"]}) for block in blocks), default=0)
+
+    along_keys = different("keys") >= different("queries")
+    for block in blocks:
+        block["skipped"] = _skipped(problem, block["tiles"], every, along_keys)
+
+
+# --- Page ------------------------------------------------------------------------------------------------------------
+
+
+def page(recorded: dict) -> str:
+    """What a chapter's program records of one rung, as HTML that needs nothing else."""
+    problem, rope = read_label(recorded["problem"])
+    (rung,) = recorded["rungs"]
+    for launch in rung["launches"]:
+        add_tiles(problem, launch)
+    walk = {
+        "step": f"{recorded['chapter']}/{rung['rung']}", "direction": recorded["direction"], "problem": vars(problem), "rope": rope,
+        "words": str(problem), "tensors": rung["tensors"], "launches": rung["launches"],
+        "results": rung.get("results", {}), "expected": rung.get("expected", {}),
+    }
+    data = json.dumps(walk, separators=(",", ":")).replace("<", "\\u003c")
+    html = (PARTS / "page.html").read_text()
+    for name, text in [("TITLE", f"{walk['step']}, {walk['direction']}"), ("STYLE", (PARTS / "page.css").read_text()),
+                       ("SCRIPT", (PARTS / "page.js").read_text()), ("WALK", data)]:
+        html = html.replace(f"{{{{{name}}}}}", text)
+    if len(html.encode()) > LARGEST_PAGE:
+        raise Failure(f"the page would have {len(html.encode()):,} bytes, more than {LARGEST_PAGE:,}: take a shorter N or fewer heads",
+                      status=2)
+    return html
