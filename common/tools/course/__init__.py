@@ -2,7 +2,7 @@
 
 from tools.course import markers, planted
 from tools.course.exercises import FILE, HANDED_OUT, Course, Exercise, kinds_of_tests, load
-from tools.course.judging import Verdict, judge
+from tools.course.judging import DoesNotEnd, Verdict, Workshop, judge
 from tools.course.markers import without_markers
 from tools.course.progress import KEPT, Progress
 from tools.course.questions import Answers, expected, problem_of, verdict_of_answer
