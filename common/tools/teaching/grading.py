@@ -5,7 +5,7 @@ been handed in for one rung is judged alone: other exercises of the same rung ha
 """
 
 import difflib
-import json
+import fcntl
 import os
 import secrets
 import shutil
@@ -54,6 +54,7 @@ class Bench(Workshop):
 
     def prepare(self, course: Course, exercises: list) -> None:
         """Builds the workbook as it is, as whoever calls: nothing of a student's is in it."""
+        self._keep_others_out()
         wanted, there = trees.read(self.root), set()
         for file, content in wanted.items():
             path = self.tree / file
@@ -74,6 +75,14 @@ class Bench(Workshop):
         self.held = self.sandbox.held(self.tree / "build")
         if not self.held["runs"]:
             raise Failure(f"nothing can be run in {shown(self.tree)} as another user: {self.held['why']}")
+
+    def _keep_others_out(self) -> None:
+        self.tree.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = open(self.tree.with_suffix(".lock"), "w")  # as long as this bench exists
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Failure(f"somebody is grading in {shown(self.tree)} already")
 
     @staticmethod
     def _targets(exercises: list) -> dict:
@@ -219,6 +228,13 @@ def _taken(course: Course, submission: Submission, one: Exercise) -> "str | Verd
         line = course.region(one, text).first + wrong.line
         return Verdict("refused", [f"{file}:{line}: {wrong.what}"])
     return written
+
+
+def taken_from(course: Course, submission: Submission, exercises: list) -> dict:
+    """{exercise's id: what has been written for it}, of the exercises that are code and that are not as they were handed out."""
+    taken = {one.id: _taken(course, submission, one) for one in exercises if one.kind == "code"}
+    return {one.id: taken[one.id] for one in exercises if isinstance(taken.get(one.id), str)
+            and taken[one.id].split() != course.handed_out(one).split()}
 
 
 def _visible(course: Course, one: Exercise) -> list:
