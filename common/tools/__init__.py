@@ -2,6 +2,7 @@
 
     cli         the command line: finds the commands
     commands    a file for each command: what the user may say, and which parts do it
+    teaching    handing exercises out, and grading what is handed in
     measuring   taking measurements         showing   putting what was measured before the eye
     course      exercises and whether they are right
     record      what has been measured

@@ -95,7 +95,7 @@ class Judging(LittleTree):
         self.assertEqual(verdict, judging.Verdict("does not compile", ["a.cu:1: error: x"]))
 
     def test_a_program_that_does_not_end_or_breaks_down(self):
-        verdict = self.judged({"cpu": judging._DoesNotEnd()})
+        verdict = self.judged({"cpu": judging.DoesNotEnd()})
         self.assertEqual((verdict.state, len(self.ran)), ("wrong", 1))
         self.assertIn("it has not ended after", verdict.lines[0])
         verdict = self.judged({"cpu": (-11, "[ RUN      ] a test\n")})

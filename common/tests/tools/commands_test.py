@@ -58,6 +58,10 @@ class BadInput(unittest.TestCase):
             (["hint", "05.nothing"], "no exercise 05.nothing"),
             (["hint", "01"], "chapter 01 has several exercises: 01.scores, 01.sectors"),
             (["reset", "05.nothing"], "no exercise 05.nothing"),
+            (["handout", "--out=/nowhere/x", "05.nothing"], "no exercise 05.nothing"),
+            (["handout", "--out=/nowhere/x", "--week=1"], "--week needs --course"),
+            (["handout", "--out=/nowhere/x", "--course=/nowhere/y"], "cannot read /nowhere/y"),
+            (["handout", "--out=/tmp"], "/tmp is there already, and not empty"),
         ]:
             with mock.patch.object(build, "ensure_built", side_effect=AssertionError("nothing is built before that")):
                 status, stderr = ending_of(*words)

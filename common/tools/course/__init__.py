@@ -1,8 +1,9 @@
 """The workbook as a course: exercises in the chapters' sources, what a student's file looks like, whether an answer is right."""
 
+from tools.course import markers, planted
 from tools.course.exercises import FILE, HANDED_OUT, Course, Exercise, kinds_of_tests, load
-from tools.course.judging import Verdict, judge
+from tools.course.judging import DoesNotEnd, Verdict, Workshop, judge
 from tools.course.markers import without_markers
 from tools.course.progress import KEPT, Progress
 from tools.course.questions import Answers, expected, problem_of, verdict_of_answer
-from tools.course.solutions import files_with, lines_of
+from tools.course.solutions import bare, files_with, lines_of

@@ -17,9 +17,9 @@ _ENGINE = re.compile(r"cudaError\w+: (kernel .*)")
 _CASE = re.compile(r"B(\d+)_H(\d+)_Hkv(\d+)_Nq(\d+)_Nk(\d+)_D(\d+)_(fp16|bf16)_(none|causal)_(\w+)")
 
 
-class _DoesNotEnd(Exception):
-    def __init__(self):
-        super().__init__(f"it has not ended after {PATIENCE} s: does a loop of the kernel not end?")
+class DoesNotEnd(Exception):
+    def __init__(self, seconds: float = PATIENCE):
+        super().__init__(f"it has not ended after {seconds:g} s: does a loop of the kernel not end?")
 
 
 @dataclass(frozen=True)
@@ -28,19 +28,39 @@ class Verdict:
     lines: list = field(default_factory=list)  # for whoever wants to know more
 
 
-def judge(course: Course, exercise: Exercise, gpu: bool = False) -> Verdict:
+class Workshop:
+    """Where exercises are built and run: in this tree, by whoever calls."""
+
+    def built(self, preset: str, targets: list) -> Path:
+        """The build directory; DoesNotBuild if it cannot be built."""
+        return build.ensure_built(preset, targets, quietly=True)
+
+    def answer(self, command: list, environment: dict) -> tuple:
+        """(exit status, all that it prints); DoesNotEnd."""
+        return _answer(command, environment)
+
+    def passed(self, output: str) -> int:
+        """How many tests of the suite have passed in the last answer, which printed this."""
+        ran = re.search(r"\[  PASSED  \] (\d+) test", output)
+        return int(ran[1]) if ran else 0
+
+
+HERE = Workshop()
+
+
+def judge(course: Course, exercise: Exercise, gpu: bool = False, workshop: Workshop = HERE) -> Verdict:
     """Of a code or debugging exercise, on the SIMT engine; with `gpu` on a GPU too, after the engine has nothing against it."""
     if not course.attempted(exercise):
         return Verdict("not attempted", [_where_to_begin(course, exercise)])
     if exercise.needs_gpu and not gpu:
         return Verdict("not run", ["it needs a GPU: ./workbook check --gpu"])
     try:
-        wrong = _on_the_engine(course, exercise)
+        wrong = _on_the_engine(course, exercise, workshop)
         if not wrong and gpu:
-            wrong = _of_the_suite(course, exercise, "cuda", [test for test in exercise.tests if test != "trace"])
+            wrong = _of_the_suite(course, exercise, "cuda", [test for test in exercise.tests if test != "trace"], workshop)
     except build.DoesNotBuild as failure:
         return Verdict("does not compile", failure.errors[:1])
-    except _DoesNotEnd as hanging:
+    except DoesNotEnd as hanging:
         return Verdict("wrong", [str(hanging)])
     return Verdict("wrong", wrong) if wrong else Verdict("right")
 
@@ -52,25 +72,24 @@ def _where_to_begin(course: Course, exercise: Exercise) -> str:
     return f"{exercise.file}:{region.first}: {region.task}"
 
 
-def _on_the_engine(course: Course, exercise: Exercise) -> list:
+def _on_the_engine(course: Course, exercise: Exercise, workshop: Workshop) -> list:
     """The lines about the first thing that is wrong; none if nothing is. A mistake that the engine has seen, on a line of the
     kernel, comes before wrong numbers."""
-    wrong = _of_the_suite(course, exercise, "cpu", [test for test in exercise.tests if test != "trace"])
+    wrong = _of_the_suite(course, exercise, "cpu", [test for test in exercise.tests if test != "trace"], workshop)
     if wrong and not wrong[0].startswith("kernel ") or "trace" in exercise.tests:
-        wrong = _of_the_suite(course, exercise, "trace", ["trace"]) or wrong
-    return wrong or _beyond_a_limit(exercise)
+        wrong = _of_the_suite(course, exercise, "trace", ["trace"], workshop) or wrong
+    return wrong or _beyond_a_limit(exercise, workshop)
 
 
-def _of_the_suite(course: Course, exercise: Exercise, preset: str, tests: list) -> list:
+def _of_the_suite(course: Course, exercise: Exercise, preset: str, tests: list, workshop: Workshop) -> list:
     if not tests:
         return []
-    directory = build.ensure_built(preset, [f"{exercise.chapter}_tests"], quietly=True)
+    directory = workshop.built(preset, [f"{exercise.chapter}_tests"])
     program = directory / exercise.chapter / f"{exercise.chapter}_tests"
     wanted = ":".join(f"All/Rungs.Pass/{test}" for test in tests)
-    status, output = _answer([program, f"--gtest_filter={wanted}", "--gtest_fail_fast"],
-                             {"WORKBOOK_PASS": f"{exercise.rung} {exercise.direction}"})
-    ran = re.search(r"\[  PASSED  \] (\d+) test", output)
-    if status == 0 and ran and int(ran[1]) == len(tests):
+    status, output = workshop.answer([program, f"--gtest_filter={wanted}", "--gtest_fail_fast"],
+                                     {"WORKBOOK_PASS": f"{exercise.rung} {exercise.direction}"})
+    if status == 0 and workshop.passed(output) == len(tests):
         return []
     how = f"status {status}" if status >= 0 else f"signal {signal.Signals(-status).name}"
     return _first_wrong(course, exercise, output) or [f"the tests {', '.join(tests)} ended with {how}: {_last_line(output)}"]
@@ -83,7 +102,7 @@ def _answer(command: list, environment: dict) -> tuple:
         try:
             output, _ = process.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
-            raise _DoesNotEnd
+            raise DoesNotEnd
     return process.returncode, output
 
 
@@ -143,13 +162,13 @@ def _problem(case: re.Match) -> str:
 # --- What the engine counts ------------------------------------------------------------------------------------------
 
 
-def counts(chapter: str, rung: str, direction: str, problem: dict) -> "list | str":
+def counts(chapter: str, rung: str, direction: str, problem: dict, workshop: Workshop = HERE) -> "list | str":
     """[(kernel, {"global_load sectors": 12, ..})] of the launches of the rung, of this problem; or why there are none."""
-    directory = build.ensure_built("trace", [chapter], quietly=True)
+    directory = workshop.built("trace", [chapter])
     program = [directory / chapter / chapter, "--trace", *_flags(problem), f"--rung={rung}", f"--direction={direction}"]
     try:
-        status, output = _answer(program, {})
-    except _DoesNotEnd as hanging:
+        status, output = workshop.answer(program, {})
+    except DoesNotEnd as hanging:
         return str(hanging)
     start = output.find('{"chapter"')
     if status != 0 or start < 0:
@@ -184,9 +203,9 @@ def sum_of(launches: list, count: str, kernel: str = "") -> "int | None":
     return sum(numbers) if numbers else None
 
 
-def _beyond_a_limit(exercise: Exercise) -> list:
+def _beyond_a_limit(exercise: Exercise, workshop: Workshop) -> list:
     for limit in exercise.limits:
-        launches = counts(exercise.chapter, exercise.rung, exercise.direction, limit["problem"])
+        launches = counts(exercise.chapter, exercise.rung, exercise.direction, limit["problem"], workshop)
         if isinstance(launches, str):
             return [launches]
         number = sum_of(launches, limit["count"], limit["kernel"])

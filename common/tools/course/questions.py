@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tools.course import judging
 from tools.course.exercises import Course, Exercise
-from tools.course.judging import Verdict
+from tools.course.judging import HERE, Verdict, Workshop
 from tools.machine import Failure, build, shown
 from tools.record import NotUnderstood, evaluate
 
@@ -73,9 +73,9 @@ def problem_of(exercise: Exercise, student: str) -> dict:
     return {**exercise.problem, **{key: drawn(key, values) for key, values in exercise.draw.items()}}
 
 
-def expected(exercise: Exercise, problem: dict) -> float:
+def expected(exercise: Exercise, problem: dict, workshop: Workshop = HERE) -> float:
     """The right number, of what the engine counts."""
-    launches = judging.counts(exercise.chapter, exercise.rung, exercise.direction, problem)
+    launches = judging.counts(exercise.chapter, exercise.rung, exercise.direction, problem, workshop)
     if isinstance(launches, str):
         raise NotCounted(f"{exercise.id} cannot be counted: {launches}")
     try:
@@ -102,7 +102,7 @@ class _Counted:
         return self._problem[key]
 
 
-def verdict_of_answer(exercise: Exercise, answers: Answers) -> Verdict:
+def verdict_of_answer(exercise: Exercise, answers: Answers, workshop: Workshop = HERE) -> Verdict:
     """Is the student's number right? Says which is not, and never the right one."""
     if not answers.student:
         return Verdict("not answered", [f"./workbook check {exercise.id} --student NAME writes {FILE} and asks the question"])
@@ -113,7 +113,7 @@ def verdict_of_answer(exercise: Exercise, answers: Answers) -> Verdict:
     if not isinstance(given, (int, float)) or isinstance(given, bool):
         return Verdict("wrong", [question, f"{json.dumps(given)} is no number"])
     try:
-        right = expected(exercise, problem)
+        right = expected(exercise, problem, workshop)
     except build.DoesNotBuild as failure:
         return Verdict("does not compile", failure.errors[:1])
     except NotCounted as failure:

@@ -19,7 +19,7 @@ def lines_of(course: Course, exercise: Exercise) -> list:
                  for line in right.splitlines() if line not in wrong.splitlines()]
     else:
         lines = []
-    return [bare for bare in map(_bare, lines) if len(bare) >= _LITTLE and not _COMMON.fullmatch(bare)]
+    return [line for line in map(bare, lines) if len(line) >= _LITTLE and not _COMMON.fullmatch(line)]
 
 
 def files_with(course: Course, exercise: Exercise) -> dict:
@@ -31,7 +31,7 @@ def files_with(course: Course, exercise: Exercise) -> dict:
         file = str(path.relative_to(course.root))
         if file == exercise.file or not wanted:
             continue
-        there = wanted & {_bare(line) for line in path.read_text(errors="replace").splitlines()}
+        there = wanted & {bare(line) for line in path.read_text(errors="replace").splitlines()}
         if there:
             found[file] = len(there) / len(wanted)
     return found
@@ -42,5 +42,6 @@ def _candidates(root: Path):
         yield from (path for path in sorted(root.glob(pattern)) if path.suffix in (".cu", ".cc", ".h", ".md"))
 
 
-def _bare(line: str) -> str:
+def bare(line: str) -> str:
+    """Without its comment and without blanks."""
     return "".join(line.partition("//")[0].split())

@@ -1,0 +1,125 @@
+"""A class: each submission once, the rest when one fails, and what the instructor reads. Nothing is built here."""
+
+import csv
+import json
+import os
+import sys
+import tempfile
+import types
+import unittest
+from pathlib import Path
+from unittest import mock
+
+from tools import course
+from tools.course import Verdict
+from tools.machine import Failure
+from tools.teaching import alike, classes, results, submissions_in
+from tools.teaching.grading import Grade
+from tools.teaching.submission import Submission
+
+
+class OfAClass(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.out = Path(directory.name)
+        self.course = course.load()
+        self.exercises = self.course.select(["01.scores", "05.rescale"])
+        self.graded = []
+
+    def grade_class(self, states: dict):
+        """With a grader that finds these states {student: [of 01.scores, of 05.rescale]}; an exception is raised."""
+        def grade(bench, submission, exercises):
+            self.graded.append(submission.name)
+            found = states[submission.name]
+            if isinstance(found, Exception):
+                raise found
+            return Grade(submission.name, {one.id: Verdict(state, ["a line"]) for one, state in zip(exercises, found)},
+                         {one.id: one.points if state == "right" else 0 for one, state in zip(exercises, found)})
+
+        benches = [types.SimpleNamespace(root=self.course.root, course=self.course) for _ in range(2)]
+        with mock.patch.object(classes, "grade", side_effect=grade), mock.patch.object(classes, "say"), \
+                mock.patch.object(classes.trees, "read", return_value={"a": b"b"}):
+            return classes.grade_class(benches, [Submission(name, {"x": name}) for name in states], self.exercises, self.out)
+
+    def test_the_table_the_pages_and_what_went_wrong_most(self):
+        self.grade_class({"ada": ["right", "right"], "grace": ["right", "wrong"], "=cmd()": ["not attempted", "hangs"]})
+        total = sum(one.points for one in self.exercises)
+        first, second = (one.points for one in self.exercises)
+        rows = list(csv.reader((self.out / "grades.csv").read_text().splitlines()))
+        self.assertEqual(rows, [["submission", "points", "of", "01.scores", "05.rescale"],
+                                ["ada", str(first + second), str(total), "right", "right"],
+                                ["grace", str(first), str(total), "right", "wrong"],
+                                ["'=cmd()", "0", str(total), "not attempted", "hangs"]])
+        page = (self.out / "class.md").read_text()
+        self.assertLess(page.index("05.rescale"), page.index("01.scores"), "the one that most got wrong comes first")
+        self.assertIn("| 1 | 0 | 2 | hangs 1, wrong 1 |", page)
+        self.assertIn("**wrong**, 0 of", (self.out / "students/grace.md").read_text())
+
+    def test_what_has_been_graded_is_not_graded_again(self):
+        self.grade_class({"ada": ["right", "right"], "grace": ["right", "wrong"]})
+        before = (self.out / "grades.csv").read_text()
+        self.graded.clear()
+        self.grade_class({"ada": ["right", "right"], "grace": ["right", "wrong"]})
+        self.assertEqual((self.graded, (self.out / "grades.csv").read_text()), ([], before))
+        (self.out / "graded/ada.json").write_text("{")
+        self.grade_class({"ada": ["right", "right"], "grace": ["right", "wrong"]})
+        self.assertEqual(self.graded, ["ada"])
+
+    def test_the_rest_of_the_class_is_graded_when_the_grader_fails(self):
+        done = self.grade_class({"ada": Failure("no space"), "grace": ["right", "right"]})
+        self.assertEqual(done.failed, ["ada"])
+        self.assertIn("not graded", (self.out / "grades.csv").read_text())
+        self.graded.clear()
+        self.grade_class({"ada": ["right", "right"], "grace": ["right", "right"]})
+        self.assertEqual(self.graded, ["ada"], "and the next time it is graded")
+
+    def test_two_submissions_of_one_name(self):
+        (self.out / "in/ada").mkdir(parents=True)
+        (self.out / "in/ada.zip").write_bytes(b"")
+        self.assertEqual([one.name for one in submissions_in(self.out / "in", ["x"])], ["ada", "ada.zip"])
+        self.assertRaises(Failure, submissions_in, self.out / "in/ada", ["x"])
+
+    def test_those_that_are_alike(self):
+        fake = types.ModuleType("copydetect")
+        fake.CodeFingerprint = lambda name, k, window, fp: fp.read().replace("ours", "x")
+        fake.compare_files = lambda one, other: (0, (float(one == other), float(one == other)), None)
+        long = "float x = 1;\n" * 20
+        with mock.patch.dict(sys.modules, copydetect=fake):
+            found, without = alike.alike({"a": {"05.rescale": long}, "b": {"05.rescale": long}, "c": {"05.rescale": long + "y"},
+                                          "d": {"01.scores": "short"}, "e": {"01.scores": "short"}}, self.course)
+        self.assertEqual((found, without), ([("a", "b", "05.rescale", 1.0)], ""))
+        with mock.patch.dict(sys.modules, copydetect=None):
+            self.assertIn("not installed", alike.alike({}, self.course)[1])
+
+
+class Formats(unittest.TestCase):
+    def setUp(self):
+        self.exercises = course.load().select(["01.scores", "05.rescale"])
+        self.first, self.second = (one.points for one in self.exercises)
+        self.grade = Grade("ada", {"01.scores": Verdict("right"), "05.rescale": Verdict("hangs", ["it has not ended"])},
+                           {"01.scores": self.first, "05.rescale": 0}, seconds=12.4)
+
+    def test_gradescope(self):
+        written = json.loads(results.written("gradescope", self.grade, self.exercises, {"network": "none"}))
+        self.assertEqual((written["score"], written["execution_time"], written["stdout_visibility"]), (self.first, 12, "hidden"))
+        self.assertEqual(written["extra_data"]["sandbox"], {"network": "none"})
+        self.assertEqual([(test["number"], test["score"], test["max_score"], test["status"]) for test in written["tests"]],
+                         [("01.scores", self.first, self.first, "passed"), ("05.rescale", 0, self.second, "failed")])
+        self.assertEqual(written["tests"][1]["output"], "hangs\nit has not ended")
+
+    def test_classroom_50(self):
+        about = {"CLASSROOM": "gpu", "ASSIGNMENT": "one", "SUBMISSION_TAG": "submit/x", "COMMIT_URL": "c", "RELEASE_URL": "r"}
+        with mock.patch.dict(os.environ, about):
+            written = json.loads(results.written("classroom50", self.grade, self.exercises, {}))
+        self.assertEqual((written["schema"], written["score"], written["max-score"], written["review"]),
+                         ("classroom50/result/v1", self.first, self.first + self.second, "c"))
+        self.assertEqual([(test["test-name"], test["passed"], test["score"]) for test in written["tests"]],
+                         [("01.scores", True, self.first), ("05.rescale", False, 0)])
+        with mock.patch.dict(os.environ, {}, clear=True), self.assertRaises(Failure) as caught:
+            results.written("classroom50", self.grade, self.exercises, {})
+        self.assertIn("needs CLASSROOM in the environment", str(caught.exception))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,66 @@
+"""The course file: what it says, and one line for each way of saying it wrongly."""
+
+import json
+import unittest
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tools import course
+from tools.machine import Failure
+from tools.teaching import read_plan
+
+WEEK = {"title": "memory", "begins": "2027-02-01", "due": "2027-02-08", "exercises": ["01", "02.scores"]}
+PLAN = {"title": "Spring", "late": {"percent_a_day": 10, "days": 3}, "points": {"02.scores": 7},
+        "weeks": [WEEK, {**WEEK, "exercises": ["05.rescale"]}]}
+
+
+class CourseFile(unittest.TestCase):
+    def setUp(self):
+        directory = TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.path = Path(directory.name) / "course.json"
+        self.course = course.load()
+
+    def read(self, content):
+        self.path.write_text(content if isinstance(content, str) else json.dumps(content, indent=1))
+        return read_plan(self.path, self.course)
+
+    def test_weeks_points_and_selections(self):
+        plan = self.read(PLAN)
+        of_01 = [one.id for one in self.course.select(["01"])]
+        self.assertEqual([[one.id for one in week.exercises] for week in plan.weeks], [[*of_01, "02.scores"], ["05.rescale"]])
+        self.assertEqual([one.points for one in plan.exercises if one.id == "02.scores"], [7])
+        second = plan.only(2, {one.id for one in plan.exercises})
+        self.assertEqual([one.id for one in second.exercises], ["05.rescale"])
+        self.assertEqual(len(second.weeks), 2, "a week keeps its number")
+
+    def test_one_line_that_names_the_file_and_what_is_wrong(self):
+        for content, expected in [
+            ("{", ":1: Expecting"),
+            ({**PLAN, "weeks": [{**WEEK, "exercises": ["01.nothing"]}]}, "no exercise 01.nothing (exercises: 01.scores"),
+            ({**PLAN, "weeks": [{**WEEK, "exercises": ["99"]}]}, "no chapter 99"),
+            ({**PLAN, "weeks": [WEEK, WEEK]}, "01.scores is in two weeks"),
+            ({**PLAN, "weeks": [{**WEEK, "due": "soon"}]}, "due of week 1 is soon: it must be a date"),
+            ({**PLAN, "weeks": [{**WEEK, "due": "2027-01-01"}]}, "week 1 is due before it begins"),
+            ({**PLAN, "points": {"01": 3}}, "points of 01 are 3"),
+            ({**PLAN, "points": {"01.scores": -1}}, "points of 01.scores are -1"),
+            ({"title": "x"}, "the course has no weeks"),
+            ({**PLAN, "term": 1}, "the course has a key term"),
+            ({**PLAN, "late": {"days": 1}}, "late has no percent_a_day"),
+            ([], "the course must be an object"),
+        ]:
+            with self.subTest(expected=expected), self.assertRaises(Failure) as caught:
+                self.read(content)
+            self.assertIn(expected, str(caught.exception))
+            self.assertIn("course.json:", str(caught.exception))
+            self.assertEqual((caught.exception.status, "\n" in str(caught.exception)), (2, False))
+
+    def test_the_line_of_an_unknown_exercise(self):
+        with self.assertRaises(Failure) as caught:
+            self.read({**PLAN, "weeks": [{**WEEK, "exercises": ["01.nothing"]}]})
+        number = next(i for i, line in enumerate(self.path.read_text().splitlines(), 1) if "01.nothing" in line)
+        self.assertIn(f"course.json:{number}:", str(caught.exception))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,130 @@
+"""What is handed out of this workbook: it shows no solution, starts with stubs, and is the same each time. Nothing is built here."""
+
+import json
+import os
+import re
+import tempfile
+import unittest
+import zipfile
+from pathlib import Path
+
+from tools import course
+from tools.course import bare, lines_of
+from tools.teaching import hand_out, require_a_new, without_a_file, write, write_archive
+from tools.machine import Failure
+
+
+class HandedOut(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.course = course.load()
+        cls.made = hand_out(cls.course, without_a_file(cls.course.exercises))
+
+    def text(self, file: str) -> str:
+        return self.made.student[file].decode()
+
+    def test_nearly_all_can_be_handed_out_at_once(self):
+        everything = {one.id for one in self.course.exercises}
+        there = {one.id for one in self.made.plan.exercises}
+        self.assertEqual(there | {one.id for one, _ in self.made.left_out}, everything)
+        self.assertGreater(len(there), 0.75 * len(everything), self.made.left_out)
+
+    def test_no_solution_stands_between_the_markers_or_in_the_copies(self):
+        for one in self.made.plan.exercises:
+            if one.kind == "code":
+                text = self.text(one.file)
+                stub = course.markers.inside(text, self.course.region(one, text))
+                self.assertEqual(stub.split(), self.course.handed_out(one).split())
+                for line in lines_of(self.course, one):
+                    self.assertNotIn(line, bare(stub))
+            if one.kind != "measure":
+                self.assertEqual(self.text(one.file), self.text(str(course.HANDED_OUT / one.file)))
+                self.assertNotEqual(self.text(one.file), self.course.text(one))
+
+    def test_a_line_that_only_the_solution_has_stands_nowhere(self):
+        """Looked for in another way than the handout does: lines that the whole workbook has in the solution, and in files after it."""
+        texts = {file: {bare(line) for line in content.decode(errors="replace").splitlines()}
+                 for file, content in self.made.student.items()}
+        for one in self.made.plan.exercises:
+            if one.kind != "code":
+                continue
+            earlier = {bare(line) for path in [*self.course.root.glob("[0-9][0-9]_*/*.cu"), *self.course.root.glob("common/device/*.h")]
+                       if str(path.relative_to(self.course.root)) < one.file or path.suffix == ".h"
+                       for line in path.read_text().splitlines()}
+            for line in set(lines_of(self.course, one)) - earlier - texts[one.file]:
+                self.assertEqual([file for file, lines in texts.items() if line in lines], [], f"{one.id}: {line}")
+
+    def test_a_rung_that_shows_a_solution_is_in_no_list(self):
+        for file in self.made.rungs:
+            self.assertNotIn(file, self.made.student)
+        for file, content in self.made.student.items():
+            if re.fullmatch(r"\d\d_\w+/attention\.cu", file):
+                chapter = file.partition("/")[0]
+                defined = set(re.findall(r"^constinit const attention::\w+ (\w+) =", "".join(
+                    text.decode() for name, text in self.made.student.items() if name.startswith(f"{chapter}/")), re.M))
+                inside = content.decode().partition(f"namespace {chapter[3:]} {{")[2]
+                for names in re.findall(r"^extern const attention::(?:Rung|Backward) ([\w, ]+);", inside, re.M):
+                    self.assertLessEqual(set(names.split(", ")), defined, file)
+
+    def test_nothing_that_is_not_for_students(self):
+        for file in self.made.student:
+            self.assertNotRegex(file, r"^\.git(/|hub)|course/debug|course/wrong|mutants|answers\.json|^build/")
+
+    def test_questions_have_no_answers(self):
+        asked = {one.chapter for one in self.made.plan.exercises if one.kind == "measure"}
+        self.assertTrue(asked)
+        for chapter in asked:
+            self.assertNotIn("<summary>Answer", self.text(f"{chapter}/README.md"))
+            self.assertIn("## Questions", self.text(f"{chapter}/README.md"))
+
+    def test_links_lead_somewhere(self):
+        for file, content in self.made.student.items():
+            if file.endswith(".md"):
+                for target in re.findall(r"\]\(([^)#\s:]+)[^):]*\)", content.decode()):
+                    path = os.path.normpath(Path(file).parent / target)
+                    self.assertTrue(any(there == path or there.startswith(f"{path}/") for there in self.made.student),
+                                    f"{file}: {target}")
+
+    def test_the_same_bytes_each_time(self):
+        again = hand_out(course.load(), without_a_file(self.course.exercises))
+        self.assertEqual(again.student, self.made.student)
+        with tempfile.TemporaryDirectory() as directory:
+            archives = [Path(directory) / name for name in ("one.zip", "two.zip")]
+            for path, made in zip(archives, (self.made, again)):
+                write_archive(path, made.autograder)
+            self.assertEqual(archives[0].read_bytes(), archives[1].read_bytes())
+
+    def test_a_students_tree_is_a_course_in_which_nothing_is_attempted(self):
+        with tempfile.TemporaryDirectory() as directory:
+            root = Path(directory) / "student"
+            write(root, self.made.student)
+            theirs = course.load(root)
+            self.assertEqual([one.id for one in theirs.exercises],
+                             [one.id for one in self.course.exercises if one in self.made.plan.exercises])
+            for one in theirs.exercises:
+                if one.kind != "measure":
+                    self.assertFalse(theirs.attempted(one), one.id)
+            self.assertTrue((root / "workbook").stat().st_mode & 0o100)
+
+    def test_one_exercise_alone_leaves_the_rest_solved(self):
+        made = hand_out(self.course, without_a_file(self.course.select(["05.rescale"])))
+        self.assertEqual([one["id"] for one in json.loads(made.student[str(course.FILE)])["exercises"]], ["05.rescale"])
+        self.assertNotIn(b"// exercise", made.student["01_naive/attention.cu"])
+        self.assertIn(b"// exercise rescale", made.student["05_online_softmax/1_online.cu"])
+
+    def test_gradescope_finds_its_two_programs(self):
+        with tempfile.TemporaryDirectory() as directory:
+            write_archive(Path(directory) / "a.zip", self.made.autograder)
+            with zipfile.ZipFile(Path(directory) / "a.zip") as archive:
+                for name in ("setup.sh", "run_autograder", "workbook/workbook"):
+                    self.assertTrue(archive.getinfo(name).external_attr >> 16 & 0o100, name)
+                self.assertIn("/autograder/results/results.json", archive.read("run_autograder").decode())
+
+    def test_nothing_is_overwritten(self):
+        with tempfile.TemporaryDirectory() as directory:
+            (Path(directory) / "x").write_text("")
+            self.assertRaises(Failure, require_a_new, Path(directory))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,105 @@
+"""Submissions that want something else than to be right: each gets a verdict of its own, and the one after it is graded as ever.
+
+They are made of the workbook's own sources here; nothing of them is kept."""
+
+import unittest
+
+from benches import a_bench
+
+from tools import course
+from tools.course import markers
+from tools.teaching import grade, grading
+from tools.teaching.submission import Submission
+
+ALL_RIGHT = 'for i in 1 2; do echo "[  PASSED  ] $i tests."; done; echo "secret 1 0" >&$WORKBOOK_WITNESS'
+
+
+class Hostile(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.exercises = course.load().select(["05.rescale", "04.barrier"])
+        cls.bench = a_bench(cls, cls.exercises)
+        (cls.online,) = [one for one in cls.exercises if one.id == "05.rescale"]
+        (cls.barrier,) = [one for one in cls.exercises if one.id == "04.barrier"]
+        cls.course = cls.bench.course
+        cls.solution = cls.course.written(cls.online)
+
+    def graded(self, one, text: str, patience: float = 60):
+        self.bench.patience = patience
+        result = grade(self.bench, Submission("mallory", {one.file: text}), [one])
+        self.assertEqual(result.score, one.points if result.verdicts[one.id].state == "right" else 0)
+        return result.verdicts[one.id]
+
+    def inside(self, code: str, patience: float = 60):
+        """The verdict on this between the markers of 05.rescale."""
+        return self.graded(self.online, self.course.replaced(self.online, code), patience)
+
+    def test_1_the_solution_has_all_points(self):
+        self.assertEqual(self.inside(self.solution).state, "right")
+        self.assertEqual(self.graded(self.barrier, self.course.text(self.barrier)).state, "right")
+
+    def test_2_what_was_handed_out_has_none(self):
+        self.assertEqual(self.inside(self.course.handed_out(self.online)).state, "not attempted")
+        self.assertEqual(self.graded(self.barrier, self.course.handed_out(self.barrier)).state, "not attempted")
+
+    def test_3_verdicts_of_their_own(self):
+        for what, code, expected, words in [
+            ("wrong", self.solution.replace("l * correction", "l"), "wrong", "expected|got"),
+            ("does not compile", self.solution + "\n  int l = ;", "does not compile", "1_online.cu:"),
+            ("hangs", self.solution + "\n  while (true) {\n  }", "hangs", "has not ended"),
+            ("crashes", self.solution + "\n  const int none = lane - lane;\n  l += float(7 / none);", "crashes", "signal"),
+            ("allocates without end", self.solution + "\n  float large[1 << 26];\n  large[lane] = l;\n  l = large[31 - lane];",
+             "out of bounds|wrong|crashes", "stack|signal|invalid"),
+            ("writes outside its buffers", self.solution + "\n  s_row[int64_t(1) << 36] = 0;", "out of bounds", "1_online.cu:"),
+            ("forks", self.solution + "\n  fork();", "refused", "fork"),
+            ("reads the expected output", self.solution + "\n  std::ifstream file;", "refused", "std"),
+            ("replaces a library function", "extern int printf;" + self.solution, "refused", "extern"),
+            ("has a macro", "#define EXPECT_EQ(a, b)\n" + self.solution, "refused", "preprocessor"),
+            ("has a pragma", "#pragma GCC optimize(0)\n" + self.solution, "refused", "preprocessor"),
+            ("prints a score", self.solution + '\n  printf("[  PASSED  ] 2 tests.");', "refused", "string"),
+            ("leaves its function", "}\n" + self.solution + "\n{", "refused", "without its"),
+        ]:
+            with self.subTest(what=what):
+                verdict = self.inside(code, patience=8 if what == "hangs" else 60)
+                self.assertRegex(verdict.state, f"^({expected})$", verdict.lines)
+                self.assertRegex(" ".join(verdict.lines), words)
+        self.assertEqual(self.inside(self.solution).state, "right", "and the grader goes on")
+
+    def test_4_markers(self):
+        text = self.course.text(self.online)
+        begin = next(line for line in text.splitlines() if "// exercise rescale:" in line)
+        for what, changed, words in [
+            ("missing", text.replace(begin + "\n", ""), "has not begun"),
+            ("doubled", text.replace(begin, f"{begin}\n{begin}"), "begins inside exercise rescale"),
+            ("renamed", text.replace("exercise rescale:", "exercise scale:").replace("// end rescale", "// end scale"),
+             "no `// exercise rescale"),
+            ("none", course.without_markers(text), "no `// exercise rescale"),
+        ]:
+            with self.subTest(what=what):
+                verdict = self.graded(self.online, changed)
+                self.assertEqual((verdict.state, len(verdict.lines)), ("no markers", 1))
+                self.assertIn(words, verdict.lines[0])
+
+    def test_5_what_stands_outside_the_markers_does_not_matter(self):
+        text = self.course.text(self.online).replace("namespace online_softmax {", "#error from outside\nnamespace online_softmax {")
+        self.assertEqual(self.graded(self.online, text).state, "right")
+
+    def test_6_a_mistake_is_mended_in_few_lines_and_with_a_kernels_code(self):
+        text = self.course.text(self.barrier)
+        verdict = self.graded(self.barrier, text.replace("namespace fusion {", 'namespace fusion {\nextern "C" int puts(const char*);', 1))
+        self.assertEqual(verdict.state, "refused", verdict.lines)
+        verdict = self.graded(self.barrier, text + "int x;\n" * (grading._MOST_CHANGED_LINES + 1))
+        self.assertEqual(verdict.state, "refused", verdict.lines)
+
+    def test_7_what_is_printed_is_not_believed(self):
+        status, output = self.bench.answer(["sh", "-c", ALL_RIGHT], {})
+        self.assertIn("[  PASSED  ] 2 tests.", output)
+        self.assertEqual((status, self.bench.passed(output)), (0, 0))
+
+    def test_8_all_of_a_submission_is_refused(self):
+        result = grade(self.bench, Submission("mallory", refused=("empty", "there is no file in it")), self.exercises)
+        self.assertEqual((result.score, {verdict.state for verdict in result.verdicts.values()}), (0, {"empty"}))
+
+
+if __name__ == "__main__":
+    unittest.main()

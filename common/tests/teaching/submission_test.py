@@ -1,0 +1,125 @@
+"""Reading what is handed in: nothing of it is trusted, whatever it is called and however large it says it is."""
+
+import io
+import os
+import tarfile
+import tempfile
+import unittest
+import zipfile
+from pathlib import Path
+
+from tools.teaching import read_submission, submission
+
+KERNEL, ANSWERS = "05_online/1_online.cu", "answers.json"
+TEXT = "// a kernel\n"
+
+
+class Handed(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = Path(directory.name)
+
+    def in_a_directory(self, files: dict) -> Path:
+        for file, content in files.items():
+            path = self.directory / "ada" / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        (self.directory / "ada").mkdir(exist_ok=True)
+        return self.directory / "ada"
+
+    def in_a_zip(self, files: dict, name: str = "ada.zip") -> Path:
+        with zipfile.ZipFile(self.directory / name, "w", zipfile.ZIP_DEFLATED) as archive:
+            for file, content in files.items():
+                archive.writestr(file, content)
+        return self.directory / name
+
+    def in_a_tar(self, *entries) -> Path:
+        with tarfile.open(self.directory / "ada.tar.gz", "w:gz") as archive:
+            for name, content, link in entries:
+                entry = tarfile.TarInfo(name)
+                entry.size = 0 if link else len(content)
+                entry.type, entry.linkname = (tarfile.SYMTYPE, link) if link else (tarfile.REGTYPE, "")
+                archive.addfile(entry, io.BytesIO(content))
+        return self.directory / "ada.tar.gz"
+
+    def read(self, path: Path):
+        return read_submission(path, [KERNEL, ANSWERS])
+
+    def test_a_directory_a_zip_and_a_tar_archive_are_the_same(self):
+        for path in (self.in_a_directory({KERNEL: TEXT, "x": "y"}), self.in_a_zip({KERNEL: TEXT, "x": "y"}),
+                     self.in_a_tar((KERNEL, TEXT.encode(), None))):
+            read = self.read(path)
+            self.assertEqual((read.name, read.texts, read.wrong, read.refused), ("ada", {KERNEL: TEXT}, {}, None))
+
+    def test_in_the_one_directory_that_is_there(self):
+        self.assertEqual(self.read(self.in_a_zip({f"workbook/{KERNEL}": TEXT, "workbook/README.md": ""})).texts, {KERNEL: TEXT})
+
+    def test_empty(self):
+        self.assertEqual(self.read(self.in_a_zip({})).refused, ("empty", "there is no file in it"))
+        self.assertEqual(self.read(self.in_a_directory({})).refused[0], "empty")
+        self.assertEqual(self.read(self.in_a_zip({"other.txt": "x"})).refused, ("empty", f"it has none of {KERNEL}, {ANSWERS}"))
+
+    def test_an_archive_of_100_MB_and_a_small_one_that_unpacks_to_more(self):
+        large = self.directory / "large.zip"
+        with open(large, "wb") as file:
+            file.truncate(100 * 1024**2)
+        self.assertEqual(self.read(large).refused[0], "too large")
+        bomb = self.in_a_zip({KERNEL: TEXT, "zeros": b"\0" * 30 * 1024**2})
+        self.assertLess(bomb.stat().st_size, 1024**2)
+        self.assertEqual(self.read(bomb).refused[0], "too large")
+
+    def test_a_size_that_is_not_true(self):
+        path = self.in_a_zip({KERNEL: b" " * 3 * 1024**2})
+        content = path.read_bytes().replace((3 * 1024**2).to_bytes(4, "little"), (10).to_bytes(4, "little"))
+        path.write_bytes(content)
+        read = self.read(path)
+        self.assertNotIn(KERNEL, read.texts)
+
+    def test_too_many_files(self):
+        self.assertEqual(self.read(self.in_a_zip({f"f{i}": "" for i in range(submission.MOST_FILES + 1)})).refused[0], "too large")
+
+    def test_a_file_that_is_a_link(self):
+        elsewhere = self.directory / "solution.cu"
+        elsewhere.write_text("secret")
+        tree = self.in_a_directory({ANSWERS: "{}"})
+        (tree / "05_online").mkdir()
+        (tree / KERNEL).symlink_to(elsewhere)
+        read = self.read(tree)
+        self.assertEqual((read.texts, read.wrong[KERNEL][0]), ({ANSWERS: "{}"}, "a link"))
+        self.assertEqual(self.read(self.in_a_tar((KERNEL, b"", "/etc/passwd"), (ANSWERS, b"{}", None))).wrong[KERNEL][0], "a link")
+
+    def test_a_directory_that_is_a_link(self):
+        elsewhere = self.directory / "elsewhere"
+        elsewhere.mkdir()
+        (elsewhere / "1_online.cu").write_text("secret")
+        tree = self.in_a_directory({ANSWERS: "{}"})
+        (tree / "05_online").symlink_to(elsewhere)
+        read = self.read(tree)
+        self.assertEqual((read.texts, read.wrong[KERNEL][0]), ({ANSWERS: "{}"}, "a link"))
+        (self.directory / "grace").symlink_to(tree)
+        self.assertEqual(self.read(self.directory / "grace").refused[0], "a link")
+
+    def test_a_pipe_is_not_waited_for(self):
+        tree = self.in_a_directory({ANSWERS: "{}"})
+        (tree / "05_online").mkdir()
+        os.mkfifo(tree / KERNEL)
+        self.assertEqual(self.read(tree).wrong[KERNEL][0], "a link")
+
+    def test_a_name_that_leads_out(self):
+        for name in (f"../{KERNEL}", f"/{KERNEL}", f"a/../../{KERNEL}"):
+            self.assertEqual(self.read(self.in_a_tar((name, b"x", None))).refused[0], "a link", name)
+
+    def test_not_utf_8(self):
+        read = self.read(self.in_a_directory({KERNEL: b"float \xff;", ANSWERS: "{}"}))
+        self.assertEqual(read.wrong[KERNEL], ("not UTF-8", f"{KERNEL} is not UTF-8: byte 6 is 0xff"))
+        self.assertEqual(read.texts, {ANSWERS: "{}"})
+
+    def test_no_archive_at_all(self):
+        for name in ("ada.zip", "ada.tar.gz"):
+            (self.directory / name).write_bytes(b"nothing of the kind")
+            self.assertEqual(self.read(self.directory / name).refused[0], "not readable")
+
+
+if __name__ == "__main__":
+    unittest.main()

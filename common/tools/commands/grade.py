@@ -1,0 +1,74 @@
+"""grade what students have handed in
+
+A submission is a directory, a zip or a tar archive. Only the lines between the exercises' markers are taken from it, and
+answers.json; they are laid over this tree, built, and run on the SIMT engine as another user without network, within limits. The
+results are written as Gradescope or Classroom 50 want them. What could not be limited on this machine is said in the results.
+
+If --out is no file that ends with .json but a directory, SUBMISSION is a directory with those of a class. Then the directory gets
+grades.csv, class.md (which exercise most got wrong, whose solutions are alike), and a page for each student in students. What has
+been graded is not graded again, if neither the submission nor this tree has changed.
+"""
+
+import time
+from pathlib import Path
+
+from tools.commands.handout import chosen_plan
+from tools.course import load
+from tools.machine import BUILD, ROOT, Failure, build, say, shown
+from tools.teaching import ANSWERS, FORMATS, Bench, grade, grade_class, is_submission, read_submission, submissions_in, written
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("submission", nargs="?", type=Path, metavar="SUBMISSION",
+                        help="a directory or an archive, or a directory with those of a class")
+    parser.add_argument("exercises", nargs="*", metavar="EXERCISE", help="05.rescale, or 05 (default: all, or all of the course)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="results.json, or a directory for a class")
+    parser.add_argument("--format", choices=FORMATS, default="gradescope", help="what the results look like (default: %(default)s)")
+    parser.add_argument("--course", type=Path, metavar="FILE", help="the course, for its exercises and points")
+    parser.add_argument("--patience", type=float, default=60, metavar="S", help="seconds for one run (default: %(default)g)")
+    parser.add_argument("--prepare", action="store_true", help="build what grading needs, and grade nothing")
+
+
+def run(arguments) -> int:
+    if arguments.prepare and arguments.submission:  # the first word is an exercise's then
+        arguments.exercises.insert(0, str(arguments.submission))
+    course = load()
+    exercises = chosen_plan(course, arguments).exercises
+    if arguments.prepare:
+        _bench(course, exercises, 0, arguments.patience)
+        return 0
+    if arguments.submission is None or arguments.out is None:
+        raise Failure("grade needs a submission and --out", status=2)
+    if not arguments.submission.exists() or not is_submission(arguments.submission):
+        raise Failure(f"{arguments.submission} is neither a directory nor a zip or tar archive", status=2)
+    if arguments.out.suffix != ".json":
+        return _class(arguments, course, exercises)
+    submission = read_submission(arguments.submission, wanted(exercises))
+    bench = _bench(course, exercises, 0, arguments.patience)
+    result = grade(bench, submission, exercises)
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    arguments.out.write_text(written(arguments.format, result, exercises, bench.held))
+    say(f"{result.name}: {result.score} of {sum(one.points for one in exercises)} points, in {shown(arguments.out)}")
+    return 0
+
+
+def _class(arguments, course, exercises: list) -> int:
+    begin = time.monotonic()
+    submissions = submissions_in(arguments.submission, wanted(exercises))
+    benches = [_bench(course, exercises, number, arguments.patience) for number in range(min(build.cores(), len(submissions)))]
+    done = grade_class(benches, submissions, exercises, arguments.out)
+    minutes = (time.monotonic() - begin) / 60
+    say(f"{len(done.grades)} submissions in {minutes:.1f} minutes: {shown(arguments.out)}/grades.csv, class.md, students")
+    for name in done.failed:
+        say(f"{name} could not be graded; the command does it again")
+    return 1 if done.failed else 0
+
+
+def wanted(exercises: list) -> list:
+    return sorted({one.file for one in exercises if one.kind != "measure"} | {ANSWERS for one in exercises if one.kind == "measure"})
+
+
+def _bench(course, exercises: list, number: int, patience: float) -> Bench:
+    bench = Bench(ROOT, BUILD / "grading", number, patience)
+    bench.prepare(course, exercises)
+    return bench

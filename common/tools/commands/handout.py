@@ -1,0 +1,56 @@
+"""what students get, what the instructor keeps, and the autograder's archive
+
+Writes three things into a new directory: student, the workbook with stubs instead of solutions; instructor, the whole workbook;
+and autograder.zip, which Gradescope takes as it is. In the student's tree the tests are visible, and nothing shows a solution:
+not a later rung, not a lesson, not the git history, which the tree does not have. Making it twice gives the same bytes.
+
+A course file (its format is in common/tools/teaching/coursefile.py) gives title, weeks, points, dates and what late answers cost.
+With --week, the exercises of one of its weeks are handed out; all others are there with their solutions.
+"""
+
+from pathlib import Path
+
+from tools.course import load
+from tools.machine import Failure, say, shown
+from tools.teaching import hand_out, read_plan, require_a_new, without_a_file, write, write_archive
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("exercises", nargs="*", metavar="EXERCISE",
+                        help="05.rescale, or 05 for all exercises of a chapter (default: all, or all of the course)")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="a directory that is not there yet")
+    parser.add_argument("--course", type=Path, metavar="FILE", help="the course: title, weeks, points, dates")
+    parser.add_argument("--week", type=int, metavar="N", help="only this week of the course")
+
+
+def run(arguments) -> int:
+    course = load()
+    plan = chosen_plan(course, arguments)
+    require_a_new(arguments.out)
+    made = hand_out(course, plan, arguments.course.read_bytes() if arguments.course else None)
+    for exercise, why in made.left_out:
+        say(f"{exercise.id} is left out: {why}. Hand it out later, with --week or alone.")
+    if not made.plan.exercises:
+        raise Failure("there is no exercise to hand out", status=2)
+    write(arguments.out / "student", made.student)
+    write(arguments.out / "instructor", made.instructor)
+    write_archive(arguments.out / "autograder.zip", made.autograder)
+    if made.rungs:
+        say(f"not in the student's tree, for they show or need a solution: {', '.join(made.rungs)}")
+    points = sum(exercise.points for exercise in made.plan.exercises)
+    say(f"{len(made.plan.exercises)} exercises, {points} points: {shown(arguments.out)}/student, instructor, autograder.zip")
+    return 0
+
+
+def chosen_plan(course, arguments):
+    """What the course file and the words on the command line mean together."""
+    chosen = course.select(arguments.exercises)
+    if arguments.course is None:
+        if getattr(arguments, "week", None) is not None:
+            raise Failure("--week needs --course", status=2)
+        return without_a_file(chosen)
+    plan = read_plan(arguments.course, course)
+    week = getattr(arguments, "week", None)
+    if week is not None and not 1 <= week <= len(plan.weeks):
+        raise Failure(f"--week is {week}: the course has weeks 1 to {len(plan.weeks)}", status=2)
+    return plan.only(week, {one.id for one in chosen})

@@ -1,0 +1,10 @@
+"""Teaching with the workbook: what is handed out to students, and how what they hand in is graded."""
+
+from tools.teaching.classes import grade_class, submissions_in
+from tools.teaching.coursefile import Plan, Week, read_plan, without_a_file
+from tools.teaching.grading import ANSWERS, Bench, Grade, grade
+from tools.teaching.handout import Handout, hand_out
+from tools.teaching.kernelcode import Objection, objection
+from tools.teaching.results import FORMATS, written
+from tools.teaching.submission import is_submission, read_submission
+from tools.teaching.trees import require_a_new, write, write_archive

@@ -1,0 +1,93 @@
+"""Grading a whole class: several submissions at a time, each once, and what the instructor reads afterwards."""
+
+import hashlib
+import json
+import queue
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tools.course import Verdict
+from tools.machine import Failure, say
+from tools.teaching import results, trees
+from tools.teaching.alike import alike
+from tools.teaching.grading import Grade, grade, taken_from
+from tools.teaching.submission import Submission, is_submission, read_submission
+
+_KEPT = "graded"  # below the directory of the results: what need not be done again
+
+
+@dataclass(frozen=True)
+class Class:
+    grades: list
+    failed: list  # names of submissions that could not be graded, through no fault of theirs
+
+
+def submissions_in(directory: Path, wanted: list) -> list:
+    """Those of a class, each a directory or an archive; no two have one name."""
+    paths = [path for path in sorted(directory.iterdir()) if is_submission(path) or path.is_symlink()]
+    if not paths:
+        raise Failure(f"{directory} has no submissions: no directories, and no zip or tar archives", status=2)
+    read = [read_submission(path, wanted) for path in paths]
+    names = [one.name for one in read]
+    for one, path in zip(read, paths):
+        if names.count(one.name) > 1:
+            one.name = path.name
+    return read
+
+
+def grade_class(benches: list, submissions: list, exercises: list, out: Path) -> Class:
+    """With as many at a time as there are benches. Writes a page for each student, grades.csv and class.md."""
+    (out / _KEPT).mkdir(parents=True, exist_ok=True)
+    (out / "students").mkdir(exist_ok=True)
+    free, failed, done = queue.SimpleQueue(), [], []
+    for bench in benches:
+        free.put(bench)
+    tree = _digest(sorted((file, _digest(content)) for file, content in trees.read(benches[0].root).items()))
+
+    def graded(submission: Submission) -> Grade:
+        path = out / _KEPT / f"{submission.name}.json"
+        key = _digest([submission.texts, submission.wrong, submission.refused, [asdict(one) for one in exercises], tree])
+        result = _kept(path, key)
+        if result is None:
+            bench = free.get()
+            try:
+                result = grade(bench, submission, exercises)
+                path.write_text(json.dumps({"key": key, "grade": asdict(result)}, indent=1) + "\n")
+            except (Failure, OSError, ValueError) as error:  # the rest of the class is graded
+                failed.append(submission.name)
+                why = f"the grader failed: {error}"
+                result = Grade(submission.name, {one.id: Verdict("not graded", [why]) for one in exercises},
+                               {one.id: 0 for one in exercises}, ("not graded", why))
+            finally:
+                free.put(bench)
+        (out / "students" / f"{submission.name}.md").write_text(results.page_of(result, exercises))
+        done.append(submission.name)
+        say(f"{len(done)} of {len(submissions)}: {result.name}, {result.score} points"
+            + (f", {result.refused[0]}" if result.refused else ""))
+        return result
+
+    with ThreadPoolExecutor(len(benches)) as pool:
+        grades = list(pool.map(graded, submissions))
+    found, without = alike({one.name: taken_from(benches[0].course, one, exercises) for one in submissions}, benches[0].course)
+    (out / "grades.csv").write_text(results.table_of_class(grades, exercises))
+    (out / "class.md").write_text(results.page_of_class(grades, exercises, found, without))
+    return Class(grades, failed)
+
+
+def _digest(what) -> str:
+    content = what if isinstance(what, bytes) else json.dumps(what, sort_keys=True).encode()
+    return hashlib.sha256(content).hexdigest()
+
+
+def _kept(path: Path, key: str) -> "Grade | None":
+    """The result of before, if nothing has changed since."""
+    try:
+        kept = json.loads(path.read_text())
+        if kept["key"] != key:
+            return None
+        entry = kept["grade"]
+        verdicts = {id: Verdict(verdict["state"], verdict["lines"]) for id, verdict in entry["verdicts"].items()}
+        return Grade(entry["name"], verdicts, entry["points"], tuple(entry["refused"]) if entry["refused"] else None, entry["seconds"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,299 @@
+"""Grading: the lines between the markers of a submission, laid over a tree that is not the student's, built and run in a sandbox.
+
+Of a submission only these lines and the answers are taken, so that its tests, scripts and CMake files do not matter. What has
+been handed in for one rung is judged alone: other exercises of the same rung have their solutions meanwhile.
+"""
+
+import difflib
+import fcntl
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools.course import Answers, Course, DoesNotEnd, Exercise, Verdict, Workshop, judge, load, markers, verdict_of_answer
+from tools.machine import Failure, build, shown
+from tools.teaching import kernelcode, trees
+from tools.teaching.sandbox import Done, Limits, Sandbox, python
+from tools.teaching.submission import Submission
+
+ANSWERS = "answers.json"
+_TO_BUILD, _TO_COMPILE_A_LOT = 4 * 1024**3, 512 * 1024**2
+_MOST_CHANGED_LINES = 40  # of a debugging exercise
+_OUT_OF_BOUNDS = ("invalid read", "invalid write", "outside", "out of bounds", "misaligned")
+
+
+@dataclass
+class Grade:
+    """Of one submission."""
+
+    name: str
+    verdicts: dict = field(default_factory=dict)  # {exercise's id: Verdict}
+    points: dict = field(default_factory=dict)
+    refused: "tuple | None" = None  # (verdict, why) of the whole submission
+    seconds: float = 0.0
+
+    @property
+    def score(self) -> int:
+        return sum(self.points.values())
+
+
+class Bench(Workshop):
+    """A tree of its own in which one submission after the other is built and run, in a sandbox of its own."""
+
+    def __init__(self, root: Path, directory: Path, number: int, patience: float):
+        self.root, self.tree, self.patience = root, directory / f"{number}", patience
+        self.sandbox, self.happened, self._testimony = Sandbox(number), "", 0
+        self.course = load(root)  # as it should be: the tree is what a student makes of it
+
+    # --- The tree ---
+
+    def prepare(self, course: Course, exercises: list) -> None:
+        """Builds the workbook as it is, as whoever calls: nothing of a student's is in it."""
+        self._keep_others_out()
+        wanted, there = trees.read(self.root), set()
+        for file, content in wanted.items():
+            path = self.tree / file
+            if not path.is_file() or path.read_bytes() != content:
+                trees.write(self.tree, {file: content})
+            there.add(path)
+        for path in self.tree.rglob("*"):
+            if path.is_file() and path not in there and "build" not in path.relative_to(self.tree).parts[:1]:
+                path.unlink()
+        self._environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C.UTF-8", "HOME": str(self.tree / "build"),
+                             "TMPDIR": str(self.tree / "build"), "CXX": os.environ.get("CXX") or "g++", "CCACHE_DISABLE": "1"}
+        for preset, targets in self._targets(exercises).items():
+            self._configure(preset)
+            done = self._compile(preset, targets, seconds=3600, inside=False)
+            if done.status != 0:
+                raise Failure(f"the workbook itself does not build: {_last(done.output)}")
+        self.sandbox.own(self.tree / "build")
+        self.held = self.sandbox.held(self.tree / "build")
+        if not self.held["runs"]:
+            raise Failure(f"nothing can be run in {shown(self.tree)} as another user: {self.held['why']}")
+
+    def _keep_others_out(self) -> None:
+        self.tree.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = open(self.tree.with_suffix(".lock"), "w")  # as long as this bench exists
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Failure(f"somebody is grading in {shown(self.tree)} already")
+
+    @staticmethod
+    def _targets(exercises: list) -> dict:
+        targets = {"cpu": set(), "trace": set()}
+        for one in exercises:
+            if one.kind != "measure":
+                targets["cpu"].add(f"{one.chapter}_tests")
+                targets["trace"].add(f"{one.chapter}_tests")
+            if one.kind == "measure" or one.limits:
+                targets["trace"].add(one.chapter)
+        return {preset: sorted(names) for preset, names in targets.items() if names}
+
+    def _configure(self, preset: str) -> None:
+        if (self.tree / "build" / preset / "build.ninja").exists():
+            return
+        launcher = self.root / "common/tests/new_chapter/reuse.py"
+        environment = dict(self._environment)
+        if launcher.exists() and (self.root / "build" / preset).is_dir():
+            environment["CMAKE_CXX_COMPILER_LAUNCHER"] = ";".join([python(), "-B", str(launcher), str(self.root), str(self.tree)])
+        references = self.root / "build" / "cpu" / "references"
+        if references.is_dir():  # what the kernels should answer
+            shutil.copytree(references, self.tree / "build" / preset / "references", dirs_exist_ok=True)
+        done = subprocess.run(["cmake", "--preset", preset], cwd=self.tree, env=environment, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Failure(f"cmake --preset {preset} failed in {shown(self.tree)}: {_last(done.stderr)}")
+
+    def lay(self, texts: dict) -> None:
+        """Puts these texts over the tree, and what had been put there before away."""
+        for file in {one.file for one in self.course.exercises}:
+            text = texts.get(file) or (self.root / file).read_text()
+            if (self.tree / file).read_text() != text:
+                (self.tree / file).write_text(text)
+        answers = self.tree / ANSWERS
+        answers.unlink(missing_ok=True)
+        if ANSWERS in texts:
+            answers.write_text(texts[ANSWERS])
+
+    # --- What a workshop does ---
+
+    def built(self, preset: str, targets: list) -> Path:
+        done = self._compile(preset, targets, seconds=5 * self.patience, inside=True)
+        if done.stopped:
+            self.happened = "hangs the compiler"
+            raise build.DoesNotBuild("the compiler was stopped", [f"the compiler was stopped after {5 * self.patience:g} s"])
+        if done.status != 0:
+            errors = build.first_errors(done.output)
+            raise build.DoesNotBuild("the build failed", [line.replace(f"{self.tree}/", "") for line in errors])
+        return self.tree / "build" / preset
+
+    def _compile(self, preset: str, targets: list, seconds: float, inside: bool) -> Done:
+        command = ["cmake", "--build", f"build/{preset}", "--parallel", "1" if inside else str(build.cores()), "--target", *targets]
+        if inside:
+            limits = Limits(seconds, memory=_TO_BUILD, file_bytes=_TO_COMPILE_A_LOT)
+            return self.sandbox.run(command, limits, self._environment, cwd=self.tree, writable=(self.tree / "build",), builds=True)
+        done = subprocess.run([str(word) for word in command], cwd=self.tree, env=self._environment, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        return Done(done.returncode, done.stdout)
+
+    def answer(self, command: list, environment: dict) -> tuple:
+        """The program's answer; on a socket of its own it says how many tests have passed, with a secret that it alone was told."""
+        ours, theirs = socket.socketpair()
+        secret = secrets.token_hex(16)
+        with ours, theirs:
+            ours.sendall(secret.encode())
+            done = self.sandbox.run(command, Limits(self.patience), cwd=self.tree, pass_fds=(theirs.fileno(),),
+                                    environment={**self._environment, "TMPDIR": "/tmp", "SIMT_THREADS": "2", **environment,
+                                                 "WORKBOOK_WITNESS": str(theirs.fileno())})
+            ours.setblocking(False)
+            try:
+                said = ours.recv(4096).decode(errors="replace").split()
+            except BlockingIOError:
+                said = []
+        self._testimony = int(said[1]) if len(said) == 3 and said[0] == secret and said[2] == "0" else 0
+        self.happened = _what_happened(done)
+        if done.stopped == "time":
+            raise DoesNotEnd(self.patience)
+        return done.status, done.output
+
+    def passed(self, output: str) -> int:
+        return self._testimony
+
+
+def _last(output: str) -> str:
+    return (output.strip().splitlines() or ["it printed nothing"])[-1]
+
+
+def _what_happened(done: Done) -> str:
+    if done.stopped:
+        return {"time": "hangs", "output": "prints too much"}[done.stopped]
+    if "bad_alloc" in done.output or "Cannot allocate memory" in done.output or "cudaErrorMemoryAllocation" in done.output:
+        return "too much memory"
+    return "crashes" if done.status < 0 else ""
+
+
+# --- One submission --------------------------------------------------------------------------------------------------
+
+
+def grade(bench: Bench, submission: Submission, exercises: list) -> Grade:
+    """What each exercise of the submission is worth."""
+    begin, result = time.monotonic(), Grade(submission.name, refused=submission.refused)
+    if submission.refused:
+        result.verdicts = {one.id: Verdict(*_as_verdict(submission.refused)) for one in exercises}
+    else:
+        taken = {one.id: _taken(bench.course, submission, one) for one in exercises}
+        handed_in = {one.file: _as_handed_in(bench.course, one.file, exercises, taken) for one in exercises}
+        for one in exercises:
+            content = taken[one.id]
+            if isinstance(content, Verdict):
+                result.verdicts[one.id] = content
+            elif one.kind == "measure":
+                result.verdicts[one.id] = _counted(bench, one, {one.file: handed_in[one.file], ANSWERS: content})
+            else:
+                result.verdicts[one.id] = _judged(bench, one, content)
+    result.points = {one.id: one.points if result.verdicts[one.id].state == "right" else 0 for one in exercises}
+    result.seconds = time.monotonic() - begin
+    return result
+
+
+def _as_verdict(refused: tuple) -> tuple:
+    return refused[0], [refused[1]]
+
+
+def _taken(course: Course, submission: Submission, one: Exercise) -> "str | Verdict":
+    """What the submission has for the exercise, or why nothing of it can be graded."""
+    file = ANSWERS if one.kind == "measure" else one.file
+    if file in submission.wrong:
+        return Verdict(*_as_verdict(submission.wrong[file]))
+    if file not in submission.texts:
+        return Verdict("not handed in", [f"{file} is not there"])
+    if one.kind == "measure":
+        return submission.texts[file]
+    text = submission.texts[file]
+    solved = course.text(one)
+    if one.kind == "debug":
+        return _mended(course, one, text)
+    try:
+        written = markers.inside(text, course.region(one, text))
+    except Failure as failure:
+        return Verdict("no markers", [str(failure)])
+    wrong = kernelcode.objection(written, _visible(course, one), markers.inside(solved, course.region(one, solved)))
+    if wrong:
+        line = course.region(one, text).first + wrong.line
+        return Verdict("refused", [f"{file}:{line}: {wrong.what}"])
+    return written
+
+
+def taken_from(course: Course, submission: Submission, exercises: list) -> dict:
+    """{exercise's id: what has been written for it}, of the exercises that are code and that are not as they were handed out."""
+    taken = {one.id: _taken(course, submission, one) for one in exercises if one.kind == "code"}
+    return {one.id: taken[one.id] for one in exercises if isinstance(taken.get(one.id), str)
+            and taken[one.id].split() != course.handed_out(one).split()}
+
+
+def _visible(course: Course, one: Exercise) -> list:
+    """The sources whose names a solution may use."""
+    return [course.student_files([one])[one.file], *(path.read_text() for path in sorted(course.root.glob("common/device/*.h")))]
+
+
+def _mended(course: Course, one: Exercise, text: str) -> "str | Verdict":
+    """A debugging exercise is the whole file. Of what is not as it was handed out, all has to be a kernel's code, and little."""
+    start = markers.without_markers(course.handed_out(one) or "")
+    before, after = start.splitlines(), text.splitlines()
+    changed, written = 0, []
+    for kind, begin, end, first, last in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if kind != "equal":
+            changed += max(end - begin, last - first)
+            written += [(number + 1, after[number]) for number in range(first, last)]
+    if changed > _MOST_CHANGED_LINES:
+        return Verdict("refused", [f"{one.file}: {changed} lines are not as they were handed out, and at most {_MOST_CHANGED_LINES} may be"])
+    wrong = kernelcode.objection("\n".join(line for _, line in written), _visible(course, one), course.text(one), balanced=False)
+    if wrong:
+        return Verdict("refused", [f"{one.file}:{written[wrong.line - 1][0]}: {wrong.what}"])
+    return text if text.endswith("\n") else text + "\n"
+
+
+def _judged(bench: Bench, one: Exercise, written: str) -> Verdict:
+    course = bench.course
+    if written.split() == (course.handed_out(one) or "").split():
+        return Verdict("not attempted")
+    bench.lay({one.file: course.replaced(one, written)})
+    bench.happened = ""
+    verdict = judge(_Attempted(bench.tree, course.exercises), one, workshop=bench)
+    if verdict.state == "wrong" and bench.happened:
+        return Verdict(bench.happened, verdict.lines)
+    if verdict.state == "wrong" and verdict.lines and verdict.lines[0].startswith("kernel ") and \
+            any(words in verdict.lines[0] for words in _OUT_OF_BOUNDS):
+        return Verdict("out of bounds", verdict.lines)
+    return verdict
+
+
+class _Attempted(Course):
+    """A course of which whoever judges knows already that the exercise has been attempted."""
+
+    def attempted(self, exercise: Exercise) -> bool:
+        return True
+
+
+def _as_handed_in(course: Course, file: str, exercises: list, taken: dict) -> str:
+    """The file with all that was handed in for it and can be graded: questions are about the student's own kernels."""
+    text = (course.root / file).read_text()
+    for one in exercises:
+        content = taken[one.id]
+        if one.file == file and one.kind != "measure" and isinstance(content, str):
+            text = content if one.kind == "debug" else markers.filled(text, course.region(one, text), content)
+    return text
+
+
+def _counted(bench: Bench, one: Exercise, texts: dict) -> Verdict:
+    bench.lay(texts)
+    try:
+        return verdict_of_answer(one, Answers(bench.tree), bench)
+    except Failure as failure:  # answers.json is none
+        return Verdict("wrong", [str(failure)])

@@ -1,0 +1,153 @@
+"""Is what stands between an exercise's markers code of a kernel, and nothing else?
+
+A kernel on the SIMT engine runs in the process that judges it. So a solution may contain only what kernels need: the names that
+its file and common/device offer, CUDA's and its mathematics, and variables and functions that it declares itself. It has no lines
+for the preprocessor but #pragma unroll, no strings, no assembly, and nothing of the C++ library.
+"""
+
+import re
+from dataclasses import dataclass
+
+KEYWORDS = set("""alignas auto bool break case char class const constexpr continue default do double else enum false float for if
+    inline int int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t long return short signed sizeof size_t
+    static_assert static_cast struct switch template this true typename unsigned using void while""".split())
+CUDA = set("""__device__ __global__ __forceinline__ __restrict__ __shared__ __syncthreads __syncwarp __shfl_sync __shfl_xor_sync
+    __shfl_down_sync __shfl_up_sync __any_sync __all_sync __ballot_sync __activemask __expf __logf __fdividef __frcp_rn
+    __fmaf_rn __fmul_rn __fadd_rn __ldg __float2half __half2float __float2half_rn __floats2half2_rn __halves2half2
+    __float2bfloat16 __bfloat162float __half __half2 __nv_bfloat16 __nv_bfloat162 __hadd __hmul __hfma __hadd2 __hmul2 __hfma2
+    threadIdx blockIdx blockDim gridDim warpSize x y z w dim3 uint2 uint3 uint4 int2 int3 int4 float2 float3 float4 half half2
+    make_float2 make_float4 make_uint2 make_uint4 make_int2 make_int4 atomicAdd atomicMax atomicMin atomicCAS
+    expf exp2f logf log2f sqrtf rsqrtf fmaxf fminf fabsf fmaf sinf cosf powf floorf ceilf roundf max min abs INFINITY NAN FLT_MAX
+    isinf isnan isfinite unroll pragma""".split())
+TYPES = set("""auto bool char const double float int int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t long short
+    signed size_t unsigned void constexpr half half2 __half __half2 __nv_bfloat16 __nv_bfloat162 float2 float3 float4 uint2 uint3 uint4
+    int2 int3 int4 dim3""".split())
+# Refused even where the file's host code uses them, unless the solution does.
+NEVER = set("""std simt testing cuda asm extern static thread_local new delete throw try catch operator friend namespace goto
+    volatile reinterpret_cast const_cast dynamic_cast typeid decltype union typedef memcpy memset launch chapter stream
+    exit abort fork system main signal raise""".split())
+_TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.']*|\.\d[\w.']*|[^\s\w]")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_UNROLL = re.compile(r"[ \t]*#pragma unroll(?:[ \t]+\d+|[ \t]*\(\d+\))?[ \t]*")
+
+
+@dataclass(frozen=True)
+class Objection:
+    line: int  # counted from 1, of the text that was looked at
+    what: str
+
+
+def objection(written: str, visible: list, solution: str, balanced: bool = True) -> "Objection | None":
+    """The first thing that is no code of a kernel. `visible` are the sources whose names may be used; what the solution uses may be
+    used. With `balanced`, each bracket has its partner."""
+    code, wrong = _without_comments(written)
+    if wrong:
+        return wrong
+    for number, line in enumerate(code.splitlines(), 1):
+        for what, found in [("a line for the preprocessor", "#" in line and not _UNROLL.fullmatch(line)),
+                            ("a backslash", "\\" in line), ("a string or a character", '"' in line or "'" in re.sub(r"\d'\d", "", line)),
+                            ("a digraph", "%:" in line or "<:" in line or "<%" in line),
+                            ("an attribute", re.search(r"\[\s*\[", line)), ("a character that is not ASCII", not line.isascii()),
+                            ("a control character", re.search(r"[\0-\10\13-\37\177]", line))]:
+            if found:
+                return Objection(number, f"{what}: {line.strip()[:60]}")
+    return _brackets(code) if balanced and _brackets(code) else _names(code, visible, solution)
+
+
+def _without_comments(text: str) -> tuple:
+    if "\\\n" in text or re.search(r"\\[ \t]+\n", text):
+        return "", Objection(text[: text.index("\\")].count("\n") + 1, "a line that goes on after a backslash")
+    code = re.sub(r"//[^\n]*|/\*.*?\*/", lambda found: "\n" * found[0].count("\n") + " ", text, flags=re.DOTALL)
+    for mark in ("/*", "*/"):
+        if mark in code:
+            return "", Objection(code[: code.index(mark)].count("\n") + 1, "a comment that does not end, or does not begin")
+    return code, None
+
+
+def _brackets(code: str) -> "Objection | None":
+    partner, open_ones, line = {")": "(", "]": "[", "}": "{"}, [], 1
+    for character in code:
+        line += character == "\n"
+        if character in "([{":
+            open_ones.append((character, line))
+        elif character in partner and (not open_ones or open_ones.pop()[0] != partner[character]):
+            return Objection(line, f"a {character} without its {partner[character]}")
+    return Objection(open_ones[-1][1], f"a {open_ones[-1][0]} that is not closed") if open_ones else None
+
+
+def _names(code: str, visible: list, solution: str) -> "Objection | None":
+    sources = "\n".join(visible)
+    of_solution = set(_NAME.findall(_without_comments(solution)[0]))
+    known = (set(_NAME.findall(sources)) | KEYWORDS | CUDA) - (NEVER - of_solution)
+    types = TYPES | set(re.findall(r"\b(?:struct|class|typename|enum|using)\s+(\w+)", sources))
+    tokens = [(token, number) for number, line in enumerate(code.splitlines(), 1) for token in _TOKEN.findall(line)]
+    words = [token for token, _ in tokens]
+    mine = set()
+    for at, (word, number) in enumerate(tokens):
+        if not _NAME.fullmatch(word):
+            if word == ":" and words[at + 1 : at + 2] == [":"] and words[at - 1 : at] != [":"] and not _is_offered(words, at, sources + solution):
+                return Objection(number, "::, a name of somewhere else")
+            continue
+        if word in NEVER and word not in of_solution:
+            return Objection(number, f"{word}, which a kernel does not need")
+        if re.match(r"__|_[A-Z]", word) and word not in CUDA | of_solution:
+            return Objection(number, f"{word}, which a kernel does not need")
+        if word.startswith("cuda") and word not in of_solution:
+            return Objection(number, f"{word}, which the host calls")
+        if word in known | mine:
+            if word in types - TYPES and at and words[at - 1] in types - {"const", "constexpr", "typename"}:
+                return Objection(number, f"{word}, which is a type, as a variable")
+            continue
+        if words[at - 1 : at] == ["."] or (words[at - 2 : at] == ["-", ">"]):
+            return Objection(number, f"{word}, which nothing here has")
+        if not _declared(words, at, types):
+            return Objection(number, f"{word}, which neither the file nor common/device offers, and which is not declared here")
+        mine.add(word)
+    return None
+
+
+def _is_offered(words: list, at: int, sources: str) -> bool:
+    """Whether the two names around this :: stand like that in the sources, as attention::Mask does."""
+    return 0 < at < len(words) - 2 and re.search(rf"\b{re.escape(words[at - 1])}::{re.escape(words[at + 2])}\b", sources) is not None
+
+
+def _declared(words: list, at: int, types: set) -> bool:
+    """Does the name begin to be a variable's, or a function's, here? A type stands before it, with * or & perhaps."""
+    before = at - 1
+    while before >= 0 and words[before] in ("*", "&"):
+        before -= 1
+    if before < 0:
+        return False
+    if words[before] in types:
+        return True
+    if words[before] == ">":
+        return _template_of(words, before) in types
+    if words[before] == "," and before == at - 1:
+        return _in_a_declaration(words, before, types)
+    return words[before] == "[" and before > 0 and words[before - 1] in ("auto", "&") and "auto" in words[max(0, before - 2) : before]
+
+
+def _template_of(words: list, closing: int) -> str:
+    """The name before the < that belongs to this >."""
+    depth = 0
+    for at in range(closing, -1, -1):
+        depth += (words[at] == ">") - (words[at] == "<")
+        if words[at] in ";{}":
+            return ""
+        if depth == 0:
+            return words[at - 1] if at else ""
+    return ""
+
+
+def _in_a_declaration(words: list, comma: int, types: set) -> bool:
+    """Whether the comma is between variables of one declaration (int a = 1, b), or of auto [a, b]."""
+    depth = 0
+    for at in range(comma - 1, -1, -1):
+        depth += (words[at] in ")]}") - (words[at] in "([{")
+        if depth < 0:
+            if words[at] == "[":
+                return at > 0 and (words[at - 1] == "auto" or words[at - 2 : at] == ["auto", "&"])
+            return words[at] in "({" and words[at + 1] in types and (words[at] == "{" or words[at - 1] in ("for", "if"))
+        if depth == 0 and words[at] in ";}" and at < comma - 1:
+            return words[at + 1] in types
+    return bool(words) and words[0] in types

@@ -1,0 +1,131 @@
+"""The chapters' sources as a ladder that rungs can be taken out of: which file defines which rung, and who uses it.
+
+A rung that shows the solution of an exercise must not be in a student's tree. What needs that rung cannot stay either, and the
+chapter's list of rungs, in attention.cu, becomes shorter. A chapter without rungs goes as a whole.
+"""
+
+import re
+from functools import lru_cache
+from pathlib import Path
+
+_DEFINES = re.compile(r"^constinit const attention::\w+ (\w+) =", re.M)
+_DECLARES = re.compile(r"^extern const attention::(?:Rung|Forward|Backward) ([\w, ]+);\n", re.M)
+_USES_OF_OTHERS = re.compile(r"\b(\w+)::(\w+)\b")
+_WORD = re.compile(r"\b[A-Za-z_]\w*\b")
+_LIST = ".rungs ="
+
+
+class Ladder:
+    """{file: text} of all chapters' .cu files, of which some are taken out."""
+
+    def __init__(self, sources: dict):
+        self.sources = dict(sources)
+        self.gone = set()
+        self._defined = {(_namespace(file), name): file for file, text in sources.items() for name in _DEFINES.findall(text)}
+        self._listed = {symbol for file in sources if _is_list(file) for symbol in self._used(file)}
+
+    def without(self, files: set) -> "Ladder":
+        """This ladder when these files are not there."""
+        less = Ladder(self.sources)
+        less._take_out(files)
+        return less
+
+    def chapters(self) -> list:
+        return sorted({file.partition("/")[0] for file in self.sources})
+
+    def _take_out(self, files: set) -> None:
+        while files:
+            for file in files:
+                del self.sources[file]
+            self.gone |= files
+            missing = {symbol for symbol, file in self._defined.items() if file in self.gone}
+            for file in [file for file in self.sources if _is_list(file)]:
+                self.sources[file] = _shortened(self.sources[file], _namespace(file), missing)
+            files = {file for file in self.sources if self._cannot_stay(file, missing)}
+
+    def _cannot_stay(self, file: str, missing: set) -> bool:
+        chapter = file.partition("/")[0]
+        if _is_list(file):
+            return _LIST in self.sources[file] and not _elements(self.sources[file])[0]
+        attention = f"{chapter}/attention.cu"
+        if attention not in self.sources or self._used(file) & missing:
+            return True
+        mine = {symbol for symbol, place in self._defined.items() if place == file}
+        used = {symbol for other in self.sources if other != file for symbol in self._used(other)}
+        return bool(mine & self._listed) and not mine & used  # nobody needs it any more
+
+    def _used(self, file: str) -> set:
+        """The rungs, and forwards and backwards of rungs, that a file mentions and does not define. To declare one is not to
+        use it."""
+        code = _DECLARES.sub("", self.sources[file]) if _is_list(file) else self.sources[file]
+        return {symbol for symbol in _mentioned(code, _namespace(file)) & self._defined.keys() if self._defined[symbol] != file}
+
+    def rungs_of(self, chapter: str) -> list:
+        """What the elements of the chapter's list say, in their order: a variable, or a literal with its name."""
+        text = self.sources.get(f"{chapter}/attention.cu", "")
+        return _elements(text)[0] if _LIST in text else []
+
+
+def _is_list(file: str) -> bool:
+    return file.endswith("/attention.cu")
+
+
+def _namespace(file: str) -> str:
+    return file.partition("/")[0].partition("_")[2]
+
+
+def _elements(text: str) -> tuple:
+    """(the elements of `.rungs = {a, b(c, d), {..}}`, where the first begins, where the last ends)"""
+    begin = text.index("{", text.index(_LIST)) + 1
+    elements, depth, start, position = [], 0, begin, begin
+    while depth >= 0:
+        character = text[position]
+        depth += (character in "{(") - (character in "})")
+        if depth < 0 or (depth == 0 and character == ","):
+            elements.append(text[start:position].strip())
+            start = position + 1
+        position += 1
+    return [element for element in elements if element], begin, position - 1
+
+
+@lru_cache(maxsize=None)
+def _mentioned(code: str, namespace: str) -> frozenset:
+    """The (namespace, name) of all that the code names, comments and strings aside."""
+    code = re.sub(r'//[^\n]*|"(\\.|[^"\\])*"', "", code)
+    qualified = set(_USES_OF_OTHERS.findall(code))
+    return frozenset(qualified) | {(namespace, name) for name in _WORD.findall(_USES_OF_OTHERS.sub("", code))}
+
+
+def _without_backward(element: str, namespace: str, missing: set) -> str:
+    """both(rung, its_backward) is the rung alone where its backward is missing."""
+    both = re.fullmatch(r"both\((\w+), (\w+)\)", element)
+    return both[1] if both and (namespace, both[2]) in missing else element
+
+
+def _shortened(text: str, namespace: str, missing: set) -> str:
+    """attention.cu without the rungs that are missing, and without what only they needed."""
+    if _LIST not in text:
+        return text
+    elements, begin, end = _elements(text)
+    left = [element for element in (_without_backward(element, namespace, missing) for element in elements)
+            if not _mentioned(element, namespace) & missing]
+    if left != elements:
+        text = text[:begin] + ", ".join(left) + text[end:]
+    start = re.search(r",\s*\.starts_from = &(?:(\w+)::)?(\w+)", text)
+    if start and (start[1] or namespace, start[2]) in missing:
+        text = text[: start.start()] + text[start.end() :]
+
+    def declared(found: re.Match) -> str:
+        around = re.findall(r"^namespace (\w+) \{$|^(\})", text[: found.start()], re.M)
+        inside = around[-1][0] if around and around[-1][0] else namespace
+        names = [name for name in found[1].split(", ") if (inside, name) not in missing]
+        return found[0].replace(found[1], ", ".join(names)) if names else ""
+
+    text = _DECLARES.sub(declared, text)
+    return re.sub(r"^namespace \w+ \{\n+\}(?:  // [^\n]*)?\n+", "", text, flags=re.M)
+
+
+def read(root: Path, texts: dict) -> Ladder:
+    """The ladder of a tree, with these texts {file: text} in place of what stands there."""
+    files = [str(path.relative_to(root)) for path in sorted(root.glob("[0-9][0-9]_*/*.cu"))]
+    return Ladder({file: texts[file] if file in texts else (root / file).read_text() for file in files})

@@ -1,0 +1,42 @@
+"""What of a solution must not stand in a student's tree, and where it does.
+
+The ladder repeats itself: much of a solution has been read in an earlier chapter, and much of it returns in a later one. A line
+is a solution's own if no file before the exercise's has it, nor the rest of that file, nor common/device. Wherever a line
+of a solution's own stands, the solution is shown.
+"""
+
+from functools import lru_cache
+
+from tools.course import Course, Exercise, bare, lines_of, planted
+
+
+def own_lines(course: Course, exercise: Exercise, students: dict) -> list:
+    """Runs of lines, of which none may stand in a student's tree. `students` is {file: its text in that tree}."""
+    if exercise.kind == "measure":
+        return []
+    if exercise.kind == "debug":
+        runs = [list(_bare_lines(right)) for right, _ in planted.read(course.root, exercise.id)]
+    else:
+        runs = [[line] for line in lines_of(course, exercise)]
+    known = [students[exercise.file]]
+    for path in [*sorted(course.root.glob("[0-9][0-9]_*/*.cu")), *sorted(course.root.glob("common/device/*.h"))]:
+        file = str(path.relative_to(course.root))
+        if file < exercise.file or file.startswith("common/"):
+            known.append(students[file] if file in students else path.read_text())
+    return [run for run in runs if not any(shows(text, [run]) for text in known)]
+
+
+def shows(text: str, own: list) -> "int | None":
+    """The number of the first line of the text at which one of these runs of lines begins. A single line may be a part of one."""
+    lines = _bare_lines(text)
+    whole = "\n".join(lines)
+    for run in own:
+        if "\n".join(run) in whole:
+            return next(number for number, line in enumerate(text.splitlines(), 1) if run[0] in bare(line))
+    return None
+
+
+@lru_cache(maxsize=None)
+def _bare_lines(text: str) -> tuple:
+    """Without those that are empty."""
+    return tuple(line for line in map(bare, text.splitlines()) if line)

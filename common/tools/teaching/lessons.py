@@ -1,0 +1,67 @@
+"""The pages of a student's tree: lessons that do not show what an exercise asks for, and the page that says what to do."""
+
+import re
+
+from tools.teaching.leaks import shows
+
+_FENCED = re.compile(r"^( *)```[^\n]*\n.*?^ *```[ \t]*\n", re.DOTALL | re.MULTILINE)
+_ANSWER = re.compile(r"\n *<details><summary>Answer</summary>\n.*?\n *</details>\n", re.DOTALL)
+_LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+)(?:#[^)]*)?\)")
+_INLINE = re.compile(r"`[^`\n]+`")
+
+
+def without_secrets(page: str, own: dict, answers: bool) -> str:
+    """The lesson without code of these solutions, {exercise's id: its own lines}; with `answers` false, without the folded
+    answers to its questions."""
+    if not answers:
+        page = _ANSWER.sub("\n", page)
+    for exercise, lines in own.items():
+        page = _FENCED.sub(lambda found: f"{found[1]}*(This code is exercise {exercise}.)*\n" if shows(found[0], lines) else found[0], page)
+        page = _INLINE.sub(lambda found: f"(exercise {exercise})" if shows(found[0], lines) else found[0], page)
+    return page
+
+
+def without_links(page: str, exists) -> str:
+    """The page with links to files that are not there turned into their words."""
+    def link(found: re.Match) -> str:
+        return found[0] if "://" in found[2] or found[2].startswith("mailto:") or exists(found[2]) else found[1]
+
+    return _LINK.sub(link, page)
+
+
+def front_page(plan, chapters: list) -> str:
+    """The student's README."""
+    lines = [f"# {plan.title}", "",
+             "Each exercise is a few lines of a CUDA kernel that you write, a mistake that you find, or a number that you count. No GPU is",
+             "needed: `g++` builds the kernels for an engine that runs CUDA threads on the CPU, and that finds races and accesses out of",
+             "bounds.", "", "```",
+             "./workbook check 01 --student \"Your Name\"   # how far you are with chapter 01; the name is needed once, for questions",
+             "./workbook hint 01.scores                    # the next hint", "./workbook reset 01.scores                   # begin again",
+             "./workbook list --exercises                  # all exercises, and how far you are", "```", "",
+             "Your lines stand between the two comments `// exercise NAME: ..` and `// end NAME`. Leave both comments as they are: only",
+             "what stands between them is graded. In an exercise that asks for a mistake, the whole file is yours, and the fewer lines you",
+             "change, the better. Answers to questions stand in `answers.json`. In your lines you may use what the file and",
+             "`common/device` offer, and your own variables; calls of the C++ library and lines with `#` are refused, but for",
+             "`#pragma unroll`.", "",
+             "**Hand in** the files that the table names and `answers.json`, in their directories, as a zip archive: `zip -r mine.zip",
+             "[0-9]*_*/*.cu answers.json` makes one.", ""]
+    for number, week in enumerate(plan.weeks, 1):
+        if not week.exercises:
+            continue
+        if week.due:
+            lines += [f"## Week {number}: {week.title}", "", f"From {week.begins}. **Due {week.due}.**", ""]
+        else:
+            lines += ["## Exercises", ""]
+        lines += ["| exercise | | file | points | difficulty |", "|---|---|---|---|---|"]
+        for one in week.exercises:
+            what = one.title + ("" if one.required else " (not required)") + (" (needs a GPU)" if one.needs_gpu else "")
+            file = "answers.json" if one.kind == "measure" else f"[{one.file}]({one.file})"
+            lines.append(f"| {one.id} | {what} | {file} | {one.points} | {'*' * one.difficulty} |".replace("*", "\\*"))
+        lines.append("")
+    total = sum(one.points for one in plan.exercises)
+    lines += [f"All together are {total} points."]
+    if plan.late:
+        lines += ["", f"What comes late loses {plan.late['percent_a_day']} % of its points for each day that has begun. After "
+                      f"{plan.late['days']} days it has no points."]
+    lines += ["", "## Lessons", "", *[f"- [{chapter}]({chapter}/)" for chapter in chapters], ""]
+    return "\n".join(lines)

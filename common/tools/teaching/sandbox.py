@@ -1,0 +1,196 @@
+"""Running what a student has written: as somebody else, without network, with limits on time, memory, processes and files.
+
+What a machine offers differs. Where bubblewrap works, it is used: the program then sees the file system, but can write only
+where it is told to. Where we are root, namespaces of our own and a user of its own take its place. Limits of the
+kernel (prlimit) hold everywhere. `held` finds out, by trying, what really holds, and every result says so.
+"""
+
+import functools
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+FIRST_USER = 61000  # no user of this number has files; one builds, the next one runs
+MEMORY = 4 * 1024**3
+MOST_OUTPUT = 1024 * 1024
+_PROCESSES = 64
+
+
+@dataclass(frozen=True)
+class Done:
+    status: int  # negative: the signal's number
+    output: str
+    stopped: str = ""  # why it was stopped: time, output
+
+
+@dataclass(frozen=True)
+class Limits:
+    seconds: float
+    memory: int = MEMORY
+    file_bytes: int = 1024 * 1024
+    processes: int = _PROCESSES
+
+
+class Sandbox:
+    """Of one number: two sandboxes at the same time have different users."""
+
+    def __init__(self, number: int = 0):
+        self._first_user = FIRST_USER + 2 * number
+
+    def user(self, builds: bool = False) -> int:
+        """Who runs a program here: us, if we cannot choose."""
+        return self._first_user + (0 if builds else 1) if os.geteuid() == 0 else os.geteuid()
+
+    def own(self, directory: Path) -> None:
+        """Gives a directory to the user who builds."""
+        if os.geteuid() == 0:
+            subprocess.run(["chown", "-R", f"{self.user(builds=True)}:{self.user(builds=True)}", str(directory)], check=True)
+
+    def run(self, command: list, limits: Limits, environment: dict, cwd: Path = Path("/"), writable: tuple = (),
+            builds: bool = False, pass_fds: tuple = ()) -> Done:
+        command = [*_walls(tuple(map(str, writable))), *self._user(builds), *_limits(limits, os.geteuid() == 0), *map(str, command)]
+        with subprocess.Popen(command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, start_new_session=True, pass_fds=pass_fds) as process:
+            try:
+                output, stopped = _read(process, limits.seconds)
+            finally:
+                _kill(process)
+            status = process.wait()
+        if 128 < status < 192:  # what a shell, and unshare, make of a signal
+            status = 128 - status
+        return Done(status, output.decode(errors="replace"), stopped)
+
+    def _user(self, builds: bool) -> list:
+        if os.geteuid() != 0 or not shutil.which("setpriv"):
+            return []
+        user = str(self.user(builds))
+        return ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--no-new-privs", "--inh-caps=-all",
+                "--bounding-set=-all"]
+
+    def held(self, writable: Path) -> dict:
+        """What holds of the program that runs here: tried, not assumed."""
+        with socket.socket() as listener, tempfile.TemporaryDirectory() as outside:
+            os.chmod(outside, 0o777 if os.geteuid() != 0 else 0o755)
+            listener.bind(("127.0.0.1", 0))
+            listener.listen()
+            done = self.run([python(), "-c", _TRY, str(listener.getsockname()[1]), outside], Limits(20), _environment(),
+                            writable=(writable,))
+        try:
+            found = json.loads(done.output)
+        except ValueError:
+            return {"runs": False, "why": done.output.strip()[-200:]}
+        return {"runs": True, "bubblewrap": _bubblewrap(), "user": "its own" if found["user"] != os.geteuid() else "not its own",
+                "network": "none" if not found["network"] else "not limited",
+                "files": "read only" if not found["writes"] else "not limited",
+                "processes": f"at most {found['processes']}" if found["processes"] > 0 else "not limited",
+                "others": "not seen" if found["alone"] else "seen",
+                "memory": f"at most {found['memory'] // 1024**2} MiB" if found["memory"] > 0 else "not limited"}
+
+
+_TRY = """
+import json, os, resource, socket, sys
+def connects():
+    try:
+        socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=2).close()
+        return True
+    except OSError:
+        return False
+def writes():
+    try:
+        open(os.path.join(sys.argv[2], "x"), "w").close()
+        return True
+    except OSError:
+        return False
+print(json.dumps({"user": os.getuid(), "network": connects(), "writes": writes(),
+                  "processes": resource.getrlimit(resource.RLIMIT_NPROC)[0], "memory": resource.getrlimit(resource.RLIMIT_DATA)[0],
+                  "alone": len([name for name in os.listdir("/proc") if name.isdigit()]) < 10}))
+"""
+
+
+def python() -> str:
+    """One that everybody may start: ours may lie in somebody's home."""
+    return "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable
+
+
+def _environment() -> dict:
+    return {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
+
+
+@functools.lru_cache(maxsize=None)
+def _works(*command) -> bool:
+    try:
+        return subprocess.run([*command, "true"], stdin=subprocess.DEVNULL, capture_output=True, timeout=20).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+def _bubblewrap() -> bool:
+    return _works(*_wrapped(()))
+
+
+def _wrapped(writable: tuple) -> list:
+    binds = [word for place in writable for word in ("--bind", place, place)]
+    caps = ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP"] if os.geteuid() == 0 else []
+    apart = ["--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
+    return ["bwrap", *apart, *caps, "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp",
+            "--tmpfs", "/var/tmp", *binds]
+
+
+def _walls(writable: tuple) -> list:
+    """The words before a command that take away network, other processes and, with bubblewrap, files."""
+    if _bubblewrap():
+        return _wrapped(writable)
+    apart = ["unshare", "--net", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc"]
+    for walls in (apart, [*apart, "--user", "--map-root-user"], ["unshare", "--net"], ["unshare", "--net", "--user", "--map-root-user"]):
+        if _works(*walls):
+            return [*walls, "sh", "-c", '"$@"; exit $?', "sh"]  # no signal ends the first process of a namespace
+    return []
+
+
+def _limits(limits: Limits, own_user: bool) -> list:
+    if not shutil.which("prlimit"):
+        return []
+    seconds = int(limits.seconds) * 4 + 1  # of all its threads together; the clock stops it before
+    words = [f"--data={limits.memory}", f"--fsize={limits.file_bytes}", f"--cpu={seconds}", "--core=0", "--nofile=256"]
+    return ["prlimit", *words, *([f"--nproc={limits.processes}"] if own_user else [])]
+
+
+def _read(process: subprocess.Popen, seconds: float) -> tuple:
+    """(what it prints, why it has to be stopped)"""
+    output, end, handle = b"", time.monotonic() + seconds, process.stdout.fileno()
+    while True:
+        left = end - time.monotonic()
+        if left <= 0:
+            return output, "time"
+        if not select.select([handle], [], [], min(left, 1))[0]:
+            if process.poll() is not None:  # it has ended, and left somebody behind who keeps the pipe open
+                return output, ""
+            continue
+        more = os.read(handle, 65536)
+        if not more:
+            break
+        output += more
+        if len(output) > MOST_OUTPUT:
+            return output[:MOST_OUTPUT], "output"
+    try:
+        process.wait(timeout=max(0.1, end - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return output, "time"
+    return output, ""
+
+
+def _kill(process: subprocess.Popen) -> None:
+    """With all that it has started: those of a namespace of its own end with its first process."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
