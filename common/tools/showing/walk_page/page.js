@@ -401,6 +401,7 @@ function onKey(event) {
 $("problem").textContent = `${walk.words}${walk.rope ? ", with RoPE" : ""}`;
 walk.launches.forEach((each, i) => element($("launch"), "option", `${i + 1}: ${each.kernel}`, { value: i }));
 $("launch-label").hidden = walk.launches.length === 1;
+$("workspace-note").hidden = !walk.tensors.some((each) => each.name === "workspace");
 $("launch").addEventListener("change", () => choose({ launch: Number($("launch").value), block: 0, step: 0, row: null }));
 $("row").addEventListener("change", () => choose({ row: Number($("row").value) }));
 $("scrub").addEventListener("input", () => go(Number($("scrub").value) - 1));
