@@ -28,14 +28,15 @@ class Verdict:
     lines: list = field(default_factory=list)  # for whoever wants to know more
 
 
-def judge(course: Course, exercise: Exercise, gpu: bool = False) -> Verdict:
-    """Of a code or debugging exercise, on the SIMT engine; with `gpu` on a GPU too, after the engine has nothing against it."""
+def judge(course: Course, exercise: Exercise, gpu: bool = False, explain: bool = True) -> Verdict:
+    """Of a code or debugging exercise, on the SIMT engine; with `gpu` on a GPU too, after the engine has nothing against it. Who
+    wants to know only whether it is wrong need not have it explained, which takes time."""
     if not course.attempted(exercise):
         return Verdict("not attempted", [_where_to_begin(course, exercise)])
     if exercise.needs_gpu and not gpu:
         return Verdict("not run", ["it needs a GPU: ./workbook check --gpu"])
     try:
-        wrong = _on_the_engine(course, exercise)
+        wrong = objections(course, exercise, explain)
         if not wrong and gpu:
             wrong = _of_the_suite(course, exercise, "cuda", [test for test in exercise.tests if test != "trace"])
     except build.DoesNotBuild as failure:
@@ -52,13 +53,21 @@ def _where_to_begin(course: Course, exercise: Exercise) -> str:
     return f"{exercise.file}:{region.first}: {region.task}"
 
 
-def _on_the_engine(course: Course, exercise: Exercise) -> list:
-    """The lines about the first thing that is wrong; none if nothing is. A mistake that the engine has seen, on a line of the
-    kernel, comes before wrong numbers."""
+def objections(course: Course, exercise: Exercise, explain: bool = True) -> list:
+    """The lines about the first thing that is wrong on the engine; none if nothing is. To explain wrong numbers, a mistake that
+    the engine has seen, on a line of the kernel, takes their place."""
     wrong = _of_the_suite(course, exercise, "cpu", [test for test in exercise.tests if test != "trace"])
-    if wrong and not wrong[0].startswith("kernel ") or "trace" in exercise.tests:
+    look_closer = explain and not wrong[0].startswith("kernel ") if wrong else "trace" in exercise.tests
+    if look_closer:
         wrong = _of_the_suite(course, exercise, "trace", ["trace"]) or wrong
     return wrong or _beyond_a_limit(exercise)
+
+
+def tests_against(course: Course, exercise: Exercise) -> list:
+    """Which of the exercise's tests reject what stands there, each asked alone; "counts" if it is right and goes beyond a limit."""
+    against = [test for test in exercise.tests
+               if _of_the_suite(course, exercise, "trace" if test == "trace" else "cpu", [test])]
+    return against or (["counts"] if _beyond_a_limit(exercise) else [])
 
 
 def _of_the_suite(course: Course, exercise: Exercise, preset: str, tests: list) -> list:
