@@ -138,7 +138,9 @@ __global__ void __launch_bounds__(threads) output(Problem p,
   float sum = 0;
   for (int j0 = 0; j0 < p.seq_k; j0 += depth) {
     __syncthreads();  // everyone is done with the chunk that is overwritten now
+    // exercise tail: this number of the chunk of P that begins at key j0; 0 if its row or its key does not exist
     p_smem[ty][tx] = i0 + ty < p.seq_q && j0 + tx < p.seq_k ? p_tile[int64_t(ty) * p.seq_k + j0 + tx] : 0;
+    // end tail | p_smem[ty][tx] = 0;
     stage<depth, tile>(v_smem[0], v_tile + int64_t(j0) * p.head_dim, p.head_dim, p.seq_k - j0, p.head_dim - d0);
     __syncthreads();  // the chunk is complete
     for (int j = 0; j < depth; j += 4) {

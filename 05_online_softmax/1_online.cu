@@ -211,8 +211,10 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p, int B
       __syncthreads();  // shares and c have been read before they are overwritten
     }
   }
+  // exercise lse: write LSE = log(sum of exp(S)) of the block's rows, each once; a row that sees no key has -inf
   if (lane == 0 && warp < Br && i0 + warp < p.seq_q)
     lse[int64_t(head) * p.seq_q + i0 + warp] = l == 0 ? -INFINITY : m + logf(l);
+  // end lse |
 }
 
 // Bytes of shared memory that one thread block of the current device can have.

@@ -97,6 +97,7 @@ __device__ void store_rounded(T* to, float4 x) {
 }
 
 // Over the 16 threads that own the same rows: half a warp.
+// exercise reduction: the maximum, and the sum, of what these 16 threads give; all of them get it
 __device__ float row_max(float x) {
   for (int distance = 8; distance > 0; distance /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, distance));
   return x;
@@ -105,6 +106,7 @@ __device__ float row_sum(float x) {
   for (int distance = 8; distance > 0; distance /= 2) x += __shfl_xor_sync(0xffffffff, x, distance);
   return x;
 }
+// end reduction | __device__ float row_max(float x) { return x; } __device__ float row_sum(float x) { return x; }
 
 template <class T, int HeadDim>
 __global__ void __launch_bounds__(threads) attention_forward(Problem p,

@@ -88,10 +88,12 @@ __global__ void __launch_bounds__(threads) forward(Problem p,
   __syncthreads();  // Q is in shared memory
 
   uint32_t q_reg[D / 16][4];  // A fragments of the warp's 16 rows
+  // exercise fragments: q_reg[step] is the A fragment (device/mma.h) of columns 16 * step and up of the warp's rows
 #pragma unroll
   for (int step = 0; step < D / 16; step++)
     for (int r = 0; r < 4; r++)
       q_reg[step][r] = load_pair(q_smem + (warp * 16 + g + r % 2 * 8) * row_stride<D> + step * 16 + r / 2 * 8 + 2 * t);
+  // end fragments | for (int i = 0; i < D / 4; i++) q_reg[i / 4][i % 4] = 0;
 
   float o_reg[D / 8][4] = {};
   float m[2] = {-INFINITY, -INFINITY},

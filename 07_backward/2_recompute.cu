@@ -148,10 +148,12 @@ __global__ void __launch_bounds__(threads) row_dots(Problem p,
   const int64_t row = int64_t(blockIdx.x) * (threads / 32) + threadIdx.x / 32;
   if (row >= int64_t(p.batch) * p.heads * p.seq_q) return;
   const int lane = threadIdx.x % 32;
+  // exercise rowsum: the row's D, in lane 0 at least
   float sum = 0;
   for (int d = lane; d < p.head_dim; d += 32)
     sum += to_float(d_o[row * p.head_dim + d]) * to_float(o[row * p.head_dim + d]);
   sum = warp_sum(sum);
+  // end rowsum | float sum = 0;
   if (lane == 0) dots[row] = sum;
 }
 
@@ -193,6 +195,7 @@ __global__ void __launch_bounds__(threads, blocks) kv_gradients(Problem p,
     float s[rows][streaming] = {}, dp[rows][streaming] = {};
     multiply_rows<HeadDim>(s, k_smem, q_smem);
     multiply_rows<HeadDim>(dp, v_smem, do_smem);
+    // exercise dkdv: make P^T and dS^T of this tile, 0 where a query does not see a key, and add its share to dV and dK
     for (int n = 0; n < streaming; ++n) {
       const int64_t i = i0 + tx + 16 * n;  // the query
       const int visible = i < queries ? p.visible_keys(int(i % p.seq_q)) : 0;
@@ -207,6 +210,7 @@ __global__ void __launch_bounds__(threads, blocks) kv_gradients(Problem p,
 
     add_weighted_rows<HeadDim>(dv_reg, p_smem, do_smem);
     add_weighted_rows<HeadDim>(dk_reg, ds_smem, q_smem);
+    // end dkdv |
   }
   store_rows<HeadDim>(dk + first_key * p.head_dim, dk_reg, p.scale, p.head_dim, p.seq_k - j0);
   store_rows<HeadDim>(dv + first_key * p.head_dim, dv_reg, 1, p.head_dim, p.seq_k - j0);

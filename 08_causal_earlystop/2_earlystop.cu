@@ -200,7 +200,6 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
       }
     const int top_bits = max(max(largest[0][0], largest[0][1]), max(largest[1][0], largest[1][1]));
     const bool above = __any_sync(0xffffffff, top_bits > __float_as_int(headroom));  // hidden ones too
-    // exercise diagonal: x of a key that its row does not see becomes -inf; only where this warp's tile has such keys
     if (j0 + Bc > warp_first) {  // across the diagonal, or the end of the keys
 #pragma unroll
       for (int b = 0; b < 2; b++)
@@ -212,7 +211,6 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
               if (8 * n + c >= visible) s_reg[b][n][2 * h + c] = -INFINITY;
         }
     }
-    // end diagonal |
     if (above) {
 #pragma unroll
       for (int b = 0; b < 2; b++)

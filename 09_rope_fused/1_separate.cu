@@ -43,12 +43,14 @@ __global__ void rotate(Problem p, RopeTables rope,
   const bool is_q = row < q_rows;
   if (!is_q) row -= q_rows;
   const int position = is_q ? p.query_position(row % p.seq_q) : row % p.seq_k;
+  // exercise rotation: turn eight pairs of the row by the angles of its position, from Q or K to the workspace
   const T* const from = (is_q ? q : k) + row * D + i;
   T* const to = (is_q ? q_rotated : k_rotated) + (row * (D / 8) + i / 8) * 8;  // a multiple of 16 bytes, as nvcc sees
   Pack8<T> x1 = load_pack8(from), x2 = load_pack8(from + D / 2);
   turn(x1, x2, angles_of<D>(rope, position, i));
   store_pack8(to, x1);
   store_pack8(to + D / 2, x2);
+  // end rotation |
 }
 
 template <class T, int D>

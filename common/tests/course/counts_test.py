@@ -1,14 +1,27 @@
 """What the engine counts for exercises: the solutions keep their limits, and every question has an answer. Of the programs that
 are built (WORKBOOK_BUILD, of the preset trace)."""
 
+import dataclasses
 import os
 import unittest
 from pathlib import Path
 from unittest import mock
 
 from tools import course
-from tools.course import judging
+from tools.course import judging, wrong
+from tools.course.questions import TOLERANCE
 from tools.machine import build
+
+
+_counts, _known = judging.counts, {}
+
+
+def counted_once(chapter: str, rung: str, direction: str, problem: dict):
+    """As judging.counts; several questions and wrong answers ask for the same."""
+    key = (chapter, rung, direction, *sorted(problem.items()))
+    if key not in _known:
+        _known[key] = _counts(chapter, rung, direction, problem)
+    return _known[key]
 
 
 class Counts(unittest.TestCase):
@@ -16,6 +29,9 @@ class Counts(unittest.TestCase):
         here = mock.patch.object(build, "ensure_built", return_value=Path(os.environ["WORKBOOK_BUILD"]))
         here.start()
         self.addCleanup(here.stop)
+        once = mock.patch.object(judging, "counts", counted_once)
+        once.start()
+        self.addCleanup(once.stop)
         self.exercises = course.load().exercises
 
     def test_solutions_keep_the_limits_and_come_close_to_them(self):
@@ -36,6 +52,16 @@ class Counts(unittest.TestCase):
                     self.assertGreater(len({str(problem) for problem in problems}), 20, "too few problems are drawn")
                     numbers = {course.expected(exercise, problem) for problem in problems[:3]}
                     self.assertTrue(all(number > 0 for number in numbers))
+
+    def test_wrong_answers_are_wrong(self):
+        there = course.load()
+        for one in wrong.wrong_solutions(there):
+            if one.exercise.kind == "measure":
+                with self.subTest(answer=one.title):
+                    problem = course.problem_of(one.exercise, "student 0")
+                    right = course.expected(one.exercise, problem)
+                    said = course.expected(dataclasses.replace(one.exercise, answer=one.answer), problem)
+                    self.assertGreater(abs(said - right), TOLERANCE * right)
 
 
 if __name__ == "__main__":

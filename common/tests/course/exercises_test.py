@@ -1,5 +1,7 @@
 """What exercises.json and the sources say of one another, and what a student's file looks like."""
 
+import json
+import re
 import unittest
 from pathlib import Path
 
@@ -7,7 +9,8 @@ import little
 from little import CODE, DEBUG, MEASURE, MMA, ONLINE, SOLUTION, LittleTree
 
 from tools import course
-from tools.machine import Failure
+from tools.course import wrong
+from tools.machine import ROOT, Failure
 
 
 class Reading(LittleTree):
@@ -111,6 +114,25 @@ class TheRealOnes(unittest.TestCase):
         self.assertIn("moved", course.kinds_of_tests())
 
 
+class TheCoursePage(unittest.TestCase):
+    """What common/course/README.md says of the exercises."""
+
+    def test_its_weeks_and_their_points(self):
+        exercises = {one.id: one.points for one in course.load().exercises}
+        text = (ROOT / "common/course/README.md").read_text()
+        self.assertIn(f"There are {len(exercises)}, with {sum(exercises.values())} points.", text)
+        for weeks in (4, 8, 12):
+            rows = re.findall(r"^\| (\d+) \| .* \| (.*) \| ?(\d*) \|$", text.partition(f"**{weeks} weeks**")[2].partition("**")[0], re.M)
+            self.assertEqual([int(week) for week, _, _ in rows], list(range(1, weeks + 1)))
+            handed_in = []
+            for week, names, points in rows:
+                names = re.findall(r"\d\d\.\w+", names)
+                self.assertEqual(sum(exercises[name] for name in names), int(points or 0), f"week {week} of {weeks}")
+                handed_in += names
+            self.assertEqual(len(handed_in), len(set(handed_in)))
+        self.assertEqual(set(handed_in), set(exercises), "in 12 weeks there is time for all")
+
+
 class InATreeWithSolutions(LittleTree):
     def test_solutions_are_attempts(self):
         there = self.loaded()
@@ -210,6 +232,29 @@ class Solutions(LittleTree):
     def test_lines_that_say_nothing_do_not_count(self):
         self.assertEqual(course.lines_of(self.loaded(), self.exercise("06.barrier")), [])
         self.assertEqual(course.lines_of(self.loaded(), self.exercise("05.rescale")), ["l=l*correction+sum;"])
+
+
+class WrongSolutions(LittleTree):
+    def declare_wrong(self, entry: dict) -> None:
+        for one in self.loaded().exercises:
+            self.write(str(wrong.WRONG / f"{one.id}.json"), json.dumps([entry] if one.id == "05.rescale" else []))
+
+    def test_they_are_solutions_with_a_change(self):
+        self.declare_wrong({"name": "not_corrected", "mistake": "x", "right": ["l * correction"], "wrong": ["l"]})
+        (one,) = wrong.wrong_solutions(self.loaded())
+        self.assertEqual((one.title, one.text), ("05.rescale not_corrected", ONLINE.replace("l * correction", "l")))
+
+    def test_what_is_wrong_with_their_file(self):
+        entry = {"name": "not_corrected", "mistake": "x", "right": ["not there"], "wrong": ["l"]}
+        for wrong_entry, expected in [(entry, "not_corrected: what is called right stands 0 times in the solution, not once"),
+                                      ({**entry, "right": ["l"]}, "stands 2 times"), ({"name": "x"}, "a list of entries with mistake, name")]:
+            self.declare_wrong(wrong_entry)
+            with self.assertRaises(Failure) as caught:
+                wrong.wrong_solutions(self.loaded())
+            self.assertRegex(str(caught.exception), f"^common/course/wrong/05.rescale.json:1: .*{expected}")
+        (self.root / wrong.WRONG / "05.rescale.json").unlink()
+        with self.assertRaisesRegex(Failure, "cannot read common/course/wrong/05.rescale.json"):
+            wrong.wrong_solutions(self.loaded())
 
 
 if __name__ == "__main__":

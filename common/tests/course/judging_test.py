@@ -80,6 +80,11 @@ class Judging(LittleTree):
         self.assertIn("got nan", self.judged({"cpu": failure(ELEMENT)}).lines[0])
         self.assertEqual([preset for preset, *_ in self.ran], ["cpu", "trace"])
 
+    def test_nothing_is_explained_to_who_does_not_ask(self):
+        self.assertEqual(self.judged({"cpu": failure(ELEMENT)}, explain=False).state, "wrong")
+        self.assertEqual([preset for preset, *_ in self.ran], ["cpu"])
+        self.assertEqual(self.judged({"trace": failure(RACE)}, "06.barrier", explain=False).state, "wrong")
+
     def test_an_exercise_about_races_is_always_traced(self):
         self.assertEqual(self.judged({"trace": failure(RACE)}, "06.barrier").state, "wrong")
 

@@ -79,6 +79,26 @@ class Answering(LittleTree):
             verdict = questions.verdict_of_answer(self.exercise("05.sectors"), course.Answers(self.root))
         self.assertEqual((verdict.state, verdict.lines), ("does not compile", ["a.cu:1: error"]))
 
+    def test_an_answer_of_another_rung_and_of_another_problem(self):
+        self.declare(CODE, {**MEASURE, "draw": {"seq_q": [70], "kib": [5]}, "answer":
+                            'counted("sectors") - counted("sectors", rung="other") + counted("sectors", heads=1) + whole(drawn("kib") / 2)'})
+        self.begin(answer=40 - 20 + 7 + 2)
+        counted = {("online", 2): 40, ("other", 2): 20, ("online", 1): 7}
+        asked = []
+
+        def counts(chapter, rung, direction, problem):
+            asked.append(problem)
+            return [("kernel", {"sectors": counted[rung, problem["heads"]]})]
+
+        with mock.patch.object(judging, "counts", side_effect=counts):
+            verdict = course.verdict_of_answer(self.exercise("05.sectors"), course.Answers(self.root))
+        self.assertEqual(verdict.state, "right")
+        self.assertEqual(asked[0], {"heads": 2, "seq_q": 70}, "kib is no flag of a program")
+
+    def test_kernels_that_do_nothing_yet(self):
+        self.begin(answer=10)
+        self.assertEqual(self.verdict([("online::scores", {"sectors": 0, "requests": 0})]).state, "not run")
+
     def test_an_answer_that_nobody_can_calculate(self):
         self.declare(CODE, {**MEASURE, "answer": 'counted("nothing")'})
         self.begin(answer=10)

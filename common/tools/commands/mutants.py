@@ -3,13 +3,18 @@
 The wrong kernels (mutants) and the kinds of tests are those of common/tests. On the SIMT engine it takes some minutes. With a
 GPU the table for GPUs is made too, with compute-sanitizer's tools beside our own tests. --write puts the tables into
 common/tests/mutants/README.md: the tests hold every mutant and every kind to what is written there.
+
+With --exercises it is the table of common/course/wrong/README.md: which test of an exercise rejects which wrong solution.
 """
 
 import json
+import os
 import re
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
+from tools.course import WRONG, load, wrong_solutions
 from tools.machine import ROOT, Failure, Progress, build, say, shown, system
 
 README = ROOT / "common" / "tests" / "mutants" / "README.md"
@@ -26,10 +31,14 @@ PATIENCE = 200  # seconds; a trial takes some, and one that hangs a GPU would ta
 
 def add_arguments(parser) -> None:
     parser.add_argument("--device", choices=list(PRESETS), help="only the table for it (default: all that this machine has)")
-    parser.add_argument("--write", action="store_true", help="put the tables into common/tests/mutants/README.md")
+    parser.add_argument("--exercises", action="store_true", help="the table of the exercises' wrong solutions instead")
+    parser.add_argument("--write", action="store_true", help="put the tables into their README.md")
 
 
 def run(arguments) -> int:
+    if arguments.exercises:
+        path = ROOT / WRONG / "README.md"
+        return _say_or_write(path, _with_table(path.read_text(), "exercises", _wrong_solutions_as_markdown()), arguments.write)
     choice = system.choose_preset(None)
     if arguments.device == "gpu" and not choice.gpu:
         raise Failure(f"--device gpu: {choice.why}")
@@ -38,15 +47,36 @@ def run(arguments) -> int:
         programs = [build.ensure_built(preset, ["kill_matrix"]) / "common/tests/mutants/kill_matrix"
                     for preset in PRESETS[device]]
         tables = as_markdown(*matrix(programs, device == "gpu"))
-        say(tables)
-        place = re.compile(rf"(<!-- kills: {device} -->\n).*?(<!-- /kills -->)", re.S)
-        text = place.sub(lambda found: f"{found[1]}\n{tables}\n{found[2]}", text)
-    if arguments.write:
-        README.write_text(text)
-        say(f"Written: {shown(README)}")
-    elif text != README.read_text():
-        say(f"This is not what {shown(README)} says; --write changes it.")
+        text = _with_table(text, device, tables)
+    return _say_or_write(README, text, arguments.write)
+
+
+def _with_table(text: str, name: str, table: str) -> str:
+    say(table)
+    return re.sub(rf"(<!-- kills: {name} -->\n).*?(<!-- /kills -->)", lambda found: f"{found[1]}\n{table}\n{found[2]}", text, flags=re.S)
+
+
+def _say_or_write(path, text: str, write: bool) -> int:
+    if write:
+        path.write_text(text)
+        say(f"Written: {shown(path)}")
+    elif text != path.read_text():
+        say(f"This is not what {shown(path)} says; --write changes it.")
     return 0
+
+
+def _wrong_solutions_as_markdown() -> str:
+    script = ROOT / "common/tests/course/trials.py"
+    done = subprocess.run([sys.executable, "-B", script, "--thorough"], env={**os.environ, "PYTHONPATH": str(ROOT / "common")},
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise Failure(f"{shown(script)} ended with status {done.returncode}")
+    rejected_by = {(trial["exercise"], trial["name"]): trial["rejected_by"] for trial in json.loads(done.stdout.splitlines()[-1])}
+    lines = ["| exercise | wrong solution | its mistake | rejected by |", "|---|---|---|---|"]
+    for one in wrong_solutions(load()):
+        by = rejected_by.get((one.exercise.id, one.name), ["the engine's count"])
+        lines.append(f"| {one.exercise.id} | `{one.name}` | {_cell(one.mistake)} | {', '.join(by)} |")
+    return "\n".join(lines) + "\n"
 
 
 def matrix(programs: list, with_sanitizers: bool) -> tuple:

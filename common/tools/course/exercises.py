@@ -19,8 +19,11 @@ The keys of an exercise, those in brackets need not be there:
       [tile]     how many rows of an output a thread block owns, a number or a constant of the file: {"o": "Br"}
     measure
       question   a sentence; {seq_q} in it stands for that number of the problem
-      problem    what is the same for everyone; draw: {"seq_q": [70, 85, ..]}, of which each student gets one
-      answer     an expression of counted("global_load sectors", "scores"), which the engine counts, and of numbers
+      problem    what is the same for everyone; draw: {"seq_q": [70, 85, ..]}, of which each student gets one. What is no flag
+                 of a chapter's program is a number of the question alone
+      answer     an expression of numbers and of counted("global_load sectors", "scores"), which the engine counts, also of
+                 another rung or problem: counted("matrix_flops", rung="mma", causal=False); drawn("seq_q") is a number of the
+                 problem, whole(x) is x without its fraction
     debug
       the planted mistake is in common/course/debug/ID.json: see planted.py
 """

@@ -48,14 +48,15 @@ class Workshop:
 HERE = Workshop()
 
 
-def judge(course: Course, exercise: Exercise, gpu: bool = False, workshop: Workshop = HERE) -> Verdict:
-    """Of a code or debugging exercise, on the SIMT engine; with `gpu` on a GPU too, after the engine has nothing against it."""
+def judge(course: Course, exercise: Exercise, gpu: bool = False, explain: bool = True, workshop: Workshop = HERE) -> Verdict:
+    """Of a code or debugging exercise, on the SIMT engine; with `gpu` on a GPU too, after the engine has nothing against it. Who
+    wants to know only whether it is wrong need not have it explained, which takes time."""
     if not course.attempted(exercise):
         return Verdict("not attempted", [_where_to_begin(course, exercise)])
     if exercise.needs_gpu and not gpu:
         return Verdict("not run", ["it needs a GPU: ./workbook check --gpu"])
     try:
-        wrong = _on_the_engine(course, exercise, workshop)
+        wrong = objections(course, exercise, explain, workshop)
         if not wrong and gpu:
             wrong = _of_the_suite(course, exercise, "cuda", [test for test in exercise.tests if test != "trace"], workshop)
     except build.DoesNotBuild as failure:
@@ -72,13 +73,21 @@ def _where_to_begin(course: Course, exercise: Exercise) -> str:
     return f"{exercise.file}:{region.first}: {region.task}"
 
 
-def _on_the_engine(course: Course, exercise: Exercise, workshop: Workshop) -> list:
-    """The lines about the first thing that is wrong; none if nothing is. A mistake that the engine has seen, on a line of the
-    kernel, comes before wrong numbers."""
+def objections(course: Course, exercise: Exercise, explain: bool = True, workshop: Workshop = HERE) -> list:
+    """The lines about the first thing that is wrong on the engine; none if nothing is. To explain wrong numbers, a mistake that
+    the engine has seen, on a line of the kernel, takes their place."""
     wrong = _of_the_suite(course, exercise, "cpu", [test for test in exercise.tests if test != "trace"], workshop)
-    if wrong and not wrong[0].startswith("kernel ") or "trace" in exercise.tests:
+    look_closer = explain and not wrong[0].startswith("kernel ") if wrong else "trace" in exercise.tests
+    if look_closer:
         wrong = _of_the_suite(course, exercise, "trace", ["trace"], workshop) or wrong
     return wrong or _beyond_a_limit(exercise, workshop)
+
+
+def tests_against(course: Course, exercise: Exercise) -> list:
+    """Which of the exercise's tests reject what stands there, each asked alone; "counts" if it is right and goes beyond a limit."""
+    against = [test for test in exercise.tests
+               if _of_the_suite(course, exercise, "trace" if test == "trace" else "cpu", [test], HERE)]
+    return against or (["counts"] if _beyond_a_limit(exercise, HERE) else [])
 
 
 def _of_the_suite(course: Course, exercise: Exercise, preset: str, tests: list, workshop: Workshop) -> list:

@@ -15,10 +15,11 @@ from tools.course import judging
 from tools.course.exercises import Course, Exercise
 from tools.course.judging import HERE, Verdict, Workshop
 from tools.machine import Failure, build, shown
-from tools.record import NotUnderstood, evaluate
+from tools.record import DividesByZero, NotUnderstood, evaluate
 
 FILE = Path("answers.json")  # below the root of a tree
 TOLERANCE = 0.005  # of the right number: three digits are enough
+_FLAGS = {"batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "dtype", "causal"}  # other numbers are the question's own
 
 
 class NotCounted(Failure):
@@ -75,11 +76,10 @@ def problem_of(exercise: Exercise, student: str) -> dict:
 
 def expected(exercise: Exercise, problem: dict, workshop: Workshop = HERE) -> float:
     """The right number, of what the engine counts."""
-    launches = judging.counts(exercise.chapter, exercise.rung, exercise.direction, problem, workshop)
-    if isinstance(launches, str):
-        raise NotCounted(f"{exercise.id} cannot be counted: {launches}")
     try:
-        return float(evaluate(exercise.answer, _Counted(launches, problem)))
+        return float(evaluate(exercise.answer, _Counted(exercise, problem, workshop)))
+    except DividesByZero as error:  # a kernel that does nothing yet
+        raise NotCounted(f"{exercise.id} cannot be counted: {error}")
     except NotUnderstood as error:
         raise Failure(f"the answer of {exercise.id}: {error}", status=2)
 
@@ -87,12 +87,13 @@ def expected(exercise: Exercise, problem: dict, workshop: Workshop = HERE) -> fl
 class _Counted:
     """The names that an answer may use."""
 
-    def __init__(self, launches: list, problem: dict):
-        self._launches, self._problem = launches, problem
+    def __init__(self, exercise: Exercise, problem: dict, workshop: Workshop):
+        self._exercise, self._problem, self._workshop, self._launches = exercise, problem, workshop, {}
 
-    def counted(self, what, kernel=""):
-        """What the engine counts, over the kernels whose names contain `kernel`."""
-        number = judging.sum_of(self._launches, what, kernel)
+    def counted(self, what, kernel="", rung=None, **other):
+        """What the engine counts, over the kernels whose names contain `kernel`; of another rung, or with other flags."""
+        launches = self._counts(rung or self._exercise.rung, {**self._problem, **other})
+        number = judging.sum_of(launches, what, kernel)
         if number is None:
             raise NotUnderstood(f"the engine counts no {what} of {kernel or 'these kernels'}")
         return number
@@ -100,6 +101,20 @@ class _Counted:
     def drawn(self, key):
         """A number of the problem."""
         return self._problem[key]
+
+    def whole(self, number):
+        """The number without its fraction."""
+        return int(number)
+
+    def _counts(self, rung: str, problem: dict) -> list:
+        flags = {key: value for key, value in problem.items() if key in _FLAGS}
+        key = (rung, *flags.items())
+        if key not in self._launches:
+            launches = judging.counts(self._exercise.chapter, rung, self._exercise.direction, flags, self._workshop)
+            if isinstance(launches, str):
+                raise NotCounted(f"{self._exercise.id} cannot be counted: {launches}")
+            self._launches[key] = launches
+        return self._launches[key]
 
 
 def verdict_of_answer(exercise: Exercise, answers: Answers, workshop: Workshop = HERE) -> Verdict:

@@ -275,6 +275,10 @@ class NotUnderstood(Exception):
     """One line: what an expression is that should not be there."""
 
 
+class DividesByZero(NotUnderstood):
+    """What was counted is 0."""
+
+
 def evaluate(text: str, names):
     """An expression of calls of the public methods of `names`, numbers, strings, + - * / and brackets."""
     try:
@@ -289,7 +293,7 @@ def evaluate(text: str, names):
             try:
                 return OPERATORS[type(node.op)](value(node.left), value(node.right))
             except ZeroDivisionError:
-                raise NotUnderstood(f"{ast.unparse(node)} divides by 0") from None
+                raise DividesByZero(f"{ast.unparse(node)} divides by 0") from None
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return -value(node.operand)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
