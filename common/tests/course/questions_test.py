@@ -86,7 +86,7 @@ class Answering(LittleTree):
         counted = {("online", 2): 40, ("other", 2): 20, ("online", 1): 7}
         asked = []
 
-        def counts(chapter, rung, direction, problem):
+        def counts(chapter, rung, direction, problem, workshop):
             asked.append(problem)
             return [("kernel", {"sectors": counted[rung, problem["heads"]]})]
 

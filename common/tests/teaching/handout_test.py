@@ -68,7 +68,7 @@ class HandedOut(unittest.TestCase):
 
     def test_nothing_that_is_not_for_students(self):
         for file in self.made.student:
-            self.assertNotRegex(file, r"^\.git(/|hub)|course/debug|course/wrong|mutants|answers\.json|^build/")
+            self.assertNotRegex(file, r"^\.git(/|hub)|common/course/debug|common/course/wrong|mutants|answers\.json|^build/")
 
     def test_questions_have_no_answers(self):
         asked = {one.chapter for one in self.made.plan.exercises if one.kind == "measure"}

@@ -11,9 +11,11 @@ _COMMON = re.compile(r"__sync(threads|warp)\(\);|#pragma unroll.*|cp_async_(comm
 
 
 def lines_of(course: Course, exercise: Exercise) -> list:
-    """The lines of the solution that say something, without comments and blanks. Of a tree with solutions."""
+    """The lines of the solution that say something and that the stub does not have, without comments and blanks. Of a tree with
+    solutions."""
     if exercise.kind == "code":
-        lines = course.written(exercise).splitlines()
+        stub = bare(course.handed_out(exercise))
+        lines = [line for line in course.written(exercise).splitlines() if bare(line) not in stub]
     elif exercise.kind == "debug":
         lines = [line for right, wrong in planted.read(course.root, exercise.id)
                  for line in right.splitlines() if line not in wrong.splitlines()]
