@@ -10,8 +10,8 @@ from unittest import mock
 
 from tools import cli
 from tools.commands import report as command
-from tools.machine import RESULTS, ROOT, system
-from tools.record import Counts, Missing, NotUnderstood, Problem, Quantities, Record, evaluate, results
+from tools.machine import RESULTS, ROOT, NotUnderstood, evaluate, system
+from tools.record import Counts, Missing, Problem, Quantities, Record, results
 from tools.showing import Tables, lessons, pictures
 from tools.showing.tables import NOT_YET
 

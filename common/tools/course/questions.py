@@ -14,8 +14,7 @@ from pathlib import Path
 from tools.course import judging
 from tools.course.exercises import Course, Exercise
 from tools.course.judging import HERE, Verdict, Workshop
-from tools.machine import Failure, build, shown
-from tools.record import DividesByZero, NotUnderstood, evaluate
+from tools.machine import DividesByZero, Failure, NotUnderstood, build, evaluate, shown
 
 FILE = Path("answers.json")  # below the root of a tree
 TOLERANCE = 0.005  # of the right number: three digits are enough

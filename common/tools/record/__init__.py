@@ -4,6 +4,6 @@ from tools.record import results
 from tools.record.counted import Counts
 from tools.record.experiments import LATENCY, Experiments
 from tools.record.problem import LENGTHS, Problem, read_label
-from tools.record.quantities import DividesByZero, NotUnderstood, Quantities, evaluate
+from tools.record.quantities import Quantities
 from tools.record.results import commit
 from tools.record.rows import AGAIN, SECONDS_PER, THE_BOOKS, Missing, Record, repeated

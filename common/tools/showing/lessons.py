@@ -24,8 +24,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.machine import significant
-from tools.record import Missing, NotUnderstood, Quantities, Record, evaluate
+from tools.machine import NotUnderstood, evaluate, significant
+from tools.record import Missing, Quantities, Record
 from tools.showing.tables import Tables
 
 TABLE = re.compile(r"<!-- report: (.*?) -->\n(.*?)<!-- /report -->", re.DOTALL)
