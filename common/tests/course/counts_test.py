@@ -16,11 +16,11 @@ from tools.machine import build
 _counts, _known = judging.counts, {}
 
 
-def counted_once(chapter: str, rung: str, direction: str, problem: dict):
+def counted_once(chapter: str, rung: str, direction: str, problem: dict, workshop=judging.HERE):
     """As judging.counts; several questions and wrong answers ask for the same."""
     key = (chapter, rung, direction, *sorted(problem.items()))
     if key not in _known:
-        _known[key] = _counts(chapter, rung, direction, problem)
+        _known[key] = _counts(chapter, rung, direction, problem, workshop)
     return _known[key]
 
 
