@@ -13,9 +13,9 @@ from pathlib import Path
 from unittest import mock
 
 from tools import cli
-from tools.machine import system
+from tools.machine import evaluate, system
 from tools.measuring import accuracy
-from tools.record import Missing, Problem, Record, evaluate, results
+from tools.record import Missing, Problem, Record, results
 from tools.record.quantities import Quantities
 from tools.showing import Tables, errors
 from tools.showing.tables import NOT_YET
