@@ -18,8 +18,8 @@
 //     added to, and is called prepare.
 //   - dQ of a tile needs dS of all the block's keys. So dS goes through shared memory, and there is a second barrier.
 //     The copy of the next tile starts just before it, and has the time of dQ to arrive.
-//   - The sums dV and dK grow after dS is made, not dV before it: registers that have held P^T in fp32 then load
-//   operands.
+//   - dV grows after dS is made, and not before: until then P^T in fp32 occupies registers that the product P^T dO
+//     needs for its operands.
 //   - `Shape` says how much of everything: a tile whose dQ is four parts of 32 x 32, one for each warp. That is 64
 //     queries at D = 64, which the other products take in two turns (`chunk`), and 32 at D = 128.
 //   - The sum is laid out as the warps hold it, [tile][warp][fragment][lane], so that four floats added by
@@ -135,7 +135,7 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[S::keys / 16][S:
     make_ds<chunk>(ds_reg, fragments_of(p_reg), stats + Br + c);
     round_fragments<T, chunk>(ds_half, ds_reg);
     store_fragments<Bc, chunk>(ds, ds_half, c / 16);
-    // The sums come after dS: before, P^T in fp32 has the registers that their loads need.
+    // Both sums come after dS: until then P^T in fp32 occupies registers that their operands need.
     add_product<Br, D, chunk>(dv_reg, p_half, d_o + c * 64);
     add_product<Br, D, chunk>(dk_reg, ds_half, q + c * 64);
   }

@@ -126,7 +126,7 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[S::keys / 16][S:
     make_ds<chunk>(ds_reg, fragments_of(p_reg), stats + Br + c);
     round_fragments<T, chunk>(ds_half, ds_reg);
     store_fragments<Bc, chunk>(ds, ds_half, c / 16);
-    // The sums come after dS: before, P^T in fp32 has the registers that their loads need.
+    // Both sums come after dS: until then P^T in fp32 occupies registers that their operands need.
     add_product<Br, D, chunk>(dv_reg, p_half, d_o + c * 64);
     add_product<Br, D, chunk>(dk_reg, ds_half, q + c * 64);
   }

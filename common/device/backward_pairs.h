@@ -92,7 +92,7 @@ __device__ void multiply_tile(float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2
       round_fragments<T, chunk>(ds_half, ds_reg);
       store_fragments<Bc, chunk>(ds, ds_half, c / 16);
     }
-    // The sums come after dS: before, P^T in fp32 has the registers that their loads need.
+    // Both sums come after dS: until then P^T in fp32 occupies registers that their operands need.
     if (role != Role::ds_and_dk) add_product<Br, D, chunk>(dv_reg, p_half, d_o + c * 64);
     if (role != Role::p_and_dv) add_product<Br, D, chunk>(dk_reg, ds_half, q + c * 64);
   }
