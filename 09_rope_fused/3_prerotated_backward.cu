@@ -98,15 +98,21 @@ __device__ void add_dq(const Problem& p, const Tensors<T>& tensors, const float 
       for (int n = 0; n < 2; n++) {
         float4 x1 = make_float4(0, 0, 0, 0), x2 = x1;
         if (kv_tile > 0) x1 = sum[(b * 4 + n) * 32], x2 = sum[(b * 4 + n + 2) * 32];
+        TwoAngles angles[2];  // of the last row for rows past the end: a load behind a branch would wait for it
+        for (int h = 0; h < 2; h++) {
+          const int i = min(i0 + 16 * b + 8 * h, p.seq_q - 1);
+          angles[h] = two_angles_of<D>(tensors.rope, p.query_position(i), pair + 8 * n);
+        }
         for (int h = 0; h < 2; h++) {
           const int r = 16 * b + 8 * h;
-          if (i0 + r >= p.seq_q) continue;
           const float *left = dq_reg[b][n] + 2 * h, *right = dq_reg[b][n + 2] + 2 * h;
           float2 y1 = make_float2((h ? x1.z : x1.x) + left[0], (h ? x1.w : x1.y) + left[1]);
           float2 y2 = make_float2((h ? x2.z : x2.x) + right[0], (h ? x2.w : x2.y) + right[1]);
-          turn_back<D>(y1, y2, tensors.rope, p.query_position(i0 + r), pair + 8 * n);
-          *reinterpret_cast<uint32_t*>(to + r * D + 8 * n) = pack2<T>(y1.x * p.scale, y1.y * p.scale);
-          *reinterpret_cast<uint32_t*>(to + r * D + 8 * n + D / 2) = pack2<T>(y2.x * p.scale, y2.y * p.scale);
+          turn_back(y1, y2, angles[h]);
+          if (i0 + r < p.seq_q) {
+            *reinterpret_cast<uint32_t*>(to + r * D + 8 * n) = pack2<T>(y1.x * p.scale, y1.y * p.scale);
+            *reinterpret_cast<uint32_t*>(to + r * D + 8 * n + D / 2) = pack2<T>(y2.x * p.scale, y2.y * p.scale);
+          }
         }
       }
   } else {
@@ -200,7 +206,10 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
   {
     const int j0 = kv_tile * Bc;
     const size_t kv_row = size_t(kv_head) * p.seq_k + j0;  // the first of the block's keys, over all kv heads
-    // K by way of registers, rotated; its first use is behind the barrier that awaits the copies, too.
+    copy_tile<Bc, D, S::threads>(v_smem, tensors.v + kv_row * D, p.seq_k - j0);
+    copy_stage(end - tensors.q_tiles + start, i0, q_row);
+    // K by way of registers, rotated, while the copies are on their way. Its first use is behind the barrier that
+    // awaits them, too.
     for (int n = threadIdx.x; n < Bc * D / 16; n += S::threads) {
       const int row = n / (D / 16), chunk = n % (D / 16);
       Pack8<T> x1 = {}, x2 = {};
@@ -212,9 +221,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
       store_pack8(k_smem + position<Bc>(row, chunk), x1);
       store_pack8(k_smem + position<Bc>(row, chunk + D / 16), x2);
     }
-    copy_tile<Bc, D, S::threads>(v_smem, tensors.v + kv_row * D, p.seq_k - j0);
   }
-  copy_stage(end - tensors.q_tiles + start, i0, q_row);
 
   // Whose turn it is to add this warp's part of a tile: kv tile by kv tile. Chapter 07, 8_final.cu, has a picture.
   const bool first_lane = threadIdx.x % 32 == 0;
@@ -306,12 +313,11 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
 #pragma unroll
     for (int b = 0; b < 2; b++)
       for (int h = 0; h < 2; h++) {
-        const int row = j + 16 * b + 8 * h + g;
-        if (row >= p.seq_k) continue;
+        const int row = min(j + 16 * b + 8 * h + g, p.seq_k - 1);  // rows past the end are not stored
         for (int n = 0; n < D / 16; n++) {
           float *left = dk_reg[b][n] + 2 * h, *right = dk_reg[b][n + D / 16] + 2 * h;
           float2 x1 = make_float2(left[0], left[1]), x2 = make_float2(right[0], right[1]);
-          turn_back<D>(x1, x2, tensors.rope, row, 8 * n + 2 * t);
+          turn_back(x1, x2, two_angles_of<D>(tensors.rope, row, 8 * n + 2 * t));
           left[0] = x1.x, left[1] = x1.y, right[0] = x2.x, right[1] = x2.y;
         }
       }

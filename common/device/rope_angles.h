@@ -49,14 +49,22 @@ __device__ void turn(Pack8<T>& x1, Pack8<T>& x2, const Angles& angles) {
   }
 }
 
-// Turns pairs i and i + 1 of a row back: x1 are the two elements i and i + 1, x2 their partners.
+// The angles of pairs i and i + 1 of a row.
+struct TwoAngles {
+  float2 cos, sin;
+};
+
 template <int D, class Tables>
-__device__ void turn_back(float2& x1, float2& x2, const Tables& rope, int position, int i) {
+__device__ TwoAngles two_angles_of(const Tables& rope, int position, int i) {
   const size_t at = row_of<D>(position) + i;
-  const float2 cos = *reinterpret_cast<const float2*>(rope.cos + at);
-  float2 sin = *reinterpret_cast<const float2*>(rope.sin + at);
-  if (position < 0) sin = make_float2(-sin.x, -sin.y);
-  const float2 a = x1, b = x2;
+  TwoAngles angles = {*reinterpret_cast<const float2*>(rope.cos + at), *reinterpret_cast<const float2*>(rope.sin + at)};
+  if (position < 0) angles.sin = make_float2(-angles.sin.x, -angles.sin.y);
+  return angles;
+}
+
+// Turns pairs i and i + 1 of a row back: x1 are the two elements i and i + 1, x2 their partners.
+__device__ inline void turn_back(float2& x1, float2& x2, const TwoAngles& angles) {
+  const float2 a = x1, b = x2, cos = angles.cos, sin = angles.sin;
   x1 = make_float2(a.x * cos.x + b.x * sin.x, a.y * cos.y + b.y * sin.y);
   x2 = make_float2(b.x * cos.x - a.x * sin.x, b.y * cos.y - a.y * sin.y);
 }
