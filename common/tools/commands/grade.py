@@ -7,6 +7,9 @@ results are written as Gradescope or Classroom 50 want them. What could not be l
 If --out is no file that ends with .json but a directory, SUBMISSION is a directory with those of a class. Then the directory gets
 grades.csv, class.md (which exercise most got wrong, whose solutions are alike), and a page for each student in students. What has
 been graded is not graded again, if neither the submission nor this tree has changed.
+
+With --gpu the kernels of some exercises are timed too, beside the reference solution's on the same GPU, if they are right. That
+gives points of its own.
 """
 
 import time
@@ -26,6 +29,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--format", choices=FORMATS, default="gradescope", help="what the results look like (default: %(default)s)")
     parser.add_argument("--course", type=Path, metavar="FILE", help="the course, for its exercises and points")
     parser.add_argument("--patience", type=float, default=60, metavar="S", help="seconds for one run (default: %(default)g)")
+    parser.add_argument("--gpu", action="store_true", help="grade performance too, on this machine's GPU")
     parser.add_argument("--prepare", action="store_true", help="build what grading needs, and grade nothing")
 
 
@@ -34,6 +38,11 @@ def run(arguments) -> int:
         arguments.exercises.insert(0, str(arguments.submission))
     course = load()
     exercises = chosen_plan(course, arguments).exercises
+    timed = with_performance(course, exercises)
+    if arguments.gpu:
+        exercises = timed
+    elif len(timed) > len(exercises):
+        say("Performance is not graded: that takes a GPU, and --gpu.")
     if arguments.prepare:
         _bench(course, exercises, 0, arguments.patience)
         return 0
@@ -71,4 +80,6 @@ def wanted(exercises: list) -> list:
 def _bench(course, exercises: list, number: int, patience: float) -> Bench:
     bench = Bench(ROOT, BUILD / "grading", number, patience)
     bench.prepare(course, exercises)
+    if bench.no_gpu and number == 0 and any(one.kind == "speed" for one in exercises):
+        say(f"Performance is not graded: {bench.no_gpu}.")
     return bench

@@ -56,8 +56,8 @@ class Sandbox:
             subprocess.run(["chown", "-R", f"{self.user(builds=True)}:{self.user(builds=True)}", str(directory)], check=True)
 
     def run(self, command: list, limits: Limits, environment: dict, cwd: Path = Path("/"), writable: tuple = (),
-            builds: bool = False, pass_fds: tuple = ()) -> Done:
-        command = [*_walls(tuple(map(str, writable))), *self._user(builds), *_limits(limits, os.geteuid() == 0), *map(str, command)]
+            builds: bool = False, pass_fds: tuple = (), devices: tuple = ()) -> Done:
+        command = [*_walls(tuple(map(str, writable)), devices), *self._user(builds), *_limits(limits, os.geteuid() == 0), *map(str, command)]
         with subprocess.Popen(command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, start_new_session=True, pass_fds=pass_fds) as process:
             try:
@@ -137,18 +137,19 @@ def _bubblewrap() -> bool:
     return _works(*_wrapped(()))
 
 
-def _wrapped(writable: tuple) -> list:
+def _wrapped(writable: tuple, devices: tuple = ()) -> list:
     binds = [word for place in writable for word in ("--bind", place, place)]
+    binds += [word for device in devices for word in ("--dev-bind", device, device)]
     caps = ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP"] if os.geteuid() == 0 else []
     apart = ["--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
     return ["bwrap", *apart, *caps, "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp",
             "--tmpfs", "/var/tmp", *binds]
 
 
-def _walls(writable: tuple) -> list:
+def _walls(writable: tuple, devices: tuple = ()) -> list:
     """The words before a command that take away network, other processes and, with bubblewrap, files."""
     if _bubblewrap():
-        return _wrapped(writable)
+        return _wrapped(writable, devices)
     apart = ["unshare", "--net", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc"]
     for walls in (apart, [*apart, "--user", "--map-root-user"], ["unshare", "--net"], ["unshare", "--net", "--user", "--map-root-user"]):
         if _works(*walls):
