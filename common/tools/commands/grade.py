@@ -18,7 +18,8 @@ from pathlib import Path
 from tools.commands.handout import chosen_plan
 from tools.course import load
 from tools.machine import BUILD, ROOT, Failure, build, say, shown
-from tools.teaching import ANSWERS, FORMATS, Bench, grade, grade_class, is_submission, read_submission, submissions_in, written
+from tools.teaching import (ANSWERS, FORMATS, Bench, grade, grade_class, is_submission, read_submission, submissions_in,
+                            with_performance, written)
 
 
 def add_arguments(parser) -> None:
