@@ -34,7 +34,13 @@ def add_arguments(parser) -> None:
     parser.add_argument("--prepare", action="store_true", help="build what grading needs, and grade nothing")
 
 
+def passes_on(word: str) -> bool:
+    """Exercises may stand behind the options too, which argparse does not understand."""
+    return not word.startswith("-")
+
+
 def run(arguments) -> int:
+    arguments.exercises += arguments.passed_on
     if arguments.prepare and arguments.submission:  # the first word is an exercise's then
         arguments.exercises.insert(0, str(arguments.submission))
     course = load()
