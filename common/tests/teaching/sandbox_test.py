@@ -1,6 +1,8 @@
 """The sandbox stops what it has to stop, and says what holds on this machine."""
 
 import os
+import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -8,6 +10,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
+from tools.machine import ROOT
 from tools.teaching import sandbox
 from tools.teaching.sandbox import Limits, Sandbox, python
 
@@ -78,6 +81,18 @@ class InTheSandbox(unittest.TestCase):
         self.assertRegex(held["memory"], "at most [0-9]+ MiB")
         who = self.run_python("import os; print(os.getuid())").output.strip()
         self.assertEqual(held["user"] == "its own", who != str(os.geteuid()))
+
+
+class InAContainer(unittest.TestCase):
+    @unittest.skipIf(os.geteuid() != 0 or not shutil.which("setpriv"), "NOT RUN: needs root")
+    def test_root_that_may_have_no_namespaces(self):
+        code = "from pathlib import Path; from tools.teaching.sandbox import Sandbox; import sys; print(Sandbox().held(Path(sys.argv[1])))"
+        capabilities = "-all,+chown,+dac_override,+fowner,+kill,+setgid,+setuid,+setpcap,+net_bind_service,+sys_chroot"
+        with tempfile.TemporaryDirectory() as writable:
+            done = subprocess.run(["setpriv", "--bounding-set", capabilities, "--inh-caps=-all", sys.executable, "-c", code, writable],
+                                  capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT / "common")})
+        self.assertIn("'user': 'its own'", done.stdout, done.stderr)
+        self.assertIn("'files': 'read only'", done.stdout)
 
 
 class InBubblewrap(InTheSandbox):

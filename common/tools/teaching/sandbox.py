@@ -57,7 +57,7 @@ class Sandbox:
 
     def run(self, command: list, limits: Limits, environment: dict, cwd: Path = Path("/"), writable: tuple = (),
             builds: bool = False, pass_fds: tuple = (), devices: tuple = ()) -> Done:
-        command = [*_walls(cwd, writable, devices), *self._user(builds), *_limits(limits, os.geteuid() == 0), *map(str, command)]
+        command = [*_behind_walls(self._user(builds), cwd, writable, devices), *_limits(limits, os.geteuid() == 0), *map(str, command)]
         with subprocess.Popen(command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, start_new_session=True, pass_fds=pass_fds) as process:
             try:
@@ -151,15 +151,18 @@ def _wrapped(cwd: Path = Path("/"), writable: tuple = (), devices: tuple = ()) -
             "--tmpfs", "/var/tmp", *binds]
 
 
-def _walls(cwd: Path, writable: tuple, devices: tuple) -> list:
-    """The words before a command that take away network, other processes and, with bubblewrap, files."""
+def _behind_walls(user: list, cwd: Path, writable: tuple, devices: tuple) -> list:
+    """The words before a command that take away network, other processes and, with bubblewrap, files; and those that make it
+    another user's. Whoever may not have namespaces, as root in many a container, can have them in a namespace of users, but has
+    to be the other user before."""
     if _bubblewrap():
-        return _wrapped(cwd, writable, devices)
-    apart = ["unshare", "--net", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc"]
-    for walls in (apart, [*apart, "--user", "--map-root-user"], ["unshare", "--net"], ["unshare", "--net", "--user", "--map-root-user"]):
-        if _works(*walls):
-            return [*walls, "sh", "-c", '"$@"; exit $?', "sh"]  # no signal ends the first process of a namespace
-    return []
+        return [*_wrapped(cwd, writable, devices), *user]
+    apart, own = ["--net", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc"], ["--user", "--map-current-user"]
+    for names in (apart, ["--net"]):
+        for walls in (["unshare", *names, *user], [*user, "unshare", *own, *names]):
+            if _works(*walls):
+                return [*walls, "sh", "-c", '"$@"; exit $?', "sh"]  # no signal ends the first process of a namespace
+    return user
 
 
 def _limits(limits: Limits, own_user: bool) -> list:
