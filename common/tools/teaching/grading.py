@@ -46,8 +46,8 @@ class Grade:
     seconds: float = 0.0
 
     @property
-    def score(self) -> int:
-        return sum(self.points.values())
+    def score(self):
+        return round(sum(self.points.values()), 2)
 
 
 class Bench(Workshop):
