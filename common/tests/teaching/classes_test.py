@@ -26,7 +26,7 @@ class OfAClass(unittest.TestCase):
         self.out = Path(directory.name)
         self.course = course.load()
         self.exercises = self.course.select(["01.scores", "05.rescale"])
-        self.graded = []
+        self.graded, self.no_gpu = [], ""
 
     def grade_class(self, states: dict, plan=Plan("", []), dates={}):
         """With a grader that finds these states {student: [of 01.scores, of 05.rescale]}; an exception is raised."""
@@ -38,7 +38,7 @@ class OfAClass(unittest.TestCase):
             return Grade(submission.name, {one.id: Verdict(state, ["a line"]) for one, state in zip(exercises, found)},
                          {one.id: one.points if state == "right" else 0 for one, state in zip(exercises, found)})
 
-        benches = [types.SimpleNamespace(root=self.course.root, course=self.course) for _ in range(2)]
+        benches = [types.SimpleNamespace(root=self.course.root, course=self.course, no_gpu=self.no_gpu) for _ in range(2)]
         with mock.patch.object(classes, "grade", side_effect=grade), mock.patch.object(classes, "say"), \
                 mock.patch.object(classes.trees, "read", return_value={"a": b"b"}):
             return classes.grade_class(benches, [Submission(name, {"x": name}) for name in states], self.exercises, self.out, plan, dates)
@@ -66,6 +66,9 @@ class OfAClass(unittest.TestCase):
         (self.out / "graded/ada.json").write_text("{")
         self.grade_class({"ada": ["right", "right"], "grace": ["right", "wrong"]})
         self.assertEqual(self.graded, ["ada"])
+        self.no_gpu = "there was none"  # and there will be one
+        self.grade_class({"ada": ["right", "right"]})
+        self.assertEqual(self.graded, ["ada", "ada"])
 
     def test_the_rest_of_the_class_is_graded_when_the_grader_fails(self):
         done = self.grade_class({"ada": Failure("no space"), "grace": ["right", "right"]})

@@ -50,7 +50,8 @@ def grade_class(benches: list, submissions: list, exercises: list, out: Path, pl
 
     def graded(submission: Submission) -> Grade:
         path = out / _KEPT / f"{submission.name}.json"
-        key = _digest([submission.texts, submission.wrong, submission.refused, [asdict(one) for one in exercises], tree])
+        key = _digest([submission.texts, submission.wrong, submission.refused, [asdict(one) for one in exercises], tree,
+                       benches[0].no_gpu])
         result = _kept(path, key)
         if result is None:
             bench = free.get()
