@@ -8,6 +8,7 @@ import difflib
 import fcntl
 import json
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -28,6 +29,7 @@ ANSWERS = "answers.json"
 _TO_BUILD, _TO_COMPILE_A_LOT = 4 * 1024**3, 512 * 1024**2
 _HOST_OF_A_GPU = 64 * 1024**3  # what CUDA reserves of a host's addresses is more than it uses
 _ONE_AT_A_TIME = threading.Lock()  # on the GPU
+_NO_MEMORY = "bad_alloc|annot allocate memory|out of memory|virtual memory exhausted|cudaErrorMemoryAllocation|: stack overflow: "
 _MOST_CHANGED_LINES = 40  # of a debugging exercise
 _OF_CUDA = ("CUDACXX", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
 _OUT_OF_BOUNDS = ("invalid read", "invalid write", "outside", "out of bounds", "misaligned")
@@ -44,8 +46,8 @@ class Grade:
     seconds: float = 0.0
 
     @property
-    def score(self) -> int:
-        return sum(self.points.values())
+    def score(self):
+        return round(sum(self.points.values()), 2)
 
 
 class Bench(Workshop):
@@ -153,6 +155,8 @@ class Bench(Workshop):
             self.happened = "hangs the compiler"
             raise build.DoesNotBuild("the compiler was stopped", [f"the compiler was stopped after {5 * self.patience:g} s"])
         if done.status != 0:
+            if re.search(_NO_MEMORY, done.output):
+                self.happened = "too much memory"
             errors = build.first_errors(done.output)
             raise build.DoesNotBuild("the build failed", [line.replace(f"{self.tree}/", "") for line in errors])
         return self.tree / "build" / preset
@@ -227,7 +231,7 @@ def _last(output: str) -> str:
 def _what_happened(done: Done) -> str:
     if done.stopped:
         return {"time": "hangs", "output": "prints too much"}[done.stopped]
-    if "bad_alloc" in done.output or "Cannot allocate memory" in done.output or "cudaErrorMemoryAllocation" in done.output:
+    if re.search(_NO_MEMORY, done.output):
         return "too much memory"
     return "crashes" if done.status < 0 else ""
 
@@ -323,7 +327,7 @@ def _judged(bench: Bench, one: Exercise, written: str) -> Verdict:
     bench.lay({one.file: course.replaced(one, written)})
     bench.happened = ""
     verdict = judge(_Attempted(bench.tree, course.exercises), one, workshop=bench)
-    if verdict.state == "wrong" and bench.happened:
+    if verdict.state in ("wrong", "does not compile") and bench.happened:
         return Verdict(bench.happened, verdict.lines)
     if verdict.state == "wrong" and verdict.lines and verdict.lines[0].startswith("kernel ") and \
             any(words in verdict.lines[0] for words in _OUT_OF_BOUNDS):
