@@ -34,6 +34,9 @@ class Judging(LittleTree):
     def setUp(self):
         super().setUp()
         self.ran = []
+        built = mock.patch.object(judging._ThisTree, "has_built", return_value=True)
+        built.start()
+        self.addCleanup(built.stop)
 
     def judged(self, outputs: dict, exercise: str = "05.rescale", **options) -> judging.Verdict:
         """With programs that print this, {preset: output}; others pass."""
@@ -79,6 +82,23 @@ class Judging(LittleTree):
     def test_wrong_numbers_if_the_engine_saw_nothing(self):
         self.assertIn("got nan", self.judged({"cpu": failure(ELEMENT)}).lines[0])
         self.assertEqual([preset for preset, *_ in self.ran], ["cpu", "trace"])
+
+    def test_the_engine_that_looks_closer_is_not_built_for_that_alone(self):
+        with mock.patch.object(judging._ThisTree, "has_built", return_value=False):
+            self.assertIn("got nan", self.judged({"cpu": failure(ELEMENT), "trace": failure(RACE)}).lines[0])
+            self.assertEqual([preset for preset, *_ in self.ran], ["cpu"])
+            self.declare({**CODE, "tests": ["inputs", "trace"]}, DEBUG, MEASURE)
+            self.assertIn("race", self.judged({"cpu": failure(ELEMENT), "trace": failure(RACE)}).lines[0])
+
+    def test_another_exercise_of_the_same_kernel_may_be_the_reason(self):
+        lse = {**CODE, "id": "05.lse"}
+        self.write("05_online/1_online.cu", little.ONLINE + "// exercise lse: write it\nlse = m + log(l);\n// end lse | lse = 0;\n")
+        self.declare(CODE, lse, DEBUG, MEASURE)
+        said = "05.lse, in the same file, is not attempted yet: results may be wrong because of that one"
+        self.assertNotIn(said, self.judged({"cpu": failure(ELEMENT)}).lines)
+        self.loaded().reset(self.exercise("05.lse"), self.root / "kept")
+        self.assertEqual(self.judged({"cpu": failure(ELEMENT)}).lines[-1], said)
+        self.assertEqual(self.judged({}), judging.Verdict("right"))
 
     def test_nothing_is_explained_to_who_does_not_ask(self):
         self.assertEqual(self.judged({"cpu": failure(ELEMENT)}, explain=False).state, "wrong")

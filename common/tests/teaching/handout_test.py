@@ -9,9 +9,23 @@ import zipfile
 from pathlib import Path
 
 from tools import course
-from tools.course import bare, lines_of
+from tools.course import bare, lines_of, markers
+from tools.machine import ROOT, Failure
 from tools.teaching import hand_out, require_a_new, without_a_file, write, write_archive
-from tools.machine import Failure
+from tools.teaching.grading import taken_from
+from tools.teaching.handout import compatible
+from tools.teaching.submission import Submission
+
+
+def answers(page: str) -> dict:
+    """{number of a question: whether its answer is folded behind it} of a lesson."""
+    found, number = {}, None
+    for line in page.partition("\n## Questions\n")[2].partition("\n## ")[0].splitlines():
+        if re.match(r"\d+\. ", line):
+            number = int(line.partition(".")[0])
+            found[number] = False
+        found.update({number: True} if "<summary>Answer" in line else {})
+    return found
 
 
 class HandedOut(unittest.TestCase):
@@ -70,12 +84,22 @@ class HandedOut(unittest.TestCase):
         for file in self.made.student:
             self.assertNotRegex(file, r"^\.git(/|hub)|common/course/debug|common/course/wrong|mutants|answers\.json|^build/")
 
-    def test_questions_have_no_answers(self):
-        asked = {one.chapter for one in self.made.plan.exercises if one.kind == "measure"}
-        self.assertTrue(asked)
-        for chapter in asked:
-            self.assertNotIn("<summary>Answer", self.text(f"{chapter}/README.md"))
-            self.assertIn("## Questions", self.text(f"{chapter}/README.md"))
+    def test_of_the_lessons_answers_those_are_gone_that_an_exercise_names(self):
+        for chapter in {file.partition("/")[0] for file in self.made.student if re.match(r"\d\d_", file)}:
+            lesson = answers((self.course.root / chapter / "README.md").read_text())
+            named = {number for one in self.made.plan.exercises if one.id[:2] == chapter[:2] for number in one.lesson}
+            with self.subTest(chapter=chapter):
+                self.assertTrue(all(lesson[number] for number in named), "an exercise names an answer that is not there")
+                self.assertEqual(answers(self.text(f"{chapter}/README.md")),
+                                 {number: answered and number not in named for number, answered in lesson.items()})
+        self.assertIn("(Its answer is not here: it would say too much about exercise 01.sectors.)", self.text("01_naive/README.md"))
+
+    def test_the_weeks_of_the_course_page_can_be_handed_out(self):
+        page = (ROOT / "common/course/README.md").read_text().partition("## Schedules")[2].partition("\n## ")[0]
+        weeks = {tuple(re.findall(r"\b\d\d\.[a-z]\w*", row)) for row in re.findall(r"^\| \d+ \|.*", page, re.M)}
+        self.assertGreater(len(weeks), 12)
+        for week in weeks:
+            self.assertEqual([why for _, why in compatible(self.course, self.course.select(list(week)))[1]] if week else [], [], week)
 
     def test_links_lead_somewhere(self):
         for file, content in self.made.student.items():
@@ -111,6 +135,21 @@ class HandedOut(unittest.TestCase):
         self.assertEqual([one["id"] for one in json.loads(made.student[str(course.FILE)])["exercises"]], ["05.rescale"])
         self.assertNotIn(b"// exercise", made.student["01_naive/attention.cu"])
         self.assertIn(b"// exercise rescale", made.student["05_online_softmax/1_online.cu"])
+
+    def test_the_full_solution_is_the_workbook_itself(self):
+        """So it scores full marks: what is taken from a student's tree with all solutions, laid over the whole workbook, changes
+        no byte of it, and the workbook passes its own tests."""
+        for one in self.course.exercises:
+            if one.kind == "measure":
+                continue
+            with self.subTest(exercise=one.id):
+                handed_out = self.course.student_files([one])[one.file]
+                theirs = self.course.text(one) if one.kind == "debug" else \
+                    markers.filled(handed_out, self.course.region(one, handed_out), self.course.written(one))
+                taken = theirs if one.kind == "debug" else \
+                    taken_from(self.course, Submission("ada", {one.file: theirs}), [one])[one.id]
+                self.assertNotEqual(handed_out, theirs)
+                self.assertEqual(self.course.replaced(one, taken), (self.course.root / one.file).read_text())
 
     def test_gradescope_finds_its_two_programs(self):
         with tempfile.TemporaryDirectory() as directory:
