@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import subprocess
 import tempfile
 import unittest
 import zipfile
@@ -10,11 +11,13 @@ from pathlib import Path
 
 from tools import course
 from tools.course import bare, lines_of, markers
-from tools.machine import ROOT, Failure
+from tools.machine import ROOT, Failure, system
 from tools.teaching import hand_out, require_a_new, without_a_file, write, write_archive
 from tools.teaching.grading import taken_from
 from tools.teaching.handout import compatible
 from tools.teaching.submission import Submission
+
+NVCC = system.find_nvcc()
 
 
 def answers(page: str) -> dict:
@@ -150,6 +153,22 @@ class HandedOut(unittest.TestCase):
                     taken_from(self.course, Submission("ada", {one.file: theirs}), [one])[one.id]
                 self.assertNotEqual(handed_out, theirs)
                 self.assertEqual(self.course.replaced(one, taken), (self.course.root / one.file).read_text())
+
+    @unittest.skipIf(NVCC is None or NVCC.version < system.LOWEST_NVCC, "NOT RUN: needs nvcc")
+    def test_nvcc_compiles_what_students_start_from(self):
+        """All stubs and planted mistakes as one source, each in a namespace of its own: most of the time goes into headers. (g++
+        compiles them in course.trials.)"""
+        parts = []
+        for number, text in enumerate(self.course.student_files(self.course.exercises).values()):
+            (namespace,) = set(re.findall(r"^}  // namespace (\w+)\n*\Z", text, re.M))
+            parts.append(text.replace(f"\nnamespace {namespace} {{\n", f"\nnamespace {namespace}::start_{number} {{\n"))
+        with tempfile.TemporaryDirectory() as directory:
+            source = Path(directory) / "all.cu"
+            source.write_text("\n".join(parts))
+            done = subprocess.run([NVCC.path, "-std=c++20", "-arch=sm_80", "-Xcicc", "-O0", "-w", "-I", self.course.root / "common",
+                                   "-ptx", "-o", f"{directory}/all.ptx", source], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertGreater((Path(directory) / "all.ptx").read_text().count(".entry"), 4 * len(parts))
 
     def test_gradescope_finds_its_two_programs(self):
         with tempfile.TemporaryDirectory() as directory:
