@@ -111,8 +111,14 @@ class Judging(LittleTree):
     def test_not_attempted_builds_nothing(self):
         self.hand_out()
         self.assertEqual(self.judged({}), judging.Verdict("not attempted", ["05_online/1_online.cu:2: correct the sum"]))
-        self.assertEqual(self.judged({}, "06.barrier").lines, ["06_flash/1_mma.cu has a mistake somewhere"])
+        self.assertEqual(self.judged({}, "06.barrier", explain=False).lines, ["06_flash/1_mma.cu has a mistake somewhere"])
         self.assertEqual(self.ran, [])
+
+    def test_what_a_planted_mistake_does_is_shown_before_it_is_mended(self):
+        self.hand_out()
+        verdict = self.judged({"trace": failure(RACE)}, "06.barrier")
+        self.assertEqual((verdict.state, verdict.lines[0]), ("not attempted", "06_flash/1_mma.cu has a mistake somewhere"))
+        self.assertIn("race on shared memory", verdict.lines[1])
 
     def test_a_file_that_does_not_compile(self):
         with mock.patch.object(build, "ensure_built", side_effect=build.DoesNotBuild("the build failed", ["a.cu:1: error: x", "more"])):

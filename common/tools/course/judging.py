@@ -60,7 +60,8 @@ HERE = _ThisTree()
 def judge(course: Course, exercise: Exercise, gpu: bool = False, explain: bool = True, workshop: Workshop = HERE) -> Verdict:
     """Of a code or debugging exercise, on the SIMT engine; with `gpu` on a GPU too, after the engine has nothing against it. Who
     wants to know only whether it is wrong need not have it explained, which takes time."""
-    if not course.attempted(exercise):
+    attempted = course.attempted(exercise)
+    if not attempted and (exercise.kind == "code" or not explain):
         return Verdict("not attempted", [_where_to_begin(course, exercise)])
     if exercise.needs_gpu and not gpu:
         return Verdict("not run", ["it needs a GPU: ./workbook check --gpu"])
@@ -71,7 +72,9 @@ def judge(course: Course, exercise: Exercise, gpu: bool = False, explain: bool =
     except build.DoesNotBuild as failure:
         return Verdict("does not compile", failure.errors[:1])
     except DoesNotEnd as hanging:
-        return Verdict("wrong", [str(hanging)])
+        wrong = [str(hanging)]
+    if not attempted:  # what a mistake does is where the search for it begins
+        return Verdict("not attempted", [_where_to_begin(course, exercise), *wrong])
     return Verdict("wrong", [*wrong, *_not_its_fault(course, exercise)]) if wrong else Verdict("right")
 
 
