@@ -71,6 +71,17 @@ class HandedOut(unittest.TestCase):
             for line in set(lines_of(self.course, one)) - earlier - texts[one.file]:
                 self.assertEqual([file for file, lines in texts.items() if line in lines], [], f"{one.id}: {line}")
 
+    def with_the_whole_solution(self, one, tree: dict) -> list:
+        solution = "".join(map(bare, self.course.written(one).splitlines()))
+        return [file for file, text in tree.items() if file.endswith((".cu", ".h", ".md"))
+                and solution in "".join(map(bare, text.decode().splitlines()))]
+
+    def test_no_solution_stands_anywhere_as_a_whole(self):
+        """Not in an earlier rung either, whose lines a later exercise may need one by one."""
+        for one in self.made.plan.exercises:
+            if one.kind == "code":
+                self.assertEqual(self.with_the_whole_solution(one, self.made.student), [], one.id)
+
     def test_a_rung_that_shows_a_solution_is_in_no_list(self):
         for file in self.made.rungs:
             self.assertNotIn(file, self.made.student)
@@ -98,11 +109,28 @@ class HandedOut(unittest.TestCase):
         self.assertIn("(Its answer is not here: it would say too much about exercise 01.sectors.)", self.text("01_naive/README.md"))
 
     def test_the_weeks_of_the_course_page_can_be_handed_out(self):
-        page = (ROOT / "common/course/README.md").read_text().partition("## Schedules")[2].partition("\n## ")[0]
-        weeks = {tuple(re.findall(r"\b\d\d\.[a-z]\w*", row)) for row in re.findall(r"^\| \d+ \|.*", page, re.M)}
-        self.assertGreater(len(weeks), 12)
-        for week in weeks:
-            self.assertEqual([why for _, why in compatible(self.course, self.course.select(list(week)))[1]] if week else [], [], week)
+        page = (ROOT / "common/course/README.md").read_text()
+        for number in (4, 8, 12):
+            table = page.partition(f"**{number} weeks**")[2].partition("**")[0]
+            weeks = [self.course.select(re.findall(r"\b\d\d\.[a-z]\w*", row)) for row in re.findall(r"^\| \d+ \|.*", table, re.M)]
+            self.assertEqual(len(weeks), number)
+            for place, week in enumerate(weeks):
+                later = tuple(one for after in weeks[place + 1 :] for one in after)
+                self.assertEqual(compatible(self.course, week, later)[1], [], f"week {place + 1} of {number}")
+
+    def test_what_comes_in_a_later_week_is_not_shown(self):
+        now, later = self.course.select(["05.rescale", "05.lse"]), self.course.select(["05.reduction", "05.merge", "07", "08.bounds"])
+        made = hand_out(self.course, without_a_file(now), later=tuple(later))
+        self.assertEqual(made.plan.exercises, now)
+        for one in later:
+            self.assertNotIn(one.file, made.student)
+            self.assertEqual(self.with_the_whole_solution(one, made.student), [], one.id)
+        self.assertFalse(any(file.startswith("common/course/split/") for file in made.student))
+        self.assertIn("01_naive/attention.cu", made.student)
+
+    def test_a_file_is_not_handed_out_with_the_solution_of_a_later_week(self):
+        left_out = compatible(self.course, self.course.select(["05.merge"]), tuple(self.course.select(["06.banks"])))[1]
+        self.assertEqual([why for _, why in left_out], ["its file has the solution of 06.banks, which comes in a later week"])
 
     def test_links_lead_somewhere(self):
         for file, content in self.made.student.items():

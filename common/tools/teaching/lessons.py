@@ -49,10 +49,13 @@ def front_page(plan, chapters: list) -> str:
              "./workbook hint 01.scores                    # the next hint", "./workbook reset 01.scores                   # begin again",
              "./workbook list --exercises                  # all exercises, and how far you are", "```", "",
              "Your lines stand between the two comments `// exercise NAME: ..` and `// end NAME`. Leave both comments as they are: only",
-             "what stands between them is graded. In an exercise that asks for a mistake, the whole file is yours, and the fewer lines you",
-             "change, the better. Answers to questions stand in `answers.json`. In your lines you may use what the file and",
-             "`common/device` offer, and your own variables; calls of the C++ library and lines with `#` are refused, but for",
-             "`#pragma unroll`.", "",
+             "what stands between them is graded. In an exercise about a mistake you may change every line of the file, but few changes are",
+             "enough. Answers to questions stand in `answers.json`. In your lines you may use what the file and `common/device` offer, and",
+             "your own variables. Calls of the C++ library and lines that begin with `#` are refused, but for `#pragma unroll`.", "",
+             "The first check of a chapter takes a minute or two, because it compiles the engine and the tests; each later one takes some",
+             "seconds. `./workbook check --watch 01` checks again whenever you save a file.", "",
+             "[The log](common/course/log.md) says what to write down about your measurements, if your course asks for that. Give",
+             "[this page](common/course/tutor.md) to an AI assistant before you ask it about an exercise.", "",
              "**Hand in** the files that the table names and `answers.json`, in their directories, as a zip archive:",
              "`zip mine.zip [0-9]*_*/*.cu common/course/split/*.cu answers.json` makes one.", ""]
     for number, week in enumerate(plan.weeks, 1):
