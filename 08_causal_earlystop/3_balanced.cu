@@ -122,10 +122,8 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // of lane 0, so the compiler knows that all agree
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const unsigned q_row = head * p.seq_q + i0, kv_row = p.kv_head(head) * p.seq_k;  // the first, over all heads
-  // exercise bounds: keys that any row of the block sees; that all rows of this warp see, and that any of them sees
   const int keys = p.visible_keys(i0 + Br - 1);  // that any row of the block sees: the last one sees most
   const int warp_first = p.visible_keys(i0 + warp * 32), warp_last = p.visible_keys(i0 + warp * 32 + 31);
-  // end bounds | const int keys = 0, warp_first = 0, warp_last = 0;
   const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
 
   copy_tile<D, Br>(q_smem, q + size_t(q_row) * D, p.seq_q - i0);
@@ -203,7 +201,6 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
       }
     const int top_bits = max(max(largest[0][0], largest[0][1]), max(largest[1][0], largest[1][1]));
     const bool above = __any_sync(0xffffffff, top_bits > __float_as_int(headroom));  // hidden ones too
-    // exercise diagonal: x of a key that its row does not see becomes -inf; only where this warp's tile has such keys
     if (j0 + Bc > warp_first) {  // across the diagonal, or the end of the keys
 #pragma unroll
       for (int b = 0; b < 2; b++)
@@ -215,7 +212,6 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
               if (8 * n + c >= visible) s_reg[b][n][2 * h + c] = -INFINITY;
         }
     }
-    // end diagonal |
     if (above) {
 #pragma unroll
       for (int b = 0; b < 2; b++)
