@@ -33,8 +33,7 @@ html_theme_options = {"navigation_with_keys": True}
 def _mathml(display: str):
     def visit(translator, node: nodes.Node) -> None:
         """Browsers draw MathML themselves."""
-        label = translator.attval(node.astext())
-        translator.body.append(convert(node.astext(), display=display).replace("<math", f'<math aria-label="{label}"', 1))
+        translator.body.append(convert(node.astext(), display=display))
         raise nodes.SkipNode
 
     return visit, None

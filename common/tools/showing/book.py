@@ -87,6 +87,10 @@ class Walk:
     words: tuple  # ("05", "--seq-q", "128")
 
     @property
+    def command(self) -> str:
+        return f"./workbook walk {' '.join(self.words)}"
+
+    @property
     def file(self) -> str:
         return re.sub(r"[^\w.]+", "-", "-".join(self.words)).strip("-") + ".html"
 
@@ -207,10 +211,13 @@ class Book:
 
     # --- Sources of the site -----------------------------------------------------------------------------------------
 
-    def sources(self, plots: dict) -> dict:
-        """{path of a Markdown file: its text}; plots: {name of a picture: figure}."""
+    def sources(self, plots: dict, pdf: "str | None") -> dict:
+        """{path of a Markdown file: its text}; plots: {name of a picture: figure}; pdf: its address, if there is one."""
         pages, code, folders, _ = self._found
-        made = {_source(page): self._page(page, plots) for page in pages}
+        made = {_source(page): self._page(page, plots, paper=False) for page in pages}
+        if pdf:
+            head, mark, rest = made["index.md"].partition("\n## ")
+            made["index.md"] = f'{head}\n<p><a href="{pdf}">The lessons as a PDF</a></p>\n{mark}{rest}'
         made.update({f"{path}.md": self._code_page(path) for path in code})
         for kernel in self._ladder:
             if self.differences(kernel):
@@ -218,12 +225,16 @@ class Book:
         made.update({f"{folder}/index.md": self._folder_page(folder) for folder in folders})
         return made
 
+    def paper(self) -> dict:
+        """The sources of the lessons alone, for print: without what only a screen has."""
+        return {_source(page): self._page(page, {}, paper=True) for page in self.pages}
+
     @property
     def files(self) -> list:
         """Pictures, and other files that are handed out as they are."""
         return self._found[3]
 
-    def _page(self, page: str, plots: dict) -> str:
+    def _page(self, page: str, plots: dict, paper: bool) -> str:
         blank, restore = shielded((self.root / page).read_text())
 
         def link(found) -> str:
@@ -231,19 +242,21 @@ class Book:
             path, fragment = self.resolve(page, target), "".join(target.partition("#")[1:])
             if path is None:
                 return found[0]
+            if paper and not picture and path not in self.pages:
+                return text
             plot = plots.get(Path(path).stem) if picture and "/pictures/" in path else None
             whole = f"{picture}[{text}]({_to(page, self._address(path))}{fragment})"
             return _with_plot(whole, plot) if plot else whole
 
-        text = restore(LINK.sub(link, COMMENT.sub("", blank)))
+        blank = LINK.sub(link, COMMENT.sub("", blank))
         chapter = os.path.dirname(page)
-        if chapter in self.chapters:
-            text = self._with_walks(page, text)
-            head, mark, rest = text.partition("\n## ")
-            text = f"{head}\n{self._kernel_list(page)}\n{mark}{rest}{_toctree(self._kernel_entries(chapter))}"
-        if page == "README.md":
-            text += self._contents()
-        return text
+        if chapter not in self.chapters:
+            return restore(blank) + (self._contents() if page == "README.md" else "")
+        if paper:
+            return restore(blank)
+        text = "\n\n".join(self._with_walks(page, restore(paragraph)) for paragraph in blank.split("\n\n"))
+        head, mark, rest = text.partition("\n## ")
+        return f"{head}\n{self._kernel_list(page)}\n{mark}{rest}{_toctree(self._kernel_entries(chapter))}"
 
     def _address(self, path: str) -> str:
         if (self.root / path).is_dir():
@@ -251,12 +264,7 @@ class Book:
         return _source(path) if path.endswith(".md") else f"{path}.md" if path in self.code else path
 
     def _kernel_entries(self, chapter: str) -> list:
-        entries = []
-        for kernel in self.kernels(chapter):
-            entries.append((Path(kernel).name, f"/{kernel}"))
-            if self.differences(kernel):
-                entries.append((f"{Path(kernel).name}, what changed", f"/{kernel}.diff"))
-        return entries
+        return [(Path(kernel).name, f"/{kernel}") for kernel in self.kernels(chapter)]
 
     def _kernel_list(self, page: str) -> str:
         links = []
@@ -265,17 +273,15 @@ class Book:
             links.append(f"[{Path(kernel).name}]({_to(page, kernel)}.md){changed}")
         return f"```{{container}} kernels\nThe code: {' · '.join(links)}\n```\n"
 
-    def _with_walks(self, page: str, text: str) -> str:
-        def embedded(found) -> str:
-            walks = [Walk(tuple(words.split())) for words in WALK.findall(found[0])]
-            up = _to(page, "walks")
-            frames = "".join(
-                f'\n\n<iframe class="walk" loading="lazy" src="{up}/{walk.file}" title="./workbook walk {" ".join(walk.words)}"></iframe>\n'
-                f'<p class="walk-link"><a href="{up}/{walk.file}">This walk on a page of its own</a></p>' for walk in walks)
-            return found[0] + frames
-
-        return re.sub(r"(?:^(?![ |#`]).+\n?)+(?<!\n)", lambda found: embedded(found) if WALK.search(found[0]) else found[0], text,
-                      flags=re.MULTILINE)
+    def _with_walks(self, page: str, paragraph: str) -> str:
+        """The paragraph, and each walk that it names."""
+        if re.match(r"[ |#]|```", paragraph):
+            return paragraph
+        for walk in [Walk(tuple(words.split())) for words in WALK.findall(paragraph)]:
+            place = _to(page, f"walks/{walk.file}")
+            paragraph = (f'{paragraph.rstrip()}\n\n<iframe class="walk" loading="lazy" src="{place}" title="{walk.command}"></iframe>\n'
+                         f'<p class="walk-link"><a href="{place}">This walk on a page of its own</a></p>\n')
+        return paragraph
 
     def _contents(self) -> str:
         ladder = [("", f"/{chapter}/index") for chapter in self.chapters]
@@ -286,17 +292,18 @@ class Book:
 
     def _code_page(self, path: str) -> str:
         text = (self.root / path).read_text()
-        way = f"[{os.path.dirname(path)}](index.md)" if os.path.dirname(path) in self.chapters else ""
+        way, below = "[The lesson](index.md)" if os.path.dirname(path) in self.chapters else "", ""
         if path in self._ladder and self.differences(path):
             way += f" · [what changed since {self._short(path, self.before(path))}]({Path(path).name}.diff.md)"
-        orphan = "" if path in self._ladder else "---\norphan: true\n---\n"
-        return f"{orphan}# {path}\n\n{way}\n\n{_fenced(text, LANGUAGES[Path(path).suffix], ':linenos:')}"
+            below = _toctree([("what changed", f"/{path}.diff")])
+        head = _head("hide-toc") if path in self._ladder else _head("orphan", "hide-toc")
+        return f"{head}# {path}\n\n{way}\n\n{_fenced(text, LANGUAGES[Path(path).suffix], ':linenos:')}{below}"
 
     def _short(self, kernel: str, other: str) -> str:
         return Path(other).name if os.path.dirname(other) == os.path.dirname(kernel) else other
 
     def _diff_page(self, kernel: str) -> str:
-        parts = [f"# {kernel}: what changed\n\n[{os.path.dirname(kernel)}](index.md) · [the whole file]({Path(kernel).name}.md)\n"]
+        parts = [_head("hide-toc") + f"# {kernel}: what changed\n\n[The lesson](index.md) · [the whole file]({Path(kernel).name}.md)\n"]
         for number, (other, lines) in enumerate(self.differences(kernel)):
             plus, minus = (sum(line.startswith(sign) for line in lines[2:]) for sign in "+-")
             kind = "Since the rung before" if number == 0 else "Since its nearest relative"
@@ -306,7 +313,7 @@ class Book:
 
     def _folder_page(self, folder: str) -> str:
         names = sorted(path.name for path in (self.root / folder).iterdir())
-        return f"---\norphan: true\n---\n# {folder}\n\nThe files of this folder of the repository:\n\n" + "".join(f"- `{name}`\n" for name in names)
+        return f"{_head('orphan')}# {folder}\n\nThe files of this folder of the repository:\n\n" + "".join(f"- `{name}`\n" for name in names)
 
 
 def _source(page: str) -> str:
@@ -315,6 +322,10 @@ def _source(page: str) -> str:
 
 def _to(page: str, path: str) -> str:
     return relpath(path, os.path.dirname(page) or ".")
+
+
+def _head(*flags: str) -> str:
+    return "---\n" + "".join(f"{flag}: true\n" for flag in flags) + "---\n"
 
 
 def _toctree(entries: list, caption: str = "") -> str:
