@@ -25,15 +25,19 @@ html_static_path = [str(HERE / "static")]
 html_css_files = ["book.css"]
 html_copy_source = False
 html_show_sphinx = False
+html_show_search_summary = False  # which a page on the disk may not read
+html_context = {"made_by": Path(__file__).read_text()}  # Sphinx writes every page again when a value changes, not when code does
 html_show_copyright = False
 html_math_renderer = "mathml"
 html_theme_options = {"navigation_with_keys": True}
 
 
 def _mathml(display: str):
+    """Browsers draw MathML themselves."""
+
     def visit(translator, node: nodes.Node) -> None:
-        """Browsers draw MathML themselves."""
-        translator.body.append(convert(node.astext(), display=display))
+        formula = convert(node.astext(), display=display)
+        translator.body.append(f'<div class="formula">{formula}</div>' if display == "block" else formula)
         raise nodes.SkipNode
 
     return visit, None

@@ -28,7 +28,7 @@ def run(arguments) -> int:
     lessons = book.Book(ROOT)
     _require("links of the lessons lead nowhere", [line for page in lessons.pages for line in lessons.broken(page)])
     python = python_with_packages(SITE / "requirements.txt", HOME / "venv", LOWEST_PYTHON)
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    browser = find_browser()
     _record(lessons.walks)
     files = {name: (ROOT / name).read_bytes() for name in lessons.files}
     with Progress("Building the book") as progress:
@@ -87,15 +87,24 @@ def _sphinx(python: Path, builder: str, source: Path, out: Path, progress: Progr
             raise Failure(f"Sphinx: {complaints[0] if complaints else 'it failed'} (log: {shown(log_path)})")
 
 
+def find_browser() -> "str | None":
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+def headless(browser: str, profile: Path) -> list:
+    """How to start it without a window."""
+    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium has none for root
+    return [browser, "--headless", "--disable-gpu", f"--user-data-dir={profile}", *sandbox]
+
+
 def _printed(browser: str, progress: Progress) -> str:
     """The PDF's name in the site."""
     name = "book.pdf"
     progress.show(f"printing {name}")
-    words = [browser, "--headless", "--disable-gpu", f"--user-data-dir={HOME / 'browser'}", "--no-pdf-header-footer", "--disable-pdf-tagging",
-             "--generate-pdf-document-outline", f"--print-to-pdf={HTML / name}", (HOME / "print" / "index.html").as_uri()]
     HTML.mkdir(parents=True, exist_ok=True)
     (HTML / name).unlink(missing_ok=True)
-    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium has none for root
-    if output_of([*words, *sandbox], timeout=300) is None or not (HTML / name).exists():
+    words = [*headless(browser, HOME / "browser"), "--no-pdf-header-footer", "--disable-pdf-tagging", "--generate-pdf-document-outline",
+             f"--print-to-pdf={HTML / name}", (HOME / "print" / "index.html").as_uri()]
+    if output_of(words, timeout=300) is None or not (HTML / name).exists():
         raise Failure(f"{browser} could not print {shown(HOME / 'print' / 'index.html')}")
     return name

@@ -145,6 +145,8 @@ class Book:
         if re.match(r"[a-z]+:", target) or not path:
             return None
         path = normpath(os.path.join(os.path.dirname(page), path))
+        if path.startswith(".."):  # a page of the repository's host
+            return None
         return f"{path}/README.md" if (self.root / path / "README.md").exists() else path
 
     def broken(self, page: str) -> list:
@@ -241,12 +243,12 @@ class Book:
             picture, text, target = found.groups()
             path, fragment = self.resolve(page, target), "".join(target.partition("#")[1:])
             if path is None:
-                return found[0]
+                return text if target.startswith("../") else found[0]
             if paper and not picture and path not in self.pages:
                 return text
             plot = plots.get(Path(path).stem) if picture and "/pictures/" in path else None
             whole = f"{picture}[{text}]({_to(page, self._address(path))}{fragment})"
-            return _with_plot(whole, plot) if plot else whole
+            return with_plot(whole, plot) if plot else whole
 
         blank = LINK.sub(link, COMMENT.sub("", blank))
         chapter = os.path.dirname(page)
@@ -338,7 +340,7 @@ def _fenced(text: str, language: str, *options: str) -> str:
     return f"{fence}{{code-block}} {language}\n" + "".join(f"{option}\n" for option in options) + f"\n{text.rstrip()}\n{fence}\n"
 
 
-def _with_plot(picture: str, figure: dict) -> str:
+def with_plot(picture: str, figure: dict) -> str:
     """The picture stays for paper, and for readers without scripts."""
     data = json.dumps(figure, separators=(",", ":")).replace("<", "\\u003c")
     return f'<div class="plot">\n\n{picture}\n\n<script type="application/json">{data}</script></div>'
