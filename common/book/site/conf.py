@@ -1,4 +1,4 @@
-"""How Sphinx makes the site; its sources are written by common/tools/showing/book.py."""
+"""How Sphinx makes the site; its sources are written by common/tools/showing/book_pages.py."""
 
 import shutil
 from pathlib import Path

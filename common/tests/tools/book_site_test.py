@@ -9,7 +9,7 @@ from pathlib import Path
 from tools.commands import book as command
 from tools.machine import RESULTS, ROOT, output_of
 from tools.record import THE_BOOKS, Record
-from tools.showing import book, book_check, book_plots
+from tools.showing import book, book_check, book_pages, book_plots
 from tools.showing.lessons import FENCED
 
 PYTHON = command.HOME / "venv" / "bin" / "python"
@@ -24,7 +24,7 @@ class Site(unittest.TestCase):
         lessons = book.Book(ROOT)
         with tempfile.TemporaryDirectory() as directory:
             source, out = Path(directory) / "source", Path(directory) / "out"
-            book.write({**lessons.paper(), **{name: (ROOT / name).read_bytes() for name in lessons.files}}, source)
+            book_pages.write({**book_pages.Pages(lessons).paper(), **{name: (ROOT / name).read_bytes() for name in lessons.files}}, source)
             done = subprocess.run([PYTHON, "-m", "sphinx", "-q", "-W", "-b", "html", "-j", "auto", "-c", command.SITE, source, out],
                                   capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stderr[-2000:])
@@ -43,7 +43,7 @@ class Site(unittest.TestCase):
         plots = book_plots.all_plots(Record(RESULTS / THE_BOOKS))
         bundled = output_of([PYTHON, "-c", "import pathlib, plotly; print(pathlib.Path(plotly.__file__).parent)"]).strip()
         scripts = [Path(bundled) / "package_data" / "plotly.min.js", command.SITE / "static" / "plots.js"]
-        body = "".join(book.with_plot('<img src="" alt="words">', figure) for figure in plots.values())
+        body = "".join(book_pages.with_plot('<img src="" alt="words">', figure) for figure in plots.values())
         with tempfile.TemporaryDirectory() as directory:
             page = Path(directory) / "page.html"
             page.write_text(f"<!doctype html><body data-theme='dark'>{body}" +

@@ -13,7 +13,7 @@ from tools import cli
 from tools.commands import book as command
 from tools.machine import RESULTS, ROOT, Failure, environment
 from tools.record import LENGTHS, THE_BOOKS, Missing, Quantities, Record
-from tools.showing import book, book_check, book_plots, pictures
+from tools.showing import book, book_check, book_pages, book_plots, pictures
 
 README = """# A workbook
 
@@ -35,9 +35,11 @@ The first.
 
 ## Idea
 
-$$a = b$$ and `./workbook walk 01 --seq-q 64` shows it.
+**Bold** $$a = b$$ and `./workbook walk 01 --seq-q 64` shows it.
 
    - `./workbook walk 01` in a list does not.
+
+2. `./workbook walk 01` in a question does not.
 """
 KERNEL = "// What changed since {}: all.\nint {};\n"
 
@@ -59,6 +61,7 @@ class Little(unittest.TestCase):
         temporary = tempfile.TemporaryDirectory()
         self.addCleanup(temporary.cleanup)
         self.book = little(temporary.name)
+        self.pages = book_pages.Pages(self.book)
 
     def add(self, page: str, text: str) -> None:
         path = self.book.root / page
@@ -78,15 +81,15 @@ class Little(unittest.TestCase):
                 self.assertEqual(self.book.broken("README.md"), [f"README.md:{line}: {expected}"])
 
     def test_links(self):
-        page = self.book.sources({}, None)["index.md"]
+        page = self.pages.sources({}, None)["index.md"]
         for link in ("[One](01_one/index.md)", "[its kernel](01_one/attention.cu.md#top)", "[a folder](common/things/index.md)",
                      "[data](common/things/a.json)", "[this one](#below)", "![A picture](common/results/g/pictures/speed.svg)", ", host."):
             self.assertIn(link, page)
-        self.assertIn("common/things/index.md", self.book.sources({}, None))
+        self.assertIn("common/things/index.md", self.pages.sources({}, None))
         self.assertIn("01_one/index\n02_two/index", page.replace("/0", "0"))
 
     def test_code_stays_and_comments_go(self):
-        page = self.book.sources({}, None)["index.md"]
+        page = self.pages.sources({}, None)["index.md"]
         self.assertIn("```\n[no link](nowhere.md) <!-- stays -->\n```", page)
         self.assertIn("5 ms\n", page)
         self.assertIn("`[nor](here.md)` but  [this", page)
@@ -97,7 +100,7 @@ class Little(unittest.TestCase):
                          [None, "01_one/attention.cu", "02_two/1_first.cu", "02_two/2_last.cu"])
 
     def test_code_and_what_changed(self):
-        sources = self.book.sources({}, None)
+        sources = self.pages.sources({}, None)
         self.assertIn("([what changed](1_first.cu.diff.md))", sources["02_two/index.md"])
         self.assertIn("[what changed since 01_one/attention.cu](1_first.cu.diff.md)", sources["02_two/1_first.cu.md"])
         self.assertIn("````{code-block} cuda\n:linenos:\n\n// What changed", sources["02_two/1_first.cu.md"])
@@ -106,29 +109,30 @@ class Little(unittest.TestCase):
 
     def test_a_walk_follows_the_paragraph_that_names_it(self):
         self.assertIn('shows it.\n\n<iframe class="walk" loading="lazy" src="../walks/01-seq-q-64.html"',
-                      self.book.sources({}, None)["01_one/index.md"])
-        self.assertEqual(self.book.sources({}, None)["01_one/index.md"].count("<iframe"), 1)
+                      self.pages.sources({}, None)["01_one/index.md"])
+        self.assertEqual(self.pages.sources({}, None)["01_one/index.md"].count("<iframe"), 1)
+        self.assertEqual([walk.file for walk in self.book.walks], ["01-seq-q-64.html"])
 
     def test_a_picture_gets_its_plot(self):
-        page = self.book.sources({"speed": {"title": "</script>"}}, None)["index.md"]
+        page = self.pages.sources({"speed": {"title": "</script>"}}, None)["index.md"]
         self.assertIn('<div class="plot">\n\n![A picture](common/results/g/pictures/speed.svg)\n\n'
                       '<script type="application/json">{"title":"\\u003c/script>"}</script></div>', page)
 
     def test_the_pdf_is_named_only_if_there_is_one(self):
-        self.assertNotIn("book.pdf", self.book.sources({}, None)["index.md"])
-        self.assertIn('href="book.pdf"', self.book.sources({}, "book.pdf")["index.md"])
+        self.assertNotIn("book.pdf", self.pages.sources({}, None)["index.md"])
+        self.assertIn('href="book.pdf"', self.pages.sources({}, "book.pdf")["index.md"])
 
     def test_paper_has_no_code_pages(self):
-        self.assertEqual(set(self.book.paper()), {"index.md", "01_one/index.md", "02_two/index.md"})
-        self.assertIn("[One](01_one/index.md), its kernel, a folder, data, host.", self.book.paper()["index.md"])
-        self.assertNotIn("iframe", self.book.paper()["01_one/index.md"])
+        self.assertEqual(set(self.pages.paper()), {"index.md", "01_one/index.md", "02_two/index.md"})
+        self.assertIn("[One](01_one/index.md), its kernel, a folder, data, host.", self.pages.paper()["index.md"])
+        self.assertNotIn("iframe", self.pages.paper()["01_one/index.md"])
 
     def test_only_what_changed_is_written(self):
         with tempfile.TemporaryDirectory() as directory:
             out = Path(directory)
-            book.write({"a/one.md": "1", "two.md": "2"}, out)
+            book_pages.write({"a/one.md": "1", "two.md": "2"}, out)
             before = (out / "a/one.md").stat().st_mtime_ns
-            book.write({"a/one.md": "1", "three.svg": b"3"}, out)
+            book_pages.write({"a/one.md": "1", "three.svg": b"3"}, out)
             self.assertEqual((out / "a/one.md").stat().st_mtime_ns, before)
             self.assertEqual(sorted(path.name for path in out.rglob("*.*")), ["one.md", "three.svg"])
 
@@ -137,12 +141,13 @@ class Lessons(unittest.TestCase):
     """The real ones."""
 
     book = book.Book(ROOT)
+    pages = book_pages.Pages(book)
 
     def test_every_link_leads_somewhere(self):
         self.assertEqual([line for page in self.book.pages for line in self.book.broken(page)], [])
 
     def test_every_lesson_and_every_rung_is_there(self):
-        sources = self.book.sources({}, None)
+        sources = self.pages.sources({}, None)
         for path in [*ROOT.glob("[0-9][0-9]_*/README.md"), *ROOT.glob("common/book/*.md")]:
             self.assertIn(str(path.relative_to(ROOT)).replace("README", "index"), sources)
         rungs = [str(path.relative_to(ROOT)) for path in ROOT.glob("[0-9][0-9]_*/[0-9]*_*.cu")]

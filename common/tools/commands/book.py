@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tools.machine import BUILD, RESULTS, ROOT, Failure, Progress, answer_of, follow, output_of, python_with_packages, say, shown
 from tools.record import THE_BOOKS, Record
-from tools.showing import book, book_check, book_plots
+from tools.showing import book, book_check, book_pages, book_plots
 
 SITE = ROOT / "common" / "book" / "site"
 HOME = BUILD / "book"
@@ -26,17 +26,18 @@ def add_arguments(parser) -> None:
 
 def run(arguments) -> int:
     lessons = book.Book(ROOT)
+    pages = book_pages.Pages(lessons)
     _require("links of the lessons lead nowhere", [line for page in lessons.pages for line in lessons.broken(page)])
     python = python_with_packages(SITE / "requirements.txt", HOME / "venv", LOWEST_PYTHON)
     browser = find_browser()
     _record(lessons.walks)
     files = {name: (ROOT / name).read_bytes() for name in lessons.files}
     with Progress("Building the book") as progress:
-        book.write({**lessons.paper(), **files}, HOME / "paper")
+        book_pages.write({**pages.paper(), **files}, HOME / "paper")
         _sphinx(python, "singlehtml", HOME / "paper", HOME / "print", progress)
         pdf = browser and _printed(browser, progress)
-        sources = lessons.sources(book_plots.all_plots(Record(RESULTS / THE_BOOKS)), pdf)
-        book.write({**sources, **files}, HOME / "source")
+        sources = pages.sources(book_plots.all_plots(Record(RESULTS / THE_BOOKS)), pdf)
+        book_pages.write({**sources, **files}, HOME / "source")
         _drop_old(set(sources), {walk.file for walk in lessons.walks})
         _sphinx(python, "html", HOME / "source", HTML, progress)
     known = book_check.pages(HTML)
