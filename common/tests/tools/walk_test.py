@@ -1,9 +1,12 @@
 """The page of a walk: which tiles the rows that a block reads make, what is too large, and how the page is put together."""
 
 import argparse
+import base64
 import copy
 import json
+import math
 import re
+import struct
 import unittest
 from unittest import mock
 
@@ -102,21 +105,28 @@ class Tiles(unittest.TestCase):
 class Sizes(unittest.TestCase):
     def test_the_largest_fits_and_one_more_does_not(self):
         of = problem(heads=2, kv_heads=2, head_dim=64, seq_q=4096, seq_k=4096)
-        with self.assertRaisesRegex(Failure, "--seq-q=192 --seq-k=192 is the largest that fits") as raised:
-            walk.require_small(of)
-        self.assertEqual(raised.exception.status, 2)
-        # 2 heads x 192 rows, each with 192 elements of P and five times 64 of O: after three tiles, written, expected
-        self.assertEqual(walk.numbers(problem(heads=2, head_dim=64, seq_q=192, seq_k=192)), 2 * 192 * (192 + 5 * 64))
-        walk.require_small(problem(heads=2, head_dim=64, seq_q=192, seq_k=192))
-        with self.assertRaises(Failure):
-            walk.require_small(problem(heads=2, head_dim=64, seq_q=193, seq_k=193))
+        for direction, largest in [("forward", 194), ("backward", 128)]:
+            with self.assertRaisesRegex(Failure, f"--seq-q={largest} --seq-k={largest} is the largest that fits") as raised:
+                walk.require_small(of, direction)
+            self.assertEqual(raised.exception.status, 2)
+            fits = problem(heads=2, kv_heads=2, head_dim=64, seq_q=largest, seq_k=largest)
+            walk.require_small(fits, direction)
+            with self.assertRaises(Failure):
+                walk.require_small(problem(heads=2, kv_heads=2, head_dim=64, seq_q=largest + 1, seq_k=largest + 1), direction)
+
+    def test_what_is_counted(self):
+        # 2 heads x 192 rows, each with 192 elements of S and P and five times 64 of O: after three tiles, written, expected
+        self.assertEqual(walk.numbers(problem(heads=2, head_dim=64, seq_q=192, seq_k=192), "forward"), 2 * 192 * (2 * 192 + 5 * 64))
+        # P, dP and dS; dQ in two parts, written, expected; of the one kv head dK and dV after each of 2 x 2 tiles, written, expected
+        self.assertEqual(walk.numbers(problem(heads=2, kv_heads=1, head_dim=64, seq_q=128, seq_k=128), "backward"),
+                         2 * 128 * (3 * 128 + 4 * 64) + 2 * 128 * 64 * 6)
 
     def test_nothing_fits(self):
         with self.assertRaisesRegex(Failure, "take fewer heads"):
-            walk.require_small(problem(heads=3000, head_dim=64))
+            walk.require_small(problem(heads=3000, head_dim=64), "forward")
 
     def test_nothing_runs_that_is_too_large(self):
-        with mock.patch.object(command.build, "ensure_built"), mock.patch.object(command.chapters, "describe"), \
+        with mock.patch.object(command.build, "ensure_built"), mock.patch.object(command, "_step", return_value=("forward", "tiles")), \
                 mock.patch.object(command.asked, "resolved", return_value=(problem(seq_q=9999, seq_k=9999), {})), \
                 mock.patch.object(command.engine, "counts_of", side_effect=AssertionError("it runs")), \
                 self.assertRaisesRegex(Failure, "too large for a page"):
@@ -155,18 +165,31 @@ class Page(unittest.TestCase):
         "chapter": "05_x", "problem": "B1_H1_N4_D8_fp16_causal", "direction": "forward",
         "rungs": [{"rung": "r", "tensors": [{"name": "Q", "rows": 4, "row_bytes": 16}, {"name": "K", "rows": 4, "row_bytes": 16}],
                    "launches": [{"kernel": "x::</script><b>&", "grid": [1, 1, 1], "block": [32, 1, 1], "dynamic_shared_bytes": 0,
-                                 "blocks": [{"block": [0, 0, 0], "steps": [{"until": "", "work": [0] * 6, "read": {"Q": [[0, 3]], "K": [[0, 3]]}}]}]}]}],
+                                 "blocks": [{"block": [0, 0, 0], "steps": [{"until": "", "work": [1, 2, 3, 4, 5, 6], "read": {"Q": [[0, 3]], "K": [[0, 3]]},
+                                                            "watched": {"m": [[2, 0, [1.5]], [3, 0, ["-inf"]]]}}]}]}],
+                   "results": {"LSE": {"made": [0.5], "expected": [0.25]}}}],
     }
 
     def setUp(self):
-        self.page = walk.page(copy.deepcopy(self.recorded))
+        self.page = walk.page([walk.walk_of(copy.deepcopy(self.recorded), copy.deepcopy(self.recorded))])
 
     def test_holds_the_walk_and_its_tiles(self):
-        (data,) = re.findall(r'<script type="application/json" id="walk">(.*?)</script>', self.page, re.DOTALL)
-        held = json.loads(data)
+        (data,) = re.findall(r'<script type="application/json" id="walks">(.*?)</script>', self.page, re.DOTALL)
+        (held,) = json.loads(data)["walks"]
         self.assertEqual(held["launches"][0]["kernel"], "x::</script><b>&")
         self.assertEqual(held["launches"][0]["blocks"][0]["tiles"], [{"head": 0, "queries": [0, 3], "keys": [0, 3], "step": 0, "kind": "partly"}])
         self.assertEqual((held["step"], held["problem"]["seq_q"]), ("05_x/r", 4))
+        self.assertEqual(held["naive"], [1, 2, 3, 4, 5, 6])
+
+    def test_numbers_are_packed(self):
+        (held,) = json.loads(re.findall(r'id="walks">(.*?)</script>', self.page, re.DOTALL)[0])["walks"]
+        ((*place, packed),) = held["launches"][0]["blocks"][0]["steps"][0]["watched"]["m"]
+        self.assertEqual((place, struct.unpack("<2f", base64.b64decode(packed))), ([2, 2, 0, 1], (1.5, -math.inf)))
+        self.assertEqual(struct.unpack("<f", base64.b64decode(held["results"]["LSE"]["expected"])), (0.25,))
+
+    def test_rectangles(self):
+        runs = [[0, 8, [1, 2]], [1, 8, [3, 4]], [2, 8, [5]], [4, 8, [6]]]
+        self.assertEqual([place for *place, _ in walk.rectangles(runs)], [[0, 2, 8, 2], [2, 1, 8, 1], [4, 1, 8, 1]])
 
     def test_needs_nothing_else(self):
         self.assertNotIn("{{", self.page)
@@ -176,14 +199,17 @@ class Page(unittest.TestCase):
 
     def test_is_never_too_large(self):
         with mock.patch.object(walk, "LARGEST_PAGE", 1000), self.assertRaisesRegex(Failure, "more than 1,000"):
-            walk.page(copy.deepcopy(self.recorded))
+            walk.page([walk.walk_of(copy.deepcopy(self.recorded))])
 
     def test_every_place_that_the_script_asks_for_is_there(self):
-        script = (walk.PARTS / "page.js").read_text()
-        places = set(re.findall(r'\$\("([a-z-]+)"\)', script)) - {"difference"}
-        ids = re.findall(r'\bid="([a-z-]+)"', (walk.PARTS / "page.html").read_text())
-        self.assertEqual(places - set(ids), set())
-        self.assertEqual(len(ids), len(set(ids)))
+        html = (walk.PARTS / "page.html").read_text()
+        for asked, there in [(r'\$\("([a-z-]+)"\)', r'\bid="([a-z-]+)"'), (r'\.part\("([a-z-]+)"\)', r'\bdata-part="([a-z-]+)"')]:
+            places = re.findall(there, html)
+            self.assertEqual(set(re.findall(asked, walk.script())) - set(places), set())
+            self.assertEqual(len(places), len(set(places)))
+
+    def test_every_script_is_in_the_page(self):
+        self.assertEqual({f"{name}.js" for name in walk.SCRIPTS}, {path.name for path in walk.PARTS.glob("*.js")})
 
 
 if __name__ == "__main__":

@@ -31,12 +31,12 @@ def run(arguments) -> int:
 
     directory = build.ensure_built("trace", [chapter.name])
     program = chapter.program(directory)
-    walk.require_small(asked.resolved(program, flags)[0])
     direction, rung = _step(chapter, rung, arguments.direction, directory)
+    walk.require_small(asked.resolved(program, flags)[0], direction)
     with Progress("Recording") as progress:
         progress.show(f"{chapter.name}/{rung} {direction}")
         recorded = engine.counts_of(program, "--walk", *flags, f"--direction={direction}", f"--rung={rung}")
-    page = walk.page(recorded)
+    page = walk.page([walk.walk_of(recorded)])
     out = out or _writable(BUILD / "walk" / f"{chapter.name}-{rung}-{direction}.html", make_directory=True)
     out.write_text(page)
     say(f"{shown(out)}: {len(page.encode()):,} bytes, opens in any browser")
