@@ -3,11 +3,14 @@
 import argparse
 import base64
 import copy
+import io
 import json
 import math
 import re
 import struct
+import tempfile
 import unittest
+from pathlib import Path
 from unittest import mock
 
 from tools.commands import walk as command
@@ -125,8 +128,20 @@ class Sizes(unittest.TestCase):
         with self.assertRaisesRegex(Failure, "take fewer heads"):
             walk.require_small(problem(heads=3000, head_dim=64), "forward")
 
+    def test_two_have_half_the_room(self):
+        of = problem(heads=2, kv_heads=2, head_dim=64, seq_q=130, seq_k=130)
+        walk.require_small(of, "forward")
+        with self.assertRaisesRegex(Failure, "--seq-q=129 --seq-k=129 is the largest that fits; with --no-numbers longer ones do"):
+            walk.require_small(of, "forward", walks=2)
+
+    def test_without_numbers_only_the_results_count(self):
+        of = problem(heads=4, kv_heads=4, head_dim=64, seq_q=512, seq_k=512)
+        walk.require_small(of, "forward", with_numbers=False)
+        self.assertEqual(walk.numbers(of, "forward", with_numbers=False), 4 * 512 * 64 * 2)
+
     def test_nothing_runs_that_is_too_large(self):
-        with mock.patch.object(command.build, "ensure_built"), mock.patch.object(command, "_step", return_value=("forward", "tiles")), \
+        with mock.patch.object(command.build, "ensure_built"), \
+                mock.patch.object(command, "_steps", return_value=("forward", [command.Step(chapters.Chapter("05_x"), "tiles")])), \
                 mock.patch.object(command.asked, "resolved", return_value=(problem(seq_q=9999, seq_k=9999), {})), \
                 mock.patch.object(command.engine, "counts_of", side_effect=AssertionError("it runs")), \
                 self.assertRaisesRegex(Failure, "too large for a page"):
@@ -139,24 +154,73 @@ def arguments(*words):
     return parser.parse_args(words)
 
 
+class Command(unittest.TestCase):
+    """With a recorder that knows one small page by heart."""
+
+    def run_with(self, *words, opens=True):
+        said = []
+        with mock.patch.object(command.build, "ensure_built"), mock.patch.object(command, "_naive", return_value=None), \
+                mock.patch.object(command, "_steps", side_effect=lambda asked_for, *_: (
+                    "forward", [command.Step(chapter, "r") for chapter, _ in asked_for])), \
+                mock.patch.object(command.asked, "resolved", return_value=(problem(), {})), \
+                mock.patch.object(command.engine, "counts_of", side_effect=lambda *_: copy.deepcopy(Page.recorded)), \
+                mock.patch.object(command, "say", said.append), mock.patch.object(command.webbrowser, "open", return_value=opens) as browser:
+            status = command.run(arguments(*words))
+        return status, said, browser
+
+    def test_two_steps_are_two_walks_of_a_page(self):
+        with tempfile.TemporaryDirectory() as directory:
+            out = Path(directory) / "page.html"
+            status, _, browser = self.run_with("03", "05", f"--out={out}", "--no-browser")
+            self.assertEqual((status, browser.called), (0, False))
+            held = json.loads(re.findall(r'id="walks">(.*?)</script>', out.read_text(), re.DOTALL)[0])
+            self.assertEqual(len(held["walks"]), 2)
+
+    def test_a_browser_that_is_not_there(self):
+        with tempfile.TemporaryDirectory() as directory:
+            status, said, _ = self.run_with("05", f"--out={directory}/page.html", opens=False)
+        self.assertEqual((status, said[-1]), (0, "No browser answers here: open it yourself."))
+
+    def test_a_place_that_cannot_be_written_is_refused_before_anything_runs(self):
+        with tempfile.TemporaryDirectory() as directory:
+            for where in (directory, f"{directory}/none/page.html"):
+                with mock.patch.object(command.build, "ensure_built", side_effect=AssertionError("it builds")), \
+                        self.assertRaisesRegex(Failure, f"cannot write {where}: ") as raised:
+                    command.run(arguments("05", f"--out={where}"))
+                self.assertEqual(raised.exception.status, 2)
+
+    def test_three_steps_are_too_many(self):
+        with mock.patch("sys.stderr", io.StringIO()) as said, self.assertRaises(SystemExit):
+            arguments("03", "04", "05")
+        self.assertIn("3 steps: one page has room for two", said.getvalue())
+
+
 class Steps(unittest.TestCase):
     described = chapters.Description("", [{"name": "a", "forward": True, "backward": False}, {"name": "b", "forward": True, "backward": True},
                                           {"name": "c", "forward": False, "backward": True}])
 
-    def step(self, rung="", direction=None):
+    def steps(self, *rungs, direction=None):
         with mock.patch.object(chapters, "describe", return_value=self.described):
-            return command._step(chapters.Chapter("08_x"), rung, direction, None)
+            direction, steps = command._steps([(chapters.Chapter("08_x"), rung) for rung in rungs], direction, None)
+        return (direction, *(step.rung for step in steps))
 
     def test_the_last_rung_with_the_direction(self):
-        self.assertEqual(self.step(), ("forward", "b"))
-        self.assertEqual(self.step(direction="backward"), ("backward", "c"))
-        self.assertEqual(self.step("c"), ("backward", "c"))
-        self.assertEqual(self.step("a"), ("forward", "a"))
+        self.assertEqual(self.steps(""), ("forward", "b"))
+        self.assertEqual(self.steps("", direction="backward"), ("backward", "c"))
+        self.assertEqual(self.steps("c"), ("backward", "c"))
+        self.assertEqual(self.steps("a"), ("forward", "a"))
+
+    def test_two_go_in_the_same_direction(self):
+        self.assertEqual(self.steps("b", "c"), ("backward", "b", "c"))
+        with self.assertRaisesRegex(Failure, "the two steps share no direction"):
+            self.steps("a", "c")
+        with self.assertRaisesRegex(Failure, "08_x/a has no backward"):
+            self.steps("a", "c", direction="backward")
 
     def test_what_is_not_there(self):
         for rung, direction, expected in [("a", "backward", "08_x/a has no backward"), ("d", None, r"08_x has no rung d \(rungs: a, b, c\)")]:
             with self.assertRaisesRegex(Failure, expected) as raised:
-                self.step(rung, direction)
+                self.steps(rung, direction=direction)
             self.assertEqual(raised.exception.status, 2)
 
 

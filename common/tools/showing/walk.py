@@ -17,29 +17,34 @@ LARGEST_PAGE = 2_000_000  # bytes
 MOST_NUMBERS = 300_000
 
 
-def require_small(problem: Problem, direction: str, most: int = MOST_NUMBERS) -> None:
+def require_small(problem: Problem, direction: str, walks: int = 1, with_numbers: bool = True) -> None:
     """Before anything runs."""
-    if numbers(problem, direction) <= most:
+    if walks * numbers(problem, direction, with_numbers) <= MOST_NUMBERS:
         return
-    fits = largest_length(problem, direction, most)
-    advice = f"--seq-q={fits} --seq-k={fits} is the largest that fits" if fits else "take fewer heads or a smaller head dim"
-    raise Failure(f"{problem} is too large for a page: {advice}", status=2)
+    fits = largest_length(problem, direction, walks, with_numbers)
+    ways = [f"--seq-q={fits} --seq-k={fits} is the largest that fits"] if fits else ["take fewer heads or a smaller head dim"]
+    if with_numbers and largest_length(problem, direction, walks, False) > fits:
+        ways.append("with --no-numbers longer ones do")
+    raise Failure(f"{problem} is too large for a page: {'; '.join(ways)}", status=2)
 
 
-def numbers(problem: Problem, direction: str) -> int:
+def numbers(problem: Problem, direction: str, with_numbers: bool = True) -> int:
     """That a kernel can show, with tiles of 64 queries or keys or more. Forward: S and P, and O after every tile. Backward: P, dP and dS,
     dK and dV after every tile, and dQ's parts of 128 keys or 64. And every result, as written and as expected."""
     rows, key_rows = problem.batch * problem.heads * problem.seq_q, problem.batch * problem.kv_heads * problem.seq_k
     q_tiles, k_tiles = -(-problem.seq_q // 64), -(-problem.seq_k // 64)
-    if direction == "forward":
-        return rows * (2 * problem.seq_k + problem.head_dim * (2 + k_tiles))
-    return rows * (3 * problem.seq_k + problem.head_dim * (2 + k_tiles)) + 2 * key_rows * problem.head_dim * (
-        2 + q_tiles * problem.heads // problem.kv_heads)
+    forward = direction == "forward"
+    results = 2 * problem.head_dim * (rows if forward else rows + 2 * key_rows)
+    if not with_numbers:
+        return results
+    of_keys = 0 if forward else 2 * key_rows * problem.head_dim * q_tiles * problem.heads // problem.kv_heads
+    return results + rows * ((2 if forward else 3) * problem.seq_k + problem.head_dim * k_tiles) + of_keys
 
 
-def largest_length(problem: Problem, direction: str, most: int = MOST_NUMBERS) -> int:
+def largest_length(problem: Problem, direction: str, walks: int = 1, with_numbers: bool = True) -> int:
     """Of queries and keys alike, with everything else as it is; 0 if nothing fits."""
-    return next((n for n in range(512, 0, -1) if numbers(replace(problem, seq_q=n, seq_k=n), direction) <= most), 0)
+    return next((n for n in range(2048, 0, -1)
+                 if walks * numbers(replace(problem, seq_q=n, seq_k=n), direction, with_numbers) <= MOST_NUMBERS), 0)
 
 
 # --- Tiles -----------------------------------------------------------------------------------------------------------
@@ -157,7 +162,7 @@ def rectangles(runs: list) -> list:
     return [[*place, base64_of(values)] for *place, values in made]
 
 
-def walk_of(recorded: dict, naive: "dict | None" = None) -> dict:
+def walk_of(recorded: dict, naive: "dict | None" = None, with_numbers: bool = True) -> dict:
     """What the page is told of one step: what its chapter's program recorded, with tiles; and of chapter 01's, only the work."""
     problem, rope = read_label(recorded["problem"])
     (rung,) = recorded["rungs"]
@@ -165,11 +170,13 @@ def walk_of(recorded: dict, naive: "dict | None" = None) -> dict:
         add_tiles(problem, launch)
         for block in launch["blocks"]:
             for step in block["steps"]:
-                if "watched" in step:
-                    step["watched"] = {name: rectangles(runs) for name, runs in step["watched"].items()}
+                watched = step.pop("watched", {})
+                if watched and with_numbers:
+                    step["watched"] = {name: rectangles(runs) for name, runs in watched.items()}
     return {
         "step": f"{recorded['chapter']}/{rung['rung']}", "direction": recorded["direction"], "problem": vars(problem), "rope": rope,
         "words": str(problem), "tensors": rung["tensors"], "launches": rung["launches"], "naive": work(naive) if naive else None,
+        "numbers": with_numbers,
         "results": {name: {way: base64_of(values) for way, values in result.items()} for name, result in rung["results"].items()},
     }
 

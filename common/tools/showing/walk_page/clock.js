@@ -5,7 +5,8 @@ class Clock {
   constructor(sides) {
     this.sides = sides;
     this.unit = "steps";
-    this.restart();
+    this.ticks = [0];
+    this.at = 0;
   }
 
   // After another block has been chosen: what the ticks are.

@@ -17,6 +17,7 @@ function drawSide(side) {
 }
 
 const clock = new Clock(sides);
+
 function go(tick) {
   clock.go(tick);
   $("scrub").max = clock.ticks.length;
@@ -28,7 +29,7 @@ function go(tick) {
   sides.forEach(drawSide);
 }
 
-function chooseBlock(side, block) {
+function enterBlock(side, block) {
   side.blockAt = block;
   side.row = side.tile = null;
   markBlock(side);
@@ -36,15 +37,21 @@ function chooseBlock(side, block) {
   drawSchedule(side);
   side.part("steps").replaceChildren();
   for (const step of side.steps()) element(side.part("steps"), "li", stepWords(side, step));
-  clock.restart();
-  go(0);
 }
 
-function chooseLaunch(side, launch) {
+function enterLaunch(side, launch) {
   side.launchAt = launch;
-  drawBlocks(side, (block) => chooseBlock(side, block));
   side.part("schedule-section").hidden = side.blocks().length === 1;
-  chooseBlock(side, 0);
+  const choices = [...side.part("processors").options].map((option) => Number(option.value));
+  side.part("processors").value = choices.findLast((n) => 2 * n <= side.blocks().length) ?? 1;
+  drawBlocks(side, (block) => startAgain(() => enterBlock(side, block)));
+  enterBlock(side, 0);
+}
+
+function startAgain(enter) {
+  enter();
+  clock.restart();
+  go(0);
 }
 
 function pause() {
@@ -81,14 +88,14 @@ function open(side) {
   side.walk.launches.forEach((launch, i) => element(side.part("launch"), "option", `${i + 1}: ${launch.kernel}`, { value: i }));
   side.part("launch-label").hidden = side.walk.launches.length === 1;
   side.part("launch").value = side.launchAt;
-  side.part("launch").addEventListener("change", () => chooseLaunch(side, Number(side.part("launch").value)));
+  side.part("launch").addEventListener("change", () => startAgain(() => enterLaunch(side, Number(side.part("launch").value))));
   side.part("row").addEventListener("change", () => { side.row = side.part("row").value; drawValues(side); });
   side.part("tile-numbers").addEventListener("change", () => { side.numbers = side.part("tile-numbers").value; drawTile(side); });
   side.part("tile-open").addEventListener("toggle", () => drawTile(side));
   side.part("follow").addEventListener("click", () => { side.tile = null; drawSide(side); });
   side.part("processors").addEventListener("change", () => drawSchedule(side));
   makeMatrices(side);
-  chooseLaunch(side, side.launchAt);
+  enterLaunch(side, side.launchAt);
 }
 
 $("sides").classList.toggle("two", sides.length > 1);
@@ -102,4 +109,4 @@ $("last").addEventListener("click", () => go(clock.ticks.length - 1));
 $("play").addEventListener("click", toggle);
 $("speed").addEventListener("change", () => timer && (pause(), play()));
 document.addEventListener("keydown", onKey);
-sides.forEach(open);
+startAgain(() => sides.forEach(open));

@@ -40,6 +40,8 @@ function floats(packed) {
   return unpacked.get(packed);
 }
 
+const withoutNumbers = (side) => !side.walk.numbers; // left out on request
+
 // What a step showed under a name in a row: [[first column, values]].
 function shownInRow(step, name, row) {
   const found = [];

@@ -4,6 +4,12 @@ const isWritten = (side, name, row) => side.stepsSoFar().some((step) => (step.wr
 const rowOf = (result, row, columns) => [...floats(result).subarray(row * columns, (row + 1) * columns)];
 const largest = (values) => Math.max(...values.map(Math.abs));
 
+// To begin with, the row in the middle of those that the block owns: it sees some keys, and not all.
+function middle(letter, found) {
+  const rows = [...found[letter]].sort((a, b) => a - b);
+  return rows.length ? `${letter}${rows[rows.length >> 1]}` : null;
+}
+
 // The rows of queries and of keys that the block shows or writes.
 function fillRows(side) {
   const found = { q: new Set(), k: new Set() };
@@ -18,7 +24,7 @@ function fillRows(side) {
   for (const [letter, kind, length, heads] of [["k", "key", side.problem.seq_k, side.problem.kv_heads], ["q", "query", side.problem.seq_q, side.problem.heads]])
     for (const row of [...found[letter]].sort((a, b) => a - b))
       element(choice, "option", `${kind} ${row % length} of ${headName(side, Math.floor(row / length), heads)}`, { value: `${letter}${row}` });
-  if (![...choice.options].some((option) => option.value === side.row)) side.row = choice.options[choice.options.length >> 1]?.value ?? null;
+  if (![...choice.options].some((option) => option.value === side.row)) side.row = middle(found.k.size ? "k" : "q", found);
   choice.value = side.row;
   choice.disabled = side.row === null;
 }
@@ -74,7 +80,7 @@ function drawState(side, place, row) {
   const names = Object.keys(running).filter(has);
   const exact = side.walk.results.LSE?.expected;
   if (!names.length) {
-    element(place, "p", "This kernel keeps m and l to itself: only what it writes to memory is seen here.", { class: "note" });
+    element(place, "p", `${withoutNumbers(side) ? "This page was made without the numbers on their way" : "This kernel keeps m and l to itself"}: only what it writes to memory is seen here.`, { class: "note" });
   } else {
     const heads = ["step", ...["m", "correction", "l"].filter((name) => names.some((each) => running[each].startsWith(name))).map((name) => (name === "m" && has("m base 2") ? "m, base 2" : name)), "LSE so far"];
     const body = table(place, "As the kernel had them when a tile was done; LSE so far is m + log l", heads);

@@ -12,7 +12,7 @@ function shown(x) {
   if (Number.isNaN(x)) return "NaN";
   if (!Number.isFinite(x)) return x > 0 ? "∞" : "−∞";
   if (x === 0) return "0";
-  return (Math.abs(x) >= 1e5 || Math.abs(x) < 1e-4 ? x.toExponential(2) : x.toPrecision(4)).replaceAll("-", "−");
+  return (Math.abs(x) >= 1e5 || Math.abs(x) < 1e-4 ? x.toExponential(3) : x.toPrecision(4)).replaceAll("-", "−");
 }
 
 // --- Rows of matrices, told head by head where a head has rows of its own ---
