@@ -20,8 +20,6 @@
 //     writes dQ itself, so nothing needs to be converted.
 //   - Tickets go round heads_at_once kv heads, so that the blocks that run at a time are not all of one queue. A block
 //     keeps its place in shared memory.
-//   - watch(), here and in backward_pairs.h, shows P, dP, dS, dQ, dK and dV to ./workbook walk. On a GPU it is no
-//     instruction.
 //
 // Expected limit: the turns. A turn is passed on one tile late, after a fence that waits until the additions have
 // arrived in L2 (and until copies under way have arrived: so it stands at the end of a tile, when there are none left).

@@ -17,7 +17,7 @@
 // device/backward_pairs.h's): where the tiles of a head begin. Under the mask a key is seen by the queries from the
 // diagonal on, to the last; so nothing is left out at the end, and every block has a tile to compute. Whether a warp's
 // part of a tile needs the mask it has always asked: on the diagonal, and past the last key, yes; everywhere else no
-// mask code runs. watch() shows P, dP, dS, dQ, dK and dV to ./workbook walk; on a GPU it is no instruction.
+// mask code runs.
 //
 // Expected limit: the tail. Blocks of the first keys have all queries to look at, those of the last keys next to none,
 // and a head's blocks start with the long ones, but the last head's start last of all.

@@ -53,6 +53,7 @@ struct Options {
 };
 
 void require_rung(const std::string& name) {
+  if (const Rung* example = the_chapter().example; example && name == example->name) return;
   std::string names;
   for (const Rung& rung : the_chapter().rungs) {
     if (name == rung.name) return;
@@ -68,6 +69,8 @@ std::vector<const Rung*> rungs_with(bool backward, const std::string& name) {
   std::vector<const Rung*> found;
   for (const Rung& rung : the_chapter().rungs)
     if (has(rung, backward) && (name.empty() || name == rung.name)) found.push_back(&rung);
+  if (const Rung* example = the_chapter().example; example && name == example->name && has(*example, backward))
+    found.push_back(example);
   return found;
 }
 
@@ -136,11 +139,15 @@ Options parse(int argc, char** argv) {
     throw Refusal(options.rung.empty() ? "direction is " + direction + ": " + the_chapter().name + " has none"
                                        : "rung " + options.rung + " has no " + direction);
   if (!options.check_only) options.directions.resize(1);
+  const Rung* const example = the_chapter().example;
+  if (example && options.rung == example->name && !options.check_only && !options.trace && !options.walk)
+    throw Refusal("rung " + options.rung + " is an example, too small to time: --check, --trace and --walk know it");
   return options;
 }
 
 // {"name": .., "idea": .., "problem": .., "flops": {"forward": .., "backward": ..},
-//  "rungs": [{"name": .., "idea": .., "forward": true, "backward": false}]}, the problem as the flags make it.
+//  "rungs": [{"name": .., "idea": .., "forward": true, "backward": false}], "example": ..}, the problem as the flags
+// make it, and the example's name if there is one.
 void describe(std::ostream& out, const Problem& problem) {
   const auto& chapter = the_chapter();
   out << std::boolalpha << "{\"name\": " << std::quoted(chapter.name) << ", \"idea\": " << std::quoted(chapter.idea)
@@ -152,7 +159,9 @@ void describe(std::ostream& out, const Problem& problem) {
     out << (i ? ", " : "") << "{\"name\": " << std::quoted(rung.name) << ", \"idea\": " << std::quoted(rung.idea)
         << ", \"forward\": " << bool(rung.forward) << ", \"backward\": " << bool(rung.backward) << "}";
   }
-  out << "]}\n";
+  out << "]";
+  if (chapter.example) out << ", \"example\": " << std::quoted(chapter.example->name);
+  out << "}\n";
 }
 
 // By the rung, or by the forward that a backward starts from.

@@ -210,6 +210,21 @@ class Steps(unittest.TestCase):
         self.assertEqual(self.steps("c"), ("backward", "c"))
         self.assertEqual(self.steps("a"), ("forward", "a"))
 
+    def test_an_example_is_asked_for_by_name(self):
+        described = chapters.Description("", self.described.rungs, "e")
+        with mock.patch.object(chapters, "describe", return_value=described):
+            chapter = chapters.Chapter("08_x")
+            self.assertEqual(command._steps([(chapter, "e")], None, None), ("forward", [command.Step(chapter, "e", True)]))
+            self.assertEqual(command._steps([(chapter, "")], None, None), ("forward", [command.Step(chapter, "b")]))
+            with self.assertRaisesRegex(Failure, "08_x/e has no backward"):
+                command._steps([(chapter, "e")], "backward", None)
+
+    def test_what_nobody_asks_for_is_small(self):
+        self.assertEqual(command._flags(arguments("05"), command.SMALL), ["--heads=2", "--seq-q=128"])
+        self.assertEqual(command._flags(arguments("05", "--kv-heads=3", "--seq-q=9"), command.SMALL), ["--heads=3", "--kv-heads=3", "--seq-q=9"])
+        self.assertEqual(command._flags(arguments("05/example"), command.EXAMPLE),
+                         ["--batch=4", "--heads=2", "--head-dim=8", "--seq-q=8"])
+
     def test_two_go_in_the_same_direction(self):
         self.assertEqual(self.steps("b", "c"), ("backward", "b", "c"))
         with self.assertRaisesRegex(Failure, "the two steps share no direction"):

@@ -124,6 +124,37 @@ class Online(unittest.TestCase):
                           for head in (0, 1) for i in (0, 8, 16)])
 
 
+class Example(unittest.TestCase):
+    """A published example: B = 4, H = 2, N = 8, tiles of 4; program 11 is batch 1, head 1, rows 4 to 7. (There D is 4, here 8.)"""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.walk = recorded("05_online_softmax", "--rung=example", "--batch=4", "--heads=2", "--seq-q=8", "--head-dim=8", "--causal")
+        (cls.rung,) = cls.walk["rungs"]
+        (cls.launch,) = cls.rung["launches"]
+        walk.add_tiles(read_label(cls.walk["problem"])[0], cls.launch)
+
+    def test_program_11(self):
+        block = self.launch["blocks"][11]
+        head = 1 * 2 + 1
+        self.assertEqual((self.launch["grid"], self.launch["block"], block["block"]), ([16, 1, 1], [4, 4, 1], [11, 0, 0]))
+        self.assertEqual(block["tiles"], [{"head": head, "queries": [4, 7], "keys": [0, 3], "step": 1, "kind": "whole"},
+                                          {"head": head, "queries": [4, 7], "keys": [4, 7], "step": 4, "kind": "partly"}])
+        self.assertEqual(block["steps"][-1]["written"], {"O": [[28, 31]], "LSE": [[28, 31]]})
+        self.assertEqual(block["steps"][0]["read"], {"Q": [[28, 31]]})
+        lower = {(row, 4 + c): value > 0 for row, _, values in block["steps"][6]["watched"]["P"] for c, value in enumerate(values)}
+        self.assertEqual(lower, {(28 + i, 4 + j): j <= i for i in range(4) for j in range(4)})
+
+    def test_program_3_has_the_diagonal_alone(self):
+        block = self.launch["blocks"][3]
+        self.assertEqual([(tile["queries"], tile["keys"], tile["kind"]) for tile in block["tiles"]], [([0, 3], [0, 3], "partly")])
+        self.assertEqual([(tile["queries"], tile["keys"]) for tile in block["skipped"]], [([0, 3], [4, 7])])
+
+    def test_it_is_right(self):
+        for name, result in self.rung["results"].items():
+            self.assertLess(max(abs(a - b) for a, b in zip(result["made"], result["expected"])), 2e-3, name)
+
+
 class EarlyStop(unittest.TestCase):
     """192 rows: 128 for the first block, 64 for the second one. Tiles have 64 keys, and no query before 128 sees the last of them."""
 
@@ -219,6 +250,9 @@ class Numbers(unittest.TestCase):
 
     def test_07_final(self):
         self.backward("07_backward", "final", 64)
+
+    def test_07_atomic(self):
+        self.backward("07_backward", "atomic", 64)
 
     def test_pairs_of_warps(self):
         self.backward("08_causal_earlystop", "balanced", 128)

@@ -2,7 +2,8 @@
 
 The SIMT engine runs the kernels once and records which rows of which matrix every thread block reads and writes, and the numbers that
 the kernels show. The page is one file that needs no network. STEP is a chapter, whose last rung is meant, or a rung of one: 05,
-08/earlystop. Two of them stand side by side, on one clock: 03 05, 08/masked 08/earlystop.
+08/earlystop. Two of them stand side by side, on one clock: 03 05, 08/masked 08/earlystop. 05/example has tiles of 4 x 4, and a problem of
+its own: B=4 H=2 N=8 D=8, unless you ask for another one.
 """
 
 import argparse
@@ -15,6 +16,8 @@ from tools.measuring import asked, engine
 from tools.showing import walk
 
 NAIVE = "01_naive"  # whose bytes stand beside the others'
+SMALL = {"seq_q": [128], "heads": 2}
+EXAMPLE = {"batch": 4, "heads": 2, "seq_q": [8], "head_dim": 8}  # a published one with D = 4, which is no multiple of 8
 
 
 def add_arguments(parser) -> None:
@@ -36,6 +39,7 @@ class _OneOrTwo(argparse.Action):
 class Step:
     chapter: chapters.Chapter
     rung: str
+    is_example: bool = False
 
     def __str__(self) -> str:
         return f"{self.chapter.name}/{self.rung}"
@@ -45,15 +49,12 @@ def run(arguments) -> int:
     known = chapters.all_chapters()
     words = [word.partition("/") for word in arguments.steps]
     asked_for = [(chapters.select([name], known)[0], rung) for name, _, rung in words]
-    if not arguments.seq_q:
-        arguments.seq_q = [128]
-    if not arguments.heads:
-        arguments.heads = arguments.kv_heads or 2
-    (flags,) = asked.problems(arguments)
+    asked.said(arguments)  # refuses what is wrong in itself, before anything is built
     out = _writable(arguments.out) if arguments.out else None
 
     directory = build.ensure_built("trace", sorted({NAIVE, *(chapter.name for chapter, _ in asked_for)}))
     direction, steps = _steps(asked_for, arguments.direction, directory)
+    flags = _flags(arguments, EXAMPLE if any(step.is_example for step in steps) else SMALL)
     for step in steps:
         problem = asked.resolved(step.chapter.program(directory), flags)[0]
         walk.require_small(problem, direction, len(steps), not arguments.no_numbers)
@@ -77,6 +78,16 @@ def run(arguments) -> int:
     return 0
 
 
+def _flags(arguments, default: dict) -> list:
+    """Of the problem that the user asks for, a small one where nothing is said."""
+    if arguments.kv_heads:
+        default = {**default, "heads": arguments.kv_heads}
+    for name, value in default.items():
+        if getattr(arguments, name) is None:
+            setattr(arguments, name, value)
+    return asked.problems(arguments)[0]
+
+
 def _naive(known: list, directory: Path, flags: list) -> "dict | None":
     """None if chapter 01 does not take the problem."""
     (chapter,) = chapters.select([NAIVE], known)
@@ -96,15 +107,17 @@ def _steps(asked_for: list, direction: "str | None", directory: Path) -> tuple:
         description = chapters.describe(chapter, [directory])
         if not description:
             raise Failure(f"{chapter.name} does not say what it has")
-        names = [each["name"] for each in description.rungs]
+        names = [each["name"] for each in description.rungs] + [description.example] * bool(description.example)
         if rung and rung not in names:
             raise Failure(f"{chapter.name} has no rung {rung} (rungs: {', '.join(names)})", status=2)
         described.append((chapter, rung, description))
     for one in [direction] if direction else ["forward", "backward"]:
-        rungs = [(chapter, rung, description.rungs_with(one)) for chapter, rung, description in described]
+        rungs = [(chapter, rung, [rung] if rung and rung == description.example and one == "forward" else description.rungs_with(one))
+                 for chapter, rung, description in described]
         lacking = next((chapter.name + "/" * bool(rung) + rung for chapter, rung, has in rungs if not has or rung not in ("", *has)), None)
         if lacking is None:
-            return one, [Step(chapter, rung or has[-1]) for chapter, rung, has in rungs]
+            examples = [description.example for _, _, description in described]
+            return one, [Step(chapter, rung or has[-1], bool(rung) and rung == example) for (chapter, rung, has), example in zip(rungs, examples)]
     if direction or len(asked_for) == 1:
         raise Failure(f"{lacking} has no {direction or one}", status=2)
     raise Failure("the two steps share no direction", status=2)

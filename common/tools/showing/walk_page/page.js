@@ -94,6 +94,8 @@ function open(side) {
   side.part("tile-open").addEventListener("toggle", () => drawTile(side));
   side.part("follow").addEventListener("click", () => { side.tile = null; drawSide(side); });
   side.part("processors").addEventListener("change", () => drawSchedule(side));
+  const { queries, keys } = side.blocks()[0].tiles[0] ?? { queries: [0, 63], keys: [0, 63] };
+  side.part("tile-open").open = (queries[1] - queries[0] + 1) * (keys[1] - keys[0] + 1) <= 64; // more are many to draw
   makeMatrices(side);
   enterLaunch(side, side.launchAt);
 }

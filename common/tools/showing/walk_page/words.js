@@ -73,7 +73,9 @@ function blockWords(side, block) {
     const [a, b, c, d] = strips.get(head) ?? [...queries, ...keys];
     strips.set(head, [Math.min(a, queries[0]), Math.max(b, queries[1]), Math.min(c, keys[0]), Math.max(d, keys[1])]);
   }
-  const where = [...strips].map(([head, [a, b, c, d]]) => `${headName(side, head)}, queries ${rows(a, b)}, keys ${rows(c, d)}`);
+  const flat = (head, i) => head * side.problem.seq_q + i; // counted over all heads
+  const where = [...strips].map(([head, [a, b, c, d]]) => `${headName(side, head)}, queries ${rows(a, b)}` +
+    `${side.problem.batch * side.problem.heads > 1 ? ` (rows ${rows(flat(head, a), flat(head, b))} of all heads)` : ""}, keys ${rows(c, d)}`);
   return `block ${side.blocks().indexOf(block)}: ${several(block.tiles.length, "tile")}${block.skipped.length ? `, ${block.skipped.length} skipped` : ""}` +
          `${where.length ? `; ${where.join("; ")}` : ""}; ${several(block.steps.length, "step")}`;
 }
