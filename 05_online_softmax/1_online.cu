@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p, int B
     // 2. P, m, l and c.
     if (warp < Br) {
       float* s_row = s_smem + warp * s_stride;
-      for (int j = lane; j < tile_end; j += 32) watch("S", scores, warp, j, s_row[j]);
+      for (int j = lane; j < tile_end; j += 32) watch("S", scores, warp, j, s_row + j);
       const int visible = (i0 + warp < p.seq_q ? p.visible_keys(i0 + warp) : 0) - j0;
       float m_new = m;
       for (int j = lane; j < visible && j < Bc; j += 32) m_new = fmaxf(m_new, s_row[j]);
@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p, int B
       watch("m", state, warp, 0, m);
       watch("correction", state, warp, 0, correction);
       watch("l", state, warp, 0, l);
-      for (int j = lane; j < tile_end; j += 32) watch("P", scores, warp, j, s_row[j]);
+      for (int j = lane; j < tile_end; j += 32) watch("P", scores, warp, j, s_row + j);
     }
     __syncthreads();  // phase 3 reads P, l and c of all rows
 

@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(Br* Bc) attention_forward(Problem p,
     watch("m", state, ty, 0, m);
     watch("correction", state, ty, 0, correction);
     watch("l", state, ty, 0, l);
-    for (int d = tx; d < D; d += Bc) watch("O", state, ty, d, o_smem[ty * D + d]);
+    for (int d = tx; d < D; d += Bc) watch("O", state, ty, d, o_smem + ty * D + d);
   }
 
   if (i0 + ty >= p.seq_q) return;

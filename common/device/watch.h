@@ -23,6 +23,14 @@ __device__ inline void watch([[maybe_unused]] const char* name, [[maybe_unused]]
 #endif
 }
 
+// The same of an element in memory, where it is looked up without being counted as an access.
+__device__ inline void watch([[maybe_unused]] const char* name, [[maybe_unused]] Watched at, [[maybe_unused]] int i,
+                             [[maybe_unused]] int j, [[maybe_unused]] const float* from) {
+#ifdef WORKBOOK_SIMT
+  watch(name, at, i, j, simt::peek(from));
+#endif
+}
+
 // Elements [i][j] to [i][j + 3].
 __device__ inline void watch(const char* name, Watched at, int i, int j, float4 values) {
   watch(name, at, i, j, values.x);
