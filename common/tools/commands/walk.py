@@ -57,7 +57,8 @@ def run(arguments) -> int:
     flags = _flags(arguments, EXAMPLE if any(step.is_example for step in steps) else SMALL)
     for step in steps:
         problem = asked.resolved(step.chapter.program(directory), flags)[0]
-        walk.require_small(problem, direction, len(steps), not arguments.no_numbers)
+        walk.require_small(problem, direction, len(steps), not arguments.no_numbers,
+                           walk.EXAMPLE_TILE if step.is_example else walk.TILE)
     with Progress("Recording") as progress:
         walks = []
         naive = None
