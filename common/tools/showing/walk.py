@@ -11,7 +11,7 @@ from tools.machine import Failure
 from tools.record import Problem, read_label
 
 PARTS = Path(__file__).parent / "walk_page"
-SCRIPTS = ("words", "drawing", "side", "clock", "blocks", "scores", "matrices", "bytes", "values", "schedule", "page")
+SCRIPTS = ("words", "drawing", "side", "story", "clock", "blocks", "scores", "matrices", "bytes", "values", "schedule", "page")
 LARGEST_PAGE = 2_000_000  # bytes
 # Of the kernels' numbers, 5 1/3 bytes each in the page. The rest is for the script, the steps in their order and the tiles.
 MOST_NUMBERS = 300_000
