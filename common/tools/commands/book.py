@@ -83,8 +83,8 @@ def _sphinx(python: Path, builder: str, source: Path, out: Path, progress: Progr
             if "WARNING: " in line or "rror: " in line:
                 complaints.append(line.replace(f"{source}/", ""))
 
-        words = [python, "-m", "sphinx", "-b", builder, "-W", "--keep-going", "-j", "auto", "-c", SITE, "-d", HOME / f"doctrees-{builder}"]
-        if follow([*words, source, out], log, on_line, environment={"NO_COLOR": "1"}):
+        words = [python, "-m", "sphinx", "-b", builder, "-W", "--keep-going", "-j", "auto", "-c", SITE]
+        if follow([*words, "-d", HOME / f"doctrees-{builder}", source, out], log, on_line, environment={"NO_COLOR": "1"}):
             raise Failure(f"Sphinx: {complaints[0] if complaints else 'it failed'} (log: {shown(log_path)})")
 
 
