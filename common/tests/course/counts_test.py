@@ -16,11 +16,11 @@ from tools.machine import build
 _counts, _known = judging.counts, {}
 
 
-def counted_once(chapter: str, rung: str, direction: str, problem: dict, workshop=judging.HERE):
+def counted_once(place: Path, rung: str, direction: str, problem: dict, workshop=judging.HERE):
     """As judging.counts; several questions and wrong answers ask for the same."""
-    key = (chapter, rung, direction, *sorted(problem.items()))
+    key = (place, rung, direction, *sorted(problem.items()))
     if key not in _known:
-        _known[key] = _counts(chapter, rung, direction, problem, workshop)
+        _known[key] = _counts(place, rung, direction, problem, workshop)
     return _known[key]
 
 
@@ -38,7 +38,7 @@ class Counts(unittest.TestCase):
         for exercise in self.exercises:
             for limit in exercise.limits:
                 with self.subTest(exercise=exercise.id, count=limit["count"]):
-                    launches = judging.counts(exercise.chapter, exercise.rung, exercise.direction, limit["problem"])
+                    launches = judging.counts(exercise.place, exercise.rung, exercise.direction, limit["problem"])
                     self.assertIsInstance(launches, list, launches)
                     number = judging.sum_of(launches, limit["count"], limit["kernel"])
                     self.assertLessEqual(number, limit["at_most"])

@@ -34,6 +34,9 @@ class Judging(LittleTree):
     def setUp(self):
         super().setUp()
         self.ran = []
+        built = mock.patch.object(judging._ThisTree, "has_built", return_value=True)
+        built.start()
+        self.addCleanup(built.stop)
 
     def judged(self, outputs: dict, exercise: str = "05.rescale", **options) -> judging.Verdict:
         """With programs that print this, {preset: output}; others pass."""
@@ -80,6 +83,23 @@ class Judging(LittleTree):
         self.assertIn("got nan", self.judged({"cpu": failure(ELEMENT)}).lines[0])
         self.assertEqual([preset for preset, *_ in self.ran], ["cpu", "trace"])
 
+    def test_the_engine_that_looks_closer_is_not_built_for_that_alone(self):
+        with mock.patch.object(judging._ThisTree, "has_built", return_value=False):
+            self.assertIn("got nan", self.judged({"cpu": failure(ELEMENT), "trace": failure(RACE)}).lines[0])
+            self.assertEqual([preset for preset, *_ in self.ran], ["cpu"])
+            self.declare({**CODE, "tests": ["inputs", "trace"]}, DEBUG, MEASURE)
+            self.assertIn("race", self.judged({"cpu": failure(ELEMENT), "trace": failure(RACE)}).lines[0])
+
+    def test_another_exercise_of_the_same_kernel_may_be_the_reason(self):
+        lse = {**CODE, "id": "05.lse"}
+        self.write("05_online/1_online.cu", little.ONLINE + "// exercise lse: write it\nlse = m + log(l);\n// end lse | lse = 0;\n")
+        self.declare(CODE, lse, DEBUG, MEASURE)
+        said = "05.lse, in the same file, is not attempted yet: results may be wrong because of that one"
+        self.assertNotIn(said, self.judged({"cpu": failure(ELEMENT)}).lines)
+        self.loaded().reset(self.exercise("05.lse"), self.root / "kept")
+        self.assertEqual(self.judged({"cpu": failure(ELEMENT)}).lines[-1], said)
+        self.assertEqual(self.judged({}), judging.Verdict("right"))
+
     def test_nothing_is_explained_to_who_does_not_ask(self):
         self.assertEqual(self.judged({"cpu": failure(ELEMENT)}, explain=False).state, "wrong")
         self.assertEqual([preset for preset, *_ in self.ran], ["cpu"])
@@ -91,8 +111,14 @@ class Judging(LittleTree):
     def test_not_attempted_builds_nothing(self):
         self.hand_out()
         self.assertEqual(self.judged({}), judging.Verdict("not attempted", ["05_online/1_online.cu:2: correct the sum"]))
-        self.assertEqual(self.judged({}, "06.barrier").lines, ["06_flash/1_mma.cu has a mistake somewhere"])
+        self.assertEqual(self.judged({}, "06.barrier", explain=False).lines, ["06_flash/1_mma.cu has a mistake somewhere"])
         self.assertEqual(self.ran, [])
+
+    def test_what_a_planted_mistake_does_is_shown_before_it_is_mended(self):
+        self.hand_out()
+        verdict = self.judged({"trace": failure(RACE)}, "06.barrier")
+        self.assertEqual((verdict.state, verdict.lines[0]), ("not attempted", "06_flash/1_mma.cu has a mistake somewhere"))
+        self.assertIn("race on shared memory", verdict.lines[1])
 
     def test_a_file_that_does_not_compile(self):
         with mock.patch.object(build, "ensure_built", side_effect=build.DoesNotBuild("the build failed", ["a.cu:1: error: x", "more"])):

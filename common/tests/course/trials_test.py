@@ -1,14 +1,16 @@
-"""Every stub and planted mistake compiles, is not attempted, and its exercise's tests reject it; every wrong solution is judged
-wrong, by a test that the table of common/course/wrong names."""
+"""Every stub and planted mistake, alone, compiles, is not attempted, is rejected by its exercise's tests, and is in no earlier
+chapter's; every wrong solution is judged wrong, by a test that the table of common/course/wrong names."""
 
+import os
 import re
+import subprocess
 import unittest
 
 import trials
 
 from tools import course
 from tools.course import wrong
-from tools.machine import ROOT
+from tools.machine import ROOT, chapters
 
 ROW = re.compile(r"\| (\d\d\.\w+) \| `(\w+)` \| (.*) \| (.*) \|")
 
@@ -34,6 +36,22 @@ class Trials(unittest.TestCase):
                 with self.subTest(exercise=trial.exercise, solution=trial.name):
                     self.assertEqual(trial.state, "wrong")
                     self.assertIn(trial.rejected_by[0], in_the_table[trial.exercise, trial.name])
+
+
+class EarlierChapters(unittest.TestCase):
+    def sources_of(self, program: str) -> set:
+        """The kernels' files that the program of the build is made of, as ninja knows it."""
+        done = subprocess.run(["ninja", "-t", "inputs", program], cwd=os.environ["WORKBOOK_BUILD"], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, check=True)
+        return {line[len(f"{ROOT}/"):] for line in done.stdout.splitlines() if line.endswith(".cu")}
+
+    def test_do_not_contain_an_exercise(self):
+        """A stub, or what a student writes, changes the program of its own chapter, and of later ones that link its kernels."""
+        made_of = {chapter.name: self.sources_of(f"{chapter.name}/{chapter.name}_tests") for chapter in chapters.all_chapters()}
+        for one in course.load().exercises:
+            with self.subTest(exercise=one.id):
+                self.assertIn(one.file, self.sources_of(f"{one.place}/{one.chapter}_tests"))
+                self.assertEqual([name for name, files in made_of.items() if name[:2] < one.id[:2] and one.file in files], [])
 
 
 class TheTable(unittest.TestCase):

@@ -1,8 +1,11 @@
-// cp.async: what has been copied when the wait returns. RoPE's angles: which are read from the tables.
+// cp.async: what has been copied when the wait returns. RoPE's angles: which are read from the tables. Launching what
+// has not been compiled for this GPU.
 #include <gtest/gtest.h>
 
 #include <numeric>
 
+#include "device/cuda_error.h"
+#include "device/launch.h"
 #include "kernels.h"
 #include "on_device.h"
 
@@ -45,6 +48,18 @@ TEST_F(RopeAngles, AreReadFromTheRowOfThePositionHoweverFar) {
         ASSERT_EQ(read[rows * row + n], sign * sin[n]) << "sine " << n % row << " of position " << positions[n / row];
       }
     }
+  }
+}
+
+TEST(NotCompiledForThisGpu, IsSaidInOneLine) {
+  try {
+    throw_not_compiled_for_this_gpu(cudaErrorInvalidDeviceFunction, {800, 900});
+  } catch (const CudaError& error) {
+    const std::string said = error.what();
+    EXPECT_EQ(said.find("this GPU has compute capability "), 0u) << said;
+    EXPECT_NE(said.find(", and the kernel is compiled for 8.0, 9.0 (CMAKE_CUDA_ARCHITECTURES chooses; "), said.npos)
+        << said;
+    EXPECT_EQ(said.find('\n'), said.npos) << said;
   }
 }
 

@@ -3,15 +3,32 @@
 import json
 import os
 import re
+import subprocess
 import tempfile
 import unittest
 import zipfile
 from pathlib import Path
 
 from tools import course
-from tools.course import bare, lines_of
+from tools.course import bare, lines_of, markers
+from tools.machine import ROOT, Failure, system
 from tools.teaching import hand_out, require_a_new, without_a_file, write, write_archive
-from tools.machine import Failure
+from tools.teaching.grading import taken_from
+from tools.teaching.handout import compatible
+from tools.teaching.submission import Submission
+
+NVCC = system.find_nvcc()
+
+
+def answers(page: str) -> dict:
+    """{number of a question: whether its answer is folded behind it} of a lesson."""
+    found, number = {}, None
+    for line in page.partition("\n## Questions\n")[2].partition("\n## ")[0].splitlines():
+        if re.match(r"\d+\. ", line):
+            number = int(line.partition(".")[0])
+            found[number] = False
+        found.update({number: True} if "<summary>Answer" in line else {})
+    return found
 
 
 class HandedOut(unittest.TestCase):
@@ -54,6 +71,17 @@ class HandedOut(unittest.TestCase):
             for line in set(lines_of(self.course, one)) - earlier - texts[one.file]:
                 self.assertEqual([file for file, lines in texts.items() if line in lines], [], f"{one.id}: {line}")
 
+    def with_the_whole_solution(self, one, tree: dict) -> list:
+        solution = "".join(map(bare, self.course.written(one).splitlines()))
+        return [file for file, text in tree.items() if file.endswith((".cu", ".h", ".md"))
+                and solution in "".join(map(bare, text.decode().splitlines()))]
+
+    def test_no_solution_stands_anywhere_as_a_whole(self):
+        """Not in an earlier rung either, whose lines a later exercise may need one by one."""
+        for one in self.made.plan.exercises:
+            if one.kind == "code":
+                self.assertEqual(self.with_the_whole_solution(one, self.made.student), [], one.id)
+
     def test_a_rung_that_shows_a_solution_is_in_no_list(self):
         for file in self.made.rungs:
             self.assertNotIn(file, self.made.student)
@@ -70,12 +98,39 @@ class HandedOut(unittest.TestCase):
         for file in self.made.student:
             self.assertNotRegex(file, r"^\.git(/|hub)|common/course/debug|common/course/wrong|mutants|answers\.json|^build/")
 
-    def test_questions_have_no_answers(self):
-        asked = {one.chapter for one in self.made.plan.exercises if one.kind == "measure"}
-        self.assertTrue(asked)
-        for chapter in asked:
-            self.assertNotIn("<summary>Answer", self.text(f"{chapter}/README.md"))
-            self.assertIn("## Questions", self.text(f"{chapter}/README.md"))
+    def test_of_the_lessons_answers_those_are_gone_that_an_exercise_names(self):
+        for chapter in {file.partition("/")[0] for file in self.made.student if re.match(r"\d\d_", file)}:
+            lesson = answers((self.course.root / chapter / "README.md").read_text())
+            named = {number for one in self.made.plan.exercises if one.id[:2] == chapter[:2] for number in one.lesson}
+            with self.subTest(chapter=chapter):
+                self.assertTrue(all(lesson[number] for number in named), "an exercise names an answer that is not there")
+                self.assertEqual(answers(self.text(f"{chapter}/README.md")),
+                                 {number: answered and number not in named for number, answered in lesson.items()})
+        self.assertIn("(Its answer is not here: it would say too much about exercise 01.sectors.)", self.text("01_naive/README.md"))
+
+    def test_the_weeks_of_the_course_page_can_be_handed_out(self):
+        page = (ROOT / "common/course/README.md").read_text()
+        for number in (4, 8, 12):
+            table = page.partition(f"**{number} weeks**")[2].partition("**")[0]
+            weeks = [self.course.select(re.findall(r"\b\d\d\.[a-z]\w*", row)) for row in re.findall(r"^\| \d+ \|.*", table, re.M)]
+            self.assertEqual(len(weeks), number)
+            for place, week in enumerate(weeks):
+                later = tuple(one for after in weeks[place + 1 :] for one in after)
+                self.assertEqual(compatible(self.course, week, later)[1], [], f"week {place + 1} of {number}")
+
+    def test_what_comes_in_a_later_week_is_not_shown(self):
+        now, later = self.course.select(["05.rescale", "05.lse"]), self.course.select(["05.reduction", "05.merge", "07", "08.bounds"])
+        made = hand_out(self.course, without_a_file(now), later=tuple(later))
+        self.assertEqual(made.plan.exercises, now)
+        for one in later:
+            self.assertNotIn(one.file, made.student)
+            self.assertEqual(self.with_the_whole_solution(one, made.student), [], one.id)
+        self.assertFalse(any(file.startswith("common/course/split/") for file in made.student))
+        self.assertIn("01_naive/attention.cu", made.student)
+
+    def test_a_file_is_not_handed_out_with_the_solution_of_a_later_week(self):
+        left_out = compatible(self.course, self.course.select(["05.merge"]), tuple(self.course.select(["06.banks"])))[1]
+        self.assertEqual([why for _, why in left_out], ["its file has the solution of 06.banks, which comes in a later week"])
 
     def test_links_lead_somewhere(self):
         for file, content in self.made.student.items():
@@ -111,6 +166,37 @@ class HandedOut(unittest.TestCase):
         self.assertEqual([one["id"] for one in json.loads(made.student[str(course.FILE)])["exercises"]], ["05.rescale"])
         self.assertNotIn(b"// exercise", made.student["01_naive/attention.cu"])
         self.assertIn(b"// exercise rescale", made.student["05_online_softmax/1_online.cu"])
+
+    def test_the_full_solution_is_the_workbook_itself(self):
+        """So it scores full marks: what is taken from a student's tree with all solutions, laid over the whole workbook, changes
+        no byte of it, and the workbook passes its own tests."""
+        for one in self.course.exercises:
+            if one.kind == "measure":
+                continue
+            with self.subTest(exercise=one.id):
+                handed_out = self.course.student_files([one])[one.file]
+                theirs = self.course.text(one) if one.kind == "debug" else \
+                    markers.filled(handed_out, self.course.region(one, handed_out), self.course.written(one))
+                taken = theirs if one.kind == "debug" else \
+                    taken_from(self.course, Submission("ada", {one.file: theirs}), [one])[one.id]
+                self.assertNotEqual(handed_out, theirs)
+                self.assertEqual(self.course.replaced(one, taken), (self.course.root / one.file).read_text())
+
+    @unittest.skipIf(NVCC is None or NVCC.version < system.LOWEST_NVCC, "NOT RUN: needs nvcc")
+    def test_nvcc_compiles_what_students_start_from(self):
+        """All stubs and planted mistakes as one source, each in a namespace of its own: most of the time goes into headers. (g++
+        compiles them in course.trials.)"""
+        parts = []
+        for number, text in enumerate(self.course.student_files(self.course.exercises).values()):
+            (namespace,) = set(re.findall(r"^}  // namespace (\w+)\n*\Z", text, re.M))
+            parts.append(text.replace(f"\nnamespace {namespace} {{\n", f"\nnamespace {namespace}::start_{number} {{\n"))
+        with tempfile.TemporaryDirectory() as directory:
+            source = Path(directory) / "all.cu"
+            source.write_text("\n".join(parts))
+            done = subprocess.run([NVCC.path, "-std=c++20", "-arch=sm_80", "-Xcicc", "-O0", "-w", "-I", self.course.root / "common",
+                                   "-ptx", "-o", f"{directory}/all.ptx", source], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertGreater((Path(directory) / "all.ptx").read_text().count(".entry"), 4 * len(parts))
 
     def test_gradescope_finds_its_two_programs(self):
         with tempfile.TemporaryDirectory() as directory:

@@ -5,7 +5,8 @@ and autograder.zip, which Gradescope takes as it is. In the student's tree the t
 not a later rung, not a lesson, not the git history, which the tree does not have. Making it twice gives the same bytes.
 
 A course file (its format is in common/tools/teaching/coursefile.py) gives title, weeks, points, dates and what late answers cost.
-With --week, the exercises of one of its weeks are handed out; all others are there with their solutions.
+With --week, the exercises of one of its weeks are handed out. Those of earlier weeks are there with their solutions, and those of
+later weeks are not there.
 """
 
 from pathlib import Path
@@ -27,7 +28,8 @@ def run(arguments) -> int:
     course = load()
     plan = chosen_plan(course, arguments)
     require_a_new(arguments.out)
-    made = hand_out(course, plan, arguments.course.read_bytes() if arguments.course else None)
+    later = [one for week in read_plan(arguments.course, course).weeks[arguments.week :] for one in week.exercises] if arguments.week else []
+    made = hand_out(course, plan, arguments.course.read_bytes() if arguments.course else None, tuple(later))
     for exercise, why in made.left_out:
         say(f"{exercise.id} is left out: {why}. Hand it out later, with --week or alone.")
     if not made.plan.exercises:

@@ -21,7 +21,7 @@ def run(arguments) -> int:
         number, text = hint
         say(f"{exercise.id}, hint {number} of {len(exercise.hints)}: {text}")
     else:
-        say(f"{exercise.id} has no more hints: " + ("there are none" if not exercise.hints else "here is all of them again"))
+        say(f"{exercise.id} has no more hints: " + ("there are none" if not exercise.hints else "here are all of them again"))
         for number, text in enumerate(exercise.hints, 1):
             say(f"  {number}. {text}")
     return 0

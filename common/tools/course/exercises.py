@@ -9,8 +9,10 @@ The keys of an exercise, those in brackets need not be there:
     id           "05.rescale": the chapter's number, and the name that the markers have
     title        a few words
     kind         code, debug or measure
-    file, rung   the source that it is about, and the rung's name; [direction]: forward (if nothing is said) or backward
+    file, rung   the source that it is about, and the rung's name; [direction]: forward (if nothing is said) or backward.
+                 The source is one of the chapter, or common/course/split, which has what no chapter has
     points, difficulty (1 to 3), required, needs_gpu
+    [lesson]     numbers of the lesson's questions whose answers would say too much: a student's tree has them without
     hints        each helps a bit more than the one before
     code and debug
       tests      kinds of test (common/tests/chapter/kinds.cc) that the rung has to pass; `trace` is the engine with its checks
@@ -39,12 +41,13 @@ from tools.machine import ROOT, Failure, chapters
 
 FILE = Path("common/course/exercises.json")  # below the root of a tree, as the next ones
 HANDED_OUT = Path("common/course/handed_out")
+_SOURCES = ("[0-9][0-9]_*/*.cu", "common/course/split/*.cu")  # what exercises can be about
 _PLANTED = Path("build/course/planted")  # in a tree with solutions: the files that reset has planted a mistake in
 _KINDS_OF_TESTS = Path("common/tests/chapter/kinds.cc")
 
 _ALL = {"id": str, "title": str, "kind": str, "file": str, "rung": str, "points": int, "difficulty": int, "required": bool,
         "needs_gpu": bool, "hints": list}
-_MAY = {"direction": str, "limits": list, "tile": dict}
+_MAY = {"direction": str, "limits": list, "tile": dict, "lesson": list}
 _JUDGED = {"tests": list}
 KINDS = {"code": _JUDGED, "debug": _JUDGED, "measure": {"question": str, "problem": dict, "draw": dict, "answer": str}}
 _OF_A_LIMIT = {"problem": dict, "kernel": str, "count": str, "at_most": int}
@@ -66,6 +69,7 @@ class Exercise:
     tests: list = field(default_factory=list)
     limits: list = field(default_factory=list)
     tile: dict = field(default_factory=dict)
+    lesson: list = field(default_factory=list)
     question: str = ""
     problem: dict = field(default_factory=dict)
     draw: dict = field(default_factory=dict)
@@ -77,7 +81,13 @@ class Exercise:
 
     @property
     def chapter(self) -> str:
-        return self.file.partition("/")[0]
+        """The directory of its file, which names its programs: a chapter, or one of kernels that are exercises alone."""
+        return Path(self.file).parent.name
+
+    @property
+    def place(self) -> Path:
+        """Where its programs are built, below the build directory."""
+        return Path(self.file).parent
 
 
 class Course:
@@ -100,7 +110,7 @@ class Course:
             if "." in word:
                 raise Failure(f"no exercise {word} (exercises: {', '.join(known)})", status=2)
             (chapter,) = chapters.select([word], chapters.all_chapters(self.root))
-            of_chapter = [exercise.id for exercise in self.exercises if exercise.chapter == chapter.name]
+            of_chapter = [exercise.id for exercise in self.exercises if exercise.id[:2] == chapter.name[:2]]
             if not of_chapter:
                 raise Failure(f"chapter {chapter.name} has no exercises (exercises: {', '.join(known)})", status=2)
             chosen.update(of_chapter)
@@ -241,9 +251,11 @@ class _Reader:
             self.fail(f"the kind of {name} is {kind}: it must be {', '.join(KINDS)}", name)
         must = {**_ALL, **KINDS[kind]}
         self._types(name, entry, must, _MAY)
-        chapter = entry["file"].partition("/")[0]
-        if chapter[:2] != name[:2] or not (self.root / entry["file"]).is_file():
-            self.fail(f"exercise {name} is about {entry['file']}, which is no file of chapter {name[:2]}", name, entry["file"])
+        file = Path(entry["file"])
+        directory = file.parts[0] if file.parts else ""
+        elsewhere = directory[:2].isdigit() and directory[:2] != name[:2]
+        if elsewhere or not any(file.match(pattern) for pattern in _SOURCES) or not (self.root / file).is_file():
+            self.fail(f"exercise {name} is about {file}, which is no file of chapter {name[:2]}", name, entry["file"])
         if entry.get("direction", "forward") not in ("forward", "backward"):
             self.fail(f"the direction of {name} is {entry['direction']}: it must be forward or backward", name, entry["direction"])
         for test in entry.get("tests", []):
@@ -277,7 +289,7 @@ def _hold_to_the_sources(root: Path, exercises: list, reader: _Reader) -> None:
     with_mistake = {one.file: one for one in exercises if one.kind == "debug"}
     handed_out = (root / HANDED_OUT).is_dir()
     found = set()
-    for path in sorted(root.glob("[0-9][0-9]_*/*.cu")):
+    for path in sorted(path for pattern in _SOURCES for path in root.glob(pattern)):
         file = str(path.relative_to(root))
         for region in markers.regions(file, _read(root, Path(file))):
             where = f"{file}:{region.first}"

@@ -35,6 +35,10 @@ class Workshop:
         """The build directory; DoesNotBuild if it cannot be built."""
         return build.ensure_built(preset, targets, quietly=True)
 
+    def has_built(self, preset: str) -> bool:
+        """Whether a build of the preset takes little time, because it is not the first."""
+        return True
+
     def answer(self, command: list, environment: dict) -> tuple:
         """(exit status, all that it prints); DoesNotEnd."""
         return _answer(command, environment)
@@ -45,13 +49,19 @@ class Workshop:
         return int(ran[1]) if ran else 0
 
 
-HERE = Workshop()
+class _ThisTree(Workshop):
+    def has_built(self, preset: str) -> bool:
+        return (build.directory(preset) / "build.ninja").exists()
+
+
+HERE = _ThisTree()
 
 
 def judge(course: Course, exercise: Exercise, gpu: bool = False, explain: bool = True, workshop: Workshop = HERE) -> Verdict:
     """Of a code or debugging exercise, on the SIMT engine; with `gpu` on a GPU too, after the engine has nothing against it. Who
     wants to know only whether it is wrong need not have it explained, which takes time."""
-    if not course.attempted(exercise):
+    attempted = course.attempted(exercise)
+    if not attempted and (exercise.kind == "code" or not explain):
         return Verdict("not attempted", [_where_to_begin(course, exercise)])
     if exercise.needs_gpu and not gpu:
         return Verdict("not run", ["it needs a GPU: ./workbook check --gpu"])
@@ -62,8 +72,18 @@ def judge(course: Course, exercise: Exercise, gpu: bool = False, explain: bool =
     except build.DoesNotBuild as failure:
         return Verdict("does not compile", failure.errors[:1])
     except DoesNotEnd as hanging:
-        return Verdict("wrong", [str(hanging)])
-    return Verdict("wrong", wrong) if wrong else Verdict("right")
+        wrong = [str(hanging)]
+    if not attempted:  # what a mistake does is where the search for it begins
+        return Verdict("not attempted", [_where_to_begin(course, exercise), *wrong])
+    return Verdict("wrong", [*wrong, *_not_its_fault(course, exercise)]) if wrong else Verdict("right")
+
+
+def _not_its_fault(course: Course, exercise: Exercise) -> list:
+    """Which exercises of the same rung are still as they were handed out: the tests judge the rung as a whole."""
+    return [f"{other.id}, in the same file, is not attempted yet: results may be wrong because of that one"
+            for other in course.exercises if other.kind == "code" and other.id != exercise.id
+            and (other.file, other.rung, other.direction) == (exercise.file, exercise.rung, exercise.direction)
+            and not course.attempted(other)]
 
 
 def _where_to_begin(course: Course, exercise: Exercise) -> str:
@@ -75,9 +95,11 @@ def _where_to_begin(course: Course, exercise: Exercise) -> str:
 
 def objections(course: Course, exercise: Exercise, explain: bool = True, workshop: Workshop = HERE) -> list:
     """The lines about the first thing that is wrong on the engine; none if nothing is. To explain wrong numbers, a mistake that
-    the engine has seen, on a line of the kernel, takes their place."""
+    the engine has seen, on a line of the kernel, takes their place. (Not if the exercise is not about such mistakes, and the
+    engine that sees them would have to be built first, which takes longer than all else.)"""
+    traced = "trace" in exercise.tests
     wrong = _of_the_suite(course, exercise, "cpu", [test for test in exercise.tests if test != "trace"], workshop)
-    look_closer = explain and not wrong[0].startswith("kernel ") if wrong else "trace" in exercise.tests
+    look_closer = explain and not wrong[0].startswith("kernel ") and (traced or workshop.has_built("trace")) if wrong else traced
     if look_closer:
         wrong = _of_the_suite(course, exercise, "trace", ["trace"], workshop) or wrong
     return wrong or _beyond_a_limit(exercise, workshop)
@@ -94,7 +116,7 @@ def _of_the_suite(course: Course, exercise: Exercise, preset: str, tests: list, 
     if not tests:
         return []
     directory = workshop.built(preset, [f"{exercise.chapter}_tests"])
-    program = directory / exercise.chapter / f"{exercise.chapter}_tests"
+    program = directory / exercise.place / f"{exercise.chapter}_tests"
     wanted = ":".join(f"All/Rungs.Pass/{test}" for test in tests)
     status, output = workshop.answer([program, f"--gtest_filter={wanted}", "--gtest_fail_fast"],
                                      {"WORKBOOK_PASS": f"{exercise.rung} {exercise.direction}"})
@@ -171,10 +193,11 @@ def _problem(case: re.Match) -> str:
 # --- What the engine counts ------------------------------------------------------------------------------------------
 
 
-def counts(chapter: str, rung: str, direction: str, problem: dict, workshop: Workshop = HERE) -> "list | str":
-    """[(kernel, {"global_load sectors": 12, ..})] of the launches of the rung, of this problem; or why there are none."""
-    directory = workshop.built("trace", [chapter])
-    program = [directory / chapter / chapter, "--trace", *_flags(problem), f"--rung={rung}", f"--direction={direction}"]
+def counts(place: Path, rung: str, direction: str, problem: dict, workshop: Workshop = HERE) -> "list | str":
+    """[(kernel, {"global_load sectors": 12, ..})] of the launches of the rung that is built there, of this problem; or why there
+    are none."""
+    directory = workshop.built("trace", [place.name])
+    program = [directory / place / place.name, "--trace", *_flags(problem), f"--rung={rung}", f"--direction={direction}"]
     try:
         status, output = workshop.answer(program, {})
     except DoesNotEnd as hanging:
@@ -214,7 +237,7 @@ def sum_of(launches: list, count: str, kernel: str = "") -> "int | None":
 
 def _beyond_a_limit(exercise: Exercise, workshop: Workshop) -> list:
     for limit in exercise.limits:
-        launches = counts(exercise.chapter, exercise.rung, exercise.direction, limit["problem"], workshop)
+        launches = counts(exercise.place, exercise.rung, exercise.direction, limit["problem"], workshop)
         if isinstance(launches, str):
             return [launches]
         number = sum_of(launches, limit["count"], limit["kernel"])
@@ -222,5 +245,12 @@ def _beyond_a_limit(exercise: Exercise, workshop: Workshop) -> list:
             kernel = f" of the kernel {limit['kernel']}" if limit["kernel"] else ""
             return [f"the results are right; {limit['count']}{kernel}: {number:,} where {limit['at_most']:,} are enough"
                     if number is not None else f"the engine counts no {limit['count']}{kernel}",
-                    f"counted by ./workbook trace {exercise.id[:2]} --rung={exercise.rung} {' '.join(_flags(limit['problem']))}"]
+                    f"counted by {_trace(exercise)} {' '.join(_flags(limit['problem']))}"]
     return []
+
+
+def _trace(exercise: Exercise) -> str:
+    """The command that counts its rung."""
+    if str(exercise.place) != exercise.chapter:  # no chapter: ./workbook trace does not know it
+        return f"build/trace/{exercise.place}/{exercise.chapter} --trace"
+    return f"./workbook trace {exercise.chapter[:2]} --rung={exercise.rung}"

@@ -109,7 +109,7 @@ class _Counted:
         flags = {key: value for key, value in problem.items() if key in _FLAGS}
         key = (rung, *flags.items())
         if key not in self._launches:
-            launches = judging.counts(self._exercise.chapter, rung, self._exercise.direction, flags, self._workshop)
+            launches = judging.counts(self._exercise.place, rung, self._exercise.direction, flags, self._workshop)
             if isinstance(launches, str):
                 raise NotCounted(f"{self._exercise.id} cannot be counted: {launches}")
             self._launches[key] = launches

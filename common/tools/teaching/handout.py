@@ -5,6 +5,7 @@ pieces of lessons in which its lines return, mutants, and the tests of the workb
 are all there.
 """
 
+import itertools
 import json
 import re
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from tools.teaching.coursefile import Plan
 # Of no use to a student, or nothing for a student's eyes.
 _LEFT_OUT = re.compile(r"(\.ci|\.github|common/tests/(capi|course|harness|mutants|new_chapter|python|style|teaching|tools)|"
                        r"common/tools/teaching)/|common/tools/commands/(grade|handout|mutants)\.py$|"
-                       r"common/course/(?!exercises\.json$)|CONTRIBUTING\.md$")
+                       r"common/course/(?!(exercises\.json|log\.md|tutor\.md)$|split/)|CONTRIBUTING\.md$")
 _COUNTS = "common/tests/trace"
 
 
@@ -32,66 +33,95 @@ class Handout:
     rungs: list  # files of rungs that show a solution
 
 
-def hand_out(course: Course, plan: Plan, plan_file: "bytes | None" = None) -> Handout:
+def hand_out(course: Course, plan: Plan, plan_file: "bytes | None" = None, later: tuple = ()) -> Handout:
+    """`later` are exercises that have not been handed out yet: the student's tree does not show their solutions either."""
     tree = trees.read(course.root)
-    chosen, left_out = _compatible(course, plan.exercises)
+    chosen, left_out = compatible(course, plan.exercises, later)
     plan = replace(plan, weeks=[replace(week, exercises=[one for one in week.exercises if one in chosen]) for week in plan.weeks])
-    students = course.student_files(chosen)
-    own = _own(course, chosen, students)
-    less = _shown(course, students, own)
-    student = _student_tree(course, plan, tree, students, own, less)
-    _require_no_leak(student, own, {one.id: one.file for one in chosen})
+    view = _view(course, chosen, later)
+    student = _student_tree(course, plan, tree, view)
+    _require_no_leak(student, view.own)
     instructor = {**tree, **({"course.json": plan_file} if plan_file else {})}
-    return Handout(plan, student, instructor, _autograder(plan, instructor), left_out, sorted(less.gone))
+    return Handout(plan, student, instructor, _autograder(plan, instructor), left_out, sorted(view.less.gone))
 
 
 # --- Which exercises, and which rungs ---------------------------------------------------------------------------------
 
 
-def _compatible(course: Course, exercises: list) -> tuple:
+def compatible(course: Course, exercises: list, later: tuple = ()) -> tuple:
     """(those that can be handed out together, (exercise, why) of the others): a file that shows the solution of one cannot be
-    the file of another. Earlier chapters come first."""
+    the file of another. Earlier chapters come first, and a file that can have all of its exercises has them."""
     chosen, left_out = [], []
-    for one in sorted(exercises, key=lambda exercise: (exercise.file, exercise.id)):
-        trial = [*chosen, one]
-        students = course.student_files(trial)
-        own = _own(course, trial, students)
-        gone = _shown(course, students, own).gone
-        lost = [other for other in trial if other.file in gone]
-        if not lost:
-            chosen = trial
+    for _, of_file in itertools.groupby(sorted(exercises, key=lambda one: (one.file, one.id)), key=lambda one: one.file):
+        together = list(of_file)
+        if not _against(course, chosen, together, later):
+            chosen = [*chosen, *together]
             continue
-        guilty = [id for id, lines in own.items() if {other.file for other in lost} & _shown(course, students, {id: lines}).gone]
-        what = "its file, or one that it needs, shows" if one in lost else f"the file of {lost[0].id} shows"
-        left_out.append((one, f"{what} the solution of {', '.join(guilty)}"))
+        for one in together:
+            why = _against(course, chosen, [one], later)
+            if why:
+                left_out.append((one, why))
+            else:
+                chosen = [*chosen, one]
     return chosen, left_out
 
 
-def _own(course: Course, chosen: list, students: dict) -> dict:
-    return {one.id: leaks.own_lines(course, one, students) for one in chosen if one.kind != "measure"}
+def _against(course: Course, chosen: list, more: list, later: tuple) -> str:
+    """Why these cannot be handed out with those that are chosen; empty if they can."""
+    trial = [*chosen, *more]
+    for one in later:
+        if one.kind != "measure" and any(one.file == other.file for other in more):
+            return f"its file has the solution of {one.id}, which comes in a later week"
+    view = _view(course, trial, later)
+    lost = [other for other in trial if other.file in view.less.gone]
+    if not lost:
+        return ""
+    guilty = [id for id, lines in view.own.items() if {other.file for other in lost} & view.whole.without(_showing(view.whole, [lines])).gone]
+    what = "its file, or one that it needs, shows" if any(one in lost for one in more) else f"the file of {lost[0].id} shows"
+    return f"{what} the solution of {', '.join(guilty)}"
 
 
-def _shown(course: Course, students: dict, own: dict) -> ladder.Ladder:
-    """The sources without those that show a solution."""
-    whole = ladder.read(course.root, students)
-    return whole.without({file for file, text in whole.sources.items() if any(leaks.shows(text, lines) for lines in own.values())})
+@dataclass(frozen=True)
+class _View:
+    """What students may see."""
+
+    students: dict  # {file: its text} of files with stubs or planted mistakes
+    own: dict  # {exercise's id: lines that may stand nowhere}
+    whole: ladder.Ladder
+    less: ladder.Ladder  # without the files that show a solution
+    hidden: set  # files of later exercises
+
+
+def _view(course: Course, chosen: list, later: tuple) -> _View:
+    students = course.student_files(chosen)
+    unsolved = [one for one in [*chosen, *later] if one.kind != "measure"]
+    own = {one.id: leaks.own_lines(course, one, students if one in chosen else {**course.student_files([one]), **students})
+           for one in unsolved}
+    whole, hidden = ladder.read(course.root, students), {one.file for one in unsolved if one not in chosen}
+    return _View(students, own, whole, whole.without((hidden & whole.sources.keys()) | _showing(whole, own.values())), hidden)
+
+
+def _showing(whole: ladder.Ladder, own) -> set:
+    return {file for file, text in whole.sources.items() if any(leaks.shows(text, lines) for lines in own)}
 
 
 # --- The student's tree -----------------------------------------------------------------------------------------------
 
 
-def _student_tree(course: Course, plan: Plan, tree: dict, students: dict, own: dict, less: ladder.Ladder) -> dict:
-    chapters = less.chapters()
+def _student_tree(course: Course, plan: Plan, tree: dict, view: _View) -> dict:
+    students, less, chapters = view.students, view.less, view.less.chapters()
     student = {file: content for file, content in tree.items()
                if not _LEFT_OUT.match(file) and (not file[:2].isdigit() or file.partition("/")[0] in chapters)}
     for file in [file for file in student if re.fullmatch(r"\d\d_\w+/.*\.cu", file)]:
         del student[file]
-    for file, text in less.sources.items():
+    of_no_chapter = {one.file for one in course.exercises} - less.sources.keys() - less.gone - view.hidden
+    for file, text in [*less.sources.items(), *((file, students.get(file) or tree[file].decode()) for file in of_no_chapter)]:
         solved = not any(one.file == file for one in plan.exercises)
         student[file] = (without_markers(text) if solved else text).encode()
     for file in students:
         student[str(HANDED_OUT / file)] = students[file].encode()
-    asked = {one.chapter for one in plan.exercises if one.kind == "measure"}
+    for file in [file for file in student if any(Path(file).parent == Path(hidden).parent for hidden in view.hidden - less.gone)]:
+        del student[file]  # of kernels that are in no chapter: see common/CMakeLists.txt
     for chapter in chapters:
         build = _without_chapters(student[f"{chapter}/CMakeLists.txt"].decode(), set(_chapters(tree)) - set(chapters))
         if any(file.startswith(f"{chapter}/") for file in students):
@@ -99,7 +129,8 @@ def _student_tree(course: Course, plan: Plan, tree: dict, students: dict, own: d
         student[f"{chapter}/CMakeLists.txt"] = build.encode()
         if f"{chapter}/README.md" in student:
             page = student[f"{chapter}/README.md"].decode()
-            student[f"{chapter}/README.md"] = lessons.without_secrets(page, own, chapter not in asked).encode()
+            asked = {number: one.id for one in plan.exercises if one.id[:2] == chapter[:2] for number in one.lesson}
+            student[f"{chapter}/README.md"] = lessons.without_secrets(page, view.own, asked).encode()
     _shorten_counts(student, course, plan, less, chapters)
     student[str(FILE)] = _exercises(course, plan).encode()
     student["README.md"] = lessons.front_page(plan, chapters).encode()
@@ -107,8 +138,6 @@ def _student_tree(course: Course, plan: Plan, tree: dict, students: dict, own: d
         here = Path(file).parent
         student[file] = lessons.without_links(student[file].decode(), lambda target: _is_there(student, here, target)).encode()
     return student
-
-
 
 
 def _chapters(tree: dict) -> list:
@@ -164,7 +193,7 @@ def _is_there(student: dict, here: Path, target: str) -> bool:
     return path in student or path == "" or any(file.startswith(f"{path}/") for file in student)
 
 
-def _require_no_leak(student: dict, own: dict, files: dict) -> None:
+def _require_no_leak(student: dict, own: dict) -> None:
     """Nothing in the tree shows a solution, and nobody need take that on trust."""
     for file, content in sorted(student.items()):
         try:

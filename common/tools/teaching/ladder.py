@@ -21,6 +21,7 @@ class Ladder:
     def __init__(self, sources: dict):
         self.sources = dict(sources)
         self.gone = set()
+        self._uses = {}  # (file, its text) -> what it uses
         self._defined = {(_namespace(file), name): file for file, text in sources.items() for name in _DEFINES.findall(text)}
         self._listed = {symbol for file in sources if _is_list(file) for symbol in self._used(file)}
 
@@ -57,8 +58,12 @@ class Ladder:
     def _used(self, file: str) -> set:
         """The rungs, and forwards and backwards of rungs, that a file mentions and does not define. To declare one is not to
         use it."""
-        code = _DECLARES.sub("", self.sources[file]) if _is_list(file) else self.sources[file]
-        return {symbol for symbol in _mentioned(code, _namespace(file)) & self._defined.keys() if self._defined[symbol] != file}
+        known = file, self.sources[file]
+        if known not in self._uses:
+            code = _DECLARES.sub("", self.sources[file]) if _is_list(file) else self.sources[file]
+            self._uses[known] = {symbol for symbol in _mentioned(code, _namespace(file)) & self._defined.keys()
+                                 if self._defined[symbol] != file}
+        return self._uses[known]
 
     def rungs_of(self, chapter: str) -> list:
         """What the elements of the chapter's list say, in their order: a variable, or a literal with its name."""

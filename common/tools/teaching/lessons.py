@@ -10,15 +10,25 @@ _LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+)(?:#[^)]*)?\)")
 _INLINE = re.compile(r"`[^`\n]+`")
 
 
-def without_secrets(page: str, own: dict, answers: bool) -> str:
-    """The lesson without code of these solutions, {exercise's id: its own lines}; with `answers` false, without the folded
-    answers to its questions."""
-    if not answers:
-        page = _ANSWER.sub("\n", page)
+def without_secrets(page: str, own: dict, asked: dict) -> str:
+    """The lesson without code of these solutions, {exercise's id: its own lines}, and without the folded answers to the
+    questions {number: the exercise that asks for much the same}."""
+    page = _without_answers(page, asked)
     for exercise, lines in own.items():
         page = _FENCED.sub(lambda found: f"{found[1]}*(This code is exercise {exercise}.)*\n" if shows(found[0], lines) else found[0], page)
         page = _INLINE.sub(lambda found: f"(exercise {exercise})" if shows(found[0], lines) else found[0], page)
     return page
+
+
+def _without_answers(page: str, asked: dict) -> str:
+    """A question is a numbered paragraph, and its answer is the first that is folded behind it."""
+    before, heading, questions = page.partition("\n## Questions\n")
+    parts = re.split(r"^(?=\d+\. )", questions, flags=re.MULTILINE)
+    for place, part in enumerate(parts):
+        number = part.partition(".")[0]
+        if number.isdigit() and int(number) in asked:
+            parts[place] = _ANSWER.sub(f"\n   *(Its answer is not here: it would say too much about exercise {asked[int(number)]}.)*\n", part)
+    return before + heading + "".join(parts)
 
 
 def without_links(page: str, exists) -> str:
@@ -39,12 +49,15 @@ def front_page(plan, chapters: list) -> str:
              "./workbook hint 01.scores                    # the next hint", "./workbook reset 01.scores                   # begin again",
              "./workbook list --exercises                  # all exercises, and how far you are", "```", "",
              "Your lines stand between the two comments `// exercise NAME: ..` and `// end NAME`. Leave both comments as they are: only",
-             "what stands between them is graded. In an exercise that asks for a mistake, the whole file is yours, and the fewer lines you",
-             "change, the better. Answers to questions stand in `answers.json`. In your lines you may use what the file and",
-             "`common/device` offer, and your own variables; calls of the C++ library and lines with `#` are refused, but for",
-             "`#pragma unroll`.", "",
-             "**Hand in** the files that the table names and `answers.json`, in their directories, as a zip archive: `zip -r mine.zip",
-             "[0-9]*_*/*.cu answers.json` makes one.", ""]
+             "what stands between them is graded. In an exercise about a mistake you may change every line of the file, but few changes are",
+             "enough. Answers to questions stand in `answers.json`. In your lines you may use what the file and `common/device` offer, and",
+             "your own variables. Calls of the C++ library and lines that begin with `#` are refused, but for `#pragma unroll`.", "",
+             "The first check of a chapter takes a minute or two, because it compiles the engine and the tests; each later one takes some",
+             "seconds. `./workbook check --watch 01` checks again whenever you save a file.", "",
+             "[The log](common/course/log.md) says what to write down about your measurements, if your course asks for that. Give",
+             "[this page](common/course/tutor.md) to an AI assistant before you ask it about an exercise.", "",
+             "**Hand in** the files that the table names and `answers.json`, in their directories, as a zip archive:",
+             "`zip mine.zip [0-9]*_*/*.cu common/course/split/*.cu answers.json` makes one.", ""]
     for number, week in enumerate(plan.weeks, 1):
         if not week.exercises:
             continue

@@ -1,0 +1,123 @@
+"""What ./workbook check does with its flags, and which line it says to who gives it something wrong."""
+
+import argparse
+import io
+import os
+import subprocess
+import unittest
+from contextlib import redirect_stdout
+from unittest import mock
+
+from little import SOLUTION, LittleTree
+
+from tools import course
+from tools.commands import check
+from tools.course import judging
+from tools.machine import ROOT, Failure, system
+
+
+class Check(LittleTree):
+    def setUp(self):
+        super().setUp()
+        self.judged = []
+        for name, stand_in in [("load", self.loaded), ("judge", self.judge),
+                               ("Progress", lambda: course.Progress(self.root / "build/progress.json"))]:
+            patch = mock.patch.object(check, name, side_effect=stand_in)
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def judge(self, there, exercise, gpu=False):
+        self.judged.append((exercise.id, gpu, SOLUTION in there.text(exercise)))
+        return judging.Verdict("right" if self.judged[-1][2] else "wrong", [])
+
+    def check(self, *words) -> tuple:
+        """(exit status, what it says)"""
+        parser = argparse.ArgumentParser()
+        check.add_arguments(parser)
+        with redirect_stdout(io.StringIO()) as said:
+            status = check.run(parser.parse_args(words))
+        return status, said.getvalue()
+
+    def edited(self, *texts):
+        """Stands in for a pause between two looks at the files: each time the file becomes another text; at last, Ctrl-C."""
+        texts = enumerate(texts, 1)
+
+        def sleep(_):
+            number, text = next(texts, (0, None))
+            if text is None:
+                raise KeyboardInterrupt
+            self.write("05_online/1_online.cu", text)
+            os.utime(self.root / "05_online/1_online.cu", (number, number))  # no two times are rounded to the same
+
+        return mock.patch.object(check.time, "sleep", side_effect=sleep)
+
+    def test_the_status_says_whether_all_are_right(self):
+        self.assertEqual(self.check("05.rescale"), (0, "05.rescale right: a title\n"))
+        self.write("05_online/1_online.cu", self.read("05_online/1_online.cu").replace(SOLUTION, "  l = 0;\n"))
+        status, said = self.check("05.rescale", "06.barrier")
+        self.assertEqual((status, said.splitlines()[-1]), (1, "0 of 2 right"))
+
+    def test_watching_checks_again_whenever_a_file_is_saved(self):
+        right = self.read("05_online/1_online.cu")
+        with self.edited(right.replace(SOLUTION, "  l = 0;\n"), right), self.assertRaises(KeyboardInterrupt):
+            self.check("05.rescale", "--watch")
+        self.assertEqual([right for _, _, right in self.judged], [True, False, True])
+
+    def test_watching_goes_on_after_a_marker_has_been_damaged(self):
+        right = self.read("05_online/1_online.cu")
+        with self.edited(right.replace("// end rescale", "// the end"), right), self.assertRaises(KeyboardInterrupt), \
+                redirect_stdout(io.StringIO()):
+            self.check("05.rescale", "--watch")
+        self.assertEqual(len(self.judged), 2, "the damaged file could not be judged, and the mended one was")
+
+    def test_a_gpu_that_is_asked_for_has_to_be_there(self):
+        choices = [("cpu", "no GPU answers: no nvidia-smi", "--gpu: no GPU answers: no nvidia-smi"),
+                   ("cpu", "NVIDIA T4 answers, but there is no nvcc", "--gpu: NVIDIA T4 answers, but there is no nvcc")]
+        for preset, why, expected in choices:
+            with mock.patch.object(system, "choose_preset", return_value=system.Choice(preset, why)), \
+                    self.assertRaises(Failure) as caught:
+                self.check("05.rescale", "--gpu")
+            self.assertEqual((str(caught.exception), self.judged), (expected, []))
+
+    def test_a_gpu_is_used_if_it_is_asked_for_and_not_otherwise(self):
+        with mock.patch.object(system, "choose_preset", return_value=system.Choice("cuda", "NVIDIA H200 answers")):
+            self.check("05.rescale", "--gpu")
+            self.check("05.rescale")
+        self.assertEqual([gpu for _, gpu, _ in self.judged], [True, False])
+
+    def test_a_name_is_needed_once_for_questions(self):
+        status, said = self.check("05.sectors")
+        self.assertEqual(status, 1)
+        self.assertIn("./workbook check 05.sectors --student NAME", said)
+        self.assertIn("write the number into", self.check("05.sectors", "--student", "Ada")[1])
+        for name, expected in ((" ", "--student needs a name"), ("Grace", "has the answers of Ada")):
+            with self.assertRaisesRegex(Failure, expected):
+                self.check("05.sectors", "--student", name)
+
+
+class BadInput(unittest.TestCase):
+    """One line, and status 2, before anything is built."""
+
+    def test_of_the_commands(self):
+        for words, expected in [
+            (["check", "05.nothing"], "no exercise 05.nothing (exercises: 01.scores, "),
+            (["check", "77"], "no chapter 77 (chapters: 01_naive"),
+            (["check", "--wach"], "unknown argument --wach; did you mean --watch?"),
+            (["hint", "05"], "chapter 05 has several exercises: 05.rescale, "),
+            (["hint", "05.nothing"], "no exercise 05.nothing"),
+            (["reset", "05.nothing"], "no exercise 05.nothing"),
+            (["handout", "05.nothing", "--out", "/nowhere/x"], "no exercise 05.nothing"),
+            (["handout", "--week", "1", "--out", "/nowhere/x"], "--week needs --course"),
+            (["handout", "--out", str(ROOT)], "is there already, and not empty"),
+            (["handout"], "the following arguments are required: --out"),
+            (["handout", "--out", "/nowhere/x", "--course", "/nowhere/course.json"], "cannot read /nowhere/course.json: No such file"),
+        ]:
+            with self.subTest(words=words):
+                done = subprocess.run([ROOT / "workbook", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+                self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+                self.assertRegex(done.stderr, r"^workbook: [^\n]+\n$")
+                self.assertIn(expected, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
