@@ -286,6 +286,12 @@ class Packages(unittest.TestCase):
         lines = (command.SITE / "requirements.txt").read_text().splitlines()
         self.assertEqual([line for line in lines if not re.fullmatch(r"#.*|[\w.-]+==[\w.]+", line)], [])
 
+    def test_a_walk_that_cannot_be_recorded(self):
+        with tempfile.TemporaryDirectory() as directory, mock.patch.multiple(command, HOME=Path(directory), HTML=Path(directory)), \
+                self.assertRaisesRegex(Failure, r"^\./workbook walk 99: no chapter 99 \(chapters: .*\)$") as raised:
+            command._record([book.Walk(("99",))])
+        self.assertEqual(raised.exception.status, 2)
+
     def test_the_command_ends_with_that_line(self):
         said = io.StringIO()
         with mock.patch.object(command, "python_with_packages", side_effect=Failure("pip could not install x")), \

@@ -9,13 +9,14 @@ import shutil
 import sys
 from pathlib import Path
 
-from tools.machine import BUILD, RESULTS, ROOT, Failure, Progress, answer_of, follow, output_of, python_with_packages, say, shown
+from tools.machine import BUILD, RESULTS, ROOT, Failure, Progress, follow, output_of, python_with_packages, say, shown
 from tools.record import THE_BOOKS, Record
 from tools.showing import book, book_check, book_pages, book_plots
 
 SITE = ROOT / "common" / "book" / "site"
 HOME = BUILD / "book"
 HTML = HOME / "html"
+PDF = "book.pdf"
 LOWEST_PYTHON = (3, 11)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -33,10 +34,12 @@ def run(arguments) -> int:
     _record(lessons.walks)
     files = {name: (ROOT / name).read_bytes() for name in lessons.files}
     with Progress("Building the book") as progress:
-        book_pages.write({**pages.paper(), **files}, HOME / "paper")
-        _sphinx(python, "singlehtml", HOME / "paper", HOME / "print", progress)
-        pdf = browser and _printed(browser, progress)
-        sources = pages.sources(book_plots.all_plots(Record(RESULTS / THE_BOOKS)), pdf)
+        HTML.joinpath(PDF).unlink(missing_ok=True)
+        if browser:
+            book_pages.write({**pages.paper(), **files}, HOME / "paper")
+            _sphinx(python, "singlehtml", HOME / "paper", HOME / "print", progress)
+            _print(browser, progress)
+        sources = pages.sources(book_plots.all_plots(Record(RESULTS / THE_BOOKS)), PDF if browser else None)
         book_pages.write({**sources, **files}, HOME / "source")
         _drop_old(set(sources), {walk.file for walk in lessons.walks})
         _sphinx(python, "html", HOME / "source", HTML, progress)
@@ -44,7 +47,7 @@ def run(arguments) -> int:
     _require("the site is not whole", book_check.complaints(HTML, known))
     say(f"{shown(HTML / 'index.html')}: {len(known)} pages, {sum(page.formulas for page in known.values())} formulas, "
         f"{len(lessons.walks)} walks; opens in any browser")
-    say(f"{shown(HTML / pdf)}: the lessons on paper" if pdf else "No PDF: there is no Chromium or Chrome here.")
+    say(f"{shown(HTML / PDF)}: the lessons on paper" if browser else "No PDF: there is no Chromium or Chrome here.")
     return 0
 
 
@@ -57,13 +60,18 @@ def _require(what: str, complaints: list) -> None:
 def _record(walks: list) -> None:
     directory = HTML / "walks"
     directory.mkdir(parents=True, exist_ok=True)
-    with Progress("Recording the walks") as progress:
+    with open(HOME / "walks.log", "w") as log, Progress("Recording the walks") as progress:
         for walk in walks:
-            progress.show(walk.command)
+            lines = [""]
+
+            def on_line(line: str) -> None:
+                lines.append(line)
+                progress.show(line)
+
             words = [sys.executable, ROOT / "workbook", "walk", *walk.words, "--no-browser", "--out", directory / walk.file]
-            status, _, complaint = answer_of(words)
+            status = follow(words, log, on_line)
             if status:
-                raise Failure(f"{walk.command}: {complaint.removeprefix('workbook: ')}", status=status)
+                raise Failure(f"{walk.command}: {lines[-1].removeprefix('workbook: ')}", status=status)
 
 
 def _drop_old(sources: set, walks: set) -> None:
@@ -83,8 +91,8 @@ def _sphinx(python: Path, builder: str, source: Path, out: Path, progress: Progr
             if "WARNING: " in line or "rror: " in line:
                 complaints.append(line.replace(f"{source}/", ""))
 
-        words = [python, "-m", "sphinx", "-b", builder, "-W", "--keep-going", "-j", "auto", "-c", SITE, "-d", HOME / f"doctrees-{builder}"]
-        if follow([*words, source, out], log, on_line, environment={"NO_COLOR": "1"}):
+        words = [python, "-m", "sphinx", "-b", builder, "-W", "--keep-going", "-j", "auto", "-c", SITE]
+        if follow([*words, "-d", HOME / f"doctrees-{builder}", source, out], log, on_line, environment={"NO_COLOR": "1"}):
             raise Failure(f"Sphinx: {complaints[0] if complaints else 'it failed'} (log: {shown(log_path)})")
 
 
@@ -98,14 +106,9 @@ def headless(browser: str, profile: Path) -> list:
     return [browser, "--headless", "--disable-gpu", f"--user-data-dir={profile}", *sandbox]
 
 
-def _printed(browser: str, progress: Progress) -> str:
-    """The PDF's name in the site."""
-    name = "book.pdf"
-    progress.show(f"printing {name}")
-    HTML.mkdir(parents=True, exist_ok=True)
-    (HTML / name).unlink(missing_ok=True)
+def _print(browser: str, progress: Progress) -> None:
+    progress.show(f"printing {PDF}")
     words = [*headless(browser, HOME / "browser"), "--no-pdf-header-footer", "--disable-pdf-tagging", "--generate-pdf-document-outline",
-             f"--print-to-pdf={HTML / name}", (HOME / "print" / "index.html").as_uri()]
-    if output_of(words, timeout=300) is None or not (HTML / name).exists():
+             f"--print-to-pdf={HTML / PDF}", (HOME / "print" / "index.html").as_uri()]
+    if output_of(words, timeout=300) is None or not (HTML / PDF).exists():
         raise Failure(f"{browser} could not print {shown(HOME / 'print' / 'index.html')}")
-    return name

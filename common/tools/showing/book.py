@@ -81,7 +81,9 @@ class Walk:
 
 def walks_in(paragraph: str) -> list:
     """The walks that it names; what stands in a list, a table, a heading or code has no room for one."""
-    return [] if re.match(r"[ |#]|```|(?:[*-]|\d+\.) ", paragraph) else [Walk(tuple(words.split())) for words in WALK.findall(paragraph)]
+    if re.match(r"[ |#]|```|(?:[*-]|\d+\.) ", paragraph):
+        return []
+    return [Walk(tuple(words.split())) for words in WALK.findall(paragraph)]
 
 
 class Book:

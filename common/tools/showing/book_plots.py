@@ -25,7 +25,8 @@ def flops(direction: str, batch: int, heads: int, head_dim: int, causal: bool, n
 
 def all_plots(record: Record) -> dict:
     """{name of the picture: figure}, of those that have been measured."""
-    return {name: figure(name, data) for name, data in all_pictures(record).items() if any(panel["series"] for panel in data["panels"])}
+    return {name: figure(name, data) for name, data in all_pictures(record).items()
+            if any(panel["series"] for panel in data["panels"])}
 
 
 def figure(name: str, data: dict) -> dict:
@@ -36,18 +37,16 @@ def figure(name: str, data: dict) -> dict:
         layout[f"xaxis{axis}"] = _axis(panel["x"])
         layout[f"yaxis{axis}"] = {"autorange": "reversed", "showgrid": False} if bars else _axis(panel["y"])
         if bars:
-            layout[f"xaxis{axis}"]["range"] = _log_range(one["x"][0] for one in panel["series"])
+            layout[f"xaxis{axis}"]["range"] = _log_range([one["x"][0] for one in panel["series"]], 2, 6)
         if data["kind"] == "roofline":
             points = [one for one in panel["series"] if one["style"] != "roof"]
-            layout["xaxis"]["range"] = [math.log10(min(one["x"][0] for one in points) / 4), math.log10(max(one["x"][0] for one in points) * 4)]
-            layout["yaxis"]["range"] = [math.log10(min(one["y"][0] for one in points) / 3), 3.3]
-        layout["annotations"].append({"text": panel["title"], "xref": f"x{axis} domain", "yref": f"y{axis} domain", "x": 0, "y": 1,
-                                      "yanchor": "bottom", "showarrow": False})
+            layout["xaxis"]["range"] = _log_range([one["x"][0] for one in points], 4, 4)
+            layout["yaxis"]["range"] = _log_range([one["y"][0] for one in points], 3, 3)
+        layout["annotations"].append(_above(axis, f"x{axis} domain", 0, "left", panel["title"]))
         for place, text in panel.get("marks", []):
-            layout["shapes"].append({"type": "line", "xref": f"x{axis}", "yref": f"y{axis} domain", "x0": place, "x1": place, "y0": 0, "y1": 1,
-                                     "line": {"dash": "dot", "width": 1, "color": "#888888"}})
-            layout["annotations"].append({"text": text, "xref": f"x{axis}", "yref": f"y{axis} domain", "x": math.log10(place), "y": 1,
-                                          "xanchor": "right", "yanchor": "bottom", "showarrow": False})
+            layout["shapes"].append({"type": "line", "xref": f"x{axis}", "yref": f"y{axis} domain", "x0": place, "x1": place, "y0": 0,
+                                     "y1": 1, "line": {"dash": "dot", "width": 1, "color": "#888888"}})
+            layout["annotations"].append(_above(axis, f"x{axis}", math.log10(place), "right", text))
         for one in panel["series"]:
             trace = _bar(one) if bars else _line(one)
             shown = [_words(name, panel, one, x, y) for x, y in zip(one["x"], one["y"])]
@@ -57,7 +56,8 @@ def figure(name: str, data: dict) -> dict:
                           "meta": {"light": color(one["color"]), "dark": ON_DARK.get(color(one["color"]), color(one["color"]))}})
             traces.append(trace)
     layout["annotations"] = [one for one in layout["annotations"] if one["text"]]
-    return {"title": data["title"], "note": data["note"], "data": traces, "layout": layout, "panels": len(data["panels"]), "bars": len(traces) if data["kind"] == "bars" else 0}
+    return {"title": data["title"], "note": data["note"], "panels": len(data["panels"]),
+            "bars": len(traces) if data["kind"] == "bars" else 0, "data": traces, "layout": layout}
 
 
 def _axis(axis: dict) -> dict:
@@ -71,9 +71,14 @@ def _axis(axis: dict) -> dict:
     return made
 
 
-def _log_range(values) -> list:
-    values = list(values)
-    return [math.log10(min(values) / 2), math.log10(max(values) * 6)]
+def _log_range(values: list, below: float, above: float) -> list:
+    return [math.log10(min(values) / below), math.log10(max(values) * above)]
+
+
+def _above(axis: str, reference: str, x: float, anchor: str, text: str) -> dict:
+    """Words on the upper edge of a panel."""
+    return {"text": text, "xref": reference, "yref": f"y{axis} domain", "x": x, "y": 1, "xanchor": anchor, "yanchor": "bottom",
+            "showarrow": False}
 
 
 def _line(one: dict) -> dict:
