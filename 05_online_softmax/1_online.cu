@@ -12,6 +12,7 @@
 // What changed since 04/3_unrolled: there is a loop over tiles around the three phases, and scores of one tile are all
 // that is kept. A row's m and l stay with its warp from tile to tile, and O [Br, D] is corrected by c before a tile's
 // share is added. So eight rows fit whatever Nk is, and the kernel is no template of their number.
+// watch() shows S, P, m, l, c and O to ./workbook walk; on a GPU it is no instruction.
 //
 // Expected limit: the same as before. Eight rows use each piece of K and V, and now a tile ends with a sum over warps.
 #include <cmath>
@@ -21,6 +22,7 @@
 #include "attention/rung.h"
 #include "device/math.h"
 #include "device/numeric.h"
+#include "device/watch.h"
 
 namespace online_softmax {
 namespace {
@@ -110,9 +112,11 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p, int B
   const T* v_head = v + int64_t(p.kv_head(head)) * p.seq_k * p.head_dim;
   T* o_head = o + int64_t(head) * p.seq_q * p.head_dim;
   float m = -INFINITY, l = 0;  // of this warp's row, in phase 2
+  const Watched state = {int64_t(head) * p.seq_q + i0, 0, p.seq_q - i0, p.head_dim};
 
   for (int j0 = 0; j0 < p.seq_k; j0 += Bc) {
     const int tile_end = p.seq_k - j0 < Bc ? p.seq_k - j0 : Bc;  // keys count from j0
+    const Watched scores = {int64_t(head) * p.seq_q + i0, j0, p.seq_q - i0, tile_end};
 
     // 1. S, one slice of the head dim after the other. A score is always the same lane's: no barrier between slices.
     for (int d0 = 0; d0 < p.head_dim; d0 += slice) {
@@ -148,6 +152,7 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p, int B
     // 2. P, m, l and c.
     if (warp < Br) {
       float* s_row = s_smem + warp * s_stride;
+      for (int j = lane; j < tile_end; j += 32) watch("S", scores, warp, j, s_row + j);
       const int visible = (i0 + warp < p.seq_q ? p.visible_keys(i0 + warp) : 0) - j0;
       float m_new = m;
       for (int j = lane; j < visible && j < Bc; j += 32) m_new = fmaxf(m_new, s_row[j]);
@@ -167,6 +172,10 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p, int B
         l_smem[warp] = l;
         c_smem[warp] = correction;
       }
+      watch("m", state, warp, 0, m);
+      watch("correction", state, warp, 0, correction);
+      watch("l", state, warp, 0, l);
+      for (int j = lane; j < tile_end; j += 32) watch("P", scores, warp, j, s_row + j);
     }
     __syncthreads();  // phase 3 reads P, l and c of all rows
 
@@ -204,6 +213,7 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p, int B
         float sum = j0 > 0 ? c_smem[r] * *o_sum : 0;
         for (int w = 0; w < warps; ++w) sum += share_smem[w * Br * slice + x];
         *o_sum = sum;
+        watch("O", state, r, column, sum);
         if (j0 + Bc < p.seq_k) continue;
         const float l_row = l_smem[r];  // 0 if the row sees no key
         o_head[int64_t(i0 + r) * p.head_dim + column] = from_float<T>(l_row == 0 ? 0 : sum / l_row);

@@ -12,8 +12,8 @@
 // What changed since 1_online: in every step, which thread computes which elements. K and V come in tiles in shared
 // memory, as in 04/1_fused, whose tiles and products these are, and each serves 64 rows instead of eight. A thread owns
 // 8 x 4 scores in registers: S needs no shared memory, only P does. 16 threads share a row, and each has a copy of its
-// m. O stays in registers from tile to tile, where a thread corrects what it owns. watch() shows P, m, l, the
-// correction and O to ./workbook walk; on a GPU it is no instruction.
+// m. O stays in registers from tile to tile, where a thread corrects what it owns. watch() stands where
+// the numbers are now.
 //
 //   128 threads, tx = 0..15 across, ty = 0..7 down: the owner of rows ty, ty + 8, .. makes, of these rows,
 //   the scores of keys tx, tx + 16, ..    and the columns 4 tx .. 4 tx + 3 of O (and 64 further on, and ..)
@@ -135,10 +135,13 @@ __global__ void __launch_bounds__(threads) attention_forward(Problem p,
   float4 o_reg[rows][o_blocks] = {};
   float m[rows], l[rows] = {};  // l only over this thread's own keys, until the end
   for (int r = 0; r < rows; ++r) m[r] = -INFINITY;
+  const Watched state = {first_row, 0, p.seq_q - i0, p.head_dim};
 
   stage<Br, HeadDim>(q_smem, q + first_row * p.head_dim, p.head_dim, p.seq_q - i0, p.head_dim);
 
   for (int j0 = 0; j0 < p.seq_k; j0 += Bc) {
+    const Watched scores = {first_row, j0, p.seq_q - i0, p.seq_k - j0};
+
     // 1. S
     float s[rows][cols] = {};
     for (int d0 = 0; d0 < HeadDim; d0 += depth) {
@@ -172,13 +175,12 @@ __global__ void __launch_bounds__(threads) attention_forward(Problem p,
         const float p_new = expf(s[r][n] - m_safe);
         l[r] += p_new;
         p_smem[(ty + 8 * r) * (Bc + p_pad) + tx + 16 * n] = p_new;
-        if (i0 + ty + 8 * r < p.seq_q) watch("P", first_row + ty + 8 * r, j0 + tx + 16 * n, p_new);
+        watch("S", scores, ty + 8 * r, tx + 16 * n, s[r][n]);
+        watch("P", scores, ty + 8 * r, tx + 16 * n, p_new);
       }
-      if (i0 + ty + 8 * r < p.seq_q) {
-        watch("m", first_row + ty + 8 * r, 0, m[r]);
-        watch("correction", first_row + ty + 8 * r, 0, correction);
-        watch_share("l", first_row + ty + 8 * r, 0, l[r]);
-      }
+      watch("m", state, ty + 8 * r, 0, m[r]);
+      watch("correction", state, ty + 8 * r, 0, correction);
+      watch_share("l", state, ty + 8 * r, 0, l[r]);
       for (int b = 0; b < o_blocks; ++b) {
         o_reg[r][b].x *= correction;
         o_reg[r][b].y *= correction;
@@ -209,8 +211,8 @@ __global__ void __launch_bounds__(threads) attention_forward(Problem p,
         }
       }
     }
-    for (int r = 0; r < rows && i0 + ty + 8 * r < p.seq_q; ++r)
-      for (int b = 0; b < o_blocks; ++b) watch("O", first_row + ty + 8 * r, 64 * b + 4 * tx, o_reg[r][b]);
+    for (int r = 0; r < rows; ++r)
+      for (int b = 0; b < o_blocks; ++b) watch("O", state, ty + 8 * r, 64 * b + 4 * tx, o_reg[r][b]);
   }
 
 #pragma unroll  // or else the compiler may keep o_reg, which it would then have to index, in slow local memory

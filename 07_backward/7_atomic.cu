@@ -21,6 +21,7 @@
 //     the exponentials, the other keeps the tensor cores busy.
 //   - Eight warps have 128 keys, and tiles of 64 queries, which a warp takes at once (`chunk`). A device with
 //     less shared memory has blocks of four warps, 64 keys and tiles of 32 queries.
+//   - watch() shows P, dP, dS, dQ, dK and dV to ./workbook walk. On a GPU it is no instruction.
 //
 // Expected limit: no unit alone. Tensor cores and shared memory would take about the same time, and with two warps per
 // scheduler they overlap only in part.
@@ -32,6 +33,7 @@
 #include "device/backward_tile.h"
 #include "device/named_barrier.h"
 #include "device/swizzled_tile.h"
+#include "device/watch.h"
 
 namespace backward {
 namespace {
@@ -117,13 +119,14 @@ __global__ void prepare(Problem p,
 // The products of one tile of queries (but for dQ) with the warp's 32 keys: those of its role.
 template <class S, Role role, class T>
 __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2][S::D / 8][4],
-                              const T* k,                // [32][D] in shared memory, as all that follows
-                              const T* v,                // [32][D]
-                              const T* q,                // [Br][D]
-                              const T* d_o,              // [Br][D]
-                              const float* stats,        // [2][Br]
-                              T* ds,                     // [32][64]
-                              int i0, int j0, int pair)  // the first query and key, in their heads
+                              const T* k,                    // [32][D] in shared memory, as all that follows
+                              const T* v,                    // [32][D]
+                              const T* q,                    // [Br][D]
+                              const T* d_o,                  // [Br][D]
+                              const float* stats,            // [2][Br]
+                              T* ds,                         // [32][64]
+                              int i0, int j0, int pair,      // the first query and key, in their heads
+                              unsigned q_row, Watched rows)  // the first query over all heads; the rows of dV and dK
 {
   constexpr int Bc = S::Bc, Br = S::Br, D = S::D, chunk = S::chunk;
   // Where one warp of a pair leaves fragment [b][n] of P^T for the other: 512 bytes in a row, 32 queries to a page.
@@ -136,9 +139,11 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4],
     float ds_reg[2][chunk / 8][4];       // dP^T, then dS^T
     uint32_t p_half[2][chunk / 16][4];   // P^T as A fragments of T
     uint32_t ds_half[2][chunk / 16][4];  // and dS^T
+    const Watched watched = {q_row + c, j0, p.seq_q - i0 - c, p.seq_k - j0};
     if (role != Role::ds_and_dk) {
       multiply_by_transpose<Bc, Br, D, chunk>(p_reg, k, q + c * 64);
       make_p<chunk>(p_reg, p.scale, stats + c, [&](int i) { return p.visible_keys(i0 + c + i) - j0; });
+      watch_transpose("P", watched, p_reg, 1 / p_factor);
       if (S::pairs) {
 #pragma unroll
         for (int n = 0; n < chunk / 8; n++)
@@ -149,6 +154,7 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4],
     }
     if (role != Role::p_and_dv) {
       multiply_by_transpose<Bc, Br, D, chunk>(ds_reg, v, d_o + c * 64);
+      watch_transpose("dP", watched, ds_reg);
       if (S::pairs) {
         named_barrier_sync(1 + pair, 64);  // P^T is in shared memory
         make_ds<chunk>(ds_reg, p_smem, stats + Br);
@@ -156,6 +162,7 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4],
       } else {
         make_ds<chunk>(ds_reg, fragments_of(p_reg), stats + Br + c);
       }
+      watch_transpose("dS", watched, ds_reg);
       round_fragments<T, chunk>(ds_half, ds_reg);
       store_fragments<Bc, chunk>(ds, ds_half, c / 16);
     }
@@ -163,6 +170,8 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4],
     if (role != Role::ds_and_dk) add_product<Br, D, chunk>(dv_reg, p_half, d_o + c * 64);
     if (role != Role::p_and_dv) add_product<Br, D, chunk>(dk_reg, ds_half, q + c * 64);
   }
+  if (role != Role::ds_and_dk) watch("dV", rows, dv_reg, 1 / p_factor);
+  if (role != Role::p_and_dv) watch("dK", rows, dk_reg, p.scale);
 }
 
 template <class T, class S>
@@ -204,6 +213,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
     float dq_reg[2][4][4];
     const int right = 2 * (warp % (D / 32));
     multiply_transpose<Bc>(dq_reg, ds_smem + tile % 2 * S::ds_stage, warp / (D / 32), k_smem, right, right + 1);
+    const int i0 = tile % tiles(p.seq_q, S::Br) * S::Br + warp / (D / 32) * 32, head = tile / tiles(p.seq_q, S::Br);
+    watch("dQ", {int64_t(head) * p.seq_q + i0, warp % (D / 32) * 32, p.seq_q - i0, 32}, dq_reg, p.scale);
     add_dq<S>(tensors.dq_sum, dq_reg, tile);
   };
 
@@ -214,6 +225,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
   for (int tile = end - tensors.q_tiles, before = -1; tile < end; before = tile++) {
     const bool last_of_head = i0 + Br >= p.seq_q;
     const int next_i0 = last_of_head ? 0 : i0 + Br;
+    const unsigned tile_row = q_row;  // for watch()
     q_row += last_of_head ? p.seq_q - i0 : Br;
     cp_async_wait<0>();
     // This stage (and K and V) and dS of the tile before are in shared memory, and everyone is done with the stage
@@ -226,7 +238,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
       const T* q_tile = q_smem + tile % 2 * 2 * Br * D;
       multiply_tile<S, role>(p, dv_reg, dk_reg, k_smem + own * 64, v_smem + own * 64, q_tile, q_tile + Br * D,
                              stats_smem + tile % 2 * 2 * Br, ds_smem + tile % 2 * S::ds_stage + own * 64, i0, j0 + own,
-                             pair);
+                             pair, tile_row, {kv_row + own, 0, p.seq_k - j0 - own, D});
     };
     if constexpr (!S::pairs)
       multiply.template operator()<Role::all>();

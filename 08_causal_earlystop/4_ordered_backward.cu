@@ -205,6 +205,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
     float dq_reg[2][4][4];
     const int right = 2 * (warp % (D / 32));
     multiply_transpose<Bc>(dq_reg, ds_smem + tile % 2 * S::ds_stage, warp / (D / 32), k_smem, right, right + 1);
+    watch("dQ", watched_dq<S>(tile, p.seq_q), dq_reg, p.scale);
     if (first_lane && seen != kv_tile) semaphore_wait(semaphore(tile), kv_tile);
     __syncwarp();  // it is this warp's turn in global memory
     add_dq<S>(p, tensors, dq_reg, kv_tile, tile);
@@ -219,6 +220,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
     const bool last_of_head = i0 + Br >= p.seq_q;
     const int next_i0 = last_of_head ? start * Br : i0 + Br;
     const int next = last_of_head ? tile + 1 + start : tile + 1;
+    const unsigned tile_row = q_row;  // for watch()
     q_row += last_of_head ? p.seq_q - i0 + start * Br : Br;
     cp_async_wait<0>();
     // This stage (and K and V) and dS of the tile before are in shared memory, and everyone is done with the stage
@@ -230,10 +232,11 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
     const auto multiply = [&]<Role role>() {
       const T* q_tile = q_smem + tile % 2 * 2 * Br * D;
       const int j0 = kv_tile * Bc;
-      multiply_tile<S, role>(
-          dv_reg, dk_reg, k_smem + own * 64, v_smem + own * 64, q_tile, q_tile + Br * D, stats_smem + tile % 2 * 2 * Br,
-          ds_smem + tile % 2 * S::ds_stage + own * 64, p.scale,
-          [&](int i) { return p.visible_keys(i0 + i) - j0 - own; }, pair);
+      multiply_tile<S, role>(dv_reg, dk_reg, k_smem + own * 64, v_smem + own * 64, q_tile, q_tile + Br * D,
+                             stats_smem + tile % 2 * 2 * Br, ds_smem + tile % 2 * S::ds_stage + own * 64, p.scale,
+                             [&](int i) { return p.visible_keys(i0 + i) - j0 - own; }, pair,
+                             {tile_row, j0 + own, p.seq_q - i0, p.seq_k - j0 - own},
+                             {int64_t(end / tensors.q_tiles - 1) * p.seq_k + j0 + own, 0, p.seq_k - j0 - own, D});
     };
     if constexpr (!S::pairs)
       multiply.template operator()<Role::all>();

@@ -15,6 +15,7 @@
 #include "device/cuda.h"
 #include "device/named_barrier.h"
 #include "device/swizzled_tile.h"
+#include "device/watch.h"
 
 namespace backward_pairs {
 
@@ -56,7 +57,9 @@ __device__ void multiply_tile(float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2
                               T* ds,               // [32][64]; of a pair, also Br / 32 pages of its P^T
                               float scale,
                               VisibleKeys visible_keys,  // (query): how many of these keys it sees
-                              int pair)                  // of warps, counted over the block
+                              int pair,                  // of warps, counted over the block
+                              Watched tile,              // queries, and the warp's 32 keys
+                              Watched rows)              // of dV and dK
 {
   constexpr int Bc = S::Bc, Br = S::Br, D = S::D, chunk = S::chunk;
   // Where one warp of a pair leaves fragment [b][n] of P^T for the other: 512 bytes in a row, 32 queries to a page.
@@ -65,6 +68,7 @@ __device__ void multiply_tile(float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2
   };
 #pragma unroll
   for (int c = 0; c < Br; c += chunk) {
+    const Watched watched = {tile.row + c, tile.column, tile.rows - c, tile.columns};
     float p_reg[2][chunk / 8][4];        // S^T, then P^T
     float ds_reg[2][chunk / 8][4];       // dP^T, then dS^T
     uint32_t p_half[2][chunk / 16][4];   // P^T as A fragments of T
@@ -72,6 +76,7 @@ __device__ void multiply_tile(float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2
     if (role != Role::ds_and_dk) {
       multiply_by_transpose<Bc, Br, D, chunk>(p_reg, k, q + c * 64);
       make_p<chunk>(p_reg, scale, stats + c, [&](int i) { return visible_keys(c + i); });
+      watch_transpose("P", watched, p_reg, 1 / p_factor);
       if (S::pairs) {
 #pragma unroll
         for (int n = 0; n < chunk / 8; n++)
@@ -82,6 +87,7 @@ __device__ void multiply_tile(float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2
     }
     if (role != Role::p_and_dv) {
       multiply_by_transpose<Bc, Br, D, chunk>(ds_reg, v, d_o + c * 64);
+      watch_transpose("dP", watched, ds_reg);
       if (S::pairs) {
         named_barrier_sync(1 + pair, 64);  // P^T is in shared memory
         make_ds<chunk>(ds_reg, p_smem, stats + Br);
@@ -89,6 +95,7 @@ __device__ void multiply_tile(float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2
       } else {
         make_ds<chunk>(ds_reg, fragments_of(p_reg), stats + Br + c);
       }
+      watch_transpose("dS", watched, ds_reg);
       round_fragments<T, chunk>(ds_half, ds_reg);
       store_fragments<Bc, chunk>(ds, ds_half, c / 16);
     }
@@ -96,6 +103,16 @@ __device__ void multiply_tile(float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2
     if (role != Role::ds_and_dk) add_product<Br, D, chunk>(dv_reg, p_half, d_o + c * 64);
     if (role != Role::p_and_dv) add_product<Br, D, chunk>(dk_reg, ds_half, q + c * 64);
   }
+  if (role != Role::ds_and_dk) watch("dV", rows, dv_reg, 1 / p_factor);
+  if (role != Role::p_and_dv) watch("dK", rows, dk_reg, scale);
+}
+
+// Where the warp's part of dQ of a tile stands: 32 rows and columns. Tiles are counted over all heads.
+template <class S>
+__device__ Watched watched_dq(int tile, int seq_q) {
+  const int warp = threadIdx.x / 32, head_tiles = (seq_q + S::Br - 1) / S::Br;
+  const int i0 = tile % head_tiles * S::Br + warp / (S::D / 32) * 32;
+  return {int64_t(tile / head_tiles) * seq_q + i0, warp % (S::D / 32) * 32, seq_q - i0, 32};
 }
 
 }  // namespace backward_pairs

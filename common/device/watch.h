@@ -8,25 +8,88 @@
 
 #include "device/cuda.h"
 
-__device__ inline void watch([[maybe_unused]] const char* name, [[maybe_unused]] int64_t row,
-                             [[maybe_unused]] int column, [[maybe_unused]] float value) {
+// Where a matrix begins of which a kernel has a part, and how much of it there is: what lies beyond the last row or
+// column is not shown.
+struct Watched {
+  int64_t row;
+  int column, rows, columns;
+};
+
+// Element [i][j] of it.
+__device__ inline void watch([[maybe_unused]] const char* name, [[maybe_unused]] Watched at, [[maybe_unused]] int i,
+                             [[maybe_unused]] int j, [[maybe_unused]] float value) {
 #ifdef WORKBOOK_SIMT
-  simt::watch(name, row, column, value, false);
+  if (i < at.rows && j < at.columns) simt::watch(name, at.row + i, at.column + j, value, false);
 #endif
 }
 
-// The same of four columns.
-__device__ inline void watch(const char* name, int64_t row, int column, float4 values) {
-  watch(name, row, column, values.x);
-  watch(name, row, column + 1, values.y);
-  watch(name, row, column + 2, values.z);
-  watch(name, row, column + 3, values.w);
+// The same of an element in memory, where it is looked up without being counted as an access.
+__device__ inline void watch([[maybe_unused]] const char* name, [[maybe_unused]] Watched at, [[maybe_unused]] int i,
+                             [[maybe_unused]] int j, [[maybe_unused]] const float* from) {
+#ifdef WORKBOOK_SIMT
+  watch(name, at, i, j, simt::peek(from));
+#endif
 }
 
-// For a sum of which each of several threads has a share: the shares are added up.
-__device__ inline void watch_share([[maybe_unused]] const char* name, [[maybe_unused]] int64_t row,
-                                   [[maybe_unused]] int column, [[maybe_unused]] float share) {
+// Elements [i][j] to [i][j + 3].
+__device__ inline void watch(const char* name, Watched at, int i, int j, float4 values) {
+  watch(name, at, i, j, values.x);
+  watch(name, at, i, j + 1, values.y);
+  watch(name, at, i, j + 2, values.z);
+  watch(name, at, i, j + 3, values.w);
+}
+
+// Element [i][j] of sums of which each of several threads has a share: the shares are added up.
+__device__ inline void watch_share([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
+                                   [[maybe_unused]] int i, [[maybe_unused]] int j, [[maybe_unused]] float share) {
 #ifdef WORKBOOK_SIMT
-  simt::watch(name, row, column, share, true);
+  if (i < at.rows && j < at.columns) simt::watch(name, at.row + i, at.column + j, share, true);
+#endif
+}
+
+// A matrix in the accumulators of mma: fragment [b][n] has rows 16 b to 16 b + 15 and columns 8 n to 8 n + 7.
+template <int blocks, int fragments>
+__device__ void watch([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
+                      [[maybe_unused]] const float (&x)[blocks][fragments][4], [[maybe_unused]] float factor = 1) {
+#ifdef WORKBOOK_SIMT
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+  for (int b = 0; b < blocks; ++b)
+    for (int n = 0; n < fragments; ++n)
+      for (int r = 0; r < 4; ++r) {
+        const int i = 16 * b + r / 2 * 8 + g, j = 8 * n + 2 * t + r % 2;
+        watch(name, at, i, j, factor * x[b][n][r]);
+      }
+#endif
+}
+
+// The same of a matrix whose transpose is shown: the fragments' rows are columns.
+template <int blocks, int fragments>
+__device__ void watch_transpose([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
+                                [[maybe_unused]] const float (&x)[blocks][fragments][4],
+                                [[maybe_unused]] float factor = 1) {
+#ifdef WORKBOOK_SIMT
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+  for (int b = 0; b < blocks; ++b)
+    for (int n = 0; n < fragments; ++n)
+      for (int r = 0; r < 4; ++r) {
+        const int i = 8 * n + 2 * t + r % 2, j = 16 * b + r / 2 * 8 + g;
+        watch(name, at, i, j, factor * x[b][n][r]);
+      }
+#endif
+}
+
+// One number of each of a warp's 32 rows: x[b][h] of row 16 b + 8 h + g, of which the four lanes of a quad have copies,
+__device__ inline void watch_rows([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
+                                  [[maybe_unused]] const float (&x)[2][2]) {
+#ifdef WORKBOOK_SIMT
+  for (int i = threadIdx.x % 32 / 4; i < 32; i += 8) watch(name, at, i, 0, x[i / 16][i / 8 % 2]);
+#endif
+}
+
+// or shares.
+__device__ inline void watch_row_shares([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
+                                        [[maybe_unused]] const float (&x)[2][2]) {
+#ifdef WORKBOOK_SIMT
+  for (int i = threadIdx.x % 32 / 4; i < 32; i += 8) watch_share(name, at, i, 0, x[i / 16][i / 8 % 2]);
 #endif
 }

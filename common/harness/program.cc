@@ -53,6 +53,7 @@ struct Options {
 };
 
 void require_rung(const std::string& name) {
+  if (const Rung* example = the_chapter().example; example && name == example->name) return;
   std::string names;
   for (const Rung& rung : the_chapter().rungs) {
     if (name == rung.name) return;
@@ -68,6 +69,8 @@ std::vector<const Rung*> rungs_with(bool backward, const std::string& name) {
   std::vector<const Rung*> found;
   for (const Rung& rung : the_chapter().rungs)
     if (has(rung, backward) && (name.empty() || name == rung.name)) found.push_back(&rung);
+  if (const Rung* example = the_chapter().example; example && name == example->name && has(*example, backward))
+    found.push_back(example);
   return found;
 }
 
@@ -136,11 +139,15 @@ Options parse(int argc, char** argv) {
     throw Refusal(options.rung.empty() ? "direction is " + direction + ": " + the_chapter().name + " has none"
                                        : "rung " + options.rung + " has no " + direction);
   if (!options.check_only) options.directions.resize(1);
+  const Rung* const example = the_chapter().example;
+  if (example && options.rung == example->name && !options.check_only && !options.trace && !options.walk)
+    throw Refusal("rung " + options.rung + " is an example, too small to time: --check, --trace and --walk know it");
   return options;
 }
 
 // {"name": .., "idea": .., "problem": .., "flops": {"forward": .., "backward": ..},
-//  "rungs": [{"name": .., "idea": .., "forward": true, "backward": false}]}, the problem as the flags make it.
+//  "rungs": [{"name": .., "idea": .., "forward": true, "backward": false}], "example": ..}, the problem as the flags
+// make it, and the example's name if there is one.
 void describe(std::ostream& out, const Problem& problem) {
   const auto& chapter = the_chapter();
   out << std::boolalpha << "{\"name\": " << std::quoted(chapter.name) << ", \"idea\": " << std::quoted(chapter.idea)
@@ -152,7 +159,9 @@ void describe(std::ostream& out, const Problem& problem) {
     out << (i ? ", " : "") << "{\"name\": " << std::quoted(rung.name) << ", \"idea\": " << std::quoted(rung.idea)
         << ", \"forward\": " << bool(rung.forward) << ", \"backward\": " << bool(rung.backward) << "}";
   }
-  out << "]}\n";
+  out << "]";
+  if (chapter.example) out << ", \"example\": " << std::quoted(chapter.example->name);
+  out << "}\n";
 }
 
 // By the rung, or by the forward that a backward starts from.
@@ -290,10 +299,49 @@ void print_numbers(std::ostream& out, const std::vector<T>& numbers) {
   out << "]";
 }
 
+// What a rung has made, and beside it what the reference makes, if it makes every row.
+void print_results(std::ostream& out, const Rung& rung, const Options& options, const DeviceTensors& tensors,
+                   const Reference& reference) {
+  const Problem& p = options.problem;
+  const auto widened = [&](const GuardedBuffer& buffer) {
+    std::vector<uint16_t> stored(buffer.bytes() / sizeof(uint16_t));
+    buffer.download(stored.data());
+    return from_storage(stored, p.dtype);
+  };
+  struct Result {
+    const char* name;
+    std::vector<float> made;
+    const std::vector<double>& expected;
+  };
+  std::vector<Result> results;
+  if (options.backward) {
+    results.push_back({"dQ", widened(tensors.dq), reference.dq()});
+    results.push_back({"dK", widened(tensors.dk), reference.dk()});
+    results.push_back({"dV", widened(tensors.dv), reference.dv()});
+  } else {
+    results.push_back({"O", widened(tensors.o), reference.o()});
+    std::vector<float> lse(rung.forward.writes_lse ? p.lse_size() : 0);
+    if (!lse.empty()) tensors.lse.download(lse.data());
+    results.push_back({"LSE", lse, reference.lse()});
+  }
+  out << ",\n\"results\": {";
+  const char* comma = "";
+  for (const auto& [name, made, expected] : results) {
+    if (!made.empty() && made.size() != expected.size()) continue;
+    out << comma << std::quoted(name) << ": {\"made\": ";
+    print_numbers(out, made);
+    out << ", \"expected\": ";
+    print_numbers(out, expected);
+    out << "}";
+    comma = ",\n";
+  }
+  out << "}";
+}
+
 // {"chapter": .., "problem": .., "direction": .., "rungs": [{"rung": .., "tensors": [{"name": "Q", "rows": ..,
 // "row_bytes":
-// ..}], "launches": [..], "results": {"O": [..], "LSE": [..]}, "expected": {..}}]}, the launches as simt/walk.h has
-// them; what was made and what the reference makes, of forwards whose every row is compared.
+// ..}], "launches": [..], "results": {"O": {"made": [..], "expected": [..]}, ..}}]}, the launches as simt/walk.h has
+// them. Of a forward that does not write LSE, nothing was made.
 void print_walk(std::ostream& out, const Options& options, const HostTensors& inputs, const Reference& reference) {
   const Problem& p = options.problem;
   out << "{\"chapter\": " << std::quoted(the_chapter().name) << ", \"problem\": " << std::quoted(label(p))
@@ -311,23 +359,7 @@ void print_walk(std::ostream& out, const Options& options, const HostTensors& in
       comma = ", ";
     }
     out << "], \"launches\":\n" << walked(named, [&] { run(*rung, options, tensors); });
-    if (!options.backward && reference.o().size() == p.q_size()) {
-      std::vector<uint16_t> o(p.q_size());
-      tensors.o.download(o.data());
-      out << ",\n\"results\": {\"O\": ";
-      print_numbers(out, from_storage(o, p.dtype));
-      if (rung->forward.writes_lse) {
-        std::vector<float> lse(p.lse_size());
-        tensors.lse.download(lse.data());
-        out << ", \"LSE\": ";
-        print_numbers(out, lse);
-      }
-      out << "},\n\"expected\": {\"O\": ";
-      print_numbers(out, reference.o());
-      out << ", \"LSE\": ";
-      print_numbers(out, reference.lse());
-      out << "}";
-    }
+    print_results(out, *rung, options, tensors, reference);
     out << "}";
     comma = ",";
   }

@@ -92,7 +92,10 @@ class Reference {
 
   const std::vector<double>& o() const { return o_.expected; }  // [B, H, rows compared, D]
   const std::vector<double>& lse() const { return lse_; }       // [B, H, rows compared]
-  const ForwardResult& given() const { return given_; }         // what the backward starts from
+  const std::vector<double>& dq() const { return dq_.expected; }
+  const std::vector<double>& dk() const { return dk_.expected; }  // [B, Hkv, rows compared, D]
+  const std::vector<double>& dv() const { return dv_.expected; }
+  const ForwardResult& given() const { return given_; }  // what the backward starts from
 
  private:
   struct Expected {

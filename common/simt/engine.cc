@@ -548,9 +548,11 @@ void ldmatrix_row(const void* row) {
 
 void matrix_product(std::uint64_t flops) { this_worker("mma").recorder().matrix_product(flops); }
 
-void watch(const char* name, std::int64_t row, std::int64_t column, float value, bool add) {
-  this_worker("watch").recorder().watch(name, row, column, value, add);
+void watch(const char* name, std::int64_t row, std::int64_t column, float value, bool is_share) {
+  this_worker("watch").recorder().watch(name, row, column, value, is_share);
 }
+
+float peek(const float* from) { return *from; }
 #endif
 
 }  // namespace simt

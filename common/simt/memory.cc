@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <iterator>
+#include <stdexcept>
 
 #include "simt/recorder.h"
 
@@ -23,9 +24,12 @@ std::size_t page_bytes() {
   return bytes;
 }
 
-void* reserve(std::uintptr_t address, std::size_t bytes, int fixed) {
-  return mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed,
-              -1, 0);
+void* reserve(std::uintptr_t address, std::size_t bytes, int flags) {
+  return mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE, MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+}
+
+bool protect(std::uintptr_t begin, std::uintptr_t end, int protection) {
+  return mprotect(reinterpret_cast<void*>(begin), end - begin, protection) == 0;
 }
 
 std::string bytes_text(std::size_t bytes) { return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes"); }
@@ -40,7 +44,7 @@ DeviceMemory& DeviceMemory::instance() {
 DeviceMemory::DeviceMemory() {
   // Addresses cost nothing; where a limit forbids so many, fewer do.
   for (std::size_t bytes = std::size_t(1) << 42; bytes >= std::size_t(1) << 30; bytes /= 2) {
-    void* range = reserve(0, bytes, 0);
+    void* range = reserve(0, bytes, MAP_PRIVATE);
     if (range == MAP_FAILED) continue;
     begin_ = reinterpret_cast<std::uintptr_t>(range);
     end_ = begin_ + bytes;
@@ -80,7 +84,7 @@ void* DeviceMemory::allocate(std::size_t bytes) {
   const std::size_t size = round_up(aligned, page_bytes());
   const std::uintptr_t pages = find_room(size);
   if (pages == 0) return nullptr;
-  if (mprotect(reinterpret_cast<void*>(pages), size, PROT_READ | PROT_WRITE) != 0) return nullptr;
+  if (!protect(pages, pages + size, PROT_READ | PROT_WRITE)) return nullptr;
   std::memset(reinterpret_cast<void*>(pages), 0xff, size);
   next_ = pages + size + distance;
   blocks_[pages] = {pages + size - aligned, bytes, pages + size, true};
@@ -98,7 +102,13 @@ std::string DeviceMemory::free(void* pointer) {
            "-byte allocation, not its start";
   if (!block->second.live)
     return "a " + std::to_string(block->second.bytes) + "-byte allocation that was freed already";
-  reserve(block->first, block->second.end - block->first, MAP_FIXED);  // gives the pages back, keeps the addresses
+  // Gives the pages back, keeps the addresses.
+  if (shared_) {
+    madvise(reinterpret_cast<void*>(block->first), block->second.end - block->first, MADV_REMOVE);
+    protect(block->first, block->second.end, PROT_NONE);
+  } else {
+    reserve(block->first, block->second.end - block->first, MAP_PRIVATE | MAP_FIXED);
+  }
   block->second.live = false;
   allocated_ -= block->second.bytes;
   return "";
@@ -149,6 +159,32 @@ std::string DeviceMemory::where(const void* address) {
 std::size_t DeviceMemory::allocated() const {
   const std::lock_guard lock(mutex_);
   return allocated_;
+}
+
+void DeviceMemory::share() {
+  const std::lock_guard lock(mutex_);
+  shared_ = reserve(begin_, end_ - begin_, MAP_SHARED | MAP_FIXED) != MAP_FAILED;
+  if (!shared_) throw std::runtime_error("device memory cannot be shared");
+}
+
+std::vector<DeviceMemory::Block> DeviceMemory::live() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Block> found;
+  for (const auto& [pages, block] : blocks_)
+    if (block.live) found.push_back(block);
+  return found;
+}
+
+void DeviceMemory::replace_all(const std::vector<Block>& by) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [pages, block] : blocks_)
+    if (block.live) protect(pages, block.end, PROT_NONE);
+  blocks_.clear();
+  for (const Block& block : by) {
+    const std::uintptr_t pages = block.start / page_bytes() * page_bytes();
+    protect(pages, block.end, PROT_READ | PROT_WRITE);
+    blocks_[pages] = block;
+  }
 }
 
 }  // namespace simt

@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 namespace simt {
 
@@ -36,16 +37,23 @@ class DeviceMemory {
 
   std::size_t allocated() const;
 
-  DeviceMemory(const DeviceMemory&) = delete;
-  DeviceMemory& operator=(const DeviceMemory&) = delete;
-
- private:
   struct Block {
     std::uintptr_t start;  // the allocation
     std::size_t bytes;
     std::uintptr_t end;  // of its pages
     bool live;
   };
+
+  // Before anything is allocated: a process that is forked afterwards has the same memory, once it has the same
+  // allocations.
+  void share();
+  std::vector<Block> live() const;
+  void replace_all(const std::vector<Block>& by);
+
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+ private:
   using Blocks = std::map<std::uintptr_t, Block>;  // by the start of their pages
 
   DeviceMemory();
@@ -56,6 +64,7 @@ class DeviceMemory {
   std::uintptr_t end_ = 0;
   std::uintptr_t next_ = 0;  // where the search for room starts: right of the newest block
   std::size_t allocated_ = 0;
+  bool shared_ = false;
   Blocks blocks_;
   mutable std::mutex mutex_;
 };

@@ -285,6 +285,14 @@ void Recorder::report(const Shadow::Mistake& mistake, Access access, std::size_t
   worker->fail(cudaErrorLaunchFailure, &worker->current(), line_of(pc), message);
 }
 
+void Recorder::watch(const char* name, std::int64_t row, std::int64_t column, float value, bool is_share) {
+  if (walk_ == nullptr) return;
+  if (is_share)
+    walk_->watch_share(worker->current().number, name, row, column, value);
+  else
+    walk_->watch(name, row, column, value);
+}
+
 void Recorder::keep(unsigned thread, const void* pc, std::uintptr_t address, std::size_t size, Op op,
                     std::uintptr_t from) {
   if (!counting_) return;

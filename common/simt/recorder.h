@@ -69,10 +69,8 @@ class Recorder {
   void copy_starts(const Copy& copy, const PendingCopies& owner);
   void copy_lands(const Copy& copy, const PendingCopies& owner);
 
-  // A number of the kernel's, for the walk: instead of what was there in this step, or added to it.
-  void watch(const char* name, std::int64_t row, std::int64_t column, float value, bool add) {
-    if (walk_ != nullptr) walk_->watch(name, row, column, value, add);
-  }
+  // A number of the kernel's, for the walk, or the current thread's share of it.
+  void watch(const char* name, std::int64_t row, std::int64_t column, float value, bool is_share);
 
  private:
   // A lane's access, kept until it is put together with those of the other lanes.

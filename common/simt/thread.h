@@ -70,15 +70,18 @@ float atomic_add(float* p, float v);
 void atomic_add_4(float* p, const float* x);
 
 // What the wrappers of common/device tell the trace preset, which cannot see it: that this lane passes the address of a
-// row of 16 bytes to an ldmatrix, how many operations an mma of a warp is, and a number that a kernel shows.
+// row of 16 bytes to an ldmatrix, how many operations an mma of a warp is, and a number that a kernel shows or
+// a thread's share of it.
 #ifdef WORKBOOK_TRACE
 void ldmatrix_row(const void* row);
 void matrix_product(std::uint64_t flops);
-void watch(const char* name, std::int64_t row, std::int64_t column, float value, bool add);
+void watch(const char* name, std::int64_t row, std::int64_t column, float value, bool is_share);
+float peek(const float* from);  // no access of the kernel's: it is not counted
 #else
 inline void ldmatrix_row(const void*) {}
 inline void matrix_product(std::uint64_t) {}
 inline void watch(const char*, std::int64_t, std::int64_t, float, bool) {}
+inline float peek(const float*) { return 0; }
 #endif
 
 // The dynamic shared memory of this block.

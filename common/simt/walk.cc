@@ -71,12 +71,19 @@ void WalkRecorder::moves(Move move, std::uintptr_t address, std::size_t bytes) {
   }
 }
 
-void WalkRecorder::watch(const char* name, std::int64_t row, std::int64_t column, float value, bool add) {
-  float& place = watched_[name][{row, column}];
-  place = add ? place + value : value;
+void WalkRecorder::watch(const char* name, std::int64_t row, std::int64_t column, float value) {
+  watched_[name][{row, column}] = value;
+}
+
+void WalkRecorder::watch_share(unsigned thread, const char* name, std::int64_t row, std::int64_t column, float share) {
+  shares_[name][{row, column}][thread] = share;
 }
 
 void WalkRecorder::step_ends(const std::string& until, const Work& work) {
+  for (const auto& [name, places] : shares_)
+    for (const auto& [place, shares] : places)
+      for (const auto& [thread, share] : shares) watched_[name][place] += share;
+  shares_.clear();
   Step step = {until, {}, work - before_, std::move(watched_)};
   watched_.clear();
   before_ = work;

@@ -4,7 +4,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "simt/walk.h"
@@ -20,7 +23,9 @@ class WalkRecorder {
   void launch_begins(const Launch& launch);
   void block_begins(uint3 index);
   void moves(Move move, std::uintptr_t address, std::size_t bytes);
-  void watch(const char* name, std::int64_t row, std::int64_t column, float value, bool add);
+  void watch(const char* name, std::int64_t row, std::int64_t column, float value);
+  // Of a sum: instead of what this thread gave before in this step.
+  void watch_share(unsigned thread, const char* name, std::int64_t row, std::int64_t column, float share);
   void step_ends(const std::string& until, const Work& work);
   void launch_ends(const std::string& kernel);
 
@@ -36,6 +41,7 @@ class WalkRecorder {
   std::vector<std::array<Rows, move_count>> rows_;  // of each tensor
   std::uint64_t step_ = 1;                          // a number that never repeats
   Watched watched_;
+  std::map<std::string, std::map<std::pair<std::int64_t, std::int64_t>, std::map<unsigned, float>>> shares_;
   Work before_;  // this step
   LaunchWalk current_;
   std::vector<LaunchWalk> launches_;

@@ -3,12 +3,15 @@
 //
 // ./workbook grade does not believe what is printed, for the code that it judges might have printed it. It names an
 // open socket in WORKBOOK_WITNESS, on which it first sends a secret; there the secret comes back with the counts.
+// Whoever is not to see the secret, nor anything that is made later, gets a process of its own before.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+
+void before_all_tests() __attribute__((weak));  // called if the program has it
 
 namespace {
 
@@ -38,6 +41,7 @@ struct Witness {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (before_all_tests) before_all_tests();
   const Witness witness;
   testing::InitGoogleTest(&argc, argv);
   const int status = RUN_ALL_TESTS();

@@ -13,7 +13,8 @@ from unittest import mock
 from tools import course
 from tools.course import Verdict
 from tools.machine import Failure
-from tools.teaching import alike, classes, results, submissions_in
+from tools.teaching import alike, classes, date_of_gradescope, read_dates, results, submissions_in
+from tools.teaching.coursefile import Plan, Week
 from tools.teaching.grading import Grade
 from tools.teaching.submission import Submission
 
@@ -25,9 +26,9 @@ class OfAClass(unittest.TestCase):
         self.out = Path(directory.name)
         self.course = course.load()
         self.exercises = self.course.select(["01.scores", "05.rescale"])
-        self.graded = []
+        self.graded, self.no_gpu = [], ""
 
-    def grade_class(self, states: dict):
+    def grade_class(self, states: dict, plan=Plan("", []), dates={}):
         """With a grader that finds these states {student: [of 01.scores, of 05.rescale]}; an exception is raised."""
         def grade(bench, submission, exercises):
             self.graded.append(submission.name)
@@ -37,10 +38,10 @@ class OfAClass(unittest.TestCase):
             return Grade(submission.name, {one.id: Verdict(state, ["a line"]) for one, state in zip(exercises, found)},
                          {one.id: one.points if state == "right" else 0 for one, state in zip(exercises, found)})
 
-        benches = [types.SimpleNamespace(root=self.course.root, course=self.course) for _ in range(2)]
+        benches = [types.SimpleNamespace(root=self.course.root, course=self.course, no_gpu=self.no_gpu) for _ in range(2)]
         with mock.patch.object(classes, "grade", side_effect=grade), mock.patch.object(classes, "say"), \
                 mock.patch.object(classes.trees, "read", return_value={"a": b"b"}):
-            return classes.grade_class(benches, [Submission(name, {"x": name}) for name in states], self.exercises, self.out)
+            return classes.grade_class(benches, [Submission(name, {"x": name}) for name in states], self.exercises, self.out, plan, dates)
 
     def test_the_table_the_pages_and_what_went_wrong_most(self):
         self.grade_class({"ada": ["right", "right"], "grace": ["right", "wrong"], "=cmd()": ["not attempted", "hangs"]})
@@ -65,6 +66,9 @@ class OfAClass(unittest.TestCase):
         (self.out / "graded/ada.json").write_text("{")
         self.grade_class({"ada": ["right", "right"], "grace": ["right", "wrong"]})
         self.assertEqual(self.graded, ["ada"])
+        self.no_gpu = "there was none"  # and there will be one
+        self.grade_class({"ada": ["right", "right"]})
+        self.assertEqual(self.graded, ["ada", "ada"])
 
     def test_the_rest_of_the_class_is_graded_when_the_grader_fails(self):
         done = self.grade_class({"ada": Failure("no space"), "grace": ["right", "right"]})
@@ -73,6 +77,36 @@ class OfAClass(unittest.TestCase):
         self.graded.clear()
         self.grade_class({"ada": ["right", "right"], "grace": ["right", "right"]})
         self.assertEqual(self.graded, ["ada"], "and the next time it is graded")
+
+    def test_late_days(self):
+        first, second = self.exercises
+        weeks = [Week("one", "2027-02-01", "2027-02-08", [first]), Week("two", "2027-02-08", "2027-02-15", [second])]
+        plan = Plan("", weeks, {"percent_a_day": 10, "days": 3})
+        table = self.out / "dates.csv"
+        table.write_text("ada,2027-02-08T23:59\ngrace,2027-02-10\n\nlate,2027-02-16\nwrong,2027-02-18\nlater,2027-02-19\n")
+        states = {name: ["right", "right"] for name in ("ada", "grace", "late", "later", "nobody")}
+        self.grade_class({**states, "wrong": ["right", "wrong"]}, plan, read_dates(table))
+        points = {row[0]: float(row[1]) for row in csv.reader((self.out / "grades.csv").read_text().splitlines()[1:])}
+        one, two = first.points, second.points
+        self.assertEqual(points, {"ada": one + two, "grace": one * 0.8 + two, "late": two * 0.9, "wrong": 0, "later": 0, "nobody": one + two})
+        self.assertIn(f"2 days late: 20 % of {one} points less", (self.out / "students/grace.md").read_text())
+        kept = json.loads((self.out / "graded/later.json").read_text())
+        self.assertEqual(kept["grade"]["points"], {first.id: one, second.id: two}, "the policy may change")
+
+    def test_dates_that_are_none(self):
+        table = self.out / "dates.csv"
+        for text in ("ada\n", "ada,yesterday\n", "x,2027-02-08\nada,2027-02-30\n"):
+            table.write_text(text)
+            with self.assertRaises(Failure) as caught:
+                read_dates(table)
+            self.assertIn(f"dates.csv:{len(text.splitlines())}: it must be a submission and a date", str(caught.exception))
+        self.assertRaises(Failure, read_dates, self.out / "none")
+
+    def test_gradescope_says_when(self):
+        (self.out / "submission").mkdir()
+        self.assertIsNone(date_of_gradescope(self.out / "submission"))
+        (self.out / "submission_metadata.json").write_text('{"created_at": "2027-02-17T23:30:00.365935-08:00"}')
+        self.assertEqual(str(date_of_gradescope(self.out / "submission")), "2027-02-17")
 
     def test_two_submissions_of_one_name(self):
         (self.out / "in/ada").mkdir(parents=True)

@@ -3,12 +3,13 @@
 They are made of the workbook's own sources here; nothing of them is kept."""
 
 import unittest
+from unittest import mock
 
 from benches import a_bench
 
 from tools import course
 from tools.course import markers
-from tools.teaching import grade, grading
+from tools.teaching import grade, grading, kernelcode
 from tools.teaching.submission import Submission
 
 ALL_RIGHT = 'for i in 1 2; do echo "[  PASSED  ] $i tests."; done; echo "secret 1 0" >&$WORKBOOK_WITNESS'
@@ -48,9 +49,11 @@ class Hostile(unittest.TestCase):
             ("does not compile", self.solution + "\n  int l = ;", "does not compile", "1_online.cu:"),
             ("hangs", self.solution + "\n  while (true) {\n  }", "hangs", "has not ended"),
             ("crashes", self.solution + "\n  const int none = lane - lane;\n  l += float(7 / none);", "crashes", "signal"),
-            ("allocates without end", self.solution + "\n  float large[1 << 26];\n  large[lane] = l;\n  l = large[31 - lane];",
-             "out of bounds|wrong|crashes", "stack|signal|invalid"),
+            ("allocates without end", self.solution + "\n  float large[40000];\n  large[lane] = l;\n  l = large[31 - lane];",
+             "too much memory", "stack overflow"),
             ("writes outside its buffers", self.solution + "\n  s_row[int64_t(1) << 36] = 0;", "out of bounds", "1_online.cu:"),
+            ("reads what lies elsewhere", self.solution + "\n  const double* judge = (const double*)s_row - (int64_t(1) << 36);\n"
+             "  l = float(judge[lane]);", "out of bounds", "invalid read"),
             ("forks", self.solution + "\n  fork();", "refused", "fork"),
             ("reads the expected output", self.solution + "\n  std::ifstream file;", "refused", "std"),
             ("replaces a library function", "extern int printf;" + self.solution, "refused", "extern"),
@@ -64,6 +67,22 @@ class Hostile(unittest.TestCase):
                 self.assertRegex(verdict.state, f"^({expected})$", verdict.lines)
                 self.assertRegex(" ".join(verdict.lines), words)
         self.assertEqual(self.inside(self.solution).state, "right", "and the grader goes on")
+
+    def test_3_those_that_come_past_the_words_that_are_refused(self):
+        """What is refused before it is built must not be all that holds."""
+        endless = "\n  while (true) __atomic_store_n((char**)s_row, new char[1 << 30], 0);"
+        with mock.patch.object(kernelcode, "objection", return_value=None):
+            verdict = self.inside(self.solution + endless, patience=20)
+            self.assertEqual(verdict.state, "too much memory", verdict.lines)
+            with mock.patch.object(grading, "_TO_BUILD", 16 * 1024**2):
+                verdict = self.inside(self.solution + "\n  l += 0;")
+            self.assertEqual(verdict.state, "too much memory", verdict.lines)
+
+    def test_3_a_kernel_runs_in_another_process_than_the_one_that_judges_it(self):
+        """That one takes this word out of its environment when it starts; harness.ApartDeathTest says what cannot be read then."""
+        with mock.patch.object(kernelcode, "objection", return_value=None):
+            verdict = self.inside(self.solution + '\n  if (!getenv("WORKBOOK_WITNESS")) l = 0;')
+        self.assertEqual(verdict.state, "right", verdict.lines)
 
     def test_4_markers(self):
         text = self.course.text(self.online)

@@ -1,16 +1,32 @@
 """The sandbox stops what it has to stop, and says what holds on this machine."""
 
 import os
+import shutil
+import subprocess
 import sys
 import tempfile
 import time
 import unittest
 from pathlib import Path
+from unittest import mock
 
+from tools.machine import ROOT
+from tools.teaching import sandbox
 from tools.teaching.sandbox import Limits, Sandbox, python
 
 
 class InTheSandbox(unittest.TestCase):
+    """With namespaces and users of our own."""
+
+    bubblewrap = False
+
+    def setUp(self):
+        if self.bubblewrap and not sandbox._bubblewrap():
+            self.skipTest("NOT RUN: bubblewrap is not here, or does not work")
+        patch = mock.patch.object(sandbox, "_bubblewrap", return_value=self.bubblewrap)
+        patch.start()
+        self.addCleanup(patch.stop)
+
     def run_python(self, code: str, seconds: float = 20, **limits):
         return Sandbox().run([python(), "-c", code], Limits(seconds, **limits), {"PATH": os.environ["PATH"]})
 
@@ -61,9 +77,43 @@ class InTheSandbox(unittest.TestCase):
         self.assertTrue(held["runs"], held)
         if os.geteuid() == 0:
             self.assertEqual((held["user"], held["files"]), ("its own", "read only"))
+        self.assertEqual(held["bubblewrap"], self.bubblewrap)
         self.assertRegex(held["memory"], "at most [0-9]+ MiB")
         who = self.run_python("import os; print(os.getuid())").output.strip()
         self.assertEqual(held["user"] == "its own", who != str(os.geteuid()))
+
+
+class InAContainer(unittest.TestCase):
+    @unittest.skipIf(os.geteuid() != 0 or not shutil.which("setpriv"), "NOT RUN: needs root")
+    def test_root_that_may_have_no_namespaces(self):
+        code = "from pathlib import Path; from tools.teaching.sandbox import Sandbox; import sys; print(Sandbox().held(Path(sys.argv[1])))"
+        capabilities = "-all,+chown,+dac_override,+fowner,+kill,+setgid,+setuid,+setpcap,+net_bind_service,+sys_chroot"
+        with tempfile.TemporaryDirectory() as writable:
+            done = subprocess.run(["setpriv", "--bounding-set", capabilities, "--inh-caps=-all", sys.executable, "-c", code, writable],
+                                  capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT / "common")})
+        self.assertIn("'user': 'its own'", done.stdout, done.stderr)
+        self.assertIn("'files': 'read only'", done.stdout)
+
+
+class InBubblewrap(InTheSandbox):
+    bubblewrap = True
+
+    def test_what_holds_whoever_we_are(self):
+        with tempfile.TemporaryDirectory() as writable:
+            held = Sandbox().held(Path(writable))
+        self.assertEqual((held["network"], held["files"], held["others"]), ("none", "read only", "not seen"))
+
+    def test_a_tree_among_temporary_files_is_seen_and_the_others_are_not(self):
+        with tempfile.TemporaryDirectory() as directory, tempfile.NamedTemporaryFile() as other:
+            tree = Path(directory) / "tree"
+            (tree / "build").mkdir(parents=True)
+            for path in (Path(directory), tree / "build"):
+                path.chmod(0o777)
+            (tree / "source").write_text("x")
+            code = f"import os; open('{tree}/source'); open('{tree}/build/made', 'w'); print(os.path.exists('{other.name}'))"
+            done = Sandbox().run([python(), "-c", code], Limits(20), {"PATH": os.environ["PATH"]}, cwd=tree, writable=(tree / "build",))
+            self.assertEqual((done.status, done.output), (0, "False\n"))
+            self.assertTrue((tree / "build/made").exists())
 
 
 if __name__ == "__main__":

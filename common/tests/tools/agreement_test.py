@@ -27,6 +27,13 @@ class Verdicts(unittest.TestCase):
             self.assertEqual(verdict(kernel, "global load requests", 7, 6), "different")
             self.assertEqual(verdict(kernel, "global store requests", 7, 9), "different")
 
+    def test_an_explanation_may_be_of_one_instance_of_a_template(self):
+        counted = [{"shared store wavefronts": 43008 + more, "shared store conflicts": 16384 + more} for more in (0, 12321)]
+        for kernel, expected in [("online_softmax::attention_forward<__half>", "explained"),
+                                 ("online_softmax::attention_forward<__half, 64>", "different")]:
+            for name in counted[0]:
+                self.assertEqual(agreement.judged(kernel, name, *counted)[0], expected)
+
     def test_conflicts_counted_too_high_are_noise(self):
         engine = {"shared load wavefronts": 100, "shared load conflicts": 0}
         for conflicts, expected in [(3, "equal but for noise"), (9, "different")]:

@@ -1,10 +1,16 @@
 """The page of a walk: which tiles the rows that a block reads make, what is too large, and how the page is put together."""
 
 import argparse
+import base64
 import copy
+import io
 import json
+import math
 import re
+import struct
+import tempfile
 import unittest
+from pathlib import Path
 from unittest import mock
 
 from tools.commands import walk as command
@@ -102,21 +108,40 @@ class Tiles(unittest.TestCase):
 class Sizes(unittest.TestCase):
     def test_the_largest_fits_and_one_more_does_not(self):
         of = problem(heads=2, kv_heads=2, head_dim=64, seq_q=4096, seq_k=4096)
-        with self.assertRaisesRegex(Failure, "--seq-q=192 --seq-k=192 is the largest that fits") as raised:
-            walk.require_small(of)
-        self.assertEqual(raised.exception.status, 2)
-        # 2 heads x 192 rows, each with 192 elements of P and five times 64 of O: after three tiles, written, expected
-        self.assertEqual(walk.numbers(problem(heads=2, head_dim=64, seq_q=192, seq_k=192)), 2 * 192 * (192 + 5 * 64))
-        walk.require_small(problem(heads=2, head_dim=64, seq_q=192, seq_k=192))
-        with self.assertRaises(Failure):
-            walk.require_small(problem(heads=2, head_dim=64, seq_q=193, seq_k=193))
+        for direction, largest in [("forward", 194), ("backward", 128)]:
+            with self.assertRaisesRegex(Failure, f"--seq-q={largest} --seq-k={largest} is the largest that fits") as raised:
+                walk.require_small(of, direction)
+            self.assertEqual(raised.exception.status, 2)
+            fits = problem(heads=2, kv_heads=2, head_dim=64, seq_q=largest, seq_k=largest)
+            walk.require_small(fits, direction)
+            with self.assertRaises(Failure):
+                walk.require_small(problem(heads=2, kv_heads=2, head_dim=64, seq_q=largest + 1, seq_k=largest + 1), direction)
+
+    def test_what_is_counted(self):
+        # 2 heads x 192 rows, each with 192 elements of S and P and five times 64 of O: after three tiles, written, expected
+        self.assertEqual(walk.numbers(problem(heads=2, head_dim=64, seq_q=192, seq_k=192), "forward"), 2 * 192 * (2 * 192 + 5 * 64))
+        # P, dP and dS; dQ in two parts, written, expected; of the one kv head dK and dV after each of 2 x 2 tiles, written, expected
+        self.assertEqual(walk.numbers(problem(heads=2, kv_heads=1, head_dim=64, seq_q=128, seq_k=128), "backward"),
+                         2 * 128 * (3 * 128 + 4 * 64) + 2 * 128 * 64 * 6)
 
     def test_nothing_fits(self):
         with self.assertRaisesRegex(Failure, "take fewer heads"):
-            walk.require_small(problem(heads=3000, head_dim=64))
+            walk.require_small(problem(heads=3000, head_dim=64), "forward")
+
+    def test_two_have_half_the_room(self):
+        of = problem(heads=2, kv_heads=2, head_dim=64, seq_q=130, seq_k=130)
+        walk.require_small(of, "forward")
+        with self.assertRaisesRegex(Failure, "--seq-q=129 --seq-k=129 is the largest that fits; with --no-numbers longer ones do"):
+            walk.require_small(of, "forward", walks=2)
+
+    def test_without_numbers_only_the_results_count(self):
+        of = problem(heads=4, kv_heads=4, head_dim=64, seq_q=512, seq_k=512)
+        walk.require_small(of, "forward", with_numbers=False)
+        self.assertEqual(walk.numbers(of, "forward", with_numbers=False), 4 * 512 * 64 * 2)
 
     def test_nothing_runs_that_is_too_large(self):
-        with mock.patch.object(command.build, "ensure_built"), mock.patch.object(command.chapters, "describe"), \
+        with mock.patch.object(command.build, "ensure_built"), \
+                mock.patch.object(command, "_steps", return_value=("forward", [command.Step(chapters.Chapter("05_x"), "tiles")])), \
                 mock.patch.object(command.asked, "resolved", return_value=(problem(seq_q=9999, seq_k=9999), {})), \
                 mock.patch.object(command.engine, "counts_of", side_effect=AssertionError("it runs")), \
                 self.assertRaisesRegex(Failure, "too large for a page"):
@@ -129,24 +154,88 @@ def arguments(*words):
     return parser.parse_args(words)
 
 
+class Command(unittest.TestCase):
+    """With a recorder that knows one small page by heart."""
+
+    def run_with(self, *words, opens=True):
+        said = []
+        with mock.patch.object(command.build, "ensure_built"), mock.patch.object(command, "_naive", return_value=None), \
+                mock.patch.object(command, "_steps", side_effect=lambda asked_for, *_: (
+                    "forward", [command.Step(chapter, "r") for chapter, _ in asked_for])), \
+                mock.patch.object(command.asked, "resolved", return_value=(problem(), {})), \
+                mock.patch.object(command.engine, "counts_of", side_effect=lambda *_: copy.deepcopy(Page.recorded)), \
+                mock.patch.object(command, "say", said.append), mock.patch.object(command.webbrowser, "open", return_value=opens) as browser:
+            status = command.run(arguments(*words))
+        return status, said, browser
+
+    def test_two_steps_are_two_walks_of_a_page(self):
+        with tempfile.TemporaryDirectory() as directory:
+            out = Path(directory) / "page.html"
+            status, _, browser = self.run_with("03", "05", f"--out={out}", "--no-browser")
+            self.assertEqual((status, browser.called), (0, False))
+            held = json.loads(re.findall(r'id="walks">(.*?)</script>', out.read_text(), re.DOTALL)[0])
+            self.assertEqual(len(held["walks"]), 2)
+
+    def test_a_browser_that_is_not_there(self):
+        with tempfile.TemporaryDirectory() as directory:
+            status, said, _ = self.run_with("05", f"--out={directory}/page.html", opens=False)
+        self.assertEqual((status, said[-1]), (0, "No browser answers here: open it yourself."))
+
+    def test_a_place_that_cannot_be_written_is_refused_before_anything_runs(self):
+        with tempfile.TemporaryDirectory() as directory:
+            for where in (directory, f"{directory}/none/page.html"):
+                with mock.patch.object(command.build, "ensure_built", side_effect=AssertionError("it builds")), \
+                        self.assertRaisesRegex(Failure, f"cannot write {where}: ") as raised:
+                    command.run(arguments("05", f"--out={where}"))
+                self.assertEqual(raised.exception.status, 2)
+
+    def test_three_steps_are_too_many(self):
+        with mock.patch("sys.stderr", io.StringIO()) as said, self.assertRaises(SystemExit):
+            arguments("03", "04", "05")
+        self.assertIn("3 steps: one page has room for two", said.getvalue())
+
+
 class Steps(unittest.TestCase):
     described = chapters.Description("", [{"name": "a", "forward": True, "backward": False}, {"name": "b", "forward": True, "backward": True},
                                           {"name": "c", "forward": False, "backward": True}])
 
-    def step(self, rung="", direction=None):
+    def steps(self, *rungs, direction=None):
         with mock.patch.object(chapters, "describe", return_value=self.described):
-            return command._step(chapters.Chapter("08_x"), rung, direction, None)
+            direction, steps = command._steps([(chapters.Chapter("08_x"), rung) for rung in rungs], direction, None)
+        return (direction, *(step.rung for step in steps))
 
     def test_the_last_rung_with_the_direction(self):
-        self.assertEqual(self.step(), ("forward", "b"))
-        self.assertEqual(self.step(direction="backward"), ("backward", "c"))
-        self.assertEqual(self.step("c"), ("backward", "c"))
-        self.assertEqual(self.step("a"), ("forward", "a"))
+        self.assertEqual(self.steps(""), ("forward", "b"))
+        self.assertEqual(self.steps("", direction="backward"), ("backward", "c"))
+        self.assertEqual(self.steps("c"), ("backward", "c"))
+        self.assertEqual(self.steps("a"), ("forward", "a"))
+
+    def test_an_example_is_asked_for_by_name(self):
+        described = chapters.Description("", self.described.rungs, "e")
+        with mock.patch.object(chapters, "describe", return_value=described):
+            chapter = chapters.Chapter("08_x")
+            self.assertEqual(command._steps([(chapter, "e")], None, None), ("forward", [command.Step(chapter, "e", True)]))
+            self.assertEqual(command._steps([(chapter, "")], None, None), ("forward", [command.Step(chapter, "b")]))
+            with self.assertRaisesRegex(Failure, "08_x/e has no backward"):
+                command._steps([(chapter, "e")], "backward", None)
+
+    def test_what_nobody_asks_for_is_small(self):
+        self.assertEqual(command._flags(arguments("05"), command.SMALL), ["--heads=2", "--seq-q=128"])
+        self.assertEqual(command._flags(arguments("05", "--kv-heads=3", "--seq-q=9"), command.SMALL), ["--heads=3", "--kv-heads=3", "--seq-q=9"])
+        self.assertEqual(command._flags(arguments("05/example"), command.EXAMPLE),
+                         ["--batch=4", "--heads=2", "--head-dim=8", "--seq-q=8"])
+
+    def test_two_go_in_the_same_direction(self):
+        self.assertEqual(self.steps("b", "c"), ("backward", "b", "c"))
+        with self.assertRaisesRegex(Failure, "the two steps share no direction"):
+            self.steps("a", "c")
+        with self.assertRaisesRegex(Failure, "08_x/a has no backward"):
+            self.steps("a", "c", direction="backward")
 
     def test_what_is_not_there(self):
         for rung, direction, expected in [("a", "backward", "08_x/a has no backward"), ("d", None, r"08_x has no rung d \(rungs: a, b, c\)")]:
             with self.assertRaisesRegex(Failure, expected) as raised:
-                self.step(rung, direction)
+                self.steps(rung, direction=direction)
             self.assertEqual(raised.exception.status, 2)
 
 
@@ -155,18 +244,31 @@ class Page(unittest.TestCase):
         "chapter": "05_x", "problem": "B1_H1_N4_D8_fp16_causal", "direction": "forward",
         "rungs": [{"rung": "r", "tensors": [{"name": "Q", "rows": 4, "row_bytes": 16}, {"name": "K", "rows": 4, "row_bytes": 16}],
                    "launches": [{"kernel": "x::</script><b>&", "grid": [1, 1, 1], "block": [32, 1, 1], "dynamic_shared_bytes": 0,
-                                 "blocks": [{"block": [0, 0, 0], "steps": [{"until": "", "work": [0] * 6, "read": {"Q": [[0, 3]], "K": [[0, 3]]}}]}]}]}],
+                                 "blocks": [{"block": [0, 0, 0], "steps": [{"until": "", "work": [1, 2, 3, 4, 5, 6], "read": {"Q": [[0, 3]], "K": [[0, 3]]},
+                                                            "watched": {"m": [[2, 0, [1.5]], [3, 0, ["-inf"]]]}}]}]}],
+                   "results": {"LSE": {"made": [0.5], "expected": [0.25]}}}],
     }
 
     def setUp(self):
-        self.page = walk.page(copy.deepcopy(self.recorded))
+        self.page = walk.page([walk.walk_of(copy.deepcopy(self.recorded), copy.deepcopy(self.recorded))])
 
     def test_holds_the_walk_and_its_tiles(self):
-        (data,) = re.findall(r'<script type="application/json" id="walk">(.*?)</script>', self.page, re.DOTALL)
-        held = json.loads(data)
+        (data,) = re.findall(r'<script type="application/json" id="walks">(.*?)</script>', self.page, re.DOTALL)
+        (held,) = json.loads(data)["walks"]
         self.assertEqual(held["launches"][0]["kernel"], "x::</script><b>&")
         self.assertEqual(held["launches"][0]["blocks"][0]["tiles"], [{"head": 0, "queries": [0, 3], "keys": [0, 3], "step": 0, "kind": "partly"}])
         self.assertEqual((held["step"], held["problem"]["seq_q"]), ("05_x/r", 4))
+        self.assertEqual(held["naive"], [1, 2, 3, 4, 5, 6])
+
+    def test_numbers_are_packed(self):
+        (held,) = json.loads(re.findall(r'id="walks">(.*?)</script>', self.page, re.DOTALL)[0])["walks"]
+        ((*place, packed),) = held["launches"][0]["blocks"][0]["steps"][0]["watched"]["m"]
+        self.assertEqual((place, struct.unpack("<2f", base64.b64decode(packed))), ([2, 2, 0, 1], (1.5, -math.inf)))
+        self.assertEqual(struct.unpack("<f", base64.b64decode(held["results"]["LSE"]["expected"])), (0.25,))
+
+    def test_rectangles(self):
+        runs = [[0, 8, [1, 2]], [1, 8, [3, 4]], [2, 8, [5]], [4, 8, [6]]]
+        self.assertEqual([place for *place, _ in walk.rectangles(runs)], [[0, 2, 8, 2], [2, 1, 8, 1], [4, 1, 8, 1]])
 
     def test_needs_nothing_else(self):
         self.assertNotIn("{{", self.page)
@@ -176,14 +278,17 @@ class Page(unittest.TestCase):
 
     def test_is_never_too_large(self):
         with mock.patch.object(walk, "LARGEST_PAGE", 1000), self.assertRaisesRegex(Failure, "more than 1,000"):
-            walk.page(copy.deepcopy(self.recorded))
+            walk.page([walk.walk_of(copy.deepcopy(self.recorded))])
 
     def test_every_place_that_the_script_asks_for_is_there(self):
-        script = (walk.PARTS / "page.js").read_text()
-        places = set(re.findall(r'\$\("([a-z-]+)"\)', script)) - {"difference"}
-        ids = re.findall(r'\bid="([a-z-]+)"', (walk.PARTS / "page.html").read_text())
-        self.assertEqual(places - set(ids), set())
-        self.assertEqual(len(ids), len(set(ids)))
+        html = (walk.PARTS / "page.html").read_text()
+        for asked, there in [(r'\$\("([a-z-]+)"\)', r'\bid="([a-z-]+)"'), (r'\.part\("([a-z-]+)"\)', r'\bdata-part="([a-z-]+)"')]:
+            places = re.findall(there, html)
+            self.assertEqual(set(re.findall(asked, walk.script())) - set(places), set())
+            self.assertEqual(len(places), len(set(places)))
+
+    def test_every_script_is_in_the_page(self):
+        self.assertEqual({f"{name}.js" for name in walk.SCRIPTS}, {path.name for path in walk.PARTS.glob("*.js")})
 
 
 if __name__ == "__main__":

@@ -65,7 +65,10 @@ def verdict(program: str, barrier: str, source_problems: list) -> str:
 
 
 def main(source_directory: str, program: str) -> int:
-    rungs = {rung["name"]: rung for rung in json.loads(run(program, "--describe").stdout)["rungs"]}
+    described = json.loads(run(program, "--describe").stdout)
+    rungs = {rung["name"]: rung for rung in described["rungs"]}
+    if "example" in described:
+        rungs[described["example"]] = {"forward": True, "backward": False}
     tries = [(source, *barrier) for source in sorted(Path(source_directory).glob("*.cu")) for barrier in barriers(source)]
     unnoticed = 0
     with ThreadPoolExecutor(2) as pool:

@@ -7,6 +7,9 @@ results are written as Gradescope or Classroom 50 want them. What could not be l
 If --out is no file that ends with .json but a directory, SUBMISSION is a directory with those of a class. Then the directory gets
 grades.csv, class.md (which exercise most got wrong, whose solutions are alike), and a page for each student in students. What has
 been graded is not graded again, if neither the submission nor this tree has changed.
+
+With --gpu the kernels of some exercises are timed too, beside the reference solution's on the same GPU, if they are right. That
+gives points of its own.
 """
 
 import time
@@ -15,7 +18,8 @@ from pathlib import Path
 from tools.commands.handout import chosen_plan
 from tools.course import load
 from tools.machine import BUILD, ROOT, Failure, build, say, shown
-from tools.teaching import ANSWERS, FORMATS, Bench, grade, grade_class, is_submission, read_submission, submissions_in, written
+from tools.teaching import (ANSWERS, FORMATS, Bench, date_of_gradescope, grade, grade_class, is_submission, read_dates,
+                            read_submission, submissions_in, with_performance, without_late_points, written)
 
 
 def add_arguments(parser) -> None:
@@ -25,15 +29,30 @@ def add_arguments(parser) -> None:
     parser.add_argument("--out", type=Path, metavar="FILE", help="results.json, or a directory for a class")
     parser.add_argument("--format", choices=FORMATS, default="gradescope", help="what the results look like (default: %(default)s)")
     parser.add_argument("--course", type=Path, metavar="FILE", help="the course, for its exercises and points")
+    parser.add_argument("--dates", type=Path, metavar="FILE",
+                        help="a table of when what was handed in, for a course with late days: ada,2027-02-17")
     parser.add_argument("--patience", type=float, default=60, metavar="S", help="seconds for one run (default: %(default)g)")
+    parser.add_argument("--gpu", action="store_true", help="grade performance too, on this machine's GPU")
     parser.add_argument("--prepare", action="store_true", help="build what grading needs, and grade nothing")
 
 
+def passes_on(word: str) -> bool:
+    """Exercises may stand behind the options too, which argparse does not understand."""
+    return not word.startswith("-")
+
+
 def run(arguments) -> int:
+    arguments.exercises += arguments.passed_on
     if arguments.prepare and arguments.submission:  # the first word is an exercise's then
         arguments.exercises.insert(0, str(arguments.submission))
     course = load()
-    exercises = chosen_plan(course, arguments).exercises
+    plan = chosen_plan(course, arguments)
+    exercises = plan.exercises
+    timed = with_performance(course, exercises)
+    if arguments.gpu:
+        exercises = timed
+    elif len(timed) > len(exercises):
+        say("Performance is not graded: that takes a GPU, and --gpu.")
     if arguments.prepare:
         _bench(course, exercises, 0, arguments.patience)
         return 0
@@ -42,21 +61,33 @@ def run(arguments) -> int:
     if not arguments.submission.exists() or not is_submission(arguments.submission):
         raise Failure(f"{arguments.submission} is neither a directory nor a zip or tar archive", status=2)
     if arguments.out.suffix != ".json":
-        return _class(arguments, course, exercises)
+        return _class(arguments, course, plan, exercises)
     submission = read_submission(arguments.submission, wanted(exercises))
     bench = _bench(course, exercises, 0, arguments.patience)
-    result = grade(bench, submission, exercises)
+    dates = _dates(arguments, plan, [submission.name], date_of_gradescope(arguments.submission))
+    result = without_late_points(grade(bench, submission, exercises), plan, dates.get(submission.name))
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     arguments.out.write_text(written(arguments.format, result, exercises, bench.held))
     say(f"{result.name}: {result.score} of {sum(one.points for one in exercises)} points, in {shown(arguments.out)}")
     return 0
 
 
-def _class(arguments, course, exercises: list) -> int:
+def _dates(arguments, plan, names: list, otherwise=None) -> dict:
+    """{submission: date}, as far as they are known; says of which it is not."""
+    dates = {**{name: otherwise for name in names if otherwise}, **(read_dates(arguments.dates) if arguments.dates else {})}
+    unknown = [name for name in names if name not in dates] if plan.late else []
+    if unknown:
+        say(f"It is not known when {', '.join(unknown)} {'was' if len(unknown) == 1 else 'were'} handed in: nothing is subtracted for "
+            "late days (--dates says when).")
+    return dates
+
+
+def _class(arguments, course, plan, exercises: list) -> int:
     begin = time.monotonic()
     submissions = submissions_in(arguments.submission, wanted(exercises))
     benches = [_bench(course, exercises, number, arguments.patience) for number in range(min(build.cores(), len(submissions)))]
-    done = grade_class(benches, submissions, exercises, arguments.out)
+    dates = _dates(arguments, plan, [one.name for one in submissions])
+    done = grade_class(benches, submissions, exercises, arguments.out, plan, dates)
     minutes = (time.monotonic() - begin) / 60
     say(f"{len(done.grades)} submissions in {minutes:.1f} minutes: {shown(arguments.out)}/grades.csv, class.md, students")
     for name in done.failed:
@@ -71,4 +102,6 @@ def wanted(exercises: list) -> list:
 def _bench(course, exercises: list, number: int, patience: float) -> Bench:
     bench = Bench(ROOT, BUILD / "grading", number, patience)
     bench.prepare(course, exercises)
+    if bench.no_gpu and number == 0 and any(one.kind == "speed" for one in exercises):
+        say(f"Performance is not graded: {bench.no_gpu}.")
     return bench

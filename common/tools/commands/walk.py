@@ -1,43 +1,76 @@
-"""a page that replays a real run: which tiles each thread block works on, step by step, without a GPU
+"""a page that replays a real run: which tiles each thread block works on, step by step, with its numbers, without a GPU
 
-The SIMT engine runs the kernels once and records which rows of which matrix every thread block reads and writes. The page is one
-file that needs no network. STEP is a chapter, whose last rung is meant, or a rung of one: 05, 08/earlystop.
+The SIMT engine runs the kernels once and records which rows of which matrix every thread block reads and writes, and the numbers that
+the kernels show. The page is one file that needs no network. STEP is a chapter, whose last rung is meant, or a rung of one: 05,
+08/earlystop. Two of them stand side by side, on one clock: 03 05, 08/masked 08/earlystop. 05/example has tiles of 4 x 4, and a problem of
+its own: B=4 H=2 N=8 D=8, unless you ask for another one.
 """
 
+import argparse
 import webbrowser
+from dataclasses import dataclass
 from pathlib import Path
 
 from tools.machine import BUILD, Failure, Progress, build, chapters, say, shown
 from tools.measuring import asked, engine
 from tools.showing import walk
 
+NAIVE = "01_naive"  # whose bytes stand beside the others'
+SMALL = {"seq_q": [128], "heads": 2}
+EXAMPLE = {"batch": 4, "heads": 2, "seq_q": [8], "head_dim": 8}  # a published one with D = 4, which is no multiple of 8
+
 
 def add_arguments(parser) -> None:
-    parser.add_argument("step", metavar="STEP", help="chapter or chapter/rung: 05 08/earlystop")
+    parser.add_argument("steps", nargs="+", metavar="STEP", action=_OneOrTwo, help="chapter or chapter/rung: 05 08/earlystop; one or two")
     asked.add_arguments(parser, several=False, direction="default: the forward if there is one, else the backward")
+    parser.add_argument("--no-numbers", action="store_true", help="leave out S, P, m, l, O and gradients on their way: longer N fit")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the page there (default: build/walk/STEP.html)")
     parser.add_argument("--no-browser", action="store_true", help="write the page, do not open it")
 
 
+class _OneOrTwo(argparse.Action):
+    def __call__(self, parser, arguments, values, option=None):
+        if len(values) > 2:
+            parser.error(f"{len(values)} steps: one page has room for two")
+        setattr(arguments, self.dest, values)
+
+
+@dataclass(frozen=True)
+class Step:
+    chapter: chapters.Chapter
+    rung: str
+    is_example: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.chapter.name}/{self.rung}"
+
+
 def run(arguments) -> int:
-    name, _, rung = arguments.step.partition("/")
-    (chapter,) = chapters.select([name], chapters.all_chapters())
-    if not arguments.seq_q:
-        arguments.seq_q = [128]
-    if not arguments.heads:
-        arguments.heads = arguments.kv_heads or 2
-    (flags,) = asked.problems(arguments)
+    known = chapters.all_chapters()
+    words = [word.partition("/") for word in arguments.steps]
+    asked_for = [(chapters.select([name], known)[0], rung) for name, _, rung in words]
+    asked.said(arguments)  # refuses what is wrong in itself, before anything is built
     out = _writable(arguments.out) if arguments.out else None
 
-    directory = build.ensure_built("trace", [chapter.name])
-    program = chapter.program(directory)
-    walk.require_small(asked.resolved(program, flags)[0])
-    direction, rung = _step(chapter, rung, arguments.direction, directory)
+    directory = build.ensure_built("trace", sorted({NAIVE, *(chapter.name for chapter, _ in asked_for)}))
+    direction, steps = _steps(asked_for, arguments.direction, directory)
+    flags = _flags(arguments, EXAMPLE if any(step.is_example for step in steps) else SMALL)
+    for step in steps:
+        problem = asked.resolved(step.chapter.program(directory), flags)[0]
+        walk.require_small(problem, direction, len(steps), not arguments.no_numbers)
     with Progress("Recording") as progress:
-        progress.show(f"{chapter.name}/{rung} {direction}")
-        recorded = engine.counts_of(program, "--walk", *flags, f"--direction={direction}", f"--rung={rung}")
-    page = walk.page(recorded)
-    out = out or _writable(BUILD / "walk" / f"{chapter.name}-{rung}-{direction}.html", make_directory=True)
+        walks = []
+        naive = None
+        for step in steps:
+            progress.show(f"{step} {direction}")
+            recorded = engine.counts_of(step.chapter.program(directory), "--walk", *flags, f"--direction={direction}", f"--rung={step.rung}")
+            if direction == "forward" and naive is None and not arguments.no_numbers:  # long N take it minutes
+                progress.show(f"{NAIVE} beside it")
+                naive = _naive(known, directory, flags)
+            walks.append(walk.walk_of(recorded, None if step.chapter.name == NAIVE else naive, not arguments.no_numbers))
+    page = walk.page(walks)
+    name = "-and-".join(f"{step.chapter.name}-{step.rung}" for step in steps)
+    out = out or _writable(BUILD / "walk" / f"{name}-{direction}.html", make_directory=True)
     out.write_text(page)
     say(f"{shown(out)}: {len(page.encode()):,} bytes, opens in any browser")
     if not arguments.no_browser and not webbrowser.open(out.resolve().as_uri()):
@@ -45,19 +78,49 @@ def run(arguments) -> int:
     return 0
 
 
-def _step(chapter: chapters.Chapter, rung: str, direction: "str | None", directory: Path) -> tuple:
-    """(direction, rung)"""
-    description = chapters.describe(chapter, [directory])
-    if not description:
-        raise Failure(f"{chapter.name} does not say what it has")
-    known = [each["name"] for each in description.rungs]
-    if rung and rung not in known:
-        raise Failure(f"{chapter.name} has no rung {rung} (rungs: {', '.join(known)})", status=2)
+def _flags(arguments, default: dict) -> list:
+    """Of the problem that the user asks for, a small one where nothing is said."""
+    if arguments.kv_heads:
+        default = {**default, "heads": arguments.kv_heads}
+    for name, value in default.items():
+        if getattr(arguments, name) is None:
+            setattr(arguments, name, value)
+    return asked.problems(arguments)[0]
+
+
+def _naive(known: list, directory: Path, flags: list) -> "dict | None":
+    """None if chapter 01 does not take the problem."""
+    (chapter,) = chapters.select([NAIVE], known)
+    _, (step,) = _steps([(chapter, "")], "forward", directory)
+    try:
+        return engine.counts_of(chapter.program(directory), "--walk", *flags, "--direction=forward", f"--rung={step.rung}")
+    except Failure as failure:
+        if failure.status != 2:
+            raise
+        return None
+
+
+def _steps(asked_for: list, direction: "str | None", directory: Path) -> tuple:
+    """(the direction, that all of them have; [Step]) of [(chapter, rung or empty)]."""
+    described = []
+    for chapter, rung in asked_for:
+        description = chapters.describe(chapter, [directory])
+        if not description:
+            raise Failure(f"{chapter.name} does not say what it has")
+        names = [each["name"] for each in description.rungs] + [description.example] * bool(description.example)
+        if rung and rung not in names:
+            raise Failure(f"{chapter.name} has no rung {rung} (rungs: {', '.join(names)})", status=2)
+        described.append((chapter, rung, description))
     for one in [direction] if direction else ["forward", "backward"]:
-        rungs = description.rungs_with(one)
-        if rungs and rung in ("", *rungs):
-            return one, rung or rungs[-1]
-    raise Failure(f"{chapter.name}{'/' * bool(rung)}{rung} has no {direction}", status=2)
+        rungs = [(chapter, rung, [rung] if rung and rung == description.example and one == "forward" else description.rungs_with(one))
+                 for chapter, rung, description in described]
+        lacking = next((chapter.name + "/" * bool(rung) + rung for chapter, rung, has in rungs if not has or rung not in ("", *has)), None)
+        if lacking is None:
+            examples = [description.example for _, _, description in described]
+            return one, [Step(chapter, rung or has[-1], bool(rung) and rung == example) for (chapter, rung, has), example in zip(rungs, examples)]
+    if direction or len(asked_for) == 1:
+        raise Failure(f"{lacking} has no {direction or one}", status=2)
+    raise Failure("the two steps share no direction", status=2)
 
 
 def _writable(path: Path, make_directory: bool = False) -> Path:

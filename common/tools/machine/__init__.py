@@ -1,6 +1,7 @@
 """This machine and what lies on it: paths, chapters, builds, packages, compilers, the GPU, processes, the terminal; and expressions in text."""
 
 from tools.machine import build, chapters, system
+from tools.machine.environment import python_with_packages
 from tools.machine.errors import Failure
 from tools.machine.expressions import DividesByZero, NotUnderstood, evaluate
 from tools.machine.paths import BUILD, COUNTS, RESULTS, ROOT, shown, slug

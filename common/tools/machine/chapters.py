@@ -29,6 +29,7 @@ class Description:
 
     idea: str
     rungs: list = field(default_factory=list)  # [{"name", "idea", "forward": bool, "backward": bool}]
+    example: str = ""  # a forward that is no rung: to be looked at, not timed
 
     def rungs_with(self, direction: str) -> list:
         return [rung["name"] for rung in self.rungs if rung[direction]]
@@ -66,7 +67,7 @@ def describe(chapter: Chapter, build_directories: list) -> "Description | None":
         if answer:
             try:
                 described = json.loads(answer)
-                return Description(described["idea"], described["rungs"])
+                return Description(described["idea"], described["rungs"], described.get("example", ""))
             except (ValueError, KeyError):
                 continue
     return None

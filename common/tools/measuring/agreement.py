@@ -53,13 +53,19 @@ UNROLLED = Reason("nvcc unrolls the loop over a row's visible keys by four: lane
                   "apart", fewer=False)
 PREDICATE = Reason("nvcc wrote the predicate of some or all cp.async without a negation, and Nsight Compute takes each of their "
                    "four passes for one wavefront", fewer=True, least=lambda engine: 4 * engine["cp.async instructions"])
+GUARDED = Reason("nvcc guards the copy of LSE and D with a predicate instead of a branch: warps that have nothing to copy issue it, "
+                 "too", fewer=False)
+ONE_BY_ONE = Reason("nvcc stores a lane's four scores one by one instead of 16 bytes at once, and each of these stores has the "
+                    "conflicts of lanes that are 16 bytes apart", fewer=False)
 EXPLAINED = {
     "rope_fused::forward": {"cp.async wavefronts": PREDICATE},
     "patterns::copy_async<2, 4096, 0>": {"cp.async wavefronts": PREDICATE},
     "patterns::copy_halves_async<0>": {"cp.async wavefronts": PREDICATE},
     "patterns::copy_halves_async_predicate<0>": {"cp.async wavefronts": PREDICATE},
+    "online_softmax::attention_forward<__half>": {"shared store wavefronts": ONE_BY_ONE, "shared store conflicts": ONE_BY_ONE},
     "attention_forward": {"shared load wavefronts": UNROLLED},
     "dk_dv": {"shared load wavefronts": COMBINED_LOADS},
+    "dq": {"cp.async instructions": GUARDED},
     "gradients": {"shared load wavefronts": COMBINED_LOADS, "shared store wavefronts": COMBINED_PLACE,
                   "global load requests": WAITING, "global load sectors": WAITING},
 }

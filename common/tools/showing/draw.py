@@ -2,8 +2,8 @@
 
     python3 -m tools.showing.draw DIRECTORY < {"name": {"data": .., "fingerprint": ..}}
 
-Each stands on a card of its own, so that it can be read on a white and on a black page. Colours: Okabe and Ito's, which the
-colour-blind tell apart; every line is labelled where it ends. The same data gives the same bytes.
+Each stands on a card of its own, so that it can be read on a white and on a black page; every line is labelled where it ends. The
+same data gives the same bytes.
 """
 
 import json
@@ -17,12 +17,10 @@ matplotlib.use("svg")
 import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator  # noqa: E402
 
+from tools.showing.pictures import color  # noqa: E402
+
 CARD, INK, FAINT = "#fbfaf7", "#1f1f1f", "#d9d6cf"
-# Okabe and Ito (2008), yellow left out: it is too faint on a light card.
-COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"]
 MARKERS = "osD^vPX<>"
-PEERS = {"FLASH": "#4d4d4d", "FLASH-deterministic": "#4d4d4d", "CUDNN": "#8a8a8a", "FA3": "#6b6b6b", "FA4": "#1f1f1f",
-         "roof": "#6b6b6b", "eager+FLASH": "#8a8a8a", "compiled+FLASH": "#4d4d4d"}
 STYLES = {"solid": "-", "dashed": (0, (5, 2)), "dotted": (0, (1, 1.5)), "dashdot": (0, (5, 1.5, 1, 1.5))}
 
 plt.rcParams.update({
@@ -32,10 +30,6 @@ plt.rcParams.update({
     "figure.facecolor": CARD, "axes.facecolor": CARD, "savefig.facecolor": CARD, "axes.grid": True, "axes.axisbelow": True,
     "grid.color": FAINT, "grid.linewidth": 0.6,
 })
-
-
-def color(index) -> str:
-    return PEERS.get(index, "#8a8a8a") if isinstance(index, str) else COLORS[index % len(COLORS)]
 
 
 def marker(index) -> str:

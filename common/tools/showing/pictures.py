@@ -15,7 +15,15 @@ from tools.showing.counts import GPUS
 from tools.showing.tables import PEER_NAMES
 
 UNORDERED = {"forward": "", "backward": "; dotted: dQ added up in no order"}
+# Okabe and Ito (2008), which the colour-blind tell apart; yellow is left out, because it is too faint on a light card.
+COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"]
+PEERS = {"FLASH": "#4d4d4d", "FLASH-deterministic": "#4d4d4d", "CUDNN": "#8a8a8a", "FA3": "#6b6b6b", "FA4": "#1f1f1f",
+         "roof": "#6b6b6b", "eager+FLASH": "#8a8a8a", "compiled+FLASH": "#4d4d4d"}
 DIGITS = 6  # of the numbers in a picture: more than can be seen
+
+
+def color(index) -> str:
+    return PEERS.get(index, "#8a8a8a") if isinstance(index, str) else COLORS[index % len(COLORS)]
 
 
 def all_pictures(record: Record) -> dict:

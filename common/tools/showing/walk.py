@@ -1,7 +1,9 @@
 """The page that replays a run step by step: which tiles of the score matrix each thread block works on, found from the rows that it
 reads, and the page around them."""
 
+import base64
 import json
+import struct
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,29 +11,40 @@ from tools.machine import Failure
 from tools.record import Problem, read_label
 
 PARTS = Path(__file__).parent / "walk_page"
+SCRIPTS = ("words", "drawing", "side", "clock", "blocks", "scores", "matrices", "bytes", "values", "schedule", "page")
 LARGEST_PAGE = 2_000_000  # bytes
-# Of the kernels' numbers, about 9 bytes each in the page.
-MOST_NUMBERS = 200_000
+# Of the kernels' numbers, 5 1/3 bytes each in the page. The rest is for the script, the steps in their order and the tiles.
+MOST_NUMBERS = 300_000
 
 
-def require_small(problem: Problem) -> None:
+def require_small(problem: Problem, direction: str, walks: int = 1, with_numbers: bool = True) -> None:
     """Before anything runs."""
-    if numbers(problem) <= MOST_NUMBERS:
+    if walks * numbers(problem, direction, with_numbers) <= MOST_NUMBERS:
         return
-    fits = largest_length(problem)
-    advice = f"--seq-q={fits} --seq-k={fits} is the largest that fits" if fits else "take fewer heads or a smaller head dim"
-    raise Failure(f"{problem} is too large for a page: {advice}", status=2)
+    fits = largest_length(problem, direction, walks, with_numbers)
+    ways = [f"--seq-q={fits} --seq-k={fits} is the largest that fits"] if fits else ["take fewer heads or a smaller head dim"]
+    if with_numbers and largest_length(problem, direction, walks, False) > fits:
+        ways.append("with --no-numbers longer ones do")
+    raise Failure(f"{problem} is too large for a page: {'; '.join(ways)}", status=2)
 
 
-def numbers(problem: Problem) -> int:
-    """That a kernel can show: P, and O after every tile, which has 64 keys or more; and O again as written and as expected."""
-    rows = problem.batch * problem.heads * problem.seq_q
-    return rows * (problem.seq_k + problem.head_dim * (2 + -(-problem.seq_k // 64)))
+def numbers(problem: Problem, direction: str, with_numbers: bool = True) -> int:
+    """That a kernel can show, with tiles of 64 queries or keys or more. Forward: S and P, and O after every tile. Backward: P, dP and dS,
+    dK and dV after every tile, and dQ's parts of 128 keys or 64. And every result, as written and as expected."""
+    rows, key_rows = problem.batch * problem.heads * problem.seq_q, problem.batch * problem.kv_heads * problem.seq_k
+    q_tiles, k_tiles = -(-problem.seq_q // 64), -(-problem.seq_k // 64)
+    forward = direction == "forward"
+    results = 2 * problem.head_dim * (rows if forward else rows + 2 * key_rows)
+    if not with_numbers:
+        return results
+    of_keys = 0 if forward else 2 * key_rows * problem.head_dim * q_tiles * problem.heads // problem.kv_heads
+    return results + rows * ((2 if forward else 3) * problem.seq_k + problem.head_dim * k_tiles) + of_keys
 
 
-def largest_length(problem: Problem) -> int:
+def largest_length(problem: Problem, direction: str, walks: int = 1, with_numbers: bool = True) -> int:
     """Of queries and keys alike, with everything else as it is; 0 if nothing fits."""
-    return next((n for n in range(512, 0, -1) if numbers(replace(problem, seq_q=n, seq_k=n)) <= MOST_NUMBERS), 0)
+    return next((n for n in range(2048, 0, -1)
+                 if walks * numbers(replace(problem, seq_q=n, seq_k=n), direction, with_numbers) <= MOST_NUMBERS), 0)
 
 
 # --- Tiles -----------------------------------------------------------------------------------------------------------
@@ -132,23 +145,61 @@ def add_tiles(problem: Problem, launch: dict) -> None:
 # --- Page ------------------------------------------------------------------------------------------------------------
 
 
-def page(recorded: dict) -> str:
-    """What a chapter's program records of one rung, as HTML that needs nothing else."""
+def base64_of(values: list) -> str:
+    """As fp32, 5 1/3 bytes each."""
+    return base64.b64encode(struct.pack(f"<{len(values)}f", *map(float, values))).decode()
+
+
+def rectangles(runs: list) -> list:
+    """Of [[row, column, values of consecutive columns], ..], ascending: [[first row, rows, first column, columns, fp32 in base64], ..]"""
+    made = []
+    for row, column, values in runs:
+        if made and made[-1][0] + made[-1][1] == row and made[-1][2:4] == [column, len(values)]:
+            made[-1][1] += 1
+            made[-1][4] += values
+        else:
+            made.append([row, 1, column, len(values), list(values)])
+    return [[*place, base64_of(values)] for *place, values in made]
+
+
+def walk_of(recorded: dict, naive: "dict | None" = None, with_numbers: bool = True) -> dict:
+    """What the page is told of one step: what its chapter's program recorded, with tiles; and of chapter 01's, only the work."""
     problem, rope = read_label(recorded["problem"])
     (rung,) = recorded["rungs"]
     for launch in rung["launches"]:
         add_tiles(problem, launch)
-    walk = {
+        for block in launch["blocks"]:
+            for step in block["steps"]:
+                watched = step.pop("watched", {})
+                if watched and with_numbers:
+                    step["watched"] = {name: rectangles(runs) for name, runs in watched.items()}
+    return {
         "step": f"{recorded['chapter']}/{rung['rung']}", "direction": recorded["direction"], "problem": vars(problem), "rope": rope,
-        "words": str(problem), "tensors": rung["tensors"], "launches": rung["launches"],
-        "results": rung.get("results", {}), "expected": rung.get("expected", {}),
+        "words": str(problem), "tensors": rung["tensors"], "launches": rung["launches"], "naive": work(naive) if naive else None,
+        "numbers": with_numbers,
+        "results": {name: {way: base64_of(values) for way, values in result.items()} for name, result in rung["results"].items()},
     }
-    data = json.dumps(walk, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def work(recorded: dict) -> list:
+    """Of all launches together, as a step has it."""
+    (rung,) = recorded["rungs"]
+    every = [step["work"] for launch in rung["launches"] for block in launch["blocks"] for step in block["steps"]]
+    return [sum(numbers) for numbers in zip(*every)]
+
+
+def page(walks: list) -> str:
+    """One or two of them, as HTML that needs nothing else."""
+    title = " and ".join(f"{walk['step']}, {walk['direction']}" for walk in walks)
+    data = json.dumps({"walks": walks}, separators=(",", ":")).replace("<", "\\u003c")
     html = (PARTS / "page.html").read_text()
-    for name, text in [("TITLE", f"{walk['step']}, {walk['direction']}"), ("STYLE", (PARTS / "page.css").read_text()),
-                       ("SCRIPT", (PARTS / "page.js").read_text()), ("WALK", data)]:
+    for name, text in [("TITLE", title), ("STYLE", (PARTS / "page.css").read_text()), ("SCRIPT", script()), ("WALKS", data)]:
         html = html.replace(f"{{{{{name}}}}}", text)
     if len(html.encode()) > LARGEST_PAGE:
         raise Failure(f"the page would have {len(html.encode()):,} bytes, more than {LARGEST_PAGE:,}: take a shorter N or fewer heads",
                       status=2)
     return html
+
+
+def script() -> str:
+    return "\n".join((PARTS / f"{name}.js").read_text() for name in SCRIPTS)

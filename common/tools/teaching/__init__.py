@@ -5,6 +5,8 @@ from tools.teaching.coursefile import Plan, Week, read_plan, without_a_file
 from tools.teaching.grading import ANSWERS, Bench, Grade, grade
 from tools.teaching.handout import Handout, hand_out
 from tools.teaching.kernelcode import Objection, objection
+from tools.teaching.late import date_of_gradescope, read_dates, without_late_points
+from tools.teaching.performance import with_performance
 from tools.teaching.results import FORMATS, written
 from tools.teaching.submission import is_submission, read_submission
 from tools.teaching.trees import require_a_new, write, write_archive

@@ -11,7 +11,9 @@ from tools.course import Verdict
 from tools.machine import Failure, say
 from tools.teaching import results, trees
 from tools.teaching.alike import alike
+from tools.teaching.coursefile import Plan
 from tools.teaching.grading import Grade, grade, taken_from
+from tools.teaching.late import without_late_points
 from tools.teaching.submission import Submission, is_submission, read_submission
 
 _KEPT = "graded"  # below the directory of the results: what need not be done again
@@ -36,8 +38,9 @@ def submissions_in(directory: Path, wanted: list) -> list:
     return read
 
 
-def grade_class(benches: list, submissions: list, exercises: list, out: Path) -> Class:
-    """With as many at a time as there are benches. Writes a page for each student, grades.csv and class.md."""
+def grade_class(benches: list, submissions: list, exercises: list, out: Path, plan: Plan, dates: dict) -> Class:
+    """With as many at a time as there are benches. Writes a page for each student, grades.csv and class.md. What is kept of a
+    submission has all its points, whenever it was handed in."""
     (out / _KEPT).mkdir(parents=True, exist_ok=True)
     (out / "students").mkdir(exist_ok=True)
     free, failed, done = queue.SimpleQueue(), [], []
@@ -47,7 +50,8 @@ def grade_class(benches: list, submissions: list, exercises: list, out: Path) ->
 
     def graded(submission: Submission) -> Grade:
         path = out / _KEPT / f"{submission.name}.json"
-        key = _digest([submission.texts, submission.wrong, submission.refused, [asdict(one) for one in exercises], tree])
+        key = _digest([submission.texts, submission.wrong, submission.refused, [asdict(one) for one in exercises], tree,
+                       benches[0].no_gpu])
         result = _kept(path, key)
         if result is None:
             bench = free.get()
@@ -61,6 +65,7 @@ def grade_class(benches: list, submissions: list, exercises: list, out: Path) ->
                                {one.id: 0 for one in exercises}, ("not graded", why))
             finally:
                 free.put(bench)
+        result = without_late_points(result, plan, dates.get(submission.name))
         (out / "students" / f"{submission.name}.md").write_text(results.page_of(result, exercises))
         done.append(submission.name)
         say(f"{len(done)} of {len(submissions)}: {result.name}, {result.score} points"

@@ -6,24 +6,32 @@ been handed in for one rung is judged alone: other exercises of the same rung ha
 
 import difflib
 import fcntl
+import json
 import os
+import re
 import secrets
 import shutil
 import socket
 import subprocess
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.course import Answers, Course, DoesNotEnd, Exercise, Verdict, Workshop, judge, load, markers, verdict_of_answer
-from tools.machine import Failure, build, shown
-from tools.teaching import kernelcode, trees
+from tools.machine import Failure, build, shown, system
+from tools.teaching import kernelcode, performance, trees
+from tools.teaching.performance import Timed
 from tools.teaching.sandbox import Done, Limits, Sandbox, python
 from tools.teaching.submission import Submission
 
 ANSWERS = "answers.json"
 _TO_BUILD, _TO_COMPILE_A_LOT = 4 * 1024**3, 512 * 1024**2
+_HOST_OF_A_GPU = 64 * 1024**3  # what CUDA reserves of a host's addresses is more than it uses
+_ONE_AT_A_TIME = threading.Lock()  # on the GPU
+_NO_MEMORY = "bad_alloc|annot allocate memory|out of memory|virtual memory exhausted|cudaErrorMemoryAllocation|: stack overflow: "
 _MOST_CHANGED_LINES = 40  # of a debugging exercise
+_OF_CUDA = ("CUDACXX", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
 _OUT_OF_BOUNDS = ("invalid read", "invalid write", "outside", "out of bounds", "misaligned")
 
 
@@ -38,17 +46,18 @@ class Grade:
     seconds: float = 0.0
 
     @property
-    def score(self) -> int:
-        return sum(self.points.values())
+    def score(self):
+        return round(sum(self.points.values()), 2)
 
 
 class Bench(Workshop):
     """A tree of its own in which one submission after the other is built and run, in a sandbox of its own."""
 
-    def __init__(self, root: Path, directory: Path, number: int, patience: float):
+    def __init__(self, root: Path, directory: Path, number: int, patience: float, times_on: str = "cuda"):
         self.root, self.tree, self.patience = root, directory / f"{number}", patience
         self.sandbox, self.happened, self._testimony = Sandbox(number), "", 0
         self.course = load(root)  # as it should be: the tree is what a student makes of it
+        self.times_on, self.no_gpu = times_on, ""  # a preset; why nothing can be timed
 
     # --- The tree ---
 
@@ -61,11 +70,18 @@ class Bench(Workshop):
             if not path.is_file() or path.read_bytes() != content:
                 trees.write(self.tree, {file: content})
             there.add(path)
+        there.update(self.tree / one.handed_in for one in self._timed(exercises))
         for path in self.tree.rglob("*"):
             if path.is_file() and path not in there and "build" not in path.relative_to(self.tree).parts[:1]:
                 path.unlink()
+        if self.times_on == "cuda":
+            choice = system.choose_preset(None)
+            self.no_gpu = "" if choice.preset == "cuda" else choice.why
+        for one in self._timed(exercises):  # its solution, until something is handed in
+            trees.write(self.tree, {one.handed_in: wanted[one.file]})
         self._environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C.UTF-8", "HOME": str(self.tree / "build"),
-                             "TMPDIR": str(self.tree / "build"), "CXX": os.environ.get("CXX") or "g++", "CCACHE_DISABLE": "1"}
+                             "TMPDIR": str(self.tree / "build"), "CXX": os.environ.get("CXX") or "g++", "CCACHE_DISABLE": "1",
+                             **{name: os.environ[name] for name in _OF_CUDA if name in os.environ}}
         for preset, targets in self._targets(exercises).items():
             self._configure(preset)
             done = self._compile(preset, targets, seconds=3600, inside=False)
@@ -75,6 +91,10 @@ class Bench(Workshop):
         self.held = self.sandbox.held(self.tree / "build")
         if not self.held["runs"]:
             raise Failure(f"nothing can be run in {shown(self.tree)} as another user: {self.held['why']}")
+        for one in self._timed(exercises) if self.times_on == "cuda" else []:
+            of_itself = self.timed(one, wanted[one.file].decode(), runs=1)
+            if of_itself.state != "right":
+                self.no_gpu = f"the solution of {one.of} beside itself is {of_itself.state}: {of_itself.lines[0]}"
 
     def _keep_others_out(self) -> None:
         self.tree.parent.mkdir(parents=True, exist_ok=True)
@@ -84,10 +104,16 @@ class Bench(Workshop):
         except BlockingIOError:
             raise Failure(f"somebody is grading in {shown(self.tree)} already")
 
-    @staticmethod
-    def _targets(exercises: list) -> dict:
-        targets = {"cpu": set(), "trace": set()}
+    def _timed(self, exercises: list) -> list:
+        return [one for one in exercises if isinstance(one, Timed) and not self.no_gpu]
+
+    def _targets(self, exercises: list) -> dict:
+        targets = {"cpu": set(), "trace": set(), "cuda": set()}
+        for one in self._timed(exercises):
+            targets[self.times_on].add(one.target)
         for one in exercises:
+            if isinstance(one, Timed):
+                continue
             if one.kind != "measure":
                 targets["cpu"].add(f"{one.chapter}_tests")
                 targets["trace"].add(f"{one.chapter}_tests")
@@ -129,6 +155,8 @@ class Bench(Workshop):
             self.happened = "hangs the compiler"
             raise build.DoesNotBuild("the compiler was stopped", [f"the compiler was stopped after {5 * self.patience:g} s"])
         if done.status != 0:
+            if re.search(_NO_MEMORY, done.output):
+                self.happened = "too much memory"
             errors = build.first_errors(done.output)
             raise build.DoesNotBuild("the build failed", [line.replace(f"{self.tree}/", "") for line in errors])
         return self.tree / "build" / preset
@@ -143,27 +171,57 @@ class Bench(Workshop):
         return Done(done.returncode, done.stdout)
 
     def answer(self, command: list, environment: dict) -> tuple:
-        """The program's answer; on a socket of its own it says how many tests have passed, with a secret that it alone was told."""
+        """The program's answer; on its socket it says how many tests have passed, and how many have not."""
+        done, said = self._heard(command, Limits(self.patience), environment)
+        numbers = said.split()
+        self._testimony = int(numbers[0]) if len(numbers) == 2 and numbers[1] == "0" else 0
+        return done.status, done.output
+
+    def _heard(self, command: list, limits: Limits, environment: dict, devices: tuple = ()) -> tuple:
+        """(Done, what it says on a socket of its own, behind a secret that it alone was told); DoesNotEnd."""
         ours, theirs = socket.socketpair()
         secret = secrets.token_hex(16)
         with ours, theirs:
             ours.sendall(secret.encode())
-            done = self.sandbox.run(command, Limits(self.patience), cwd=self.tree, pass_fds=(theirs.fileno(),),
+            done = self.sandbox.run(command, limits, cwd=self.tree, pass_fds=(theirs.fileno(),), devices=devices,
                                     environment={**self._environment, "TMPDIR": "/tmp", "SIMT_THREADS": "2", **environment,
                                                  "WORKBOOK_WITNESS": str(theirs.fileno())})
             ours.setblocking(False)
             try:
-                said = ours.recv(4096).decode(errors="replace").split()
+                said = ours.recv(65536).decode(errors="replace")
             except BlockingIOError:
-                said = []
-        self._testimony = int(said[1]) if len(said) == 3 and said[0] == secret and said[2] == "0" else 0
+                said = ""
         self.happened = _what_happened(done)
         if done.stopped == "time":
             raise DoesNotEnd(self.patience)
-        return done.status, done.output
+        return done, said[len(secret):] if said.startswith(secret) else ""
 
     def passed(self, output: str) -> int:
         return self._testimony
+
+    def timed(self, one: Timed, text: str, runs: int = performance.RUNS, times: int = performance.TIMES) -> Verdict:
+        """On the time of this text of the exercise's file, beside the file as it is."""
+        trees.write(self.tree, {one.handed_in: text.encode()})
+        flags = [f"--{key}={int(value)}" for key, value in one.problem.items()]
+        limits = Limits(self.patience, memory=_HOST_OF_A_GPU, file_bytes=_TO_COMPILE_A_LOT)
+        said = []
+        try:
+            program = self.built(self.times_on, [one.target]) / "common/judge" / one.target
+            with _ONE_AT_A_TIME:
+                for _ in range(runs):
+                    done, heard = self._heard([program, *flags, f"--times={times}"], limits, {}, devices=_nvidia())
+                    if done.status != 0 or not heard:
+                        return Verdict(self.happened or "crashes", [_last(done.output).replace(f"{self.tree}/", "")])
+                    said.append(json.loads(heard))
+        except build.DoesNotBuild as failure:
+            return Verdict("does not compile", failure.errors[:1])
+        except DoesNotEnd as hanging:
+            return Verdict("hangs", [str(hanging)])
+        return performance.verdict_of(said, one.at_most)
+
+
+def _nvidia() -> tuple:
+    return tuple(map(str, sorted(Path("/dev").glob("nvidia*"))))
 
 
 def _last(output: str) -> str:
@@ -173,7 +231,7 @@ def _last(output: str) -> str:
 def _what_happened(done: Done) -> str:
     if done.stopped:
         return {"time": "hangs", "output": "prints too much"}[done.stopped]
-    if "bad_alloc" in done.output or "Cannot allocate memory" in done.output or "cudaErrorMemoryAllocation" in done.output:
+    if re.search(_NO_MEMORY, done.output):
         return "too much memory"
     return "crashes" if done.status < 0 else ""
 
@@ -187,9 +245,12 @@ def grade(bench: Bench, submission: Submission, exercises: list) -> Grade:
     if submission.refused:
         result.verdicts = {one.id: Verdict(*_as_verdict(submission.refused)) for one in exercises}
     else:
-        taken = {one.id: _taken(bench.course, submission, one) for one in exercises}
+        taken = {one.id: _taken(bench.course, submission, one) for one in exercises if not isinstance(one, Timed)}
         handed_in = {one.file: _as_handed_in(bench.course, one.file, exercises, taken) for one in exercises}
         for one in exercises:
+            if isinstance(one, Timed):
+                result.verdicts[one.id] = _timed(bench, one, taken[one.of], result.verdicts[one.of])
+                continue
             content = taken[one.id]
             if isinstance(content, Verdict):
                 result.verdicts[one.id] = content
@@ -266,12 +327,22 @@ def _judged(bench: Bench, one: Exercise, written: str) -> Verdict:
     bench.lay({one.file: course.replaced(one, written)})
     bench.happened = ""
     verdict = judge(_Attempted(bench.tree, course.exercises), one, workshop=bench)
-    if verdict.state == "wrong" and bench.happened:
+    if verdict.state in ("wrong", "does not compile") and bench.happened:
         return Verdict(bench.happened, verdict.lines)
     if verdict.state == "wrong" and verdict.lines and verdict.lines[0].startswith("kernel ") and \
             any(words in verdict.lines[0] for words in _OUT_OF_BOUNDS):
         return Verdict("out of bounds", verdict.lines)
     return verdict
+
+
+def _timed(bench: Bench, one: Timed, written, correctness: Verdict) -> Verdict:
+    """A wrong kernel has no time."""
+    if correctness.state != "right":
+        return Verdict("not timed", [f"{one.of} is not right"])
+    if bench.no_gpu:
+        return Verdict("not timed", [f"performance is not graded: {bench.no_gpu}"])
+    (exercise,) = bench.course.select([one.of])
+    return bench.timed(one, bench.course.replaced(exercise, written))
 
 
 class _Attempted(Course):
@@ -285,7 +356,7 @@ def _as_handed_in(course: Course, file: str, exercises: list, taken: dict) -> st
     """The file with all that was handed in for it and can be graded: questions are about the student's own kernels."""
     text = (course.root / file).read_text()
     for one in exercises:
-        content = taken[one.id]
+        content = taken.get(one.id)
         if one.file == file and one.kind != "measure" and isinstance(content, str):
             text = content if one.kind == "debug" else markers.filled(text, course.region(one, text), content)
     return text

@@ -1,7 +1,7 @@
 """Is what stands between an exercise's markers code of a kernel, and nothing else?
 
-A kernel on the SIMT engine runs in the process that judges it. So a solution may contain only what kernels need: the names that
-its file and common/device offer, CUDA's and its mathematics, and variables and functions that it declares itself. It has no lines
+On the SIMT engine a kernel is code of an ordinary process. So a solution may contain only what kernels need: the names that its
+file and common/device offer, CUDA's and its mathematics, and variables and functions that it declares itself. It has no lines
 for the preprocessor but #pragma unroll, no strings, no assembly, and nothing of the C++ library.
 """
 

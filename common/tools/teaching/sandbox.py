@@ -56,8 +56,8 @@ class Sandbox:
             subprocess.run(["chown", "-R", f"{self.user(builds=True)}:{self.user(builds=True)}", str(directory)], check=True)
 
     def run(self, command: list, limits: Limits, environment: dict, cwd: Path = Path("/"), writable: tuple = (),
-            builds: bool = False, pass_fds: tuple = ()) -> Done:
-        command = [*_walls(tuple(map(str, writable))), *self._user(builds), *_limits(limits, os.geteuid() == 0), *map(str, command)]
+            builds: bool = False, pass_fds: tuple = (), devices: tuple = ()) -> Done:
+        command = [*_behind_walls(self._user(builds), cwd, writable, devices), *_limits(limits, os.geteuid() == 0), *map(str, command)]
         with subprocess.Popen(command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, start_new_session=True, pass_fds=pass_fds) as process:
             try:
@@ -134,26 +134,35 @@ def _works(*command) -> bool:
 
 
 def _bubblewrap() -> bool:
-    return _works(*_wrapped(()))
+    return _works(*_wrapped())
 
 
-def _wrapped(writable: tuple) -> list:
-    binds = [word for place in writable for word in ("--bind", place, place)]
+def _wrapped(cwd: Path = Path("/"), writable: tuple = (), devices: tuple = ()) -> list:
+    """The whole file system, to be read, and empty directories for what is temporary; what is needed may lie in one of them."""
+    places = [("--ro-bind", cwd)] if cwd != Path("/") else []
+    places += [*(("--bind", place) for place in writable), *(("--dev-bind", device) for device in devices)]
+    above = dict.fromkeys(parent for _, place in places for parent in reversed(Path(place).parents)
+                          if parent.parts[:2] == ("/", "tmp") and len(parent.parts) > 2)
+    binds = [str(word) for parent in above for word in ("--perms", "0755", "--dir", parent)]  # else they would be root's alone
+    binds += [str(word) for how, place in places for word in (how, place, place)]
     caps = ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP"] if os.geteuid() == 0 else []
     apart = ["--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
     return ["bwrap", *apart, *caps, "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp",
             "--tmpfs", "/var/tmp", *binds]
 
 
-def _walls(writable: tuple) -> list:
-    """The words before a command that take away network, other processes and, with bubblewrap, files."""
+def _behind_walls(user: list, cwd: Path, writable: tuple, devices: tuple) -> list:
+    """The words before a command that take away network, other processes and, with bubblewrap, files; and those that make it
+    another user's. Whoever may not have namespaces, as root in many a container, can have them in a namespace of users, but has
+    to be the other user before."""
     if _bubblewrap():
-        return _wrapped(writable)
-    apart = ["unshare", "--net", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc"]
-    for walls in (apart, [*apart, "--user", "--map-root-user"], ["unshare", "--net"], ["unshare", "--net", "--user", "--map-root-user"]):
-        if _works(*walls):
-            return [*walls, "sh", "-c", '"$@"; exit $?', "sh"]  # no signal ends the first process of a namespace
-    return []
+        return [*_wrapped(cwd, writable, devices), *user]
+    apart, own = ["--net", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc"], ["--user", "--map-current-user"]
+    for names in (apart, ["--net"]):
+        for walls in (["unshare", *names, *user], [*user, "unshare", *own, *names]):
+            if _works(*walls):
+                return [*walls, "sh", "-c", '"$@"; exit $?', "sh"]  # no signal ends the first process of a namespace
+    return user
 
 
 def _limits(limits: Limits, own_user: bool) -> list:

@@ -1,0 +1,62 @@
+"""How Sphinx makes the site; its sources are written by common/tools/showing/book_pages.py."""
+
+import shutil
+from pathlib import Path
+
+import plotly
+from docutils import nodes
+from latex2mathml.converter import convert
+
+HERE = Path(__file__).parent
+
+project = "The FlashAttention workbook"
+root_doc = "index"
+language = "en"
+extensions = ["myst_parser"]
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 4
+myst_dmath_double_inline = True
+
+highlight_language = "none"
+
+html_theme = "furo"
+html_title = project
+html_static_path = [str(HERE / "static")]
+html_css_files = ["book.css"]
+html_copy_source = False
+html_show_sphinx = False
+html_show_search_summary = False  # which a page on the disk may not read
+html_context = {"made_by": Path(__file__).read_text()}  # Sphinx writes every page again when a value changes, not when code does
+html_show_copyright = False
+html_math_renderer = "mathml"
+html_theme_options = {"navigation_with_keys": True}
+
+
+def _mathml(display: str):
+    """Browsers draw MathML themselves."""
+
+    def visit(translator, node: nodes.Node) -> None:
+        formula = convert(node.astext(), display=display)
+        translator.body.append(f'<div class="formula">{formula}</div>' if display == "block" else formula)
+        raise nodes.SkipNode
+
+    return visit, None
+
+
+def _plots(app, page, template, context, doctree) -> None:
+    """A page with plots gets the script that draws them."""
+    if '<div class="plot">' in context.get("body", ""):
+        app.add_js_file("plotly.min.js", loading_method="defer")
+        app.add_js_file("plots.js", loading_method="defer")
+
+
+def _bring_plotly(app) -> None:
+    static = Path(app.outdir) / "_static"
+    static.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(Path(plotly.__file__).parent / "package_data" / "plotly.min.js", static)
+
+
+def setup(app) -> None:
+    app.add_html_math_renderer("mathml", _mathml("inline"), _mathml("block"))
+    app.connect("builder-inited", _bring_plotly)
+    app.connect("html-page-context", _plots)

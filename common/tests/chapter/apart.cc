@@ -1,0 +1,179 @@
+#include "tests/chapter/apart.h"
+
+#include "device/trace.h"
+
+#ifdef WORKBOOK_SIMT
+
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "device/cuda_error.h"
+#include "simt/memory.h"
+
+namespace chapter_suite {
+namespace {
+
+using attention::BackwardArgs;
+using attention::ForwardArgs;
+using attention::Problem;
+using simt::DeviceMemory;
+
+// Both processes are copies of one, so a function has the same address in each.
+struct Request {
+  void (*forward)(const Problem&, const ForwardArgs&, cudaStream_t) = nullptr;    // either this
+  void (*backward)(const Problem&, const BackwardArgs&, cudaStream_t) = nullptr;  // or that
+  Problem problem = {};
+  ForwardArgs forward_args = {};
+  BackwardArgs backward_args = {};
+  simt::Schedule schedule = {};
+  size_t max_shared = 0;
+  size_t allocations = 0;  // which follow
+};
+struct Answer {
+  enum class What { done, cuda_error, other_error } what;
+  cudaError_t code;
+  size_t length;  // of the message, which follows
+};
+static_assert(std::is_trivially_copyable_v<Request> && std::is_trivially_copyable_v<Answer>);
+
+int kernels = -1;  // the socket to that process
+pid_t process = -1;
+
+bool received(int from, void* to, size_t bytes) {
+  for (size_t done = 0; done < bytes;) {
+    const ssize_t now = read(from, static_cast<char*>(to) + done, bytes - done);
+    if (now <= 0) return false;
+    done += size_t(now);
+  }
+  return true;
+}
+
+// MSG_NOSIGNAL: if nobody listens any more, that is seen when nobody answers.
+void send_all(int to, const void* from, size_t bytes) {
+  for (size_t done = 0; done < bytes;) {
+    const ssize_t now = send(to, static_cast<const char*>(from) + done, bytes - done, MSG_NOSIGNAL);
+    if (now <= 0) return;
+    done += size_t(now);
+  }
+}
+
+void answer(int socket, Answer::What what, cudaError_t code, const std::string& message) {
+  const Answer head = {what, code, message.size()};
+  send_all(socket, &head, sizeof head);
+  send_all(socket, message.data(), message.size());
+}
+
+// Until the other process has ended.
+[[noreturn]] void serve(int socket) {
+  Request request;
+  while (received(socket, &request, sizeof request)) {
+    std::vector<DeviceMemory::Block> allocations(request.allocations);
+    if (!received(socket, allocations.data(), allocations.size() * sizeof allocations[0])) break;
+    DeviceMemory::instance().replace_all(allocations);
+    simt::set_schedule(request.schedule);
+    simt::set_max_shared(request.max_shared);
+    try {
+      if (request.backward)
+        request.backward(request.problem, request.backward_args, nullptr);
+      else
+        request.forward(request.problem, request.forward_args, nullptr);
+      answer(socket, Answer::What::done, cudaSuccess, "");
+    } catch (const CudaError& error) {
+      answer(socket, Answer::What::cuda_error, error.code(), error.what());
+    } catch (const std::exception& error) {
+      answer(socket, Answer::What::other_error, cudaSuccess, error.what());
+    }
+    std::fflush(stdout);
+  }
+  _exit(0);
+}
+
+// As it has ended, so do we.
+[[noreturn]] void end_likewise() {
+  int status = 0;
+  waitpid(process, &status, 0);
+  std::fflush(stdout);
+  if (WIFSIGNALED(status)) {
+    std::signal(WTERMSIG(status), SIG_DFL);
+    raise(WTERMSIG(status));
+  }
+  throw std::runtime_error("the kernels' process has ended, status " + std::to_string(WEXITSTATUS(status)));
+}
+
+void ask(Request request) {
+  const std::vector<DeviceMemory::Block> allocations = DeviceMemory::instance().live();
+  request.schedule = simt::schedule();
+  request.max_shared = simt::max_shared();
+  request.allocations = allocations.size();
+  send_all(kernels, &request, sizeof request);
+  send_all(kernels, allocations.data(), allocations.size() * sizeof allocations[0]);
+  Answer head;
+  if (!received(kernels, &head, sizeof head)) end_likewise();
+  std::string message(head.length, ' ');
+  if (!received(kernels, message.data(), message.size())) end_likewise();
+  if (head.what == Answer::What::cuda_error) throw CudaError(head.code, message);
+  if (head.what == Answer::What::other_error) throw std::runtime_error(message);
+}
+
+// Passes hold plain functions, which cannot carry another one along: those that are asked for stand here.
+void (*forward)(const Problem&, const ForwardArgs&, cudaStream_t);
+void (*backward)(const Problem&, const BackwardArgs&, cudaStream_t);
+
+}  // namespace
+
+void keep_kernels_apart() {
+  if (can_trace) return;
+  DeviceMemory::instance().share();
+  int sockets[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0) throw std::runtime_error("no socket for the kernels' process");
+  process = fork();
+  if (process < 0) throw std::runtime_error("the kernels cannot have a process of their own");
+  close(sockets[process == 0 ? 0 : 1]);
+  kernels = sockets[process == 0 ? 1 : 0];
+  if (process > 0) return;
+  if (const char* const witness = std::getenv("WORKBOOK_WITNESS")) close(std::atoi(witness));
+  serve(kernels);
+}
+
+attention::Forward apart(const attention::Forward& pass) {
+  if (kernels < 0) return pass;
+  attention::Forward elsewhere = pass;
+  forward = pass.run;
+  elsewhere.run = [](const Problem& p, const ForwardArgs& args, cudaStream_t) {
+    ask({.forward = forward, .problem = p, .forward_args = args});
+  };
+  return elsewhere;
+}
+
+attention::Backward apart(const attention::Backward& pass) {
+  if (kernels < 0) return pass;
+  attention::Backward elsewhere = pass;
+  backward = pass.run;
+  elsewhere.run = [](const Problem& p, const BackwardArgs& args, cudaStream_t) {
+    ask({.backward = backward, .problem = p, .backward_args = args});
+  };
+  return elsewhere;
+}
+
+}  // namespace chapter_suite
+
+#else
+
+namespace chapter_suite {
+
+void keep_kernels_apart() {}
+attention::Forward apart(const attention::Forward& pass) { return pass; }
+attention::Backward apart(const attention::Backward& pass) { return pass; }
+
+}  // namespace chapter_suite
+
+#endif

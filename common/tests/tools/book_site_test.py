@@ -1,0 +1,60 @@
+"""The book as the generator and a browser make it. Needs what ./workbook book has installed, and a Chromium or Chrome for the plots."""
+
+import re
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+from tools.commands import book as command
+from tools.machine import RESULTS, ROOT, output_of
+from tools.record import THE_BOOKS, Record
+from tools.showing import book, book_check, book_pages, book_plots
+from tools.showing.lessons import FENCED
+
+PYTHON = command.HOME / "venv" / "bin" / "python"
+BROWSER = command.find_browser()
+FORMULA = re.compile(r"\$\$.+?\$\$|(?<![\w$`])\$[^$\n`]+\$(?![\w$])", re.DOTALL)
+
+
+@unittest.skipUnless(PYTHON.exists(), "NOT RUN: needs ./workbook book's packages")
+class Site(unittest.TestCase):
+    def test_the_lessons_are_whole(self):
+        """Every link, anchor, picture and formula of the lessons; ./workbook book asks the same of the pages of code."""
+        lessons = book.Book(ROOT)
+        with tempfile.TemporaryDirectory() as directory:
+            source, out = Path(directory) / "source", Path(directory) / "out"
+            book_pages.write({**book_pages.Pages(lessons).paper(), **{name: (ROOT / name).read_bytes() for name in lessons.files}}, source)
+            done = subprocess.run([PYTHON, "-m", "sphinx", "-q", "-W", "-b", "html", "-j", "auto", "-c", command.SITE, source, out],
+                                  capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr[-2000:])
+            pages = book_check.pages(out)
+            self.assertEqual(book_check.complaints(out, pages), [])
+            self.assertTrue((out / "searchindex.js").exists())
+            for page in lessons.pages:
+                written = re.sub(r"(`+).+?\1", "", FENCED.sub("", (ROOT / page).read_text()), flags=re.DOTALL)
+                made = pages[page.replace("README", "index").replace(".md", ".html")]
+                with self.subTest(page):
+                    self.assertEqual(made.formulas, len(FORMULA.findall(written)))
+                    self.assertEqual(made.text.count("<details>"), written.count("<details>"))
+
+    @unittest.skipUnless(BROWSER, "NOT RUN: needs a browser")
+    def test_the_plots_are_drawn(self):
+        plots = book_plots.all_plots(Record(RESULTS / THE_BOOKS))
+        bundled = output_of([PYTHON, "-c", "import pathlib, plotly; print(pathlib.Path(plotly.__file__).parent)"]).strip()
+        scripts = [Path(bundled) / "package_data" / "plotly.min.js", command.SITE / "static" / "plots.js"]
+        body = "".join(book_pages.with_plot('<img src="" alt="words">', figure) for figure in plots.values())
+        with tempfile.TemporaryDirectory() as directory:
+            page = Path(directory) / "page.html"
+            page.write_text(f"<!doctype html><body data-theme='dark'>{body}" +
+                            "".join(f"<script src='{script.as_uri()}'></script>" for script in scripts))
+            drawn = output_of([*command.headless(BROWSER, Path(directory) / "browser"), "--dump-dom", page.as_uri()], timeout=120)
+        self.assertEqual(len(re.findall(r'<div class="plot drawn">', drawn)), len(plots))
+        for name, figure in plots.items():
+            for trace in figure["data"]:
+                self.assertIn(trace["name"], drawn, name)
+        self.assertEqual(drawn.count('class="main-svg"'), 3 * len(plots))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,265 @@
+"""The page of a walk in a real browser, without a window: Chromium, driven by Selenium, looked over by axe.
+
+Skipped, with a line that says why, where one of them is missing. CI puts the Python packages into build/browser (see .ci/run)."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from tools.showing import walk
+
+BUILD = Path(os.environ["WORKBOOK_BUILD"])
+sys.path.insert(0, str(BUILD.parent / "browser"))
+MISSING = 77  # CTest counts it as skipped
+
+
+def program(*names) -> "str | None":
+    return next((path for path in map(shutil.which, names) if path), None)
+
+
+CHROMIUM, DRIVER = program("chromium", "chromium-browser", "google-chrome"), program("chromedriver")
+try:
+    from axe_core_python.selenium import Axe
+    from selenium import webdriver
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.wait import WebDriverWait
+except ImportError as error:
+    PACKAGE = error.name
+else:
+    PACKAGE = None
+
+
+def missing() -> str:
+    if PACKAGE:
+        return f"no Python package {PACKAGE}: python3 -m pip install --target build/browser -r common/tests/trace/browser.txt"
+    return "" if CHROMIUM and DRIVER else "no chromium and chromedriver: apt-get install chromium chromium-driver"
+
+
+def recorded(chapter: str, *flags) -> dict:
+    done = subprocess.run([BUILD / chapter / chapter, "--walk", *flags], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def number(text: str) -> float:
+    return float(text.replace("−", "-").replace("∞", "inf"))
+
+
+class InBrowser(unittest.TestCase):
+    SMALL = ("--heads=1", "--seq-q=128", "--head-dim=64")
+
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.TemporaryDirectory()
+        cls.recorded = recorded("05_online_softmax", "--rung=tiles", *cls.SMALL)
+        naive = recorded("01_naive", "--rung=naive", "--heads=1", "--seq-q=16", "--head-dim=64")
+        early = [recorded("08_causal_earlystop", f"--rung={rung}", "--heads=1", "--seq-q=192", "--head-dim=64") for rung in ("masked", "earlystop")]
+        back = recorded("07_backward", "--rung=final", "--direction=backward", "--heads=1", "--seq-q=12", "--head-dim=64")
+        cls.pages = {name: cls.written(name, walks) for name, walks in [
+            ("one", [walk.walk_of(json.loads(json.dumps(cls.recorded)), naive)]), ("two", [walk.walk_of(each) for each in early]),
+            ("backward", [walk.walk_of(back)])]}
+        options = webdriver.ChromeOptions()
+        options.binary_location = CHROMIUM
+        for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--force-prefers-reduced-motion"):
+            options.add_argument(flag)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        cls.browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+        cls.addClassCleanup(cls.directory.cleanup)
+        cls.addClassCleanup(cls.browser.quit)
+
+    @classmethod
+    def written(cls, name: str, walks: list) -> str:
+        path = Path(cls.directory.name) / f"{name}.html"
+        path.write_text(walk.page(walks))
+        return path.as_uri()
+
+    def tearDown(self):
+        self.assertEqual([entry["message"] for entry in self.browser.get_log("browser")], [])
+
+    def open(self, name: str, width: int = 1280):
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False})
+        self.browser.get(self.pages[name])
+
+    def at(self, selector: str) -> list:
+        return self.browser.find_elements(By.CSS_SELECTOR, selector)
+
+    def part(self, name: str, side: int = 0):
+        return self.at(".side")[side].find_element(By.CSS_SELECTOR, f'[data-part="{name}"]')
+
+    def click(self, selector: str):
+        self.at(selector)[0].click()
+
+    def press(self, *keys):
+        ActionChains(self.browser).send_keys(*keys).perform()
+
+    def where(self) -> str:
+        return self.at("#number")[0].text
+
+    def scrub_to(self, tick: int):
+        self.browser.execute_script("const s = document.getElementById('scrub'); s.value = arguments[0]; s.dispatchEvent(new Event('input'))", tick)
+
+    # --- Opening and moving ---
+
+    def test_nothing_is_asked_of_a_network(self):
+        self.browser.get_log("performance")
+        self.open("one")
+        events = [json.loads(entry["message"])["message"] for entry in self.browser.get_log("performance")]
+        asked = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
+        self.assertIn(self.pages["one"], asked)
+        self.assertEqual([url for url in asked if not url.startswith(("file:", "data:"))], [])
+
+    def test_buttons_keys_and_the_slider_step(self):
+        self.open("one")
+        self.assertEqual(self.where(), "1 of 17")
+        self.click("#forward")
+        self.click("#forward")
+        self.assertEqual(self.where(), "3 of 17")
+        self.click("#back")
+        self.assertEqual(self.where(), "2 of 17")
+        self.at("h1")[0].click()
+        for keys, expected in [(Keys.ARROW_RIGHT, 3), (Keys.ARROW_RIGHT, 4), (Keys.ARROW_LEFT, 3), (Keys.END, 17), (Keys.HOME, 1)]:
+            self.press(keys)
+            self.assertEqual(self.where(), f"{expected} of 17")
+        self.scrub_to(9)
+        self.assertEqual(self.where(), "9 of 17")
+        self.assertIn("then the barrier at 05_online_softmax/2_tiles.cu:", self.part("says").text)
+        self.click("#last")
+        self.assertFalse(self.at("#forward")[0].is_enabled())
+
+    def test_it_plays_and_pauses(self):
+        self.open("one")
+        self.browser.execute_script("document.getElementById('speed').options[2].value = 20")
+        self.at("#speed option")[2].click()
+        self.at("h1")[0].click()
+        self.press(" ")
+        self.assertEqual(self.at("#play")[0].text, "Pause")
+        WebDriverWait(self.browser, 5).until(lambda _: self.where() == "17 of 17")
+        self.assertEqual(self.at("#play")[0].text, "Play")
+
+    def test_a_block_is_chosen_by_mouse_and_by_keys(self):
+        self.open("one")
+        self.click("#forward")
+        blocks = self.at('[role="radio"]')
+        blocks[1].click()
+        self.assertEqual((self.where(), blocks[1].get_attribute("aria-checked")), ("1 of 17", "true"))
+        self.assertIn("queries 64–127", self.part("about-block").text)
+        self.press(Keys.ARROW_LEFT)
+        self.assertEqual(blocks[0].get_attribute("aria-checked"), "true")
+        self.assertEqual(self.browser.switch_to.active_element, blocks[0])
+
+    # --- Numbers ---
+
+    def shown_by_engine(self, block: int, step: int, name: str, row: int) -> list:
+        runs = self.recorded["rungs"][0]["launches"][0]["blocks"][block]["steps"][step]["watched"][name]
+        return next(list(map(float, values)) for at, _, values in runs if at == row)
+
+    def test_numbers_are_the_engines(self):
+        """m, correction and l of a row after the first tile (step 5), after the second (13) and P of both tiles."""
+        self.open("one")
+        self.at('[role="radio"]')[1].click()
+        self.browser.execute_script("const r = arguments[0]; r.value = 'q100'; r.dispatchEvent(new Event('change'))", self.part("row"))
+        self.at('[data-part="tile-open"] summary')[0].click()
+        for step, rows in [(4, 1), (8, 1), (12, 2)]:
+            self.scrub_to(step + 1)
+            last = 12 if step == 12 else 4
+            lines = self.part("values").find_elements(By.CSS_SELECTOR, "tbody tr")
+            self.assertEqual(len(lines), rows + 1)  # the last is the exact one
+            cells = [number(cell.text) for cell in lines[rows - 1].find_elements(By.TAG_NAME, "td")]
+            for got, name in zip(cells, ("m", "correction", "l")):
+                (expected,) = self.shown_by_engine(1, last, name, 100)
+                self.assertAlmostEqual(got, expected, delta=1e-3 * abs(expected) + 1e-9)
+            line = self.part("tile").find_elements(By.CSS_SELECTOR, "tbody tr")[100 - 64]
+            texts = self.browser.execute_script("return [...arguments[0].querySelectorAll('td')].map((cell) => cell.textContent)", line)
+            p = self.shown_by_engine(1, last, "P", 100)
+            seen = 37 if last == 12 else 64  # keys 64 to 100, and the first tile whole
+            self.assertEqual(set(texts[seen:]) - {"·"}, set())
+            for got, expected in zip(texts[:seen], p):
+                self.assertAlmostEqual(number(got), expected, delta=1e-3 * abs(expected) + 1e-9)
+
+    def test_the_final_o_is_the_references(self):
+        self.open("one")
+        self.click("#last")
+        self.assertIn("O as written; it differs from the exact O by", self.part("difference-O").text)
+        self.assertLess(number(self.part("difference-O").text.split(" by ")[1].split()[0]), 2e-3)
+        made, exact = (number(word.rstrip(".;")) for word in self.part("lse").text.replace("; exactly it", " exactly").split() if word[0] in "−0123456789")
+        self.assertAlmostEqual(made, exact, delta=2e-3)
+
+    def test_a_chosen_tile_stays_until_the_walk_is_followed_again(self):
+        self.open("one")
+        self.click("#last")
+        self.at('[data-tile="0"]')[0].click()
+        self.assertIn("keys 0–63", self.part("tile").find_element(By.TAG_NAME, "p").text)
+        self.part("follow").click()
+        self.assertIn("keys 64–127", self.part("tile").find_element(By.TAG_NAME, "p").text)
+
+    def test_gradients(self):
+        self.open("backward")
+        self.click("#last")
+        for name in ("dV", "dK"):
+            self.assertLess(number(self.part(f"difference-{name}").text.split(" by ")[1].split()[0]), 5e-3)
+
+    # --- Two on one clock ---
+
+    def steps(self) -> list:
+        return [int(self.part("says", side).text.split()[1]) for side in (0, 1)]
+
+    def test_one_clock_in_steps(self):
+        self.open("two")
+        self.assertEqual(self.steps(), [1, 1])
+        self.click("#forward")
+        self.assertEqual(self.steps(), [2, 2])
+        self.click("#last")
+        ends = [int(self.part("says", side).text.split()[3].rstrip(".")) for side in (0, 1)]
+        self.assertEqual(self.steps(), ends)
+        self.assertGreater(ends[0], ends[1])  # earlystop leaves out the last tile of the first block
+
+    def test_one_clock_in_bytes(self):
+        self.open("two")
+        self.browser.execute_script("const u = document.getElementById('unit'); u.value = 'bytes'; u.dispatchEvent(new Event('change'))")
+        for _ in range(4):
+            self.click("#forward")
+        # Each stands at the last step that it has begun when so many bytes had been asked for.
+        begun = self.browser.execute_script("return [clock.ticks[clock.at], ...sides.flatMap((side) => [side.work(0, side.step), "
+                                            "side.step + 1 < side.steps().length ? side.work(0, side.step + 1) : null])]")
+        for before, after in (begun[1:3], begun[3:5]):
+            self.assertLessEqual(before, begun[0])
+            self.assertTrue(after is None or after > begun[0])
+
+    # --- For everybody ---
+
+    def test_axe_finds_nothing_serious(self):
+        for name in self.pages:
+            self.open(name)
+            self.scrub_to(3)
+            if name == "backward":  # whose tables of numbers are the smallest
+                self.browser.execute_script("for (const each of document.querySelectorAll('details')) each.open = true")
+            for scheme, rules in [("light", {}), ("dark", {"runOnly": ["color-contrast"]})]:
+                self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+                found = Axe().run(self.browser, options=rules)["violations"]
+                self.assertEqual([(each["id"], each["nodes"][0]["html"][:200]) for each in found if each["impact"] in ("serious", "critical")], [],
+                                 f"{name}, {scheme}")
+
+    def test_the_layout_holds(self):
+        for name in self.pages:
+            for width in (360, 1600):
+                self.open(name, width)
+                self.assertLessEqual(self.browser.execute_script("return document.documentElement.scrollWidth"), width, name)
+                # No section lies over another.
+                boxes = self.browser.execute_script("return [...document.querySelectorAll('section')].map((s) => s.getBoundingClientRect())"
+                                                    ".filter((b) => b.height).map((b) => [b.left, b.top, b.right, b.bottom])")
+                for i, a in enumerate(boxes):
+                    for b in boxes[i + 1:]:
+                        self.assertFalse(min(a[2], b[2]) - max(a[0], b[0]) > 1 and min(a[3], b[3]) - max(a[1], b[1]) > 1, (name, width, a, b))
+
+
+if __name__ == "__main__":
+    if missing():
+        print(f"SKIPPED, the page of a walk was not looked at in a browser: {missing()}")
+        sys.exit(MISSING)
+    unittest.main(verbosity=2)

@@ -1,0 +1,111 @@
+"""the lessons as a site: formulas, plots to point at, walks, the code and what changed in it, search; and as a PDF
+
+Writes build/book/html, which opens from the disk and needs no network, and build/book/html/book.pdf where there is a Chromium or
+Chrome. The generator is Sphinx; it is installed into build/book/venv, once.
+"""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from tools.machine import BUILD, RESULTS, ROOT, Failure, Progress, answer_of, follow, output_of, python_with_packages, say, shown
+from tools.record import THE_BOOKS, Record
+from tools.showing import book, book_check, book_pages, book_plots
+
+SITE = ROOT / "common" / "book" / "site"
+HOME = BUILD / "book"
+HTML = HOME / "html"
+LOWEST_PYTHON = (3, 11)
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def add_arguments(parser) -> None:
+    pass
+
+
+def run(arguments) -> int:
+    lessons = book.Book(ROOT)
+    pages = book_pages.Pages(lessons)
+    _require("links of the lessons lead nowhere", [line for page in lessons.pages for line in lessons.broken(page)])
+    python = python_with_packages(SITE / "requirements.txt", HOME / "venv", LOWEST_PYTHON)
+    browser = find_browser()
+    _record(lessons.walks)
+    files = {name: (ROOT / name).read_bytes() for name in lessons.files}
+    with Progress("Building the book") as progress:
+        book_pages.write({**pages.paper(), **files}, HOME / "paper")
+        _sphinx(python, "singlehtml", HOME / "paper", HOME / "print", progress)
+        pdf = browser and _printed(browser, progress)
+        sources = pages.sources(book_plots.all_plots(Record(RESULTS / THE_BOOKS)), pdf)
+        book_pages.write({**sources, **files}, HOME / "source")
+        _drop_old(set(sources), {walk.file for walk in lessons.walks})
+        _sphinx(python, "html", HOME / "source", HTML, progress)
+    known = book_check.pages(HTML)
+    _require("the site is not whole", book_check.complaints(HTML, known))
+    say(f"{shown(HTML / 'index.html')}: {len(known)} pages, {sum(page.formulas for page in known.values())} formulas, "
+        f"{len(lessons.walks)} walks; opens in any browser")
+    say(f"{shown(HTML / pdf)}: the lessons on paper" if pdf else "No PDF: there is no Chromium or Chrome here.")
+    return 0
+
+
+def _require(what: str, complaints: list) -> None:
+    if complaints:
+        more = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
+        raise Failure(f"{what}: {complaints[0]}{more}")
+
+
+def _record(walks: list) -> None:
+    directory = HTML / "walks"
+    directory.mkdir(parents=True, exist_ok=True)
+    with Progress("Recording the walks") as progress:
+        for walk in walks:
+            progress.show(walk.command)
+            words = [sys.executable, ROOT / "workbook", "walk", *walk.words, "--no-browser", "--out", directory / walk.file]
+            status, _, complaint = answer_of(words)
+            if status:
+                raise Failure(f"{walk.command}: {complaint.removeprefix('workbook: ')}", status=status)
+
+
+def _drop_old(sources: set, walks: set) -> None:
+    """Pages of what is no more: Sphinx leaves them."""
+    for path in HTML.rglob("*.html"):
+        page = path.relative_to(HTML).with_suffix(".md").as_posix()
+        if path.name not in walks and page not in sources:
+            path.unlink()
+
+
+def _sphinx(python: Path, builder: str, source: Path, out: Path, progress: Progress) -> None:
+    log_path, complaints = HOME / f"sphinx-{builder}.log", []
+    with open(log_path, "w") as log:
+
+        def on_line(line: str) -> None:
+            progress.show(line)
+            if "WARNING: " in line or "rror: " in line:
+                complaints.append(line.replace(f"{source}/", ""))
+
+        words = [python, "-m", "sphinx", "-b", builder, "-W", "--keep-going", "-j", "auto", "-c", SITE, "-d", HOME / f"doctrees-{builder}"]
+        if follow([*words, source, out], log, on_line, environment={"NO_COLOR": "1"}):
+            raise Failure(f"Sphinx: {complaints[0] if complaints else 'it failed'} (log: {shown(log_path)})")
+
+
+def find_browser() -> "str | None":
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+def headless(browser: str, profile: Path) -> list:
+    """How to start it without a window."""
+    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium has none for root
+    return [browser, "--headless", "--disable-gpu", f"--user-data-dir={profile}", *sandbox]
+
+
+def _printed(browser: str, progress: Progress) -> str:
+    """The PDF's name in the site."""
+    name = "book.pdf"
+    progress.show(f"printing {name}")
+    HTML.mkdir(parents=True, exist_ok=True)
+    (HTML / name).unlink(missing_ok=True)
+    words = [*headless(browser, HOME / "browser"), "--no-pdf-header-footer", "--disable-pdf-tagging", "--generate-pdf-document-outline",
+             f"--print-to-pdf={HTML / name}", (HOME / "print" / "index.html").as_uri()]
+    if output_of(words, timeout=300) is None or not (HTML / name).exists():
+        raise Failure(f"{browser} could not print {shown(HOME / 'print' / 'index.html')}")
+    return name

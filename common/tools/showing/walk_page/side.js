@@ -1,0 +1,61 @@
+// One walk, and what of it is looked at. A page has one or two of them, each with its own copy of the template.
+
+class Side {
+  constructor(walk, name) {
+    this.walk = walk;
+    this.problem = walk.problem;
+    this.name = name; // empty if it is the only one
+    this.root = document.getElementById("side").content.firstElementChild.cloneNode(true);
+    for (const place of this.root.querySelectorAll("[aria-label]"))
+      if (name) place.setAttribute("aria-label", `${place.getAttribute("aria-label")}, ${name}`);
+    const tiles = (launch) => launch.blocks.reduce((sum, block) => sum + block.tiles.length, 0);
+    this.launchAt = walk.launches.reduce((best, launch, i) => (tiles(launch) > tiles(walk.launches[best]) ? i : best), 0);
+    this.blockAt = 0;
+    this.step = 0;
+    this.row = null; // chosen row: "q17", "k5"
+    this.tile = null; // chosen tile: a number; null while the walk's own is shown
+    this.numbers = null; // which of a tile's numbers
+  }
+
+  part(name) { return this.root.querySelector(`[data-part="${name}"]`); }
+  launch() { return this.walk.launches[this.launchAt]; }
+  blocks() { return this.launch().blocks; }
+  block() { return this.blocks()[this.blockAt]; }
+  steps() { return this.block().steps; }
+  stepsSoFar() { return this.steps().slice(0, this.step + 1); }
+
+  // The last tile that the block had in its hands at this step, or -1.
+  tileNow() { return this.block().tiles.findLastIndex((tile) => tile.step <= this.step); }
+  work(i, until = undefined) { return this.steps().slice(0, until).reduce((sum, step) => sum + step.work[i], 0); }
+}
+
+// --- Numbers: rectangles [first row, rows, first column, columns, fp32 in base64], unpacked when they are asked for ---
+
+const unpacked = new Map();
+function floats(packed) {
+  if (!unpacked.has(packed)) {
+    const raw = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+    unpacked.set(packed, new Float32Array(raw.buffer));
+  }
+  return unpacked.get(packed);
+}
+
+const withoutNumbers = (side) => !side.walk.numbers; // left out on request
+
+// What a step showed under a name in a row: [[first column, values]].
+function shownInRow(step, name, row) {
+  const found = [];
+  for (const [first, count, column, columns, packed] of step.watched?.[name] ?? [])
+    if (first <= row && row < first + count) found.push([column, [...floats(packed).subarray((row - first) * columns, (row - first + 1) * columns)]]);
+  return found;
+}
+const shownNumber = (step, name, row) => shownInRow(step, name, row)[0]?.[1][0];
+
+// The newest step in which there is something of this row, and it: [step's number, [first column, values]].
+function newest(side, name, row) {
+  for (let i = side.step; i >= 0; i--) {
+    const found = shownInRow(side.steps()[i], name, row);
+    if (found.length) return [i, [found[0][0], found.flatMap(([, values]) => values)]];
+  }
+  return null;
+}
