@@ -13,7 +13,7 @@ from benches import a_bench
 
 from tools import course
 from tools.course import Verdict
-from tools.machine import system
+from tools.machine import Failure, system
 from tools.teaching import grade, grading, performance
 from tools.teaching.submission import Submission
 
@@ -90,6 +90,21 @@ class Meaning(unittest.TestCase):
                 result = grade(bench, Submission("ada", {exercises[0].file: "text"}), exercises)
             self.assertEqual(result.verdicts["06.pipeline.speed"], Verdict("not timed", [why]))
             self.assertEqual(result.points["06.pipeline.speed"], 0)
+
+
+    def test_what_is_declared(self):
+        whole = course.load()
+        right = {"id": "06.pipeline", "points": 2, "at_most": 2, "problem": {}}
+        for entry, words in [({**right, "points": "2"}, "must have id, points"), ({"id": "06.pipeline"}, "must have id, points"),
+                             ({**right, "id": "07.ds"}, "performance of 07.ds"), ({**right, "id": "06.swizzle"}, "performance of 06.swizzle"),
+                             ({**right, "id": "06.none"}, "performance of 06.none"), ("x", "must have id, points"), (right, "")]:
+            with mock.patch.object(performance.json, "loads", return_value={"performance": [entry]}), self.subTest(entry=entry):
+                if not words:
+                    self.assertEqual(performance.with_performance(whole, whole.select(["06.pipeline"]))[1].at_most, 2)
+                    continue
+                with self.assertRaises(Failure) as caught:
+                    performance.with_performance(whole, whole.exercises)
+                self.assertIn(words, str(caught.exception))
 
 
 def of_pipeline() -> tuple:

@@ -108,7 +108,7 @@ class Tiles(unittest.TestCase):
 class Sizes(unittest.TestCase):
     def test_the_largest_fits_and_one_more_does_not(self):
         of = problem(heads=2, kv_heads=2, head_dim=64, seq_q=4096, seq_k=4096)
-        for direction, largest in [("forward", 194), ("backward", 128)]:
+        for direction, largest in [("forward", 192), ("backward", 128)]:
             with self.assertRaisesRegex(Failure, f"--seq-q={largest} --seq-k={largest} is the largest that fits") as raised:
                 walk.require_small(of, direction)
             self.assertEqual(raised.exception.status, 2)
@@ -119,10 +119,12 @@ class Sizes(unittest.TestCase):
 
     def test_what_is_counted(self):
         # 2 heads x 192 rows, each with 192 elements of S and P and five times 64 of O: after three tiles, written, expected
-        self.assertEqual(walk.numbers(problem(heads=2, head_dim=64, seq_q=192, seq_k=192), "forward"), 2 * 192 * (2 * 192 + 5 * 64))
+        self.assertEqual(walk.numbers(problem(heads=2, head_dim=64, seq_q=192, seq_k=192), "forward"), 2 * 192 * (2 * 192 + 5 * 64) + 2 * 9 * walk.TILE_STEPS)
         # P, dP and dS; dQ in two parts, written, expected; of the one kv head dK and dV after each of 2 x 2 tiles, written, expected
         self.assertEqual(walk.numbers(problem(heads=2, kv_heads=1, head_dim=64, seq_q=128, seq_k=128), "backward"),
-                         2 * 128 * (3 * 128 + 4 * 64) + 2 * 128 * 64 * 6)
+                         2 * 128 * (3 * 128 + 4 * 64) + 2 * 128 * 64 * 6 + 2 * 4 * walk.TILE_STEPS)
+        # with tiles of 4: an O for each of 2, and the steps of 2 x 2
+        self.assertEqual(walk.numbers(problem(head_dim=8, seq_q=8, seq_k=8), "forward", tile=4), 8 * (2 * 8 + 8 * 4) + 4 * walk.TILE_STEPS)
 
     def test_nothing_fits(self):
         with self.assertRaisesRegex(Failure, "take fewer heads"):
@@ -131,13 +133,13 @@ class Sizes(unittest.TestCase):
     def test_two_have_half_the_room(self):
         of = problem(heads=2, kv_heads=2, head_dim=64, seq_q=130, seq_k=130)
         walk.require_small(of, "forward")
-        with self.assertRaisesRegex(Failure, "--seq-q=129 --seq-k=129 is the largest that fits; with --no-numbers longer ones do"):
+        with self.assertRaisesRegex(Failure, "--seq-q=128 --seq-k=128 is the largest that fits; with --no-numbers longer ones do"):
             walk.require_small(of, "forward", walks=2)
 
     def test_without_numbers_only_the_results_count(self):
         of = problem(heads=4, kv_heads=4, head_dim=64, seq_q=512, seq_k=512)
         walk.require_small(of, "forward", with_numbers=False)
-        self.assertEqual(walk.numbers(of, "forward", with_numbers=False), 4 * 512 * 64 * 2)
+        self.assertEqual(walk.numbers(of, "forward", with_numbers=False), 4 * 512 * 64 * 2 + 4 * 64 * walk.TILE_STEPS)
 
     def test_nothing_runs_that_is_too_large(self):
         with mock.patch.object(command.build, "ensure_built"), \

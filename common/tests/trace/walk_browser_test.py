@@ -58,12 +58,13 @@ class InBrowser(unittest.TestCase):
     def setUpClass(cls):
         cls.directory = tempfile.TemporaryDirectory()
         cls.recorded = recorded("05_online_softmax", "--rung=tiles", *cls.SMALL)
-        naive = recorded("01_naive", "--rung=naive", "--heads=1", "--seq-q=16", "--head-dim=64")
+        cls.naive = recorded("01_naive", "--rung=naive", "--heads=1", "--seq-q=16", "--head-dim=64")
         early = [recorded("08_causal_earlystop", f"--rung={rung}", "--heads=1", "--seq-q=192", "--head-dim=64") for rung in ("masked", "earlystop")]
         back = recorded("07_backward", "--rung=final", "--direction=backward", "--heads=1", "--seq-q=12", "--head-dim=64")
+        both = [recorded(chapter, f"--rung={rung}", *cls.SMALL) for chapter, rung in [("03_tiling", "padded"), ("05_online_softmax", "tiles")]]
         cls.pages = {name: cls.written(name, walks) for name, walks in [
-            ("one", [walk.walk_of(json.loads(json.dumps(cls.recorded)), naive)]), ("two", [walk.walk_of(each) for each in early]),
-            ("backward", [walk.walk_of(back)])]}
+            ("one", [walk.walk_of(json.loads(json.dumps(cls.recorded)), cls.naive)]), ("two", [walk.walk_of(each) for each in early]),
+            ("backward", [walk.walk_of(back)]), ("materialised", [walk.walk_of(each) for each in both])]}
         options = webdriver.ChromeOptions()
         options.binary_location = CHROMIUM
         for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--force-prefers-reduced-motion"):
@@ -184,9 +185,10 @@ class InBrowser(unittest.TestCase):
 
     def test_the_final_o_is_the_references(self):
         self.open("one")
-        self.click("#last")
-        self.assertIn("O as written; it differs from the exact O by", self.part("difference-O").text)
-        self.assertLess(number(self.part("difference-O").text.split(" by ")[1].split()[0]), 2e-3)
+        for step, words in [(16, "O / l so far"), (17, "O as written")]:
+            self.scrub_to(step)
+            self.assertIn(f"{words}; it differs from the exact O by", self.part("difference-O").text)
+            self.assertLess(number(self.part("difference-O").text.split(" by ")[1].split()[0]), 2e-3)
         made, exact = (number(word.rstrip(".;")) for word in self.part("lse").text.replace("; exactly it", " exactly").split() if word[0] in "−0123456789")
         self.assertAlmostEqual(made, exact, delta=2e-3)
 
@@ -203,6 +205,20 @@ class InBrowser(unittest.TestCase):
         self.click("#last")
         for name in ("dV", "dK"):
             self.assertLess(number(self.part(f"difference-{name}").text.split(" by ")[1].split()[0]), 5e-3)
+
+    def test_chapter_01_by_then(self):
+        """The block of the page has 64 rows, and at its end all 128 keys: half of the scores."""
+        self.open("one")
+        self.assertIn("0% of all", self.part("bytes").text)
+        self.click("#last")
+        self.assertIn("50.0% of all", self.part("bytes").text)
+        through_l2 = sum(step["work"][0] for launch in self.naive["rungs"][0]["launches"] for block in launch["blocks"] for step in block["steps"])
+        self.assertIn(f"Chapter 01 moves {self.browser.execute_script('return bytes(arguments[0])', through_l2)} through L2", self.part("bytes").text)
+
+    def test_blocks_go_to_the_multiprocessor_that_is_free_first(self):
+        self.open("one")
+        plan = self.browser.execute_script("return schedule([3, 1, 1, 2, 1], 2).map(({ on, from }) => [on, from])")
+        self.assertEqual(plan, [[0, 0], [1, 0], [1, 1], [1, 2], [0, 3]])
 
     # --- Two on one clock ---
 
@@ -231,10 +247,23 @@ class InBrowser(unittest.TestCase):
             self.assertLessEqual(before, begun[0])
             self.assertTrue(after is None or after > begun[0])
 
+    def test_all_launches_of_a_step_that_materialises(self):
+        """03's output block 0 rests on the softmax of its rows, and that on the blocks that made their scores."""
+        self.open("materialised")
+        words = self.browser.execute_script("return [...arguments[0].querySelectorAll('li')].map((item) => item.textContent)", self.part("steps"))
+        launches = [int(line.split()[1].rstrip(",")) for line in words]
+        self.assertEqual((launches, set(launches)), (sorted(launches), {1, 2, 3}))
+        self.assertEqual({line.split()[3] for line in words if line.startswith("Launch 1")}, {"0,", "1,"})  # its rows, both tiles of keys
+        tiles = self.browser.execute_script("return sides[0].block().tiles.map((tile) => [sides[0].steps()[tile.step].from, ...tile.keys])")
+        self.assertEqual(tiles, [["Launch 1, block 0,", 0, 63], ["Launch 1, block 1,", 64, 127],
+                                 *(["Launch 3, block 0,", first, first + 31] for first in range(0, 128, 32))])
+        self.part("all-launches").click()
+        self.assertRegex(self.part("says").text, r"Step 1 of \d+\. The block ")
+
     # --- For everybody ---
 
     def test_axe_finds_nothing_serious(self):
-        for name in self.pages:
+        for name in ("one", "two", "backward"):
             self.open(name)
             self.scrub_to(3)
             if name == "backward":  # whose tables of numbers are the smallest

@@ -54,10 +54,12 @@ def run(arguments) -> int:
 
     directory = build.ensure_built("trace", sorted({NAIVE, *(chapter.name for chapter, _ in asked_for)}))
     direction, steps = _steps(asked_for, arguments.direction, directory)
-    flags = _flags(arguments, EXAMPLE if any(step.is_example for step in steps) else SMALL)
+    small = SMALL if direction == "forward" or len(steps) == 1 else {**SMALL, "heads": 1}
+    flags = _flags(arguments, EXAMPLE if any(step.is_example for step in steps) else small)
     for step in steps:
         problem = asked.resolved(step.chapter.program(directory), flags)[0]
-        walk.require_small(problem, direction, len(steps), not arguments.no_numbers)
+        walk.require_small(problem, direction, len(steps), not arguments.no_numbers,
+                           walk.EXAMPLE_TILE if step.is_example else walk.TILE)
     with Progress("Recording") as progress:
         walks = []
         naive = None

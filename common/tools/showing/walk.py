@@ -11,40 +11,43 @@ from tools.machine import Failure
 from tools.record import Problem, read_label
 
 PARTS = Path(__file__).parent / "walk_page"
-SCRIPTS = ("words", "drawing", "side", "clock", "blocks", "scores", "matrices", "bytes", "values", "schedule", "page")
+SCRIPTS = ("words", "drawing", "side", "story", "clock", "blocks", "scores", "matrices", "bytes", "values", "schedule", "page")
 LARGEST_PAGE = 2_000_000  # bytes
 # Of the kernels' numbers, 5 1/3 bytes each in the page. The rest is for the script, the steps in their order and the tiles.
 MOST_NUMBERS = 300_000
+TILE, EXAMPLE_TILE = 64, 4
+TILE_STEPS = 100
 
 
-def require_small(problem: Problem, direction: str, walks: int = 1, with_numbers: bool = True) -> None:
+def require_small(problem: Problem, direction: str, walks: int = 1, with_numbers: bool = True, tile: int = TILE) -> None:
     """Before anything runs."""
-    if walks * numbers(problem, direction, with_numbers) <= MOST_NUMBERS:
+    if walks * numbers(problem, direction, with_numbers, tile) <= MOST_NUMBERS:
         return
-    fits = largest_length(problem, direction, walks, with_numbers)
+    fits = largest_length(problem, direction, walks, with_numbers, tile)
     ways = [f"--seq-q={fits} --seq-k={fits} is the largest that fits"] if fits else ["take fewer heads or a smaller head dim"]
-    if with_numbers and largest_length(problem, direction, walks, False) > fits:
+    if with_numbers and largest_length(problem, direction, walks, False, tile) > fits:
         ways.append("with --no-numbers longer ones do")
     raise Failure(f"{problem} is too large for a page: {'; '.join(ways)}", status=2)
 
 
-def numbers(problem: Problem, direction: str, with_numbers: bool = True) -> int:
-    """That a kernel can show, with tiles of 64 queries or keys or more. Forward: S and P, and O after every tile. Backward: P, dP and dS,
-    dK and dV after every tile, and dQ's parts of 128 keys or 64. And every result, as written and as expected."""
+def numbers(problem: Problem, direction: str, with_numbers: bool = True, tile: int = TILE) -> int:
+    """That a kernel can show, with tiles of so many queries and keys or more. Forward: S and P, and O after every tile. Backward: P, dP
+    and dS, dK and dV after every tile, and dQ's parts of twice as many keys or as many. And every result, as written and as expected.
+    The steps of a tile take as much room as TILE_STEPS numbers."""
     rows, key_rows = problem.batch * problem.heads * problem.seq_q, problem.batch * problem.kv_heads * problem.seq_k
-    q_tiles, k_tiles = -(-problem.seq_q // 64), -(-problem.seq_k // 64)
+    q_tiles, k_tiles = -(-problem.seq_q // tile), -(-problem.seq_k // tile)
     forward = direction == "forward"
-    results = 2 * problem.head_dim * (rows if forward else rows + 2 * key_rows)
+    least = 2 * problem.head_dim * (rows if forward else rows + 2 * key_rows) + TILE_STEPS * problem.batch * problem.heads * q_tiles * k_tiles
     if not with_numbers:
-        return results
+        return least
     of_keys = 0 if forward else 2 * key_rows * problem.head_dim * q_tiles * problem.heads // problem.kv_heads
-    return results + rows * ((2 if forward else 3) * problem.seq_k + problem.head_dim * k_tiles) + of_keys
+    return least + rows * ((2 if forward else 3) * problem.seq_k + problem.head_dim * k_tiles) + of_keys
 
 
-def largest_length(problem: Problem, direction: str, walks: int = 1, with_numbers: bool = True) -> int:
+def largest_length(problem: Problem, direction: str, walks: int = 1, with_numbers: bool = True, tile: int = TILE) -> int:
     """Of queries and keys alike, with everything else as it is; 0 if nothing fits."""
     return next((n for n in range(2048, 0, -1)
-                 if walks * numbers(replace(problem, seq_q=n, seq_k=n), direction, with_numbers) <= MOST_NUMBERS), 0)
+                 if walks * numbers(replace(problem, seq_q=n, seq_k=n), direction, with_numbers, tile) <= MOST_NUMBERS), 0)
 
 
 # --- Tiles -----------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from tools.course import FILE, Course, Verdict
 from tools.machine import Failure
 
 RUNS, TIMES = 5, 11  # of the program, and timed launches in each
+_ENTRIES = [{"id": str, "points": int, "at_most": number, "problem": dict} for number in (int, float)]
 _FASTER = 0.9  # a kernel with wrong results that takes less than this share of the solution's time has left out work
 _LATER, _LATER_MS = 1.25, 0.05  # that much after its stream a device may be idle: some launches and calls
 
@@ -48,9 +49,12 @@ class Timed:
 
 def with_performance(course: Course, exercises: list) -> list:
     """The exercises, and behind each what is asked of its time."""
-    declared = {entry["id"]: entry for entry in json.loads((course.root / FILE).read_text()).get("performance", [])}
-    known = {one.id: one for one in course.exercises}
-    for name in declared:
+    declared, known = {}, {one.id: one for one in course.exercises}
+    for entry in json.loads((course.root / FILE).read_text()).get("performance", []):
+        if not isinstance(entry, dict) or {key: type(value) for key, value in entry.items()} not in _ENTRIES:
+            raise Failure(f"{FILE}: each entry of performance must have id, points, at_most and problem: {json.dumps(entry)}", status=2)
+        name = entry["id"]
+        declared[name] = entry
         if name not in known or known[name].kind != "code" or known[name].direction != "forward":
             raise Failure(f"{FILE}: performance of {name}, which is no code exercise of a forward", status=2)
     found = []

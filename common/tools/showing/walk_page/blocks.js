@@ -14,7 +14,7 @@ function drawBlocks(side, choose) {
     const tell = (which) => (side.part("about-block").textContent = `${capital(blockWords(side, which))}.`);
     button.addEventListener("click", () => choose(i));
     for (const event of ["mouseenter", "focus"]) button.addEventListener(event, () => tell(block));
-    button.addEventListener("mouseleave", () => tell(side.block()));
+    button.addEventListener("mouseleave", () => tell(side.blocks()[side.blockAt]));
   });
   place.onkeydown = (event) => {
     const turn = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
@@ -31,5 +31,5 @@ function markBlock(side) {
     button.setAttribute("aria-checked", i === side.blockAt);
     button.tabIndex = i === side.blockAt ? 0 : -1;
   });
-  side.part("about-block").textContent = `${capital(blockWords(side, side.block()))}.`;
+  side.part("about-block").textContent = `${capital(blockWords(side, side.blocks()[side.blockAt]))}.`;
 }

@@ -5,8 +5,10 @@ const { walks } = JSON.parse($("walks").textContent);
 const sides = walks.map((walk) => new Side(walk, walks.length > 1 ? walk.step : ""));
 let timer = null;
 
+const sentence = (side, step) => `${step.from ?? "The block"} ${stepWords(side, step)}`;
+
 function drawSide(side) {
-  side.part("says").textContent = `${side.name ? `Step ${side.step + 1} of ${side.steps().length}. ` : ""}The block ${stepWords(side, side.steps()[side.step])}`;
+  side.part("says").textContent = `${side.name ? `Step ${side.step + 1} of ${side.steps().length}. ` : ""}${sentence(side, side.steps()[side.step])}`;
   for (const [i, item] of [...side.part("steps").children].entries())
     i === side.step ? item.setAttribute("aria-current", "step") : item.removeAttribute("aria-current");
   drawScores(side, (tile) => { side.tile = tile; side.part("tile-open").open = true; drawSide(side); });
@@ -31,12 +33,13 @@ function go(tick) {
 
 function enterBlock(side, block) {
   side.blockAt = block;
+  side.story = side.part("all-launches").checked ? storyOf(side.walk.launches, side.launchAt, block) : null;
   side.row = side.tile = null;
   markBlock(side);
   fillRows(side);
   drawSchedule(side);
   side.part("steps").replaceChildren();
-  for (const step of side.steps()) element(side.part("steps"), "li", stepWords(side, step));
+  for (const step of side.steps()) element(side.part("steps"), "li", sentence(side, step));
 }
 
 function enterLaunch(side, launch) {
@@ -86,7 +89,9 @@ function open(side) {
   side.part("problem").textContent = `${side.walk.words}${side.walk.rope ? ", with RoPE" : ""}`;
   side.part("name").hidden = !side.name;
   side.walk.launches.forEach((launch, i) => element(side.part("launch"), "option", `${i + 1}: ${launch.kernel}`, { value: i }));
-  side.part("launch-label").hidden = side.walk.launches.length === 1;
+  side.part("launches").hidden = side.walk.launches.length === 1;
+  side.part("all-launches").checked = side.walk.launches.length > 1 && sides.length > 1;
+  side.part("all-launches").addEventListener("change", () => startAgain(() => enterBlock(side, side.blockAt)));
   side.part("launch").value = side.launchAt;
   side.part("launch").addEventListener("change", () => startAgain(() => enterLaunch(side, Number(side.part("launch").value))));
   side.part("row").addEventListener("change", () => { side.row = side.part("row").value; drawValues(side); });

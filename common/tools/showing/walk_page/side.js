@@ -11,6 +11,7 @@ class Side {
     const tiles = (launch) => launch.blocks.reduce((sum, block) => sum + block.tiles.length, 0);
     this.launchAt = walk.launches.reduce((best, launch, i) => (tiles(launch) > tiles(walk.launches[best]) ? i : best), 0);
     this.blockAt = 0;
+    this.story = null; // of all launches, if that is looked at
     this.step = 0;
     this.row = null; // chosen row: "q17", "k5"
     this.tile = null; // chosen tile: a number; null while the walk's own is shown
@@ -20,7 +21,7 @@ class Side {
   part(name) { return this.root.querySelector(`[data-part="${name}"]`); }
   launch() { return this.walk.launches[this.launchAt]; }
   blocks() { return this.launch().blocks; }
-  block() { return this.blocks()[this.blockAt]; }
+  block() { return this.story ?? this.blocks()[this.blockAt]; }
   steps() { return this.block().steps; }
   stepsSoFar() { return this.steps().slice(0, this.step + 1); }
 

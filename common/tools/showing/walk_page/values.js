@@ -83,7 +83,7 @@ function drawState(side, place, row) {
     element(place, "p", `${withoutNumbers(side) ? "This page was made without the numbers on their way" : "This kernel keeps m and l to itself"}: only what it writes to memory is seen here.`, { class: "note" });
   } else {
     const heads = ["step", ...["m", "correction", "l"].filter((name) => names.some((each) => running[each].startsWith(name))).map((name) => (name === "m" && has("m base 2") ? "m, base 2" : name)), "LSE so far"];
-    const body = table(place, "As the kernel had them when a tile was done; LSE so far is m + log l", heads);
+    const body = table(place, `As the kernel had them when a tile was done; LSE so far is ${has("m base 2") ? "ln(2) (m + log₂ l)" : "m + log l"}`, heads);
     side.steps().forEach((step, i) => {
       const found = state(side, step, row);
       if (i > side.step || found.m === undefined) return;
@@ -100,7 +100,8 @@ function drawState(side, place, row) {
       for (const name of heads.slice(1)) element(line, "td", name === "LSE so far" ? shown(floats(exact)[row]) : "");
     }
     if (has("m base 2"))
-      element(place, "p", "This kernel’s m counts in powers of 2 and follows the maximum only when it must: where no correction stands, m stayed and nothing was corrected.", { class: "note" });
+      element(place, "p", "This kernel’s m counts in powers of 2, and it follows the row’s maximum only when it must: where no correction stands, m stayed and nothing was corrected. " +
+              "P is 2 to the power of what a score is above m, up to 2¹⁵, and l is the sum of P: only O / l and LSE are the same as in other kernels.", { class: "note" });
   }
   const made = side.walk.results.LSE?.made;
   if (made && floats(made).length && isWritten(side, "LSE", row))
@@ -120,7 +121,8 @@ function drawVector(side, place, row, name, words, factor) {
   }
   const values = made ? rowOf(result.made, row, head_dim) : shownRow[1][1].map((x) => x * factor);
   const first = made ? 0 : shownRow[1][0];
-  const beside = made || name !== "dQ" ? exact?.slice(first, first + values.length) : undefined; // other blocks have parts of dQ
+  const comparable = made || (name !== "dQ" && !(name === "dK" && side.walk.rope));
+  const beside = comparable ? exact?.slice(first, first + values.length) : undefined; // other blocks have parts of dQ, and dK may be of rotated keys
   const difference = beside && largest(values.map((x, d) => x - beside[d]));
   element(place, "p", `${made ? `${name} as written` : name === "O" ? words : `${name}, ${words}`}; ` +
           (beside ? `it differs from the exact ${name} by ${shown(difference)} at most.` : "there is no exact row to compare with."), { "data-part": `difference-${name}` });
