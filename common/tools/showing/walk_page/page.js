@@ -90,7 +90,7 @@ function open(side) {
   side.part("name").hidden = !side.name;
   side.walk.launches.forEach((launch, i) => element(side.part("launch"), "option", `${i + 1}: ${launch.kernel}`, { value: i }));
   side.part("launches").hidden = side.walk.launches.length === 1;
-  side.part("all-launches").checked = side.walk.launches.length > 1 && sides.length > 1;
+  side.part("all-launches").checked = side.walk.launches.length > 1 && (side.name || side.walk.direction === "forward");
   side.part("all-launches").addEventListener("change", () => startAgain(() => enterBlock(side, side.blockAt)));
   side.part("launch").value = side.launchAt;
   side.part("launch").addEventListener("change", () => startAgain(() => enterLaunch(side, Number(side.part("launch").value))));

@@ -8,8 +8,7 @@ class Side {
     this.root = document.getElementById("side").content.firstElementChild.cloneNode(true);
     for (const place of this.root.querySelectorAll("[aria-label]"))
       if (name) place.setAttribute("aria-label", `${place.getAttribute("aria-label")}, ${name}`);
-    const tiles = (launch) => launch.blocks.reduce((sum, block) => sum + block.tiles.length, 0);
-    this.launchAt = walk.launches.reduce((best, launch, i) => (tiles(launch) > tiles(walk.launches[best]) ? i : best), 0);
+    this.launchAt = Math.max(walk.launches.findLastIndex((launch) => launch.blocks.some((block) => block.tiles.length)), 0);
     this.blockAt = 0;
     this.story = null; // of all launches, if that is looked at
     this.step = 0;
