@@ -61,14 +61,14 @@ def run(arguments) -> int:
         walk.require_small(problem, direction, len(steps), not arguments.no_numbers,
                            walk.EXAMPLE_TILE if step.is_example else walk.TILE)
     with Progress("Recording") as progress:
-        walks = []
         naive = None
+        if direction == "forward" and not arguments.no_numbers:  # long N take it minutes
+            progress.show(f"{NAIVE} to compare with")
+            naive = _naive(known, directory, flags)
+        walks = []
         for step in steps:
             progress.show(f"{step} {direction}")
             recorded = engine.counts_of(step.chapter.program(directory), "--walk", *flags, f"--direction={direction}", f"--rung={step.rung}")
-            if direction == "forward" and naive is None and not arguments.no_numbers:  # long N take it minutes
-                progress.show(f"{NAIVE} beside it")
-                naive = _naive(known, directory, flags)
             walks.append(walk.walk_of(recorded, None if step.chapter.name == NAIVE else naive, not arguments.no_numbers))
     page = walk.page(walks)
     name = "-and-".join(f"{step.chapter.name}-{step.rung}" for step in steps)
@@ -118,8 +118,8 @@ def _steps(asked_for: list, direction: "str | None", directory: Path) -> tuple:
                  for chapter, rung, description in described]
         lacking = next((chapter.name + "/" * bool(rung) + rung for chapter, rung, has in rungs if not has or rung not in ("", *has)), None)
         if lacking is None:
-            examples = [description.example for _, _, description in described]
-            return one, [Step(chapter, rung or has[-1], bool(rung) and rung == example) for (chapter, rung, has), example in zip(rungs, examples)]
+            examples = [bool(rung) and rung == description.example for _, rung, description in described]
+            return one, [Step(chapter, rung or has[-1], example) for (chapter, rung, has), example in zip(rungs, examples)]
     if direction or len(asked_for) == 1:
         raise Failure(f"{lacking} has no {direction or one}", status=2)
     raise Failure("the two steps share no direction", status=2)

@@ -18,13 +18,15 @@ function drawSchedule(side) {
   const plan = schedule(lengths, processors);
   const end = Math.max(...plan.map(({ from, length }) => from + length));
   const busy = lengths.reduce((sum, length) => sum + length, 0) / (processors * end);
-  const words = `${several(lengths.length, "block")} on ${several(processors, "multiprocessor")} take ${several(end, "step")}; the multiprocessors are busy ${Math.round(100 * busy)}% of that time.`;
+  const words = `${several(lengths.length, "block")} on ${several(processors, "multiprocessor")} take ` +
+    `${several(end, "step")}; the multiprocessors are busy ${Math.round(100 * busy)}% of that time.`;
   const height = 22;
   const picture = svg(place, "svg", { class: "gantt", viewBox: `0 0 620 ${processors * height + 4}`, role: "img", "aria-label": words });
   const most = Math.max(...side.blocks().map((block) => block.tiles.length), 1);
   plan.forEach(({ on, from, length }, i) => {
     const block = side.blocks()[i];
-    const bar = svg(picture, "rect", { class: i === side.blockAt ? "bar chosen-bar" : "bar", x: 10 + 600 * from / end, y: on * height + 3, width: 600 * length / end, height: height - 4 });
+    const bar = svg(picture, "rect", { class: i === side.blockAt ? "bar chosen-bar" : "bar", x: 10 + 600 * from / end, y: on * height + 3,
+                                       width: 600 * length / end, height: height - 4 });
     bar.style.fillOpacity = 0.25 + 0.75 * block.tiles.length / most;
     svg(bar, "title", {}, `${capital(blockWords(side, block))}; starts at ${from}`);
   });
