@@ -23,7 +23,7 @@ EXAMPLE = {"batch": 4, "heads": 2, "seq_q": [8], "head_dim": 8}  # a published o
 def add_arguments(parser) -> None:
     parser.add_argument("steps", nargs="+", metavar="STEP", action=_OneOrTwo, help="chapter or chapter/rung: 05 08/earlystop; one or two")
     asked.add_arguments(parser, several=False, direction="default: the forward if there is one, else the backward")
-    parser.add_argument("--no-numbers", action="store_true", help="leave out S, P, m, l, O and gradients on their way: longer N fit")
+    parser.add_argument("--no-numbers", action="store_true", help="only what moves, without S, P, m, l, O and gradients: longer N fit")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the page there (default: build/walk/STEP.html)")
     parser.add_argument("--no-browser", action="store_true", help="write the page, do not open it")
 

@@ -37,7 +37,6 @@ function enterBlock(side, block) {
   side.row = side.tile = null;
   markBlock(side);
   fillRows(side);
-  drawSchedule(side);
   side.part("steps").replaceChildren();
   for (const step of side.steps()) element(side.part("steps"), "li", sentence(side, step));
 }
@@ -53,6 +52,7 @@ function enterLaunch(side, launch) {
 
 function startAgain(enter) {
   enter();
+  drawSchedules(sides);
   clock.restart();
   go(0);
 }
@@ -98,7 +98,7 @@ function open(side) {
   side.part("tile-numbers").addEventListener("change", () => { side.numbers = side.part("tile-numbers").value; drawTile(side); });
   side.part("tile-open").addEventListener("toggle", () => drawTile(side));
   side.part("follow").addEventListener("click", () => { side.tile = null; drawSide(side); });
-  side.part("processors").addEventListener("change", () => drawSchedule(side));
+  side.part("processors").addEventListener("change", () => drawSchedules(sides));
   const { queries, keys } = side.blocks()[0].tiles[0] ?? { queries: [0, 63], keys: [0, 63] };
   side.part("tile-open").open = (queries[1] - queries[0] + 1) * (keys[1] - keys[0] + 1) <= 64; // more are many to draw
   makeMatrices(side);

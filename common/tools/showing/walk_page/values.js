@@ -44,8 +44,8 @@ function fillRows(side) {
 function drawValues(side) {
   const place = side.part("values");
   place.replaceChildren();
-  if (side.row === null) {
-    element(place, "p", "This block writes no row of a result.", { class: "note" });
+  if (side.row === null || withoutNumbers(side)) {
+    element(place, "p", side.row === null ? "This block writes no row of a result." : "This page was made without numbers.", { class: "note" });
     return;
   }
   const row = Number(side.row.slice(1));
@@ -79,8 +79,7 @@ function drawRunning(side, place, row) {
   const base2 = has("m base 2");
   const { made, expected } = side.walk.results.LSE ?? {};
   if (!base2 && !has("m")) {
-    const why = withoutNumbers(side) ? "This page was made without the numbers on their way" : "This kernel keeps m and l to itself";
-    element(place, "p", `${why}: only what it writes to memory is seen here.`, { class: "note" });
+    element(place, "p", "This kernel keeps m and l to itself: only what it writes to memory is seen here.", { class: "note" });
   } else {
     const columns = { m: base2 ? "m, base 2" : "m", correction: "correction", l: "l", lse: "LSE so far" };
     const sum = base2 ? "ln(2) (m + log₂ l)" : "m + log l";
