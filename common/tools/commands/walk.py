@@ -17,7 +17,8 @@ from tools.showing import walk
 
 NAIVE = "01_naive"  # whose bytes stand beside the others'
 SMALL = {"seq_q": [128], "heads": 2}
-EXAMPLE = {"batch": 4, "heads": 2, "seq_q": [8], "head_dim": 8}  # a published one with D = 4, which is no multiple of 8
+EXAMPLE = {"batch": 4, "heads": 2, "seq_q": [8], "head_dim": 8}
+EXAMPLE_NOTE = "The published example that this follows, B=4 H=2 N=8, has D=4. The workbook's kernels take multiples of 8."
 
 
 def add_arguments(parser) -> None:
@@ -69,7 +70,8 @@ def run(arguments) -> int:
         for step in steps:
             progress.show(f"{step} {direction}")
             recorded = engine.counts_of(step.chapter.program(directory), "--walk", *flags, f"--direction={direction}", f"--rung={step.rung}")
-            walks.append(walk.walk_of(recorded, None if step.chapter.name == NAIVE else naive, not arguments.no_numbers))
+            walks.append(walk.walk_of(recorded, None if step.chapter.name == NAIVE else naive, not arguments.no_numbers,
+                                      EXAMPLE_NOTE if step.is_example else ""))
     page = walk.page(walks)
     name = "-and-".join(f"{step.chapter.name}-{step.rung}" for step in steps)
     out = out or _writable(BUILD / "walk" / f"{name}-{direction}.html", make_directory=True)

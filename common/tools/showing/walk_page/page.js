@@ -86,7 +86,7 @@ function onKey(event) {
 function open(side) {
   $("sides").append(side.root);
   side.part("name").textContent = `${side.walk.step}, ${side.walk.direction}`;
-  side.part("problem").textContent = `${side.walk.words}${side.walk.rope ? ", with RoPE" : ""}`;
+  side.part("problem").textContent = `${side.walk.words}${side.walk.rope ? ", with RoPE" : ""}${side.walk.note && `. ${side.walk.note}`}`;
   side.part("name").hidden = !side.name;
   side.walk.launches.forEach((launch, i) => element(side.part("launch"), "option", `${i + 1}: ${launch.kernel}`, { value: i }));
   side.part("launches").hidden = side.walk.launches.length === 1;
