@@ -136,10 +136,10 @@ class Sizes(unittest.TestCase):
         with self.assertRaisesRegex(Failure, "--seq-q=128 --seq-k=128 is the largest that fits; with --no-numbers longer ones do"):
             walk.require_small(of, "forward", walks=2)
 
-    def test_without_numbers_only_the_results_count(self):
+    def test_without_numbers_only_the_steps_count(self):
         of = problem(heads=4, kv_heads=4, head_dim=64, seq_q=512, seq_k=512)
         walk.require_small(of, "forward", with_numbers=False)
-        self.assertEqual(walk.numbers(of, "forward", with_numbers=False), 4 * 512 * 64 * 2 + 4 * 64 * walk.TILE_STEPS)
+        self.assertEqual(walk.numbers(of, "forward", with_numbers=False), 4 * 64 * walk.TILE_STEPS)
 
     def test_nothing_runs_that_is_too_large(self):
         with mock.patch.object(command.build, "ensure_built"), \
@@ -267,6 +267,10 @@ class Page(unittest.TestCase):
         ((*place, packed),) = held["launches"][0]["blocks"][0]["steps"][0]["watched"]["m"]
         self.assertEqual((place, struct.unpack("<2f", base64.b64decode(packed))), ([2, 2, 0, 1], (1.5, -math.inf)))
         self.assertEqual(struct.unpack("<f", base64.b64decode(held["results"]["LSE"]["expected"])), (0.25,))
+
+    def test_without_numbers(self):
+        held = walk.walk_of(copy.deepcopy(self.recorded), None, with_numbers=False)
+        self.assertEqual((held["results"], held["numbers"], "watched" in held["launches"][0]["blocks"][0]["steps"][0]), ({}, False, False))
 
     def test_rectangles(self):
         runs = [[0, 8, [1, 2]], [1, 8, [3, 4]], [2, 8, [5]], [4, 8, [6]]]

@@ -17,13 +17,14 @@ from tools.showing import walk
 
 NAIVE = "01_naive"  # whose bytes stand beside the others'
 SMALL = {"seq_q": [128], "heads": 2}
-EXAMPLE = {"batch": 4, "heads": 2, "seq_q": [8], "head_dim": 8}  # a published one with D = 4, which is no multiple of 8
+EXAMPLE = {"batch": 4, "heads": 2, "seq_q": [8], "head_dim": 8}
+EXAMPLE_NOTE = "The published example that this follows, B=4 H=2 N=8, has D=4. The workbook's kernels take multiples of 8."
 
 
 def add_arguments(parser) -> None:
     parser.add_argument("steps", nargs="+", metavar="STEP", action=_OneOrTwo, help="chapter or chapter/rung: 05 08/earlystop; one or two")
     asked.add_arguments(parser, several=False, direction="default: the forward if there is one, else the backward")
-    parser.add_argument("--no-numbers", action="store_true", help="leave out S, P, m, l, O and gradients on their way: longer N fit")
+    parser.add_argument("--no-numbers", action="store_true", help="only what moves, without S, P, m, l, O and gradients: longer N fit")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the page there (default: build/walk/STEP.html)")
     parser.add_argument("--no-browser", action="store_true", help="write the page, do not open it")
 
@@ -61,15 +62,16 @@ def run(arguments) -> int:
         walk.require_small(problem, direction, len(steps), not arguments.no_numbers,
                            walk.EXAMPLE_TILE if step.is_example else walk.TILE)
     with Progress("Recording") as progress:
-        walks = []
         naive = None
+        if direction == "forward" and not arguments.no_numbers:  # long N take it minutes
+            progress.show(f"{NAIVE} to compare with")
+            naive = _naive(known, directory, flags)
+        walks = []
         for step in steps:
             progress.show(f"{step} {direction}")
             recorded = engine.counts_of(step.chapter.program(directory), "--walk", *flags, f"--direction={direction}", f"--rung={step.rung}")
-            if direction == "forward" and naive is None and not arguments.no_numbers:  # long N take it minutes
-                progress.show(f"{NAIVE} beside it")
-                naive = _naive(known, directory, flags)
-            walks.append(walk.walk_of(recorded, None if step.chapter.name == NAIVE else naive, not arguments.no_numbers))
+            walks.append(walk.walk_of(recorded, None if step.chapter.name == NAIVE else naive, not arguments.no_numbers,
+                                      EXAMPLE_NOTE if step.is_example else ""))
     page = walk.page(walks)
     name = "-and-".join(f"{step.chapter.name}-{step.rung}" for step in steps)
     out = out or _writable(BUILD / "walk" / f"{name}-{direction}.html", make_directory=True)
@@ -118,8 +120,8 @@ def _steps(asked_for: list, direction: "str | None", directory: Path) -> tuple:
                  for chapter, rung, description in described]
         lacking = next((chapter.name + "/" * bool(rung) + rung for chapter, rung, has in rungs if not has or rung not in ("", *has)), None)
         if lacking is None:
-            examples = [description.example for _, _, description in described]
-            return one, [Step(chapter, rung or has[-1], bool(rung) and rung == example) for (chapter, rung, has), example in zip(rungs, examples)]
+            examples = [bool(rung) and rung == description.example for _, rung, description in described]
+            return one, [Step(chapter, rung or has[-1], example) for (chapter, rung, has), example in zip(rungs, examples)]
     if direction or len(asked_for) == 1:
         raise Failure(f"{lacking} has no {direction or one}", status=2)
     raise Failure("the two steps share no direction", status=2)

@@ -37,11 +37,12 @@ def numbers(problem: Problem, direction: str, with_numbers: bool = True, tile: i
     rows, key_rows = problem.batch * problem.heads * problem.seq_q, problem.batch * problem.kv_heads * problem.seq_k
     q_tiles, k_tiles = -(-problem.seq_q // tile), -(-problem.seq_k // tile)
     forward = direction == "forward"
-    least = 2 * problem.head_dim * (rows if forward else rows + 2 * key_rows) + TILE_STEPS * problem.batch * problem.heads * q_tiles * k_tiles
+    steps = TILE_STEPS * problem.batch * problem.heads * q_tiles * k_tiles
     if not with_numbers:
-        return least
-    of_keys = 0 if forward else 2 * key_rows * problem.head_dim * q_tiles * problem.heads // problem.kv_heads
-    return least + rows * ((2 if forward else 3) * problem.seq_k + problem.head_dim * k_tiles) + of_keys
+        return steps
+    of_queries = rows * ((2 if forward else 3) * problem.seq_k + problem.head_dim * (2 + k_tiles))
+    of_keys = 0 if forward else 2 * key_rows * problem.head_dim * (2 + q_tiles * problem.heads // problem.kv_heads)
+    return steps + of_queries + of_keys
 
 
 def largest_length(problem: Problem, direction: str, walks: int = 1, with_numbers: bool = True, tile: int = TILE) -> int:
@@ -165,7 +166,7 @@ def rectangles(runs: list) -> list:
     return [[*place, base64_of(values)] for *place, values in made]
 
 
-def walk_of(recorded: dict, naive: "dict | None" = None, with_numbers: bool = True) -> dict:
+def walk_of(recorded: dict, naive: "dict | None" = None, with_numbers: bool = True, note: str = "") -> dict:
     """What the page is told of one step: what its chapter's program recorded, with tiles; and of chapter 01's, only the work."""
     problem, rope = read_label(recorded["problem"])
     (rung,) = recorded["rungs"]
@@ -179,8 +180,9 @@ def walk_of(recorded: dict, naive: "dict | None" = None, with_numbers: bool = Tr
     return {
         "step": f"{recorded['chapter']}/{rung['rung']}", "direction": recorded["direction"], "problem": vars(problem), "rope": rope,
         "words": str(problem), "tensors": rung["tensors"], "launches": rung["launches"], "naive": work(naive) if naive else None,
-        "numbers": with_numbers,
-        "results": {name: {way: base64_of(values) for way, values in result.items()} for name, result in rung["results"].items()},
+        "numbers": with_numbers, "note": note,
+        "results": {name: {way: base64_of(values) for way, values in result.items()}
+                    for name, result in rung["results"].items() if with_numbers},
     }
 
 

@@ -9,7 +9,8 @@ function drawBlocks(side, choose) {
   place.replaceChildren();
   side.blocks().forEach((block, i) => {
     const words = blockWords(side, block);
-    const button = element(place, "button", String(block.tiles.length), { type: "button", role: "radio", "aria-label": capital(words), title: capital(words) });
+    const button = element(place, "button", String(block.tiles.length),
+                           { type: "button", role: "radio", "aria-label": capital(words), title: capital(words) });
     paint(button, block.tiles.length / most);
     const tell = (which) => (side.part("about-block").textContent = `${capital(blockWords(side, which))}.`);
     button.addEventListener("click", () => choose(i));

@@ -25,10 +25,11 @@ function drawBytes(side) {
     for (const n of [side.steps()[side.step].work[i], side.work(i, side.step + 1), side.work(i)]) element(line, "td", bytes(n));
     if (naive) element(line, "td", i === 1 ? "–" : bytes(naive[i] * part));
   });
-  const total = (i) => side.walk.launches.flatMap((launch) => launch.blocks).flatMap((block) => block.steps).reduce((sum, step) => sum + step.work[i], 0);
+  const every = side.walk.launches.flatMap((launch) => launch.blocks).flatMap((block) => block.steps);
+  const total = (i) => every.reduce((sum, step) => sum + step.work[i], 0);
   element(place, "p", `The whole run, all blocks of ${side.walk.launches.length === 1 ? "the launch" : `${side.walk.launches.length} launches`}: ` +
           `${bytes(total(0))} through L2, ${bytes(total(2))} from or to DRAM if L2 holds all.`, { class: "note" });
   if (naive)
-    element(place, "p", `Chapter 01 moves ${bytes(naive[0])} through L2 for this problem. “01 by then” is its share for as many scores as have been come to: ` +
+    element(place, "p", `Chapter 01 moves ${bytes(naive[0])} through L2 for this problem. “01 by then” is its share for the scores so far: ` +
             `${(100 * part).toPrecision(3)}% of all.`, { class: "note" });
 }

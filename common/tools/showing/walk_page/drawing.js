@@ -35,7 +35,8 @@ function paint(place, part) {
 function bars(parent, values, words, exact) {
   const finite = (x) => (Number.isFinite(x) ? x : 0);
   const most = Math.max(...[...values, ...(exact ?? [])].map((x) => Math.abs(finite(x))), 1e-30);
-  const picture = svg(parent, "svg", { class: "bars", viewBox: `0 -1.05 ${values.length} 2.1`, preserveAspectRatio: "none", role: "img", "aria-label": words });
+  const picture = svg(parent, "svg", { class: "bars", viewBox: `0 -1.05 ${values.length} 2.1`, preserveAspectRatio: "none",
+                                       role: "img", "aria-label": words });
   svg(picture, "line", { class: "axis", x1: 0, x2: values.length, y1: 0, y2: 0 });
   values.forEach((value, i) => {
     const x = finite(value);

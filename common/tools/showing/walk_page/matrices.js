@@ -18,7 +18,9 @@ function drawMatrices(side) {
     const picture = side.strips.get(tensor.name);
     picture.replaceChildren();
     const moved = (of, move) => of[move]?.[tensor.name] ?? [];
-    const band = (ranges, kind) => ranges.forEach(([first, last]) => svg(picture, "rect", { class: kind, x: 0, y: first, width: 10, height: last - first + 1 }));
+    const band = (ranges, kind) => {
+      for (const [first, last] of ranges) svg(picture, "rect", { class: kind, x: 0, y: first, width: 10, height: last - first + 1 });
+    };
     for (const earlier of before) for (const move of ["read", "landed", "written"]) band(moved(earlier, move), "before");
     const away = onTheirWay(side, tensor.name);
     band(away, "started");
@@ -26,7 +28,8 @@ function drawMatrices(side) {
     for (const move of ["read", "landed", "written"]) band(moved(step, move), move);
     const length = lengthOf(side, tensor.name);
     for (let row = length; length && row < tensor.rows; row += length) svg(picture, "line", { class: "head", x1: 0, x2: 10, y1: row, y2: row });
-    const now = Object.keys(verbs).filter((move) => moved(step, move).length).map((move) => `${verbs[move]} ${rangeWords(side, tensor.name, moved(step, move))}`);
+    const now = Object.keys(verbs).filter((move) => moved(step, move).length)
+      .map((move) => `${verbs[move]} ${rangeWords(side, tensor.name, moved(step, move))}`);
     picture.setAttribute("aria-label", `${tensor.name}, ${several(tensor.rows, "row")}: ${now.length ? list(now) : "untouched in this step"}`);
     if (now.length) words.push(`${tensor.name}: ${list(now)}`);
   }

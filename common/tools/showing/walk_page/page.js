@@ -37,7 +37,6 @@ function enterBlock(side, block) {
   side.row = side.tile = null;
   markBlock(side);
   fillRows(side);
-  drawSchedule(side);
   side.part("steps").replaceChildren();
   for (const step of side.steps()) element(side.part("steps"), "li", sentence(side, step));
 }
@@ -53,6 +52,7 @@ function enterLaunch(side, launch) {
 
 function startAgain(enter) {
   enter();
+  drawSchedules(sides);
   clock.restart();
   go(0);
 }
@@ -86,11 +86,11 @@ function onKey(event) {
 function open(side) {
   $("sides").append(side.root);
   side.part("name").textContent = `${side.walk.step}, ${side.walk.direction}`;
-  side.part("problem").textContent = `${side.walk.words}${side.walk.rope ? ", with RoPE" : ""}`;
+  side.part("problem").textContent = `${side.walk.words}${side.walk.rope ? ", with RoPE" : ""}${side.walk.note && `. ${side.walk.note}`}`;
   side.part("name").hidden = !side.name;
   side.walk.launches.forEach((launch, i) => element(side.part("launch"), "option", `${i + 1}: ${launch.kernel}`, { value: i }));
   side.part("launches").hidden = side.walk.launches.length === 1;
-  side.part("all-launches").checked = side.walk.launches.length > 1 && sides.length > 1;
+  side.part("all-launches").checked = side.walk.launches.length > 1 && (side.name || side.walk.direction === "forward");
   side.part("all-launches").addEventListener("change", () => startAgain(() => enterBlock(side, side.blockAt)));
   side.part("launch").value = side.launchAt;
   side.part("launch").addEventListener("change", () => startAgain(() => enterLaunch(side, Number(side.part("launch").value))));
@@ -98,7 +98,7 @@ function open(side) {
   side.part("tile-numbers").addEventListener("change", () => { side.numbers = side.part("tile-numbers").value; drawTile(side); });
   side.part("tile-open").addEventListener("toggle", () => drawTile(side));
   side.part("follow").addEventListener("click", () => { side.tile = null; drawSide(side); });
-  side.part("processors").addEventListener("change", () => drawSchedule(side));
+  side.part("processors").addEventListener("change", () => drawSchedules(sides));
   const { queries, keys } = side.blocks()[0].tiles[0] ?? { queries: [0, 63], keys: [0, 63] };
   side.part("tile-open").open = (queries[1] - queries[0] + 1) * (keys[1] - keys[0] + 1) <= 64; // more are many to draw
   makeMatrices(side);

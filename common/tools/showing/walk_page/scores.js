@@ -92,7 +92,7 @@ function drawTile(side) {
   const tile = side.block().tiles[at];
   side.part("follow").hidden = side.tile === null;
   if (!names.length) {
-    element(place, "p", withoutNumbers(side) ? "This page was made without them." : "This kernel shows no numbers of its tiles.", { class: "note" });
+    element(place, "p", withoutNumbers(side) ? "This page was made without numbers." : "This kernel shows no numbers of its tiles.", { class: "note" });
     return;
   }
   if (!names.includes(side.numbers)) {

@@ -8,8 +8,7 @@ class Side {
     this.root = document.getElementById("side").content.firstElementChild.cloneNode(true);
     for (const place of this.root.querySelectorAll("[aria-label]"))
       if (name) place.setAttribute("aria-label", `${place.getAttribute("aria-label")}, ${name}`);
-    const tiles = (launch) => launch.blocks.reduce((sum, block) => sum + block.tiles.length, 0);
-    this.launchAt = walk.launches.reduce((best, launch, i) => (tiles(launch) > tiles(walk.launches[best]) ? i : best), 0);
+    this.launchAt = Math.max(walk.launches.findLastIndex((launch) => launch.blocks.some((block) => block.tiles.length)), 0);
     this.blockAt = 0;
     this.story = null; // of all launches, if that is looked at
     this.step = 0;
@@ -52,11 +51,8 @@ function shownInRow(step, name, row) {
 }
 const shownNumber = (step, name, row) => shownInRow(step, name, row)[0]?.[1][0];
 
-// The newest step in which there is something of this row, and it: [step's number, [first column, values]].
+// [first column, values] of the newest step in which there is something of this row.
 function newest(side, name, row) {
-  for (let i = side.step; i >= 0; i--) {
-    const found = shownInRow(side.steps()[i], name, row);
-    if (found.length) return [i, [found[0][0], found.flatMap(([, values]) => values)]];
-  }
-  return null;
+  const found = side.stepsSoFar().map((step) => shownInRow(step, name, row)).findLast((runs) => runs.length);
+  return found && [found[0][0], found.flatMap(([, values]) => values)];
 }

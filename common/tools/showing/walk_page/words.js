@@ -2,7 +2,10 @@
 "use strict";
 
 const number = (n) => n.toLocaleString("en-US");
-const bytes = (n) => (n < 10240 ? `${number(Math.round(n))} B` : n < 10485760 ? `${number(Math.round(n / 1024))} KiB` : `${number(Math.round(n / 1048576))} MiB`);
+const bytes = (n) => {
+  const [unit, name] = n < 10240 ? [1, "B"] : n < 10485760 ? [1024, "KiB"] : [1048576, "MiB"];
+  return `${number(Math.round(n / unit))} ${name}`;
+};
 const rows = (first, last) => (first === last ? `${first}` : `${first}–${last}`);
 const list = (words) => (words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`);
 const several = (n, one) => `${number(n)} ${one}${n === 1 ? "" : "s"}`;
@@ -64,7 +67,8 @@ function stepWords(side, step) {
 
 // --- Tiles and blocks ---
 
-const kinds = { whole: "all of it visible", partly: "the mask takes a part", masked: "all of it masked", skipped: "skipped, nothing of it is visible" };
+const kinds = { whole: "all of it visible", partly: "the mask takes a part", masked: "all of it masked",
+                skipped: "skipped, nothing of it is visible" };
 const tileWords = (tile) => `queries ${rows(...tile.queries)}, keys ${rows(...tile.keys)}`;
 
 function blockWords(side, block) {
@@ -76,6 +80,6 @@ function blockWords(side, block) {
   const flat = (head, i) => head * side.problem.seq_q + i; // counted over all heads
   const where = [...strips].map(([head, [a, b, c, d]]) => `${headName(side, head)}, queries ${rows(a, b)}` +
     `${side.problem.batch * side.problem.heads > 1 ? ` (rows ${rows(flat(head, a), flat(head, b))} of all heads)` : ""}, keys ${rows(c, d)}`);
-  return `block ${side.blocks().indexOf(block)}: ${several(block.tiles.length, "tile")}${block.skipped.length ? `, ${block.skipped.length} skipped` : ""}` +
-         `${where.length ? `; ${where.join("; ")}` : ""}; ${several(block.steps.length, "step")}`;
+  const tiles = `${several(block.tiles.length, "tile")}${block.skipped.length ? `, ${block.skipped.length} skipped` : ""}`;
+  return `block ${side.blocks().indexOf(block)}: ${[tiles, ...where, several(block.steps.length, "step")].join("; ")}`;
 }
