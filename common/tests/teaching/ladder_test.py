@@ -16,7 +16,7 @@ def a_list(namespace: str, rungs: str, declared: str, more: str = "", first: str
 
 SOURCES = {
     "01_one/1_a.cu": rung("a"), "01_one/2_b.cu": rung("b"), "01_one/2_b_backward.cu": rung("b_backward", "Backward"),
-    "01_one/attention.cu": a_list("one", "a, both(b, b_backward)", "a, b", ",\n    .starts_from = &b"),
+    "01_one/attention.cu": a_list("one", "a, both(b, b_backward)", "a, b", ",\n    .starts_from = &b,\n    .example = &b"),
     "02_two/1_c.cu": rung("c", more="namespace one {\nextern const attention::Rung b;\n}\nint x() { return one::b.run(); }\n"),
     "02_two/attention.cu": a_list("two", "{.name = \"literal\", .forward = one::a.forward}, c", "c",
                                   first="namespace one {\nextern const attention::Rung a;\n}\n\n"),
@@ -32,7 +32,8 @@ class Rungs(unittest.TestCase):
         self.assertEqual(less.gone, {"01_one/2_b.cu", "01_one/2_b_backward.cu", "02_two/1_c.cu"})
         self.assertEqual(less.rungs_of("01_one"), ["a"])
         self.assertIn("extern const attention::Rung a;\n", less.sources["01_one/attention.cu"])
-        self.assertNotIn("starts_from", less.sources["01_one/attention.cu"])
+        for field in ("starts_from", "example"):
+            self.assertNotIn(field, less.sources["01_one/attention.cu"])
         self.assertEqual(less.rungs_of("02_two"), ['{.name = "literal", .forward = one::a.forward}'])
 
     def test_a_rung_may_lose_its_backward_alone(self):

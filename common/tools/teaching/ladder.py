@@ -116,9 +116,10 @@ def _shortened(text: str, namespace: str, missing: set) -> str:
             if not _mentioned(element, namespace) & missing]
     if left != elements:
         text = text[:begin] + ", ".join(left) + text[end:]
-    start = re.search(r",\s*\.starts_from = &(?:(\w+)::)?(\w+)", text)
-    if start and (start[1] or namespace, start[2]) in missing:
-        text = text[: start.start()] + text[start.end() :]
+    for field in ("starts_from", "example"):
+        named = re.search(rf",\s*\.{field} = &(?:(\w+)::)?(\w+)", text)
+        if named and (named[1] or namespace, named[2]) in missing:
+            text = text[: named.start()] + text[named.end() :]
 
     def declared(found: re.Match) -> str:
         around = re.findall(r"^namespace (\w+) \{$|^(\})", text[: found.start()], re.M)
