@@ -116,9 +116,8 @@ def _shortened(text: str, namespace: str, missing: set) -> str:
             if not _mentioned(element, namespace) & missing]
     if left != elements:
         text = text[:begin] + ", ".join(left) + text[end:]
-    start = re.search(r",\s*\.starts_from = &(?:(\w+)::)?(\w+)", text)
-    if start and (start[1] or namespace, start[2]) in missing:
-        text = text[: start.start()] + text[start.end() :]
+    text = re.sub(r",\s*\.(?:starts_from|example) = &(?:(\w+)::)?(\w+)",
+                  lambda found: "" if (found[1] or namespace, found[2]) in missing else found[0], text)
 
     def declared(found: re.Match) -> str:
         around = re.findall(r"^namespace (\w+) \{$|^(\})", text[: found.start()], re.M)
