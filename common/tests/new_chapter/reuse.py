@@ -3,7 +3,8 @@
     reuse.py ORIGINAL COPY COMPILER FLAGS... -o OBJECT -c SOURCE
 
 ORIGINAL and COPY are the two trees, each with its build directories. If the source is the same in both, and the original has
-the object, that is copied; else the compiler runs. The suite's object comes with the original's references, so that those of
+the object, which is younger than all headers there, that is copied; else the compiler runs. ninja is told that a copied object
+depends on all headers of the copy. The suite's object comes with the original's references, so that those of
 the copy are not calculated again: they are named after what makes them, which is the same.
 """
 
@@ -18,6 +19,10 @@ def same(source: Path, copy: Path, made_of: Path, original: Path) -> bool:
     return source.read_bytes().replace(bytes(copy), bytes(original)) == made_of.read_bytes()
 
 
+def headers(tree: Path) -> list:
+    return sorted((tree / "common").rglob("*.h"))
+
+
 def reused(original: Path, copy: Path, command: list) -> bool:
     if "-o" not in command or "-c" not in command:
         return False  # CMake, which tries the compiler
@@ -28,9 +33,12 @@ def reused(original: Path, copy: Path, command: list) -> bool:
     made, made_of = original / target.relative_to(copy), original / source.relative_to(copy)
     if not (made.exists() and made_of.exists() and same(source, copy, made_of, original)):
         return False
+    if any(header.stat().st_mtime > made.stat().st_mtime for header in headers(original)):
+        return False
     shutil.copy(made, target)
-    if "-MF" in command:  # what ninja wants to know of the source's headers
-        (Path.cwd() / command[command.index("-MF") + 1]).write_text(f"{command[command.index('-o') + 1]}: {source}\n")
+    if "-MF" in command:
+        needs = " ".join(str(file).replace(" ", "\\ ") for file in [source, *headers(copy)])
+        (Path.cwd() / command[command.index("-MF") + 1]).write_text(f"{command[command.index('-o') + 1]}: {needs}\n")
     return True
 
 

@@ -40,6 +40,12 @@ class Rungs(unittest.TestCase):
         less = Ladder(SOURCES).without({"01_one/2_b_backward.cu"})
         self.assertEqual((less.gone, less.rungs_of("01_one")), ({"01_one/2_b_backward.cu"}, ["a", "b"]))
 
+    def test_an_example_that_is_gone_is_not_mentioned(self):
+        sources = {**SOURCES, "01_one/example.cu": rung("example"),
+                   "01_one/attention.cu": a_list("one", "a", "a, example", ",\n    .example = &example")}
+        self.assertIn(".example = &example", Ladder(sources).without(set()).sources["01_one/attention.cu"])
+        self.assertNotIn("example", Ladder(sources).without({"01_one/example.cu"}).sources["01_one/attention.cu"])
+
     def test_a_chapter_without_rungs_is_gone(self):
         less = Ladder(SOURCES).without({"01_one/1_a.cu", "02_two/1_c.cu"})
         self.assertEqual(less.chapters(), ["01_one"])

@@ -116,10 +116,8 @@ def _shortened(text: str, namespace: str, missing: set) -> str:
             if not _mentioned(element, namespace) & missing]
     if left != elements:
         text = text[:begin] + ", ".join(left) + text[end:]
-    for field in ("starts_from", "example"):
-        named = re.search(rf",\s*\.{field} = &(?:(\w+)::)?(\w+)", text)
-        if named and (named[1] or namespace, named[2]) in missing:
-            text = text[: named.start()] + text[named.end() :]
+    text = re.sub(r",\s*\.(?:starts_from|example) = &(?:(\w+)::)?(\w+)",
+                  lambda found: "" if (found[1] or namespace, found[2]) in missing else found[0], text)
 
     def declared(found: re.Match) -> str:
         around = re.findall(r"^namespace (\w+) \{$|^(\})", text[: found.start()], re.M)
