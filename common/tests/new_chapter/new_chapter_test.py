@@ -44,8 +44,8 @@ class InACopy(unittest.TestCase):
 class OnTheEngine(InACopy):
     def test_1_it_is_a_directory_and_its_counts(self):
         made = {str(path) for path in self.files() - self.before}
-        self.assertEqual(made, {"12_mine/1_online.cu", "12_mine/2_tiles.cu", "12_mine/attention.cu", "12_mine/CMakeLists.txt",
-                                "12_mine/README.md", "common/tests/trace/12_mine.json"})
+        self.assertEqual(made, {"12_mine/1_online.cu", "12_mine/2_tiles.cu", "12_mine/example.cu", "12_mine/attention.cu",
+                                "12_mine/CMakeLists.txt", "12_mine/README.md", "common/tests/trace/12_mine.json"})
 
     def test_2_it_passes_the_suite(self):
         said = self.workbook("test", "12")
