@@ -124,7 +124,7 @@ class Bench(Workshop):
     def _configure(self, preset: str) -> None:
         if (self.tree / "build" / preset / "build.ninja").exists():
             return
-        launcher = self.root / "common/tests/new_chapter/reuse.py"
+        launcher = self.tree / "common/tests/new_chapter/reuse.py"  # the sandbox need not show the tree that it reuses
         environment = dict(self._environment)
         if launcher.exists() and (self.root / "build" / preset).is_dir():
             environment["CMAKE_CXX_COMPILER_LAUNCHER"] = ";".join([python(), "-B", str(launcher), str(self.root), str(self.tree)])
