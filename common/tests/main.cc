@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <string>
 
-#include "judge/witness.h"
+#include "harness/witness.h"
 
 // Called if the program has it. Whoever is not to see the secret, nor anything that is made later, gets a process of
 // its own here.

@@ -94,6 +94,14 @@ class HandedOut(unittest.TestCase):
                 for names in re.findall(r"^extern const attention::(?:Rung|Backward) ([\w, ]+);", inside, re.M):
                     self.assertLessEqual(set(names.split(", ")), defined, file)
 
+    def test_every_header_of_the_workbook_that_a_source_includes_is_there(self):
+        """A tree of objects that were compiled elsewhere would not show that one is missing."""
+        for file, content in self.made.student.items():
+            if re.search(r"\.(cu|cc|h)$", file):
+                for header in re.findall(r'^#include "([\w./]+)"', content.decode(), re.M):
+                    places = {f"common/{header}", str(Path(file).parent / header)}
+                    self.assertTrue(places & self.made.student.keys(), f"{file} includes {header}")
+
     def test_nothing_that_is_not_for_students(self):
         for file in self.made.student:
             self.assertNotRegex(file, r"^\.git(/|hub)|common/course/debug|common/course/wrong|mutants|answers\.json|^build/")

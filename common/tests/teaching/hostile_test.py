@@ -110,6 +110,13 @@ class Hostile(unittest.TestCase):
         verdict = self.graded(self.barrier, text + "int x;\n" * (grading._MOST_CHANGED_LINES + 1))
         self.assertEqual(verdict.state, "refused", verdict.lines)
 
+    def test_6_another_rung_does_not_mend_it(self):
+        """What the file's host code may say, a mended line may not."""
+        planted = self.course.handed_out(self.barrier)
+        cheat = planted.replace("namespace fusion {", "namespace fusion {\nextern const attention::Rung streamed;", 1)
+        self.assertNotEqual(cheat, planted)
+        self.assertEqual(self.graded(self.barrier, cheat).state, "refused")
+
     def test_7_what_is_printed_is_not_believed(self):
         status, output = self.bench.answer(["sh", "-c", ALL_RIGHT], {})
         self.assertIn("[  PASSED  ] 2 tests.", output)

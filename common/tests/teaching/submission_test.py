@@ -55,6 +55,29 @@ class Handed(unittest.TestCase):
     def test_in_the_one_directory_that_is_there(self):
         self.assertEqual(self.read(self.in_a_zip({f"workbook/{KERNEL}": TEXT, "workbook/README.md": ""})).texts, {KERNEL: TEXT})
 
+    def test_what_cannot_be_read_is_said_and_raises_nothing(self):
+        self.assertEqual(self.read(self.in_a_zip({".": "", KERNEL: TEXT})).texts, {KERNEL: TEXT})
+        whole = self.in_a_zip({KERNEL: TEXT * 999}).read_bytes()
+        damaged = bytearray(whole)
+        damaged[60:90] = bytes(30)
+        for name, content in [("damaged.zip", bytes(damaged)), ("half.zip", whole[: len(whole) // 2]), ("none.tar.gz", b"\x1f\x8b\0")]:
+            path = self.directory / name
+            path.write_bytes(content)
+            self.assertIsNotNone(self.read(path).refused or self.read(path).wrong, name)
+        name = os.fsdecode(b"\xff.zip")
+        self.in_a_zip({KERNEL: TEXT}).rename(self.directory / name)
+        self.read(self.directory / name).name.encode()
+
+    def test_a_tar_archive_is_not_unpacked_to_find_out_that_it_is_too_large(self):
+        large = io.BytesIO()
+        with tarfile.open(fileobj=large, mode="w") as archive:
+            entry = tarfile.TarInfo("large")
+            entry.size = submission.MOST_BYTES + 1
+            large.write(entry.tobuf())
+        path = self.directory / "ada.tar"
+        path.write_bytes(large.getvalue())
+        self.assertEqual(self.read(path).refused[0], "too large")
+
     def test_empty(self):
         self.assertEqual(self.read(self.in_a_zip({})).refused, ("empty", "there is no file in it"))
         self.assertEqual(self.read(self.in_a_directory({})).refused[0], "empty")

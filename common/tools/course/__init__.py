@@ -5,6 +5,6 @@ from tools.course.exercises import FILE, HANDED_OUT, Course, Exercise, kinds_of_
 from tools.course.judging import DoesNotEnd, Verdict, Workshop, judge
 from tools.course.markers import without_markers
 from tools.course.progress import KEPT, Progress
-from tools.course.questions import Answers, expected, problem_of, verdict_of_answer
+from tools.course.questions import Answers, expected, problem_of, student_of, verdict_of_answer
 from tools.course.solutions import bare, files_with, lines_of
 from tools.course.wrong import WRONG, wrong_solutions

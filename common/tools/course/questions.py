@@ -18,6 +18,7 @@ from tools.machine import DividesByZero, Failure, NotUnderstood, build, evaluate
 
 FILE = Path("answers.json")  # below the root of a tree
 TOLERANCE = 0.005  # of the right number: three digits are enough
+_LARGEST = 1e18  # no count is as large
 _FLAGS = {"batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "dtype", "causal"}  # other numbers are the question's own
 
 
@@ -37,7 +38,8 @@ class Answers:
                 self.student, self._answers = known["student"], known["answers"]
                 if not isinstance(self.student, str) or not isinstance(self._answers, dict):
                     raise TypeError
-            except (ValueError, KeyError, TypeError) as error:
+                self.student.encode()
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
                 line = getattr(error, "lineno", 1)
                 raise Failure(f'{shown(self.path)}:{line}: it must be {{"student": "a name", "answers": {{"id": number}}}}', status=2)
 
@@ -62,6 +64,15 @@ class Answers:
 def _name(student: str) -> str:
     """Names that differ in case or in blanks alone are one."""
     return " ".join(student.casefold().split())
+
+
+def student_of(answers: str) -> str:
+    """Whose questions this text of an answers.json answers; empty if it does not say."""
+    try:
+        student = json.loads(answers)["student"]
+        return _name(student) if isinstance(student, str) else ""
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""
 
 
 def problem_of(exercise: Exercise, student: str) -> dict:
@@ -124,7 +135,7 @@ def verdict_of_answer(exercise: Exercise, answers: Answers, workshop: Workshop =
     question = exercise.question.format(**problem)
     if given is None:
         return Verdict("not answered", [question, f"write the number into {shown(answers.path)}, behind \"{exercise.id}\""])
-    if not isinstance(given, (int, float)) or isinstance(given, bool):
+    if not isinstance(given, (int, float)) or isinstance(given, bool) or not abs(given) < _LARGEST:
         return Verdict("wrong", [question, f"{json.dumps(given)} is no number"])
     try:
         right = expected(exercise, problem, workshop)

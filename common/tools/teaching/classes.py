@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tools.course import Verdict
+from tools.course import Verdict, student_of
 from tools.machine import Failure, say
 from tools.teaching import results, trees
 from tools.teaching.alike import alike
 from tools.teaching.coursefile import Plan
-from tools.teaching.grading import Grade, grade, taken_from
+from tools.teaching.grading import ANSWERS, Grade, grade, taken_from
 from tools.teaching.late import without_late_points
 from tools.teaching.submission import Submission, is_submission, read_submission
 
@@ -58,7 +58,7 @@ def grade_class(benches: list, submissions: list, exercises: list, out: Path, pl
             try:
                 result = grade(bench, submission, exercises)
                 path.write_text(json.dumps({"key": key, "grade": asdict(result)}, indent=1) + "\n")
-            except (Failure, OSError, ValueError) as error:  # the rest of the class is graded
+            except Exception as error:  # whatever it is: the rest of the class is graded
                 failed.append(submission.name)
                 why = f"the grader failed: {error}"
                 result = Grade(submission.name, {one.id: Verdict("not graded", [why]) for one in exercises},
@@ -76,8 +76,18 @@ def grade_class(benches: list, submissions: list, exercises: list, out: Path, pl
         grades = list(pool.map(graded, submissions))
     found, without = alike({one.name: taken_from(benches[0].course, one, exercises) for one in submissions}, benches[0].course)
     (out / "grades.csv").write_text(results.table_of_class(grades, exercises))
-    (out / "class.md").write_text(results.page_of_class(grades, exercises, found, without))
+    (out / "class.md").write_text(results.page_of_class(grades, exercises, found, without, namesakes(submissions)))
     return Class(grades, failed)
+
+
+def namesakes(submissions: list) -> tuple:
+    """The names of submissions whose answers.json has one and the same student."""
+    of_student = {}
+    for one in submissions:
+        student = student_of(one.texts.get(ANSWERS, ""))
+        if student:
+            of_student.setdefault(student, []).append(one.name)
+    return tuple(tuple(sorted(names)) for names in of_student.values() if len(names) > 1)
 
 
 def _digest(what) -> str:

@@ -314,10 +314,16 @@ def _mended(course: Course, one: Exercise, text: str) -> "str | Verdict":
             written += [(number + 1, after[number]) for number in range(first, last)]
     if changed > _MOST_CHANGED_LINES:
         return Verdict("refused", [f"{one.file}: {changed} lines are not as they were handed out, and at most {_MOST_CHANGED_LINES} may be"])
-    wrong = kernelcode.objection("\n".join(line for _, line in written), _visible(course, one), course.text(one), balanced=False)
+    wrong = kernelcode.objection("\n".join(line for _, line in written), _visible(course, one), _right_lines(start, course.text(one)), balanced=False)
     if wrong:
         return Verdict("refused", [f"{one.file}:{written[wrong.line - 1][0]}: {wrong.what}"])
     return text if text.endswith("\n") else text + "\n"
+
+
+def _right_lines(handed_out: str, solved: str) -> str:
+    """The lines that mend it. The host code around them is not what a solution has to say."""
+    there = set(handed_out.splitlines())
+    return "\n".join(line for line in markers.without_markers(solved).splitlines() if line not in there)
 
 
 def _judged(bench: Bench, one: Exercise, written: str) -> Verdict:

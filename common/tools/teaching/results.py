@@ -75,8 +75,9 @@ def page_of(grade: Grade, exercises: list) -> str:
     return "\n".join(lines)
 
 
-def page_of_class(grades: list, exercises: list, alike: list, without: str) -> str:
-    """For the instructor: which exercises went wrong most often, who has how much, and whose solutions are alike."""
+def page_of_class(grades: list, exercises: list, alike: list, without: str, namesakes: tuple = ()) -> str:
+    """For the instructor: which exercises went wrong most often, who has how much, whose solutions are alike, and which submissions
+    answer the questions of one name: these have the same right answers."""
     lines = [f"# {len(grades)} submissions", "", "| exercise | right | not attempted | all else | what else it was |", "|---|---|---|---|---|"]
     rows = []
     for one in exercises:
@@ -93,4 +94,5 @@ def page_of_class(grades: list, exercises: list, alike: list, without: str) -> s
     lines += ["", "## Alike", ""]
     lines += [without] if without else [f"- {one} and {other}: {share:.0%} of {exercise}" for one, other, exercise, share in alike] or \
         ["No two solutions are nearly the same."]
+    lines += [f"- {', '.join(names)}: the questions of one name in answers.json" for names in namesakes]
     return "\n".join(lines) + "\n"

@@ -39,7 +39,7 @@ def is_submission(path: Path) -> bool:
 
 def read_submission(path: Path, wanted: list) -> Submission:
     """Never raises for what is in it."""
-    name = path.name
+    name = os.fsencode(path.name).decode(errors="replace")
     for ending in ARCHIVES:
         name = name[: -len(ending)] if name.endswith(ending) else name
     submission = Submission(name)
@@ -52,7 +52,7 @@ def read_submission(path: Path, wanted: list) -> Submission:
         _take(submission, files, wanted)
     except _Refused as refused:
         submission.refused = (refused.verdict, refused.why)
-    except (OSError, zipfile.BadZipFile, tarfile.TarError, EOFError, RuntimeError, NotImplementedError, ValueError) as error:
+    except Exception as error:  # what the libraries raise for a damaged archive is not written down anywhere
         submission.refused = ("not readable", f"it cannot be read: {' '.join(str(error).split()) or type(error).__name__}")
     return submission
 
@@ -131,12 +131,17 @@ def _archive(path: Path) -> dict:
                     lambda entry=entry: archive.open(entry)) for entry in archive.infolist() if not entry.is_dir()]
     else:
         archive = tarfile.open(path)
-        entries = [(entry.name, entry.size, not entry.isreg(), lambda entry=entry: archive.extractfile(entry))
-                   for _, entry in zip(range(MOST_FILES + 1), archive) if not entry.isdir()]
+        entries = []
+        for entry in archive:  # it goes on to the next one by unpacking this one: how large that is must be known before
+            if not entry.isdir():
+                entries.append((entry.name, entry.size, not entry.isreg(), lambda entry=entry: archive.extractfile(entry)))
+            _require_size(len(entries), sum(size for _, size, _, _ in entries) + (entry.size if entry.isdir() else 0))
     _require_size(len(entries), sum(size for _, size, _, _ in entries))
     found = {}
     for name, _, is_link, opened in entries:
         file = PurePosixPath(name.replace("\\", "/"))
+        if not file.parts:
+            continue
         if file.is_absolute() or ".." in file.parts:
             raise _Refused("a link", f"{name} leads out of the archive")
         found[str(file)] = _link if is_link else (lambda opened=opened: _limited(opened()))
