@@ -40,7 +40,8 @@ using attention::RopeTables;
 using namespace backward_pairs;
 using namespace rope_angles;
 
-constexpr int heads_at_once = 64;  // kv heads
+// How many kv heads the tickets go round. Without a mask as many as in chapter 07.
+__device__ int heads_at_once(const Problem& p) { return p.mask == attention::Mask::causal ? 64 : 16; }
 
 template <class S>
 constexpr size_t shared_bytes = S::shared_bytes + 2 * sizeof(int);  // and the block's place
@@ -174,7 +175,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
 
   int* place_smem = reinterpret_cast<int*>(stats_smem + 2 * 2 * Br);  // [2]
   if (threadIdx.x == 0) {
-    constexpr int n = heads_at_once;
+    const int n = heads_at_once(p);
     const int ticket = atomicAdd(tensors.tickets, 1), round = ticket / (n * tensors.kv_tiles);
     const int heads = min(n, tensors.kv_heads - round * n), turn = ticket - round * n * tensors.kv_tiles;
     place_smem[0] = round * n + turn % heads;
