@@ -15,7 +15,7 @@
 //   - One loop. S and dP are made once, in the blocks that own keys, and the kernel dq is gone. The price is that every
 //     block has a part of every row of dQ. The parts meet in fp32 in the workspace, by atomic additions, in whatever
 //     order the blocks come: the last bits of dQ differ from run to run. row_stats also writes the zeros that they are
-//     added to, and is called prepare.
+//     added to, and is called prepare; the rungs after this one need it as it is, so it is in device/backward_tile.h.
 //   - dQ of a tile needs dS of all the block's keys. So dS goes through shared memory, and there is a second barrier.
 //     The copy of the next tile starts just before it, and has the time of dQ to arrive.
 //   - dV grows after dS is made, and not before: until then P^T in fp32 occupies registers that the product P^T dO
@@ -84,28 +84,6 @@ __device__ void add_dq(float* dq_sum,  // [B * H * tiles][warps][8][32][4]
 #pragma unroll
   for (int b = 0; b < 2; b++)
     for (int n = 0; n < 4; n++) atomic_add_4(sum + (b * 4 + n) * 32 * 4, dq_reg[b][n]);
-}
-
-// D / 8 lanes per query row, 8 elements each.
-template <class T, class S>
-__global__ void prepare(Problem p,
-                        const T* o,        // [B, H, Nq, D]
-                        const float* lse,  // [B, H, Nq]
-                        const T* d_o,      // [B, H, Nq, D]
-                        float* stats,      // [B * H * tiles][2][Br]
-                        float4* dq_sum)    // [B * H * tiles][Br * D / 4]
-{
-  constexpr int D = S::D, Br = S::Br, lanes = D / 8;
-  const unsigned thread = blockIdx.x * S::threads + threadIdx.x, row = thread / lanes, lane = thread % lanes;
-  const unsigned head_tiles = tiles(p.seq_q, Br), tile = row / Br, head = tile / head_tiles;
-  const unsigned i = tile % head_tiles * Br + row % Br;
-  const size_t q_row = size_t(head) * p.seq_q + i, at = q_row * D + lane * 8;
-  const RowStatistics of_row = row_statistics<D>(i < unsigned(p.seq_q), o + at, d_o + at, lse + q_row);
-  if (lane == 0) {
-    stats[(size_t(tile) * 2) * Br + row % Br] = of_row.lse;
-    stats[(size_t(tile) * 2 + 1) * Br + row % Br] = of_row.row_sum;
-  }
-  for (int half = 0; half < 2; half++) dq_sum[size_t(thread) * 2 + half] = make_float4(0, 0, 0, 0);
 }
 
 // The products of one tile of queries (but for dQ) with the warp's keys.
