@@ -12,6 +12,7 @@ import select
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,7 @@ FIRST_USER = 61000  # no user of this number has files; one builds, the next one
 MEMORY = 4 * 1024**3
 MOST_OUTPUT = 1024 * 1024
 _PROCESSES = 64
+_TEMPORARY = (Path("/tmp"), Path("/var/tmp"))
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,8 @@ class Sandbox:
             return {"runs": False, "why": done.output.strip()[-200:]}
         return {"runs": True, "bubblewrap": _bubblewrap(), "user": "its own" if found["user"] != os.geteuid() else "not its own",
                 "network": "none" if not found["network"] else "not limited",
-                "files": "read only" if not found["writes"] else "not limited",
+                "files": "not limited" if found["writes"] else "read only" if not found["temporary"] else
+                         f"read only, but any number in {', '.join(found['temporary'])}",
                 "processes": f"at most {found['processes']}" if found["processes"] > 0 else "not limited",
                 "others": "not seen" if found["alone"] else "seen",
                 "memory": f"at most {found['memory'] // 1024**2} MiB" if found["memory"] > 0 else "not limited"}
@@ -104,13 +107,16 @@ def connects():
         return True
     except OSError:
         return False
-def writes():
+def writes(directory):
     try:
-        open(os.path.join(sys.argv[2], "x"), "w").close()
+        path = os.path.join(directory, f"{os.getpid()}.tried")
+        open(path, "w").close()
+        os.unlink(path)
         return True
     except OSError:
         return False
-print(json.dumps({"user": os.getuid(), "network": connects(), "writes": writes(),
+print(json.dumps({"user": os.getuid(), "network": connects(), "writes": writes(sys.argv[2]),
+                  "temporary": [place for place in ("/tmp", "/var/tmp", "/dev/shm") if writes(place)],
                   "processes": resource.getrlimit(resource.RLIMIT_NPROC)[0], "memory": resource.getrlimit(resource.RLIMIT_DATA)[0],
                   "alone": len([name for name in os.listdir("/proc") if name.isdigit()]) < 10}))
 """
@@ -138,17 +144,29 @@ def _bubblewrap() -> bool:
 
 
 def _wrapped(cwd: Path = Path("/"), writable: tuple = (), devices: tuple = ()) -> list:
-    """The whole file system, to be read, and empty directories for what is temporary; what is needed may lie in one of them."""
+    """The whole file system, to be read, without what others have put among temporary files or where not everybody may look. What
+    is needed may lie in such a place. No file can be made but where it may be written."""
     places = [("--ro-bind", cwd)] if cwd != Path("/") else []
     places += [*(("--bind", place) for place in writable), *(("--dev-bind", device) for device in devices)]
-    above = dict.fromkeys(parent for _, place in places for parent in reversed(Path(place).parents)
-                          if parent.parts[:2] == ("/", "tmp") and len(parent.parts) > 2)
-    binds = [str(word) for parent in above for word in ("--perms", "0755", "--dir", parent)]  # else they would be root's alone
+    empty, above = dict.fromkeys(_TEMPORARY), {}
+    for _, place in places:
+        parents = [parent for parent in reversed(Path(place).parents) if parent != Path("/")]
+        closed = next((parent for parent in parents if parent in empty or _is_closed(parent)), None)
+        if closed:
+            empty[closed] = None
+            above.update(dict.fromkeys(parent for parent in parents if closed in parent.parents))
+    binds = [str(word) for parent in empty for word in ("--tmpfs", parent)]
+    binds += [str(word) for parent in above for word in ("--perms", "0755", "--dir", parent)]  # else they would be root's alone
     binds += [str(word) for how, place in places for word in (how, place, place)]
+    binds += [str(word) for parent in (Path("/dev"), *empty) for word in ("--remount-ro", parent)]
     caps = ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP"] if os.geteuid() == 0 else []
     apart = ["--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
-    return ["bwrap", *apart, *caps, "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp",
-            "--tmpfs", "/var/tmp", *binds]
+    return ["bwrap", *apart, *caps, "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *binds]
+
+
+def _is_closed(directory: Path) -> bool:
+    """Whether the user of the sandbox may not enter it."""
+    return os.geteuid() == 0 and not directory.stat().st_mode & stat.S_IXOTH
 
 
 def _behind_walls(user: list, cwd: Path, writable: tuple, devices: tuple) -> list:
