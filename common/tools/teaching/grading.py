@@ -277,6 +277,12 @@ def grade(bench: Bench, submission: Submission, exercises: list) -> Grade:
     return result
 
 
+def not_graded(submission: Submission, exercises: list, why: str) -> Grade:
+    """Through no fault of the submission's."""
+    return Grade(submission.name, {one.id: Verdict("not graded", [why]) for one in exercises}, {one.id: 0 for one in exercises},
+                 ("not graded", why))
+
+
 def _as_verdict(refused: tuple) -> tuple:
     return refused[0], [refused[1]]
 
