@@ -56,7 +56,7 @@ class Bench(Workshop):
     def __init__(self, root: Path, directory: Path, number: int, patience: float, times_on: str = "cuda"):
         self.root, self.tree, self.patience = root, directory / f"{number}", patience
         self.first = directory / "0"  # the bench that is prepared before the others, which need not compile the same again
-        self.sandbox, self.happened, self._testimony = Sandbox(number), "", 0
+        self.sandbox, self.happened, self._testimony = Sandbox(), "", 0
         self.course = load(root)  # as it should be: the tree is what a student makes of it
         self.times_on, self.no_gpu = times_on, ""  # a preset; why nothing can be timed
 
@@ -100,7 +100,7 @@ class Bench(Workshop):
 
     def _require_right_solutions(self, exercises: list) -> None:
         """Of one exercise of each file, so that no student is blamed for what is wrong with the machine."""
-        of_file = {one.file: one for one in exercises if not isinstance(one, Timed) and one.kind != "measure"}
+        of_file = {one.file: one for one in exercises if not isinstance(one, Timed) and one.kind != "measure" and not one.needs_gpu}
         self.lay({})
         for one in of_file.values():
             verdict = judge(_Attempted(self.tree, self.course.exercises), one, workshop=self)

@@ -5,6 +5,7 @@ where it is told to. Where we are root, namespaces of our own and a user of its 
 kernel (prlimit) hold everywhere. `held` finds out, by trying, what really holds, and every result says so.
 """
 
+import ctypes
 import functools
 import json
 import os
@@ -17,13 +18,18 @@ import subprocess
 import sys
 import tempfile
 import time
+import weakref
 from dataclasses import dataclass
 from pathlib import Path
+
+from tools.machine import Failure
 
 FIRST_USER = 61000  # no user of this number has files; one builds, the next one runs
 MEMORY = 4 * 1024**3
 MOST_OUTPUT = 1024 * 1024
 _PROCESSES = 64
+_MOST_SANDBOXES = 1000
+_PR_SET_CHILD_SUBREAPER = 36  # of <sys/prctl.h>
 _TEMPORARY = (Path("/tmp"), Path("/var/tmp"))
 
 
@@ -43,10 +49,14 @@ class Limits:
 
 
 class Sandbox:
-    """Of one number: two sandboxes at the same time have different users."""
+    """Two sandboxes at the same time have different users, whoever on the machine has made them."""
 
-    def __init__(self, number: int = 0):
-        self._first_user = FIRST_USER + 2 * number
+    def __init__(self):
+        self._first_user = os.geteuid()
+        if os.geteuid() == 0:
+            name, self._first_user = _free_users()
+            weakref.finalize(self, name.close)
+        _adopt()
 
     def user(self, builds: bool = False) -> int:
         """Who runs a program here: us, if we cannot choose."""
@@ -65,7 +75,7 @@ class Sandbox:
             try:
                 output, stopped = _read(process, limits.seconds)
             finally:
-                _kill(process)
+                _kill(process, self.user(builds))
             status = process.wait()
         if 128 < status < 192:  # what a shell, and unshare, make of a signal
             status = 128 - status
@@ -169,6 +179,18 @@ def _is_closed(directory: Path) -> bool:
     return os.geteuid() == 0 and not directory.stat().st_mode & stat.S_IXOTH
 
 
+def _free_users() -> tuple:
+    """(what keeps others from having the same until it is closed, the first of two users that nobody has)"""
+    for user in range(FIRST_USER, FIRST_USER + 2 * _MOST_SANDBOXES, 2):
+        name = socket.socket(socket.AF_UNIX)
+        try:
+            name.bind(f"\0workbook.sandbox.{user}")  # a name without a file: it is free again when its process has ended
+            return name, user
+        except OSError:
+            name.close()
+    raise Failure(f"{_MOST_SANDBOXES} sandboxes are at work on this machine already")
+
+
 def _behind_walls(user: list, cwd: Path, writable: tuple, devices: tuple) -> list:
     """The words before a command that take away network, other processes and, with bubblewrap, files; and those that make it
     another user's. Whoever may not have namespaces, as root in many a container, can have them in a namespace of users, but has
@@ -215,9 +237,32 @@ def _read(process: subprocess.Popen, seconds: float) -> tuple:
     return output, ""
 
 
-def _kill(process: subprocess.Popen) -> None:
-    """With all that it has started: those of a namespace of its own end with its first process."""
+def _kill(process: subprocess.Popen, user: int) -> None:
+    """With all that it has started. Those of a namespace of its own end with its first process; where there is none, those that have
+    left its group become our children, and are known by their user."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
+    while user != os.geteuid() and (left := [one for one in _children_of(user) if one != process.pid]):
+        for one in left:
+            os.kill(one, signal.SIGKILL)
+            os.waitpid(one, 0)
+
+
+def _children_of(user: int) -> list:
+    """Ours, who are that user."""
+    found = []
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((directory / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid() and directory.stat().st_uid == user:
+                found.append(int(directory.name))
+        except OSError:  # it has ended meanwhile
+            pass
+    return found
+
+
+def _adopt() -> None:
+    """From now on, whose parent has ended is our child."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
