@@ -128,6 +128,9 @@ class BadInput(unittest.TestCase):
             (["handout", "05.nothing", "--out", "/nowhere/x"], "no exercise 05.nothing"),
             (["handout", "--week", "1", "--out", "/nowhere/x"], "--week needs --course"),
             (["handout", "--out", str(ROOT)], "is there already, and not empty"),
+            (["grade", str(ROOT / "common"), "05.nothing", "--out", "/nowhere/r.json"], "no exercise 05.nothing"),
+            (["grade", "/nowhere/x", "05.rescale", "06.pipeline", "--out", "/nowhere/r.json"], "/nowhere/x is neither a directory nor"),
+            (["grade", str(ROOT / "common"), "--patience", "nan", "--out", "/nowhere/r.json"], "--patience is nan: it must be more than 0"),
             (["handout"], "the following arguments are required: --out"),
             (["handout", "--out", "/nowhere/x", "--course", "/nowhere/course.json"], "cannot read /nowhere/course.json: No such file"),
         ]:

@@ -43,6 +43,7 @@ class CourseFile(unittest.TestCase):
             ({**PLAN, "weeks": [{**WEEK, "exercises": ["99"]}]}, "no chapter 99"),
             ({**PLAN, "weeks": [WEEK, WEEK]}, "01.scores is in two weeks"),
             ({**PLAN, "weeks": [{**WEEK, "due": "soon"}]}, "due of week 1 is soon: it must be a date"),
+            ({**PLAN, "weeks": [{**WEEK, "due": "20270208"}]}, "due of week 1 is 20270208: it must be a date"),
             ({**PLAN, "weeks": [{**WEEK, "due": "2027-01-01"}]}, "week 1 is due before it begins"),
             ({**PLAN, "points": {"01": 3}}, "points of 01 are 3"),
             ({**PLAN, "points": {"01.scores": -1}}, "points of 01.scores are -1"),

@@ -50,11 +50,11 @@ def run(arguments) -> int:
     course = load()
     plan = chosen_plan(course, arguments)
     exercises = plan.exercises
+    if not exercises:
+        raise Failure("there is no exercise to grade", status=2)
     timed = with_performance(course, exercises)
     if arguments.gpu:
         exercises = timed
-    elif len(timed) > len(exercises):
-        say("Performance is not graded: that takes a GPU, and --gpu.")
     if arguments.prepare:
         _bench(course, exercises, 0, arguments.patience)
         return 0
@@ -62,6 +62,8 @@ def run(arguments) -> int:
         raise Failure("grade needs a submission and --out", status=2)
     if not arguments.submission.exists() or not is_submission(arguments.submission):
         raise Failure(f"{arguments.submission} is neither a directory nor a zip or tar archive", status=2)
+    if len(timed) > len(exercises):
+        say("Performance is not graded: that takes a GPU, and --gpu.")
     if arguments.out.suffix != ".json":
         return _class(arguments, course, plan, exercises)
     return _one(arguments, course, plan, exercises)

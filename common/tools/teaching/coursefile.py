@@ -108,7 +108,8 @@ def read_plan(path: Path, course: Course) -> Plan:
         typed(f"week {number}", week, _WEEK)
         for key in ("begins", "due"):
             try:
-                datetime.date.fromisoformat(week[key])
+                if datetime.date.fromisoformat(week[key]).isoformat() != week[key]:  # newer Pythons know other ways to write it
+                    raise ValueError
             except ValueError:
                 fail(f"{key} of week {number} is {week[key]}: it must be a date, as 2027-02-01", line_of(week[key]))
         if week["due"] < week["begins"]:
