@@ -20,7 +20,6 @@
 //   - O leaves through shared memory in whole rows, 16 bytes a lane.
 //   - Addresses. Where a tile lies follows from j0, rows are counted in 32 bits, and a copy's places differ by
 //     constants: nearly all addresses are one register and an immediate. At D = 128 most of the gain is this.
-//   - watch() shows S, P, m, l, the correction and O to ./workbook walk. On a GPU it is no instruction.
 //
 // Expected limit: none alone. Tensor cores are busy less than two thirds of the time, shared memory less than that;
 // with two or three warps a scheduler, there is not always one whose operands have arrived.
