@@ -15,8 +15,7 @@
 // What changed since 8_whole_rows: at D = 128 nothing, but that the copies of Q are a group of their own. At D = 64
 // `Shape` has tiles of 32 keys, whose S takes half the registers. That makes room for three blocks per multiprocessor,
 // so that each scheduler has three warps to choose from. A tile is shorter now, so one barrier serves a stage of two
-// tiles, and most of Q stays in registers: it is waited for by itself, before the loop. (watch() shows S, P, m, l, the
-// correction and O to ./workbook walk. On a GPU it is no instruction.)
+// tiles, and most of Q stays in registers: it is waited for by itself, before the loop.
 //
 // Expected limit: none alone. Tensor cores are busy less than two thirds of the time, shared memory less than that;
 // with two or three warps a scheduler, there is not always one whose operands have arrived.

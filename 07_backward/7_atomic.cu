@@ -21,7 +21,6 @@
 //     the exponentials, the other keeps the tensor cores busy.
 //   - Eight warps have 128 keys, and tiles of 64 queries, which a warp takes at once (`chunk`). A device with
 //     less shared memory has blocks of four warps, 64 keys and tiles of 32 queries.
-//   - watch() shows P, dP, dS, dQ, dK and dV to ./workbook walk. On a GPU it is no instruction.
 //
 // Expected limit: no unit alone. Tensor cores and shared memory would take about the same time, and with two warps per
 // scheduler they overlap only in part.
