@@ -9,7 +9,8 @@
 //
 // What changed since 2_streamed: eight lanes take four neighbouring keys where they took one. Their four loads are
 // under way together. In phase 1 their sums are added up together, and the four scores of a row are stored with one
-// instruction; in phase 3 their four P are read with one. So P has to be there, as 0, up to a multiple of four.
+// instruction; in phase 3 their four P are read with one. So P has to be there, as 0, up to a multiple of four, and K
+// and V past the end are read as zeros.
 //
 // Expected limit: Br. Shared memory bounds Br * Nk, so a longer sequence means fewer rows per block, each piece of
 // K and V is used for fewer of them, and beyond one row per block the kernel cannot go at all.

@@ -19,6 +19,7 @@
 //   - A row of Q is met by every block below the diagonal. `prepare`, which reads rows of O and dO anyway, rotates it.
 //   - The last block to add to a tile's dQ turns it back before it is rounded. Both halves of a pair must then be in
 //     one thread: a warp's 32 columns are 16 of the left half of the head dim and the 16 that are their partners.
+//   - V and the first stage of Q and dO are asked for before K is turned, so that they are on their way meanwhile.
 //
 // Expected limit: chapter 08's. K's rotation costs once a block, dQ's and dK's once a row.
 #include <cmath>
