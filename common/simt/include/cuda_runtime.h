@@ -1,0 +1,4 @@
+// CUDA's runtime, from the engine.
+#pragma once
+
+#include "simt/cuda.h"
