@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "simt/chevrons.h"
+#include "simt/thread.h"
 
 namespace simt {
 

@@ -146,6 +146,7 @@ void Recorder::launch_begins(const Launch& launch, const SharedMemory& shared) {
     offset += bytes;
   }
   shadow_.launch_begins(offset);
+  variables_ = DeviceVariable::all();
   written_before_.swap(written_);
   written_.clear();
   paused_ = false;
@@ -155,7 +156,7 @@ void Recorder::launch_begins(const Launch& launch, const SharedMemory& shared) {
   if (walk_ != nullptr) walk_->launch_begins(launch);
   sites_.clear();
   site_of_.clear();
-  first_block_ = block_ + 1;
+  first_block_ = last_block_ + 1;
   current_ = {};
   current_.grid = launch.grid;
   current_.block = launch.block;
@@ -163,7 +164,7 @@ void Recorder::launch_begins(const Launch& launch, const SharedMemory& shared) {
 }
 
 void Recorder::block_begins() {
-  ++block_;
+  block_ = ++last_block_;
   paused_ = false;
   for (auto& events : events_) events.clear();
   after_kernel_before_.fill(dependent_ ? 0 : ~0u);
@@ -197,7 +198,7 @@ void Recorder::access(const void* pc, const void* pointer, std::size_t size, Acc
   if (paused_) return;
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   const unsigned thread = worker->current().number;
-  if (DeviceMemory::instance().contains(pointer)) {
+  if (DeviceMemory::instance().contains(pointer) || in_variable(pointer)) {
     constexpr Op ops[] = {Op::global_load, Op::global_store, Op::global_atomic, Op::global_load, Op::global_store};
     check_dependency(pc, address, size, writes(access));
     if (walk_ != nullptr) walk_->moves(writes(access) ? Move::written : Move::read, address, size);
@@ -209,6 +210,24 @@ void Recorder::access(const void* pc, const void* pointer, std::size_t size, Acc
   constexpr Op ops[] = {Op::shared_load, Op::shared_store, Op::shared_atomic, Op::shared_load, Op::shared_store};
   keep(thread, pc, address, size, ops[static_cast<int>(access)]);
   if (const auto mistake = shadow_.access(offset, size, thread, access, pc)) report(*mistake, access, size, pc);
+}
+
+// Constants have a cache of their own, whose requests Nsight Compute does not count with those of global memory.
+bool Recorder::in_variable(const void* pointer) const {
+  if (static_cast<std::size_t>(static_cast<const char*>(pointer) - variables_.begin) >= variables_.bytes) return false;
+  const DeviceVariable* variable = DeviceVariable::at(pointer);
+  return variable != nullptr && variable->kind() != DeviceVariable::constant;
+}
+
+void Recorder::misaligned(const void* pc, const void* pointer, std::size_t size, Access access) const {
+  if (paused_) return;
+  if (!DeviceMemory::instance().contains(pointer) && !in_variable(pointer) &&
+      shared_offset(reinterpret_cast<std::uintptr_t>(pointer)) == no_offset)
+    return;
+  const std::string bytes = std::to_string(size);
+  worker->fail(cudaErrorMisalignedAddress, &worker->current(), line_of(pc),
+               "misaligned " + std::string(reads(access) ? "read" : "write") + ": the address of a " + bytes +
+                   "-byte access is not a multiple of " + bytes);
 }
 
 void Recorder::ldmatrix_row(const void* pc, const void* row) {
@@ -311,7 +330,9 @@ void Recorder::let_go(Orders orders, const void* what, const ThreadSet& threads)
   const Lanes lanes = worker->lanes(threads);
   for (unsigned warp = 0; warp < max_warps; ++warp) {
     if (lanes[warp] == 0) continue;
-    if (orders == Orders::nothing || orders == Orders::lanes) put_together(warp, lanes[warp]);
+    // Some lanes alone do not end a request: what they did before they left the others is one with what those did.
+    const bool some = lanes[warp] != ~0u && orders == Orders::nothing && lanes[warp] != worker->live_threads()[warp];
+    if (orders == Orders::lanes || (orders == Orders::nothing && !some)) put_together(warp, lanes[warp]);
     if (orders == Orders::lanes) shadow_.syncwarp(warp, lanes[warp]);
     if (orders == Orders::arrivals) put_together(warp, ~0u);
     if (orders == Orders::kernel_before) after_kernel_before_[warp] |= lanes[warp];

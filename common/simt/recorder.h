@@ -17,6 +17,7 @@
 
 #ifdef WORKBOOK_TRACE
 #include "simt/shadow.h"
+#include "simt/variables.h"
 #include "simt/walk_recorder.h"
 #endif
 
@@ -50,8 +51,23 @@ class Recorder {
   void block_begins();
   void launch_ends();
 
+  // What is known of the block that is under way, when another one goes on for a while.
+  struct Block {
+    std::uint32_t number;
+    Shadow shadow;
+    Lanes after_kernel_before;
+  };
+  void park(Block& block) { block = {block_, shadow_, after_kernel_before_}; }
+  void unpark(const Block& block) {
+    block_ = block.number;
+    shadow_ = block.shadow;
+    after_kernel_before_ = block.after_kernel_before;
+  }
+
   // An access of the current thread.
   void access(const void* pc, const void* address, std::size_t size, Access access);
+  // It is to an address that is not a multiple of its size: a mistake, unless it is to a variable of the thread's own.
+  void misaligned(const void* pc, const void* address, std::size_t size, Access access) const;
   void ldmatrix_row(const void* pc, const void* row);
   void matrix_product(std::uint64_t flops) { current_.matrix_flops += flops; }
 
@@ -105,6 +121,7 @@ class Recorder {
 
   Work work() const;  // of the launch until now
 
+  bool in_variable(const void* pointer) const;
   void check_dependency(const void* pc, std::uintptr_t address, std::size_t size, bool writes);
 
   static constexpr std::size_t no_offset = ~std::size_t(0);
@@ -119,7 +136,8 @@ class Recorder {
     std::size_t bytes;
     std::size_t offset;  // of its first byte in the shadow
   };
-  std::vector<Range> ranges_;  // of shared memory
+  std::vector<Range> ranges_;        // of shared memory
+  DeviceVariable::Range variables_;  // all device variables lie there, and others between them
   Shadow shadow_;
 
   Lanes after_kernel_before_ = {};  // those that may touch what the launch before wrote
@@ -133,6 +151,7 @@ class Recorder {
   std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> pages_;
   std::array<std::pair<std::uintptr_t, Page*>, 16> recent_pages_ = {};
   std::uint32_t block_ = 0;        // number of this block
+  std::uint32_t last_block_ = 0;   // and of the last that began
   std::uint32_t first_block_ = 1;  // and of the launch's first
 };
 
@@ -142,6 +161,9 @@ constexpr bool tracing = false;
 
 class Recorder {
  public:
+  struct Block {};
+  void park(Block&) {}
+  void unpark(const Block&) {}
   void launch_begins(const Launch&, const SharedMemory&) {}
   void block_begins() {}
   void launch_ends() {}

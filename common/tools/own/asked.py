@@ -7,7 +7,8 @@ from pathlib import Path
 
 from tools.machine import Failure
 
-SOURCES = (".cu", ".cpp", ".cc", ".cxx", ".c")
+CUDA = (".cu", ".cuh")
+SOURCES = (*CUDA, ".cpp", ".cc", ".cxx", ".c")
 OLDEST = 11  # nvcc's --std=c++11
 STANDARDS = ("c++11", "c++14", "c++17", "c++20", "c++23")
 MOST_THREADS = 1024  # of a block
@@ -67,7 +68,7 @@ def add_file_arguments(parser: argparse.ArgumentParser, seconds: float) -> None:
 
 
 def is_file(word: str) -> bool:
-    return word.endswith(".cu") or (word.endswith(SOURCES) and Path(word).is_file())
+    return word.endswith(CUDA) or (word.endswith(SOURCES) and Path(word).is_file())
 
 
 def refuse_without_files(arguments) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tools.machine import BUILD, Failure, Progress, build, started
 from tools.own import harness
-from tools.own.asked import Asked
+from tools.own.asked import CUDA, Asked
 
 TOO_LARGE = 2  # the status of a program that the engine has ended (common/simt/report.cc), which then reports nothing
 MOST_MESSAGES = 20  # lines of the compiler's
@@ -45,7 +45,7 @@ def _built(asked: Asked, settings: dict, place: Path, shows: bool) -> Path:
     command = [compiler, *flags, *asked.flags]
     front = settings["compile"][0]
     with Progress(f"Compiling {' '.join(asked.files)}"), ThreadPoolExecutor(build.cores()) as pool:
-        cuda = [file for file in asked.files if file.endswith(".cu")]
+        cuda = [file for file in asked.files if file.endswith(CUDA)]
         looked = list(pool.map(lambda file: json.loads(_output([front, "--kernels", *command, file], file)), cuda))
         kernels = [kernel for each in looked for kernel in each["kernels"]]
         if not kernels:
