@@ -14,6 +14,8 @@
 #define __device__
 #endif
 #define __host__
+#define __constant__
+#define __managed__
 #define __forceinline__ inline __attribute__((always_inline))  // __noinline__ is missing: it is a word of libstdc++'s
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)
