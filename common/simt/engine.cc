@@ -78,6 +78,7 @@ void Worker::run(Launch& launch) {
       const std::uint64_t i = launch.next_block.fetch_add(1, std::memory_order_relaxed);
       if (i >= launch.blocks) break;
       run_block(i);
+      if (tracing) launch.pace.block_done(launch);
     }
     if (!parked_.empty()) run_parked_blocks();
     if (!launch.failed) recorder_.launch_ends();

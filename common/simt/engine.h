@@ -27,6 +27,7 @@
 #include "simt/diagnosis.h"
 #include "simt/launch.h"
 #include "simt/recorder.h"
+#include "simt/report.h"
 #include "simt/shared_memory.h"
 #include "simt/thread.h"
 #include "simt/wait.h"
@@ -118,6 +119,7 @@ struct Launch {
   std::atomic<int> workers = 0;  // that run blocks
   std::mutex mutex;              // for what follows
   Failure failure;
+  Pace pace;
   std::vector<const Worker*> held_up;  // whose threads all wait, some of them for what another block has to write
 
   void holds_up(const Worker& worker);

@@ -12,6 +12,7 @@
 #include "simt/diagnosis.h"
 #include "simt/memory.h"
 #include "simt/modules.h"
+#include "simt/report.h"
 #include "simt/variables.h"
 
 namespace {
@@ -57,6 +58,7 @@ cudaError_t simt::launch_as_cuda(const Chevrons& c, const void* kernel, const Bo
                                         : launch(kernel, c.grid, c.block, c.shared_bytes, body);
   if (error == cudaSuccess) return error;
   std::fprintf(stderr, "%s\n", cudaGetErrorString(error));
+  note_failed_launch(cudaGetErrorString(error));
   // A launch that was refused leaves CUDA as it was. After a mistake in a kernel nothing works any more.
   const bool in_kernel = error >= cudaErrorIllegalAddress && error != cudaErrorLaunchOutOfResources &&
                          error != cudaErrorCooperativeLaunchTooLarge;

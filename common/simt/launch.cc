@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "simt/engine.h"
+#include "simt/report.h"
 
 namespace simt {
 namespace {
@@ -85,6 +86,7 @@ class Pool {
   void run(Launch& launch) {
     const std::lock_guard one_at_a_time(launching_);
     launch.schedule = schedule_;
+    begin_report();
     if (schedule_.order == Order::shuffled) {
       launch.offset = mix(schedule_.seed) % launch.blocks;
       launch.stride = mix(schedule_.seed + 1) % launch.blocks;

@@ -1,0 +1,127 @@
+"""Compiling the user's files for the engine, and running what comes of it."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.machine import BUILD, Failure, Progress, build, started
+from tools.own import harness
+from tools.own.asked import CUDA, Asked
+
+TOO_LARGE = 2  # the status of a program that the engine has ended (common/simt/report.cc), which then reports nothing
+MOST_MESSAGES = 20  # lines of the compiler's
+
+
+@dataclass
+class Ran:
+    """What came of a program."""
+
+    status: int
+    reported: bool  # it came to its end
+    launched: int
+    failures: list  # messages
+    launches: list  # that did not fail, counted, if they are to be counted
+
+
+def run_files(asked: Asked, preset: str, quietly: bool = False) -> Ran:
+    """Compiles the files, links them, runs the program with its output where it would go (stderr, if quietly)."""
+    directory = build.ensure_built(preset, ["simt", "simt-compile", "device"], quietly=quietly)
+    settings = json.loads((directory / "common" / "simt" / "front" / "settings.json").read_text())
+    (BUILD / "own").mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=BUILD / "own") as place:
+        program = _built(asked, settings, Path(place), shows=preset == "cpu")
+        return _run(asked, program, Path(place) / "report.json", quietly)
+
+
+def _built(asked: Asked, settings: dict, place: Path, shows: bool) -> Path:
+    compiler, *flags = settings["compile"][1:]
+    command = [compiler, *flags, *asked.flags]
+    front = settings["compile"][0]
+    with Progress(f"Compiling {' '.join(asked.files)}"), ThreadPoolExecutor(build.cores()) as pool:
+        cuda = [file for file in asked.files if file.endswith(CUDA)]
+        looked = list(pool.map(lambda file: json.loads(_output([front, "--kernels", *command, file], file)), cuda))
+        kernels = [kernel for each in looked for kernel in each["kernels"]]
+        if not kernels:
+            raise Failure(f"{', '.join(asked.files)}: no kernel (a function with __global__) in it", status=2)
+        sources = list(asked.files)
+        has_main = any(each["main"] for each in looked) or len(cuda) < len(sources)
+        if asked.launch:
+            if any(each["main"] for each in looked):
+                raise Failure(f"--kernel {asked.launch.kernel}: {asked.name} has a main, which launches what it likes", status=2)
+            kernel = harness.find(asked.launch, kernels)
+            owner = next(file for file, each in zip(cuda, looked) if kernel in each["kernels"])
+            main = place / "main.cu"
+            main.write_text(harness.text_of(asked.launch, kernel, Path(owner).resolve(), shows))
+            sources[sources.index(owner)] = str(main)
+        elif not has_main:
+            raise Failure(f"{', '.join(asked.files)}: no main in it; name a kernel to launch: --kernel NAME --grid .. --block .. "
+                          f"(kernels: {harness.names(kernels)})", status=2)
+        objects = [place / f"{number}.o" for number in range(len(sources))]
+        list(pool.map(lambda source, made: _output([front, *command, "-c", source, "-o", str(made)], source), sources, objects))
+        program = place / "program"
+        _output([compiler, *map(str, objects), *settings["link"], "-o", str(program)], asked.name, "does not link")
+    return program
+
+
+def _output(command: list, file: str, failed: str = "does not compile") -> str:
+    """What the command prints; a Failure with what it complains of if it fails."""
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    if done.returncode:
+        for line in messages(done.stderr):
+            print(line, file=sys.stderr)
+        raise Failure(f"{file} {failed}", status=2)
+    if done.stderr.strip() and failed == "does not compile" and "-c" in command:
+        print("\n".join(messages(done.stderr)), file=sys.stderr)
+    return done.stdout
+
+
+def messages(text: str) -> list:
+    """The compiler's, each with the line of source that it is about."""
+    lines = []
+    for line in text.splitlines():
+        if len(lines) >= MOST_MESSAGES:
+            lines.append("..")
+            break
+        if re.match(r"\s*\d* \|", line) or re.match(r"collect2:|compilation terminated", line):
+            continue
+        lines.append(line)
+        found = re.match(r"(.+?):(\d+):\d+: (?:fatal )?error: ", line)
+        if found and Path(found[1]).is_file():
+            source = Path(found[1]).read_text(errors="replace").splitlines()
+            if 0 < int(found[2]) <= len(source):
+                lines.append(f"    {source[int(found[2]) - 1].strip()}")
+    return lines
+
+
+def _run(asked: Asked, program: Path, report: Path, quietly: bool) -> Ran:
+    environment = {**os.environ, "SIMT_REPORT": str(report), "SIMT_SECONDS": f"{asked.seconds:g}"}
+    with started([program, *asked.arguments], env=environment, stdout=sys.stderr if quietly else None) as process:
+        status = process.wait()
+    if not report.exists():
+        return Ran(status, False, 0, [], [])
+    reported = json.loads(report.read_text())
+    return Ran(status, True, reported["launched"], reported["failures"], reported["launches"])
+
+
+def conclude_files(asked: Asked, ran: Ran) -> int:
+    """The exit status; a Failure that says why it is none of success."""
+    if ran.status == TOO_LARGE and not ran.reported:
+        return 2  # a launch is too large, as it said
+    wrong = []
+    if ran.failures:
+        wrong.append(f"{len(ran.failures)} of {ran.launched} launches failed")
+    if ran.status:
+        how = f"with status {ran.status}" if ran.status > 0 else f"by signal {-ran.status} ({signal.strsignal(-ran.status)})"
+        wrong.append(f"its program ended {how}")
+    if wrong:
+        raise Failure(f"{asked.name}: {' and '.join(wrong)}")
+    if not ran.launched:
+        raise Failure(f"{asked.name}: it launched no kernel")
+    return 0
