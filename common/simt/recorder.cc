@@ -339,9 +339,11 @@ void Recorder::let_go(Orders orders, const void* what, const ThreadSet& threads)
   const Lanes lanes = worker->lanes(threads);
   for (unsigned warp = 0; warp < max_warps; ++warp) {
     if (lanes[warp] == 0) continue;
-    // Some lanes alone do not end a request: what they did before they left the others is one with what those did.
-    const bool some = lanes[warp] != ~0u && orders == Orders::nothing && lanes[warp] != worker->live_threads()[warp];
-    if (orders == Orders::lanes || (orders == Orders::nothing && !some)) put_together(warp, lanes[warp]);
+    if (orders == Orders::nothing || orders == Orders::lanes) {
+      // Some lanes alone do not end a request: what they did before they left the others is one with what those did.
+      const bool all = lanes[warp] == ~0u || lanes[warp] == worker->live_threads()[warp];
+      if (all || orders == Orders::lanes) put_together(warp, all ? ~0u : lanes[warp]);
+    }
     if (orders == Orders::lanes) shadow_.syncwarp(warp, lanes[warp]);
     if (orders == Orders::arrivals) put_together(warp, ~0u);
     if (orders == Orders::kernel_before) after_kernel_before_[warp] |= lanes[warp];
@@ -432,7 +434,8 @@ bool Recorder::goes_on(Site& site, const Request& request) const {
                        last = request.address[31 - std::countl_zero(request.lanes)];
   const unsigned most = site.widest > request.size ? site.widest : 16, bytes = site.size + request.size;
   const bool joins = site.batch == batch_ && first == site.first + site.size && last == site.last + site.size &&
-                     site.lanes == request.lanes && bytes <= most && bytes <= (site.first & -site.first);
+                     site.lanes == request.lanes && bytes <= most && bytes <= (site.first & -site.first) &&
+                     bytes <= (site.last & -site.last);
   if (joins) {
     site.size = bytes;
   } else {

@@ -37,7 +37,8 @@ const Widths& all_widths() {
 unsigned widest(const void* pc, Op op) {
   const Widths& widths = all_widths();
   if (widths.empty()) return 0;
-  for (const std::string& line : source_lines({static_cast<const char*>(pc) - 1})[0])
+  const auto lines = source_lines({static_cast<const char*>(pc) - 1});
+  for (const std::string& line : lines[0])
     if (!is_header(line.substr(0, line.rfind(':')))) {
       const auto found = widths.find({line, name(op)});
       return found != widths.end() ? found->second : 0;
