@@ -106,7 +106,13 @@ class Recorder {
   struct Site {
     const void* pc;
     Op op;
+    unsigned widest;  // bytes of nvcc's instruction, 0 if that is not known
     Counts counts;
+    // The request before this one, if it was of the same batch: joined to those before it, as nvcc might.
+    std::uint64_t batch = 0;
+    unsigned lanes = 0, size = 0;
+    std::uintptr_t first = 0, last = 0;  // addresses of its first and its last lane
+    std::unique_ptr<Request> joined;     // all of it, where nvcc does
   };
 
   void keep(unsigned thread, const void* pc, std::uintptr_t address, std::size_t size, Op op, std::uintptr_t from = 0);
@@ -117,7 +123,11 @@ class Recorder {
   void count(const Request& request);
   void count_global(const Request& request, Counts& counts);
   void touch(std::uintptr_t sector, Op op);
-  Counts& counts_of(const void* pc, Op op);
+  Site& site_of(const void* pc, Op op);
+  bool goes_on(Site& site, const Request& request) const;
+  void count(const Request& request, Site& site);
+  void count_copy(const Request& request);
+  void batch_ends();
 
   Work work() const;  // of the launch until now
 
@@ -147,7 +157,9 @@ class Recorder {
   std::array<std::vector<Event>, max_block_threads> events_;  // by the thread's number in its block
   LaunchCounts current_;
   std::vector<Site> sites_;
-  std::unordered_map<std::uint64_t, std::size_t> site_of_;  // by PC and op
+  std::unordered_map<std::uint64_t, std::size_t> sites_by_key_;  // PC and op
+  std::uint64_t batch_ = 1;                                      // requests that are put together at once
+  std::vector<std::size_t> joining_;                             // sites whose last request is not counted yet
   std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> pages_;
   std::array<std::pair<std::uintptr_t, Page*>, 16> recent_pages_ = {};
   std::uint32_t block_ = 0;        // number of this block
