@@ -180,6 +180,13 @@ constexpr unsigned cudaDeviceScheduleAuto = 0;
 constexpr unsigned cudaDeviceScheduleSpin = 1;
 constexpr unsigned cudaDeviceScheduleYield = 2;
 constexpr unsigned cudaDeviceScheduleBlockingSync = 4;
+constexpr unsigned cudaDeviceBlockingSync = cudaDeviceScheduleBlockingSync;  // its old name
+enum cudaComputeMode {
+  cudaComputeModeDefault = 0,
+  cudaComputeModeExclusive = 1,
+  cudaComputeModeProhibited = 2,
+  cudaComputeModeExclusiveProcess = 3,
+};
 constexpr unsigned cudaDeviceMapHost = 8;
 constexpr int cudaSharedmemCarveoutDefault = -1;
 constexpr int cudaSharedmemCarveoutMaxShared = 100;

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <iomanip>
-#include <vector>
 
 #include "simt/counts.h"
 #include "simt/diagnosis.h"
@@ -81,6 +80,8 @@ void begin_report() {
 }
 
 void note_failed_launch(const std::string& message) { report().failures.push_back(message); }
+
+std::vector<std::string> failed_launches() { return report().failures; }
 
 // Before that nothing is known: a launch's first block takes longer than the others.
 constexpr double least_sample = 0.2;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace simt {
 
@@ -13,6 +14,7 @@ struct Launch;
 
 void begin_report();  // before the first launch
 void note_failed_launch(const std::string& message);
+std::vector<std::string> failed_launches();  // all that were noted
 
 // Of one launch: is there time for all its blocks? Asked after each of them.
 class Pace {

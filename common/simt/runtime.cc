@@ -371,6 +371,8 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
       return cudaSuccess;
     case cudaDevAttrClockRate:
     case cudaDevAttrMemoryClockRate:
+    case cudaDevAttrIntegrated:
+    case cudaDevAttrComputeMode:
       *value = 0;
       return cudaSuccess;
     case cudaDevAttrMultiProcessorCount:
