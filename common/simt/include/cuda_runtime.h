@@ -9,3 +9,8 @@
 #include "simt/variables.h"
 #include "simt/vectors.h"
 #include "simt/warp.h"
+
+// By these, code from elsewhere knows that it has included the runtime, and which.
+#define __CUDA_RUNTIME_H__
+#define __DRIVER_TYPES_H__
+#define CUDART_VERSION 13000
