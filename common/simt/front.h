@@ -2,6 +2,14 @@
 // file.
 #pragma once
 
+// What nvcc includes by itself, and files rely on.
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
 #include <cstddef>
 #include <tuple>
 #include <utility>

@@ -170,7 +170,8 @@ int main(int argc, char** argv) {
   const std::string beside =
       mode.empty() ? object : std::string(directory ? directory : "/tmp") + "/simt-compile." + std::to_string(getpid());
   const Temporary preprocessed(beside + ".cu.ii"), rewritten_file(beside + ".ii");
-  const Words keywords = {"-DSIMT_FRONT", "-D__CUDACC__", "-D__NVCC__", "-D__CUDA_ARCH__=900"};
+  const Words keywords = {"-DSIMT_FRONT",         "-D__CUDACC__",        "-D__NVCC__", "-D__CUDA_ARCH__=900",
+                          "-D__CUDA_RUNTIME_H__", "-D__DRIVER_TYPES_H__"};  // by which samples know the runtime
   Words step = joined(joined(joined(command.compiler, keywords), command.preprocessing),
                       {"-E", "-xc++", command.source, "-o", preprocessed.path()});
   if (const int status = run(step); status != 0) return status;

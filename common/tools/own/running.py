@@ -32,42 +32,48 @@ class Ran:
 
 def run_files(asked: Asked, preset: str, quietly: bool = False) -> Ran:
     """Compiles the files, links them, runs the program with its output where it would go (stderr, if quietly)."""
-    directory = build.ensure_built(preset, ["simt", "simt-compile", "device"], quietly=quietly)
-    settings = json.loads((directory / "common" / "simt" / "front" / "settings.json").read_text())
+    directory = build.ensure_built(preset, ["simt", "simt-compile", "device"])
     (BUILD / "own").mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=BUILD / "own") as place:
-        program = _built(asked, settings, Path(place), shows=preset == "cpu")
-        return _run(asked, program, Path(place) / "report.json", quietly)
+        with Progress(f"Compiling {' '.join(asked.files)}"):
+            program = program_of(asked, directory, Path(place))
+        return run_program(program, asked, Path(place), quietly)
 
 
-def _built(asked: Asked, settings: dict, place: Path, shows: bool) -> Path:
-    compiler, *flags = settings["compile"][1:]
+def program_of(asked: Asked, build_directory: Path, place: Path) -> Path:
+    """The files, compiled with the engine of this build directory; all that comes of it lies in `place`."""
+    settings = json.loads((build_directory / "common" / "simt" / "front" / "settings.json").read_text())
+    front, compiler, *flags = settings["compile"]
     command = [compiler, *flags, *asked.flags]
-    front = settings["compile"][0]
-    with Progress(f"Compiling {' '.join(asked.files)}"), ThreadPoolExecutor(build.cores()) as pool:
-        cuda = [file for file in asked.files if file.endswith(CUDA)]
+    cuda = [file for file in asked.files if file.endswith(CUDA)]
+    with ThreadPoolExecutor(build.cores()) as pool:
         looked = list(pool.map(lambda file: json.loads(_output([front, "--kernels", *command, file], file)), cuda))
-        kernels = [kernel for each in looked for kernel in each["kernels"]]
-        if not kernels:
-            raise Failure(f"{', '.join(asked.files)}: no kernel (a function with __global__) in it", status=2)
-        sources = list(asked.files)
-        has_main = any(each["main"] for each in looked) or len(cuda) < len(sources)
-        if asked.launch:
-            if any(each["main"] for each in looked):
-                raise Failure(f"--kernel {asked.launch.kernel}: {asked.name} has a main, which launches what it likes", status=2)
-            kernel = harness.find(asked.launch, kernels)
-            owner = next(file for file, each in zip(cuda, looked) if kernel in each["kernels"])
-            main = place / "main.cu"
-            main.write_text(harness.text_of(asked.launch, kernel, Path(owner).resolve(), shows))
-            sources[sources.index(owner)] = str(main)
-        elif not has_main:
-            raise Failure(f"{', '.join(asked.files)}: no main in it; name a kernel to launch: --kernel NAME --grid .. --block .. "
-                          f"(kernels: {harness.names(kernels)})", status=2)
+        sources = _sources(asked, cuda, looked, place, shows=not settings["counts"])
         objects = [place / f"{number}.o" for number in range(len(sources))]
         list(pool.map(lambda source, made: _output([front, *command, "-c", source, "-o", str(made)], source), sources, objects))
-        program = place / "program"
-        _output([compiler, *map(str, objects), *settings["link"], "-o", str(program)], asked.name, "does not link")
+    program = place / "program"
+    _output([compiler, *map(str, objects), *settings["link"], "-o", str(program)], asked.name, "does not link")
     return program
+
+
+def _sources(asked: Asked, cuda: list, looked: list, place: Path, shows: bool) -> list:
+    """What is to be compiled: the files and, if one of their kernels is to be launched, a main in the place of its file."""
+    kernels = [kernel for each in looked for kernel in each["kernels"]]
+    if not kernels:
+        raise Failure(f"{', '.join(asked.files)}: no kernel (a function with __global__) in it", status=2)
+    has_main = any(each["main"] for each in looked)
+    if not asked.launch:
+        if not has_main and len(cuda) == len(asked.files):  # else a .cpp may have it: the linker knows
+            raise Failure(f"{', '.join(asked.files)}: no main in it; name a kernel to launch: --kernel NAME --grid .. --block .. "
+                          f"(kernels: {harness.names(kernels)})", status=2)
+        return asked.files
+    if has_main:
+        raise Failure(f"--kernel {asked.launch.kernel}: {asked.name} has a main, which launches what it likes", status=2)
+    kernel = harness.find(asked.launch, kernels)
+    owner = next(file for file, each in zip(cuda, looked) if kernel in each["kernels"])
+    main = place / "main.cu"
+    main.write_text(harness.text_of(asked.launch, kernel, Path(owner).resolve(), shows))
+    return [str(main) if file == owner else file for file in asked.files]
 
 
 def _output(command: list, file: str, failed: str = "does not compile") -> str:
@@ -89,7 +95,7 @@ def messages(text: str) -> list:
         if len(lines) >= MOST_MESSAGES:
             lines.append("..")
             break
-        if re.match(r"\s*\d* \|", line) or re.match(r"collect2:|compilation terminated", line):
+        if re.match(r"\s*\d* \|", line) or re.search(r"^collect2:|^compilation terminated|warning: #pragma once in main file", line):
             continue
         lines.append(line)
         found = re.match(r"(.+?):(\d+):\d+: (?:fatal )?error: ", line)
@@ -100,7 +106,8 @@ def messages(text: str) -> list:
     return lines
 
 
-def _run(asked: Asked, program: Path, report: Path, quietly: bool) -> Ran:
+def run_program(program: Path, asked: Asked, place: Path, quietly: bool) -> Ran:
+    report = place / "report.json"
     environment = {**os.environ, "SIMT_REPORT": str(report), "SIMT_SECONDS": f"{asked.seconds:g}"}
     with started([program, *asked.arguments], env=environment, stdout=sys.stderr if quietly else None) as process:
         status = process.wait()
