@@ -141,6 +141,8 @@ cudaError_t cudaGetSymbolSize(std::size_t* bytes, const T& symbol) {
 
 // ---- streams and events
 
+#define CUDART_CB  // the convention of calls, on Windows
+
 using cudaStreamCallback_t = void (*)(cudaStream_t stream, cudaError_t status, void* data);
 using cudaHostFn_t = void (*)(void* data);
 inline const cudaStream_t cudaStreamLegacy = nullptr;

@@ -328,8 +328,8 @@ void Recorder::keep(unsigned thread, const void* pc, std::uintptr_t address, std
 }
 
 void Recorder::let_go(Orders orders, const void* what, const ThreadSet& threads) {
+  const unsigned block_threads = current_.block.x * current_.block.y * current_.block.z;
   if (orders == Orders::block) {
-    const unsigned block_threads = current_.block.x * current_.block.y * current_.block.z;
     for (unsigned warp = 0; warp * 32 < block_threads; ++warp) put_together(warp, ~0u);
     ++current_.barriers;
     shadow_.barrier();
@@ -340,9 +340,11 @@ void Recorder::let_go(Orders orders, const void* what, const ThreadSet& threads)
   for (unsigned warp = 0; warp < max_warps; ++warp) {
     if (lanes[warp] == 0) continue;
     if (orders == Orders::nothing || orders == Orders::lanes) {
-      // Some lanes alone do not end a request: what they did before they left the others is one with what those did.
-      const bool all = lanes[warp] == ~0u || lanes[warp] == worker->live_threads()[warp];
-      if (all || orders == Orders::lanes) put_together(warp, all ? ~0u : lanes[warp]);
+      // Some lanes alone do not end a request: what they did before they left the others, and will do when they have
+      // met them again, is one with what those do, even if those have returned by now.
+      const unsigned of_warp = block_threads - warp * 32;
+      const bool all = lanes[warp] == (of_warp >= 32 ? ~0u : (1u << of_warp) - 1);
+      if (all || orders == Orders::lanes) put_together(warp, lanes[warp]);
     }
     if (orders == Orders::lanes) shadow_.syncwarp(warp, lanes[warp]);
     if (orders == Orders::arrivals) put_together(warp, ~0u);
@@ -423,7 +425,12 @@ void Recorder::put_together_by_occurrence(unsigned warp, unsigned lanes) {
 
 Recorder::Site& Recorder::site_of(const void* pc, Op op) {
   const auto [place, is_new] = sites_by_key_.try_emplace(key_of(pc, op), sites_.size());
-  if (is_new) sites_.push_back({pc, op, widest(pc, op), {}});
+  if (is_new) {
+    Site& site = sites_.emplace_back();
+    site.pc = pc;
+    site.op = op;
+    site.widest = widest(pc, op);
+  }
   return sites_[place->second];
 }
 

@@ -121,6 +121,7 @@ struct cudaDeviceProp {
   int memoryClockRate;  // kHz; 0: not known
   int managedMemory;
   int concurrentManagedAccess;
+  int pageableMemoryAccess;
   int unifiedAddressing;
   int canMapHostMemory;
   int cooperativeLaunch;

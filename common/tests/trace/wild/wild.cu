@@ -1,5 +1,5 @@
-// Twelve kernels in the styles of other people's code, launched once each: what the engine counts of plain CUDA C++ beside
-// what Nsight Compute counts on a GPU. Nothing of the workbook is included. `wild.sh` profiles them on a GPU.
+// Twelve kernels in the styles of other people's code, launched once each: what the engine counts of plain CUDA C++
+// beside what Nsight Compute counts on a GPU. Nothing of the workbook is included. `wild.sh` profiles them on a GPU.
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 #include <cuda_fp16.h>
@@ -11,13 +11,13 @@
 
 namespace cg = cooperative_groups;
 
-#define CHECK(call)                                                                      \
-  do {                                                                                   \
-    const cudaError_t error = (call);                                                    \
-    if (error != cudaSuccess) {                                                          \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(error));     \
-      exit(1);                                                                           \
-    }                                                                                    \
+#define CHECK(call)                                                                  \
+  do {                                                                               \
+    const cudaError_t error = (call);                                                \
+    if (error != cudaSuccess) {                                                      \
+      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(error)); \
+      exit(1);                                                                       \
+    }                                                                                \
   } while (0)
 
 // 1. A sum by tiles of a warp, and one atomic addition for each of them.
@@ -63,7 +63,8 @@ __global__ void sgemm(const float* a, const float* b, float* c, int n) {
     __syncthreads();
   }
 #pragma unroll
-  for (int i = 0; i < 16; ++i) c[(blockIdx.y * 64 + row + i / 4) * n + blockIdx.x * 64 + column + i % 4] = sums[i / 4][i % 4];
+  for (int i = 0; i < 16; ++i)
+    c[(blockIdx.y * 64 + row + i / 4) * n + blockIdx.x * 64 + column + i % 4] = sums[i / 4][i % 4];
 }
 
 // 4. A histogram in shared memory, added to the one in global memory.
@@ -157,9 +158,10 @@ __global__ void tensor(const half* a, const half* b, float* c) {
                : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
                : "r"(left));
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(y[0]), "=r"(y[1]) : "r"(right));
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
-               : "+f"(z[0]), "+f"(z[1]), "+f"(z[2]), "+f"(z[3])
-               : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
+      : "+f"(z[0]), "+f"(z[1]), "+f"(z[2]), "+f"(z[3])
+      : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));
   float2* to = reinterpret_cast<float2*>(c + block * 128);
   to[lane] = make_float2(z[0], z[1]);
   to[32 + lane] = make_float2(z[2], z[3]);
