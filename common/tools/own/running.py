@@ -30,14 +30,15 @@ class Ran:
     launches: list  # that did not fail, counted, if they are to be counted
 
 
-def run_files(asked: Asked, preset: str, quietly: bool = False) -> Ran:
-    """Compiles the files, links them, runs the program with its output where it would go (stderr, if quietly)."""
+def run_files(asked: Asked, preset: str, quietly: bool = False, widths: str = "") -> Ran:
+    """Compiles the files, links them, runs the program with its output where it would go (stderr, if quietly). The widths of
+    accesses, if they are known, are as common/simt/widths.h says."""
     directory = build.ensure_built(preset, ["simt", "simt-compile", "device"])
     (BUILD / "own").mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=BUILD / "own") as place:
         with Progress(f"Compiling {' '.join(asked.files)}"):
             program = program_of(asked, directory, Path(place))
-        return run_program(program, asked, Path(place), quietly)
+        return run_program(program, asked, Path(place), quietly, widths)
 
 
 def program_of(asked: Asked, build_directory: Path, place: Path) -> Path:
@@ -106,9 +107,12 @@ def messages(text: str) -> list:
     return lines
 
 
-def run_program(program: Path, asked: Asked, place: Path, quietly: bool) -> Ran:
+def run_program(program: Path, asked: Asked, place: Path, quietly: bool, widths: str = "") -> Ran:
     report = place / "report.json"
     environment = {**os.environ, "SIMT_REPORT": str(report), "SIMT_SECONDS": f"{asked.seconds:g}"}
+    if widths:
+        environment["SIMT_WIDTHS"] = str(place / "widths")
+        (place / "widths").write_text(widths)
     with started([program, *asked.arguments], env=environment, stdout=sys.stderr if quietly else None) as process:
         status = process.wait()
     if not report.exists():

@@ -161,6 +161,12 @@ def launch_report(launch: dict, gpu: Gpu, most_lines: int, roots: tuple = CHAPTE
     ])
 
 
+def neighbours(launch: dict) -> list:
+    """What to say of lines whose requests nvcc may join, and g++ does not."""
+    return [f"{line['line']}: nvcc may join {line['neighbours']:,} of these {line['requests']:,} requests with the ones before them (--widths "
+            "asks its machine code)." for line in launch["lines"] if line.get("neighbours")]
+
+
 def alike(launches: list) -> list:
     """[(launch, how many there are of which every count is the same)], in the order of the first of each."""
     groups = {}
