@@ -70,13 +70,14 @@ Command command_of(const Words& words) {
   return command;
 }
 
-// Runs the command; its exit status.
-int run(const Words& words) {
+// Runs the command; its exit status. What it complains of goes to the file, if one is named.
+int run(const Words& words, const std::string& complaints = "") {
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   const pid_t child = fork();
   if (child == 0) {
+    if (!complaints.empty() && std::freopen(complaints.c_str(), "w", stderr) == nullptr) _exit(127);
     execvp(arguments[0], arguments.data());
     std::perror(arguments[0]);
     _exit(127);
@@ -176,7 +177,7 @@ int main(int argc, char** argv) {
   if (const int status = run(step); status != 0) return status;
 
   const std::string text = contents(preprocessed.path());
-  simt::front::Rewritten rewritten = simt::front::rewrite(text, command.counts);
+  const simt::front::Rewritten rewritten = simt::front::rewrite(text, command.counts);
   if (mode == "--kernels") {
     print_kernels(rewritten);
     return 0;
@@ -185,9 +186,19 @@ int main(int argc, char** argv) {
     std::cout << rewritten.text;
     return 0;
   }
-  std::ofstream(rewritten_file.path(), std::ios::binary) << rewritten.text;
   // The caret would point into the rewritten line.
   step = joined(command.compiler,
                 {"-fno-diagnostics-show-caret", "-c", "-xc++-cpp-output", rewritten_file.path(), "-o", object});
-  return run(step);
+  const Temporary complaints(beside + ".errors");
+  std::ofstream(rewritten_file.path(), std::ios::binary) << rewritten.text;
+  int status = run(step, complaints.path());
+  std::string said = contents(complaints.path());
+  if (status != 0 && command.counts &&
+      said.find("always_inline") != std::string::npos) {  // functions that call each other
+    std::ofstream(rewritten_file.path(), std::ios::binary) << simt::front::rewrite(text, /*inlining=*/false).text;
+    status = run(step, complaints.path());
+    said = contents(complaints.path());
+  }
+  std::cerr << said;
+  return status;
 }
