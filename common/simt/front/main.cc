@@ -143,6 +143,17 @@ void print_kernels(const simt::front::Rewritten& rewritten) {
   std::cout << "]}\n";
 }
 
+// The first header of a CUDA toolkit that the preprocessed text has; empty if it has none. The engine's are found
+// before them, so it is one that the engine does not have.
+std::string toolkit_header(const std::string& text) {
+  const std::size_t marker =
+      text.find("/crt/host_defines.h\"");  // which all of them include, and which defines the keywords
+  if (marker == std::string::npos) return "";
+  const std::size_t quote = text.rfind('"', marker);
+  const std::size_t first = text.find(text.substr(quote, marker + 1 - quote));
+  return text.substr(first + 1, text.find('"', first + 1) - first - 1);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -177,6 +188,10 @@ int main(int argc, char** argv) {
   if (const int status = run(step); status != 0) return status;
 
   const std::string text = contents(preprocessed.path());
+  if (const std::string header = toolkit_header(text); !header.empty()) {
+    std::cerr << command.source << ": error: it includes " << header << ", which is not part of the engine\n";
+    return 1;
+  }
   const simt::front::Rewritten rewritten = simt::front::rewrite(text, command.counts);
   if (mode == "--kernels") {
     print_kernels(rewritten);

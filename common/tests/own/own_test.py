@@ -151,6 +151,12 @@ class Wrong(unittest.TestCase):
             self.assertIn("    32>>>(nothing);", printed)
             file.write_text("int main() {}\n")
             self.assertIn("no kernel (a function with __global__) in it", complaint(Asked([str(file)], [], None, 30))[0])
+            (Path(place) / "crt").mkdir()
+            (Path(place) / "crt" / "host_defines.h").write_text("#define __global__\n")
+            (Path(place) / "toolkit.h").write_text('#include "crt/host_defines.h"\n')
+            file.write_text('#include "toolkit.h"\n')
+            _, printed = complaint(Asked([str(file)], [f"-I{place}"], None, 30))
+            self.assertIn(f"error: it includes {place}/toolkit.h, which is not part of the engine", printed)
             file.write_text("__global__ void k() {}\nint other();\nint main() { return other(); }\n")
             self.assertIn("does not link", complaint(Asked([str(file)], [], None, 30))[0])
 
