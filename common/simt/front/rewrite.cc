@@ -503,7 +503,7 @@ class Rewriter {
       if (at(k) == "[" || at(k) == "=") break;
     }
     if (outside) return dynamic_shared(i, begin, end);
-    replace(i, "static thread_local __attribute__((abi_tag(\"shared\")))");
+    replace(i, "static thread_local __attribute__((abi_tag(\"shared\"), aligned(16)))");
     for (Place k = i + 1; k < end && at(k) != "["; ++k)
       if (at(k) == "alignas" && at(k + 1) == "(") align(k);  // where the keyword stands, C++ has no attribute
   }

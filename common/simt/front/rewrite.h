@@ -5,9 +5,8 @@
 //   kernel<T, 4><<<grid, block>>>(x)     ::simt::configure(kernel<T, 4>, grid, block)(x)
 //   kernel<<<grid, block>>>(x)           ::simt::deduced([&](auto&... a) { kernel(a...); }, grid, block)(x)
 //                                        where arguments choose the template's parameters or the overload
-//   extern __shared__ float tile[];      float (&tile)[] = *reinterpret_cast<float
-//   (*)[]>(::simt::dynamic_shared_memory());
-//   __shared__ float tile[32];           static thread_local __attribute__((abi_tag("shared"))) float tile[32];
+//   extern __shared__ float tile[];      float (&tile)[] = the dynamic shared memory of the block
+//   __shared__ float tile[32];           static thread_local __attribute__((abi_tag("shared"), ..)) float tile[32];
 //   __device__ int counter;              int counter; and the engine is told of it
 //   asm volatile("..." : "=r"(x) : ..)   ::simt::ptx(file, line, "...", ::simt::ptx_out<'r'>(x), ..)
 //   __global__, __device__, ..           attributes, or nothing

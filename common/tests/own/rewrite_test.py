@@ -69,7 +69,7 @@ class Launches(unittest.TestCase):
 
 class Declarations(unittest.TestCase):
     def test_of_shared_memory(self):
-        shared = '__attribute__((abi_tag("shared")))'
+        shared = '__attribute__((abi_tag("shared"), aligned(16)))'
         dynamic = "(::simt::dynamic_shared_memory());"
         for declaration, becomes in {
             "__shared__ float a[2][3], b;": f"static thread_local {shared} float a[2][3], b;",

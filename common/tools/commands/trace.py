@@ -11,8 +11,8 @@ import json
 import sys
 from pathlib import Path
 
-from tools.machine import Failure, bold, chapters, say
-from tools.measuring import asked, engine, widths
+from tools.machine import bold, chapters, say
+from tools.measuring import asked, engine
 from tools.own import Asked, Ran, add_file_arguments, conclude_files, files_of, refuse_without_files, run_files
 from tools.record import read_label
 from tools.showing import counts
@@ -31,8 +31,6 @@ def add_arguments(parser) -> None:
     parser.add_argument("--json", action="store_true", help="print the counts as JSON instead")
     parser.add_argument("--patterns", action="store_true", help="count the access patterns of common/tests/trace too")
     add_file_arguments(parser, SECONDS)
-    parser.add_argument("--widths", action="store_true", help="of a file with a main: join accesses as nvcc does, from its machine code (needs "
-                        "nvcc and nvdisasm, no GPU)")
 
 
 def run(arguments) -> int:
@@ -40,8 +38,6 @@ def run(arguments) -> int:
     if files:
         return _trace(files, arguments)
     refuse_without_files(arguments)
-    if arguments.widths:
-        raise Failure("--widths is for a file of your own, FILE.cu, and there is none", status=2)
     chosen = chapters.select(arguments.chapters, chapters.all_chapters())
     (flags,) = asked.problems(arguments)
     # JSON has stdout to itself.
@@ -67,7 +63,7 @@ def _say(counted: dict, gpu: counts.Gpu, most_lines: int) -> None:
 
 def _trace(files: Asked, arguments) -> int:
     with contextlib.redirect_stdout(sys.stderr if arguments.json else sys.stdout):
-        ran = run_files(files, "trace", quietly=arguments.json, widths=_widths(files) if arguments.widths else "")
+        ran = run_files(files, "trace", quietly=arguments.json)
     if arguments.json:
         print(json.dumps({"launches": ran.launches, "failures": ran.failures}, indent=1))
     else:
@@ -75,21 +71,10 @@ def _trace(files: Asked, arguments) -> int:
     return conclude_files(files, ran)
 
 
-def _widths(files: Asked) -> str:
-    if files.launch:
-        raise Failure("--widths needs a main, which says what nvcc has to compile, and --kernel is for files without one", status=2)
-    if not widths.possible():
-        raise Failure("--widths needs nvcc and nvdisasm on the PATH (the CUDA toolkit)", status=2)
-    flags = [flag for flag in files.flags if not flag.startswith("-std")]
-    return widths.text(widths.of_files([file for file in files.files if file.endswith(".cu")], [*flags, "-std=c++20", "--extended-lambda"]))
-
-
 def _say_launches(ran: Ran, files: Asked, gpu: counts.Gpu, most_lines: int) -> None:
     roots = tuple(dict.fromkeys(parent for file in files.files for parent in Path(file).resolve().parents))
     for launch, times in counts.alike(ran.launches):
         say("\n" + counts.launch_report(launch, gpu, most_lines, roots))
-        for note in counts.neighbours(launch):
-            say(note)
         if times > 1:
             say(f"So do {times} launches.")
     if not ran.failures and ran.launches:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.machine import BUILD, Failure, Progress, build, started
-from tools.own import harness
+from tools.own import harness, widths
 from tools.own.asked import CUDA, Asked
 
 TOO_LARGE = 2  # the status of a program that the engine has ended (common/simt/report.cc), which then reports nothing
+WIDTHS = "widths.txt"
 MOST_MESSAGES = 20  # lines of the compiler's
 
 
@@ -30,15 +31,16 @@ class Ran:
     launches: list  # that did not fail, counted, if they are to be counted
 
 
-def run_files(asked: Asked, preset: str, quietly: bool = False, widths: str = "") -> Ran:
-    """Compiles the files, links them, runs the program with its output where it would go (stderr, if quietly). The widths of
-    accesses, if they are known, are as common/simt/widths.h says."""
+def run_files(asked: Asked, preset: str, quietly: bool = False) -> Ran:
+    """Compiles the files, links them, runs the program with its output where it would go (stderr, if quietly)."""
     directory = build.ensure_built(preset, ["simt", "simt-compile", "device"])
     (BUILD / "own").mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=BUILD / "own") as place:
         with Progress(f"Compiling {' '.join(asked.files)}"):
             program = program_of(asked, directory, Path(place))
-        return run_program(program, asked, Path(place), quietly, widths)
+            if preset == "trace":
+                _note_widths(asked, Path(place))
+        return run_program(program, asked, Path(place), quietly)
 
 
 def program_of(asked: Asked, build_directory: Path, place: Path) -> Path:
@@ -107,12 +109,25 @@ def messages(text: str) -> list:
     return lines
 
 
-def run_program(program: Path, asked: Asked, place: Path, quietly: bool, widths: str = "") -> Ran:
+def _note_widths(asked: Asked, place: Path) -> None:
+    """How wide nvcc makes the accesses, where there is one, in a file for the engine (common/simt/widths.h)."""
+    if not widths.possible():
+        return
+    flags = [flag for flag in asked.flags if not flag.startswith("-std")]
+    try:
+        found = widths.of_files([file for file in asked.files if file.endswith(CUDA)], ["-std=c++20", "--extended-lambda", *flags])
+    except Failure as failure:
+        print(failure, file=sys.stderr)
+        return
+    if found:
+        (place / WIDTHS).write_text(widths.text(found))
+
+
+def run_program(program: Path, asked: Asked, place: Path, quietly: bool) -> Ran:
     report = place / "report.json"
     environment = {**os.environ, "SIMT_REPORT": str(report), "SIMT_SECONDS": f"{asked.seconds:g}"}
-    if widths:
-        environment["SIMT_WIDTHS"] = str(place / "widths")
-        (place / "widths").write_text(widths)
+    if (place / WIDTHS).exists():
+        environment.setdefault("SIMT_WIDTHS", str(place / WIDTHS))
     with started([program, *asked.arguments], env=environment, stdout=sys.stderr if quietly else None) as process:
         status = process.wait()
     if not report.exists():

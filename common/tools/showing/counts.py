@@ -143,6 +143,10 @@ def lines_table(launch: dict, most: int, roots: tuple = CHAPTERS) -> str:
         cells = [row[0].ljust(widths[0]), row[1].ljust(widths[1])] + [row[i].rjust(widths[i]) for i in (2, 3, 4)]
         text = "  ".join(cells) + "  " + row[5].strip()
         lines.append(bold(text.rstrip()) if number == 0 else text.rstrip())
+    for line in worst[:most]:
+        if line.get("neighbours"):
+            lines.append(f"{line['line']}: {line['neighbours']:,} of {line['requests']:,} requests go on where the one before "
+                         "ended: nvcc may join them, g++ does not")
     if len(worst) > most:
         lines.append(f"and {len(worst) - most} more; --lines N shows N of them")
     return "\n".join(lines)
@@ -159,12 +163,6 @@ def launch_report(launch: dict, gpu: Gpu, most_lines: int, roots: tuple = CHAPTE
         "", totals_table(launch), "", lines_table(launch, most_lines, roots), "", bytes_table(launch), "",
         f"At least: {times}. Bound by: {bound(least)}.",
     ])
-
-
-def neighbours(launch: dict) -> list:
-    """What to say of lines whose requests nvcc may join, and g++ does not."""
-    return [f"{line['line']}: nvcc may join {line['neighbours']:,} of these {line['requests']:,} requests with the ones before them (--widths "
-            "asks its machine code)." for line in launch["lines"] if line.get("neighbours")]
 
 
 def alike(launches: list) -> list:

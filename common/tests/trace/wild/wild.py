@@ -22,7 +22,8 @@ SOURCE, WIDTHS, COUNTS = HERE / "wild.cu", HERE / "widths.txt", HERE / "counts.j
 sys.path.insert(0, str(ROOT / "common"))
 
 from tools.machine import Failure, system  # noqa: E402
-from tools.measuring import agreement, ncu, widths  # noqa: E402
+from tools.measuring import agreement, ncu  # noqa: E402
+from tools.own import widths  # noqa: E402
 from tools.record import commit, results  # noqa: E402
 
 

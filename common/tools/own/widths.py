@@ -41,7 +41,7 @@ def of_files(sources: list, flags: list) -> dict:
     with tempfile.TemporaryDirectory() as directory:
         for number, source in enumerate(sources):
             binary = Path(directory) / f"{number}.cubin"
-            said = output_of(["nvcc", "-cubin", "-arch=sm_90", "-lineinfo", *flags, "-o", str(binary), str(source)])
+            said = output_of(["nvcc", "-cubin", "-arch=sm_90a", "-lineinfo", *flags, "-o", str(binary), str(source)])
             code = output_of(["nvdisasm", "-g", "-c", str(binary)]) if said is not None else None
             if code is None:
                 raise Failure(f"nvcc cannot compile {source}: without it the counts are g++'s")

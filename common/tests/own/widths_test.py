@@ -2,7 +2,7 @@
 
 import unittest
 
-from tools.measuring import widths
+from tools.own import widths
 
 CODE = """
 .text.gemm:
