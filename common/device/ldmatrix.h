@@ -22,24 +22,30 @@
 #include "device/shared_address.h"
 
 #ifdef WORKBOOK_SIMT
+struct LdmatrixOperands {
+  uint32_t* r;
+  const uint16_t* row;
+};
+
+// For all lanes of a warp, from their operands.
+template <int MATRICES, bool TRANS>
+void ldmatrix_of_lanes(void* const lanes[32], unsigned) {
+  for (int m = 0; m < MATRICES; m++) {
+    const auto element = [&](int i, int j) { return static_cast<const LdmatrixOperands*>(lanes[8 * m + i])->row[j]; };
+    for (int lane = 0; lane < 32; lane++) {
+      const int g = lane >> 2, t = lane & 3;
+      const uint32_t low = TRANS ? element(2 * t, g) : element(g, 2 * t);
+      const uint32_t high = TRANS ? element(2 * t + 1, g) : element(g, 2 * t + 1);
+      static_cast<LdmatrixOperands*>(lanes[lane])->r[m] = low | high << 16;
+    }
+  }
+}
+
 template <int MATRICES, bool TRANS>
 __device__ inline void ldmatrix_on_cpu(const char* name, uint32_t* r, const void* row) {
-  struct Operands {
-    uint32_t* r;
-    const uint16_t* row;
-  } operands = {r, static_cast<const uint16_t*>(row)};
+  LdmatrixOperands operands = {r, static_cast<const uint16_t*>(row)};
   if (simt::lane() < 8 * MATRICES) simt::ldmatrix_row(row);
-  simt::warp_collective(name, 0xffffffff, &operands, [](void* const lanes[32], unsigned) {
-    for (int m = 0; m < MATRICES; m++) {
-      const auto element = [&](int i, int j) { return static_cast<const Operands*>(lanes[8 * m + i])->row[j]; };
-      for (int lane = 0; lane < 32; lane++) {
-        const int g = lane >> 2, t = lane & 3;
-        const uint32_t low = TRANS ? element(2 * t, g) : element(g, 2 * t);
-        const uint32_t high = TRANS ? element(2 * t + 1, g) : element(g, 2 * t + 1);
-        static_cast<Operands*>(lanes[lane])->r[m] = low | high << 16;
-      }
-    }
-  });
+  simt::warp_collective(name, 0xffffffff, &operands, ldmatrix_of_lanes<MATRICES, TRANS>);
 }
 #endif
 

@@ -28,52 +28,60 @@
 #include "device/cuda.h"
 #include "device/numeric.h"
 
+#ifdef WORKBOOK_SIMT
+struct MmaOperands {
+  float* c;
+  const uint32_t* a;
+  const uint32_t* b;
+};
+
+// For all lanes of a warp, from their operands.
+template <class T>
+void mma_on_cpu(void* const lanes[32], unsigned) {
+  simt::matrix_product(2 * 16 * 8 * 16);
+  using Four = float __attribute__((vector_size(4 * sizeof(float))));  // a register: sums need not go through memory
+  float A[16][16];
+  Four B[16][2], C[16][2];
+  for (int lane = 0; lane < 32; lane++) {
+    const auto& [c, a, b] = *static_cast<const MmaOperands*>(lanes[lane]);
+    const int g = lane >> 2, t = lane & 3;
+    for (int r = 0; r < 4; r++) {
+      const float2 pair = unpack2<T>(a[r]);
+      const int row = g + 8 * (r & 1), column = 2 * t + 8 * (r >> 1);
+      A[row][column] = pair.x;
+      A[row][column + 1] = pair.y;
+      C[g + 8 * (r >> 1)][t / 2][2 * t % 4 + (r & 1)] = c[r];
+    }
+    for (int r = 0; r < 2; r++) {
+      const float2 pair = unpack2<T>(b[r]);
+      B[2 * t + 8 * r][g / 4][g % 4] = pair.x;
+      B[2 * t + 8 * r + 1][g / 4][g % 4] = pair.y;
+    }
+  }
+  for (int row = 0; row < 16; row++) {
+    Four left = C[row][0], right = C[row][1];
+    for (int k = 0; k < 16; k++) {
+      left += A[row][k] * B[k][0];
+      right += A[row][k] * B[k][1];
+    }
+    C[row][0] = left;
+    C[row][1] = right;
+  }
+  for (int lane = 0; lane < 32; lane++) {
+    const int g = lane >> 2, t = lane & 3;
+    for (int r = 0; r < 4; r++)
+      static_cast<MmaOperands*>(lanes[lane])->c[r] = C[g + 8 * (r >> 1)][t / 2][2 * t % 4 + (r & 1)];
+  }
+}
+#endif
+
 // c[4] += a[4] b[2], T = __half or __nv_bfloat16. Every lane of the warp calls it together.
 template <class T>
 __device__ inline void mma_m16n8k16(float* c, const uint32_t* a, const uint32_t* b) {
   static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>);
 #ifdef WORKBOOK_SIMT
-  struct Operands {
-    float* c;
-    const uint32_t* a;
-    const uint32_t* b;
-  } operands = {c, a, b};
-  simt::warp_collective("mma.m16n8k16", 0xffffffff, &operands, [](void* const lanes[32], unsigned) {
-    simt::matrix_product(2 * 16 * 8 * 16);
-    using Four = float __attribute__((vector_size(4 * sizeof(float))));  // a register: sums need not go through memory
-    float A[16][16];
-    Four B[16][2], C[16][2];
-    for (int lane = 0; lane < 32; lane++) {
-      const auto& [c, a, b] = *static_cast<const Operands*>(lanes[lane]);
-      const int g = lane >> 2, t = lane & 3;
-      for (int r = 0; r < 4; r++) {
-        const float2 pair = unpack2<T>(a[r]);
-        const int row = g + 8 * (r & 1), column = 2 * t + 8 * (r >> 1);
-        A[row][column] = pair.x;
-        A[row][column + 1] = pair.y;
-        C[g + 8 * (r >> 1)][t / 2][2 * t % 4 + (r & 1)] = c[r];
-      }
-      for (int r = 0; r < 2; r++) {
-        const float2 pair = unpack2<T>(b[r]);
-        B[2 * t + 8 * r][g / 4][g % 4] = pair.x;
-        B[2 * t + 8 * r + 1][g / 4][g % 4] = pair.y;
-      }
-    }
-    for (int row = 0; row < 16; row++) {
-      Four left = C[row][0], right = C[row][1];
-      for (int k = 0; k < 16; k++) {
-        left += A[row][k] * B[k][0];
-        right += A[row][k] * B[k][1];
-      }
-      C[row][0] = left;
-      C[row][1] = right;
-    }
-    for (int lane = 0; lane < 32; lane++) {
-      const int g = lane >> 2, t = lane & 3;
-      for (int r = 0; r < 4; r++)
-        static_cast<Operands*>(lanes[lane])->c[r] = C[g + 8 * (r >> 1)][t / 2][2 * t % 4 + (r & 1)];
-    }
-  });
+  MmaOperands operands = {c, a, b};
+  simt::warp_collective("mma.m16n8k16", 0xffffffff, &operands, mma_on_cpu<T>);
 #else
   if constexpr (std::is_same_v<T, __half>) {
     asm volatile(

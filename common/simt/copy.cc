@@ -44,9 +44,9 @@ void CopyGroups::forget() {
   in_groups_ = 0;
 }
 
-void cp_async(void* shared, const void* global, std::size_t bytes, std::size_t source_bytes) {
-  Worker& self = this_worker("cp.async");
-  void* stack[] = {static_cast<char*>(__builtin_return_address(0)) - 1};
+void start_cp_async(Worker& self, const void* pc, void* shared, const void* global, std::size_t bytes,
+                    std::size_t source_bytes) {
+  void* stack[] = {static_cast<char*>(const_cast<void*>(pc)) - 1};
   if ((bytes != 4 && bytes != 8 && bytes != 16) || source_bytes > bytes)
     self.fail(cudaErrorLaunchFailure, &self.current(), source_line(stack),
               "cp.async of " + std::to_string(bytes) + " bytes, " + std::to_string(source_bytes) +
@@ -54,9 +54,13 @@ void cp_async(void* shared, const void* global, std::size_t bytes, std::size_t s
   if (reinterpret_cast<std::uintptr_t>(shared) % bytes != 0 || reinterpret_cast<std::uintptr_t>(global) % bytes != 0)
     self.fail(cudaErrorMisalignedAddress, &self.current(), source_line(stack),
               "cp.async of " + std::to_string(bytes) + " bytes: an address is not a multiple of that");
-  self.copies().start({shared, global, static_cast<unsigned>(bytes), static_cast<unsigned>(source_bytes),
-                       self.current().number, __builtin_return_address(0)},
-                      self.recorder());
+  self.copies().start(
+      {shared, global, static_cast<unsigned>(bytes), static_cast<unsigned>(source_bytes), self.current().number, pc},
+      self.recorder());
+}
+
+void cp_async(void* shared, const void* global, std::size_t bytes, std::size_t source_bytes) {
+  start_cp_async(this_worker("cp.async"), __builtin_return_address(0), shared, global, bytes, source_bytes);
 }
 
 void cp_async_commit() { this_worker("cp.async").copies().commit(); }

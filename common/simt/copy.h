@@ -47,4 +47,10 @@ class CopyGroups {
   std::size_t in_groups_ = 0;        // the sum of that
 };
 
+class Worker;
+
+// cp.async by the kernel at `pc`.
+void start_cp_async(Worker& self, const void* pc, void* shared, const void* global, std::size_t bytes,
+                    std::size_t source_bytes);
+
 }  // namespace simt

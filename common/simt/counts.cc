@@ -46,6 +46,7 @@ Counts& Counts::operator+=(const Counts& other) {
   units += other.units;
   ideal += other.ideal;
   lines += other.lines;
+  neighbours += other.neighbours;
   return *this;
 }
 
@@ -125,6 +126,7 @@ void write_launch(std::ostream& out, const LaunchCounts& launch) {
     out << comma << "{\"line\": " << std::quoted(line.line) << ", \"within\": " << std::quoted(line.within)
         << ", \"op\": \"" << name(line.op) << "\", ";
     write_counts(out, line.op, line.counts);
+    if (line.counts.neighbours > 0) out << ", \"neighbours\": " << line.counts.neighbours;
     out << "}";
     comma = ",\n  ";
   }

@@ -38,6 +38,9 @@ struct Counts {
   std::uint64_t ideal = 0;  // sectors, were the same different bytes consecutive and aligned; wavefronts without bank
                             // conflicts: units - ideal are then the bank conflicts that Nsight Compute counts
   std::uint64_t lines = 0;  // of global memory, 128 bytes each: the load and store unit takes them one at a time
+  // Requests to shared memory that would fall away if each were put together with the one before it, because every lane
+  // goes on where it ended and up to 16 aligned bytes come together. nvcc may do that, g++ does not.
+  std::uint64_t neighbours = 0;
 
   Counts& operator+=(const Counts& other);
 };

@@ -3,6 +3,7 @@
 
 #include <cstdio>  // printf in kernels
 
+#include "simt/atomics.h"
 #include "simt/half.h"
 #include "simt/launch.h"
 #include "simt/math.h"

@@ -14,6 +14,10 @@
 #include <random>
 #include <utility>
 
+#include "simt/atomics.h"
+#include "simt/groups.h"
+#include "simt/warp.h"
+
 constinit thread_local uint3 threadIdx = {};
 constinit thread_local uint3 blockIdx = {};
 constinit thread_local dim3 blockDim = {};
@@ -74,7 +78,9 @@ void Worker::run(Launch& launch) {
       const std::uint64_t i = launch.next_block.fetch_add(1, std::memory_order_relaxed);
       if (i >= launch.blocks) break;
       run_block(i);
+      if (tracing) launch.pace.block_done(launch);
     }
+    if (!parked_.empty()) run_parked_blocks();
     if (!launch.failed) recorder_.launch_ends();
   } else {
     if (landed == faulted) explain_fault();
@@ -93,6 +99,7 @@ void Worker::prepare(Launch& launch) {
   gridDim = launch.grid;
   order_threads(0);
   recorder_.launch_begins(launch, shared_);
+  parked_.clear();
 }
 
 // Lays the block's threads out in the order in which they shall run.
@@ -144,6 +151,7 @@ void Worker::run_block(std::uint64_t i) {
 
   live_ = 0;
   barrier_.starts_over();
+  grid_barrier_.starts_over();
   for (; named_barriers_used_ != 0; named_barriers_used_ &= named_barriers_used_ - 1)
     named_barriers_[std::countr_zero(named_barriers_used_)].starts_over();
   words_.clear();
@@ -153,7 +161,7 @@ void Worker::run_block(std::uint64_t i) {
     const unsigned lanes = std::min(32u, launch_->block.x * launch_->block.y * launch_->block.z - first);
     live_ += lanes;
     warp.ready = warp.live = lanes == 32 ? ~0u : (1u << lanes) - 1;
-    warp.collectives_used = 0;
+    warp.collectives_used = warp.converging = 0;
     warp.operands.fill(nullptr);
     for (unsigned position = 0; position < lanes; ++position) threads_[w * 32 + position].fiber = nullptr;
   }
@@ -163,12 +171,66 @@ void Worker::run_block(std::uint64_t i) {
   Thread& first = *next(0);
   start_on_a_fiber(first);
   resume(main_, *first.fiber);
+  if (live_ != 0) park();
+}
+
+// Keeps the block as it is. Its shared memory has addresses that the next block's has, too.
+void Worker::park() {
+  auto block = std::make_unique<ParkedBlock>();
+  block->index = blockIdx;
+  block->site = grid_barrier_.site;
+  block->live = live_;
+  block->warps_ready = warps_ready_;
+  block->warps = warps_;
+  block->threads = std::exchange(threads_, std::vector<Thread>(max_block_threads));
+  for (const auto& [begin, bytes] : shared_.ranges()) block->shared.insert(block->shared.end(), begin, begin + bytes);
+  recorder_.park(block->recorded);
+  parked_.push_back(std::move(block));
+  order_threads(0);
+}
+
+void Worker::unpark(ParkedBlock& block) {
+  blockIdx = block.index;
+  live_ = block.live;
+  warps_ready_ = block.warps_ready;
+  warps_ = block.warps;
+  threads_.swap(block.threads);
+  const char* from = block.shared.data();
+  for (const auto& [begin, bytes] : shared_.ranges()) {
+    std::memcpy(begin, from, bytes);
+    from += bytes;
+  }
+  recorder_.unpark(block.recorded);
+  barrier_.starts_over();
+  grid_barrier_.starts_over();
+}
+
+// All blocks have come to the grid's barrier, or returned: from one such barrier to the next.
+void Worker::run_parked_blocks() {
+  while (!parked_.empty()) {
+    if (parked_.size() != launch_->blocks) blocks_never_come();
+    for (auto& block : std::exchange(parked_, {})) {
+      unpark(*block);
+      Thread& first = *next(first_ready_warp());
+      resume(main_, *first.fiber);
+      if (live_ != 0) park();
+    }
+  }
+}
+
+void Worker::blocks_never_come() {
+  current_ = nullptr;
+  blockIdx = parked_.front()->index;
+  fail(cudaErrorLaunchTimeout, nullptr, "",
+       "deadlock: " + std::to_string(parked_.size()) + " of " + std::to_string(launch_->blocks) +
+           " blocks wait in grid.sync at " + text(parked_.front()->site) + ", and the others have returned");
 }
 
 // The thread to run next, now no longer ready and the current one: of this warp if one can run, else of the first
 // warp in the schedule that has one. Null if there is none.
 __forceinline__ Thread* Worker::next(unsigned w) {
   if (warps_[w].ready == 0) {
+    if (warps_[w].converging != 0) return next_after_converging(w);
     if (warps_ready_ == 0) return nullptr;
     w = std::countr_zero(warps_ready_);
   }
@@ -180,6 +242,14 @@ __forceinline__ Thread* Worker::next(unsigned w) {
   current_ = &thread;
   threadIdx = thread.index;
   return &thread;
+}
+
+// No lane of the warp can go on: lets those go that wait for each other only as long as one can.
+Thread* Worker::next_after_converging(unsigned w) {
+  Warp& warp = warps_[w];
+  for (unsigned rest = std::exchange(warp.converging, 0); rest != 0; rest &= rest - 1)
+    complete(warp, warp.collectives[std::countr_zero(rest)]);
+  return next(w);
 }
 
 void Worker::start_on_a_fiber(Thread& thread) {
@@ -253,7 +323,7 @@ Thread* Worker::finish() {
   if (warp.live == 0) recorder_.warp_ends(warp.number);
   for (unsigned used = warp.collectives_used; used != 0; used &= used - 1) {
     Collective& collective = warp.collectives[std::countr_zero(used)];
-    if ((collective.mask & warp.live & ~collective.arrived) == 0) complete(warp, collective);
+    if (collective.mask != 0 && (collective.mask & warp.live & ~collective.arrived) == 0) complete(warp, collective);
   }
   if (live_ == 0) {
     recorder_.block_ends();
@@ -279,8 +349,8 @@ __forceinline__ void Worker::suspend(unsigned next_warp) {
   Thread* following = next(next_warp);
   if (following == nullptr) following = next_by_another_block();
   if (following != &self) {
-    if (following->fiber == nullptr) start_on_a_fiber(*following);
-    resume(*self.fiber, *following->fiber);
+    if (following != nullptr && following->fiber == nullptr) start_on_a_fiber(*following);
+    resume(*self.fiber, following != nullptr ? *following->fiber : main_);
   }
   self.wait = nullptr;
 }
@@ -303,7 +373,12 @@ void Worker::pass(Orders orders, const void* what) {
 }
 
 // No thread of the block can run, but some wait for what another block has to write: the next one to run when it has.
+// Null if all wait for the other blocks of the grid.
 Thread* Worker::next_by_another_block() {
+  if (grid_barrier_.arrived == live_) {
+    release(grid_barrier_, grid_barrier_.waiting);
+    return nullptr;
+  }
   if (words_.empty()) deadlock();
   launch_->holds_up(*this);
   Word* written = nullptr;
@@ -380,6 +455,18 @@ void Worker::named_barrier(const Wait& wait, int number, int threads, bool waits
   if (waits) suspend(self.warp);
 }
 
+void Worker::grid_sync(const Wait& wait) {
+  const Thread& self = *current_;
+  if (!launch_->cooperative)
+    fail(cudaErrorLaunchFailure, &self, text(wait.site),
+         "grid.sync in a launch that is not cooperative (cudaLaunchCooperativeKernel)");
+  begin_wait(wait, grid_barrier_);
+  grid_barrier_.waiting.add(self.warp, self.position);
+  if (grid_barrier_.arrived == 0) grid_barrier_.site = wait.site;
+  ++grid_barrier_.arrived;
+  suspend(self.warp);
+}
+
 void Worker::wait_for_value(const Wait& wait, const int* word, int value) {
   Word awaited(word, value);
   if (awaited.written()) return pass(awaited.orders, &awaited);
@@ -405,12 +492,7 @@ __forceinline__ void Worker::collective(const Wait& wait, unsigned mask, void* o
   for (unsigned used = warp.collectives_used; used != 0; used &= used - 1)
     if (Collective& candidate = warp.collectives[std::countr_zero(used)]; candidate.mask == mask)
       collective = &candidate;
-  if (collective == nullptr) {
-    const int unused = std::countr_one(warp.collectives_used);
-    warp.collectives_used |= 1u << unused;
-    collective = &warp.collectives[unused];
-    collective->starts(wait.name, warp.number, mask, compute, all_must_come);
-  }
+  if (collective == nullptr) collective = &start_collective(warp, wait.name, mask, compute, all_must_come);
   if (collective->compute != compute ||
       (collective->name != wait.name && std::strcmp(collective->name, wait.name) != 0))
     different_collectives(warp, *collective, wait);
@@ -419,6 +501,40 @@ __forceinline__ void Worker::collective(const Wait& wait, unsigned mask, void* o
   const unsigned arrived = collective->arrived |= bit;
   if ((mask & warp.live & ~arrived) == 0) complete(warp, *collective);
   suspend(self.warp);
+}
+
+__forceinline__ Collective& Worker::start_collective(Warp& warp, const char* name, unsigned mask, Compute compute,
+                                                     bool all_must_come) {
+  const int unused = std::countr_one(warp.collectives_used);
+  warp.collectives_used |= 1u << unused;
+  Collective& collective = warp.collectives[unused];
+  collective.starts(name, warp.number, mask, compute, all_must_come);
+  return collective;
+}
+
+// A collective of those lanes that come to this line: its mask, empty, is no other's.
+unsigned Worker::converged(const Wait& wait) {
+  Thread& self = *current_;
+  Warp& warp = warps_[self.warp];
+  Collective* collective = nullptr;
+  for (unsigned rest = warp.converging; rest != 0; rest &= rest - 1) {
+    Collective& candidate = warp.collectives[std::countr_zero(rest)];
+    if (warp.lanes[std::countr_zero(candidate.arrived)]->wait->site == wait.site) collective = &candidate;
+  }
+  if (collective == nullptr) {
+    const Compute tell = [](void* const operands[32], unsigned lanes) {
+      for (unsigned rest = lanes; rest != 0; rest &= rest - 1)
+        *static_cast<unsigned*>(operands[std::countr_zero(rest)]) = lanes;
+    };
+    collective = &start_collective(warp, wait.name, 0, tell, false);
+    warp.converging |= 1u << (collective - warp.collectives.data());
+  }
+  unsigned lanes = 0;
+  begin_wait(wait, *collective);
+  warp.operands[self.lane] = &lanes;
+  collective->arrived |= 1u << self.lane;
+  suspend(self.warp);
+  return lanes;
 }
 
 // Every lane that can come to a collective has: computes it and lets them go.
@@ -447,6 +563,17 @@ int lane() { return static_cast<int>(this_worker("a shuffle").current().lane); }
 
 void warp_collective(const char* name, unsigned mask, void* operand, Compute compute, const char* file, int line) {
   this_worker(name).collective({name, {file, line, __builtin_return_address(0)}}, mask, operand, compute, true);
+}
+
+void grid_sync(const char* file, int line) {
+  if (left_out({file, line})) return;
+  this_worker("grid.sync").grid_sync({"grid.sync", {file, line, __builtin_return_address(0)}});
+}
+
+bool is_cooperative() { return this_worker("is_valid").launch().cooperative; }
+
+unsigned converged(const char* name, const char* file, int line) {
+  return this_worker(name).converged({name, {file, line, __builtin_return_address(0)}});
 }
 
 void grid_dependency_wait(const char* file, int line) {
@@ -520,16 +647,11 @@ std::uint64_t shuffle(const char* name, unsigned mask, std::uint64_t value, int 
   return shuffle.value;
 }
 
-namespace {
-
-// An atomic update by the kernel at `pc`.
-void note_update([[maybe_unused]] const void* pc, [[maybe_unused]] const void* p, [[maybe_unused]] std::size_t bytes) {
 #ifdef WORKBOOK_TRACE
+void note_update(const void* pc, const void* p, std::size_t bytes) {
   if (worker != nullptr && worker->in_kernel()) worker->recorder().access(pc, p, bytes, Access::atomic);
-#endif
 }
-
-}  // namespace
+#endif
 
 float atomic_add(float* p, float v) {
   note_update(__builtin_return_address(0), p, sizeof(float));
@@ -598,6 +720,6 @@ int __any_sync(unsigned mask, int predicate, const char* file, int line) {
   return simt::vote({"__any_sync", {file, line, __builtin_return_address(0)}}, mask, predicate != 0).yes != 0;
 }
 
-unsigned __activemask() { return simt::this_worker("__activemask").live_lanes(); }
+unsigned __activemask(const char* file, int line) { return simt::converged("__activemask", file, line); }
 
 long long clock64() { return std::chrono::steady_clock::now().time_since_epoch().count(); }

@@ -27,6 +27,7 @@
 #include "simt/diagnosis.h"
 #include "simt/launch.h"
 #include "simt/recorder.h"
+#include "simt/report.h"
 #include "simt/shared_memory.h"
 #include "simt/thread.h"
 #include "simt/wait.h"
@@ -64,9 +65,22 @@ struct Warp {
   unsigned ready;
   unsigned live;
   unsigned collectives_used;  // bits of `collectives`
+  unsigned converging;        // those of them that wait only until the warp's other lanes wait, too
   std::array<Collective, 32> collectives;
   std::array<void*, 32> operands;  // of waiting lanes, null for the others
   std::array<Thread*, 32> lanes;
+};
+
+// A block of a cooperative launch whose threads have all come to the grid's barrier, while others run.
+struct ParkedBlock {
+  uint3 index;
+  Site site;  // where it waits
+  unsigned live;
+  unsigned warps_ready;
+  std::array<Warp, max_warps> warps;
+  std::vector<Thread> threads;
+  std::vector<char> shared;
+  [[no_unique_address]] Recorder::Block recorded;
 };
 
 // The first failure of a launch, complete but for where: that is known only once the stack is looked at.
@@ -93,7 +107,8 @@ struct Launch {
   dim3 block;
   std::size_t shared_bytes;
   const Body& body;
-  bool dependent;  // its threads have to wait for the launch before
+  bool dependent;            // its threads have to wait for the launch before
+  bool cooperative = false;  // its blocks wait for one another
   Schedule schedule;
 
   std::uint64_t blocks;
@@ -104,6 +119,7 @@ struct Launch {
   std::atomic<int> workers = 0;  // that run blocks
   std::mutex mutex;              // for what follows
   Failure failure;
+  Pace pace;
   std::vector<const Worker*> held_up;  // whose threads all wait, some of them for what another block has to write
 
   void holds_up(const Worker& worker);
@@ -121,13 +137,17 @@ class Worker {
   bool in_kernel() const { return current_ != nullptr; }
   const Thread& current() const { return *current_; }
   void* dynamic_shared() const { return shared_.dynamic(); }
+  const SharedMemory& shared() const { return shared_; }
+  const Launch& launch() const { return *launch_; }
   unsigned live_lanes() const { return warps_[current_->warp].live; }
   Recorder& recorder() { return recorder_; }
 
   // What threads wait for, on the current thread's fiber.
   BlockBarrier::Votes barrier(const Wait& wait, bool predicate);
   void collective(const Wait& wait, unsigned mask, void* operand, Compute compute, bool all_must_come);
+  unsigned converged(const Wait& wait);
   void named_barrier(const Wait& wait, int number, int threads, bool waits);
+  void grid_sync(const Wait& wait);
   void wait_for_value(const Wait& wait, const int* word, int value);
   Word* written_word() const;  // one that a thread waits for and need not any more; null if there is none
   void grid_dependency_wait();
@@ -152,7 +172,12 @@ class Worker {
   void prepare(Launch& launch);
   void order_threads(std::uint64_t seed);
   void run_block(std::uint64_t block);
+  void run_parked_blocks();
+  void park();
+  void unpark(ParkedBlock& block);
+  [[noreturn]] void blocks_never_come();
   Thread* next(unsigned warp);
+  Thread* next_after_converging(unsigned warp);
   Thread* next_by_another_block();
   Thread* finish();
   void begin_wait(const Wait& wait, const Awaited& awaited);
@@ -164,6 +189,7 @@ class Worker {
   void resume(Fiber& self, Fiber& other);
   void release_barrier();
   void complete(Warp& warp, Collective& collective);
+  Collective& start_collective(Warp& warp, const char* name, unsigned mask, Compute compute, bool all_must_come);
   void make_fibers();
   void reset_fibers();
   void explain_fault();
@@ -183,6 +209,8 @@ class Worker {
   unsigned warp_count_ = 0;
 
   BlockBarrier barrier_;
+  BlockBarrier grid_barrier_;  // this block's part of it
+  std::vector<std::unique_ptr<ParkedBlock>> parked_;
   std::array<NamedBarrier, 16> named_barriers_;
   unsigned named_barriers_used_ = 0;  // by this block: a bit each
   std::vector<Word*> words_;          // that threads wait for

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 
@@ -117,3 +118,14 @@ void Worker::explain_fault() {
 }
 
 }  // namespace simt
+
+// What assert() calls, in the place of the C library's: an assertion of a kernel ends its launch, not the process.
+extern "C" void __assert_fail(const char* assertion, const char* file, unsigned line, const char* function) noexcept {
+  using simt::worker;
+  if (worker != nullptr && worker->in_kernel())
+    worker->fail(cudaErrorAssert, &worker->current(),
+                 simt::text({file, static_cast<int>(line), __builtin_return_address(0)}),
+                 std::string("assertion failed: ") + assertion);
+  std::fprintf(stderr, "%s:%u: %s: Assertion `%s' failed.\n", file, line, function, assertion);
+  std::abort();
+}

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "simt/engine.h"
+#include "simt/report.h"
 
 namespace simt {
 namespace {
@@ -85,13 +86,14 @@ class Pool {
   void run(Launch& launch) {
     const std::lock_guard one_at_a_time(launching_);
     launch.schedule = schedule_;
+    begin_report();
     if (schedule_.order == Order::shuffled) {
       launch.offset = mix(schedule_.seed) % launch.blocks;
       launch.stride = mix(schedule_.seed + 1) % launch.blocks;
       while (std::gcd(launch.stride, launch.blocks) != 1) launch.stride = (launch.stride + 1) % launch.blocks;
     }
     // Counters and what is known about memory belong to one OS thread.
-    if (!tracing && schedule_.threads > 1 && launch.blocks > 1) offer(launch);
+    if (!tracing && schedule_.threads > 1 && launch.blocks > 1 && !launch.cooperative) offer(launch);
     caller_.run(launch);
     std::unique_lock lock(mutex_);
     launch_ = nullptr;
@@ -189,8 +191,19 @@ Schedule schedule() { return Pool::instance().schedule(); }
 
 void set_schedule(const Schedule& schedule) { Pool::instance().set_schedule(schedule); }
 
-cudaError_t launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, const Body& body,
-                   bool dependent) {
+int blocks_per_multiprocessor(std::size_t threads, std::size_t shared_bytes) {
+  constexpr std::size_t most_threads_there = 2048, most_blocks = 32, shared_there = 228 * 1024, reserved = 1024;
+  const std::size_t warps = (threads + 31) / 32;
+  return static_cast<int>(
+      std::min({most_blocks, most_threads_there / 32 / warps, shared_there / (shared_bytes + reserved)}));
+}
+
+namespace {
+
+enum class Blocks { apart, dependent, cooperative };
+
+cudaError_t launch_blocks(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, const Body& body,
+                          Blocks blocks) {
   const auto refuse = [&](cudaError_t code, const std::string& what) {
     return fail(code, "kernel " + kernel_name(kernel) + ": " + what);
   };
@@ -210,12 +223,31 @@ cudaError_t launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared
                   std::to_string(shared_bytes) + " bytes of dynamic shared memory" +
                       (static_bytes ? " and " + std::to_string(static_bytes) + " of static" : std::string()) +
                       ": a block can have " + std::to_string(max_shared()));
+  if (blocks == Blocks::cooperative) {
+    constexpr int multiprocessors = 132;
+    const int most = multiprocessors * blocks_per_multiprocessor(threads, shared_bytes + static_bytes);
+    if (std::uint64_t(grid.x) * grid.y * grid.z > static_cast<std::uint64_t>(most))
+      return refuse(cudaErrorCooperativeLaunchTooLarge,
+                    "grid " + text(grid) + ": at most " + std::to_string(most) + " such blocks run at once");
+  }
   install_fault_handler();
 
-  Launch launch(kernel, module, grid, block, shared_bytes, body, dependent);
+  Launch launch(kernel, module, grid, block, shared_bytes, body, blocks == Blocks::dependent);
+  launch.cooperative = blocks == Blocks::cooperative;
   Pool::instance().run(launch);
   if (launch.failed) return fail(launch.failure.code, std::move(launch.failure.message));
   return cudaSuccess;
+}
+
+}  // namespace
+
+cudaError_t launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, const Body& body,
+                   bool dependent) {
+  return launch_blocks(kernel, grid, block, shared_bytes, body, dependent ? Blocks::dependent : Blocks::apart);
+}
+
+cudaError_t launch_cooperative(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, const Body& body) {
+  return launch_blocks(kernel, grid, block, shared_bytes, body, Blocks::cooperative);
 }
 
 }  // namespace simt

@@ -31,6 +31,13 @@ class Body {
 cudaError_t launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, const Body& body,
                    bool dependent = false);
 
+// The same for a kernel whose blocks wait for one another (grid_group::sync): all of them are under way at once, on one
+// OS thread, and take turns. Refused if they would not fit on an H100's 132 multiprocessors together.
+cudaError_t launch_cooperative(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, const Body& body);
+
+// How many blocks of so many threads and bytes of shared memory an H100's multiprocessor holds at once.
+int blocks_per_multiprocessor(std::size_t threads, std::size_t shared_bytes);
+
 enum class Order { forward, reverse, shuffled };
 
 // The order of the blocks in the grid, of the warps in a block and of the lanes in a warp, wherever CUDA leaves it

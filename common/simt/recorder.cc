@@ -7,6 +7,7 @@
 #include "simt/collect.h"
 #include "simt/engine.h"
 #include "simt/memory.h"
+#include "simt/widths.h"
 
 namespace simt {
 namespace {
@@ -110,6 +111,13 @@ void for_each_pass(const Request& request, Pass pass) {
   }
 }
 
+// One more request, of so many bytes.
+Counts& noted(const Request& request, Counts& counts) {
+  ++counts.requests;
+  counts.bytes += std::uint64_t(request.size) * std::popcount(request.lanes);
+  return counts;
+}
+
 void count_shared(const Request& request, Counts& counts) {
   for_each_pass(request, [&](unsigned lanes) {
     counts.units += most_in_a_bank(request, lanes);
@@ -146,6 +154,7 @@ void Recorder::launch_begins(const Launch& launch, const SharedMemory& shared) {
     offset += bytes;
   }
   shadow_.launch_begins(offset);
+  variables_ = DeviceVariable::all();
   written_before_.swap(written_);
   written_.clear();
   paused_ = false;
@@ -154,8 +163,9 @@ void Recorder::launch_begins(const Launch& launch, const SharedMemory& shared) {
   walk_ = walk_recorder();
   if (walk_ != nullptr) walk_->launch_begins(launch);
   sites_.clear();
-  site_of_.clear();
-  first_block_ = block_ + 1;
+  sites_by_key_.clear();
+  joining_.clear();
+  first_block_ = last_block_ + 1;
   current_ = {};
   current_.grid = launch.grid;
   current_.block = launch.block;
@@ -163,7 +173,7 @@ void Recorder::launch_begins(const Launch& launch, const SharedMemory& shared) {
 }
 
 void Recorder::block_begins() {
-  ++block_;
+  block_ = ++last_block_;
   paused_ = false;
   for (auto& events : events_) events.clear();
   after_kernel_before_.fill(dependent_ ? 0 : ~0u);
@@ -197,7 +207,7 @@ void Recorder::access(const void* pc, const void* pointer, std::size_t size, Acc
   if (paused_) return;
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   const unsigned thread = worker->current().number;
-  if (DeviceMemory::instance().contains(pointer)) {
+  if (DeviceMemory::instance().contains(pointer) || in_variable(pointer)) {
     constexpr Op ops[] = {Op::global_load, Op::global_store, Op::global_atomic, Op::global_load, Op::global_store};
     check_dependency(pc, address, size, writes(access));
     if (walk_ != nullptr) walk_->moves(writes(access) ? Move::written : Move::read, address, size);
@@ -209,6 +219,24 @@ void Recorder::access(const void* pc, const void* pointer, std::size_t size, Acc
   constexpr Op ops[] = {Op::shared_load, Op::shared_store, Op::shared_atomic, Op::shared_load, Op::shared_store};
   keep(thread, pc, address, size, ops[static_cast<int>(access)]);
   if (const auto mistake = shadow_.access(offset, size, thread, access, pc)) report(*mistake, access, size, pc);
+}
+
+// Constants have a cache of their own, whose requests Nsight Compute does not count with those of global memory.
+bool Recorder::in_variable(const void* pointer) const {
+  if (static_cast<std::size_t>(static_cast<const char*>(pointer) - variables_.begin) >= variables_.bytes) return false;
+  const DeviceVariable* variable = DeviceVariable::at(pointer);
+  return variable != nullptr && variable->kind() != DeviceVariable::constant;
+}
+
+void Recorder::misaligned(const void* pc, const void* pointer, std::size_t size, Access access) const {
+  if (paused_) return;
+  if (!DeviceMemory::instance().contains(pointer) && !in_variable(pointer) &&
+      shared_offset(reinterpret_cast<std::uintptr_t>(pointer)) == no_offset)
+    return;
+  const std::string bytes = std::to_string(size);
+  worker->fail(cudaErrorMisalignedAddress, &worker->current(), line_of(pc),
+               "misaligned " + std::string(reads(access) ? "read" : "write") + ": the address of a " + bytes +
+                   "-byte access is not a multiple of " + bytes);
 }
 
 void Recorder::ldmatrix_row(const void* pc, const void* row) {
@@ -300,8 +328,8 @@ void Recorder::keep(unsigned thread, const void* pc, std::uintptr_t address, std
 }
 
 void Recorder::let_go(Orders orders, const void* what, const ThreadSet& threads) {
+  const unsigned block_threads = current_.block.x * current_.block.y * current_.block.z;
   if (orders == Orders::block) {
-    const unsigned block_threads = current_.block.x * current_.block.y * current_.block.z;
     for (unsigned warp = 0; warp * 32 < block_threads; ++warp) put_together(warp, ~0u);
     ++current_.barriers;
     shadow_.barrier();
@@ -311,7 +339,13 @@ void Recorder::let_go(Orders orders, const void* what, const ThreadSet& threads)
   const Lanes lanes = worker->lanes(threads);
   for (unsigned warp = 0; warp < max_warps; ++warp) {
     if (lanes[warp] == 0) continue;
-    if (orders == Orders::nothing || orders == Orders::lanes) put_together(warp, lanes[warp]);
+    if (orders == Orders::nothing || orders == Orders::lanes) {
+      // Some lanes alone do not end a request: what they did before they left the others, and will do when they have
+      // met them again, is one with what those do, even if those have returned by now.
+      const unsigned of_warp = block_threads - warp * 32;
+      const bool all = lanes[warp] == (of_warp >= 32 ? ~0u : (1u << of_warp) - 1);
+      if (all || orders == Orders::lanes) put_together(warp, lanes[warp]);
+    }
     if (orders == Orders::lanes) shadow_.syncwarp(warp, lanes[warp]);
     if (orders == Orders::arrivals) put_together(warp, ~0u);
     if (orders == Orders::kernel_before) after_kernel_before_[warp] |= lanes[warp];
@@ -357,6 +391,7 @@ void Recorder::put_together(unsigned warp, unsigned lanes) {
     put_together_by_occurrence(warp, active);
   }
   for (unsigned rest = active; rest != 0; rest &= rest - 1) events_[warp * 32 + std::countr_zero(rest)].clear();
+  batch_ends();
 }
 
 // Where lanes went different ways: the n-th time that one executes an instruction goes with the n-th time of the
@@ -388,33 +423,84 @@ void Recorder::put_together_by_occurrence(unsigned warp, unsigned lanes) {
   for (const Request& request : requests) count(request);
 }
 
-Counts& Recorder::counts_of(const void* pc, Op op) {
-  const auto [place, is_new] = site_of_.try_emplace(key_of(pc, op), sites_.size());
-  if (is_new) sites_.push_back({pc, op, {}});
-  return sites_[place->second].counts;
+Recorder::Site& Recorder::site_of(const void* pc, Op op) {
+  const auto [place, is_new] = sites_by_key_.try_emplace(key_of(pc, op), sites_.size());
+  if (is_new) {
+    Site& site = sites_.emplace_back();
+    site.pc = pc;
+    site.op = op;
+    site.widest = widest(pc, op);
+  }
+  return sites_[place->second];
 }
 
-void Recorder::count(const Request& request) {
-  const auto request_of = [&](Op op, unsigned lanes) -> Counts& {
-    Counts& counts = counts_of(request.pc, op);
-    ++counts.requests;
-    counts.bytes += std::uint64_t(request.size) * std::popcount(lanes);
-    return counts;
-  };
-  if (request.op == Op::copy_store) {
-    // Two in one: a request to global memory by the lanes that have something to fetch, and one to shared memory.
-    Request load = request;
-    load.op = Op::copy_load;
-    load.address = request.from;
-    for (unsigned lane = 0; lane < 32; ++lane)
-      if (request.from[lane] & zeros) load.lanes &= ~(1u << lane);
-    if (load.lanes != 0) count_global(load, request_of(Op::copy_load, load.lanes));
-    count_copy_store(request, request_of(Op::copy_store, request.lanes));
-  } else if (is_global(request.op)) {
-    count_global(request, request_of(request.op, request.lanes));
+// Do the lanes go on where the request before it ended, within the bytes that nvcc could take at once? Then both become
+// one. (The first and the last lane stand for all.)
+bool Recorder::goes_on(Site& site, const Request& request) const {
+  const std::uintptr_t first = request.address[std::countr_zero(request.lanes)],
+                       last = request.address[31 - std::countl_zero(request.lanes)];
+  const unsigned most = site.widest > request.size ? site.widest : 16, bytes = site.size + request.size;
+  const bool joins = site.batch == batch_ && first == site.first + site.size && last == site.last + site.size &&
+                     site.lanes == request.lanes && bytes <= most && bytes <= (site.first & -site.first) &&
+                     bytes <= (site.last & -site.last);
+  if (joins) {
+    site.size = bytes;
   } else {
-    count_shared(request, request_of(request.op, request.lanes));
+    site.lanes = request.lanes;
+    site.size = request.size;
+    site.first = first;
+    site.last = last;
   }
+  return joins;
+}
+
+void Recorder::batch_ends() {
+  for (const std::size_t site : joining_) count(*sites_[site].joined, sites_[site]);
+  joining_.clear();
+  ++batch_;
+}
+
+// A request as g++ has it. Where nvcc's are known to be wider, it is not counted before it is as wide as those.
+void Recorder::count(const Request& request) {
+  if (request.op == Op::copy_store) return count_copy(request);
+  Site& site = site_of(request.pc, request.op);
+  const bool wider = site.widest > request.size;
+  if (!wider && request.op != Op::shared_load && request.op != Op::shared_store) return count(request, site);
+  const bool joins = goes_on(site, request);
+  if (!wider) {
+    site.batch = batch_;
+    site.counts.neighbours += joins;
+    return count(request, site);
+  }
+  if (joins) {
+    site.joined->size = site.size;
+    return;
+  }
+  if (site.batch == batch_)
+    count(*site.joined, site);
+  else
+    joining_.push_back(static_cast<std::size_t>(&site - sites_.data()));
+  site.batch = batch_;
+  site.joined = std::make_unique<Request>(request);
+}
+
+void Recorder::count(const Request& request, Site& site) {
+  Counts& counts = noted(request, site.counts);
+  if (is_global(request.op))
+    count_global(request, counts);
+  else
+    count_shared(request, counts);
+}
+
+// Two in one: a request to global memory by the lanes that have something to fetch, and one to shared memory.
+void Recorder::count_copy(const Request& request) {
+  Request load = request;
+  load.op = Op::copy_load;
+  load.address = request.from;
+  for (unsigned lane = 0; lane < 32; ++lane)
+    if (request.from[lane] & zeros) load.lanes &= ~(1u << lane);
+  if (load.lanes != 0) count_global(load, noted(load, site_of(load.pc, load.op).counts));
+  count_copy_store(request, noted(request, site_of(request.pc, request.op).counts));
 }
 
 void Recorder::count_global(const Request& request, Counts& counts) {

@@ -17,6 +17,7 @@
 
 #ifdef WORKBOOK_TRACE
 #include "simt/shadow.h"
+#include "simt/variables.h"
 #include "simt/walk_recorder.h"
 #endif
 
@@ -50,8 +51,23 @@ class Recorder {
   void block_begins();
   void launch_ends();
 
+  // What is known of the block that is under way, when another one goes on for a while.
+  struct Block {
+    std::uint32_t number;
+    Shadow shadow;
+    Lanes after_kernel_before;
+  };
+  void park(Block& block) { block = {block_, shadow_, after_kernel_before_}; }
+  void unpark(const Block& block) {
+    block_ = block.number;
+    shadow_ = block.shadow;
+    after_kernel_before_ = block.after_kernel_before;
+  }
+
   // An access of the current thread.
   void access(const void* pc, const void* address, std::size_t size, Access access);
+  // It is to an address that is not a multiple of its size: a mistake, unless it is to a variable of the thread's own.
+  void misaligned(const void* pc, const void* address, std::size_t size, Access access) const;
   void ldmatrix_row(const void* pc, const void* row);
   void matrix_product(std::uint64_t flops) { current_.matrix_flops += flops; }
 
@@ -90,7 +106,13 @@ class Recorder {
   struct Site {
     const void* pc;
     Op op;
+    unsigned widest;  // bytes of nvcc's instruction, 0 if that is not known
     Counts counts;
+    // The request before this one, if it was of the same batch: joined to those before it, as nvcc might.
+    std::uint64_t batch = 0;
+    unsigned lanes = 0, size = 0;
+    std::uintptr_t first = 0, last = 0;  // addresses of its first and its last lane
+    std::unique_ptr<Request> joined;     // all of it, where nvcc does
   };
 
   void keep(unsigned thread, const void* pc, std::uintptr_t address, std::size_t size, Op op, std::uintptr_t from = 0);
@@ -101,10 +123,15 @@ class Recorder {
   void count(const Request& request);
   void count_global(const Request& request, Counts& counts);
   void touch(std::uintptr_t sector, Op op);
-  Counts& counts_of(const void* pc, Op op);
+  Site& site_of(const void* pc, Op op);
+  bool goes_on(Site& site, const Request& request) const;
+  void count(const Request& request, Site& site);
+  void count_copy(const Request& request);
+  void batch_ends();
 
   Work work() const;  // of the launch until now
 
+  bool in_variable(const void* pointer) const;
   void check_dependency(const void* pc, std::uintptr_t address, std::size_t size, bool writes);
 
   static constexpr std::size_t no_offset = ~std::size_t(0);
@@ -119,7 +146,8 @@ class Recorder {
     std::size_t bytes;
     std::size_t offset;  // of its first byte in the shadow
   };
-  std::vector<Range> ranges_;  // of shared memory
+  std::vector<Range> ranges_;        // of shared memory
+  DeviceVariable::Range variables_;  // all device variables lie there, and others between them
   Shadow shadow_;
 
   Lanes after_kernel_before_ = {};  // those that may touch what the launch before wrote
@@ -129,10 +157,13 @@ class Recorder {
   std::array<std::vector<Event>, max_block_threads> events_;  // by the thread's number in its block
   LaunchCounts current_;
   std::vector<Site> sites_;
-  std::unordered_map<std::uint64_t, std::size_t> site_of_;  // by PC and op
+  std::unordered_map<std::uint64_t, std::size_t> sites_by_key_;  // PC and op
+  std::uint64_t batch_ = 1;                                      // requests that are put together at once
+  std::vector<std::size_t> joining_;                             // sites whose last request is not counted yet
   std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> pages_;
   std::array<std::pair<std::uintptr_t, Page*>, 16> recent_pages_ = {};
   std::uint32_t block_ = 0;        // number of this block
+  std::uint32_t last_block_ = 0;   // and of the last that began
   std::uint32_t first_block_ = 1;  // and of the launch's first
 };
 
@@ -142,6 +173,9 @@ constexpr bool tracing = false;
 
 class Recorder {
  public:
+  struct Block {};
+  void park(Block&) {}
+  void unpark(const Block&) {}
   void launch_begins(const Launch&, const SharedMemory&) {}
   void block_begins() {}
   void launch_ends() {}

@@ -51,6 +51,14 @@ std::vector<std::pair<char*, std::size_t>> SharedMemory::ranges() const {
   return ranges;
 }
 
+bool SharedMemory::contains(const void* address) const {
+  const auto* a = static_cast<const char*>(address);
+  if (a >= pages_ && a < pages_ + size_) return true;
+  for (const auto& [begin, bytes] : static_)
+    if (a >= begin && a < begin + bytes) return true;
+  return false;
+}
+
 std::string SharedMemory::where(const void* address) const {
   const auto* a = static_cast<const char*>(address);
   if (a < pages_ || a >= pages_ + size_) return "";

@@ -25,6 +25,10 @@ class SharedMemory {
   void poison();  // before each block
 
   void* dynamic() const { return dynamic_; }  // aligned to 128 bytes
+  char* pages() const { return pages_; }      // where `dynamic` lies in
+
+  // Does the address lie in it, with what is beside the dynamic part?
+  bool contains(const void* address) const;
 
   // All of it: first byte and length.
   std::vector<std::pair<char*, std::size_t>> ranges() const;

@@ -30,7 +30,8 @@ void __syncwarp(unsigned mask = 0xffffffff, const char* file = __builtin_FILE(),
 unsigned __ballot_sync(unsigned mask, int predicate, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 int __all_sync(unsigned mask, int predicate, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 int __any_sync(unsigned mask, int predicate, const char* file = __builtin_FILE(), int line = __builtin_LINE());
-unsigned __activemask();  // the lanes of this warp that have not returned
+// The lanes of this warp that come to this line before they wait for anything else, or return.
+unsigned __activemask(const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
 namespace simt {
 
@@ -63,11 +64,6 @@ void cp_async(void* shared, const void* global, std::size_t bytes, std::size_t s
 void cp_async_commit();  // the copies since the last commit become a group
 // Returns when at most so many of the newest groups are unfinished.
 void cp_async_wait(int pending_groups, const char* file = __builtin_FILE(), int line = __builtin_LINE());
-
-// *p += v, or p[i] += x[i] for four floats, each in one piece; returns the old value. One access for the trace preset,
-// whatever it takes here.
-float atomic_add(float* p, float v);
-void atomic_add_4(float* p, const float* x);
 
 // What the wrappers of common/device tell the trace preset, which cannot see it: that this lane passes the address of a
 // row of 16 bytes to an ldmatrix, how many operations an mma of a warp is, and a number that a kernel shows or
@@ -133,46 +129,6 @@ T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, const c
   const bool inside = from < (lane & -width) + width;  // CUDA lets a lane read an earlier segment, not a later one
   return simt::shuffle_value("__shfl_xor_sync", mask, value, inside ? from : lane, file, line);
 }
-
-// Atomics are relaxed, as on the GPU. Each returns the old value.
-inline int atomicAdd(int* p, int v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
-inline unsigned atomicAdd(unsigned* p, unsigned v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
-inline unsigned long long atomicAdd(unsigned long long* p, unsigned long long v) {
-  return __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
-}
-inline float atomicAdd(float* p, float v) { return simt::atomic_add(p, v); }
-inline int atomicExch(int* p, int v) { return __atomic_exchange_n(p, v, __ATOMIC_RELAXED); }
-inline unsigned atomicExch(unsigned* p, unsigned v) { return __atomic_exchange_n(p, v, __ATOMIC_RELAXED); }
-inline int atomicCAS(int* p, int expected, int v) {
-  __atomic_compare_exchange_n(p, &expected, v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-  return expected;
-}
-inline unsigned atomicCAS(unsigned* p, unsigned expected, unsigned v) {
-  __atomic_compare_exchange_n(p, &expected, v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-  return expected;
-}
-
-namespace simt {
-template <class T>
-T atomic_max(T* p, T v) {
-  T old = __atomic_load_n(p, __ATOMIC_RELAXED);
-  while (old < v && !__atomic_compare_exchange_n(p, &old, v, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-  }
-  return old;
-}
-template <class T>
-T atomic_min(T* p, T v) {
-  T old = __atomic_load_n(p, __ATOMIC_RELAXED);
-  while (v < old && !__atomic_compare_exchange_n(p, &old, v, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-  }
-  return old;
-}
-}  // namespace simt
-
-inline int atomicMax(int* p, int v) { return simt::atomic_max(p, v); }
-inline unsigned atomicMax(unsigned* p, unsigned v) { return simt::atomic_max(p, v); }
-inline int atomicMin(int* p, int v) { return simt::atomic_min(p, v); }
-inline unsigned atomicMin(unsigned* p, unsigned v) { return simt::atomic_min(p, v); }
 
 inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

@@ -11,12 +11,20 @@ __forceinline__ void note(const void* pc, const void* address, std::size_t size,
   if (simt::worker != nullptr && simt::worker->in_kernel()) simt::worker->recorder().access(pc, address, size, access);
 }
 
+// An access that a GPU makes in one piece.
+__forceinline__ void note_aligned(const void* pc, const void* address, std::size_t size, simt::Access access) {
+  if (simt::worker == nullptr || !simt::worker->in_kernel()) return;
+  simt::Recorder& recorder = simt::worker->recorder();
+  if (reinterpret_cast<std::uintptr_t>(address) % size != 0) recorder.misaligned(pc, address, size, access);
+  recorder.access(pc, address, size, access);
+}
+
 }  // namespace
 
 // GCC's names: they are what this file is about.
 #pragma GCC diagnostic ignored "-Wpedantic"
 #define ACCESS(name, size, access) \
-  extern "C" void __tsan_##name(void* address) { note(__builtin_return_address(0), address, size, access); }
+  extern "C" void __tsan_##name(void* address) { note_aligned(__builtin_return_address(0), address, size, access); }
 #define ACCESSES(size)                                  \
   ACCESS(read##size, size, simt::Access::read)          \
   ACCESS(write##size, size, simt::Access::write)        \
@@ -27,11 +35,13 @@ ACCESSES(2)
 ACCESSES(4)
 ACCESSES(8)
 ACCESSES(16)
-#define UNALIGNED(size)                                           \
-  ACCESS(unaligned_read##size, size, simt::Access::read)          \
-  ACCESS(unaligned_write##size, size, simt::Access::write)        \
-  ACCESS(unaligned_volatile_read##size, size, simt::Access::read) \
-  ACCESS(unaligned_volatile_write##size, size, simt::Access::write)
+#define UNALIGNED_ACCESS(name, size, access) \
+  extern "C" void __tsan_##name(void* address) { note(__builtin_return_address(0), address, size, access); }
+#define UNALIGNED(size)                                                     \
+  UNALIGNED_ACCESS(unaligned_read##size, size, simt::Access::read)          \
+  UNALIGNED_ACCESS(unaligned_write##size, size, simt::Access::write)        \
+  UNALIGNED_ACCESS(unaligned_volatile_read##size, size, simt::Access::read) \
+  UNALIGNED_ACCESS(unaligned_volatile_write##size, size, simt::Access::write)
 UNALIGNED(2)
 UNALIGNED(4)
 UNALIGNED(8)

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#ifndef SIMT_FRONT  // simt-compile (front/) takes the words for what they are
 #ifdef WORKBOOK_TRACE
 // Every access is counted at the kernel's line that it comes from: all is inlined into the kernel, as by nvcc.
 #define __global__ __attribute__((noinline))
@@ -13,12 +14,15 @@
 #define __device__
 #endif
 #define __host__
+#define __constant__
+#define __managed__
 #define __forceinline__ inline __attribute__((always_inline))  // __noinline__ is missing: it is a word of libstdc++'s
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)
 // A block runs on one OS thread from start to end, so one copy per OS thread is one copy per resident block. The tag
 // becomes part of the variable's mangled name: by it the engine knows its own among all thread_locals (modules.cc).
 #define __shared__ static thread_local __attribute__((abi_tag("shared")))
+#endif
 
 struct uint3 {
   unsigned x, y, z;

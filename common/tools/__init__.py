@@ -3,7 +3,7 @@
     cli         the command line: finds the commands
     commands    a file for each command: what the user may say, and which parts do it
     measuring   taking measurements         showing   putting what was measured before the eye
-    teaching    handing exercises out, and grading what is handed in
+    teaching    handing exercises out, and grading what is handed in            own       CUDA files of the user's own
     record      what has been measured      course    exercises, and whether they are right
     machine     this machine and what lies on it
 

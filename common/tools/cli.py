@@ -2,7 +2,8 @@
 
 A command is a file in common/tools/commands: its docstring's first line is its help, `add_arguments(parser)` its
 flags, `run(arguments)` its work; it returns the exit status or raises Failure. `passes_on(flag)`, if it is there, says
-which unknown flags are meant for the chapters' programs; they come as arguments.passed_on.
+which unknown flags are meant for the chapters' programs; they come as arguments.passed_on. What follows -- is for the
+user's own program: it comes as arguments.after, to a command that has TAKES_WORDS_AFTER.
 """
 
 import argparse
@@ -65,14 +66,24 @@ def _parse(words: list):
     if not words:
         front.print_help()
         raise SystemExit(2)
+    words, after = _split(words)
     arguments, unknown = front.parse_known_args(words)
     command = available[arguments.command]
+    arguments.after = after
+    if after and not getattr(command, "TAKES_WORDS_AFTER", False):
+        parsers[arguments.command].error(f"nothing can follow -- here, and {after[0]} does")
     passes_on = getattr(command, "passes_on", lambda flag: False)
     arguments.passed_on = [flag for flag in unknown if passes_on(flag)]
     for flag in unknown:
         if not passes_on(flag):
             parsers[arguments.command].error(f"unrecognized arguments: {flag}")
     return command, arguments
+
+
+def _split(words: list) -> tuple:
+    """(those before --, those after it)"""
+    place = words.index("--") if "--" in words else len(words)
+    return words[:place], words[place + 1:]
 
 
 def _terminated(*_):

@@ -4,19 +4,29 @@ Without a GPU every kernel runs on the SIMT engine, on a problem small enough fo
 the kernel moves, as counted by the engine, and its time on the GPU that the lessons tell of, as recorded. With a GPU the
 chapters are timed, on the regime of the published ladder: B=2 H=16 D=64 fp16 causal, N = 512 ... 8192. Forwards make one
 ladder, the last rung of every chapter; backwards another, with every rung.
+
+./workbook run mine.cu compiles any CUDA file for the SIMT engine and runs its main.
 """
 
 from tools.machine import say
 from tools.measuring import asked, session
+from tools.own import add_file_arguments, conclude_files, files_of, refuse_without_files, run_files
 from tools.showing import ladder
+
+TAKES_WORDS_AFTER = True
 
 
 def add_arguments(parser) -> None:
     session.add_arguments(parser)
     asked.add_rung(parser, default="its last; of a backward: all")
+    add_file_arguments(parser, seconds=0)
 
 
 def run(arguments) -> int:
+    files = files_of(arguments, asked.NAMES | {"preset": "--preset"}, seconds=0)
+    if files:
+        return conclude_files(files, run_files(files, "cpu"))
+    refuse_without_files(arguments)
     current = session.begin(arguments)
     knowledge = None if current.on_gpu else ladder.Knowledge()
     steps, outcomes = session.measure_ladders(current, lambda *of_one_direction: ladder.show(*of_one_direction, knowledge))

@@ -1,22 +1,28 @@
 """requests, sectors, bank conflicts and bytes of each kernel, by source line, without a GPU
 
-The SIMT engine runs the kernels once and counts what Nsight Compute would: requests and 32-byte sectors of global
-memory, wavefronts and bank conflicts of shared memory, and bytes at three levels. It stops at races on shared memory, at
-reads of it before a cp.async has been waited for, and at reads of what was never written.
+Of chapters, or of any CUDA file: ./workbook trace mine.cu. The SIMT engine runs the kernels once and counts what Nsight Compute
+would: requests and 32-byte sectors of global memory, wavefronts and bank conflicts of shared memory, and bytes at three levels.
+It stops at races on shared memory, at reads of it before a cp.async has been waited for, and at reads of what was never
+written.
 """
 
 import contextlib
 import json
 import sys
+from pathlib import Path
 
 from tools.machine import bold, chapters, say
 from tools.measuring import asked, engine
+from tools.own import Asked, Ran, add_file_arguments, conclude_files, files_of, refuse_without_files, run_files
 from tools.record import read_label
 from tools.showing import counts
 
+TAKES_WORDS_AFTER = True
+SECONDS = 60  # that the kernels of a file may take
+
 
 def add_arguments(parser) -> None:
-    parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="number or name: 03 05 (default: all)")
+    parser.add_argument("chapters", nargs="*", metavar="CHAPTER|FILE.cu", help="number or name: 03 05 (default: all); or files of your own")
     asked.add_arguments(parser, several=False)
     asked.add_rung(parser, default="all")
     parser.add_argument("--gpu", choices=counts.GPUS, default="h200", help="to predict for (default: h200)")
@@ -24,9 +30,14 @@ def add_arguments(parser) -> None:
                         help="source lines to show per kernel (default: 8)")
     parser.add_argument("--json", action="store_true", help="print the counts as JSON instead")
     parser.add_argument("--patterns", action="store_true", help="count the access patterns of common/tests/trace too")
+    add_file_arguments(parser, SECONDS)
 
 
 def run(arguments) -> int:
+    files = files_of(arguments, asked.NAMES | {"patterns": "--patterns"}, SECONDS)
+    if files:
+        return _trace(files, arguments)
+    refuse_without_files(arguments)
     chosen = chapters.select(arguments.chapters, chapters.all_chapters())
     (flags,) = asked.problems(arguments)
     # JSON has stdout to itself.
@@ -48,3 +59,23 @@ def _say(counted: dict, gpu: counts.Gpu, most_lines: int) -> None:
                 say(counts.launch_report(launch, gpu, most_lines) + "\n")
             say(counts.rung_summary(rung, chapter["flops"], gpu))
     say("\nNo races, no read before its cp.async was waited for, no read of unwritten shared memory.")
+
+
+def _trace(files: Asked, arguments) -> int:
+    with contextlib.redirect_stdout(sys.stderr if arguments.json else sys.stdout):
+        ran = run_files(files, "trace", quietly=arguments.json)
+    if arguments.json:
+        print(json.dumps({"launches": ran.launches, "failures": ran.failures}, indent=1))
+    else:
+        _say_launches(ran, files, counts.GPUS[arguments.gpu], arguments.lines)
+    return conclude_files(files, ran)
+
+
+def _say_launches(ran: Ran, files: Asked, gpu: counts.Gpu, most_lines: int) -> None:
+    roots = tuple(dict.fromkeys(parent for file in files.files for parent in Path(file).resolve().parents))
+    for launch, times in counts.alike(ran.launches):
+        say("\n" + counts.launch_report(launch, gpu, most_lines, roots))
+        if times > 1:
+            say(f"So do {times} launches.")
+    if not ran.failures and ran.launches:
+        say("\nNo races, no read before its cp.async was waited for, no read of unwritten shared memory.")

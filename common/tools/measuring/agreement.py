@@ -57,6 +57,8 @@ GUARDED = Reason("nvcc guards the copy of LSE and D with a predicate instead of 
                  "too", fewer=False)
 ONE_BY_ONE = Reason("nvcc stores a lane's four scores one by one instead of 16 bytes at once, and each of these stores has the "
                     "conflicts of lanes that are 16 bytes apart", fewer=False)
+GRID_BARRIER = Reason("on a GPU the barrier of a grid is an atomic addition by each block and a loop that reads; the engine has "
+                      "neither", fewer=False)
 EXPLAINED = {
     "rope_fused::forward": {"cp.async wavefronts": PREDICATE},
     "patterns::copy_async<2, 4096, 0>": {"cp.async wavefronts": PREDICATE},
@@ -68,6 +70,7 @@ EXPLAINED = {
     "dq": {"cp.async instructions": GUARDED},
     "gradients": {"shared load wavefronts": COMBINED_LOADS, "shared store wavefronts": COMBINED_PLACE,
                   "global load requests": WAITING, "global load sectors": WAITING},
+    "sum_of_grid": {f"global {kind} {what}": GRID_BARRIER for kind in ("load", "atomic") for what in ("requests", "sectors")},
 }
 
 

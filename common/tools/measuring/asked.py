@@ -10,6 +10,8 @@ from tools.record import read_label
 
 # What the programs are told as it was said; N of the queries, of which there may be several, apart.
 FIELDS = ("batch", "heads", "kv_heads", "seq_k", "head_dim", "dtype", "causal", "seed")
+# All that only chapters take, a rung too: {argparse's name: flag}.
+NAMES = {name: f"--{name.replace('_', '-')}" for name in (*FIELDS, "seq_q", "direction", "rung")}
 
 
 def add_arguments(parser: argparse.ArgumentParser, several: bool,

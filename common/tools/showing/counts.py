@@ -1,5 +1,6 @@
 """What `./workbook trace` prints: totals, the worst source lines, three levels of bytes, and a roofline."""
 
+import json
 from dataclasses import dataclass
 
 from tools.machine import ROOT, bold, table
@@ -47,6 +48,9 @@ OP_NAMES = {
 }
 
 
+CHAPTERS = (ROOT, ROOT / "common")  # below which the sources of chapters are
+
+
 def is_global(counts: dict) -> bool:
     return "sectors" in counts
 
@@ -78,10 +82,10 @@ def bound(least: dict) -> str:
     return max(least, key=least.get)
 
 
-def source_text(place: str) -> str:
-    """The line of source that "03_tiling/3_padded.cu:93" names; empty if it is not there."""
+def source_text(place: str, roots: tuple = CHAPTERS) -> str:
+    """The line of source that "03_tiling/3_padded.cu:93" names, below one of the roots; empty if it is not there."""
     path, _, number = place.rpartition(":")
-    for root in (ROOT, ROOT / "common"):
+    for root in roots:
         if (root / path).is_file() and number.isdigit():
             lines = (root / path).read_text(errors="replace").splitlines()
             return lines[int(number) - 1].strip() if int(number) <= len(lines) else ""
@@ -122,14 +126,14 @@ def bytes_table(launch: dict) -> str:
     return table(rows)
 
 
-def lines_table(launch: dict, most: int) -> str:
+def lines_table(launch: dict, most: int, roots: tuple = CHAPTERS) -> str:
     """The lines that keep the load and store unit busiest, first; each with the source."""
     total = sum(map(wavefronts, launch["lines"])) or 1
     worst = sorted(launch["lines"], key=lambda line: (-wavefronts(line), line["line"], line["op"]))
     rows = [["line", "", "share", "a request", "ideal", "  source"]]
     for line in worst[:most]:
         place = line["line"] + (f" > {line['within'].rpartition(':')[2]}" if line["within"] else "")
-        text = source_text(line["line"])
+        text = source_text(line["line"], roots)
         if len(text) > 76:
             text = text[:73] + "..."
         rows.append([place, OP_NAMES[line["op"]], f"{100 * wavefronts(line) / total:.0f}%", *_per_request(line), text])
@@ -139,12 +143,16 @@ def lines_table(launch: dict, most: int) -> str:
         cells = [row[0].ljust(widths[0]), row[1].ljust(widths[1])] + [row[i].rjust(widths[i]) for i in (2, 3, 4)]
         text = "  ".join(cells) + "  " + row[5].strip()
         lines.append(bold(text.rstrip()) if number == 0 else text.rstrip())
+    for line in worst[:most]:
+        if line.get("neighbours"):
+            lines.append(f"{line['line']}: {line['neighbours']:,} of {line['requests']:,} requests go on where the one before "
+                         "ended: nvcc may join them, g++ does not")
     if len(worst) > most:
         lines.append(f"and {len(worst) - most} more; --lines N shows N of them")
     return "\n".join(lines)
 
 
-def launch_report(launch: dict, gpu: Gpu, most_lines: int) -> str:
+def launch_report(launch: dict, gpu: Gpu, most_lines: int, roots: tuple = CHAPTERS) -> str:
     grid, block = (" x ".join(str(n) for n in launch[what] if n > 1) or "1" for what in ("grid", "block"))
     extras = [f"{launch[key]:,} {name}" for key, name in
               (("barriers", "barriers"), ("shuffles", "shuffles"), ("matrix_flops", "FLOP in mma")) if launch[key]]
@@ -152,9 +160,17 @@ def launch_report(launch: dict, gpu: Gpu, most_lines: int) -> str:
     times = ", ".join(f"{part} {duration(t)}" for part, t in least.items())
     return "\n".join([
         bold(f"{launch['kernel']}   {grid} blocks of {block} threads") + (f"   {', '.join(extras)}" if extras else ""),
-        "", totals_table(launch), "", lines_table(launch, most_lines), "", bytes_table(launch), "",
+        "", totals_table(launch), "", lines_table(launch, most_lines, roots), "", bytes_table(launch), "",
         f"At least: {times}. Bound by: {bound(least)}.",
     ])
+
+
+def alike(launches: list) -> list:
+    """[(launch, how many there are of which every count is the same)], in the order of the first of each."""
+    groups = {}
+    for launch in launches:
+        groups.setdefault(json.dumps(launch, sort_keys=True), []).append(launch)
+    return [(group[0], len(group)) for group in groups.values()]
 
 
 def rung_summary(rung: dict, flops: float, gpu: Gpu) -> str:

@@ -1,0 +1,99 @@
+// What simt-compile (front/rewrite.h) makes of CUDA's own syntax. It is included before the first line of every such
+// file.
+#pragma once
+
+// What nvcc includes by itself, and files rely on.
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cstddef>
+#include <tuple>
+#include <utility>
+
+#include "simt/chevrons.h"
+#include "simt/thread.h"
+
+namespace simt {
+
+// kernel<<<grid, block, shared_bytes, stream>>>(arguments) is configure(kernel, grid, ..)(arguments).
+template <class... Params>
+class Configured {
+ public:
+  Configured(void (*kernel)(Params...), const Chevrons& chevrons, const char* file, int line)
+      : kernel_(kernel), chevrons_(chevrons), file_(file), line_(line) {}
+
+  // By value: the arguments are copied once, when the kernel is launched, and once more for each of its threads.
+  void operator()(Params... arguments) const {
+    simt::chevrons(chevrons_, reinterpret_cast<const void*>(kernel_), file_, line_, [&] { kernel_(arguments...); });
+  }
+
+ private:
+  void (*kernel_)(Params...);
+  Chevrons chevrons_;
+  const char* file_;
+  int line_;
+};
+
+template <class... Params>
+Configured<Params...> configure(void (*kernel)(Params...), dim3 grid, dim3 block, std::size_t shared_bytes = 0,
+                                cudaStream_t stream = nullptr, const char* file = __builtin_FILE(),
+                                int line = __builtin_LINE()) {
+  return {kernel, {grid, block, shared_bytes, stream}, file, line};
+}
+
+// Where the kernel's name is that of a template or of several functions, and its arguments say which of them is meant:
+// deduced([](auto&... a) { kernel(a...); }, grid, ..)(arguments). The address of that function, which the engine wants
+// for messages and for static shared memory, is found by a dry call: such a kernel first asks dry_call().
+extern constinit thread_local bool dry_calling __attribute__((tls_model("initial-exec")));
+bool end_dry_call();  // to be called by the kernel, whose address it notes; true
+const void* dry_called();
+
+__attribute__((always_inline)) inline bool dry_call() { return dry_calling && end_dry_call(); }
+
+template <class Call>
+class Deduced {
+ public:
+  Deduced(Call call, const Chevrons& chevrons, const char* file, int line)
+      : call_(std::move(call)), chevrons_(chevrons), file_(file), line_(line) {}
+
+  template <class... Args>
+  void operator()(Args... arguments) const {
+    const auto body = [&] {
+      std::tuple<Args...> own(arguments...);  // of each thread, as parameters are
+      std::apply(call_, own);
+    };
+    dry_calling = true;
+    body();
+    simt::chevrons(chevrons_, dry_called(), file_, line_, body);
+  }
+
+ private:
+  Call call_;
+  Chevrons chevrons_;
+  const char* file_;
+  int line_;
+};
+
+template <class Call>
+Deduced<Call> deduced(Call call, dim3 grid, dim3 block, std::size_t shared_bytes = 0, cudaStream_t stream = nullptr,
+                      const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  return {std::move(call), {grid, block, shared_bytes, stream}, file, line};
+}
+
+// extern __shared__ T name[] outside functions: the dynamic shared memory of the block that asks.
+template <class T>
+struct DynamicShared;
+template <class T>
+struct DynamicShared<T[]> {
+  operator T*() const { return static_cast<T*>(dynamic_shared_memory()); }
+  template <class Other>
+  explicit operator Other*() const {
+    return static_cast<Other*>(dynamic_shared_memory());
+  }
+};
+
+}  // namespace simt

@@ -1,0 +1,219 @@
+// simt-compile: what stands before the compiler's command where a file is CUDA C++.
+//
+//   simt-compile g++ FLAGS -c mine.cu -o mine.o    preprocesses the file, rewrites it, compiles it
+//   simt-compile --kernels g++ FLAGS mine.cu       its kernels, as JSON
+//   simt-compile --rewritten g++ FLAGS mine.cu     what the compiler would see
+//
+// A command that compiles no .cu file is run as it is: so it can be CMake's CXX_COMPILER_LAUNCHER.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "simt/front/rewrite.h"
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+bool is_cuda(const std::string& word) {
+  return !word.starts_with("-") && (word.ends_with(".cu") || word.ends_with(".cuh"));
+}
+
+// The compiler's command, taken apart.
+struct Command {
+  Words compiler;  // and all flags that both steps need
+  Words preprocessing;
+  std::string source, object;
+  bool counts = false;  // for the engine that counts
+};
+
+// Flags of the preprocessor that have their value in the next word, if not in the same.
+bool takes_a_word(const std::string& flag) {
+  static const Words flags = {"-I",       "-D",  "-U",  "-isystem", "-iquote", "-idirafter",
+                              "-include", "-MT", "-MF", "-MQ",      "-imacros"};
+  return std::find(flags.begin(), flags.end(), flag) != flags.end();
+}
+
+bool preprocesses(const std::string& flag) {
+  if (flag == "-MD" || flag == "-MMD" || flag == "-MP") return true;
+  return flag.starts_with("-I") || flag.starts_with("-D") || flag.starts_with("-U");
+}
+
+Command command_of(const Words& words) {
+  Command command;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (word.starts_with("-DWORKBOOK_TRACE")) command.counts = true;
+    if (takes_a_word(word) && i + 1 < words.size()) {
+      command.preprocessing.push_back(word);
+      command.preprocessing.push_back(words[++i]);
+    } else if (preprocesses(word)) {
+      command.preprocessing.push_back(word);
+    } else if (word == "-o" && i + 1 < words.size()) {
+      command.object = words[++i];
+    } else if (word == "-x" && i + 1 < words.size()) {
+      ++i;
+    } else if (is_cuda(word)) {
+      command.source = word;
+    } else if (word != "-c" && !word.starts_with("-x")) {
+      command.compiler.push_back(word);
+    }
+  }
+  return command;
+}
+
+// Runs the command; its exit status. What it complains of goes to the file, if one is named.
+int run(const Words& words, const std::string& complaints = "") {
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (!complaints.empty() && std::freopen(complaints.c_str(), "w", stderr) == nullptr) _exit(127);
+    execvp(arguments[0], arguments.data());
+    std::perror(arguments[0]);
+    _exit(127);
+  }
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) < 0) return 127;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+Words joined(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+// A file that goes when this program does.
+class Temporary {
+ public:
+  explicit Temporary(std::string path) : path_(std::move(path)) {}
+  ~Temporary() { std::remove(path_.c_str()); }
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+std::string contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// The words as JSON.
+std::string quoted(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+std::string quoted(const Words& words) {
+  std::string list;
+  for (const std::string& word : words) list += (list.empty() ? "" : ", ") + quoted(word);
+  return "[" + list + "]";
+}
+
+void print_kernels(const simt::front::Rewritten& rewritten) {
+  std::cout << "{\"main\": " << (rewritten.has_main ? "true" : "false") << ", \"kernels\": [";
+  const char* comma = "";
+  for (const simt::front::Kernel& kernel : rewritten.kernels) {
+    Words types, names;
+    for (const auto& [type, name] : kernel.parameters) types.push_back(type), names.push_back(name);
+    std::cout << comma << "\n {\"name\": " << quoted(kernel.name) << ", \"within\": " << quoted(kernel.within)
+              << ", \"template\": " << quoted(kernel.template_parameters) << ", \"types\": " << quoted(types)
+              << ", \"names\": " << quoted(names) << ", \"file\": " << quoted(kernel.file)
+              << ", \"line\": " << kernel.line << "}";
+    comma = ",";
+  }
+  std::cout << "]}\n";
+}
+
+// The first header of a CUDA toolkit that the preprocessed text has; empty if it has none. The engine's are found
+// before them, so it is one that the engine does not have.
+std::string toolkit_header(const std::string& text) {
+  const std::size_t marker =
+      text.find("/crt/host_defines.h\"");  // which all of them include, and which defines the keywords
+  if (marker == std::string::npos) return "";
+  const std::size_t quote = text.rfind('"', marker);
+  const std::size_t first = text.find(text.substr(quote, marker + 1 - quote));
+  return text.substr(first + 1, text.find('"', first + 1) - first - 1);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Words words(argv + 1, argv + argc);
+  std::string mode;
+  if (!words.empty() && (words[0] == "--kernels" || words[0] == "--rewritten")) {
+    mode = words[0];
+    words.erase(words.begin());
+  }
+  const Command command = command_of(words);
+  const bool compiles = std::find(words.begin(), words.end(), "-c") != words.end();
+  if (words.empty() || (command.source.empty() && !mode.empty())) {
+    std::cerr << "usage: simt-compile [--kernels | --rewritten] g++ FLAGS FILE.cu\n";
+    return 2;
+  }
+  if (mode.empty() && (command.source.empty() || !compiles)) {
+    std::vector<char*> arguments(argv + 1, argv + argc);
+    arguments.push_back(nullptr);
+    execvp(arguments[0], arguments.data());
+    std::perror(arguments[0]);
+    return 127;
+  }
+
+  const std::string object = command.object.empty() ? "a.o" : command.object;
+  const char* const directory = std::getenv("TMPDIR");
+  const std::string beside =
+      mode.empty() ? object : std::string(directory ? directory : "/tmp") + "/simt-compile." + std::to_string(getpid());
+  const Temporary preprocessed(beside + ".cu.ii"), rewritten_file(beside + ".ii");
+  const Words keywords = {"-DSIMT_FRONT", "-D__CUDACC__", "-D__NVCC__", "-D__CUDA_ARCH__=900"};
+  Words step = joined(joined(joined(command.compiler, keywords), command.preprocessing),
+                      {"-E", "-xc++", command.source, "-o", preprocessed.path()});
+  if (const int status = run(step); status != 0) return status;
+
+  const std::string text = contents(preprocessed.path());
+  if (const std::string header = toolkit_header(text); !header.empty()) {
+    std::cerr << command.source << ": error: it includes " << header << ", which is not part of the engine\n";
+    return 1;
+  }
+  const simt::front::Rewritten rewritten = simt::front::rewrite(text, command.counts);
+  if (mode == "--kernels") {
+    print_kernels(rewritten);
+    return 0;
+  }
+  if (mode == "--rewritten") {
+    std::cout << rewritten.text;
+    return 0;
+  }
+  // The caret would point into the rewritten line.
+  step = joined(command.compiler,
+                {"-fno-diagnostics-show-caret", "-c", "-xc++-cpp-output", rewritten_file.path(), "-o", object});
+  const Temporary complaints(beside + ".errors");
+  std::ofstream(rewritten_file.path(), std::ios::binary) << rewritten.text;
+  int status = run(step, complaints.path());
+  std::string said = contents(complaints.path());
+  if (status != 0 && command.counts &&
+      said.find("always_inline") != std::string::npos) {  // functions that call each other
+    std::ofstream(rewritten_file.path(), std::ios::binary) << simt::front::rewrite(text, /*inlining=*/false).text;
+    status = run(step, complaints.path());
+    said = contents(complaints.path());
+  }
+  std::cerr << said;
+  return status;
+}

@@ -1,0 +1,717 @@
+#include "simt/front/rewrite.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "simt/front/tokens.h"
+
+namespace simt::front {
+namespace {
+
+using Place = std::size_t;  // of a token in the code: directives and system headers are not counted
+constexpr Place nowhere = ~Place(0);
+
+// Words before a parenthesis that does not begin a function's parameters.
+bool takes_parentheses(std::string_view word) {
+  static const std::set<std::string_view> words = {
+      "__attribute__", "__align__", "__builtin_align__", "alignas",          "decltype",
+      "noexcept",      "explicit",  "__launch_bounds__", "__cluster_dims__", "__maxnreg__",
+      "requires",      "typeof",    "__typeof__",        "__block_size__"};
+  return words.contains(word);
+}
+
+bool is_cuda_keyword(std::string_view word) {
+  static const std::set<std::string_view> words = {"__global__",   "__device__",      "__host__",
+                                                   "__shared__",   "__constant__",    "__managed__",
+                                                   "__noinline__", "__forceinline__", "__grid_constant__"};
+  return words.contains(word);
+}
+
+bool is_statement_keyword(std::string_view word) {
+  return word == "return" || word == "else" || word == "do" || word == "case" || word == "if" || word == "while";
+}
+
+struct Edit {
+  bool replaced = false;
+  std::string text;  // in its place
+  std::string before, after;
+};
+
+// A function's or a variable's declaration.
+struct Declaration {
+  Place begin = nowhere;  // its first token, `template` included
+  Place end = nowhere;    // the ; or { that ends it
+  bool is_function = false;
+  bool is_operator = false;
+  std::string_view name;
+  Place parameters = nowhere;                    // the parenthesis before them
+  Place body = nowhere;                          // the brace before it
+  std::vector<std::string> template_parameters;  // as they are written
+  bool is_template = false;
+  std::vector<std::string_view> variables;
+};
+
+struct Scope {
+  enum Kind { names, type, function, block, other, member } kind;
+  bool device = false;
+  std::string name;  // of a namespace
+};
+
+class Rewriter {
+ public:
+  Rewriter(std::string_view text, bool inlining) : tokens_(tokens_of(text)), inlining_(inlining) {
+    for (std::size_t i = 0; i < tokens_.size(); ++i)
+      if (const Kind kind = tokens_[i].kind; kind != Kind::line && kind != Kind::foreign) code_.push_back(i);
+    edits_.resize(code_.size());
+    find_partners();
+  }
+
+  Rewritten run() {
+    find_kernels();
+    walk();
+    Rewritten rewritten;
+    rewritten.text = text();
+    rewritten.kernels = std::move(kernels_);
+    rewritten.has_main = has_main_;
+    return rewritten;
+  }
+
+ private:
+  // --- Tokens ---
+
+  Place size() const { return code_.size() - 1; }  // without the end
+  Kind kind(Place i) const { return tokens_[code_[std::min(i, size())]].kind; }
+  std::string_view at(Place i) const { return i < size() ? tokens_[code_[i]].text : std::string_view(); }
+  bool is_word(Place i) const { return kind(i) == Kind::word; }
+
+  void replace(Place i, std::string text) {
+    edits_[i].replaced = true;
+    edits_[i].text = std::move(text);
+  }
+  void remove(Place from, Place to) {
+    for (Place i = from; i < to; ++i) replace(i, "");
+  }
+
+  std::string words(Place from, Place to) const {
+    std::string text;
+    for (Place i = from; i < to; ++i) {
+      if (is_cuda_keyword(at(i)) || at(i) == "__restrict__" || at(i) == "__restrict") continue;
+      const bool glued = text.empty() || !(is_word(i) || kind(i) == Kind::number) ||
+                         !(std::isalnum(static_cast<unsigned char>(text.back())) || text.back() == '_' ||
+                           text.back() == '>' || text.back() == '*');
+      text += (glued ? "" : " ") + std::string(at(i));
+    }
+    return text;
+  }
+
+  void find_partners() {
+    partner_.assign(code_.size(), nowhere);
+    std::vector<Place> open;
+    for (Place i = 0; i < size(); ++i) {
+      if (kind(i) != Kind::punctuation) continue;
+      const std::string_view text = at(i);
+      if (text == "(" || text == "[" || text == "{") open.push_back(i);
+      const std::string_view opens = text == ")" ? "(" : text == "]" ? "[" : text == "}" ? "{" : "";
+      if (opens.empty()) continue;
+      while (!open.empty() && at(open.back()) != opens) open.pop_back();  // the compiler will say what is wrong
+      if (open.empty()) continue;
+      partner_[i] = open.back();
+      partner_[open.back()] = i;
+      open.pop_back();
+    }
+  }
+
+  // After the bracket's partner; after the token itself if it has none.
+  Place past(Place i) const { return partner_[i] == nowhere || partner_[i] < i ? i + 1 : partner_[i] + 1; }
+
+  // The > of the < at i, if it is a bracket; else nowhere.
+  Place close_of_angle(Place i) const {
+    int depth = 0;
+    for (; i < size(); ++i) {
+      const std::string_view text = at(i);
+      if (text == "<") ++depth;
+      if (text == ">" && --depth == 0) return i;
+      if (text == ";" || text == "}") return nowhere;
+      if (text == "(" || text == "[" || text == "{") i = past(i) - 1;
+    }
+    return nowhere;
+  }
+
+  Place open_of_angle(Place i) const {
+    int depth = 0;
+    for (;; --i) {
+      const std::string_view text = at(i);
+      if (text == ">") ++depth;
+      if (text == "<" && --depth == 0) return i;
+      if (text == ";" || text == "{") return nowhere;
+      if ((text == ")" || text == "]" || text == "}") && partner_[i] != nowhere) i = partner_[i];
+      if (i == 0) return nowhere;
+    }
+  }
+
+  // Where the pieces between commas begin and end, of [from, to).
+  std::vector<std::pair<Place, Place>> split(Place from, Place to) const {
+    std::vector<std::pair<Place, Place>> pieces;
+    Place begin = from;
+    for (Place i = from; i < to;) {
+      const std::string_view text = at(i);
+      if (text == ",") pieces.emplace_back(begin, i), begin = i + 1;
+      Place angle = nowhere;
+      if (text == "<") angle = close_of_angle(i);
+      if (angle != nowhere && angle < to)
+        i = angle + 1;
+      else
+        i = text == "(" || text == "[" || text == "{" ? past(i) : i + 1;
+    }
+    if (begin < to) pieces.emplace_back(begin, to);
+    return pieces;
+  }
+
+  // --- Declarations ---
+
+  Place statement_begin(Place i) const {
+    while (i > 0) {
+      const std::string_view before = at(i - 1);
+      if (before == ";" || before == "{" || before == "}") break;
+      if (before == ":" && i > 1 && (at(i - 2) == "public" || at(i - 2) == "private" || at(i - 2) == "protected"))
+        break;
+      if (before == "(" && partner_[i - 1] != nowhere) break;  // in parameters
+      i = (before == ")" || before == "]") && partner_[i - 1] != nowhere ? partner_[i - 1] : i - 1;
+    }
+    return i;
+  }
+
+  // The declaration that the keyword at i is in.
+  Declaration declaration(Place keyword) const {
+    Declaration d;
+    Place i = d.begin = statement_begin(keyword);
+    while (at(i) == "template" && at(i + 1) == "<") {
+      const Place close = close_of_angle(i + 1);
+      if (close == nowhere) break;
+      d.is_template = true;
+      d.template_parameters.clear();
+      for (const auto& [from, to] : split(i + 2, close)) d.template_parameters.push_back(words(from, to));
+      i = close + 1;
+    }
+    for (; i < size();) {
+      const std::string_view text = at(i);
+      if (text == "operator") {
+        d.is_operator = d.is_function = true;
+        d.name = text;
+        i += at(i + 1) == "(" ? 3 : 2;
+        while (i < size() && at(i) != "(") ++i;
+        d.parameters = i;
+        break;
+      }
+      if (text == "(") {
+        if (takes_parentheses(at(i - 1))) {
+          i = past(i);
+          continue;
+        }
+        if (at(i + 1) == "*") break;  // a pointer to a function
+        d.is_function = true;
+        d.parameters = i;
+        const Place angle = at(i - 1) == ">" ? open_of_angle(i - 1) : nowhere;
+        d.name = at(angle == nowhere ? i - 1 : angle - 1);
+        break;
+      }
+      if (text == ";" || text == "=" || text == "{" || text == ",") break;
+      if (text == "[") {
+        if (at(i + 1) != "[") break;
+        i = past(i);
+        continue;
+      }
+      const Place angle = text == "<" ? close_of_angle(i) : nowhere;
+      i = angle == nowhere ? i + 1 : angle + 1;
+    }
+    if (d.is_function)
+      find_body(d);
+    else
+      find_variables(d);
+    return d;
+  }
+
+  void find_body(Declaration& d) const {
+    Place i = past(d.parameters);
+    while (i < size()) {
+      const std::string_view text = at(i);
+      if (text == "{") {
+        d.body = d.end = i;
+        return;
+      }
+      if (text == ";" || text == "=") break;
+      if (text == ":") {  // members' initial values
+        ++i;
+        while (i < size() && at(i) != "{" && at(i) != ";") {
+          while (i < size() && at(i) != "(" && at(i) != "{" && at(i) != ";") ++i;
+          i = past(i);
+          if (at(i) != ",") break;
+          ++i;
+        }
+        continue;
+      }
+      i = text == "(" || text == "[" ? past(i) : i + 1;
+    }
+    d.end = i;
+  }
+
+  void find_variables(Declaration& d) const {
+    Place end = d.begin;
+    while (end < size() && at(end) != ";") {
+      const std::string_view text = at(end);
+      if (text == "}") break;
+      end = text == "(" || text == "[" || text == "{" ? past(end) : end + 1;
+    }
+    d.end = end;
+    if (at(end) != ";") return;
+    for (const auto& [from, to] : split(d.begin, end)) {
+      Place name = nowhere;
+      for (Place i = from; i < to;) {
+        const std::string_view text = at(i);
+        if (text == "(" && at(i + 1) == "*") {
+          name = i + 2;
+          break;
+        }
+        if (text == "=" || text == "{" || (text == "(" && !takes_parentheses(at(i - 1)))) break;
+        if (text == "[") {
+          if (at(i + 1) != "[") break;
+          i = past(i);
+          continue;
+        }
+        if (is_word(i) && !takes_parentheses(text)) name = i;
+        const Place angle = text == "<" ? close_of_angle(i) : nowhere;
+        i = text == "(" ? past(i) : angle == nowhere ? i + 1 : angle + 1;
+      }
+      if (name != nowhere) d.variables.push_back(at(name));
+    }
+  }
+
+  bool has(Place from, Place to, std::string_view word) const {
+    for (Place i = from; i < to; ++i)
+      if (at(i) == word) return true;
+    return false;
+  }
+
+  bool has(const Declaration& d, std::string_view word) const {
+    return has(d.begin, d.is_function ? d.parameters : d.end, word);
+  }
+
+  bool calls_itself(const Declaration& d) const {
+    for (Place i = d.body; i < partner_[d.body]; ++i)
+      if (at(i) == d.name && (at(i + 1) == "(" || at(i + 1) == "<")) return true;
+    return false;
+  }
+
+  // --- Kernels ---
+
+  struct Known {
+    std::set<std::string> parameter_types;  // of every overload
+    std::size_t template_parameters = 0;
+    bool pack = false;
+    bool default_arguments = false;
+  };
+
+  // Of the names of kernels, all that decides how they are launched, wherever in the file they are.
+  void find_kernels() {
+    for (Place i = 0; i < size(); ++i) {
+      if (at(i) != "__global__") continue;
+      const Declaration d = declaration(i);
+      if (!d.is_function) continue;
+      Known& known = known_[std::string(d.name)];
+      std::string types;
+      for (const Parameter& parameter : parameters(d)) types += parameter.type + ",";
+      known.parameter_types.insert(types);
+      known.template_parameters = std::max(known.template_parameters, d.template_parameters.size());
+      for (const std::string& parameter : d.template_parameters)
+        known.pack = known.pack || parameter.find("...") != std::string::npos;
+      known.default_arguments = known.default_arguments || has(d.parameters, past(d.parameters), "=");
+    }
+  }
+
+  std::vector<Parameter> parameters(const Declaration& d) const {
+    std::vector<Parameter> found;
+    for (const auto& [from, to] : split(d.parameters + 1, past(d.parameters) - 1)) {
+      Place end = from;
+      while (end < to && at(end) != "=") ++end;
+      Place type_end = end;  // an array's brackets are after the name
+      while (type_end > from + 1 && at(type_end - 1) == "]" && partner_[type_end - 1] != nowhere)
+        type_end = partner_[type_end - 1];
+      const bool named = type_end > from + 1 && is_word(type_end - 1);
+      Parameter parameter{words(from, named ? type_end - 1 : type_end), std::string(named ? at(type_end - 1) : "")};
+      if (type_end != end) parameter.type += "*";
+      if (parameter.type != "void") found.push_back(std::move(parameter));
+    }
+    return found;
+  }
+
+  void note_kernel(const Declaration& d, Place keyword) {
+    if (d.body == nowhere) return;
+    Kernel kernel;
+    kernel.name = d.name;
+    for (const Scope& scope : scopes_)
+      if (scope.kind == Scope::names && !scope.name.empty()) kernel.within.push_back(scope.name);
+    kernel.template_parameters = d.template_parameters;
+    kernel.parameters = parameters(d);
+    std::tie(kernel.file, kernel.line) = line_of(keyword);
+    kernels_.push_back(std::move(kernel));
+    const Known& known = known_[std::string(d.name)];
+    if (d.is_template || known.parameter_types.size() > 1 || known.default_arguments)
+      edits_[d.body].after += " if (::simt::dry_call()) return;";
+  }
+
+  std::pair<std::string, int> line_of(Place place) const {
+    std::string file;
+    int line = 1;
+    for (std::size_t i = 0; i <= code_[place]; ++i) {
+      const Token& token = tokens_[i];
+      line += static_cast<int>(std::count(token.space.begin(), token.space.end(), '\n'));
+      if (i == code_[place]) break;
+      line += static_cast<int>(std::count(token.text.begin(), token.text.end(), '\n'));
+      if (token.kind != Kind::line) continue;
+      const std::size_t digits = token.text.find_first_not_of("# \t");
+      const std::size_t quote = token.text.find('"');
+      int number = 0;
+      if (digits == std::string_view::npos || quote == std::string_view::npos ||
+          std::from_chars(token.text.data() + digits, token.text.data() + token.text.size(), number).ec != std::errc())
+        continue;
+      file = token.text.substr(quote + 1, token.text.rfind('"') - quote - 1);
+      line = number - 1;  // of the line after it
+    }
+    return {file, line};
+  }
+
+  // --- From the beginning to the end ---
+
+  void walk() {
+    Place statement = 0;
+    for (Place i = 0; i < size(); ++i) {
+      const std::string_view text = at(i);
+      if (edits_[i].replaced) continue;
+      if (kind(i) == Kind::punctuation) {
+        if (text == "{") {
+          scopes_.push_back(scope(statement, i));
+          statement = i + 1;
+        } else if (text == "}") {
+          const bool goes_on = !scopes_.empty() && scopes_.back().kind == Scope::member;
+          if (!scopes_.empty()) scopes_.pop_back();
+          if (!goes_on) statement = i + 1;
+        } else if (text == ";" || (text == ":" && i > 0 && (at(i - 1) == "public" || at(i - 1) == "private"))) {
+          statement = i + 1;
+        } else if (text == "<" && at(i + 1) == "<" && at(i + 2) == "<" && i > 0 && at(i - 1) != "operator") {
+          launch(i);
+        }
+        continue;
+      }
+      if (kind(i) != Kind::word) continue;
+      if (is_cuda_keyword(text))
+        keyword(i);
+      else if (text == "__launch_bounds__" || text == "__cluster_dims__" || text == "__maxnreg__" ||
+               text == "__block_size__")
+        remove(i, at(i + 1) == "(" ? past(i + 1) : i + 1);
+      else if (text == "__align__" || text == "__builtin_align__")
+        align(i);
+      else if (text == "asm" || text == "__asm__" || text == "__asm")
+        assembly(i);
+      else if (text == "cudaLaunchKernel" || text == "cudaLaunchCooperativeKernel")
+        keep_type_of_kernel(i);
+      else if (text == "main" && at(i + 1) == "(" && scopes_.empty() && i > 0 && is_word(i - 1))
+        has_main_ = true;
+    }
+  }
+
+  bool in_function() const {
+    return std::any_of(scopes_.begin(), scopes_.end(), [](const Scope& s) { return s.kind == Scope::function; });
+  }
+
+  // What the brace at `open` begins, in the statement from `begin`.
+  Scope scope(Place begin, Place open) const {
+    const bool device = has(begin, open, "__device__") || has(begin, open, "__global__");
+    if (in_function()) return {Scope::block, device || scopes_.back().device, ""};
+    if (at(begin) == "inline" && at(begin + 1) == "namespace") ++begin;
+    if (at(begin) == "namespace") return {Scope::names, false, words(begin + 1, open)};
+    if (at(begin) == "extern" && kind(begin + 1) == Kind::string && begin + 2 == open) return {Scope::names, false, ""};
+    bool is_type = false, parameters = false, members = false;
+    for (Place i = begin; i < open;) {
+      const std::string_view text = at(i);
+      if (text == "template" && at(i + 1) == "<") {
+        if (const Place close = close_of_angle(i + 1); close != nowhere && close < open) {
+          i = close + 1;
+          continue;
+        }
+      }
+      if (text == "=" && !parameters) return {Scope::other, false, ""};
+      if (text == "enum") return {Scope::other, false, ""};
+      if (text == "class" || text == "struct" || text == "union") is_type = true;
+      if (text == "operator") parameters = true;
+      if (text == "(" && !takes_parentheses(at(i - 1))) parameters = true;
+      if (text == ":" && parameters) members = true;
+      i = text == "(" || text == "[" ? past(i) : i + 1;
+    }
+    if (parameters && members && (is_word(open - 1) || at(open - 1) == ">")) return {Scope::member, false, ""};
+    if (parameters) return {Scope::function, device, ""};
+    return {is_type ? Scope::type : Scope::other, false, ""};
+  }
+
+  void keyword(Place i) {
+    const std::string_view text = at(i);
+    if (i > 2 && at(i - 1) == "(" && at(i - 2) == "(") return;  // __attribute__((__noinline__))
+    if (text == "__shared__") return shared(i);
+    replace(i, "");
+    if (text == "__grid_constant__" || text == "__host__" || (i > 0 && at(i - 1) == "]")) return;
+    if (text == "__noinline__") return replace(i, "__attribute__((noinline))");
+    const Declaration d = declaration(i);
+    if (text == "__forceinline__") {
+      const bool said = has(d, "inline") || has(d, "__inline__") || has(d, "__inline");
+      return replace(i, said ? "__attribute__((always_inline))" : "inline __attribute__((always_inline))");
+    }
+    if (text == "__global__") {
+      replace(i, "__attribute__((noinline, noclone))");
+      if (d.is_function) note_kernel(d, i);
+      return;
+    }
+    if (d.is_function) {
+      const bool inlined = inlining_ && d.body != nowhere && !has(d, "__noinline__") && !calls_itself(d);
+      if (text == "__device__" && inlined) replace(i, "__attribute__((always_inline))");
+      return;
+    }
+    if (in_function() || d.is_template || at(d.end) != ";" || !said_.insert(d.begin).second) return;
+    if (!scopes_.empty() && scopes_.back().kind != Scope::names) return;
+    if (has(d, "extern") || has(d, "constexpr")) return;
+    const char* const what = has(d, "__managed__") ? "managed" : has(d, "__constant__") ? "constant" : "device";
+    for (const std::string_view name : d.variables)
+      edits_[d.end].after += " static const ::simt::DeviceVariable simt_variable_" + std::to_string(variables_++) +
+                             "{" + std::string(name) + ", ::simt::DeviceVariable::" + what + "};";
+  }
+
+  void align(Place i) {
+    replace(i, "__attribute__((aligned");
+    if (at(i + 1) == "(" && partner_[i + 1] != nowhere) edits_[partner_[i + 1]].after += "))";
+  }
+
+  void shared(Place i) {
+    const Place begin = statement_begin(i);
+    Place end = i;
+    while (end < size() && at(end) != ";")
+      end = at(end) == "(" || at(end) == "[" || at(end) == "{" ? past(end) : end + 1;
+    bool outside = false;
+    for (Place k = begin; k < end; ++k) {
+      if (at(k) == "extern" || at(k) == "static") outside = outside || at(k) == "extern", replace(k, "");
+      if (at(k) == "[" || at(k) == "=") break;
+    }
+    if (outside) return dynamic_shared(i, begin, end);
+    replace(i, "static thread_local __attribute__((abi_tag(\"shared\"), aligned(16)))");
+    for (Place k = i + 1; k < end && at(k) != "["; ++k)
+      if (at(k) == "alignas" && at(k + 1) == "(") align(k);  // where the keyword stands, C++ has no attribute
+  }
+
+  void dynamic_shared(Place keyword, Place begin, Place end) {
+    replace(keyword, "");
+    Place name = nowhere;
+    Place i = begin;
+    for (; i < end && at(i) != "[" && at(i) != ",";) {
+      if (at(i) == "alignas" || at(i) == "__align__" || at(i) == "__builtin_align__" || at(i) == "__attribute__") {
+        const Place after = past(i + 1);  // the engine aligns it
+        remove(i, after);
+        i = after;
+        continue;
+      }
+      if (is_word(i)) name = i;
+      const Place angle = at(i) == "<" ? close_of_angle(i) : nowhere;
+      i = angle == nowhere ? i + 1 : angle + 1;
+    }
+    if (name == nowhere) return;
+    std::string type;
+    for (Place k = begin; k < name; ++k)
+      if (!edits_[k].replaced) type += std::string(at(k)) + " ";
+    std::string extents;
+    for (Place k = i; k < end; ++k) extents += at(k);
+    if (!in_function()) {
+      // Outside functions: an object that becomes the address.
+      edits_[begin].before += "static ::simt::DynamicShared<";
+      edits_[name].before += extents + "> ";
+      remove(name + 1, end);
+      return;
+    }
+    edits_[name].before += "(&";
+    edits_[name].after += ")";
+    edits_[end].before += " = *reinterpret_cast<" + type + "(*)" + extents + ">(::simt::dynamic_shared_memory())";
+  }
+
+  // --- Launches ---
+
+  // The first token of the expression that ends at i.
+  Place expression_begin(Place i) const {
+    for (;;) {
+      if (at(i) == ">") {
+        const Place open = open_of_angle(i);
+        if (open == nowhere || open == 0) return i;
+        i = open - 1;
+      }
+      if ((at(i) == ")" || at(i) == "]") && partner_[i] != nowhere) {
+        i = partner_[i];
+        if (i == 0) return i;
+        const std::string_view before = at(i - 1);
+        const bool called = (is_word(i - 1) && !is_statement_keyword(before)) || before == ">" || before == "]";
+        if (!called) return i;
+        --i;
+        continue;
+      }
+      if (i == 0) return i;
+      if (at(i - 1) == "template" && i > 1) --i;
+      if (at(i - 1) == "." || at(i - 1) == "->") {
+        i -= 2;
+        continue;
+      }
+      if (at(i - 1) != "::") return i;
+      if (i > 1 && ((is_word(i - 2) && !is_statement_keyword(at(i - 2))) || at(i - 2) == ">")) {
+        i -= 2;
+        continue;
+      }
+      return i - 1;
+    }
+  }
+
+  // The first > of the >>> that closes the <<< at i.
+  Place close_of_launch(Place i) const {
+    Place first = nowhere;
+    int depth = 0;  // of angle brackets
+    for (Place k = i + 3; k < size();) {
+      const std::string_view text = at(k);
+      if (text == ";" || text == ")" || text == "}") break;
+      if (text == ">" && at(k + 1) == ">" && at(k + 2) == ">" && at(k + 3) == "(") {
+        if (depth == 0) return k;
+        if (first == nowhere) first = k;
+      }
+      if (text == "<") ++depth;
+      if (text == ">") --depth;
+      k = text == "(" || text == "[" || text == "{" ? past(k) : k + 1;
+    }
+    return first;
+  }
+
+  bool deduced(Place last) const {
+    Place name = last;
+    std::size_t said = 0;
+    if (at(last) == ">") {
+      const Place open = open_of_angle(last);
+      if (open == nowhere || open == 0) return false;
+      said = split(open + 1, last).size();
+      name = open - 1;
+    }
+    const auto found = known_.find(std::string(at(name)));
+    if (found == known_.end()) return false;
+    const Known& known = found->second;
+    return known.template_parameters > said || known.pack || known.default_arguments ||
+           known.parameter_types.size() > 1;
+  }
+
+  void launch(Place i) {
+    const Place close = close_of_launch(i);
+    if (close == nowhere) return;
+    const Place begin = expression_begin(i - 1);
+    const bool by_call = deduced(i - 1);
+    edits_[begin].before += by_call ? "::simt::deduced([&](auto&... simt_arguments) { " : "::simt::configure(";
+    replace(i, by_call ? "(simt_arguments...); }, " : ", ");
+    remove(i + 1, i + 3);
+    replace(close, ")");
+    remove(close + 1, close + 3);
+  }
+
+  // (void*)kernel, the runtime's way of naming a kernel, forgets the parameters' types.
+  void keep_type_of_kernel(Place i) {
+    if (at(i + 1) != "(") return;
+    const Place k = i + 2;
+    if (at(k) == "(" && (words(k + 1, past(k) - 1) == "void*" || words(k + 1, past(k) - 1) == "const void*"))
+      remove(k, past(k));
+    if (at(k) == "reinterpret_cast" && at(k + 1) == "<")
+      if (const Place angle = close_of_angle(k + 1); angle != nowhere) remove(k, angle + 1);
+  }
+
+  // --- Inline PTX ---
+
+  void assembly(Place i) {
+    if (scopes_.empty() || !scopes_.back().device) return;  // the host's
+    Place open = i + 1;
+    while (at(open) == "volatile" || at(open) == "__volatile__" || at(open) == "__volatile") ++open;
+    if (at(open) != "(" || partner_[open] == nowhere) return;
+    const Place close = partner_[open];
+    replace(i, "::simt::ptx");
+    remove(i + 1, open);
+    edits_[open].after += "__builtin_FILE(), __builtin_LINE(), ";
+    int part = 0;  // the text, outputs, inputs, clobbers
+    for (Place k = open + 1; k < close;) {
+      const std::string_view text = at(k);
+      if (text == ":" || text == "::") {
+        part += text == ":" ? 1 : 2;
+        replace(k, "");
+      } else if (part > 2 || (part > 0 && text == ",")) {
+        replace(k, "");
+      } else if (part > 0) {
+        k = operand(k);
+        continue;
+      }
+      ++k;
+    }
+  }
+
+  // [name] "=r"(x)
+  Place operand(Place k) {
+    std::string name;
+    if (at(k) == "[") {
+      name = at(k + 1);
+      remove(k, k + 3);
+      k += 3;
+    }
+    if (kind(k) != Kind::string || at(k + 1) != "(") return k + 1;
+    const std::string_view constraint = at(k);
+    const char* how = "in";
+    std::string letter;
+    for (const char c : constraint.substr(1, constraint.size() - 2)) {
+      if (c == '=') how = "out";
+      if (c == '+') how = "inout";
+      if (std::isalpha(static_cast<unsigned char>(c))) letter = c;
+    }
+    replace(k, std::string(", ::simt::ptx_") + how + "<'" + letter + "'>");
+    if (!name.empty()) edits_[partner_[k + 1]].before += ", \"" + name + "\"";
+    return past(k + 1);
+  }
+
+  std::string text() const {
+    std::string out;
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < tokens_.size(); ++i) {
+      out += tokens_[i].space;
+      if (next < code_.size() && code_[next] == i) {
+        const Edit& edit = edits_[next++];
+        out += edit.before;
+        out += edit.replaced ? std::string_view(edit.text) : tokens_[i].text;
+        out += edit.after;
+      } else {
+        out += tokens_[i].text;
+      }
+    }
+    return out;
+  }
+
+  std::vector<Token> tokens_;
+  std::vector<std::size_t> code_;  // of tokens_
+  std::vector<Place> partner_;     // of ( ) [ ] { }
+  std::vector<Edit> edits_;
+  bool inlining_;
+  std::map<std::string, Known> known_;
+  std::vector<Scope> scopes_;
+  std::set<Place> said_;  // declarations of variables that the engine is told of
+  std::vector<Kernel> kernels_;
+  bool has_main_ = false;
+  int variables_ = 0;
+};
+
+}  // namespace
+
+Rewritten rewrite(std::string_view preprocessed, bool inlining) { return Rewriter(preprocessed, inlining).run(); }
+
+}  // namespace simt::front

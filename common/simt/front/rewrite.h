@@ -1,0 +1,45 @@
+// From CUDA C++ to C++: what g++ cannot parse becomes calls of simt/front.h. The text is preprocessed, so that launches
+// and keywords in macros and in the user's headers are seen too; no line moves, so that messages, counts and debuggers
+// keep the user's lines.
+//
+//   kernel<T, 4><<<grid, block>>>(x)     ::simt::configure(kernel<T, 4>, grid, block)(x)
+//   kernel<<<grid, block>>>(x)           ::simt::deduced([&](auto&... a) { kernel(a...); }, grid, block)(x)
+//                                        where arguments choose the template's parameters or the overload
+//   extern __shared__ float tile[];      float (&tile)[] = the dynamic shared memory of the block
+//   __shared__ float tile[32];           static thread_local __attribute__((abi_tag("shared"), ..)) float tile[32];
+//   __device__ int counter;              int counter; and the engine is told of it
+//   asm volatile("..." : "=r"(x) : ..)   ::simt::ptx(file, line, "...", ::simt::ptx_out<'r'>(x), ..)
+//   __global__, __device__, ..           attributes, or nothing
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace simt::front {
+
+struct Parameter {
+  std::string type;  // "const float*"
+  std::string name;  // empty if it has none
+};
+
+struct Kernel {
+  std::string name;                 // as it is declared, with no namespace
+  std::vector<std::string> within;  // the namespaces around it
+  std::vector<std::string> template_parameters;
+  std::vector<Parameter> parameters;
+  std::string file;
+  int line;
+};
+
+struct Rewritten {
+  std::string text;
+  std::vector<Kernel> kernels;  // those with a body
+  bool has_main = false;
+};
+
+// `inlining`: have device functions inlined into the kernels, as nvcc does, so that accesses count at the kernel's
+// line.
+Rewritten rewrite(std::string_view preprocessed, bool inlining);
+
+}  // namespace simt::front

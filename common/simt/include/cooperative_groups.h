@@ -1,0 +1,6 @@
+// As in CUDA: what a file from elsewhere includes.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "simt/groups.h"

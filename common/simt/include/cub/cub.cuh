@@ -1,0 +1,1 @@
+#error "CUB is not part of the engine: write the reduction, scan or sort as a kernel"

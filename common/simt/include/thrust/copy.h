@@ -1,0 +1,1 @@
+#error "Thrust is not part of the engine: use cudaMalloc, cudaMemcpy and kernels"

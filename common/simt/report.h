@@ -1,0 +1,36 @@
+// What a program that the user wrote tells ./workbook when it ends, without knowing of it: the environment variable
+// SIMT_REPORT names a file for its launches (counted, in the trace preset) and their failures, as JSON. SIMT_SECONDS is
+// how long kernels may take together; a launch that would take longer ends the program before it does.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace simt {
+
+struct Launch;
+
+void begin_report();  // before the first launch
+void note_failed_launch(const std::string& message);
+std::vector<std::string> failed_launches();  // all that were noted
+
+// Of one launch: is there time for all its blocks? Asked after each of them.
+class Pace {
+ public:
+  Pace();
+  ~Pace();
+  Pace(const Pace&) = delete;
+  Pace& operator=(const Pace&) = delete;
+
+  // Ends the program, with a message, if it seems that there is not.
+  void block_done(const Launch& launch);
+
+ private:
+  std::chrono::steady_clock::time_point begin_;
+  std::uint64_t done_ = 0;
+  double look_at_;  // seconds: when to calculate again
+};
+
+}  // namespace simt

@@ -1,0 +1,63 @@
+"""./workbook run and trace of files: bad input ends with one line and status 2, before anything is built."""
+
+import contextlib
+import io
+import tempfile
+import unittest
+from pathlib import Path
+
+from tools import cli
+
+HERE = Path(__file__).parent
+KERNELS = str(HERE / "kernels.cu")
+
+
+def answer(*words) -> tuple:
+    """(status, what is complained of)"""
+    errors = io.StringIO()
+    with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
+        status = cli.main(list(words))
+    return status, errors.getvalue()
+
+
+class BadInput(unittest.TestCase):
+    def test_one_line_names_the_value_and_what_is_allowed(self):
+        launch = ["trace", KERNELS, "--kernel", "scale", "--grid", "1", "--block", "32"]
+        for words, expected in [
+            (["trace", "none.cu"], "there is no file none.cu"),
+            (["run", KERNELS, "05"], "05 is not: name files or chapters"),
+            (["trace", KERNELS, "--batch", "2"], "--batch is for chapters"),
+            (["run", KERNELS, "--preset", "cpu"], "--preset is for chapters"),
+            (["trace", "05", "--kernel", "scale"], "--kernel is for a file of your own"),
+            (["run", "05", "--", "3"], "-- 3: what follows -- goes to the main of a file"),
+            (["list", "--", "3"], "nothing can follow -- here, and 3 does"),
+            (["trace", KERNELS, "--grid", "2"], "--grid is for a launch, whose kernel --kernel names"),
+            (["trace", KERNELS, "--kernel", "scale"], "--kernel scale needs --grid"),
+            (["trace", KERNELS, "--kernel", "s(", "--grid", "1", "--block", "1"], "--kernel s(: must be a kernel's name"),
+            (["trace", KERNELS, "--kernel", "scale", "--grid", "0", "--block", "1"], "--grid 0: 0 is not in 1 to 2147483647"),
+            (["trace", KERNELS, "--kernel", "scale", "--grid", "a", "--block", "1"], "--grid a: must be one to three numbers"),
+            (["trace", KERNELS, "--kernel", "scale", "--grid", "1", "--block", "64,32"], "--block 64,32: 2048 threads; a block has at most 1024"),
+            ([*launch, "--shared", "-1"], "--shared"),
+            ([*launch, "--buffer", "x=12"], "--buffer x=12: must be NAME=COUNTxTYPE"),
+            ([*launch, "--buffer", "x=0xfloat"], "--buffer x=0xfloat: must be NAME=COUNTxTYPE"),
+            ([*launch, "--buffer", "x=4xfloat:noise"], "noise is not one of random, iota, zero, one"),
+            ([*launch, "--buffer", "x=4xfloat", "--buffer", "x=5xfloat"], "x has a value already"),
+            ([*launch, "--arg", "n=system()"], "--arg n=system(): must be NAME=NUMBER"),
+            (["trace", KERNELS, "--seconds", "0"], "--seconds 0: must be a number of seconds above 0"),
+            (["trace", KERNELS, "-I", "/nowhere"], "-I /nowhere: there is no such directory"),
+            (["trace", KERNELS, "-D", "3=4"], "-D 3=4: a macro is NAME or NAME=VALUE"),
+            (["trace", KERNELS, "--std", "c++98"], "c++98"),
+        ]:
+            with self.subTest(" ".join(words)):
+                status, errors = answer(*words)
+                self.assertEqual(status, 2, errors)
+                self.assertIn(expected, errors)
+                self.assertEqual(errors.count("\n"), 1, errors)
+
+    def test_a_directory_is_no_file(self):
+        with tempfile.TemporaryDirectory() as place:
+            self.assertEqual(answer("trace", f"{place}.cu")[0], 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,168 @@
+"""Files of the user's own, compiled and run on the engine that counts."""
+
+import contextlib
+import io
+import os
+import tempfile
+import unittest
+from pathlib import Path
+
+from tools.machine import Failure
+from tools.own import Asked, Ran
+from tools.own.asked import Buffer, Launch
+from tools.own.running import conclude_files, messages, program_of, run_program
+
+HERE = Path(__file__).parent
+BUILD = Path(os.environ["WORKBOOK_BUILD"])
+
+
+def asked(*files, launch=None, arguments=(), flags=(), seconds=30) -> Asked:
+    return Asked([str(HERE / file) for file in files], list(flags), launch, seconds, list(arguments))
+
+
+def ran(what: Asked) -> Ran:
+    with tempfile.TemporaryDirectory() as place:
+        return run_program(program_of(what, BUILD, Path(place)), what, Path(place), quietly=True)
+
+
+def line_with(file: str, text: str) -> str:
+    lines = (HERE / file).read_text().splitlines()
+    (number,) = [number for number, line in enumerate(lines, 1) if text in line]
+    return f"own/{file}:{number}"
+
+
+def complaint(what: Asked) -> tuple:
+    """(what the Failure says, what was printed before)"""
+    errors = io.StringIO()
+    with contextlib.redirect_stderr(errors):
+        try:
+            ran(what)
+        except Failure as failure:
+            assert failure.status == 2, failure.status
+            return str(failure), errors.getvalue()
+    raise AssertionError("it compiles")
+
+
+class Programs(unittest.TestCase):
+    def test_every_style(self):
+        reported = ran(asked("styles.cu"))
+        self.assertEqual((reported.status, reported.failures), (0, []))
+        kernels = [launch["kernel"] for launch in reported.launches]
+        self.assertEqual(kernels[:4], ["apply", "mirror<float, 32, int, double>", "mirror<float, 32>", "mirror<float, 32, int>"])
+        self.assertEqual(kernels[6:], ["overloaded", "overloaded", "through_outside", "through_outside", "twice<float>"])
+        apply = {(line["line"], line["op"]): line for line in reported.launches[0]["lines"]}
+        self.assertEqual(apply[line_with("styles.cu", "atomicAdd(&d_count"), "global_atomic"]["requests"], 2)
+        self.assertIn((line_with("styles.cu", "d_table[1][1]"), "global_load"), apply)  # and no c_factor, which is constant
+        self.assertEqual(conclude_files(asked("styles.cu"), reported), 0)
+
+    def test_several_files_directories_macros_and_words_for_main(self):
+        with tempfile.TemporaryDirectory() as place:
+            files = {"include/scale.h": "extern __constant__ float factor;\nvoid scale(float* x);\n",
+                     "scale.cu": '#include "scale.h"\n__constant__ float factor;\n__global__ void k(float* x) { x[threadIdx.x] *= N * factor; }\n'
+                                 "void scale(float* x) {\n  const float two = 2;\n  cudaMemcpyToSymbol(factor, &two, sizeof two);\n"
+                                 "  k<<<1, 32>>>(x);\n}\n",
+                     "main.cpp": '#include <cuda_runtime.h>\n#include <cstdlib>\n#include "scale.h"\nint main(int, char** words) {\n'
+                                 "  float host = std::atof(words[1]), *x;\n  cudaMalloc(&x, 128);\n"
+                                 "  cudaMemcpy(x, &host, 4, cudaMemcpyHostToDevice);\n  scale(x);\n"
+                                 "  cudaMemcpy(&host, x, 4, cudaMemcpyDeviceToHost);\n  return int(host);\n}\n"}
+            for name, text in files.items():
+                (Path(place) / name).parent.mkdir(exist_ok=True)
+                (Path(place) / name).write_text(text)
+            reported = ran(Asked([f"{place}/scale.cu", f"{place}/main.cpp"], [f"-I{place}/include", "-DN=5"], None, 30, ["7"]))
+            self.assertEqual((reported.status, reported.failures), (70, []))
+
+    def test_every_mistake_is_found_at_its_line(self):
+        expected = {
+            "race": ("race on shared memory", "// race"),
+            "barrier": ("race on shared memory", "// missing barrier"),
+            "out of bounds": ("0 bytes past the end of a 256-byte allocation", "// out of bounds"),
+            "uninitialised": ("read of 4 bytes of uninitialised shared memory", "// uninitialised"),
+            "misaligned": ("misaligned", "// misaligned"),
+            "divergent": ("barrier divergence", "// divergent"),
+        }
+        with tempfile.TemporaryDirectory() as place:
+            program = program_of(asked("mistakes.cu"), BUILD, Path(place))
+            for mistake, (words, mark) in expected.items():
+                what = asked("mistakes.cu", arguments=[mistake])
+                with self.subTest(mistake):
+                    reported = run_program(program, what, Path(place), quietly=True)
+                    self.assertEqual((reported.status, len(reported.failures)), (0, 1))
+                    self.assertIn(words, reported.failures[0])
+                    self.assertIn(line_with("mistakes.cu", mark), reported.failures[0])
+                    with self.assertRaises(Failure) as failure:
+                        conclude_files(what, reported)
+                    self.assertEqual(failure.exception.status, 1)
+            reported = run_program(program, asked("mistakes.cu"), Path(place), quietly=True)
+            with self.assertRaisesRegex(Failure, "its program ended with status 4"):
+                conclude_files(asked("mistakes.cu"), reported)
+
+
+class Harness(unittest.TestCase):
+    transpose = Launch("transpose<float>", (1, 1, 1), (32, 32, 1), 0,
+                       {"out": Buffer(1024, "float", "zero"), "in": Buffer(1024, "float", "random"), "n": "32"})
+
+    def test_counts_need_no_host_code(self):
+        (launch,) = ran(asked("kernels.cu", launch=self.transpose)).launches
+        self.assertEqual(launch["kernel"], "transpose<float>")
+        load = next(line for line in launch["lines"] if line["op"] == "shared_load")
+        self.assertEqual(load["line"], line_with("kernels.cu", "tile[x][y]"))
+        self.assertEqual((load["requests"], load["wavefronts"]), (32, 32 * 32))
+
+    def test_a_launch_that_would_take_too_long_says_so_before(self):
+        large = Launch("scale", (1 << 30, 1, 1), (256, 1, 1), 0, {"x": Buffer(256, "float", "zero"), "a": "2.0", "n": "256"})
+        what = asked("kernels.cu", launch=large, seconds=1)
+        errors = os.dup(2)
+        with tempfile.TemporaryFile("w+") as said:
+            os.dup2(said.fileno(), 2)
+            try:
+                reported = ran(what)
+            finally:
+                os.dup2(errors, 2)
+            said.seek(0)
+            self.assertRegex(said.read(), r"^kernel scale: its 1073741824 blocks of 256 threads would take about .*; at most \d+ blocks fit")
+        self.assertEqual(conclude_files(what, reported), 2)
+
+    def test_what_does_not_fit_the_kernel(self):
+        values = self.transpose.values
+        for kernel, given, words in [
+            ("none", values, "there is no such kernel (kernels: transpose, scale)"),
+            ("transpose", values, "it is a template over <typename T>: say which"),
+            ("scale", {"a": "1", "n": "3"}, "needs a value for x: --buffer x=COUNTxfloat"),
+            ("scale", {"x": Buffer(3, "float", "zero"), "a": "1", "n": "3", "m": "3"}, "has no parameter m (parameters: x, a, n)"),
+            ("scale", {"x": "3", "a": "1", "n": "3"}, "its parameter x is a pointer: --buffer x=.."),
+        ]:
+            with self.subTest(words):
+                said, _ = complaint(asked("kernels.cu", launch=Launch(kernel, (1, 1, 1), (1, 1, 1), 0, given)))
+                self.assertIn(words, said)
+        said, _ = complaint(asked("kernels.cu"))
+        self.assertIn("no main in it; name a kernel to launch", said)
+        said, _ = complaint(asked("styles.cu", launch=self.transpose))
+        self.assertIn("has a main", said)
+
+
+class Wrong(unittest.TestCase):
+    def test_the_compilers_words_have_the_users_line(self):
+        with tempfile.TemporaryDirectory() as place:
+            file = Path(place) / "wrong.cu"
+            file.write_text("__global__ void k(int* a) {}\nint main() {\n  k<<<1,\n    32>>>(nothing);\n}\n")
+            said, printed = complaint(Asked([str(file)], [], None, 30))
+            self.assertIn("wrong.cu does not compile", said)
+            self.assertRegex(printed, r"wrong.cu:4:\d+: error: .nothing. was not declared")
+            self.assertIn("    32>>>(nothing);", printed)
+            file.write_text("int main() {}\n")
+            self.assertIn("no kernel (a function with __global__) in it", complaint(Asked([str(file)], [], None, 30))[0])
+            (Path(place) / "crt").mkdir()
+            (Path(place) / "crt" / "host_defines.h").write_text("#define __global__\n")
+            (Path(place) / "toolkit.h").write_text('#include "crt/host_defines.h"\n')
+            file.write_text('#include "toolkit.h"\n')
+            _, printed = complaint(Asked([str(file)], [f"-I{place}"], None, 30))
+            self.assertIn(f"error: it includes {place}/toolkit.h, which is not part of the engine", printed)
+            file.write_text("__global__ void k() {}\nint other();\nint main() { return other(); }\n")
+            self.assertIn("does not link", complaint(Asked([str(file)], [], None, 30))[0])
+
+    def test_a_long_complaint_is_cut(self):
+        self.assertEqual(len(messages("\n".join(f"a.cu:{n}:1: error: no" for n in range(99)))), 21)
+
+
+if __name__ == "__main__":
+    unittest.main()

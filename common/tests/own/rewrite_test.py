@@ -1,0 +1,158 @@
+"""simt-compile: what becomes of CUDA's own syntax, token by token."""
+
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+FRONT = Path(os.environ["WORKBOOK_BUILD"]) / "common" / "simt" / "front" / "simt-compile"
+
+
+def front(text: str, mode: str = "--rewritten", *flags) -> str:
+    with tempfile.TemporaryDirectory() as place:
+        (Path(place) / "a.cu").write_text(text)
+        return subprocess.run([FRONT, mode, "g++", *flags, "a.cu"], cwd=place, capture_output=True, text=True, check=True).stdout
+
+
+def rewritten(text: str, *flags) -> str:
+    """In one line, with single spaces, without directives."""
+    lines = [line for line in front(text, "--rewritten", *flags).splitlines() if not line.startswith("#")]
+    return " ".join(" ".join(lines).split())
+
+
+class Launches(unittest.TestCase):
+    def test_of_functions_and_instances(self):
+        for launch, call in {
+            "k<<<g, b>>>(x);": "::simt::configure(k, g, b)(x);",
+            "k <<< g, b, 16, s >>> (x, y);": "::simt::configure(k , g, b, 16, s ) (x, y);",
+            "ns::k<float, 4><<<dim3(2, 3), {1, 2}>>>(x);": "::simt::configure(ns::k<float, 4>, dim3(2, 3), {1, 2})(x);",
+            "::k<A<B<int>>><<<1, 2>>>(x);": "::simt::configure(::k<A<B<int>>>, 1, 2)(x);",
+            "k<<<f<A<B<int>>>(n), 32>>>(x);": "::simt::configure(k, f<A<B<int>>>(n), 32)(x);",
+            "k<<<n < 5 ? 1 : 2, 32>>>(x);": "::simt::configure(k, n < 5 ? 1 : 2, 32)(x);",
+            "k<<<(n + 1) >> 2, 1 << 5>>>(x);": "::simt::configure(k, (n + 1) >> 2, 1 << 5)(x);",
+            "all[i]<<<1, 2>>>(x);": "::simt::configure(all[i], 1, 2)(x);",
+            "this->p.k<<<1, 2>>>(x);": "::simt::configure(this->p.k, 1, 2)(x);",
+            "T::template k<3><<<1, 2>>>(x);": "::simt::configure(T::template k<3>, 1, 2)(x);",
+            "(*pointer)<<<1, 2>>>(x);": "::simt::configure((*pointer), 1, 2)(x);",
+            "if (a) k<<<1, 2>>>(x); else k<<<3, 4>>>(y);":
+                "if (a) ::simt::configure(k, 1, 2)(x); else ::simt::configure(k, 3, 4)(y);",
+            "std::cout << 1 << a<b>; c = a >> 3;": "std::cout << 1 << a<b>; c = a >> 3;",
+            "operator<<<int>(a, b);": "operator<<<int>(a, b);",
+        }.items():
+            with self.subTest(launch):
+                self.assertEqual(rewritten(f"void f() {{ {launch} }}"), f"void f() {{ {call} }}")
+
+    def test_of_a_template_or_an_overload_by_its_arguments(self):
+        kernel = "template <class T, int N = 4> __global__ void k(T* x) {} "
+        self.assertIn("::simt::deduced([&](auto&... simt_arguments) { k<float>(simt_arguments...); }, 1, 2)(x);",
+                      rewritten(kernel + "void f() { k<float><<<1, 2>>>(x); }"))
+        self.assertIn("::simt::configure(k<float, 8>, 1, 2)(x)", rewritten(kernel + "void f() { k<float, 8><<<1, 2>>>(x); }"))
+        self.assertIn("void k(T* x) { if (::simt::dry_call()) return;}", rewritten(kernel))
+        two = "__global__ void k(int* x) {} __global__ void k(float* x) {} void f() { k<<<1, 2>>>(x); }"
+        self.assertIn("::simt::deduced(", rewritten(two))
+        self.assertEqual(rewritten(two).count("if (::simt::dry_call()) return;"), 2)
+        self.assertIn("::simt::configure(", rewritten("__global__ void k(int* x); __global__ void k(int* y) {} "
+                                                      "void f() { k<<<1, 2>>>(x); }"))
+        self.assertIn("::simt::deduced(", rewritten("__global__ void k(int n = 3) {} void f() { k<<<1, 2>>>(); }"))
+
+    def test_in_a_macro_in_a_header_and_behind_a_condition(self):
+        macro = "#define GO(k, ...) k<<<1, \\\n 2>>>(__VA_ARGS__)\n"
+        self.assertEqual(rewritten(macro + "void f() { GO(k, 1, 2); }"), "void f() { ::simt::configure(k, 1, 2)(1, 2); }")
+        self.assertEqual(rewritten("#if __CUDACC__ && __CUDA_ARCH__ >= 800 && M == 3\nint x;\n#else\nint y;\n#endif", "-DM=3"), "int x;")
+
+    def test_not_in_comments_and_strings(self):
+        text = 'const char* s = "k<<<1, 2>>>(x) __shared__"; const char* r = R"(k<<<1, 2>>>(x)\n__device__ ")"; // k<<<1, 2>>>(x)'
+        self.assertEqual(rewritten(text), 'const char* s = "k<<<1, 2>>>(x) __shared__"; const char* r = R"(k<<<1, 2>>>(x) __device__ ")";')
+
+
+class Declarations(unittest.TestCase):
+    def test_of_shared_memory(self):
+        shared = '__attribute__((abi_tag("shared"), aligned(16)))'
+        dynamic = "(::simt::dynamic_shared_memory());"
+        for declaration, becomes in {
+            "__shared__ float a[2][3], b;": f"static thread_local {shared} float a[2][3], b;",
+            "static __shared__ int a;": f"static thread_local {shared} int a;",
+            "__shared__ alignas(16) T a[4];": f"static thread_local {shared} __attribute__((aligned(16))) T a[4];",
+            "__shared__ __align__(8) T a[4];": f"static thread_local {shared} __attribute__((aligned(8))) T a[4];",
+            "extern __shared__ float a[];": f"float (&a)[] = *reinterpret_cast<float (*)[]>{dynamic}",
+            "extern __shared__ __align__(16) unsigned char a[];":
+                f"unsigned char (&a)[] = *reinterpret_cast<unsigned char (*)[]>{dynamic}",
+            "extern volatile __shared__ float2 a[][4];":
+                f"volatile float2 (&a)[][4] = *reinterpret_cast<volatile float2 (*)[][4]>{dynamic}",
+        }.items():
+            with self.subTest(declaration):
+                self.assertEqual(rewritten(f"void f() {{ {declaration} }}"), f"void f() {{ {becomes} }}")
+        self.assertEqual(rewritten("extern __shared__ float a[];"), "static ::simt::DynamicShared< float []> a;")
+
+    def test_of_variables(self):
+        said = "static const ::simt::DeviceVariable simt_variable_{}{{{}, ::simt::DeviceVariable::{}}};"
+        for declaration, names, kind in [
+            ("__device__ int a;", ["a"], "device"), ("__constant__ float a[4], b = 2;", ["a", "b"], "constant"),
+            ("static __device__ __align__(8) S<int, 3> a{1, 2};", ["a"], "device"), ("__device__ __managed__ int a;", ["a"], "managed"),
+            ("__device__ float (*a)(float, int) = f;", ["a"], "device"), ("namespace n { __device__ int a; }", ["a"], "device"),
+            ("__device__ constexpr int a = 3;", [], ""), ("extern __device__ int a;", [], ""),
+            ("void f() { static __device__ int a; }", [], ""), ("__device__ int a(int b);", [], ""),
+            ("struct S { __device__ S(int a); __device__ operator int() const; int a; };", [], ""),
+        ]:
+            with self.subTest(declaration):
+                text = rewritten(declaration)
+                self.assertEqual(text.count("DeviceVariable "), len(names))
+                for number, name in enumerate(names):
+                    self.assertIn(said.format(number, name, kind), text)
+
+    def test_of_functions(self):
+        inline = "__attribute__((always_inline))"
+        self.assertEqual(rewritten("__global__ void __launch_bounds__(N * 2, 1) k() {}"), "__attribute__((noinline, noclone)) void k() {}")
+        self.assertEqual(rewritten("__host__ __device__ __forceinline__ int f() { return 1; }"), f"inline {inline} int f() {{ return 1; }}")
+        self.assertEqual(rewritten("__forceinline__ __device__ inline int f();"), f"{inline} inline int f();")
+        self.assertEqual(rewritten("__device__ __noinline__ int f() {}"), "__attribute__((noinline)) int f() {}")
+        self.assertEqual(rewritten("struct __align__(8) S {}; __attribute__((__noinline__)) int f();"),
+                         "struct __attribute__((aligned(8))) S {}; __attribute__((__noinline__)) int f();")
+        # To count at the kernel's line, they become part of it: not where that cannot be.
+        self.assertEqual(rewritten("__device__ int f() { return 1; }", "-DWORKBOOK_TRACE"), f"{inline} int f() {{ return 1; }}")
+        self.assertEqual(rewritten("__device__ int f(int n) { return f(n - 1); }", "-DWORKBOOK_TRACE"), "int f(int n) { return f(n - 1); }")
+        self.assertEqual(rewritten("__device__ int f(); auto g = [] __device__ (int i) {};", "-DWORKBOOK_TRACE"), "int f(); auto g = [] (int i) {};")
+
+
+class Ptx(unittest.TestCase):
+    def test_of_device_code(self):
+        site = "__builtin_FILE(), __builtin_LINE(), "
+        for text, becomes in {
+            'asm volatile("a %0, %1;" "b;" : "=r"(x), "+f"(y[0]) : "l"(f(p, 1)), "n"(16) : "memory");':
+                f"::simt::ptx({site}\"a %0, %1;\" \"b;\" , ::simt::ptx_out<'r'>(x) , ::simt::ptx_inout<'f'>(y[0]) , ::simt::ptx_in<'l'>(f(p, 1)) "
+                ", ::simt::ptx_in<'n'>(16) );",
+            'asm("b;");': f'::simt::ptx({site}"b;");',
+            'asm volatile("b;" ::: "memory");': f'::simt::ptx({site}"b;" );',
+            '__asm__ __volatile__("c %[v];" :: [v] "r"(x));': f"::simt::ptx({site}\"c %[v];\" , ::simt::ptx_in<'r'>(x, \"v\"));",
+        }.items():
+            with self.subTest(text):
+                got = rewritten(f"__device__ void f() {{ {text} }}")
+                self.assertEqual(got.replace(" ", ""), f"voidf(){{{becomes.replace(' ', '')}}}")
+
+    def test_the_hosts_is_left_alone(self):
+        self.assertEqual(rewritten('void f() { asm("nop"); }'), 'void f() { asm("nop"); }')
+
+
+class Lines(unittest.TestCase):
+    def test_none_moves(self):
+        text = ("__global__ void k(int* a,\n int b) {\n  extern __shared__\n float s[];\n  asm volatile(\"a;\"\n : : \"r\"(b)\n : \"memory\");\n}\n"
+                "void f() {\n  k<<<1,\n 2>>>(a,\n b);\n}\nint last;")
+        got = front(text)
+        self.assertEqual(len(got[got.index("__attribute__"):].splitlines()), len(text.splitlines()))
+        self.assertIn("int last;", got.splitlines()[-1])
+
+    def test_kernels_and_main_are_found(self):
+        text = ("#include <cstdio>\nnamespace a { namespace {\n__global__ void one(const float* __restrict__ x, unsigned int n = 3, float4 v[]) {}\n} }\n"
+                "__global__ void declared();\ntemplate <class T, int N>\n__global__ void two(T) {}\nint main() {}\n")
+        found = json.loads(front(text, "--kernels"))
+        self.assertTrue(found["main"])
+        one, two = found["kernels"]
+        self.assertEqual((one["name"], one["within"], one["types"], one["names"], one["file"], one["line"]),
+                         ("one", ["a"], ["const float*", "unsigned int", "float4*"], ["x", "n", "v"], "a.cu", 3))
+        self.assertEqual((two["name"], two["template"], two["line"]), ("two", ["class T", "int N"], 7))
+
+
+if __name__ == "__main__":
+    unittest.main()
