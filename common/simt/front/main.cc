@@ -70,13 +70,14 @@ Command command_of(const Words& words) {
   return command;
 }
 
-// Runs the command; its exit status.
-int run(const Words& words) {
+// Runs the command; its exit status. What it complains of goes to the file, if one is named.
+int run(const Words& words, const std::string& complaints = "") {
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   const pid_t child = fork();
   if (child == 0) {
+    if (!complaints.empty() && std::freopen(complaints.c_str(), "w", stderr) == nullptr) _exit(127);
     execvp(arguments[0], arguments.data());
     std::perror(arguments[0]);
     _exit(127);
@@ -142,6 +143,17 @@ void print_kernels(const simt::front::Rewritten& rewritten) {
   std::cout << "]}\n";
 }
 
+// The first header of a CUDA toolkit that the preprocessed text has; empty if it has none. The engine's are found
+// before them, so it is one that the engine does not have.
+std::string toolkit_header(const std::string& text) {
+  const std::size_t marker =
+      text.find("/crt/host_defines.h\"");  // which all of them include, and which defines the keywords
+  if (marker == std::string::npos) return "";
+  const std::size_t quote = text.rfind('"', marker);
+  const std::size_t first = text.find(text.substr(quote, marker + 1 - quote));
+  return text.substr(first + 1, text.find('"', first + 1) - first - 1);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -176,7 +188,11 @@ int main(int argc, char** argv) {
   if (const int status = run(step); status != 0) return status;
 
   const std::string text = contents(preprocessed.path());
-  simt::front::Rewritten rewritten = simt::front::rewrite(text, command.counts);
+  if (const std::string header = toolkit_header(text); !header.empty()) {
+    std::cerr << command.source << ": error: it includes " << header << ", which is not part of the engine\n";
+    return 1;
+  }
+  const simt::front::Rewritten rewritten = simt::front::rewrite(text, command.counts);
   if (mode == "--kernels") {
     print_kernels(rewritten);
     return 0;
@@ -185,9 +201,19 @@ int main(int argc, char** argv) {
     std::cout << rewritten.text;
     return 0;
   }
-  std::ofstream(rewritten_file.path(), std::ios::binary) << rewritten.text;
   // The caret would point into the rewritten line.
   step = joined(command.compiler,
                 {"-fno-diagnostics-show-caret", "-c", "-xc++-cpp-output", rewritten_file.path(), "-o", object});
-  return run(step);
+  const Temporary complaints(beside + ".errors");
+  std::ofstream(rewritten_file.path(), std::ios::binary) << rewritten.text;
+  int status = run(step, complaints.path());
+  std::string said = contents(complaints.path());
+  if (status != 0 && command.counts &&
+      said.find("always_inline") != std::string::npos) {  // functions that call each other
+    std::ofstream(rewritten_file.path(), std::ios::binary) << simt::front::rewrite(text, /*inlining=*/false).text;
+    status = run(step, complaints.path());
+    said = contents(complaints.path());
+  }
+  std::cerr << said;
+  return status;
 }

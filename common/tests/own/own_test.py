@@ -55,6 +55,22 @@ class Programs(unittest.TestCase):
         self.assertIn((line_with("styles.cu", "d_table[1][1]"), "global_load"), apply)  # and no c_factor, which is constant
         self.assertEqual(conclude_files(asked("styles.cu"), reported), 0)
 
+    def test_several_files_directories_macros_and_words_for_main(self):
+        with tempfile.TemporaryDirectory() as place:
+            files = {"include/scale.h": "extern __constant__ float factor;\nvoid scale(float* x);\n",
+                     "scale.cu": '#include "scale.h"\n__constant__ float factor;\n__global__ void k(float* x) { x[threadIdx.x] *= N * factor; }\n'
+                                 "void scale(float* x) {\n  const float two = 2;\n  cudaMemcpyToSymbol(factor, &two, sizeof two);\n"
+                                 "  k<<<1, 32>>>(x);\n}\n",
+                     "main.cpp": '#include <cuda_runtime.h>\n#include <cstdlib>\n#include "scale.h"\nint main(int, char** words) {\n'
+                                 "  float host = std::atof(words[1]), *x;\n  cudaMalloc(&x, 128);\n"
+                                 "  cudaMemcpy(x, &host, 4, cudaMemcpyHostToDevice);\n  scale(x);\n"
+                                 "  cudaMemcpy(&host, x, 4, cudaMemcpyDeviceToHost);\n  return int(host);\n}\n"}
+            for name, text in files.items():
+                (Path(place) / name).parent.mkdir(exist_ok=True)
+                (Path(place) / name).write_text(text)
+            reported = ran(Asked([f"{place}/scale.cu", f"{place}/main.cpp"], [f"-I{place}/include", "-DN=5"], None, 30, ["7"]))
+            self.assertEqual((reported.status, reported.failures), (70, []))
+
     def test_every_mistake_is_found_at_its_line(self):
         expected = {
             "race": ("race on shared memory", "// race"),
@@ -135,6 +151,12 @@ class Wrong(unittest.TestCase):
             self.assertIn("    32>>>(nothing);", printed)
             file.write_text("int main() {}\n")
             self.assertIn("no kernel (a function with __global__) in it", complaint(Asked([str(file)], [], None, 30))[0])
+            (Path(place) / "crt").mkdir()
+            (Path(place) / "crt" / "host_defines.h").write_text("#define __global__\n")
+            (Path(place) / "toolkit.h").write_text('#include "crt/host_defines.h"\n')
+            file.write_text('#include "toolkit.h"\n')
+            _, printed = complaint(Asked([str(file)], [f"-I{place}"], None, 30))
+            self.assertIn(f"error: it includes {place}/toolkit.h, which is not part of the engine", printed)
             file.write_text("__global__ void k() {}\nint other();\nint main() { return other(); }\n")
             self.assertIn("does not link", complaint(Asked([str(file)], [], None, 30))[0])
 

@@ -52,6 +52,7 @@ class Launches(unittest.TestCase):
         self.assertIn("void k(T* x) { if (::simt::dry_call()) return;}", rewritten(kernel))
         two = "__global__ void k(int* x) {} __global__ void k(float* x) {} void f() { k<<<1, 2>>>(x); }"
         self.assertIn("::simt::deduced(", rewritten(two))
+        self.assertEqual(rewritten(two).count("if (::simt::dry_call()) return;"), 2)
         self.assertIn("::simt::configure(", rewritten("__global__ void k(int* x); __global__ void k(int* y) {} "
                                                       "void f() { k<<<1, 2>>>(x); }"))
         self.assertIn("::simt::deduced(", rewritten("__global__ void k(int n = 3) {} void f() { k<<<1, 2>>>(); }"))

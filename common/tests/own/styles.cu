@@ -24,13 +24,16 @@ extern __shared__ float dynamic_outside[];
 
 __device__ __forceinline__ float affine(float x) { return c_factor[1] * x + c_offset; }
 __device__ float declared_first(float x);
+__device__ int odd(int x);
+__device__ int even(int x) { return x == 0 ? 1 : odd(x - 1); }  // neither can become part of the kernel
+__device__ int odd(int x) { return x == 0 ? 0 : even(x - 1); }
 __host__ __device__ inline int both(int x) { return x < 2 ? 1 : x * both(x - 1); }
 
 KERNEL apply(float* __restrict__ x, size_t n, const float* unused) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) x[i] = affine(x[i]) + declared_first(0) + d_table[1][1] * (unused == nullptr);
   atomicAdd(&d_count, 1);
-  if (i == 0) m_total = both(4);
+  if (i == 0) m_total = both(4) + even(3);
 }
 
 template <typename T, int WIDTH = 32, class... Rest>
