@@ -4,6 +4,7 @@
 #include <cstdio>  // printf in kernels
 
 #include "simt/half.h"
+#include "simt/hopper.h"
 #include "simt/launch.h"
 #include "simt/math.h"
 #include "simt/runtime.h"
