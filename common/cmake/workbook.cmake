@@ -35,9 +35,14 @@ if(WORKBOOK_CUDA)
 endif()
 
 # workbook_lowest_architecture(TARGET 80): its kernels need compute capability 8.0. Where an older GPU is asked for, they are
-# compiled for the others, or for 8.0 if there are none: the program says so when it is run.
+# compiled for the others, or for 8.0 if there are none: the program says so when it is run. 90a: for compute capability 9.0 and
+# no other, whatever is asked for.
 function(workbook_lowest_architecture target lowest)
   if(NOT WORKBOOK_CUDA)
+    return()
+  endif()
+  if(lowest MATCHES "a$")
+    set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES ${lowest}-real)
     return()
   endif()
   set(asked_for ${CMAKE_CUDA_ARCHITECTURES})
@@ -101,7 +106,7 @@ endfunction()
 # The one line of a chapter's CMakeLists.txt. The directory's name is the chapter's: it names the program, the
 # tests and, without its number, the namespace of the kernels. Every .cu file of the directory belongs to it.
 #
-# workbook_chapter([LOWEST_ARCHITECTURE 80]  what its kernels need of a GPU: 80 for tensor cores and cp.async
+# workbook_chapter([LOWEST_ARCHITECTURE 80]  what its kernels need of a GPU: 80 for tensor cores and cp.async, 90a for wgmma
 #                  [NO_SPILLS]               they live on the edge of the register file: a spill fails the build
 #                  [LINKS OTHER..])          with the kernels of other chapters, for what this one starts from
 function(workbook_chapter)

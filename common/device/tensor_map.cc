@@ -51,9 +51,8 @@ TensorMap make_tensor_map(TensorElement element, int rank, const void* data, con
               "the stride of dimension " + std::to_string(i + 1) + " is " + std::to_string(strides[i]) +
                   " bytes: must be a multiple of 16 below 2^40");
   }
-  require(box[0] * element_bytes % 16 == 0 && box[0] * element_bytes <= 128,
-          "a row of the box is " + std::to_string(box[0] * element_bytes) +
-              " bytes: must be a multiple of 16, and 128 at most");
+  require(box[0] * element_bytes == 128,
+          "a row of the box is " + std::to_string(box[0] * element_bytes) + " bytes: must be 128");
 #ifdef WORKBOOK_SIMT
   TensorMap map = {};
   map.data = const_cast<void*>(data);

@@ -59,7 +59,7 @@ __device__ __forceinline__ void pin([[maybe_unused]] uint32_t& x) {
 #endif
 }
 template <class T, int n>
-__device__ __forceinline__ void pin(T (&x)[n]) {
+__device__ __forceinline__ void pin([[maybe_unused]] T (&x)[n]) {
 #ifndef WORKBOOK_SIMT
 #pragma unroll
   for (int i = 0; i < n; i++) pin(x[i]);

@@ -137,6 +137,12 @@ std::string source_line(std::span<void* const> stack) {
   return fallback;
 }
 
+std::string line_of(const void* return_address) {
+  void* stack[] = {static_cast<char*>(const_cast<void*>(return_address)) - 1};
+  const std::string line = source_line(stack);
+  return line.empty() ? "an unknown line" : line;
+}
+
 std::vector<std::vector<std::string>> source_lines(const std::vector<const void*>& addresses) {
   std::map<const Module*, std::vector<std::size_t>> of_module;
   for (std::size_t i = 0; i < addresses.size(); ++i)

@@ -30,6 +30,8 @@ std::string numbers_text(const char* one, unsigned bits);  // "lanes 0-15, 20" o
 // empty if nothing is known. The first address is an instruction, the others are return addresses.
 std::string source_line(std::span<void* const> stack);
 
+std::string line_of(const void* return_address);  // the same of one call; "an unknown line" if nothing is known
+
 // For each address of an instruction its source lines, from the innermost inlined function out; paths shortened.
 std::vector<std::vector<std::string>> source_lines(const std::vector<const void*>& addresses);
 

@@ -147,6 +147,7 @@ void Worker::run_block(std::uint64_t i) {
   for (; named_barriers_used_ != 0; named_barriers_used_ &= named_barriers_used_ - 1)
     named_barriers_[std::countr_zero(named_barriers_used_)].starts_over();
   words_.clear();
+  hopper_.block_begins();
   for (unsigned w = 0; w < warp_count_; ++w) {
     Warp& warp = warps_[w];
     const unsigned first = warp.number * 32;
@@ -226,6 +227,7 @@ void Worker::run_current() {
   std::string mistake, at;
   try {
     launch_->body();
+    if (hopper_.used) hopper_.thread_ends(*this);
     if (const Copy* copy = thread.copies.oldest(); tracing && copy != nullptr) {
       void* stack[] = {static_cast<char*>(const_cast<void*>(copy->pc)) - 1};
       at = source_line(stack);
@@ -256,6 +258,7 @@ Thread* Worker::finish() {
     if ((collective.mask & warp.live & ~collective.arrived) == 0) complete(warp, collective);
   }
   if (live_ == 0) {
+    if (hopper_.used) hopper_.block_ends(*this);
     recorder_.block_ends();
     current_ = nullptr;
     return nullptr;
@@ -301,6 +304,14 @@ void Worker::pass(Orders orders, const void* what) {
   self.add(current_->warp, current_->position);
   recorder_.let_go(orders, what, self);
 }
+
+void Worker::wait_for(const Wait& wait, const Awaited& awaited, ThreadSet& waiting) {
+  begin_wait(wait, awaited);
+  waiting.add(current_->warp, current_->position);
+  suspend(current_->warp);
+}
+
+void Worker::let_go(const Awaited& awaited, ThreadSet& waiting) { release(awaited, waiting); }
 
 // No thread of the block can run, but some wait for what another block has to write: the next one to run when it has.
 Thread* Worker::next_by_another_block() {
@@ -419,6 +430,10 @@ __forceinline__ void Worker::collective(const Wait& wait, unsigned mask, void* o
   const unsigned arrived = collective->arrived |= bit;
   if ((mask & warp.live & ~arrived) == 0) complete(warp, *collective);
   suspend(self.warp);
+}
+
+void Worker::warp_collective(const Wait& wait, void* operand, Compute compute) {
+  collective(wait, 0xffffffff, operand, compute, true);
 }
 
 // Every lane that can come to a collective has: computes it and lets them go.

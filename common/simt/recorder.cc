@@ -45,13 +45,6 @@ std::uint64_t key_of(const void* pc, Op op) {
   return reinterpret_cast<std::uintptr_t>(pc) | static_cast<std::uint64_t>(op) << 56;
 }
 
-// Of the source, before this return address.
-std::string line_of(const void* pc) {
-  void* stack[] = {static_cast<char*>(const_cast<void*>(pc)) - 1};
-  const std::string line = source_line(stack);
-  return line.empty() ? "an unknown line" : line;
-}
-
 // The most different words in one bank, over these lanes: as many wavefronts they take.
 unsigned most_in_a_bank(const Request& request, unsigned lanes) {
   std::array<std::array<std::uintptr_t, 128>, 32> words;  // different ones, by bank

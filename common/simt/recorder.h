@@ -25,6 +25,9 @@ namespace simt {
 struct Launch;
 struct Copy;
 class PendingCopies;
+struct BulkCopy;
+class Mbarrier;
+struct Product;
 
 #ifdef WORKBOOK_TRACE
 
@@ -68,6 +71,15 @@ class Recorder {
 
   void copy_starts(const Copy& copy, const PendingCopies& owner);
   void copy_lands(const Copy& copy, const PendingCopies& owner);
+
+  void bulk_load_starts(const BulkCopy&, const Mbarrier&) {}
+  void bulk_load_lands(const BulkCopy&, const Mbarrier&) {}
+  void bulk_store_starts(const BulkCopy&) {}
+  void bulk_store_ends(const BulkCopy&) {}
+  void phase_completes(const Mbarrier*) {}
+  void proxy_fence() {}
+  void product_starts(const Product&) {}
+  void product_ends(const Product&) {}
 
   // A number of the kernel's, for the walk, or the current thread's share of it.
   void watch(const char* name, std::int64_t row, std::int64_t column, float value, bool is_share);
@@ -154,6 +166,14 @@ class Recorder {
   void resume() {}
   void copy_starts(const Copy&, const PendingCopies&) {}
   void copy_lands(const Copy&, const PendingCopies&) {}
+  void bulk_load_starts(const BulkCopy&, const Mbarrier&) {}
+  void bulk_load_lands(const BulkCopy&, const Mbarrier&) {}
+  void bulk_store_starts(const BulkCopy&) {}
+  void bulk_store_ends(const BulkCopy&) {}
+  void phase_completes(const Mbarrier*) {}
+  void proxy_fence() {}
+  void product_starts(const Product&) {}
+  void product_ends(const Product&) {}
 };
 
 #endif

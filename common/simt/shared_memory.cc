@@ -51,6 +51,32 @@ std::vector<std::pair<char*, std::size_t>> SharedMemory::ranges() const {
   return ranges;
 }
 
+bool SharedMemory::contains(const void* address, std::size_t bytes) const {
+  const auto* a = static_cast<const char*>(address);
+  for (const auto& [begin, size] : ranges())
+    if (a >= begin && a + bytes <= begin + size) return true;
+  return false;
+}
+
+std::uint32_t SharedMemory::address_of(const void* pointer) const {
+  const auto* p = static_cast<const char*>(pointer);
+  if (p < pages_ || p >= pages_ + size_) return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(p));
+  return static_cast<std::uint32_t>(p - dynamic_) + first_shared_address;
+}
+
+const void* SharedMemory::at(std::uint32_t address) const {
+  const std::uint32_t byte = address - first_shared_address;
+  return std::size_t(byte) + 16 <= dynamic_bytes_ ? dynamic_ + byte : nullptr;
+}
+
+std::string SharedMemory::place(const void* address) const {
+  const auto* a = static_cast<const char*>(address);
+  if (a >= pages_ && a < pages_ + size_) return "byte " + std::to_string(a - dynamic_) + " of dynamic shared memory";
+  for (const auto& [begin, bytes] : static_)
+    if (a >= begin && a < begin + bytes) return "byte " + std::to_string(a - begin) + " of static shared memory";
+  return "a place outside shared memory";
+}
+
 std::string SharedMemory::where(const void* address) const {
   const auto* a = static_cast<const char*>(address);
   if (a < pages_ || a >= pages_ + size_) return "";

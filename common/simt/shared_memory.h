@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "simt/modules.h"
 
 namespace simt {
+
+constexpr std::uint32_t first_shared_address = 1024;  // of dynamic shared memory, as PTX counts, and an H100 too
 
 constexpr std::size_t most_shared = 227 * 1024;  // an H100's, per block
 
@@ -28,6 +31,12 @@ class SharedMemory {
 
   // All of it: first byte and length.
   std::vector<std::pair<char*, std::size_t>> ranges() const;
+
+  bool contains(const void* address, std::size_t bytes) const;
+  // PTX's address of dynamic shared memory and back: null outside, for 16 bytes.
+  std::uint32_t address_of(const void* pointer) const;
+  const void* at(std::uint32_t address) const;
+  std::string place(const void* address) const;  // "byte 64 of dynamic shared memory"
 
   // "4 bytes past the end of the 1024 bytes of dynamic shared memory"; empty if the address has nothing to do with it.
   std::string where(const void* address) const;

@@ -46,6 +46,7 @@ enum class Orders : std::uint8_t {
   lanes,         // what each of these lanes did before comes before what any of them does next: __syncwarp
   block,         // the same of all threads of the block: __syncthreads
   arrivals,      // what each thread did before it arrived comes before what those do next that waited: named barriers
+  phase,         // the same, and what bulk copies brought: mbarriers, for which threads also wait when all have come
   other_blocks,  // what another block wrote comes before what those do next that waited: semaphores (not checked yet)
   kernel_before  // what the kernel before wrote comes before what this thread does next: dependent launches
 };
