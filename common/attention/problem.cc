@@ -72,4 +72,16 @@ std::string head_dim_not_64_or_128(const Problem& p) {
   return "head-dim is " + std::to_string(p.head_dim) + ": supported are 64 and 128";
 }
 
+std::string not_for_hopper(const Problem& p) {
+  int device = 0, major = 0, minor = 0;
+  if (on_gpu && cudaGetDevice(&device) == cudaSuccess) {
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+    if (major != 9 || minor != 0)
+      return "this GPU has compute capability " + std::to_string(major) + "." + std::to_string(minor) +
+             ": supported is 9.0 (H100, H200), whose instructions the kernel is made of";
+  }
+  return head_dim_not_64_or_128(p);
+}
+
 }  // namespace attention

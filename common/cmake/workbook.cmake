@@ -60,7 +60,8 @@ function(workbook_lowest_architecture target lowest)
   set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES "${architectures}")
 endfunction()
 
-# workbook_refuse_spills(TARGET): a spill of registers fails the build, for the GPUs that the kernels were made for.
+# workbook_refuse_spills(TARGET): a spill of registers fails the build, for the GPUs that the kernels were made for; and so
+# do products of wgmma that wait for one another.
 function(workbook_refuse_spills target)
   if(NOT WORKBOOK_CUDA)
     return()
@@ -69,6 +70,8 @@ function(workbook_refuse_spills target)
   list(FILTER others EXCLUDE REGEX "^[89]0")
   if(NOT others)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=--warn-on-spills,--warning-as-error>)
+    set_target_properties(${target} PROPERTIES CUDA_COMPILER_LAUNCHER
+                          "${CMAKE_SOURCE_DIR}/common/cmake/refuse_serialised.sh;${CMAKE_CUDA_COMPILER_LAUNCHER}")
   endif()
 endfunction()
 
