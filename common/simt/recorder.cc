@@ -454,8 +454,9 @@ void Recorder::touch(std::uintptr_t sector, Op op) {
     if (block < first_block_) traffic.launch += 32;
     block = block_;
   };
-  if (op != Op::global_store) note(page->read, current_.read);
-  if (op == Op::global_store || op == Op::global_atomic) note(page->written, current_.written);
+  const bool stores = op == Op::global_store || op == Op::bulk_store;
+  if (!stores) note(page->read, current_.read);
+  if (stores || op == Op::global_atomic || op == Op::bulk_add) note(page->written, current_.written);
 }
 
 }  // namespace simt

@@ -111,6 +111,7 @@ class Recorder {
   std::size_t shared_offset(std::uintptr_t address) const;  // no_offset outside shared memory
   void report(const Shadow::Mistake& mistake, Access access, std::size_t size, const void* pc);
   void report(const AsyncShadow::Mistake& mistake, const std::string& what, const void* pc);
+  void count(const BulkCopy& copy);
   void report_first(const std::optional<AsyncShadow::Mistake>& asynchronous,
                     const std::optional<Shadow::Mistake>& mistake, const std::string& what, Access access,
                     std::size_t size, const void* pc);

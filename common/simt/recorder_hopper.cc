@@ -1,4 +1,6 @@
 // What the recorder makes of bulk copies, mbarriers and wgmma.
+#include <set>
+
 #include "simt/bulk_copy.h"
 #include "simt/engine.h"
 #include "simt/mbarrier.h"
@@ -60,10 +62,35 @@ void Recorder::own_variable(const void* pc, const void* address, Access access) 
                      line_of(product->pc) + ", before it was waited for");
 }
 
+void Recorder::count(const BulkCopy& copy) {
+  if (!counting_) return;
+  const Op op = copy.kind == BulkCopy::load    ? Op::bulk_load
+                : copy.kind == BulkCopy::store ? Op::bulk_store
+                                               : Op::bulk_add;
+  std::set<std::uintptr_t> sectors, lines;
+  std::uint64_t inside = 0;
+  copy.for_each_piece([&](char*, const char* global, int bytes) {
+    if (global == nullptr) return;
+    inside += static_cast<std::uint64_t>(bytes);
+    const auto first = reinterpret_cast<std::uintptr_t>(global), last = first + static_cast<std::uintptr_t>(bytes) - 1;
+    for (std::uintptr_t sector = first / 32; sector <= last / 32; ++sector) sectors.insert(sector);
+    for (std::uintptr_t line = first / 128; line <= last / 128; ++line) lines.insert(line);
+  });
+  for (const std::uintptr_t sector : sectors) touch(sector, op);
+  counts_of(copy.pc, op) += {.requests = 1,
+                             .bytes = static_cast<std::uint64_t>(copy.bytes),
+                             .units = sectors.size(),
+                             .ideal = (inside + 31) / 32,
+                             .lines = lines.size()};
+}
+
 void Recorder::bulk_load_starts(const BulkCopy& copy, const Mbarrier& mbarrier) {
+  count(copy);
   copy.for_each_piece([&](char*, const char* from, int bytes) {
-    if (from != nullptr)
-      check_dependency(copy.pc, reinterpret_cast<std::uintptr_t>(from), static_cast<std::size_t>(bytes), false);
+    if (from == nullptr) return;
+    const auto address = reinterpret_cast<std::uintptr_t>(from);
+    check_dependency(copy.pc, address, static_cast<std::size_t>(bytes), false);
+    if (walk_ != nullptr) walk_->moves(Move::started, address, static_cast<std::size_t>(bytes));
   });
   const std::size_t offset = shared_offset(reinterpret_cast<std::uintptr_t>(copy.shared));
   const auto size = static_cast<std::size_t>(copy.bytes);
@@ -73,15 +100,23 @@ void Recorder::bulk_load_starts(const BulkCopy& copy, const Mbarrier& mbarrier) 
 }
 
 void Recorder::bulk_load_lands(const BulkCopy& copy, const Mbarrier&) {
+  if (walk_ != nullptr)
+    copy.for_each_piece([&](char*, const char* from, int bytes) {
+      if (from != nullptr)
+        walk_->moves(Move::landed, reinterpret_cast<std::uintptr_t>(from), static_cast<std::size_t>(bytes));
+    });
   const std::size_t offset = shared_offset(reinterpret_cast<std::uintptr_t>(copy.shared));
   async_.load_lands(offset, static_cast<std::size_t>(copy.bytes), shadow_);
   shadow_.bulk_write(offset, static_cast<std::size_t>(copy.bytes), copy.pc);
 }
 
 void Recorder::bulk_store_starts(const BulkCopy& copy) {
+  count(copy);
   copy.for_each_piece([&](char*, const char* to, int bytes) {
-    if (to != nullptr)
-      check_dependency(copy.pc, reinterpret_cast<std::uintptr_t>(to), static_cast<std::size_t>(bytes), true);
+    if (to == nullptr) return;
+    const auto address = reinterpret_cast<std::uintptr_t>(to);
+    check_dependency(copy.pc, address, static_cast<std::size_t>(bytes), true);
+    if (walk_ != nullptr) walk_->moves(Move::written, address, static_cast<std::size_t>(bytes));
   });
   const std::size_t offset = shared_offset(reinterpret_cast<std::uintptr_t>(copy.shared));
   const auto size = static_cast<std::size_t>(copy.bytes);
@@ -117,6 +152,12 @@ std::vector<std::size_t> Recorder::operands_of(const Product& product) const {
 }
 
 void Recorder::product_starts(const Product& product) {
+  const auto columns = static_cast<std::uint64_t>(product.form.columns);
+  matrix_product(2 * 16 * columns * 16);
+  if (counting_) {
+    const std::uint64_t bytes = (product.form.a_in_registers ? 0 : 16 * 32) + columns * 32 / 4;
+    counts_of(product.pc, Op::wgmma) += {.requests = 1, .bytes = bytes, .units = bytes / 128, .ideal = bytes / 128};
+  }
   const unsigned thread = worker->current().number;
   for (const std::size_t offset : operands_of(product)) {
     const auto asynchronous = async_.product_starts(offset, thread, product.pc, shadow_);

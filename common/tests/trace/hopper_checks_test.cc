@@ -6,6 +6,7 @@
 #include "device/numeric.h"
 #include "device/proxy_fence.h"
 #include "device/wgmma.h"
+#include "simt/counts.h"
 #include "tests/simt/support.h"
 
 namespace {
@@ -146,6 +147,56 @@ TEST_F(HopperCheck, a_correct_pipeline_in_any_order) {
         ASSERT_EQ(float(d[i]), float(expected)) << i;
       }
     }
+}
+
+TEST_F(HopperCheck, bulk_copies_and_products_are_counted) {
+  simt::trace_begin();
+  EXPECT_EQ(said({}), "");
+  const auto launches = simt::trace_end();
+  ASSERT_EQ(launches.size(), 1u);
+  const auto expect = [&](simt::Op op, std::uint64_t requests, std::uint64_t bytes, std::uint64_t units) {
+    const simt::Counts& counts = launches[0].totals[int(op)];
+    EXPECT_EQ(counts.requests, requests) << name(op);
+    EXPECT_EQ(counts.bytes, bytes) << name(op);
+    EXPECT_EQ(counts.units, units) << name(op);
+    EXPECT_EQ(counts.ideal, units) << name(op);
+  };
+  constexpr int products = tiles_ * 4;
+  expect(simt::Op::bulk_load, tiles_, tiles_ * tile_bytes, tiles_ * tile_bytes / 32);
+  expect(simt::Op::bulk_store, 1, tile_bytes, tile_bytes / 32);
+  expect(simt::Op::bulk_add, 0, 0, 0);
+  expect(simt::Op::wgmma, products * 4, products * (2048 + 2048), products * 32);  // A [64][16] and B [16][64] each
+  EXPECT_EQ(launches[0].matrix_flops, std::uint64_t(products) * 2 * 64 * 64 * 16);
+  EXPECT_EQ(launches[0].read.launch, std::uint64_t(tiles_ * tile_bytes));
+  EXPECT_EQ(launches[0].written.launch, std::uint64_t(tile_bytes));
+}
+
+// A box half of which lies below the tensor, and a sum.
+__global__ void half_a_box(const __grid_constant__ TensorMap map, float* sums) {
+  char* tile = dynamic_shared<char, 1024>();
+  Mbarrier* full = reinterpret_cast<Mbarrier*>(tile + tile_bytes);
+  mbarrier_init(full, 1);
+  fence_mbarrier_init();
+  mbarrier_arrive_expect_tx(full, tile_bytes);
+  tensor_load(tile, map, full, 0, 64 * 5 - 32);
+  mbarrier_wait(full, 0);
+  bulk_add(sums, reinterpret_cast<const float*>(tile), 256);
+  bulk_commit();
+  bulk_wait<0>();
+}
+
+TEST_F(HopperCheck, what_lies_outside_a_tensor_is_no_traffic) {
+  Device<float> sums(64);
+  simt::trace_begin();
+  EXPECT_EQ(failure_of(half_a_box, LaunchConfig{1, 1, tile_bytes + 64}, b_map_, sums).message, "");
+  const auto launches = simt::trace_end();
+  const simt::Counts& load = launches.at(0).totals[int(simt::Op::bulk_load)];
+  EXPECT_EQ(load.bytes, std::uint64_t(tile_bytes));
+  EXPECT_EQ(load.units, std::uint64_t(tile_bytes / 2 / 32));
+  const simt::Counts& add = launches[0].totals[int(simt::Op::bulk_add)];
+  EXPECT_EQ(add.requests, 1u);
+  EXPECT_EQ(add.units, 256u / 32);
+  EXPECT_EQ(launches[0].written.launch, 256u);
 }
 
 TEST_F(HopperCheck, no_wait_for_the_tile) {
