@@ -139,6 +139,7 @@ void Recorder::launch_begins(const Launch& launch, const SharedMemory& shared) {
     offset += bytes;
   }
   shadow_.launch_begins(offset);
+  async_.launch_begins(offset);
   written_before_.swap(written_);
   written_.clear();
   paused_ = false;
@@ -161,6 +162,7 @@ void Recorder::block_begins() {
   for (auto& events : events_) events.clear();
   after_kernel_before_.fill(dependent_ ? 0 : ~0u);
   shadow_.block_begins();
+  async_.block_begins();
   if (walk_ != nullptr) walk_->block_begins(blockIdx);
 }
 
@@ -198,9 +200,12 @@ void Recorder::access(const void* pc, const void* pointer, std::size_t size, Acc
     return;
   }
   const std::size_t offset = shared_offset(address);
-  if (offset == no_offset) return;  // the thread's own variables
+  if (offset == no_offset) return own_variable(pc, pointer, access);
   constexpr Op ops[] = {Op::shared_load, Op::shared_store, Op::shared_atomic, Op::shared_load, Op::shared_store};
   keep(thread, pc, address, size, ops[static_cast<int>(access)]);
+  if (async_.used())
+    if (const auto mistake = async_.access(offset, size, thread, writes(access), shadow_))
+      report(*mistake, (writes(access) ? "write of " : "read of ") + std::to_string(size) + " bytes", pc);
   if (const auto mistake = shadow_.access(offset, size, thread, access, pc)) report(*mistake, access, size, pc);
 }
 
@@ -210,6 +215,9 @@ void Recorder::ldmatrix_row(const void* pc, const void* row) {
   keep(thread, pc, address, 16, Op::ldmatrix);
   const std::size_t offset = shared_offset(address);
   if (offset == no_offset) return;
+  if (async_.used())
+    if (const auto mistake = async_.access(offset, 16, thread, false, shadow_))
+      report(*mistake, "read of 16 bytes", pc);
   if (const auto mistake = shadow_.access(offset, 16, thread, Access::read, pc)) report(*mistake, Access::read, 16, pc);
 }
 
@@ -310,6 +318,7 @@ void Recorder::let_go(Orders orders, const void* what, const ThreadSet& threads)
     if (orders == Orders::kernel_before) after_kernel_before_[warp] |= lanes[warp];
   }
   if (orders == Orders::arrivals) shadow_.release(what, lanes);
+  if (orders == Orders::phase) shadow_.learn(what, lanes);
 }
 
 void Recorder::arrive(const void* what) { shadow_.arrive(what, worker->current().number); }
@@ -445,8 +454,9 @@ void Recorder::touch(std::uintptr_t sector, Op op) {
     if (block < first_block_) traffic.launch += 32;
     block = block_;
   };
-  if (op != Op::global_store) note(page->read, current_.read);
-  if (op == Op::global_store || op == Op::global_atomic) note(page->written, current_.written);
+  const bool stores = op == Op::global_store || op == Op::bulk_store;
+  if (!stores) note(page->read, current_.read);
+  if (stores || op == Op::global_atomic || op == Op::bulk_add) note(page->written, current_.written);
 }
 
 }  // namespace simt

@@ -16,6 +16,7 @@
 #include "simt/wait.h"
 
 #ifdef WORKBOOK_TRACE
+#include "simt/async_shadow.h"
 #include "simt/shadow.h"
 #include "simt/walk_recorder.h"
 #endif
@@ -72,14 +73,15 @@ class Recorder {
   void copy_starts(const Copy& copy, const PendingCopies& owner);
   void copy_lands(const Copy& copy, const PendingCopies& owner);
 
-  void bulk_load_starts(const BulkCopy&, const Mbarrier&) {}
-  void bulk_load_lands(const BulkCopy&, const Mbarrier&) {}
-  void bulk_store_starts(const BulkCopy&) {}
-  void bulk_store_ends(const BulkCopy&) {}
-  void phase_completes(const Mbarrier*) {}
-  void proxy_fence() {}
-  void product_starts(const Product&) {}
-  void product_ends(const Product&) {}
+  // Bulk copies, mbarriers, the fence between the proxies, and wgmma: recorder_hopper.cc.
+  void bulk_load_starts(const BulkCopy& copy, const Mbarrier& mbarrier);
+  void bulk_load_lands(const BulkCopy& copy, const Mbarrier& mbarrier);
+  void bulk_store_starts(const BulkCopy& copy);
+  void bulk_store_ends(const BulkCopy& copy);
+  void phase_completes(const Mbarrier* mbarrier);
+  void proxy_fence();
+  void product_starts(const Product& product);
+  void product_ends(const Product& product);
 
   // A number of the kernel's, for the walk, or the current thread's share of it.
   void watch(const char* name, std::int64_t row, std::int64_t column, float value, bool is_share);
@@ -108,6 +110,13 @@ class Recorder {
   void keep(unsigned thread, const void* pc, std::uintptr_t address, std::size_t size, Op op, std::uintptr_t from = 0);
   std::size_t shared_offset(std::uintptr_t address) const;  // no_offset outside shared memory
   void report(const Shadow::Mistake& mistake, Access access, std::size_t size, const void* pc);
+  void report(const AsyncShadow::Mistake& mistake, const std::string& what, const void* pc);
+  void count(const BulkCopy& copy);
+  void report_first(const std::optional<AsyncShadow::Mistake>& asynchronous,
+                    const std::optional<Shadow::Mistake>& mistake, const std::string& what, Access access,
+                    std::size_t size, const void* pc);
+  void own_variable(const void* pc, const void* address, Access access);  // of the current thread
+  std::vector<std::size_t> operands_of(const Product& product) const;     // 16 bytes each, in the shadow
   void put_together(unsigned warp, unsigned lanes);
   void put_together_by_occurrence(unsigned warp, unsigned lanes);
   void count(const Request& request);
@@ -133,6 +142,7 @@ class Recorder {
   };
   std::vector<Range> ranges_;  // of shared memory
   Shadow shadow_;
+  AsyncShadow async_;
 
   Lanes after_kernel_before_ = {};  // those that may touch what the launch before wrote
   // 16 bytes each, by their address / 16: what this launch has written of global memory, and what the one before did.
