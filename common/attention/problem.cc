@@ -73,13 +73,18 @@ std::string head_dim_not_64_or_128(const Problem& p) {
 }
 
 std::string not_for_hopper(const Problem& p) {
-  int device = 0, major = 0, minor = 0;
-  if (on_gpu && cudaGetDevice(&device) == cudaSuccess) {
+  constexpr int shared_bytes = 227 * 1024;  // that a thread block can have (CUDA C++ Programming Guide, 9.0)
+  int device = 0, major = 0, minor = 0, here = shared_bytes;
+  if (cudaGetDevice(&device) == cudaSuccess) {
     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
     cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
-    if (major != 9 || minor != 0)
+    cudaDeviceGetAttribute(&here, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    if (on_gpu && (major != 9 || minor != 0))
       return "this GPU has compute capability " + std::to_string(major) + "." + std::to_string(minor) +
              ": supported is 9.0 (H100, H200), whose instructions the kernel is made of";
+    if (here < shared_bytes)
+      return "a thread block can have " + std::to_string(here) + " bytes of shared memory: supported are " +
+             std::to_string(shared_bytes) + ", as on compute capability 9.0";
   }
   return head_dim_not_64_or_128(p);
 }

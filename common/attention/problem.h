@@ -105,7 +105,7 @@ std::string head_dim_not_a_multiple_of_8(const Problem& problem);
 std::string head_dim_not_64_or_128(const Problem& problem);
 
 // The same, and one line if the current device is a GPU that does not have the instructions of Hopper, which no later
-// one has either: kernels for compute capability 9.0a run on 9.0 alone.
+// one has either, or a device whose blocks have less shared memory.
 std::string not_for_hopper(const Problem& problem);
 
 }  // namespace attention
