@@ -75,7 +75,7 @@ std::string text(uint3 v) {
 }
 
 std::string text(const Site& site) {
-  if (site.file == nullptr) return "an unknown line";
+  if (site.file == nullptr) return site.return_address != nullptr ? line_of(site.return_address) : "an unknown line";
   if (is_header(site.file) && site.return_address != nullptr) {
     void* stack[] = {static_cast<char*>(const_cast<void*>(site.return_address)) - 1};
     if (std::string line = source_line(stack); !line.empty()) return line;

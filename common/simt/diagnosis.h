@@ -15,7 +15,7 @@ namespace simt {
 struct Site {
   const char* file = nullptr;
   int line = 0;
-  const void* return_address = nullptr;  // finds the kernel's line when file is a wrapper's header
+  const void* return_address = nullptr;  // finds the kernel's line when file is a wrapper's header, or null
 
   bool operator==(const Site& other) const;
 };

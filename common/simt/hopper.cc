@@ -12,11 +12,12 @@ HopperState& hopper_of(Worker& worker) {
   return hopper;
 }
 
-Mbarrier& mbarrier_at(const void* address, const char* name, const std::string& at, Worker& self) {
+Mbarrier& mbarrier_at(const void* address, const Wait& call, Worker& self) {
   Mbarrier* const mbarrier = hopper_of(self).mbarriers.find(address);
   if (mbarrier == nullptr)
-    self.fail(cudaErrorLaunchFailure, &self.current(), at,
-              std::string(name) + ": no mbarrier was made at this address");
+    self.fail(cudaErrorLaunchFailure, &self.current(), text(call.site),
+              std::string(call.name) + ": no mbarrier was made at this address");
+  self.recorder().mbarrier_used(*mbarrier, call);
   return *mbarrier;
 }
 
@@ -67,7 +68,7 @@ BulkCopy tensor_copy(BulkCopy::Kind kind, const void* shared, const TensorMap& m
 
 void start_load(const BulkCopy& copy, std::uint64_t* address, Worker& self) {
   check(copy, self);
-  Mbarrier& mbarrier = mbarrier_at(address, copy.name(), line_of(copy.pc), self);
+  Mbarrier& mbarrier = mbarrier_at(address, {copy.name(), {nullptr, 0, copy.pc}}, self);
   self.recorder().bulk_load_starts(copy, mbarrier);
   mbarrier.start(copy, self);
 }
@@ -152,7 +153,8 @@ std::uint32_t shared_address(const void* shared) {
 
 void mbarrier_init(std::uint64_t* mbarrier, int arrivals, const char* file, int line) {
   Worker& self = this_worker("mbarrier.init");
-  hopper_of(self).mbarriers.make(mbarrier, arrivals, {file, line, __builtin_return_address(0)}, self);
+  const Site site = {file, line, __builtin_return_address(0)};
+  self.recorder().mbarrier_made(hopper_of(self).mbarriers.make(mbarrier, arrivals, site, self), site.return_address);
 }
 
 void fence_mbarrier_init() {
@@ -166,7 +168,7 @@ void mbarrier_arrive(std::uint64_t* address, int expected_bytes, const char* fil
   const Wait call = {expected_bytes != 0 ? "mbarrier.arrive.expect_tx" : "mbarrier.arrive",
                      {file, line, __builtin_return_address(0)}};
   Worker& self = this_worker(call.name);
-  mbarrier_at(address, call.name, text(call.site), self).arrive(expected_bytes, call, self);
+  mbarrier_at(address, call, self).arrive(expected_bytes, call, self);
 }
 
 void mbarrier_wait(std::uint64_t* address, unsigned parity, const char* file, int line) {
@@ -176,7 +178,7 @@ void mbarrier_wait(std::uint64_t* address, unsigned parity, const char* file, in
   if (parity > 1)
     self.fail(cudaErrorLaunchFailure, &self.current(), text(wait.site),
               "mbarrier.try_wait.parity " + std::to_string(parity) + ": a parity is 0 or 1");
-  mbarrier_at(address, wait.name, text(wait.site), self).wait(parity, wait, self);
+  mbarrier_at(address, wait, self).wait(parity, wait, self);
 }
 
 void tensor_load(void* shared, const TensorMap& map, std::uint64_t* mbarrier, const Coordinates& at, int rank) {

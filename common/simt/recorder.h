@@ -78,6 +78,8 @@ class Recorder {
   void bulk_load_lands(const BulkCopy& copy, const Mbarrier& mbarrier);
   void bulk_store_starts(const BulkCopy& copy);
   void bulk_store_ends(const BulkCopy& copy);
+  void mbarrier_made(const Mbarrier& mbarrier, const void* pc);
+  void mbarrier_used(const Mbarrier& mbarrier, const Wait& call);
   void phase_completes(const Mbarrier* mbarrier);
   void proxy_fence();
   void product_starts(const Product& product);
@@ -180,6 +182,8 @@ class Recorder {
   void bulk_load_lands(const BulkCopy&, const Mbarrier&) {}
   void bulk_store_starts(const BulkCopy&) {}
   void bulk_store_ends(const BulkCopy&) {}
+  void mbarrier_made(const Mbarrier&, const void*) {}
+  void mbarrier_used(const Mbarrier&, const Wait&) {}
   void phase_completes(const Mbarrier*) {}
   void proxy_fence() {}
   void product_starts(const Product&) {}

@@ -133,6 +133,22 @@ void Recorder::bulk_store_ends(const BulkCopy& copy) {
     report(*mistake, Access::read, size, copy.pc);
 }
 
+void Recorder::mbarrier_made(const Mbarrier& mbarrier, const void* pc) {
+  const std::size_t offset = shared_offset(reinterpret_cast<std::uintptr_t>(mbarrier.address));
+  if (const auto mistake = shadow_.access(offset, 8, mbarrier.maker, Access::write, pc))
+    report(*mistake, Access::write, 8, pc);
+}
+
+void Recorder::mbarrier_used(const Mbarrier& mbarrier, const Wait& call) {
+  const std::size_t offset = shared_offset(reinterpret_cast<std::uintptr_t>(mbarrier.address));
+  const auto mistake = shadow_.check_read(offset, 8, worker->current().number);
+  if (mistake)
+    worker->fail(cudaErrorLaunchFailure, &worker->current(), text(call.site),
+                 std::string(call.name) + ": no barrier between this and what thread " +
+                     text(index_of(mistake->other.thread, blockDim)) + " did at " + line_of(mistake->other.pc) +
+                     " to the memory of " + mbarrier.name(*worker));
+}
+
 void Recorder::phase_completes(const Mbarrier* mbarrier) {
   shadow_.phase_completes(mbarrier, mbarrier->index, mbarrier->phase());
 }

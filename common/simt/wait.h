@@ -1,7 +1,8 @@
 // What a thread can wait for, and how a message says that it does.
 //
 //   Awaited   what is waited for: the block's barrier, a named one, a collective of a warp, a word that another block
-//             writes. It can say what it takes to let its threads go, and who is missing
+//             writes, the phase of an mbarrier, registers. It can say what it takes to let its threads go, and who is
+//             missing
 //   Wait      of one thread: under which name it waits, and on which line of the kernel
 //
 // A thread waits from Worker::begin_wait() until Worker::release(), and no other function makes one wait or lets one

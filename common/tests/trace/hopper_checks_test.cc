@@ -16,6 +16,7 @@ std::string at_hopper(int line) { return "trace/hopper_checks_test.cc:" + std::t
 constexpr int tile_bytes = 64 * 128, tile_elements = 64 * 64;  // [64][64] fp16
 
 struct With {
+  bool first_barrier = true;   // behind which the mbarriers are there
   bool full_wait = true;       // the consumers wait for the tile
   bool early_release = false;  // they give its buffer back before they have waited for the product
   int releases = 4;            // warps that the producer waits for, before it fills the buffer again
@@ -46,7 +47,7 @@ __global__ void pipeline(const __grid_constant__ TensorMap b_map, const __grid_c
     }
     fence_mbarrier_init();
   }
-  __syncthreads();
+  if (with.first_barrier) __syncthreads();
   if (threadIdx.x >= 128) {
     for (int tile = 0; tile < tiles && threadIdx.x == 128; tile++) {
       const int stage = tile % 2;
@@ -197,6 +198,13 @@ TEST_F(HopperCheck, what_lies_outside_a_tensor_is_no_traffic) {
   EXPECT_EQ(add.requests, 1u);
   EXPECT_EQ(add.units, 256u / 32);
   EXPECT_EQ(launches[0].written.launch, 256u);
+}
+
+TEST_F(HopperCheck, mbarriers_that_threads_do_not_know_of) {
+  const std::string line = at_hopper(mbarrier_line + 1);
+  expect_contains(said({.first_barrier = false}),
+                  "mbarrier.try_wait.parity: no barrier between this and what thread (0, 0, 0) did at " + line +
+                      " to the memory of the mbarrier of " + line + " at byte 24592 of dynamic shared memory");
 }
 
 TEST_F(HopperCheck, no_wait_for_the_tile) {
