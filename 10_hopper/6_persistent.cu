@@ -178,7 +178,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   const auto release = [&](Mbarrier& empty) {
     if (lane == 0) mbarrier_arrive(&empty);
   };
-  const auto wait_for_turn = [&] { named_barrier_sync(1 + consumer, 256); };
+  const auto wait_for_turn = [&] { named_barrier_sync(1 + consumer, 256); };  // no result depends on it
   const auto pass_turn = [&] { named_barrier_arrive(1 + (consumer + 1) % consumers, 256); };
 
   mbarrier_wait(&smem.q_full[q.place], q.parity);
@@ -300,7 +300,7 @@ __global__ void __launch_bounds__(threads, 1)
     setmaxnreg_inc<consumer_registers>();
     if (warpgroup == consumers - 1) named_barrier_arrive(1, 256);  // the first turn is the first consumer's
     for (int round = 0; tiles.get(tile, round); round++, q.advance()) attend(smem, p, tile, ring, q, lse);
-    if (warpgroup == 0) named_barrier_sync(1, 256);  // and the last is passed to nobody else
+    if (warpgroup == 0) named_barrier_sync(1, 256);  // takes the last turn; no result depends on it
   }
 }
 

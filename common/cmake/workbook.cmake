@@ -70,8 +70,8 @@ function(workbook_refuse_spills target)
   list(FILTER others EXCLUDE REGEX "^[89]0")
   if(NOT others)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=--warn-on-spills,--warning-as-error>)
-    set_target_properties(${target} PROPERTIES CUDA_COMPILER_LAUNCHER
-                          "${CMAKE_SOURCE_DIR}/common/cmake/refuse_serialised.sh;${CMAKE_CUDA_COMPILER_LAUNCHER}")
+    set(launcher ${CMAKE_SOURCE_DIR}/common/cmake/refuse_serialised.sh ${CMAKE_CUDA_COMPILER_LAUNCHER})
+    set_target_properties(${target} PROPERTIES CUDA_COMPILER_LAUNCHER "${launcher}")
   endif()
 endfunction()
 
