@@ -1,12 +1,11 @@
 """Every barrier and every wait of a chapter is needed, and the checks notice when one is gone.
 
-Finds the barriers (`__syncthreads();`, `__syncwarp();`, a named one, an mbarrier) and waits (`cp_async_wait<N>();`,
-`grid_dependency_wait();`, `bulk_wait<N>();`, `wgmma_wait<N>();`, `fence_proxy_async();`) of a chapter's kernels, and runs the
-chapter's program on small problems without one of them after the other: SIMT_WITHOUT tells the engine which. Fails
-unless it says each time what is wrong: a race, a read of shared memory that is not there yet, a copy, a product or a
-kernel that nobody waits for, a deadlock, or a wrong result. What is there for global memory, whose order among threads
-the engine does not check, for compute-sanitizer's racecheck alone, or for speed alone says so in the comment on its
-line, and may go unnoticed.
+Finds the barriers (`__syncthreads();`, `__syncwarp();`, a named one) and waits (`cp_async_wait<N>();`,
+`grid_dependency_wait();`) of a chapter's kernels, and runs the chapter's program on small problems without one of them
+after the other: SIMT_WITHOUT tells the engine which. Fails unless it says each time what is wrong: a race, a read of
+shared memory that is not there yet, a copy or a kernel that nobody waits for, a deadlock, or a wrong result. What is
+there for global memory, whose order among threads the engine does not check, or for compute-sanitizer's racecheck alone
+says so in the comment on its line, and may go unnoticed.
 
     drop_barriers.py SOURCE_DIRECTORY PROGRAM
 """
@@ -20,19 +19,14 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 
-BARRIER = re.compile(r"(?:__syncthreads|__syncwarp|named_barrier_sync|named_barrier_arrive|grid_dependency_wait|cp_async_wait<[^>]*>"
-                     r"|mbarrier_wait|mbarrier_arrive|mbarrier_arrive_expect_tx|fence_proxy_async|bulk_wait<[^>]*>"
-                     r"|bulk_wait_read<[^>]*>|wgmma_wait<[^>]*>)\([^;]*\);")
-NOTICED = re.compile(r"deadlock|barrier divergence|named barrier|race on shared memory|uninitialised shared memory|that a cp\.async of|waited for this cp\.async|waited for the kernel before|the kernel before wrote|: FAIL "
-                     r"|that a bulk copy of|nobody has waited for|that a wgmma of|of the wgmma at|waited for this wgmma|no fence\.proxy\.async|to the memory of the mbarrier")
-EXEMPT = re.compile("global memory|for racecheck alone|for speed alone")
+BARRIER = re.compile(r"(?:__syncthreads|__syncwarp|named_barrier_sync|named_barrier_arrive|grid_dependency_wait|cp_async_wait<[^>]*>)\([^;]*\);")
+NOTICED = re.compile(r"deadlock|barrier divergence|named barrier|race on shared memory|uninitialised shared memory|that a cp\.async of|waited for this cp\.async|waited for the kernel before|the kernel before wrote|: FAIL ")
+EXEMPT = re.compile("global memory|for racecheck alone")
 SHARED = "device/swizzled_tile.h"  # has barriers of its own, and they are tried in every source that includes it
 SHARED_PATH = Path(__file__).resolve().parents[2] / SHARED
 # Ragged tiles, several of them, and more than one slice of the head dim; long enough for a buffer to be used again.
 PROBLEMS = [["--heads=1", "--seq-q=70", "--seq-k=200", "--head-dim=128", "--no-causal"],
             ["--heads=2", "--seq-q=130", "--head-dim=64", "--no-causal"]]
-# Where mbarriers pass large tiles from hand to hand: so long that every buffer is used again, and a block has several tiles.
-LONG_PROBLEM = ["--heads=2", "--seq-q=700", "--head-dim=64", "--causal"]
 
 
 def barriers(source: Path) -> list:
@@ -52,13 +46,12 @@ def run(program: str, *arguments: str, without: str = "") -> subprocess.Complete
 
 def problems(source: Path, rungs: dict) -> list:
     """Of the rung and the direction that are in the source (NUMBER_RUNG.cu or NUMBER_RUNG_backward.cu), or of all."""
-    some = PROBLEMS + ([LONG_PROBLEM] if "mbarrier_wait(" in source.read_text() else [])
     _, rung, backward = re.fullmatch(r"(\d+_)?(.+?)(_backward)?", source.stem).groups()
     if rung in rungs:
         direction = "backward" if backward or not rungs[rung]["forward"] else "forward"
-        return [[f"--rung={rung}", f"--direction={direction}", *problem] for problem in some]
+        return [[f"--rung={rung}", f"--direction={direction}", *problem] for problem in PROBLEMS]
     directions = [one for one in ("backward", "forward") if any(rung[one] for rung in rungs.values())]
-    return [[f"--direction={direction}", *problem] for direction, problem in product(directions, some)]
+    return [[f"--direction={direction}", *problem] for direction, problem in product(directions, PROBLEMS)]
 
 
 def verdict(program: str, barrier: str, source_problems: list) -> str:
