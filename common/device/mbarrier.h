@@ -10,10 +10,9 @@
 // a thread may be one phase behind, not two. What threads did before they arrived, and what the copies brought, is
 // seen by those that have waited.
 //
-//   wait for parity          0        1        0        1
-//   phase under way     0  |  waits    returns
-//                       1  |  returns  waits
-//                       2  |           returns  waits
+//   phase under way       0        1        2        3
+//   wait for parity 0     waits    returns  waits    returns
+//   wait for parity 1     returns  waits    returns  waits
 #pragma once
 
 #include <cstdint>
