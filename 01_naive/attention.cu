@@ -8,12 +8,15 @@
 // result. That is the slow way round, on purpose: their addresses lie a whole row apart. In the rung "swapped" they
 // stand in 32 columns of one row instead, which changes one line: see my_element().
 //
+// watch() shows S, m, l and P to ./workbook walk. On a GPU it is no instruction.
+//
 // Expected limit: the load unit, which must touch 32 cache lines to serve one load of a warp.
 #include <cmath>
 #include <cstdint>
 
 #include "attention/chapter.h"
 #include "device/numeric.h"
+#include "device/watch.h"
 
 namespace naive {
 
@@ -57,6 +60,7 @@ __global__ void __launch_bounds__(threads) scores(Problem p, Walk walk,
   for (int d = 0; d < p.head_dim; ++d) sum += to_float(q_row[d]) * to_float(k_row[d]);
   // end scores | float sum = 0;
   s[row * p.seq_k + j] = j < p.visible_keys(i) ? p.scale * sum : -INFINITY;
+  watch("S", {row, 0, 1, p.seq_k}, 0, j, s + row * p.seq_k + j);
 }
 
 __global__ void softmax(Problem p, float* s)  // [B, H, Nq, Nk], replaced by P
@@ -70,7 +74,11 @@ __global__ void softmax(Problem p, float* s)  // [B, H, Nq, Nk], replaced by P
   if (m == -INFINITY) m = 0;  // the row sees no key; keeps -inf - -inf = NaN out of the next line
   float l = 0;
   for (int j = 0; j < p.seq_k; ++j) l += expf(s_row[j] - m);
+  const Watched watched = {row, 0, 1, p.seq_k};
+  watch("m", watched, 0, 0, m);
+  watch("l", watched, 0, 0, l);
   for (int j = 0; j < p.seq_k; ++j) s_row[j] = l == 0 ? 0 : expf(s_row[j] - m) / l;
+  for (int j = 0; j < p.seq_k; ++j) watch("P", watched, 0, j, s_row + j);
 }
 
 template <class T>

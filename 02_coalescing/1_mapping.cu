@@ -20,6 +20,7 @@
 #include "attention/rung.h"
 #include "device/math.h"
 #include "device/numeric.h"
+#include "device/watch.h"
 
 namespace coalescing {
 namespace {
@@ -62,6 +63,7 @@ __global__ void scores(Problem p,
     }
     const int j = j0 + lane;  // the key of the kept sum
     if (j < p.seq_k) s[row * p.seq_k + j] = j < visible ? p.scale * my_score : -INFINITY;
+    watch("S", {row, 0, 1, p.seq_k}, 0, j, s + row * p.seq_k + j);
   }
 }
 
@@ -76,7 +78,11 @@ __global__ void softmax(Problem p, float* s)  // [B, H, Nq, Nk], replaced by P
   if (m == -INFINITY) m = 0;  // the row sees no key; keeps -inf - -inf = NaN out of the next line
   float l = 0;
   for (int j = 0; j < p.seq_k; ++j) l += expf(s_row[j] - m);
+  const Watched watched = {row, 0, 1, p.seq_k};
+  watch("m", watched, 0, 0, m);
+  watch("l", watched, 0, 0, l);
   for (int j = 0; j < p.seq_k; ++j) s_row[j] = l == 0 ? 0 : expf(s_row[j] - m) / l;
+  for (int j = 0; j < p.seq_k; ++j) watch("P", watched, 0, j, s_row + j);
 }
 
 template <class T>

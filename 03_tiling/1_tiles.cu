@@ -23,6 +23,7 @@
 #include "attention/rung.h"
 #include "device/math.h"
 #include "device/numeric.h"
+#include "device/watch.h"
 
 namespace tiling {
 namespace {
@@ -101,6 +102,8 @@ __global__ void __launch_bounds__(threads) scores(Problem p,
   const int i = i0 + ty, j = j0 + tx;
   if (i < p.seq_q && j < p.seq_k)
     s[(int64_t(head) * p.seq_q + i) * p.seq_k + j] = j < p.visible_keys(i) ? p.scale * sum : -INFINITY;
+  const int64_t row = int64_t(head) * p.seq_q + i0;
+  watch("S", {row, 0, p.seq_q - i0, p.seq_k}, ty, j, s + (row + ty) * p.seq_k + j);
 }
 
 constexpr int softmax_warps = 8;  // per thread block, a row each
@@ -119,7 +122,11 @@ __global__ void softmax(Problem p, float* s)  // [B, H, Nq, Nk], replaced by P
   float l = 0;
   for (int j = lane; j < p.seq_k; j += 32) l += expf(s_row[j] - m);
   l = warp_sum(l);
+  const Watched watched = {row, 0, 1, p.seq_k};
+  watch("m", watched, 0, 0, m);
+  watch("l", watched, 0, 0, l);
   for (int j = lane; j < p.seq_k; j += 32) s_row[j] = l == 0 ? 0 : expf(s_row[j] - m) / l;
+  for (int j = lane; j < p.seq_k; j += 32) watch("P", watched, 0, j, s_row + j);
 }
 
 template <class T>

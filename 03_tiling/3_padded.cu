@@ -24,6 +24,7 @@
 #include "attention/rung.h"
 #include "device/math.h"
 #include "device/numeric.h"
+#include "device/watch.h"
 
 namespace tiling {
 namespace {
@@ -115,6 +116,7 @@ __global__ void __launch_bounds__(threads) scores(Problem p,
     for (int n = 0; n < cols; ++n) {
       const int j = j0 + tx + 16 * n;
       if (j < p.seq_k) s_row[j] = j < p.visible_keys(i) ? p.scale * sum[m][n] : -INFINITY;
+      watch("S", {int64_t(head) * p.seq_q + i, 0, 1, p.seq_k}, 0, j, s_row + j);
     }
   }
 }
@@ -135,7 +137,11 @@ __global__ void softmax(Problem p, float* s)  // [B, H, Nq, Nk], replaced by P
   float l = 0;
   for (int j = lane; j < p.seq_k; j += 32) l += expf(s_row[j] - m);
   l = warp_sum(l);
+  const Watched watched = {row, 0, 1, p.seq_k};
+  watch("m", watched, 0, 0, m);
+  watch("l", watched, 0, 0, l);
   for (int j = lane; j < p.seq_k; j += 32) s_row[j] = l == 0 ? 0 : expf(s_row[j] - m) / l;
+  for (int j = lane; j < p.seq_k; j += 32) watch("P", watched, 0, j, s_row + j);
 }
 
 template <class T>

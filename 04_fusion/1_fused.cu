@@ -26,6 +26,7 @@
 #include "attention/rung.h"
 #include "device/math.h"
 #include "device/numeric.h"
+#include "device/watch.h"
 
 namespace fusion {
 namespace {
@@ -102,6 +103,7 @@ __global__ void __launch_bounds__(threads) attention_forward(Problem p,
   const T* q_tile = q + first_row * p.head_dim;
   const T* k_head = k + int64_t(p.kv_head(head)) * p.seq_k * p.head_dim;
   const T* v_head = v + int64_t(p.kv_head(head)) * p.seq_k * p.head_dim;
+  const Watched watched = {first_row, 0, p.seq_q - i0, p.seq_k};
 
   // 1. S
   for (int j0 = 0; j0 < p.seq_k; j0 += tile) {
@@ -123,7 +125,10 @@ __global__ void __launch_bounds__(threads) attention_forward(Problem p,
     }
     for (int m = 0; m < rows; ++m)
       for (int n = 0; n < cols; ++n)
-        if (const int j = j0 + tx + 16 * n; j < p.seq_k) s_smem[(ty + 8 * m) * s_stride + j] = p.scale * sum[m][n];
+        if (const int j = j0 + tx + 16 * n; j < p.seq_k) {
+          s_smem[(ty + 8 * m) * s_stride + j] = p.scale * sum[m][n];
+          watch("S", watched, ty + 8 * m, j, p.scale * sum[m][n]);
+        }
   }
   __syncthreads();  // phase 2 reads scores that other warps wrote
 
@@ -138,9 +143,12 @@ __global__ void __launch_bounds__(threads) attention_forward(Problem p,
     for (int j = lane; j < s_stride - s_pad; j += 32) {
       s_row[j] = j < visible ? expf(s_row[j] - m) : 0;
       l += s_row[j];
+      watch("P", watched, r, j, s_row + j);
     }
     l = warp_sum(l);
     if (lane == 0) l_smem[r] = l;
+    watch("m", watched, r, 0, m);
+    watch("l", watched, r, 0, l);
   }
 
   // 3. O, 64 columns at a time

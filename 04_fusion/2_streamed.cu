@@ -22,6 +22,7 @@
 #include "attention/rung.h"
 #include "device/math.h"
 #include "device/numeric.h"
+#include "device/watch.h"
 
 namespace fusion {
 namespace {
@@ -95,6 +96,7 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p,
   const T* k_head = k + int64_t(p.kv_head(head)) * p.seq_k * p.head_dim;
   const T* v_head = v + int64_t(p.kv_head(head)) * p.seq_k * p.head_dim;
   T* o_head = o + int64_t(head) * p.seq_q * p.head_dim;
+  const Watched watched = {int64_t(head) * p.seq_q + i0, 0, p.seq_q - i0, p.seq_k};
 
   // 1. S, one slice of the head dim after the other. A score is always the same lane's: no barrier between slices.
   for (int d0 = 0; d0 < p.head_dim; d0 += slice) {
@@ -118,6 +120,7 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p,
       if (lane * Br % lanes_per_key == 0 && j < p.seq_k) {      // of the lanes dealt the same one, the first
         float& s = s_smem[r * s_stride + j];
         s = d0 == 0 ? sum[0] : s + sum[0];
+        watch("S", watched, r, j, s_smem + r * s_stride + j);  // complete after the last slice
       }
     }
   }
@@ -134,9 +137,12 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p,
     for (int j = lane; j < p.seq_k; j += 32) {
       s_row[j] = j < visible ? expf(s_row[j] - m) : 0;
       l += s_row[j];
+      watch("P", watched, r, j, s_row + j);
     }
     l = warp_sum(l);
     if (lane == 0) l_smem[r] = l;
+    watch("m", watched, r, 0, m);
+    watch("l", watched, r, 0, l);
   }
   __syncthreads();  // phase 3 reads P and l of all rows
 

@@ -9,7 +9,8 @@
 //
 // What changed since 2_streamed: eight lanes take four neighbouring keys where they took one. Their four loads are
 // under way together. In phase 1 their sums are added up together, and the four scores of a row are stored with one
-// instruction; in phase 3 their four P are read with one. So P has to be there, as 0, up to a multiple of four.
+// instruction; in phase 3 their four P are read with one. So P has to be there, as 0, up to a multiple of four, and K
+// and V past the end are read as zeros.
 //
 // Expected limit: Br. Shared memory bounds Br * Nk, so a longer sequence means fewer rows per block, each piece of
 // K and V is used for fewer of them, and beyond one row per block the kernel cannot go at all.
@@ -21,6 +22,7 @@
 #include "attention/rung.h"
 #include "device/math.h"
 #include "device/numeric.h"
+#include "device/watch.h"
 
 namespace fusion {
 namespace {
@@ -105,6 +107,7 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p,
   const T* k_head = k + int64_t(p.kv_head(head)) * p.seq_k * p.head_dim;
   const T* v_head = v + int64_t(p.kv_head(head)) * p.seq_k * p.head_dim;
   T* o_head = o + int64_t(head) * p.seq_q * p.head_dim;
+  const Watched watched = {int64_t(head) * p.seq_q + i0, 0, p.seq_q - i0, p.seq_k};
 
   // 1. S, one slice of the head dim after the other. A score is always the same lane's: no barrier between slices.
   for (int d0 = 0; d0 < p.head_dim; d0 += slice) {
@@ -135,6 +138,8 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p,
         for (int y = 0; y < dealt; ++y)
           if (d0 > 0) sum[y] += s[y];
         store_floats<dealt>(s, sum);
+        for (int y = 0; y < dealt; ++y)
+          watch("S", watched, x / keys, j + x % keys + y, sum[y]);  // complete after the last slice
       }
     }
   }
@@ -151,9 +156,12 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p,
     for (int j = lane; j < s_stride - pad; j += 32) {
       s_row[j] = j < visible ? expf(s_row[j] - m) : 0;
       l += s_row[j];
+      watch("P", watched, r, j, s_row + j);
     }
     l = warp_sum(l);
     if (lane == 0) l_smem[r] = l;
+    watch("m", watched, r, 0, m);
+    watch("l", watched, r, 0, l);
   }
   __syncthreads();  // phase 3 reads P and l of all rows
 

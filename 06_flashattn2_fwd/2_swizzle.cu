@@ -23,6 +23,7 @@
 #include "device/math.h"
 #include "device/mma.h"
 #include "device/numeric.h"
+#include "device/watch.h"
 
 namespace flashattn2_fwd {
 namespace {
@@ -96,6 +97,7 @@ __global__ void __launch_bounds__(threads) forward(Problem p,
   float o_reg[D / 8][4] = {};
   float m[2] = {-INFINITY, -INFINITY},
         l[2] = {};  // of rows g and g + 8; l only over this lane's columns, until the end
+  const Watched state = {int64_t(head) * p.seq_q + i0 + warp * 16, 0, p.seq_q - i0 - warp * 16, D};
 
 #pragma unroll 1
   for (int j0 = 0; j0 < p.seq_k; j0 += Bc) {
@@ -116,7 +118,10 @@ __global__ void __launch_bounds__(threads) forward(Problem p,
         mma_m16n8k16<T>(s_reg[2 * n + 1], q_reg[step], k_reg + 2);
       }
 
-      // 2. P, in place of S, with m, l and O brought up to date
+    const Watched scores = {state.row, j0, state.rows, p.seq_k - j0};
+    watch("S", scores, s_reg, p.scale);
+
+    // 2. P, in place of S, with m, l and O brought up to date
 #pragma unroll
     for (int h = 0; h < 2; h++) {
       const int visible = p.visible_keys(i0 + warp * 16 + 8 * h + g) - j0 - 2 * t;  // from this lane's first column on
@@ -130,6 +135,7 @@ __global__ void __launch_bounds__(threads) forward(Problem p,
       const float m_new = fmaxf(m[h], quad_max(top));
       const float m_safe = m_new == -INFINITY ? 0 : m_new;  // no key seen yet: keeps -inf - -inf = NaN out of exp2
       const float correction = exp2_approx(m[h] - m_safe);
+      watch("correction", state, 8 * h + g, 0, correction);
       m[h] = m_new;
       l[h] *= correction;
       for (int n = 0; n < Bc / 8; n++)
@@ -141,6 +147,7 @@ __global__ void __launch_bounds__(threads) forward(Problem p,
       for (int n = 0; n < D / 8; n++)
         for (int c = 0; c < 2; c++) o_reg[n][2 * h + c] *= correction;
     }
+    watch("P", scores, s_reg);
 
     // 3. O, 16 keys at a time: two C fragments of S, side by side, are an A fragment of P
 #pragma unroll
@@ -158,6 +165,9 @@ __global__ void __launch_bounds__(threads) forward(Problem p,
         mma_m16n8k16<T>(o_reg[2 * n + 1], p_reg, v_reg + 2);
       }
     }
+    watch_rows("m base 2", state, m);
+    watch_row_shares("l", state, l);
+    watch("O", state, o_reg);
   }
 
   // O / l and LSE. Each quad of lanes writes 16 bytes of a row at a time.

@@ -26,6 +26,7 @@
 #include "device/mma.h"
 #include "device/numeric.h"
 #include "device/swizzle.h"
+#include "device/watch.h"
 
 namespace flashattn2_fwd {
 namespace {
@@ -85,6 +86,7 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
   float m[2][2], l[2][2] = {};  // of rows 16 b + 8 h + g; l only over this lane's columns, until the end
   for (int b = 0; b < 2; b++)
     for (int h = 0; h < 2; h++) m[b][h] = -INFINITY;
+  const Watched state = {int64_t(head) * p.seq_q + i0 + warp * 32, 0, p.seq_q - i0 - warp * 32, D};
 
 #pragma unroll 1
   for (int j0 = 0, buffer = 0; j0 < p.seq_k; j0 += Bc, buffer ^= 1) {
@@ -116,6 +118,9 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
       }
     }
 
+    const Watched scores = {state.row, j0, state.rows, p.seq_k - j0};
+    watch("S", scores, s_reg, p.scale);
+
     // 2. x, in place of S, with m, l and O brought up to date
 #pragma unroll
     for (int b = 0; b < 2; b++)
@@ -133,6 +138,7 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
         const float m_new = fmaxf(m[b][h], quad_max(top));
         const float m_safe = m_new == -INFINITY ? 0 : m_new;  // no key seen yet: keeps -inf - -inf = NaN out of exp2
         const float correction = exp2_approx(m[b][h] - m_safe);
+        watch("correction", state, 16 * b + 8 * h + g, 0, correction);
         m[b][h] = m_new;
         l[b][h] *= correction;
         for (int n = 0; n < Bc / 8; n++)
@@ -151,6 +157,8 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
           const float p0 = exp2_approx(x[0]), p1 = exp2_approx(x[1]);
           l[b][r % 2] += p0 + p1;
           p_reg[b][r] = pack2<T>(p0, p1);
+          watch("P", scores, 16 * b + r % 2 * 8 + g, 16 * step + r / 2 * 8 + 2 * t, p0);
+          watch("P", scores, 16 * b + r % 2 * 8 + g, 16 * step + r / 2 * 8 + 2 * t + 1, p1);
         }
 #pragma unroll
       for (int n = 0; n < D / 16; n++) {
@@ -162,6 +170,9 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
         }
       }
     }
+    watch_rows("m base 2", state, m);
+    watch_row_shares("l", state, l);
+    watch("O", state, o_reg);
   }
 
   // O / l and LSE. Each quad of lanes writes 16 bytes of a row at a time.

@@ -20,6 +20,8 @@
 //
 // Expected limit: for each pair of a query and a key S and P cross global memory five times, dP and dS six times, 4
 // bytes each. At long sequences they do not fit at all.
+//
+// watch() shows S, P, dP and dS to ./workbook walk. On a GPU it is no instruction.
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
@@ -27,6 +29,7 @@
 #include "attention/rung.h"
 #include "device/math.h"
 #include "device/numeric.h"
+#include "device/watch.h"
 
 namespace backward {
 namespace {
@@ -122,6 +125,12 @@ __global__ void __launch_bounds__(warps * 32) softmax_backward(Problem p,
   s_p += row * p.seq_k;
   dp_ds += row * p.seq_k;
 
+  const Watched watched = {row, 0, 1, p.seq_k};
+  for (int j = lane; j < p.seq_k; j += 32) {
+    watch("S", watched, 0, j, s_p + j);
+    watch("dP", watched, 0, j, dp_ds + j);
+  }
+
   // exercise ds: make P of S, and dS of P and dP, in their places
   float sum = 0;  // of P dP
   for (int j = lane; j < p.seq_k; j += 32) {
@@ -131,6 +140,11 @@ __global__ void __launch_bounds__(warps * 32) softmax_backward(Problem p,
   sum = warp_sum(sum);
   for (int j = lane; j < p.seq_k; j += 32) dp_ds[j] = s_p[j] * (dp_ds[j] - sum);
   // end ds |
+
+  for (int j = lane; j < p.seq_k; j += 32) {
+    watch("P", watched, 0, j, s_p + j);
+    watch("dS", watched, 0, j, dp_ds + j);
+  }
 }
 
 template <class A, class B, class C>

@@ -29,6 +29,7 @@
 #include "attention/rung.h"
 #include "device/math.h"
 #include "device/numeric.h"
+#include "device/watch.h"
 
 namespace backward {
 namespace {
@@ -138,6 +139,15 @@ __device__ void store_rows(T* to,  // [rows_left, head_dim]
     }
 }
 
+// Shows this thread's part of them.
+template <int HeadDim>
+__device__ void watch_gradient(const char* name, Watched at, const float4 (&sum)[rows][HeadDim / 64], float scale) {
+  const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+  for (int r = 0; r < rows; ++r)
+    for (int block = 0; block < HeadDim / 64; ++block)
+      watch(name, at, ty + 8 * r, 64 * block + 4 * tx, sum[r][block], scale);
+}
+
 // D, a row per warp.
 template <class T>
 __global__ void __launch_bounds__(threads) row_dots(Problem p,
@@ -186,6 +196,7 @@ __global__ void __launch_bounds__(threads, blocks) kv_gradients(Problem p,
   stage<HeadDim>(v_smem, v + first_key * p.head_dim, p.head_dim, p.seq_k - j0);
 
   float4 dk_reg[rows][HeadDim / 64] = {}, dv_reg[rows][HeadDim / 64] = {};
+  const Watched keys = {first_key, 0, p.seq_k - j0, p.head_dim};
   for (int64_t i0 = 0; i0 < queries; i0 += tile) {
     __syncthreads();  // everyone is done with the tiles that are overwritten now
     stage<HeadDim>(q_smem, q + (first_query + i0) * p.head_dim, p.head_dim, queries - i0);
@@ -195,6 +206,9 @@ __global__ void __launch_bounds__(threads, blocks) kv_gradients(Problem p,
     float s[rows][streaming] = {}, dp[rows][streaming] = {};
     multiply_rows<HeadDim>(s, k_smem, q_smem);
     multiply_rows<HeadDim>(dp, v_smem, do_smem);
+    const Watched pairs = {first_query + i0, j0, int(queries - i0), p.seq_k - j0};  // this tile's
+    for (int r = 0; r < rows; ++r)
+      for (int n = 0; n < streaming; ++n) watch("dP", pairs, tx + 16 * n, ty + 8 * r, dp[r][n]);
     // exercise dkdv: make P^T and dS^T of this tile, 0 where a query does not see a key, and add its share to dV and dK
     for (int n = 0; n < streaming; ++n) {
       const int64_t i = i0 + tx + 16 * n;  // the query
@@ -211,6 +225,14 @@ __global__ void __launch_bounds__(threads, blocks) kv_gradients(Problem p,
     add_weighted_rows<HeadDim>(dv_reg, p_smem, do_smem);
     add_weighted_rows<HeadDim>(dk_reg, ds_smem, q_smem);
     // end dkdv |
+    for (int r = 0; r < rows; ++r)
+      for (int n = 0; n < streaming; ++n) {
+        const int at = (ty + 8 * r) * (tile + weight_pad) + tx + 16 * n;
+        watch("P", pairs, tx + 16 * n, ty + 8 * r, p_smem + at);
+        watch("dS", pairs, tx + 16 * n, ty + 8 * r, ds_smem + at);
+      }
+    watch_gradient<HeadDim>("dV", keys, dv_reg, 1);
+    watch_gradient<HeadDim>("dK", keys, dk_reg, p.scale);
   }
   store_rows<HeadDim>(dk + first_key * p.head_dim, dk_reg, p.scale, p.head_dim, p.seq_k - j0);
   store_rows<HeadDim>(dv + first_key * p.head_dim, dv_reg, 1, p.head_dim, p.seq_k - j0);
@@ -259,14 +281,19 @@ __global__ void __launch_bounds__(threads, blocks) q_gradient(Problem p,
     float s[rows][streaming] = {}, dp[rows][streaming] = {};
     multiply_rows<HeadDim>(s, q_smem, k_smem);
     multiply_rows<HeadDim>(dp, do_smem, v_smem);
+    const Watched pairs = {first_query, j0, p.seq_q - i0, p.seq_k - j0};  // this tile's
     for (int r = 0; r < rows; ++r)
       for (int n = 0; n < streaming; ++n) {
         const float p_ij = j0 + tx + 16 * n < visible[r] ? expf(p.scale * s[r][n] - lse_reg[r]) : 0;
         ds_smem[(ty + 8 * r) * (tile + weight_pad) + tx + 16 * n] = p_ij * (dp[r][n] - dot[r]);
+        watch("P", pairs, ty + 8 * r, tx + 16 * n, p_ij);
+        watch("dP", pairs, ty + 8 * r, tx + 16 * n, dp[r][n]);
+        watch("dS", pairs, ty + 8 * r, tx + 16 * n, p_ij * (dp[r][n] - dot[r]));
       }
     __syncthreads();  // dS is complete
 
     add_weighted_rows<HeadDim>(dq_reg, ds_smem, k_smem);
+    watch_gradient<HeadDim>("dQ", {first_query, 0, p.seq_q - i0, p.head_dim}, dq_reg, p.scale);
   }
   store_rows<HeadDim>(dq + first_query * p.head_dim, dq_reg, p.scale, p.head_dim, p.seq_q - i0);
 }

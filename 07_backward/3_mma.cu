@@ -36,6 +36,7 @@
 #include "device/backward_tile.h"
 #include "device/math.h"
 #include "device/swizzled_tile.h"
+#include "device/watch.h"
 
 namespace backward {
 namespace {
@@ -113,6 +114,7 @@ __global__ void __launch_bounds__(threads, 2) dk_dv(Problem p,
   cp_async_commit();
 
   float dk_reg[blocks][D / 8][4] = {}, dv_reg[blocks][D / 8][4] = {};
+  const Watched keys = {int64_t(kv_row) + warp_row, 0, p.seq_k - j0 - warp_row, D};
 #pragma unroll 1
   for (int stage = 0, head = kv_head * group, i0 = 0; head < end; stage ^= 1) {
     const bool last_of_head = i0 + Br >= p.seq_q;
@@ -131,13 +133,19 @@ __global__ void __launch_bounds__(threads, 2) dk_dv(Problem p,
     uint32_t x_reg[blocks][Br / 16][4];  // P^T, then dS^T, as A fragments
     multiply_by_transpose<Bc, Br, D, Br>(p_reg, k_smem + warp_row * 64, q_tile);
     make_p<Br>(p_reg, p.scale, lse, [&](int i) { return p.visible_keys(i0 + i) - j0 - warp_row; });
+    const Watched pairs = {int64_t(head) * p.seq_q + i0, j0 + warp_row, p.seq_q - i0, p.seq_k - j0 - warp_row};
+    watch_transpose("P", pairs, p_reg, 1 / p_factor);
     round_fragments<T, Br>(x_reg, p_reg);
     add_product<Br, D, Br>(dv_reg, x_reg, do_tile);
 
     multiply_by_transpose<Bc, Br, D, Br>(ds_reg, v_smem + warp_row * 64, do_tile);
+    watch_transpose("dP", pairs, ds_reg);
     make_ds<Br>(ds_reg, fragments_of(p_reg), row_sum);
+    watch_transpose("dS", pairs, ds_reg);
     round_fragments<T, Br>(x_reg, ds_reg);
     add_product<Br, D, Br>(dk_reg, x_reg, q_tile);
+    watch("dV", keys, dv_reg, 1 / p_factor);
+    watch("dK", keys, dk_reg, p.scale);
     head = next_head;
     i0 = next_i0;
   }
@@ -181,6 +189,7 @@ __global__ void __launch_bounds__(threads, 2) dq(Problem p,
   cp_async_commit();
 
   float dq_reg[blocks][D / 8][4] = {};
+  const Watched queries = {int64_t(q_row) + warp_row, 0, p.seq_q - i0 - warp_row, D};
 #pragma unroll 1
   for (int j0 = 0; j0 < p.seq_k; j0 += Bc) {
     cp_async_wait<0>();
@@ -195,6 +204,8 @@ __global__ void __launch_bounds__(threads, 2) dq(Problem p,
     uint32_t x_reg[blocks][Bc / 16][4];  // dS, as A fragments
     multiply_by_transpose<Br, Bc, D, Bc>(p_reg, q_smem + warp_row * 64, k_tile);
     multiply_by_transpose<Br, Bc, D, Bc>(ds_reg, do_smem + warp_row * 64, v_tile);
+    const Watched pairs = {queries.row, j0, queries.rows, p.seq_k - j0};
+    watch("dP", pairs, ds_reg);
     const bool masked = j0 + Bc > p.visible_keys(i0);  // of the block's rows, the first sees the fewest keys
 #pragma unroll
     for (int b = 0; b < blocks; b++)
@@ -205,11 +216,14 @@ __global__ void __launch_bounds__(threads, 2) dq(Problem p,
           for (int r = 2 * h; r < 2 * h + 2; r++) {
             float x = fmaf(p_reg[b][n][r], scale_log2, -lse);
             if (masked && 8 * n + 2 * t + r % 2 >= visible) x = -INFINITY;
+            watch("P", pairs, 16 * b + 8 * h + g, 8 * n + 2 * t + r % 2, exp2_approx(x) / p_factor);
             ds_reg[b][n][r] = exp2_approx(x) * fmaf(ds_reg[b][n][r], 1 / p_factor, -row_sum);
           }
       }
+    watch("dS", pairs, ds_reg);
     round_fragments<T, Bc>(x_reg, ds_reg);
     add_product_rounded<Bc, D, Bc>(dq_reg, x_reg, k_tile);
+    watch("dQ", queries, dq_reg, p.scale);
   }
   __syncwarp();  // all lanes are done with the warp's rows of Q
   const int i = i0 + warp_row;

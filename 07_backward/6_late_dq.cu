@@ -25,6 +25,7 @@
 #include "device/atomic_add.h"
 #include "device/backward_tile.h"
 #include "device/swizzled_tile.h"
+#include "device/watch.h"
 
 namespace backward {
 namespace {
@@ -77,39 +78,18 @@ __device__ void add_dq(float* dq_sum,  // [B * H * tiles][warps][8][32][4]
     for (int n = 0; n < 4; n++) atomic_add_4(sum + (b * 4 + n) * 32 * 4, dq_reg[b][n]);
 }
 
-// D / 8 lanes per query row, 8 elements each.
-template <class T, class S>
-__global__ void prepare(Problem p,
-                        const T* o,        // [B, H, Nq, D]
-                        const float* lse,  // [B, H, Nq]
-                        const T* d_o,      // [B, H, Nq, D]
-                        float* stats,      // [B * H * tiles][2][Br]
-                        float4* dq_sum)    // [B * H * tiles][Br * D / 4]
-{
-  constexpr int D = S::D, Br = S::Br, lanes = D / 8;
-  const unsigned thread = blockIdx.x * S::threads + threadIdx.x, row = thread / lanes, lane = thread % lanes;
-  const unsigned head_tiles = tiles(p.seq_q, Br), tile = row / Br, head = tile / head_tiles;
-  const unsigned i = tile % head_tiles * Br + row % Br;
-  const size_t q_row = size_t(head) * p.seq_q + i, at = q_row * D + lane * 8;
-  const RowStatistics of_row = row_statistics<D>(i < unsigned(p.seq_q), o + at, d_o + at, lse + q_row);
-  if (lane == 0) {
-    stats[(size_t(tile) * 2) * Br + row % Br] = of_row.lse;
-    stats[(size_t(tile) * 2 + 1) * Br + row % Br] = of_row.row_sum;
-  }
-  for (int half = 0; half < 2; half++) dq_sum[size_t(thread) * 2 + half] = make_float4(0, 0, 0, 0);
-}
-
 // The products of one tile of queries (but for dQ) with the warp's keys.
 template <class S, class T>
 __device__ void multiply_tile(const Problem& p, float (&dv_reg)[S::keys / 16][S::D / 8][4],
                               float (&dk_reg)[S::keys / 16][S::D / 8][4],
-                              const T* k,          // [keys][D] in shared memory, as all that follows
-                              const T* v,          // [keys][D]
-                              const T* q,          // [Br][D]
-                              const T* d_o,        // [Br][D]
-                              const float* stats,  // [2][Br]
-                              T* ds,               // [keys][64]
-                              int i0, int j0)      // the first query and key, in their heads
+                              const T* k,                    // [keys][D] in shared memory, as all that follows
+                              const T* v,                    // [keys][D]
+                              const T* q,                    // [Br][D]
+                              const T* d_o,                  // [Br][D]
+                              const float* stats,            // [2][Br]
+                              T* ds,                         // [keys][64]
+                              int i0, int j0,                // the first query and key, in their heads
+                              unsigned q_row, Watched rows)  // the first query over all heads; the rows of dV and dK
 {
   constexpr int Bc = S::Bc, Br = S::Br, D = S::D, chunk = S::chunk;
 #pragma unroll
@@ -118,18 +98,24 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[S::keys / 16][S:
     float ds_reg[S::keys / 16][chunk / 8][4];       // dP^T, then dS^T
     uint32_t p_half[S::keys / 16][chunk / 16][4];   // P^T as A fragments of T
     uint32_t ds_half[S::keys / 16][chunk / 16][4];  // and dS^T
+    const Watched watched = {q_row + c, j0, p.seq_q - i0 - c, p.seq_k - j0};
     multiply_by_transpose<Bc, Br, D, chunk>(p_reg, k, q + c * 64);
     make_p<chunk>(p_reg, p.scale, stats + c, [&](int i) { return p.visible_keys(i0 + c + i) - j0; });
+    watch_transpose("P", watched, p_reg, 1 / p_factor);
     round_fragments<T, chunk>(p_half, p_reg);
 
     multiply_by_transpose<Bc, Br, D, chunk>(ds_reg, v, d_o + c * 64);
+    watch_transpose("dP", watched, ds_reg);
     make_ds<chunk>(ds_reg, fragments_of(p_reg), stats + Br + c);
+    watch_transpose("dS", watched, ds_reg);
     round_fragments<T, chunk>(ds_half, ds_reg);
     store_fragments<Bc, chunk>(ds, ds_half, c / 16);
     // Both sums come after dS: until then P^T in fp32 occupies registers that their operands need.
     add_product<Br, D, chunk>(dv_reg, p_half, d_o + c * 64);
     add_product<Br, D, chunk>(dk_reg, ds_half, q + c * 64);
   }
+  watch("dV", rows, dv_reg, 1 / p_factor);
+  watch("dK", rows, dk_reg, p.scale);
 }
 
 template <class T, class S>
@@ -169,6 +155,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
     float dq_reg[2][4][4];
     const int right = 2 * (warp % (D / 32));
     multiply_transpose<Bc>(dq_reg, ds_smem + tile % 2 * Bc * 64, warp / (D / 32), k_smem, right, right + 1);
+    const int i0 = tile % tiles(p.seq_q, S::Br) * S::Br + warp / (D / 32) * 32, head = tile / tiles(p.seq_q, S::Br);
+    watch("dQ", {int64_t(head) * p.seq_q + i0, warp % (D / 32) * 32, p.seq_q - i0, 32}, dq_reg, p.scale);
     add_dq<S>(tensors.dq_sum, dq_reg, tile);
   };
 
@@ -178,6 +166,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
   for (int tile = end - tensors.q_tiles, before = -1; tile < end; before = tile++) {
     const bool last_of_head = i0 + Br >= p.seq_q;
     const int next_i0 = last_of_head ? 0 : i0 + Br;
+    const unsigned tile_row = q_row;  // for watch()
     q_row += last_of_head ? p.seq_q - i0 : Br;
     cp_async_wait<0>();
     // This stage (and K and V) and dS of the tile before are in shared memory, and everyone is done with the stage
@@ -188,7 +177,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
     if (before >= 0) make_dq(before);
     const T* q_tile = q_smem + tile % 2 * 2 * Br * D;
     multiply_tile<S>(p, dv_reg, dk_reg, k_smem + own * 64, v_smem + own * 64, q_tile, q_tile + Br * D,
-                     stats_smem + tile % 2 * 2 * Br, ds_smem + (tile % 2 * Bc + own) * 64, i0, j0 + own);
+                     stats_smem + tile % 2 * 2 * Br, ds_smem + (tile % 2 * Bc + own) * 64, i0, j0 + own, tile_row,
+                     {int64_t(kv_row) + own, 0, p.seq_k - j0 - own, D});
     i0 = next_i0;
   }
   __syncthreads();  // dS of the last tile is in shared memory

@@ -21,7 +21,6 @@
 //     the exponentials, the other keeps the tensor cores busy.
 //   - Eight warps have 128 keys, and tiles of 64 queries, which a warp takes at once (`chunk`). A device with
 //     less shared memory has blocks of four warps, 64 keys and tiles of 32 queries.
-//   - watch() shows P, dP, dS, dQ, dK and dV to ./workbook walk. On a GPU it is no instruction.
 //
 // Expected limit: no unit alone. Tensor cores and shared memory would take about the same time, and with two warps per
 // scheduler they overlap only in part.
@@ -92,28 +91,6 @@ __device__ void add_dq(float* dq_sum,  // [B * H * tiles][warps][8][32][4]
 #pragma unroll
   for (int b = 0; b < 2; b++)
     for (int n = 0; n < 4; n++) atomic_add_4(sum + (b * 4 + n) * 32 * 4, dq_reg[b][n]);
-}
-
-// D / 8 lanes per query row, 8 elements each.
-template <class T, class S>
-__global__ void prepare(Problem p,
-                        const T* o,        // [B, H, Nq, D]
-                        const float* lse,  // [B, H, Nq]
-                        const T* d_o,      // [B, H, Nq, D]
-                        float* stats,      // [B * H * tiles][2][Br]
-                        float4* dq_sum)    // [B * H * tiles][Br * D / 4]
-{
-  constexpr int D = S::D, Br = S::Br, lanes = D / 8;
-  const unsigned thread = blockIdx.x * S::threads + threadIdx.x, row = thread / lanes, lane = thread % lanes;
-  const unsigned head_tiles = tiles(p.seq_q, Br), tile = row / Br, head = tile / head_tiles;
-  const unsigned i = tile % head_tiles * Br + row % Br;
-  const size_t q_row = size_t(head) * p.seq_q + i, at = q_row * D + lane * 8;
-  const RowStatistics of_row = row_statistics<D>(i < unsigned(p.seq_q), o + at, d_o + at, lse + q_row);
-  if (lane == 0) {
-    stats[(size_t(tile) * 2) * Br + row % Br] = of_row.lse;
-    stats[(size_t(tile) * 2 + 1) * Br + row % Br] = of_row.row_sum;
-  }
-  for (int half = 0; half < 2; half++) dq_sum[size_t(thread) * 2 + half] = make_float4(0, 0, 0, 0);
 }
 
 // The products of one tile of queries (but for dQ) with the warp's 32 keys: those of its role.

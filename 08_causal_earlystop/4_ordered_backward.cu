@@ -19,6 +19,7 @@
 // for them. But they go round more heads. Under the mask the block of the next keys begins two tiles of queries further
 // down, and two blocks of a head that start together are two tiles apart until they end: the second has its shorter
 // work, and the time of the first. With 64 heads a block's predecessor has mostly started a good while before it.
+// Without a mask they go round 16 heads, as in chapter 07: blocks of one head then share its Q and dO in L2.
 //
 // Expected limit: the turns, as in chapter 07, most of all where a few heads are all there is.
 #include <cmath>
@@ -37,7 +38,8 @@ using attention::DType;
 using attention::Problem;
 using namespace backward_pairs;
 
-constexpr int heads_at_once = 64;  // kv heads
+// How many kv heads the tickets go round. Without a mask as many as in chapter 07.
+__device__ int heads_at_once(const Problem& p) { return p.mask == attention::Mask::causal ? 64 : 16; }
 
 template <class S>
 constexpr size_t shared_bytes = S::shared_bytes + 2 * sizeof(int);  // and the block's place
@@ -151,7 +153,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
 
   int* place_smem = reinterpret_cast<int*>(stats_smem + 2 * 2 * Br);  // [2]
   if (threadIdx.x == 0) {
-    constexpr int n = heads_at_once;
+    const int n = heads_at_once(p);
     const int ticket = atomicAdd(tensors.tickets, 1), round = ticket / (n * tensors.kv_tiles);
     const int heads = min(n, tensors.kv_heads - round * n), turn = ticket - round * n * tensors.kv_tiles;
     place_smem[0] = round * n + turn % heads;

@@ -22,6 +22,7 @@
 #include "device/numeric.h"
 #include "device/rope_angles.h"
 #include "device/swizzle.h"
+#include "device/watch.h"
 
 namespace rope_fused {
 namespace {
@@ -195,6 +196,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   float o_reg[2][D / 8][4] = {};
   // Of rows 16 b + 8 h + g: m, and -l, which is inf until m is set. l only over this lane's columns, until the end.
   float m[2][2] = {}, minus_l[2][2] = {{INFINITY, INFINITY}, {INFINITY, INFINITY}};
+  const Watched state = {q_row + warp * 32, 0, p.seq_q - i0 - warp * 32, D};
 
 #pragma unroll 1
   for (int j0 = 0; j0 < keys; j0 += Bc) {
@@ -253,6 +255,9 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
       }
     }
 
+    const Watched scores = {state.row, j0, state.rows, p.seq_k - j0};
+    watch("S", scores, s_reg, p.scale);
+
     // 2. x, in place of S, and the largest of them and of -l, which is inf while a row has no m and below 0 later. From
     // 0 up, floats are in the order of their bits, and the largest of three integers is a single instruction of sm_90.
     int largest[2][2];  // four, because a chain of 64 would take as long as the exp2
@@ -290,6 +295,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
           const bool sets = minus_l[b][h] > 0 && top > -INFINITY;  // m for the first time, up or down
           const float rise = sets || top > headroom ? top - start : 0;
           const float correction = rise > 0 ? exp2_approx(-rise) : 1;
+          watch("correction", state, 16 * b + 8 * h + g, 0, correction);
           m[b][h] += rise;
           minus_l[b][h] = sets ? 0 : minus_l[b][h] * correction;
           for (int n = 0; n < Bc / 8; n++)
@@ -309,6 +315,8 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
           const float p0 = exp2_approx(x[0]), p1 = exp2_approx(x[1]);
           minus_l[b][r % 2] -= p0 + p1;
           p_reg[b][r] = pack2<T>(p0, p1);
+          watch("P", scores, 16 * b + r % 2 * 8 + g, 16 * step + r / 2 * 8 + 2 * t, p0);
+          watch("P", scores, 16 * b + r % 2 * 8 + g, 16 * step + r / 2 * 8 + 2 * t + 1, p1);
         }
 #pragma unroll
       for (int n = 0; n < D / 16; n++) {
@@ -320,6 +328,9 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
         }
       }
     }
+    watch_rows("m base 2", state, m);
+    watch_row_shares("-l", state, minus_l);
+    watch("O", state, o_reg);
   }
   cp_async_wait<0>();  // no copy may outlive the thread block
 

@@ -19,6 +19,7 @@
 //   - A row of Q is met by every block below the diagonal. `prepare`, which reads rows of O and dO anyway, rotates it.
 //   - The last block to add to a tile's dQ turns it back before it is rounded. Both halves of a pair must then be in
 //     one thread: a warp's 32 columns are 16 of the left half of the head dim and the 16 that are their partners.
+//   - V and the first stage of Q and dO are asked for before K is turned, so that they are on their way meanwhile.
 //
 // Expected limit: chapter 08's. K's rotation costs once a block, dQ's and dK's once a row.
 #include <cmath>
@@ -40,7 +41,8 @@ using attention::RopeTables;
 using namespace backward_pairs;
 using namespace rope_angles;
 
-constexpr int heads_at_once = 64;  // kv heads
+// How many kv heads the tickets go round. Without a mask as many as in chapter 07.
+__device__ int heads_at_once(const Problem& p) { return p.mask == attention::Mask::causal ? 64 : 16; }
 
 template <class S>
 constexpr size_t shared_bytes = S::shared_bytes + 2 * sizeof(int);  // and the block's place
@@ -174,7 +176,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
 
   int* place_smem = reinterpret_cast<int*>(stats_smem + 2 * 2 * Br);  // [2]
   if (threadIdx.x == 0) {
-    constexpr int n = heads_at_once;
+    const int n = heads_at_once(p);
     const int ticket = atomicAdd(tensors.tickets, 1), round = ticket / (n * tensors.kv_tiles);
     const int heads = min(n, tensors.kv_heads - round * n), turn = ticket - round * n * tensors.kv_tiles;
     place_smem[0] = round * n + turn % heads;

@@ -1,6 +1,6 @@
 // What a backward computes between its products: FlashAttention-2 (Dao 2023), Algorithm 2. Chapter 07 derives it.
 //
-//   D = rowsum(dO o O)     once, for every query row: row_statistics()
+//   D = rowsum(dO o O)     once, for every query row: row_statistics(), and prepare(), a kernel of them
 //   P = exp(S - LSE)       for every tile: make_p()
 //   dS = P o (dP - D)      for every tile: make_ds()
 //
@@ -17,6 +17,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "attention/problem.h"
 #include "device/cuda.h"
 #include "device/math.h"
 #include "device/numeric.h"
@@ -51,6 +52,30 @@ __device__ RowStatistics row_statistics(bool exists,
     row.row_sum += __shfl_xor_sync(0xffffffff, row.row_sum, distance);
   row.row_sum /= p_factor;
   return row;
+}
+
+// The statistics of all rows, tile by tile, for a backward in which every block of keys has a part of dQ: and the zeros
+// that the parts are added to. Tiles of S::Br rows are counted over all heads. D / 8 lanes per query row, 8 elements
+// each, S::threads of them in a thread block.
+template <class T, class S>
+__global__ void prepare(attention::Problem p,
+                        const T* o,        // [B, H, Nq, D]
+                        const float* lse,  // [B, H, Nq]
+                        const T* d_o,      // [B, H, Nq, D]
+                        float* stats,      // [B * H * tiles][2][Br]
+                        float4* dq_sum)    // [B * H * tiles][Br * D / 4]
+{
+  constexpr int D = S::D, Br = S::Br, lanes = D / 8;
+  const unsigned thread = blockIdx.x * S::threads + threadIdx.x, row = thread / lanes, lane = thread % lanes;
+  const unsigned head_tiles = (p.seq_q + Br - 1) / Br, tile = row / Br, head = tile / head_tiles;
+  const unsigned i = tile % head_tiles * Br + row % Br;
+  const size_t q_row = size_t(head) * p.seq_q + i, at = q_row * D + lane * 8;
+  const RowStatistics of_row = row_statistics<D>(i < unsigned(p.seq_q), o + at, d_o + at, lse + q_row);
+  if (lane == 0) {
+    stats[(size_t(tile) * 2) * Br + row % Br] = of_row.lse;
+    stats[(size_t(tile) * 2 + 1) * Br + row % Br] = of_row.row_sum;
+  }
+  for (int half = 0; half < 2; half++) dq_sum[size_t(thread) * 2 + half] = make_float4(0, 0, 0, 0);
 }
 
 // A warp's 2^12 P^T in the place of S^T, for 16 * blocks keys and `queries` queries. The mask is there in the number of

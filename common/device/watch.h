@@ -27,16 +27,16 @@ __device__ inline void watch([[maybe_unused]] const char* name, [[maybe_unused]]
 __device__ inline void watch([[maybe_unused]] const char* name, [[maybe_unused]] Watched at, [[maybe_unused]] int i,
                              [[maybe_unused]] int j, [[maybe_unused]] const float* from) {
 #ifdef WORKBOOK_SIMT
-  watch(name, at, i, j, simt::peek(from));
+  if (i < at.rows && j < at.columns) watch(name, at, i, j, simt::peek(from));
 #endif
 }
 
-// Elements [i][j] to [i][j + 3].
-__device__ inline void watch(const char* name, Watched at, int i, int j, float4 values) {
-  watch(name, at, i, j, values.x);
-  watch(name, at, i, j + 1, values.y);
-  watch(name, at, i, j + 2, values.z);
-  watch(name, at, i, j + 3, values.w);
+// Elements [i][j] to [i][j + 3], each times the factor.
+__device__ inline void watch(const char* name, Watched at, int i, int j, float4 values, float factor = 1) {
+  watch(name, at, i, j, factor * values.x);
+  watch(name, at, i, j + 1, factor * values.y);
+  watch(name, at, i, j + 2, factor * values.z);
+  watch(name, at, i, j + 3, factor * values.w);
 }
 
 // Element [i][j] of sums of which each of several threads has a share: the shares are added up.
@@ -62,6 +62,15 @@ __device__ void watch([[maybe_unused]] const char* name, [[maybe_unused]] Watche
 #endif
 }
 
+// The same of a warp that has one block of 16 rows.
+template <int fragments>
+__device__ void watch([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
+                      [[maybe_unused]] const float (&x)[fragments][4], [[maybe_unused]] float factor = 1) {
+#ifdef WORKBOOK_SIMT
+  watch(name, at, reinterpret_cast<const float(&)[1][fragments][4]>(x), factor);
+#endif
+}
+
 // The same of a matrix whose transpose is shown: the fragments' rows are columns.
 template <int blocks, int fragments>
 __device__ void watch_transpose([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
@@ -78,18 +87,35 @@ __device__ void watch_transpose([[maybe_unused]] const char* name, [[maybe_unuse
 #endif
 }
 
-// One number of each of a warp's 32 rows: x[b][h] of row 16 b + 8 h + g, of which the four lanes of a quad have copies,
-__device__ inline void watch_rows([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
-                                  [[maybe_unused]] const float (&x)[2][2]) {
+// One number of each of a warp's 16 or 32 rows: x[h] of row 8 h + g, or x[b][h] of row 16 b + 8 h + g. The four lanes
+// of a quad have copies,
+template <int halves>
+__device__ void watch_rows([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
+                           [[maybe_unused]] const float (&x)[halves]) {
 #ifdef WORKBOOK_SIMT
-  for (int i = threadIdx.x % 32 / 4; i < 32; i += 8) watch(name, at, i, 0, x[i / 16][i / 8 % 2]);
+  for (int h = 0; h < halves; ++h) watch(name, at, 8 * h + threadIdx.x % 32 / 4, 0, x[h]);
+#endif
+}
+template <int blocks>
+__device__ void watch_rows([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
+                           [[maybe_unused]] const float (&x)[blocks][2]) {
+#ifdef WORKBOOK_SIMT
+  watch_rows(name, at, reinterpret_cast<const float(&)[2 * blocks]>(x));
 #endif
 }
 
 // or shares.
-__device__ inline void watch_row_shares([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
-                                        [[maybe_unused]] const float (&x)[2][2]) {
+template <int halves>
+__device__ void watch_row_shares([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
+                                 [[maybe_unused]] const float (&x)[halves]) {
 #ifdef WORKBOOK_SIMT
-  for (int i = threadIdx.x % 32 / 4; i < 32; i += 8) watch_share(name, at, i, 0, x[i / 16][i / 8 % 2]);
+  for (int h = 0; h < halves; ++h) watch_share(name, at, 8 * h + threadIdx.x % 32 / 4, 0, x[h]);
+#endif
+}
+template <int blocks>
+__device__ void watch_row_shares([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
+                                 [[maybe_unused]] const float (&x)[blocks][2]) {
+#ifdef WORKBOOK_SIMT
+  watch_row_shares(name, at, reinterpret_cast<const float(&)[2 * blocks]>(x));
 #endif
 }

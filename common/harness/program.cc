@@ -42,6 +42,7 @@ struct Options {
   std::vector<bool> directions;    // that are asked for: is it the backward?
   bool backward = false;           // the one of them that is being answered,
   std::vector<const Rung*> rungs;  // and its rungs
+  int padded_from = 0;             // columns of Q, K, V and dO that are not zeros; 0: all
   uint64_t seed = 1;
   bool check_only = false;
   bool describe = false;
@@ -99,6 +100,8 @@ Options parse(int argc, char** argv) {
   app.add_option("--seq-q", p.seq_q, "number of queries")->capture_default_str();
   CLI::Option* seq_k = app.add_option("--seq-k", p.seq_k, "number of keys; as many as queries unless given");
   app.add_option("--head-dim", p.head_dim, "head dimension")->capture_default_str();
+  CLI::Option* padded_from = app.add_option("--padded-from", options.padded_from,
+                                            "a head dimension that zeros make up to --head-dim; the scale is its own");
   app.add_option("--dtype", dtype, "storage type: fp16 or bf16")->capture_default_str();
   app.add_flag("--causal,!--no-causal", causal, "query i sees keys j <= i + seq_k - seq_q (the default), or all");
   app.add_option("--rung", options.rung, "one rung of the chapter; all of them unless given");
@@ -127,7 +130,10 @@ Options parse(int argc, char** argv) {
   p.dtype = dtype == "fp16" ? attention::DType::fp16 : attention::DType::bf16;
   p.mask = causal ? attention::Mask::causal : attention::Mask::none;
   if (const std::string wrong = attention::invalid(p); !wrong.empty()) throw Refusal(wrong);
-  p.scale = attention::default_scale(p.head_dim);
+  if (*padded_from && (options.padded_from < 1 || options.padded_from > p.head_dim))
+    throw Refusal("padded-from is " + std::to_string(options.padded_from) + ": it must lie between 1 and head-dim, " +
+                  std::to_string(p.head_dim));
+  p.scale = attention::default_scale(*padded_from ? options.padded_from : p.head_dim);
   p.rope = the_chapter().rope;
 
   if (!options.rung.empty()) require_rung(options.rung);
@@ -437,9 +443,25 @@ void add_context(const Device& device) {
   }
 }
 
+// Rows of `from` numbers, each with zeros up to `to`.
+std::vector<float> with_zeros(const std::vector<float>& rows, int from, int to) {
+  std::vector<float> padded(rows.size() / from * to);
+  for (size_t i = 0; i < rows.size(); i++) padded[i / from * to + i % from] = rows[i];
+  return padded;
+}
+
+// The inputs of a check, and of what follows it.
+HostTensors inputs_of(const Options& options) {
+  if (options.padded_from == 0) return make_inputs(options.problem, InputKind::spread, options.seed);
+  Problem narrow = options.problem;
+  const int from = narrow.head_dim = options.padded_from, to = options.problem.head_dim;
+  const HostTensors t = make_inputs(narrow, InputKind::spread, options.seed);
+  return {with_zeros(t.q, from, to), with_zeros(t.k, from, to), with_zeros(t.v, from, to), with_zeros(t.d_o, from, to)};
+}
+
 // One direction: checks what is asked for, then counts or times it. Returns the exit status.
 int answer(const Options& options, const Device& device) {
-  const HostTensors inputs = make_inputs(options.problem, InputKind::spread, options.seed);
+  const HostTensors inputs = inputs_of(options);
   const std::optional<Reference> reference = make_reference(options, inputs);
   if (!reference) return 1;
   std::vector<Verdict> verdicts;

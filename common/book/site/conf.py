@@ -29,7 +29,10 @@ html_show_search_summary = False  # which a page on the disk may not read
 html_context = {"made_by": Path(__file__).read_text()}  # Sphinx writes every page again when a value changes, not when code does
 html_show_copyright = False
 html_math_renderer = "mathml"
-html_theme_options = {"navigation_with_keys": True}
+html_theme_options = {
+    "navigation_with_keys": True,
+    "dark_css_variables": {"color-foreground-muted": "#8d9299"},  # Furo's has too little contrast
+}
 
 
 def _mathml(display: str):
@@ -50,6 +53,12 @@ def _plots(app, page, template, context, doctree) -> None:
         app.add_js_file("plots.js", loading_method="defer")
 
 
+def _level(app, page, template, context, doctree) -> None:
+    """Sphinx calls the captions beside the page headings, and leaves out of which level."""
+    tree = context.get("furo_navigation_tree", "")
+    context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
+
+
 def _bring_plotly(app) -> None:
     static = Path(app.outdir) / "_static"
     static.mkdir(parents=True, exist_ok=True)
@@ -60,3 +69,4 @@ def setup(app) -> None:
     app.add_html_math_renderer("mathml", _mathml("inline"), _mathml("block"))
     app.connect("builder-inited", _bring_plotly)
     app.connect("html-page-context", _plots)
+    app.connect("html-page-context", _level, priority=900)  # after Furo has made them

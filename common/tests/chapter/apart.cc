@@ -28,12 +28,15 @@ using attention::Problem;
 using simt::DeviceMemory;
 
 // Both processes are copies of one, so a function has the same address in each.
+template <class Args>
+struct Call {
+  void (*run)(const Problem&, const Args&, cudaStream_t) = nullptr;
+  Args args = {};
+};
 struct Request {
-  void (*forward)(const Problem&, const ForwardArgs&, cudaStream_t) = nullptr;    // either this
-  void (*backward)(const Problem&, const BackwardArgs&, cudaStream_t) = nullptr;  // or that
   Problem problem = {};
-  ForwardArgs forward_args = {};
-  BackwardArgs backward_args = {};
+  Call<ForwardArgs> forward = {};    // either this
+  Call<BackwardArgs> backward = {};  // or that
   simt::Schedule schedule = {};
   size_t max_shared = 0;
   size_t allocations = 0;  // which follow
@@ -82,10 +85,10 @@ void answer(int socket, Answer::What what, cudaError_t code, const std::string& 
     simt::set_schedule(request.schedule);
     simt::set_max_shared(request.max_shared);
     try {
-      if (request.backward)
-        request.backward(request.problem, request.backward_args, nullptr);
+      if (request.backward.run)
+        request.backward.run(request.problem, request.backward.args, nullptr);
       else
-        request.forward(request.problem, request.forward_args, nullptr);
+        request.forward.run(request.problem, request.forward.args, nullptr);
       answer(socket, Answer::What::done, cudaSuccess, "");
     } catch (const CudaError& error) {
       answer(socket, Answer::What::cuda_error, error.code(), error.what());
@@ -124,9 +127,18 @@ void ask(Request request) {
   if (head.what == Answer::What::other_error) throw std::runtime_error(message);
 }
 
-// Passes hold plain functions, which cannot carry another one along: those that are asked for stand here.
-void (*forward)(const Problem&, const ForwardArgs&, cudaStream_t);
-void (*backward)(const Problem&, const BackwardArgs&, cudaStream_t);
+template <auto call, class Pass>
+Pass apart_as(Pass pass) {
+  if (kernels < 0) return pass;
+  static decltype(pass.run) run;  // a pass holds a plain function, which cannot carry another one along
+  run = pass.run;
+  pass.run = [](const Problem& p, const auto& args, cudaStream_t) {
+    Request request = {.problem = p};
+    request.*call = {run, args};
+    ask(request);
+  };
+  return pass;
+}
 
 }  // namespace
 
@@ -144,25 +156,9 @@ void keep_kernels_apart() {
   serve(kernels);
 }
 
-attention::Forward apart(const attention::Forward& pass) {
-  if (kernels < 0) return pass;
-  attention::Forward elsewhere = pass;
-  forward = pass.run;
-  elsewhere.run = [](const Problem& p, const ForwardArgs& args, cudaStream_t) {
-    ask({.forward = forward, .problem = p, .forward_args = args});
-  };
-  return elsewhere;
-}
+attention::Forward apart(const attention::Forward& pass) { return apart_as<&Request::forward>(pass); }
 
-attention::Backward apart(const attention::Backward& pass) {
-  if (kernels < 0) return pass;
-  attention::Backward elsewhere = pass;
-  backward = pass.run;
-  elsewhere.run = [](const Problem& p, const BackwardArgs& args, cudaStream_t) {
-    ask({.backward = backward, .problem = p, .backward_args = args});
-  };
-  return elsewhere;
-}
+attention::Backward apart(const attention::Backward& pass) { return apart_as<&Request::backward>(pass); }
 
 }  // namespace chapter_suite
 

@@ -8,10 +8,10 @@ import unittest
 from contextlib import redirect_stdout
 from unittest import mock
 
-from little import SOLUTION, LittleTree
+from little import CODE, DEBUG, SOLUTION, LittleTree
 
 from tools import course
-from tools.commands import check
+from tools.commands import check, hint
 from tools.course import judging
 from tools.machine import ROOT, Failure, system
 
@@ -95,6 +95,26 @@ class Check(LittleTree):
                 self.check("05.sectors", "--student", name)
 
 
+class Hint(LittleTree):
+    def hint(self, *words) -> str:
+        parser = argparse.ArgumentParser()
+        hint.add_arguments(parser)
+        with mock.patch.object(hint, "load", self.loaded), redirect_stdout(io.StringIO()) as said, \
+                mock.patch.object(hint, "Progress", lambda: course.Progress(self.root / "build/progress.json")):
+            hint.run(parser.parse_args(words))
+        return said.getvalue()
+
+    def test_of_an_exercise_and_of_the_first_of_a_chapter_that_is_not_right(self):
+        self.declare(CODE, {**CODE, "id": "05.lse"}, DEBUG)
+        text = self.read("05_online/1_online.cu")
+        self.write("05_online/1_online.cu", text + text.replace("rescale", "lse"))
+        self.assertIn("05.rescale, hint 1 of 2: first", self.hint("05"))
+        self.assertIn("05.rescale, hint 2 of 2: second", self.hint("05.rescale"))
+        there = self.loaded()
+        course.Progress(self.root / "build/progress.json").checked(there.exercises[0], there.text(there.exercises[0]), "right")
+        self.assertIn("05.lse, hint 1 of 2: first", self.hint("05"))
+
+
 class BadInput(unittest.TestCase):
     """One line, and status 2, before anything is built."""
 
@@ -103,12 +123,14 @@ class BadInput(unittest.TestCase):
             (["check", "05.nothing"], "no exercise 05.nothing (exercises: 01.scores, "),
             (["check", "77"], "no chapter 77 (chapters: 01_naive"),
             (["check", "--wach"], "unknown argument --wach; did you mean --watch?"),
-            (["hint", "05"], "chapter 05 has several exercises: 05.rescale, "),
             (["hint", "05.nothing"], "no exercise 05.nothing"),
             (["reset", "05.nothing"], "no exercise 05.nothing"),
             (["handout", "05.nothing", "--out", "/nowhere/x"], "no exercise 05.nothing"),
             (["handout", "--week", "1", "--out", "/nowhere/x"], "--week needs --course"),
             (["handout", "--out", str(ROOT)], "is there already, and not empty"),
+            (["grade", str(ROOT / "common"), "05.nothing", "--out", "/nowhere/r.json"], "no exercise 05.nothing"),
+            (["grade", "/nowhere/x", "05.rescale", "06.pipeline", "--out", "/nowhere/r.json"], "/nowhere/x is neither a directory nor"),
+            (["grade", str(ROOT / "common"), "--patience", "nan", "--out", "/nowhere/r.json"], "--patience is nan: it must be more than 0"),
             (["handout"], "the following arguments are required: --out"),
             (["handout", "--out", "/nowhere/x", "--course", "/nowhere/course.json"], "cannot read /nowhere/course.json: No such file"),
         ]:

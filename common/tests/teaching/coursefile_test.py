@@ -22,7 +22,9 @@ class CourseFile(unittest.TestCase):
         self.course = course.load()
 
     def read(self, content):
-        self.path.write_text(content if isinstance(content, str) else json.dumps(content, indent=1))
+        if not isinstance(content, bytes):
+            content = (content if isinstance(content, str) else json.dumps(content, indent=1)).encode()
+        self.path.write_bytes(content)
         return read_plan(self.path, self.course)
 
     def test_weeks_points_and_selections(self):
@@ -41,12 +43,17 @@ class CourseFile(unittest.TestCase):
             ({**PLAN, "weeks": [{**WEEK, "exercises": ["99"]}]}, "no chapter 99"),
             ({**PLAN, "weeks": [WEEK, WEEK]}, "01.scores is in two weeks"),
             ({**PLAN, "weeks": [{**WEEK, "due": "soon"}]}, "due of week 1 is soon: it must be a date"),
+            ({**PLAN, "weeks": [{**WEEK, "due": "20270208"}]}, "due of week 1 is 20270208: it must be a date"),
             ({**PLAN, "weeks": [{**WEEK, "due": "2027-01-01"}]}, "week 1 is due before it begins"),
             ({**PLAN, "points": {"01": 3}}, "points of 01 are 3"),
             ({**PLAN, "points": {"01.scores": -1}}, "points of 01.scores are -1"),
+            ({**PLAN, "points": {"01.scores": 3, "08.bounds": 3}}, "points of 08.bounds, which is in no week"),
             ({"title": "x"}, "the course has no weeks"),
             ({**PLAN, "term": 1}, "the course has a key term"),
             ({**PLAN, "late": {"days": 1}}, "late has no percent_a_day"),
+            ({**PLAN, "late": {"percent_a_day": -10, "days": 3}}, "percent_a_day of late is -10: it must be 0 to 100"),
+            ({**PLAN, "late": {"percent_a_day": 10, "days": -1}}, "days of late is -1: it must be 0 to 366"),
+            (b'{"title": "\xff"}', ":1: it is not UTF-8: byte 11 is 0xff"),
             ([], "the course must be an object"),
         ]:
             with self.subTest(expected=expected), self.assertRaises(Failure) as caught:

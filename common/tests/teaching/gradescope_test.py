@@ -1,5 +1,5 @@
-"""The archive for Gradescope, laid out and started as there. Its scripts are run as they are, below another directory; apt-get and
-cmake stand in for themselves and do nothing, so that nothing can be graded but what was not handed in."""
+"""The archive for Gradescope, laid out and started as there. Its scripts are run as they are, below another directory; apt-get does
+nothing, and what cmake builds finds everything right. So nothing can be graded but what was not handed in."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 
 from tools import course
-from tools.machine import ROOT
+from tools.machine import BUILD, ROOT
 from tools.teaching import hand_out, write_archive
 from tools.teaching.coursefile import read_plan
 
@@ -18,25 +18,43 @@ PLAN = {"title": "Spring", "late": {"percent_a_day": 10, "days": 3},
         "weeks": [{"title": "memory", "begins": "2027-02-01", "due": "2027-02-08", "exercises": ["01.scores", "05.rescale"]}]}
 
 
+CMAKE = """#!/bin/sh
+mkdir -p build/grading/0/build build
+for program in 01_naive 05_online_softmax; do
+  mkdir -p build/cpu/$program build/trace/$program
+  for preset in cpu trace; do
+    cp "$0".program build/$preset/$program/${program}_tests
+  done
+done
+"""
+PROGRAM = """#!/usr/bin/python3
+import os, sys
+(wanted,) = [flag for flag in sys.argv if "filter" in flag]
+witness = int(os.environ["WORKBOOK_WITNESS"])
+os.write(witness, os.read(witness, 32) + b"%d 0" % len(wanted.split(":")))
+"""
+
+
 class Gradescope(unittest.TestCase):
     def setUp(self):
-        directory = tempfile.TemporaryDirectory()
+        BUILD.mkdir(exist_ok=True)
+        directory = tempfile.TemporaryDirectory(dir=BUILD)  # in the sandbox, too, it is there
         self.addCleanup(directory.cleanup)
         self.place = Path(directory.name)
         self.place.chmod(0o755)
         for name in ("source", "submission", "results", "bin"):
             (self.place / name).mkdir()
-        for name in ("apt-get", "cmake"):
+        for name, text in {"apt-get": "#!/bin/sh\n", "cmake": CMAKE, "cmake.program": PROGRAM}.items():
             path = self.place / "bin" / name
-            path.write_text("#!/bin/sh\nmkdir -p build/grading/0/build build\n")
+            path.write_text(text)
             path.chmod(0o755)
 
-    def run_script(self, name: str) -> str:
+    def run_script(self, name: str, status: int = 0) -> str:
         path = self.place / "source" / name
         path.write_text(path.read_text().replace("/autograder", str(self.place)))
         done = subprocess.run([path], env={**os.environ, "PATH": f"{self.place}/bin:{os.environ['PATH']}"}, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual(done.returncode, status, done.stdout)
         return done.stdout
 
     def test_from_the_archive_to_the_results(self):
@@ -60,6 +78,12 @@ class Gradescope(unittest.TestCase):
         self.assertEqual([(test["number"], test["output"].splitlines()[0]) for test in results["tests"]],
                          [("01.scores", "not attempted"), ("05.rescale", "not handed in")])
         self.assertTrue(results["extra_data"]["sandbox"]["runs"])
+
+        (self.place / "bin/cmake.program").write_text("#!/bin/sh\nexit 1\n")  # on a machine where the solution itself is not right
+        self.assertIn("nothing can be graded here: the workbook's own solution of 01.scores", self.run_script("run_autograder", status=1))
+        results = json.loads((self.place / "results/results.json").read_text())
+        self.assertIn("not graded: the grader failed: nothing can be graded here", results["output"])
+        self.assertEqual({test["extra_data"]["verdict"] for test in results["tests"]}, {"not graded"})
 
 
 if __name__ == "__main__":

@@ -30,6 +30,12 @@ class InTheSandbox(unittest.TestCase):
     def run_python(self, code: str, seconds: float = 20, **limits):
         return Sandbox().run([python(), "-c", code], Limits(seconds, **limits), {"PATH": os.environ["PATH"]})
 
+    @unittest.skipIf(os.geteuid() != 0, "NOT RUN: needs root, for users of its own")
+    def test_two_at_the_same_time_are_two_users(self):
+        """Or the processes of the one would count for the other."""
+        first, second = Sandbox(), Sandbox()
+        self.assertEqual(len({one.user(builds) for one in (first, second) for builds in (False, True)}), 4)
+
     def test_an_ordinary_program(self):
         done = self.run_python("print('hello')")
         self.assertEqual((done.status, done.output, done.stopped), (0, "hello\n", ""))
@@ -76,23 +82,43 @@ class InTheSandbox(unittest.TestCase):
         held = Sandbox().held(Path("/tmp"))
         self.assertTrue(held["runs"], held)
         if os.geteuid() == 0:
-            self.assertEqual((held["user"], held["files"]), ("its own", "read only"))
+            self.assertEqual(held["user"], "its own")
+        self.assertIn(held["files"], ["read only"] if self.bubblewrap else ["read only, but any number in /tmp, /var/tmp, /dev/shm",
+                                                                            "not limited"])
         self.assertEqual(held["bubblewrap"], self.bubblewrap)
         self.assertRegex(held["memory"], "at most [0-9]+ MiB")
         who = self.run_python("import os; print(os.getuid())").output.strip()
         self.assertEqual(held["user"] == "its own", who != str(os.geteuid()))
 
 
+@unittest.skipIf(os.geteuid() != 0 or not shutil.which("setpriv"), "NOT RUN: needs root")
 class InAContainer(unittest.TestCase):
-    @unittest.skipIf(os.geteuid() != 0 or not shutil.which("setpriv"), "NOT RUN: needs root")
-    def test_root_that_may_have_no_namespaces(self):
-        code = "from pathlib import Path; from tools.teaching.sandbox import Sandbox; import sys; print(Sandbox().held(Path(sys.argv[1])))"
+    """Root that may have no namespaces."""
+
+    def run_there(self, code: str, *words) -> str:
         capabilities = "-all,+chown,+dac_override,+fowner,+kill,+setgid,+setuid,+setpcap,+net_bind_service,+sys_chroot"
+        done = subprocess.run(["setpriv", "--bounding-set", capabilities, "--inh-caps=-all", sys.executable, "-c", code, *words],
+                              capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT / "common")})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_what_holds(self):
+        code = "from pathlib import Path; from tools.teaching.sandbox import Sandbox; import sys; print(Sandbox().held(Path(sys.argv[1])))"
         with tempfile.TemporaryDirectory() as writable:
-            done = subprocess.run(["setpriv", "--bounding-set", capabilities, "--inh-caps=-all", sys.executable, "-c", code, writable],
-                                  capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT / "common")})
-        self.assertIn("'user': 'its own'", done.stdout, done.stderr)
-        self.assertIn("'files': 'read only'", done.stdout)
+            held = self.run_there(code, writable)
+        self.assertIn("'user': 'its own'", held)
+        self.assertIn("'files': 'read only, but any number in /tmp, ", held)
+
+    def test_one_that_leaves_others_behind(self):
+        left = "import os, sys, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep(60)\n    print(os.getpid())"
+        code = f"""from tools.teaching import sandbox
+sandbox._works = lambda *_: False  # no namespaces for the other user, too
+box = sandbox.Sandbox()
+done = box.run([sandbox.python(), "-c", {left!r}], sandbox.Limits(5), sandbox._environment())
+print(done.status, sandbox._children_of(box.user()))"""
+        begin = time.monotonic()
+        self.assertEqual(self.run_there(code), "0 []\n")
+        self.assertLess(time.monotonic() - begin, 30)
 
 
 class InBubblewrap(InTheSandbox):
@@ -114,6 +140,27 @@ class InBubblewrap(InTheSandbox):
             done = Sandbox().run([python(), "-c", code], Limits(20), {"PATH": os.environ["PATH"]}, cwd=tree, writable=(tree / "build",))
             self.assertEqual((done.status, done.output), (0, "False\n"))
             self.assertTrue((tree / "build/made").exists())
+
+    def test_a_tree_below_a_directory_that_is_somebody_s_own(self):
+        with tempfile.TemporaryDirectory(dir=ROOT) as directory:
+            home = Path(directory) / "home"
+            (home / "tree").mkdir(parents=True)
+            (home / "secret").write_text("x")
+            (home / "tree/source").write_text("x")
+            home.chmod(0o700)
+            code = f"import os; print(open('{home}/tree/source').read(), os.geteuid() and os.path.exists('{home}/secret'))"
+            done = Sandbox().run([python(), "-c", code], Limits(20), {"PATH": os.environ["PATH"]}, cwd=home / "tree")
+        self.assertEqual((done.status, done.output), (0, f"x {os.geteuid() != 0}\n"))
+
+    def test_one_that_makes_files_without_end(self):
+        code = """import os
+for place in ("/tmp", "/var/tmp", "/dev", "/dev/shm", "/run/lock"):
+    try:
+        open(f"{place}/x", "w")
+        print(place)
+    except OSError:
+        pass"""
+        self.assertEqual(self.run_python(code).output, "")
 
 
 if __name__ == "__main__":

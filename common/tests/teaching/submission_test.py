@@ -55,6 +55,15 @@ class Handed(unittest.TestCase):
     def test_in_the_one_directory_that_is_there(self):
         self.assertEqual(self.read(self.in_a_zip({f"workbook/{KERNEL}": TEXT, "workbook/README.md": ""})).texts, {KERNEL: TEXT})
 
+    def test_beside_what_a_mac_adds(self):
+        self.assertEqual(self.read(self.in_a_zip({f"workbook/{KERNEL}": TEXT, "__MACOSX/workbook/._x": "x", ".DS_Store": "x"})).texts,
+                         {KERNEL: TEXT})
+
+    def test_names_that_are_long_or_have_more_than_one_line(self):
+        self.assertEqual(self.read(self.in_a_zip({KERNEL: TEXT}, "a\nb.zip")).name, "a?b")
+        names = {self.read(self.in_a_zip({KERNEL: TEXT}, f"{name * 125}.zip")).name for name in "éö"}
+        self.assertEqual([len(name) for name in names], [53, 53])
+
     def test_what_cannot_be_read_is_said_and_raises_nothing(self):
         self.assertEqual(self.read(self.in_a_zip({".": "", KERNEL: TEXT})).texts, {KERNEL: TEXT})
         whole = self.in_a_zip({KERNEL: TEXT * 999}).read_bytes()

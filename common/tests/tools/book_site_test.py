@@ -1,7 +1,11 @@
-"""The book as the generator and a browser make it. Needs what ./workbook book has installed, and a Chromium or Chrome for the plots."""
+"""The book as the generator and a browser make it. Needs what ./workbook book has installed, a Chromium or Chrome for the plots, and, for
+axe, what common/tests/trace/walk_browser_test.py needs."""
 
+import os
 import re
+import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -12,8 +16,17 @@ from tools.record import THE_BOOKS, Record
 from tools.showing import book, book_check, book_pages, book_plots
 from tools.showing.lessons import FENCED
 
+sys.path.insert(0, str(Path(os.environ["WORKBOOK_BUILD"]).parent / "browser"))
+try:
+    from axe_core_python.selenium import Axe
+    from selenium import webdriver
+except ImportError:
+    Axe = None
+
 PYTHON = command.HOME / "venv" / "bin" / "python"
 BROWSER = command.find_browser()
+DRIVER = shutil.which("chromedriver")
+CODE = "05_online_softmax/example.cu"  # a short page of code
 FORMULA = re.compile(r"\$\$.+?\$\$|(?<![\w$`])\$[^$\n`]+\$(?![\w$])", re.DOTALL)
 
 
@@ -24,7 +37,9 @@ class Site(unittest.TestCase):
         lessons = book.Book(ROOT)
         with tempfile.TemporaryDirectory() as directory:
             source, out = Path(directory) / "source", Path(directory) / "out"
-            book_pages.write({**book_pages.Pages(lessons).paper(), **{name: (ROOT / name).read_bytes() for name in lessons.files}}, source)
+            pages = book_pages.Pages(lessons)
+            code = {f"{CODE}.md": pages.sources({}, None)[f"{CODE}.md"]}
+            book_pages.write({**pages.paper(), **code, **{name: (ROOT / name).read_bytes() for name in lessons.files}}, source)
             done = subprocess.run([PYTHON, "-m", "sphinx", "-q", "-W", "-b", "html", "-j", "auto", "-c", command.SITE, source, out],
                                   capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stderr[-2000:])
@@ -37,6 +52,24 @@ class Site(unittest.TestCase):
                 with self.subTest(page):
                     self.assertEqual(made.formulas, len(FORMULA.findall(written)))
                     self.assertEqual(made.text.count("<details>"), written.count("<details>"))
+            if Axe and BROWSER and DRIVER:
+                self.everybody_can_read(out)
+            else:
+                print("NOT RUN: needs chromedriver and build/browser, to ask axe")
+
+    def everybody_can_read(self, site: Path):
+        options = webdriver.ChromeOptions()
+        options.binary_location = BROWSER
+        for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+            options.add_argument(flag)
+        browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+        self.addCleanup(browser.quit)
+        for page, scheme in [("05_online_softmax/index.html", "light"), (f"{CODE}.html", "dark")]:
+            browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+            browser.get((site / page).as_uri())
+            serious = [(each["id"], each["nodes"][0]["html"][:200]) for each in Axe().run(browser)["violations"]
+                       if each["impact"] in ("serious", "critical")]
+            self.assertEqual(serious, [], f"{page}, {scheme}")
 
     @unittest.skipUnless(BROWSER, "NOT RUN: needs a browser")
     def test_the_plots_are_drawn(self):

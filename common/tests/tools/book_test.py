@@ -1,6 +1,7 @@
 """The book: its sources from the lessons, its plots from the record, and what is noticed in a broken one. Needs no generator."""
 
 import contextlib
+import difflib
 import io
 import json
 import re
@@ -158,11 +159,23 @@ class Lessons(unittest.TestCase):
     def test_the_rung_before_is_the_one_that_the_header_names(self):
         for kernel, expected in [("05_online_softmax/1_online.cu", "04_fusion/3_unrolled.cu"),
                                  ("06_flashattn2_fwd/1_mma.cu", "05_online_softmax/2_tiles.cu"),
-                                 ("08_causal_earlystop/2_earlystop.cu", "06_flashattn2_fwd/7_final.cu"),
+                                 ("08_causal_earlystop/2_earlystop.cu", "06_flashattn2_fwd/9_final.cu"),
                                  ("08_causal_earlystop/2_earlystop_backward.cu", "07_backward/7_atomic.cu"),
                                  ("08_causal_earlystop/4_ordered_backward.cu", "08_causal_earlystop/3_balanced_backward.cu"),
                                  ("09_rope_fused/3_prerotated_backward.cu", "08_causal_earlystop/4_ordered_backward.cu")]:
             self.assertEqual(self.book.before(kernel), expected)
+
+    def test_most_rungs_are_a_small_step_from_an_earlier_kernel(self):
+        def code(kernel: str) -> list:
+            return [line for line in (text.partition("//")[0].strip() for text in self.book.text(kernel).splitlines()) if line]
+
+        def apart(kernel: str, other: str) -> int:
+            marks = [line[0] for line in difflib.unified_diff(code(other), code(kernel), n=0, lineterm="")][2:]  # after the names
+            return max(marks.count("+"), marks.count("-"))
+
+        steps = [min(apart(kernel, other) for other, _ in self.book.differences(kernel))
+                 for kernel in self.book.ladder if self.book.before(kernel)]
+        self.assertGreater(sum(lines < 60 for lines in steps), len(steps) / 2, steps)
 
     def test_the_walks_of_05_to_08_are_discussed(self):
         self.assertEqual({walk.words[0] for walk in self.book.walks} & {"05", "06", "07", "08"}, {"05", "06", "07", "08"})

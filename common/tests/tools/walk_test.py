@@ -222,10 +222,18 @@ class Steps(unittest.TestCase):
                 command._steps([(chapter, "e")], "backward", None)
 
     def test_what_nobody_asks_for_is_small(self):
-        self.assertEqual(command._flags(arguments("05"), command.SMALL), ["--heads=2", "--seq-q=128"])
-        self.assertEqual(command._flags(arguments("05", "--kv-heads=3", "--seq-q=9"), command.SMALL), ["--heads=3", "--kv-heads=3", "--seq-q=9"])
+        small = command._small("forward", 1)
+        self.assertEqual(command._flags(arguments("05"), small), ["--heads=2", "--seq-q=192"])
+        self.assertEqual(command._flags(arguments("05", "--kv-heads=3", "--seq-q=9"), small), ["--heads=3", "--kv-heads=3", "--seq-q=9"])
         self.assertEqual(command._flags(arguments("05/example"), command.EXAMPLE),
                          ["--batch=4", "--heads=2", "--head-dim=8", "--seq-q=8"])
+
+    def test_what_nobody_asks_for_fits(self):
+        for direction in ("forward", "backward"):
+            for steps in (1, 2):
+                small = command._small(direction, steps)
+                (n,), heads = small["seq_q"], small["heads"]
+                walk.require_small(problem(seq_q=n, seq_k=n, heads=heads, kv_heads=heads, head_dim=64), direction, steps)
 
     def test_two_go_in_the_same_direction(self):
         self.assertEqual(self.steps("b", "c"), ("backward", "b", "c"))

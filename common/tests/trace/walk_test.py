@@ -125,11 +125,12 @@ class Online(unittest.TestCase):
 
 
 class Example(unittest.TestCase):
-    """A published example: B = 4, H = 2, N = 8, tiles of 4; program 11 is batch 1, head 1, rows 4 to 7. (There D is 4, here 8.)"""
+    """A published example: B = 4, H = 2, N = 8, D = 4, tiles of 4; program 11 is batch 1, head 1, rows 4 to 7. Zeros make D up to 8."""
 
     @classmethod
     def setUpClass(cls):
-        cls.walk = recorded("05_online_softmax", "--rung=example", "--batch=4", "--heads=2", "--seq-q=8", "--head-dim=8", "--causal")
+        cls.walk = recorded("05_online_softmax", "--rung=example", "--batch=4", "--heads=2", "--seq-q=8", "--head-dim=8", "--padded-from=4",
+                            "--causal")
         (cls.rung,) = cls.walk["rungs"]
         (cls.launch,) = cls.rung["launches"]
         walk.add_tiles(read_label(cls.walk["problem"])[0], cls.launch)
@@ -153,6 +154,12 @@ class Example(unittest.TestCase):
     def test_it_is_right(self):
         for name, result in self.rung["results"].items():
             self.assertLess(max(abs(a - b) for a, b in zip(result["made"], result["expected"])), 2e-3, name)
+
+    def test_columns_4_to_7_are_padding(self):
+        o = self.rung["results"]["O"]["made"]
+        rows = [o[at:at + 8] for at in range(0, len(o), 8)]
+        self.assertEqual({x for row in rows for x in row[4:]}, {0})
+        self.assertTrue(all(any(row[:4]) for row in rows))
 
 
 class EarlyStop(unittest.TestCase):
@@ -226,27 +233,76 @@ class Numbers(unittest.TestCase):
     def test_06_final(self):
         self.forward("06_flashattn2_fwd", "final")
 
+    def test_06_lazy(self):
+        self.forward("06_flashattn2_fwd", "lazy")
+
+    def test_09_fused(self):
+        self.forward("09_rope_fused", "fused")
+
     def test_08_balanced(self):
         self.forward("08_causal_earlystop", "balanced")
 
-    def backward(self, chapter: str, rung: str, head_dim: int):
-        of = recorded(chapter, f"--rung={rung}", "--direction=backward", "--heads=2", "--kv-heads=1", "--seq-q=100", "--seq-k=150",
-                      f"--head-dim={head_dim}", "--causal")
+    def softmax(self, chapter: str, rung: str, normalised: bool = False, base2: bool = False):
+        """Of a kernel whose m is the row's maximum: P is exp(S - m), or, normalised, exp(S - m) / l."""
+        of = recorded(chapter, f"--rung={rung}", "--heads=2", "--kv-heads=1", "--seq-q=40", "--seq-k=35", "--head-dim=64", "--causal")
         (rung,) = of["rungs"]
-        blocks = rung["launches"][1]["blocks"]
-        for name in ("dK", "dV"):
-            self.near(last_numbers(blocks, name), rung["results"][name]["made"], head_dim, 0.02)
-        parts = [last_numbers([block], "dQ") for block in blocks]
-        self.near({at: sum(part.get(at, 0) for part in parts) for part in parts for at in part}, rung["results"]["dQ"]["made"], head_dim, 0.02)
+        blocks = [block for launch in rung["launches"] for block in launch["blocks"]]
+        s, p, m, l = (last_numbers(blocks, name) for name in ("S", "P", "m base 2" if base2 else "m", "l"))
+        self.assertEqual((len(s), len(p), len(m), len(l)), (80 * 35, 80 * 35, 80, 80))
+        for row in range(80):
+            seen, exact = max(row % 40 + 35 - 40 + 1, 0), float(rung["results"]["LSE"]["expected"][row])
+            maximum = m[row, 0] * (math.log(2) if base2 else 1)
+            self.assertEqual(l[row, 0] == 0, seen == 0)
+            if seen:
+                self.assertAlmostEqual(maximum + math.log(l[row, 0]), exact, delta=2e-3)
+            for j in range(35):
+                expected = math.exp(s[row, j] - maximum) / (l[row, 0] if normalised else 1) if j < seen else 0
+                self.assertAlmostEqual(p[row, j], expected, delta=2e-3 * expected)
+
+    def test_01(self):
+        self.softmax("01_naive", "naive", normalised=True)
+
+    def test_02(self):
+        self.softmax("02_coalescing", "vectors", normalised=True)
+
+    def test_03(self):
+        for rung in ("tiles", "padded"):
+            self.softmax("03_tiling", rung, normalised=True)
+
+    def test_04(self):
+        for rung in ("fused", "streamed", "unrolled"):
+            self.softmax("04_fusion", rung)
+
+    def test_06(self):
+        for rung in ("mma", "interleave"):  # 16 rows a warp, and 32
+            self.softmax("06_flashattn2_fwd", rung, base2=True)
+
+    def backward(self, chapter: str, rung: str, head_dim: int, seq_q: int = 100, seq_k: int = 150):
+        of = recorded(chapter, f"--rung={rung}", "--direction=backward", "--heads=2", "--kv-heads=1", f"--seq-q={seq_q}",
+                      f"--seq-k={seq_k}", f"--head-dim={head_dim}", "--causal")
+        (rung,) = of["rungs"]
+        blocks = [block for launch in rung["launches"] for block in launch["blocks"]]
+        if rung["rung"] != "materialised":  # its gradients are written by the kernel that makes them
+            for name in ("dK", "dV"):
+                self.near(last_numbers(blocks, name), rung["results"][name]["made"], head_dim, 0.02)
+            parts = [last_numbers([block], "dQ") for block in blocks]
+            self.near({at: sum(part.get(at, 0) for part in parts) for part in parts for at in part}, rung["results"]["dQ"]["made"], head_dim, 0.02)
         # P of every row that sees its keys adds up to 1, and dS = P (dP - D) to 0: D is the sum of P dP.
         p, dp, ds = (last_numbers(blocks, name) for name in ("P", "dP", "dS"))
-        for row in range(200):
-            of_row = [p[row, j] for j in range(150) if (row, j) in p]
-            d = sum(p[row, j] * dp[row, j] for j in range(150) if (row, j) in p)
+        for row in range(2 * seq_q):
+            of_row = [p[row, j] for j in range(seq_k) if (row, j) in p]
+            d = sum(p[row, j] * dp[row, j] for j in range(seq_k) if (row, j) in p)
             self.assertAlmostEqual(sum(of_row), 1, delta=2e-3)
-            for j in range(150):
+            for j in range(seq_k):
                 if (row, j) in ds:
                     self.assertAlmostEqual(ds[row, j], p[row, j] * (dp[row, j] - d), delta=2e-2)
+
+    def test_07_before(self):
+        for rung in ("materialised", "recompute", "mma", "one_loop", "late_dq"):
+            self.backward("07_backward", rung, 64, 40, 70)
+
+    def test_07_rows32(self):
+        self.backward("07_backward", "rows32", 128, 40, 70)  # of which dk_dv has 16
 
     def test_07_final(self):
         self.backward("07_backward", "final", 64)

@@ -18,8 +18,8 @@ from pathlib import Path
 from tools.commands.handout import chosen_plan
 from tools.course import load
 from tools.machine import BUILD, ROOT, Failure, build, say, shown
-from tools.teaching import (ANSWERS, FORMATS, Bench, date_of_gradescope, grade, grade_class, is_submission, read_dates,
-                            read_submission, submissions_in, with_performance, without_late_points, written)
+from tools.teaching import (ANSWERS, FORMATS, Bench, date_of_gradescope, grade, grade_class, is_submission, not_graded,
+                            read_dates, read_submission, submissions_in, with_performance, without_late_points, written)
 
 
 def add_arguments(parser) -> None:
@@ -45,14 +45,16 @@ def run(arguments) -> int:
     arguments.exercises += arguments.passed_on
     if arguments.prepare and arguments.submission:  # the first word is an exercise's then
         arguments.exercises.insert(0, str(arguments.submission))
+    if not 0 < arguments.patience <= 3600:
+        raise Failure(f"--patience is {arguments.patience:g}: it must be more than 0 and at most 3600 seconds", status=2)
     course = load()
     plan = chosen_plan(course, arguments)
     exercises = plan.exercises
+    if not exercises:
+        raise Failure("there is no exercise to grade", status=2)
     timed = with_performance(course, exercises)
     if arguments.gpu:
         exercises = timed
-    elif len(timed) > len(exercises):
-        say("Performance is not graded: that takes a GPU, and --gpu.")
     if arguments.prepare:
         _bench(course, exercises, 0, arguments.patience)
         return 0
@@ -60,14 +62,29 @@ def run(arguments) -> int:
         raise Failure("grade needs a submission and --out", status=2)
     if not arguments.submission.exists() or not is_submission(arguments.submission):
         raise Failure(f"{arguments.submission} is neither a directory nor a zip or tar archive", status=2)
+    if len(timed) > len(exercises):
+        say("Performance is not graded: that takes a GPU, and --gpu.")
     if arguments.out.suffix != ".json":
         return _class(arguments, course, plan, exercises)
+    return _one(arguments, course, plan, exercises)
+
+
+def _one(arguments, course, plan, exercises: list) -> int:
     submission = read_submission(arguments.submission, wanted(exercises))
-    bench = _bench(course, exercises, 0, arguments.patience)
     dates = _dates(arguments, plan, [submission.name], date_of_gradescope(arguments.submission))
-    result = without_late_points(grade(bench, submission, exercises), plan, dates.get(submission.name))
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.write_text(written(arguments.format, result, exercises, bench.held))
+
+    def put(result, held: dict) -> None:
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
+        arguments.out.write_text(written(arguments.format, result, exercises, held))
+
+    put(not_graded(submission, exercises, "the grader was stopped before it had ended"), {"runs": False})
+    try:
+        bench = _bench(course, exercises, 0, arguments.patience)
+        result = without_late_points(grade(bench, submission, exercises), plan, dates.get(submission.name))
+        put(result, bench.held)
+    except Exception as error:  # whatever it is: who waits for the results must be told
+        put(not_graded(submission, exercises, f"the grader failed: {error or type(error).__name__}"), {"runs": False})
+        raise
     say(f"{result.name}: {result.score} of {sum(one.points for one in exercises)} points, in {shown(arguments.out)}")
     return 0
 

@@ -1,22 +1,24 @@
 """the next hint for an exercise
 
-Each call shows one more; every hint helps a bit more than the one before.
+Each call shows one more; every hint helps a bit more than the one before. For a chapter, it is the next hint for its first exercise
+that is not known to be right.
 """
 
-from tools.course import Progress, load
-from tools.machine import Failure, say
+from tools.commands.list import known_state
+from tools.course import Answers, Progress, load
+from tools.machine import say
 
 
 def add_arguments(parser) -> None:
-    parser.add_argument("exercise", metavar="EXERCISE", help="05.rescale, or 05 if the chapter has one exercise")
+    parser.add_argument("exercise", metavar="EXERCISE", help="05.rescale, or 05")
 
 
 def run(arguments) -> int:
-    chosen = load().select([arguments.exercise])
-    if len(chosen) > 1:
-        raise Failure(f"chapter {arguments.exercise} has several exercises: {', '.join(one.id for one in chosen)}", status=2)
-    (exercise,) = chosen
-    hint = Progress().next_hint(exercise)
+    course, progress = load(), Progress()
+    chosen = course.select([arguments.exercise])
+    answers = Answers(course.root)
+    exercise = next((one for one in chosen if known_state(course, answers, progress, one) != "right"), chosen[-1])
+    hint = progress.next_hint(exercise)
     if hint:
         number, text = hint
         say(f"{exercise.id}, hint {number} of {len(exercise.hints)}: {text}")

@@ -1,6 +1,6 @@
 """the chapters, what each adds, how far you are with the exercises, what is supported here"""
 
-from tools.course import Answers, Progress, load
+from tools.course import Answers, Course, Exercise, Progress, load
 from tools.machine import ROOT, bold, build, chapters, good, say, system, table
 
 
@@ -37,10 +37,7 @@ def _say_exercises(each: bool) -> None:
     course, answers, progress = load(), Answers(ROOT), Progress()
     rows, right, points = [["exercise", "", "", "points", "difficulty"]], 0, 0
     for exercise in course.exercises:
-        if exercise.kind == "measure":
-            state = progress.state(exercise, answers.written(exercise), answers.answer(exercise) is not None)
-        else:
-            state = progress.state(exercise, course.text(exercise), course.attempted(exercise))
+        state = known_state(course, answers, progress, exercise)
         right += state == "right"
         points += exercise.points if state == "right" else 0
         rows.append([exercise.id, state, exercise.title + ("" if exercise.required else " (not required)"), exercise.points,
@@ -53,3 +50,9 @@ def _say_exercises(each: bool) -> None:
     say(bold("exercises"))
     say("  " + (good(text) if course.exercises and right == len(course.exercises) else text) +
         ("" if each else "; ./workbook list --exercises shows each, ./workbook check 05 checks those of a chapter"))
+
+
+def known_state(course: Course, answers: Answers, progress: Progress, exercise: Exercise) -> str:
+    if exercise.kind == "measure":
+        return progress.state(exercise, answers.written(exercise), answers.answer(exercise) is not None)
+    return progress.state(exercise, course.text(exercise), course.attempted(exercise))

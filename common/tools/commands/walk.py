@@ -3,7 +3,7 @@
 The SIMT engine runs the kernels once and records which rows of which matrix every thread block reads and writes, and the numbers that
 the kernels show. The page is one file that needs no network. STEP is a chapter, whose last rung is meant, or a rung of one: 05,
 08/earlystop. Two of them stand side by side, on one clock: 03 05, 08/masked 08/earlystop. 05/example has tiles of 4 x 4, and a problem of
-its own: B=4 H=2 N=8 D=8, unless you ask for another one.
+its own: B=4 H=2 N=8 D=4, with zeros up to D=8, unless you ask for another one.
 """
 
 import argparse
@@ -16,9 +16,14 @@ from tools.measuring import asked, engine
 from tools.showing import walk
 
 NAIVE = "01_naive"  # whose bytes stand beside the others'
-SMALL = {"seq_q": [128], "heads": 2}
+LENGTH = 192  # three tiles of 64: with two, a block of 128 rows has none that it could skip
+SHORT = 128  # two backwards of 192 are too much for a page
 EXAMPLE = {"batch": 4, "heads": 2, "seq_q": [8], "head_dim": 8}
-EXAMPLE_NOTE = "The published example that this follows, B=4 H=2 N=8, has D=4. The workbook's kernels take multiples of 8."
+SHAPE = ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "causal")
+EXAMPLE_HEAD_DIM = 4
+EXAMPLE_BLOCK = 11
+EXAMPLE_NOTE = ("This is a published example, with B=4 H=2 N=8 D=4. The kernel takes multiples of 8 for D: so columns 4 to 7 of Q, K and V are "
+                "zeros, and the scale is 1/√4, that of D=4. Program 11 of the example is block 11: batch 1, head 1, rows 4 to 7.")
 
 
 def add_arguments(parser) -> None:
@@ -55,8 +60,9 @@ def run(arguments) -> int:
 
     directory = build.ensure_built("trace", sorted({NAIVE, *(chapter.name for chapter, _ in asked_for)}))
     direction, steps = _steps(asked_for, arguments.direction, directory)
-    small = SMALL if direction == "forward" or len(steps) == 1 else {**SMALL, "heads": 1}
-    flags = _flags(arguments, EXAMPLE if any(step.is_example for step in steps) else small)
+    published = any(step.is_example for step in steps) and all(getattr(arguments, name) is None for name in SHAPE)
+    flags = _flags(arguments, EXAMPLE if any(step.is_example for step in steps) else _small(direction, len(steps)))
+    flags += [f"--padded-from={EXAMPLE_HEAD_DIM}"] * published
     for step in steps:
         problem = asked.resolved(step.chapter.program(directory), flags)[0]
         walk.require_small(problem, direction, len(steps), not arguments.no_numbers,
@@ -71,7 +77,7 @@ def run(arguments) -> int:
             progress.show(f"{step} {direction}")
             recorded = engine.counts_of(step.chapter.program(directory), "--walk", *flags, f"--direction={direction}", f"--rung={step.rung}")
             walks.append(walk.walk_of(recorded, None if step.chapter.name == NAIVE else naive, not arguments.no_numbers,
-                                      EXAMPLE_NOTE if step.is_example else ""))
+                                      EXAMPLE_NOTE if published else "", EXAMPLE_BLOCK if published and step.is_example else 0))
     page = walk.page(walks)
     name = "-and-".join(f"{step.chapter.name}-{step.rung}" for step in steps)
     out = out or _writable(BUILD / "walk" / f"{name}-{direction}.html", make_directory=True)
@@ -80,6 +86,13 @@ def run(arguments) -> int:
     if not arguments.no_browser and not webbrowser.open(out.resolve().as_uri()):
         say("No browser answers here: open it yourself.")
     return 0
+
+
+def _small(direction: str, steps: int) -> dict:
+    """The problem of these steps where nothing is said: its numbers fit a page."""
+    if steps == 1:
+        return {"seq_q": [LENGTH], "heads": 2 if direction == "forward" else 1}
+    return {"seq_q": [LENGTH if direction == "forward" else SHORT], "heads": 1}
 
 
 def _flags(arguments, default: dict) -> list:

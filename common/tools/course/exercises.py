@@ -28,6 +28,8 @@ The keys of an exercise, those in brackets need not be there:
                  problem, whole(x) is x without its fraction
     debug
       the planted mistake is in common/course/debug/ID.json: see planted.py
+
+Beside the exercises the file may have `performance`, of which exercises the kernels are timed: see ../teaching/performance.py.
 """
 
 import json

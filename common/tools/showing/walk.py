@@ -166,8 +166,9 @@ def rectangles(runs: list) -> list:
     return [[*place, base64_of(values)] for *place, values in made]
 
 
-def walk_of(recorded: dict, naive: "dict | None" = None, with_numbers: bool = True, note: str = "") -> dict:
-    """What the page is told of one step: what its chapter's program recorded, with tiles; and of chapter 01's, only the work."""
+def walk_of(recorded: dict, naive: "dict | None" = None, with_numbers: bool = True, note: str = "", start: int = 0) -> dict:
+    """What the page is told of one step: what its chapter's program recorded, with tiles; and of chapter 01's, only the work. It begins
+    with block `start`."""
     problem, rope = read_label(recorded["problem"])
     (rung,) = recorded["rungs"]
     for launch in rung["launches"]:
@@ -180,7 +181,7 @@ def walk_of(recorded: dict, naive: "dict | None" = None, with_numbers: bool = Tr
     return {
         "step": f"{recorded['chapter']}/{rung['rung']}", "direction": recorded["direction"], "problem": vars(problem), "rope": rope,
         "words": str(problem), "tensors": rung["tensors"], "launches": rung["launches"], "naive": work(naive) if naive else None,
-        "numbers": with_numbers, "note": note,
+        "numbers": with_numbers, "note": note, "start": start,
         "results": {name: {way: base64_of(values) for way, values in result.items()}
                     for name, result in rung["results"].items() if with_numbers},
     }

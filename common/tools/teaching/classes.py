@@ -12,9 +12,9 @@ from tools.machine import Failure, say
 from tools.teaching import results, trees
 from tools.teaching.alike import alike
 from tools.teaching.coursefile import Plan
-from tools.teaching.grading import ANSWERS, Grade, grade, taken_from
+from tools.teaching.grading import ANSWERS, Grade, grade, not_graded, taken_from
 from tools.teaching.late import without_late_points
-from tools.teaching.submission import Submission, is_submission, read_submission
+from tools.teaching.submission import Submission, is_submission, name_of, read_submission
 
 _KEPT = "graded"  # below the directory of the results: what need not be done again
 
@@ -34,7 +34,7 @@ def submissions_in(directory: Path, wanted: list) -> list:
     names = [one.name for one in read]
     for one, path in zip(read, paths):
         if names.count(one.name) > 1:
-            one.name = path.name
+            one.name = name_of(path)
     return read
 
 
@@ -60,9 +60,7 @@ def grade_class(benches: list, submissions: list, exercises: list, out: Path, pl
                 path.write_text(json.dumps({"key": key, "grade": asdict(result)}, indent=1) + "\n")
             except Exception as error:  # whatever it is: the rest of the class is graded
                 failed.append(submission.name)
-                why = f"the grader failed: {error}"
-                result = Grade(submission.name, {one.id: Verdict("not graded", [why]) for one in exercises},
-                               {one.id: 0 for one in exercises}, ("not graded", why))
+                result = not_graded(submission, exercises, f"the grader failed: {error or type(error).__name__}")
             finally:
                 free.put(bench)
         result = without_late_points(result, plan, dates.get(submission.name))

@@ -71,19 +71,26 @@ def read_plan(path: Path, course: Course) -> Plan:
                 fail(f"{key} of {what} is {json.dumps(value)}: it must be of type {kind.__name__}")
         return entry
 
+    def line_of(word) -> int:
+        return next((i for i, line in enumerate(text.splitlines(), 1) if json.dumps(word) in line), 1)
+
     try:
         text = path.read_text()
         entry = json.loads(text)
     except OSError as error:
         raise Failure(f"cannot read {shown(path)}: {error.strerror}", status=2)
+    except UnicodeDecodeError as error:
+        fail(f"it is not UTF-8: byte {error.start} is {error.object[error.start]:#04x}")
     except ValueError as error:
         fail(str(error.args[0]), getattr(error, "lineno", 1))
+    except RecursionError:
+        fail("it is nested too deeply")
     typed("the course", entry, _FILE, _MAY)
     late = typed("late", entry.get("late", {"percent_a_day": 0, "days": 0}), _LATE)
+    for key, most in (("percent_a_day", 100), ("days", 366)):
+        if not 0 <= late[key] <= most:
+            fail(f"{key} of late is {late[key]}: it must be 0 to {most}", line_of(key))
     points = entry.get("points", {})
-
-    def line_of(word) -> int:
-        return next((i for i, line in enumerate(text.splitlines(), 1) if json.dumps(word) in line), 1)
 
     def selected(words: list) -> list:
         for word in words:
@@ -101,7 +108,8 @@ def read_plan(path: Path, course: Course) -> Plan:
         typed(f"week {number}", week, _WEEK)
         for key in ("begins", "due"):
             try:
-                datetime.date.fromisoformat(week[key])
+                if datetime.date.fromisoformat(week[key]).isoformat() != week[key]:  # newer Pythons know other ways to write it
+                    raise ValueError
             except ValueError:
                 fail(f"{key} of week {number} is {week[key]}: it must be a date, as 2027-02-01", line_of(week[key]))
         if week["due"] < week["begins"]:
@@ -112,4 +120,6 @@ def read_plan(path: Path, course: Course) -> Plan:
                 fail(f"{one.id} is in two weeks, or twice in week {number}", line_of(one.id))
             seen.add(one.id)
         weeks.append(Week(week["title"], week["begins"], week["due"], exercises))
+    for word in sorted(points.keys() - seen):
+        fail(f"points of {word}, which is in no week", line_of(word))
     return Plan(entry["title"], weeks, late if late["percent_a_day"] else {})

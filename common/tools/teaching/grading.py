@@ -55,7 +55,8 @@ class Bench(Workshop):
 
     def __init__(self, root: Path, directory: Path, number: int, patience: float, times_on: str = "cuda"):
         self.root, self.tree, self.patience = root, directory / f"{number}", patience
-        self.sandbox, self.happened, self._testimony = Sandbox(number), "", 0
+        self.first = directory / "0"  # the bench that is prepared before the others, which need not compile the same again
+        self.sandbox, self.happened, self._testimony = Sandbox(), "", 0
         self.course = load(root)  # as it should be: the tree is what a student makes of it
         self.times_on, self.no_gpu = times_on, ""  # a preset; why nothing can be timed
 
@@ -91,10 +92,21 @@ class Bench(Workshop):
         self.held = self.sandbox.held(self.tree / "build")
         if not self.held["runs"]:
             raise Failure(f"nothing can be run in {shown(self.tree)} as another user: {self.held['why']}")
+        self._require_right_solutions(exercises)
         for one in self._timed(exercises) if self.times_on == "cuda" else []:
             of_itself = self.timed(one, wanted[one.file].decode(), runs=1)
             if of_itself.state != "right":
                 self.no_gpu = f"the solution of {one.of} beside itself is {of_itself.state}: {of_itself.lines[0]}"
+
+    def _require_right_solutions(self, exercises: list) -> None:
+        """Of one exercise of each file, so that no student is blamed for what is wrong with the machine."""
+        of_file = {one.file: one for one in exercises if not isinstance(one, Timed) and one.kind != "measure" and not one.needs_gpu}
+        self.lay({})
+        for one in of_file.values():
+            verdict = judge(_Attempted(self.tree, self.course.exercises), one, workshop=self)
+            if verdict.state != "right":
+                raise Failure(f"nothing can be graded here: the workbook's own solution of {one.id} is said to be {verdict.state}"
+                              + "".join(f": {line}" for line in verdict.lines[:1]))
 
     def _keep_others_out(self) -> None:
         self.tree.parent.mkdir(parents=True, exist_ok=True)
@@ -124,10 +136,12 @@ class Bench(Workshop):
     def _configure(self, preset: str) -> None:
         if (self.tree / "build" / preset / "build.ninja").exists():
             return
-        launcher = self.tree / "common/tests/new_chapter/reuse.py"  # the sandbox need not show the tree that it reuses
+        launcher = self.tree / "common/tests/new_chapter/reuse.py"  # the sandbox need not show the trees that it reuses
         environment = dict(self._environment)
-        if launcher.exists() and (self.root / "build" / preset).is_dir():
-            environment["CMAKE_CXX_COMPILER_LAUNCHER"] = ";".join([python(), "-B", str(launcher), str(self.root), str(self.tree)])
+        launchers = [word for tree in (self.root, self.first) if tree != self.tree and (tree / "build" / preset).is_dir()
+                     for word in (python(), "-B", str(launcher), str(tree), str(self.tree))]
+        if launcher.exists() and launchers:
+            environment["CMAKE_CXX_COMPILER_LAUNCHER"] = ";".join(launchers)
         references = self.root / "build" / "cpu" / "references"
         if references.is_dir():  # what the kernels should answer
             shutil.copytree(references, self.tree / "build" / preset / "references", dirs_exist_ok=True)
@@ -261,6 +275,12 @@ def grade(bench: Bench, submission: Submission, exercises: list) -> Grade:
     result.points = {one.id: one.points if result.verdicts[one.id].state == "right" else 0 for one in exercises}
     result.seconds = time.monotonic() - begin
     return result
+
+
+def not_graded(submission: Submission, exercises: list, why: str) -> Grade:
+    """Through no fault of the submission's."""
+    return Grade(submission.name, {one.id: Verdict("not graded", [why]) for one in exercises}, {one.id: 0 for one in exercises},
+                 ("not graded", why))
 
 
 def _as_verdict(refused: tuple) -> tuple:

@@ -50,7 +50,7 @@ def objection(written: str, visible: list, solution: str, balanced: bool = True)
                             ("an attribute", re.search(r"\[\s*\[", line)), ("a character that is not ASCII", not line.isascii()),
                             ("a control character", re.search(r"[\0-\10\13-\37\177]", line))]:
             if found:
-                return Objection(number, f"{what}: {line.strip()[:60]}")
+                return Objection(number, f"{what}: {ascii(line.strip()[:60])[1:-1]}")
     return _brackets(code) if balanced and _brackets(code) else _names(code, visible, solution)
 
 

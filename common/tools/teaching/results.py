@@ -5,6 +5,8 @@ import datetime
 import io
 import json
 import os
+import re
+from urllib.parse import quote
 
 from tools.machine import Failure
 from tools.teaching.grading import Grade
@@ -64,6 +66,11 @@ def _harmless(name: str) -> str:
     return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") else name
 
 
+def _in_a_cell(text: str) -> str:
+    """Of a table in Markdown."""
+    return re.sub(r"([\\|\[\]<>*_`])", r"\\\1", text)
+
+
 def page_of(grade: Grade, exercises: list) -> str:
     """What one student is told, as Markdown."""
     total = sum(one.points for one in exercises)
@@ -89,8 +96,8 @@ def page_of_class(grades: list, exercises: list, alike: list, without: str, name
     for _, one, right, nothing, wrong in sorted(rows, key=lambda row: (-row[0], row[1].id)):
         lines.append(f"| {one.id}: {one.title} | {right} | {nothing} | {len(grades) - right - nothing} | {wrong} |")
     lines += ["", "The exercise that most got wrong comes first.", "", "| submission | points | |", "|---|---|---|"]
-    lines += [f"| [{grade.name}](students/{grade.name}.md) | {grade.score} | {': '.join(grade.refused) if grade.refused else ''} |"
-              for grade in grades]
+    lines += [f"| [{_in_a_cell(grade.name)}](students/{quote(grade.name)}.md) | {grade.score} | "
+              f"{_in_a_cell(': '.join(grade.refused)) if grade.refused else ''} |" for grade in grades]
     lines += ["", "## Alike", ""]
     lines += [without] if without else [f"- {one} and {other}: {share:.0%} of {exercise}" for one, other, exercise, share in alike] or \
         ["No two solutions are nearly the same."]

@@ -5,6 +5,7 @@ where it is told to. Where we are root, namespaces of our own and a user of its 
 kernel (prlimit) hold everywhere. `held` finds out, by trying, what really holds, and every result says so.
 """
 
+import ctypes
 import functools
 import json
 import os
@@ -12,17 +13,24 @@ import select
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
 import time
+import weakref
 from dataclasses import dataclass
 from pathlib import Path
+
+from tools.machine import Failure
 
 FIRST_USER = 61000  # no user of this number has files; one builds, the next one runs
 MEMORY = 4 * 1024**3
 MOST_OUTPUT = 1024 * 1024
 _PROCESSES = 64
+_MOST_SANDBOXES = 1000
+_PR_SET_CHILD_SUBREAPER = 36  # of <sys/prctl.h>
+_TEMPORARY = (Path("/tmp"), Path("/var/tmp"))
 
 
 @dataclass(frozen=True)
@@ -41,10 +49,14 @@ class Limits:
 
 
 class Sandbox:
-    """Of one number: two sandboxes at the same time have different users."""
+    """Two sandboxes at the same time have different users, whoever on the machine has made them."""
 
-    def __init__(self, number: int = 0):
-        self._first_user = FIRST_USER + 2 * number
+    def __init__(self):
+        self._first_user = os.geteuid()
+        if os.geteuid() == 0:
+            name, self._first_user = _free_users()
+            weakref.finalize(self, name.close)
+        _adopt()
 
     def user(self, builds: bool = False) -> int:
         """Who runs a program here: us, if we cannot choose."""
@@ -63,7 +75,7 @@ class Sandbox:
             try:
                 output, stopped = _read(process, limits.seconds)
             finally:
-                _kill(process)
+                _kill(process, self.user(builds))
             status = process.wait()
         if 128 < status < 192:  # what a shell, and unshare, make of a signal
             status = 128 - status
@@ -90,7 +102,8 @@ class Sandbox:
             return {"runs": False, "why": done.output.strip()[-200:]}
         return {"runs": True, "bubblewrap": _bubblewrap(), "user": "its own" if found["user"] != os.geteuid() else "not its own",
                 "network": "none" if not found["network"] else "not limited",
-                "files": "read only" if not found["writes"] else "not limited",
+                "files": "not limited" if found["writes"] else "read only" if not found["temporary"] else
+                         f"read only, but any number in {', '.join(found['temporary'])}",
                 "processes": f"at most {found['processes']}" if found["processes"] > 0 else "not limited",
                 "others": "not seen" if found["alone"] else "seen",
                 "memory": f"at most {found['memory'] // 1024**2} MiB" if found["memory"] > 0 else "not limited"}
@@ -104,13 +117,16 @@ def connects():
         return True
     except OSError:
         return False
-def writes():
+def writes(directory):
     try:
-        open(os.path.join(sys.argv[2], "x"), "w").close()
+        path = os.path.join(directory, f"{os.getpid()}.tried")
+        open(path, "w").close()
+        os.unlink(path)
         return True
     except OSError:
         return False
-print(json.dumps({"user": os.getuid(), "network": connects(), "writes": writes(),
+print(json.dumps({"user": os.getuid(), "network": connects(), "writes": writes(sys.argv[2]),
+                  "temporary": [place for place in ("/tmp", "/var/tmp", "/dev/shm") if writes(place)],
                   "processes": resource.getrlimit(resource.RLIMIT_NPROC)[0], "memory": resource.getrlimit(resource.RLIMIT_DATA)[0],
                   "alone": len([name for name in os.listdir("/proc") if name.isdigit()]) < 10}))
 """
@@ -138,17 +154,41 @@ def _bubblewrap() -> bool:
 
 
 def _wrapped(cwd: Path = Path("/"), writable: tuple = (), devices: tuple = ()) -> list:
-    """The whole file system, to be read, and empty directories for what is temporary; what is needed may lie in one of them."""
+    """The whole file system, to be read, without what others have put among temporary files or where not everybody may look. What
+    is needed may lie in such a place. No file can be made but where it may be written."""
     places = [("--ro-bind", cwd)] if cwd != Path("/") else []
     places += [*(("--bind", place) for place in writable), *(("--dev-bind", device) for device in devices)]
-    above = dict.fromkeys(parent for _, place in places for parent in reversed(Path(place).parents)
-                          if parent.parts[:2] == ("/", "tmp") and len(parent.parts) > 2)
-    binds = [str(word) for parent in above for word in ("--perms", "0755", "--dir", parent)]  # else they would be root's alone
+    empty, above = dict.fromkeys(_TEMPORARY), {}
+    for _, place in places:
+        parents = [parent for parent in reversed(Path(place).parents) if parent != Path("/")]
+        closed = next((parent for parent in parents if parent in empty or _is_closed(parent)), None)
+        if closed:
+            empty[closed] = None
+            above.update(dict.fromkeys(parent for parent in parents if closed in parent.parents))
+    binds = [str(word) for parent in empty for word in ("--tmpfs", parent)]
+    binds += [str(word) for parent in above for word in ("--perms", "0755", "--dir", parent)]  # else they would be root's alone
     binds += [str(word) for how, place in places for word in (how, place, place)]
+    binds += [str(word) for parent in (Path("/dev"), *empty) for word in ("--remount-ro", parent)]
     caps = ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP"] if os.geteuid() == 0 else []
     apart = ["--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
-    return ["bwrap", *apart, *caps, "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp",
-            "--tmpfs", "/var/tmp", *binds]
+    return ["bwrap", *apart, *caps, "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *binds]
+
+
+def _is_closed(directory: Path) -> bool:
+    """Whether the user of the sandbox may not enter it."""
+    return os.geteuid() == 0 and not directory.stat().st_mode & stat.S_IXOTH
+
+
+def _free_users() -> tuple:
+    """(what keeps others from having the same until it is closed, the first of two users that nobody has)"""
+    for user in range(FIRST_USER, FIRST_USER + 2 * _MOST_SANDBOXES, 2):
+        name = socket.socket(socket.AF_UNIX)
+        try:
+            name.bind(f"\0workbook.sandbox.{user}")  # a name without a file: it is free again when its process has ended
+            return name, user
+        except OSError:
+            name.close()
+    raise Failure(f"{_MOST_SANDBOXES} sandboxes are at work on this machine already")
 
 
 def _behind_walls(user: list, cwd: Path, writable: tuple, devices: tuple) -> list:
@@ -197,9 +237,32 @@ def _read(process: subprocess.Popen, seconds: float) -> tuple:
     return output, ""
 
 
-def _kill(process: subprocess.Popen) -> None:
-    """With all that it has started: those of a namespace of its own end with its first process."""
+def _kill(process: subprocess.Popen, user: int) -> None:
+    """With all that it has started. Those of a namespace of its own end with its first process; where there is none, those that have
+    left its group become our children, and are known by their user."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
+    while user != os.geteuid() and (left := [one for one in _children_of(user) if one != process.pid]):
+        for one in left:
+            os.kill(one, signal.SIGKILL)
+            os.waitpid(one, 0)
+
+
+def _children_of(user: int) -> list:
+    """Ours, who are that user."""
+    found = []
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((directory / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid() and directory.stat().st_uid == user:
+                found.append(int(directory.name))
+        except OSError:  # it has ended meanwhile
+            pass
+    return found
+
+
+def _adopt() -> None:
+    """From now on, whose parent has ended is our child."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

@@ -4,6 +4,7 @@ Only the files that exercises are about, and answers.json, are read, from the to
 unpacked onto the disk.
 """
 
+import hashlib
 import os
 import stat
 import tarfile
@@ -16,6 +17,8 @@ from tools.machine import amount_of_memory
 MOST_BYTES = 20 * 1024 * 1024  # of an archive, and of what it unpacks to
 MOST_BYTES_OF_A_FILE = 1024 * 1024
 MOST_FILES = 5000
+_OF_FINDER = ("__MACOSX", ".DS_Store")  # what a Mac puts beside the one directory of an archive
+_LONGEST_NAME = 200  # bytes
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 
 
@@ -37,12 +40,19 @@ def is_submission(path: Path) -> bool:
     return path.is_dir() or path.name.endswith(ARCHIVES)
 
 
+def name_of(path: Path, ending: str = "") -> str:
+    """Of the submission, and of the files about it: without this ending, one line, and not too long for a file."""
+    name = os.fsencode(path.name).decode(errors="replace")
+    name = "".join(letter if letter.isprintable() else "?" for letter in name.removesuffix(ending))
+    if len(name.encode()) > _LONGEST_NAME:
+        name = f"{name[:40]}-{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:12]}"
+    return name
+
+
 def read_submission(path: Path, wanted: list) -> Submission:
     """Never raises for what is in it."""
-    name = os.fsencode(path.name).decode(errors="replace")
-    for ending in ARCHIVES:
-        name = name[: -len(ending)] if name.endswith(ending) else name
-    submission = Submission(name)
+    ending = next((ending for ending in ARCHIVES if path.name.endswith(ending)), "")
+    submission = Submission(name_of(path, ending))
     try:
         if path.is_symlink():
             raise _Refused("a link", "it is a link to somewhere else")
@@ -58,6 +68,7 @@ def read_submission(path: Path, wanted: list) -> Submission:
 
 
 def _take(submission: Submission, files: dict, wanted: list) -> None:
+    files = {file: read for file, read in files.items() if PurePosixPath(file).parts[0] not in _OF_FINDER}
     tops = {PurePosixPath(file).parts[0] for file in files}
     prefix = f"{next(iter(tops))}/" if len(tops) == 1 and not any(file in files for file in wanted) else ""
     for file in wanted:

@@ -41,13 +41,13 @@ function enterBlock(side, block) {
   for (const step of side.steps()) element(side.part("steps"), "li", sentence(side, step));
 }
 
-function enterLaunch(side, launch) {
+function enterLaunch(side, launch, block = 0) {
   side.launchAt = launch;
   side.part("schedule-section").hidden = side.blocks().length === 1;
   const choices = [...side.part("processors").options].map((option) => Number(option.value));
   side.part("processors").value = choices.findLast((n) => 2 * n <= side.blocks().length) ?? 1;
   drawBlocks(side, (block) => startAgain(() => enterBlock(side, block)));
-  enterBlock(side, 0);
+  enterBlock(side, block);
 }
 
 function startAgain(enter) {
@@ -90,7 +90,10 @@ function open(side) {
   side.part("name").hidden = !side.name;
   side.walk.launches.forEach((launch, i) => element(side.part("launch"), "option", `${i + 1}: ${launch.kernel}`, { value: i }));
   side.part("launches").hidden = side.walk.launches.length === 1;
-  side.part("all-launches").checked = side.walk.launches.length > 1 && (side.name || side.walk.direction === "forward");
+  const shows = (launch) => launch.blocks.some((block) => block.steps.some((step) => step.watched));
+  side.part("all-launches").checked =
+    side.walk.launches.length > 1 &&
+    (side.name || side.walk.direction === "forward" || (!shows(side.launch()) && side.walk.launches.some(shows)));
   side.part("all-launches").addEventListener("change", () => startAgain(() => enterBlock(side, side.blockAt)));
   side.part("launch").value = side.launchAt;
   side.part("launch").addEventListener("change", () => startAgain(() => enterLaunch(side, Number(side.part("launch").value))));
@@ -102,7 +105,7 @@ function open(side) {
   const { queries, keys } = side.blocks()[0].tiles[0] ?? { queries: [0, 63], keys: [0, 63] };
   side.part("tile-open").open = (queries[1] - queries[0] + 1) * (keys[1] - keys[0] + 1) <= 64; // more are many to draw
   makeMatrices(side);
-  enterLaunch(side, side.launchAt);
+  enterLaunch(side, side.launchAt, side.walk.start);
 }
 
 $("sides").classList.toggle("two", sides.length > 1);

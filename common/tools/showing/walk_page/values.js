@@ -96,10 +96,11 @@ function drawRunning(side, place, row) {
       element(line, "th", "exact", { scope: "row" });
       for (const name of Object.keys(columns)) element(line, "td", name === "lse" ? shown(floats(expected)[row]) : "");
     }
-    if (base2)
+    if (has("-l"))
       element(place, "p", "This kernel’s m counts in powers of 2, and it follows the row’s maximum only when it must: where no correction " +
               "stands, m stayed and nothing was corrected. P is 2 to the power of what a score is above m, up to 2¹⁵, and l is the sum of " +
               "P: only O / l and LSE are the same as in other kernels.", { class: "note" });
+    else if (base2) element(place, "p", "This kernel’s m counts in powers of 2: it is the row’s maximum times log₂ e.", { class: "note" });
   }
   if (made && floats(made).length && isWritten(side, "LSE", row)) {
     const words = `LSE as written is ${shown(floats(made)[row])}; exactly it is ${shown(floats(expected)[row])}.`;

@@ -1,4 +1,4 @@
-// Chapter 06, rung 7, final: tile shapes per head dim, and copies and stores as measurement wants them.
+// Chapter 06, rung 9, final: a tile shape per head dim, and three thread blocks per multiprocessor at D = 64.
 //
 // A thread block of four warps owns Br = 128 query rows of one head, each warp 32 of them alone, from Q to O: two
 // blocks b = 0, 1 of 16, the height of an mma. Keys come in stages of one or two tiles of Bc, double buffered. For each
@@ -10,17 +10,12 @@
 //                                             m rises until the row's largest x is `start`, and l and O follow
 //   3. P = 2^x   l = l + rowsum P   O = O + P V
 //
-// and at the end O / l and LSE = ln(2) (m + log2(l)).
+// and at the end O / l, by way of shared memory, and LSE = ln(2) (m + log2(l)).
 //
-// What changed since 6_lazy:
-//   - Shapes per head dim. At D = 64, tiles of 32 keys make room for three blocks per multiprocessor, so that each
-//     scheduler has three warps to choose from; one barrier serves two such tiles; and most of Q stays in registers.
-//   - Copies start even if no keys are left, and then write zeros that nobody reads: no branch comes between them and
-//     the products. The last of them are waited for behind the loop.
-//   - O leaves through shared memory in whole rows, 16 bytes a lane.
-//   - Addresses. Where a tile lies follows from j0, rows are counted in 32 bits, and a copy's places differ by
-//     constants: nearly all addresses are one register and an immediate. At D = 128 most of the gain is this.
-//   - watch() shows S, P, m, l, the correction and O to ./workbook walk. On a GPU it is no instruction.
+// What changed since 8_whole_rows: at D = 128 nothing, but that the copies of Q are a group of their own. At D = 64
+// `Shape` has tiles of 32 keys, whose S takes half the registers. That makes room for three blocks per multiprocessor,
+// so that each scheduler has three warps to choose from. A tile is shorter now, so one barrier serves a stage of two
+// tiles, and most of Q stays in registers: it is waited for by itself, before the loop.
 //
 // Expected limit: none alone. Tensor cores are busy less than two thirds of the time, shared memory less than that;
 // with two or three warps a scheduler, there is not always one whose operands have arrived.
@@ -132,6 +127,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
   // The row of a 16 x 16 block whose address this lane gives to ldmatrix (drawn in device/swizzle.h).
   const int qv_lane = position<16>(lane % 16, lane / 16);                   // Q and V: down, then right
   const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);  // K: right, then down
+
   const int q_lane = warp * 32 * 64 + qv_lane;
 
   uint32_t q_reg[q_steps > 0 ? q_steps : 1][2][4];
@@ -196,8 +192,8 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
         }
       }
     const int top_bits = max(max(largest[0][0], largest[0][1]), max(largest[1][0], largest[1][1]));
-    const bool above = top_bits > __float_as_int(headroom);
     const bool masked = j0 + Bc > seen_by_all;
+    const bool above = top_bits > __float_as_int(headroom);
     if (masked || __any_sync(0xffffffff, above)) {
 #pragma unroll
       for (int b = 0; b < 2; b++)
@@ -298,7 +294,7 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
 extern const attention::Rung final_rung;
 constinit const attention::Rung final_rung = {
     .name = "final",
-    .idea = "shapes per head dim, three blocks per multiprocessor at D = 64; copies without a branch; O in whole rows",
+    .idea = "a tile shape per head dim: at D = 64 three blocks per multiprocessor",
     .forward = {attention::head_dim_not_64_or_128, [](const Problem&) { return size_t(0); }, run, true}};
 
 }  // namespace flashattn2_fwd
