@@ -72,4 +72,21 @@ std::string head_dim_not_64_or_128(const Problem& p) {
   return "head-dim is " + std::to_string(p.head_dim) + ": supported are 64 and 128";
 }
 
+std::string not_for_hopper(const Problem& p) {
+  constexpr int shared_bytes = 227 * 1024;  // that a thread block can have (CUDA C++ Programming Guide, 9.0)
+  int device = 0, major = 0, minor = 0, here = shared_bytes;
+  if (cudaGetDevice(&device) == cudaSuccess) {
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+    cudaDeviceGetAttribute(&here, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    if (on_gpu && (major != 9 || minor != 0))
+      return "this GPU has compute capability " + std::to_string(major) + "." + std::to_string(minor) +
+             ": supported is 9.0 (H100, H200), whose instructions the kernel is made of";
+    if (here < shared_bytes)
+      return "a thread block can have " + std::to_string(here) + " bytes of shared memory: supported are " +
+             std::to_string(shared_bytes) + ", as on compute capability 9.0";
+  }
+  return head_dim_not_64_or_128(p);
+}
+
 }  // namespace attention

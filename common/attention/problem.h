@@ -104,4 +104,8 @@ std::string head_dim_not_a_multiple_of_8(const Problem& problem);
 // One line if head_dim is neither 64 nor 128; else empty. For Pass::unsupported.
 std::string head_dim_not_64_or_128(const Problem& problem);
 
+// The same, and one line if the current device is a GPU that does not have the instructions of Hopper, which no later
+// one has either, or a device whose blocks have less shared memory.
+std::string not_for_hopper(const Problem& problem);
+
 }  // namespace attention

@@ -35,9 +35,14 @@ if(WORKBOOK_CUDA)
 endif()
 
 # workbook_lowest_architecture(TARGET 80): its kernels need compute capability 8.0. Where an older GPU is asked for, they are
-# compiled for the others, or for 8.0 if there are none: the program says so when it is run.
+# compiled for the others, or for 8.0 if there are none: the program says so when it is run. 90a: for compute capability 9.0 and
+# no other, whatever is asked for.
 function(workbook_lowest_architecture target lowest)
   if(NOT WORKBOOK_CUDA)
+    return()
+  endif()
+  if(lowest MATCHES "a$")
+    set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES ${lowest}-real)
     return()
   endif()
   set(asked_for ${CMAKE_CUDA_ARCHITECTURES})
@@ -55,7 +60,8 @@ function(workbook_lowest_architecture target lowest)
   set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES "${architectures}")
 endfunction()
 
-# workbook_refuse_spills(TARGET): a spill of registers fails the build, for the GPUs that the kernels were made for.
+# workbook_refuse_spills(TARGET): a spill of registers fails the build, for the GPUs that the kernels were made for; and so
+# do products of wgmma that wait for one another.
 function(workbook_refuse_spills target)
   if(NOT WORKBOOK_CUDA)
     return()
@@ -64,6 +70,8 @@ function(workbook_refuse_spills target)
   list(FILTER others EXCLUDE REGEX "^[89]0")
   if(NOT others)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=--warn-on-spills,--warning-as-error>)
+    set(launcher ${CMAKE_SOURCE_DIR}/common/cmake/refuse_serialised.sh ${CMAKE_CUDA_COMPILER_LAUNCHER})
+    set_target_properties(${target} PROPERTIES CUDA_COMPILER_LAUNCHER "${launcher}")
   endif()
 endfunction()
 
@@ -101,7 +109,7 @@ endfunction()
 # The one line of a chapter's CMakeLists.txt. The directory's name is the chapter's: it names the program, the
 # tests and, without its number, the namespace of the kernels. Every .cu file of the directory belongs to it.
 #
-# workbook_chapter([LOWEST_ARCHITECTURE 80]  what its kernels need of a GPU: 80 for tensor cores and cp.async
+# workbook_chapter([LOWEST_ARCHITECTURE 80]  what its kernels need of a GPU: 80 for tensor cores and cp.async, 90a for wgmma
 #                  [NO_SPILLS]               they live on the edge of the register file: a spill fails the build
 #                  [LINKS OTHER..])          with the kernels of other chapters, for what this one starts from
 function(workbook_chapter)

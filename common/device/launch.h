@@ -75,13 +75,14 @@ void launch(void (*kernel)(Params...), const LaunchConfig& config, Args&&... arg
 }
 
 #if defined(WORKBOOK_SIMT) || defined(__CUDACC__)
-// The dynamic shared memory of this thread block, aligned to 128 bytes.
-template <class T>
+// The dynamic shared memory of this thread block. A file says one alignment for all its kernels. (On the engine it
+// begins at a multiple of any, as PTX counts addresses.)
+template <class T, int alignment = 128>
 __device__ T* dynamic_shared() {
 #ifdef WORKBOOK_SIMT
   return static_cast<T*>(simt::dynamic_shared_memory());
 #else
-  extern __shared__ __align__(128) unsigned char dynamic_shared_bytes[];
+  extern __shared__ __align__(alignment) unsigned char dynamic_shared_bytes[];
   return reinterpret_cast<T*>(dynamic_shared_bytes);
 #endif
 }

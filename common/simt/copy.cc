@@ -23,25 +23,28 @@ void PendingCopies::land(std::size_t count, Recorder& recorder) {
   copies_.erase(copies_.begin(), last);
 }
 
-void CopyGroups::commit() {
-  groups_.push_back(copies_.size() - in_groups_);
-  in_groups_ = copies_.size();
+void Groups::commit(std::size_t started) {
+  sizes_.push_back(started - in_groups_);
+  in_groups_ = started;
 }
 
-void CopyGroups::wait(int pending_groups, Recorder& recorder) {
-  const auto pending = static_cast<std::size_t>(pending_groups);
-  if (groups_.size() <= pending) return;
-  const auto last = groups_.end() - pending_groups;
-  const std::size_t landing = std::accumulate(groups_.begin(), last, std::size_t(0));
-  copies_.land(landing, recorder);
-  groups_.erase(groups_.begin(), last);
-  in_groups_ -= landing;
+std::size_t Groups::finish(int pending_groups) {
+  if (sizes_.size() <= static_cast<std::size_t>(pending_groups)) return 0;
+  const auto last = sizes_.end() - pending_groups;
+  const std::size_t finished = std::accumulate(sizes_.begin(), last, std::size_t(0));
+  sizes_.erase(sizes_.begin(), last);
+  in_groups_ -= finished;
+  return finished;
+}
+
+void Groups::forget() {
+  sizes_.clear();
+  in_groups_ = 0;
 }
 
 void CopyGroups::forget() {
   copies_.forget();
-  groups_.clear();
-  in_groups_ = 0;
+  groups_.forget();
 }
 
 void start_cp_async(Worker& self, const void* pc, void* shared, const void* global, std::size_t bytes,

@@ -32,19 +32,30 @@ class PendingCopies {
   std::vector<Copy> copies_;
 };
 
+// Groups of things that were started one after the other, and that end group by group.
+class Groups {
+ public:
+  void commit(std::size_t started);        // all that was started and has not ended, but for earlier groups, is a group
+  std::size_t finish(int pending_groups);  // how many things end with all but so many of the newest groups
+  void forget();
+
+ private:
+  std::vector<std::size_t> sizes_;
+  std::size_t in_groups_ = 0;  // the sum of that
+};
+
 // What completes cp.async: a thread's groups, one after the other.
 class CopyGroups {
  public:
   void start(const Copy& copy, Recorder& recorder) { copies_.start(copy, recorder); }
-  void commit();                                      // those since the last commit become a group
-  void wait(int pending_groups, Recorder& recorder);  // all but so many of the newest groups land
+  void commit() { groups_.commit(copies_.size()); }  // those since the last commit become a group
+  void wait(int pending_groups, Recorder& recorder) { copies_.land(groups_.finish(pending_groups), recorder); }
   void forget();
   const Copy* oldest() const { return copies_.oldest(); }
 
  private:
   PendingCopies copies_;
-  std::vector<std::size_t> groups_;  // how many copies each has, of those that have not landed
-  std::size_t in_groups_ = 0;        // the sum of that
+  Groups groups_;
 };
 
 class Worker;

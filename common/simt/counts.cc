@@ -35,8 +35,9 @@ Place place_of(const std::vector<std::string>& frames) {
 }  // namespace
 
 const char* name(Op op) {
-  static const char* const names[] = {"global_load",  "global_store",  "global_atomic", "copy_load", "shared_load",
-                                      "shared_store", "shared_atomic", "copy_store",    "ldmatrix"};
+  static const char* const names[] = {"global_load", "global_store", "global_atomic", "copy_load",    "bulk_load",
+                                      "bulk_store",  "bulk_add",     "shared_load",   "shared_store", "shared_atomic",
+                                      "copy_store",  "ldmatrix",     "wgmma"};
   return names[static_cast<int>(op)];
 }
 

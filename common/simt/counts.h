@@ -15,20 +15,27 @@
 
 namespace simt {
 
-// cp.async makes a copy_load and a copy_store.
+// cp.async makes a copy_load and a copy_store. A bulk copy is one request, however much it moves; its bytes are those
+// of shared memory, its sectors those of global memory, fewer if a part of a box is outside. A wgmma is a request of
+// each of the four warps: a warp's bytes are its own rows of A, if they are in shared memory, and a quarter of B, which
+// is read once.
 enum class Op : std::uint8_t {
   global_load,
   global_store,
   global_atomic,
   copy_load,
+  bulk_load,
+  bulk_store,
+  bulk_add,
   shared_load,
   shared_store,
   shared_atomic,
   copy_store,
-  ldmatrix
+  ldmatrix,
+  wgmma
 };
-constexpr int op_count = 9;
-constexpr bool is_global(Op op) { return op <= Op::copy_load; }
+constexpr int op_count = 13;
+constexpr bool is_global(Op op) { return op <= Op::bulk_add; }
 const char* name(Op op);
 
 struct Counts {
@@ -66,7 +73,7 @@ struct LaunchCounts {
   std::uint64_t dynamic_shared_bytes = 0;
   std::uint64_t barriers = 0;      // passed, by all blocks together
   std::uint64_t shuffles = 0;      // of a warp
-  std::uint64_t matrix_flops = 0;  // of mma
+  std::uint64_t matrix_flops = 0;  // of mma and wgmma
   Traffic read, written;
   std::array<Counts, op_count> totals;
   std::vector<LineCounts> lines;  // those with the most units first

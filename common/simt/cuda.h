@@ -5,6 +5,7 @@
 
 #include "simt/atomics.h"
 #include "simt/half.h"
+#include "simt/hopper.h"
 #include "simt/launch.h"
 #include "simt/math.h"
 #include "simt/runtime.h"

@@ -75,7 +75,7 @@ std::string text(uint3 v) {
 }
 
 std::string text(const Site& site) {
-  if (site.file == nullptr) return "an unknown line";
+  if (site.file == nullptr) return site.return_address != nullptr ? line_of(site.return_address) : "an unknown line";
   if (is_header(site.file) && site.return_address != nullptr) {
     void* stack[] = {static_cast<char*>(const_cast<void*>(site.return_address)) - 1};
     if (std::string line = source_line(stack); !line.empty()) return line;
@@ -135,6 +135,12 @@ std::string source_line(std::span<void* const> stack) {
     }
   }
   return fallback;
+}
+
+std::string line_of(const void* return_address) {
+  void* stack[] = {static_cast<char*>(const_cast<void*>(return_address)) - 1};
+  const std::string line = source_line(stack);
+  return line.empty() ? "an unknown line" : line;
 }
 
 std::vector<std::vector<std::string>> source_lines(const std::vector<const void*>& addresses) {

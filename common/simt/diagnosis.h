@@ -15,7 +15,7 @@ namespace simt {
 struct Site {
   const char* file = nullptr;
   int line = 0;
-  const void* return_address = nullptr;  // finds the kernel's line when file is a wrapper's header
+  const void* return_address = nullptr;  // finds the kernel's line when file is a wrapper's header, or null
 
   bool operator==(const Site& other) const;
 };
@@ -29,6 +29,8 @@ std::string numbers_text(const char* one, unsigned bits);  // "lanes 0-15, 20" o
 // The first source line on a call stack (innermost first) that is not the engine's, the C library's or a header's;
 // empty if nothing is known. The first address is an instruction, the others are return addresses.
 std::string source_line(std::span<void* const> stack);
+
+std::string line_of(const void* return_address);  // the same of one call; "an unknown line" if nothing is known
 
 // For each address of an instruction its source lines, from the innermost inlined function out; paths shortened.
 std::vector<std::vector<std::string>> source_lines(const std::vector<const void*>& addresses);

@@ -155,6 +155,7 @@ void Worker::run_block(std::uint64_t i) {
   for (; named_barriers_used_ != 0; named_barriers_used_ &= named_barriers_used_ - 1)
     named_barriers_[std::countr_zero(named_barriers_used_)].starts_over();
   words_.clear();
+  hopper_.block_begins();
   for (unsigned w = 0; w < warp_count_; ++w) {
     Warp& warp = warps_[w];
     const unsigned first = warp.number * 32;
@@ -184,6 +185,7 @@ void Worker::park() {
   block->warps = warps_;
   block->threads = std::exchange(threads_, std::vector<Thread>(max_block_threads));
   for (const auto& [begin, bytes] : shared_.ranges()) block->shared.insert(block->shared.end(), begin, begin + bytes);
+  block->hopper = std::exchange(hopper_, {});
   recorder_.park(block->recorded);
   parked_.push_back(std::move(block));
   order_threads(0);
@@ -200,6 +202,7 @@ void Worker::unpark(ParkedBlock& block) {
     std::memcpy(begin, from, bytes);
     from += bytes;
   }
+  hopper_ = std::move(block.hopper);
   recorder_.unpark(block.recorded);
   barrier_.starts_over();
   grid_barrier_.starts_over();
@@ -296,6 +299,7 @@ void Worker::run_current() {
   std::string mistake, at;
   try {
     launch_->body();
+    if (hopper_.used) hopper_.thread_ends(*this);
     if (const Copy* copy = thread.copies.oldest(); tracing && copy != nullptr) {
       void* stack[] = {static_cast<char*>(const_cast<void*>(copy->pc)) - 1};
       at = source_line(stack);
@@ -326,6 +330,7 @@ Thread* Worker::finish() {
     if (collective.mask != 0 && (collective.mask & warp.live & ~collective.arrived) == 0) complete(warp, collective);
   }
   if (live_ == 0) {
+    if (hopper_.used) hopper_.block_ends(*this);
     recorder_.block_ends();
     current_ = nullptr;
     return nullptr;
@@ -371,6 +376,14 @@ void Worker::pass(Orders orders, const void* what) {
   self.add(current_->warp, current_->position);
   recorder_.let_go(orders, what, self);
 }
+
+void Worker::wait_for(const Wait& wait, const Awaited& awaited, ThreadSet& waiting) {
+  begin_wait(wait, awaited);
+  waiting.add(current_->warp, current_->position);
+  suspend(current_->warp);
+}
+
+void Worker::let_go(const Awaited& awaited, ThreadSet& waiting) { release(awaited, waiting); }
 
 // No thread of the block can run, but some wait for what another block has to write: the next one to run when it has.
 // Null if all wait for the other blocks of the grid.
@@ -535,6 +548,10 @@ unsigned Worker::converged(const Wait& wait) {
   collective->arrived |= 1u << self.lane;
   suspend(self.warp);
   return lanes;
+}
+
+void Worker::warp_collective(const Wait& wait, void* operand, Compute compute) {
+  collective(wait, 0xffffffff, operand, compute, true);
 }
 
 // Every lane that can come to a collective has: computes it and lets them go.

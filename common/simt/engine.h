@@ -25,6 +25,7 @@
 
 #include "simt/copy.h"
 #include "simt/diagnosis.h"
+#include "simt/hopper_state.h"
 #include "simt/launch.h"
 #include "simt/recorder.h"
 #include "simt/report.h"
@@ -80,6 +81,7 @@ struct ParkedBlock {
   std::array<Warp, max_warps> warps;
   std::vector<Thread> threads;
   std::vector<char> shared;
+  HopperState hopper;
   [[no_unique_address]] Recorder::Block recorded;
 };
 
@@ -137,7 +139,6 @@ class Worker {
   bool in_kernel() const { return current_ != nullptr; }
   const Thread& current() const { return *current_; }
   void* dynamic_shared() const { return shared_.dynamic(); }
-  const SharedMemory& shared() const { return shared_; }
   const Launch& launch() const { return *launch_; }
   unsigned live_lanes() const { return warps_[current_->warp].live; }
   Recorder& recorder() { return recorder_; }
@@ -153,6 +154,16 @@ class Worker {
   void grid_dependency_wait();
 
   CopyGroups& copies() { return current_->copies; }
+
+  // For what threads wait for elsewhere (mbarrier.h, setmaxnreg.h, wgmma.h): the current thread waits until it is among
+  // those that are let go, or goes on at once, because there is nothing to wait for; or all lanes of its warp meet.
+  void wait_for(const Wait& wait, const Awaited& awaited, ThreadSet& waiting);
+  void let_go(const Awaited& awaited, ThreadSet& waiting);
+  void pass(Orders orders, const void* what);
+  void warp_collective(const Wait& wait, void* operand, Compute compute);
+  HopperState& hopper() { return hopper_; }
+  const SharedMemory& shared() const { return shared_; }
+  dim3 block() const { return launch_->block; }
 
   // Threads of the block by their numbers: these, those that wait, those that have not returned, all.
   Lanes lanes(const ThreadSet& threads) const;
@@ -183,7 +194,6 @@ class Worker {
   void begin_wait(const Wait& wait, const Awaited& awaited);
   void suspend(unsigned next_warp);
   void release(const Awaited& awaited, ThreadSet& waiting);
-  void pass(Orders orders, const void* what);
   unsigned first_ready_warp() const { return std::countr_zero(warps_ready_); }
   void start_on_a_fiber(Thread& thread);
   void resume(Fiber& self, Fiber& other);
@@ -214,6 +224,7 @@ class Worker {
   std::array<NamedBarrier, 16> named_barriers_;
   unsigned named_barriers_used_ = 0;  // by this block: a bit each
   std::vector<Word*> words_;          // that threads wait for
+  HopperState hopper_;
 
   std::array<Warp, max_warps> warps_;
   std::vector<Thread> threads_ = std::vector<Thread>(max_block_threads);  // [warp * 32 + position]

@@ -46,13 +46,6 @@ std::uint64_t key_of(const void* pc, Op op) {
   return reinterpret_cast<std::uintptr_t>(pc) | static_cast<std::uint64_t>(op) << 56;
 }
 
-// Of the source, before this return address.
-std::string line_of(const void* pc) {
-  void* stack[] = {static_cast<char*>(const_cast<void*>(pc)) - 1};
-  const std::string line = source_line(stack);
-  return line.empty() ? "an unknown line" : line;
-}
-
 // The most different words in one bank, over these lanes: as many wavefronts they take.
 unsigned most_in_a_bank(const Request& request, unsigned lanes) {
   std::array<std::array<std::uintptr_t, 128>, 32> words;  // different ones, by bank
@@ -155,6 +148,7 @@ void Recorder::launch_begins(const Launch& launch, const SharedMemory& shared) {
   }
   shadow_.launch_begins(offset);
   variables_ = DeviceVariable::all();
+  async_.launch_begins(offset);
   written_before_.swap(written_);
   written_.clear();
   paused_ = false;
@@ -178,6 +172,7 @@ void Recorder::block_begins() {
   for (auto& events : events_) events.clear();
   after_kernel_before_.fill(dependent_ ? 0 : ~0u);
   shadow_.block_begins();
+  async_.block_begins();
   if (walk_ != nullptr) walk_->block_begins(blockIdx);
 }
 
@@ -215,9 +210,12 @@ void Recorder::access(const void* pc, const void* pointer, std::size_t size, Acc
     return;
   }
   const std::size_t offset = shared_offset(address);
-  if (offset == no_offset) return;  // the thread's own variables
+  if (offset == no_offset) return own_variable(pc, pointer, access);
   constexpr Op ops[] = {Op::shared_load, Op::shared_store, Op::shared_atomic, Op::shared_load, Op::shared_store};
   keep(thread, pc, address, size, ops[static_cast<int>(access)]);
+  if (async_.used())
+    if (const auto mistake = async_.access(offset, size, thread, writes(access), shadow_))
+      report(*mistake, (writes(access) ? "write of " : "read of ") + std::to_string(size) + " bytes", pc);
   if (const auto mistake = shadow_.access(offset, size, thread, access, pc)) report(*mistake, access, size, pc);
 }
 
@@ -245,6 +243,9 @@ void Recorder::ldmatrix_row(const void* pc, const void* row) {
   keep(thread, pc, address, 16, Op::ldmatrix);
   const std::size_t offset = shared_offset(address);
   if (offset == no_offset) return;
+  if (async_.used())
+    if (const auto mistake = async_.access(offset, 16, thread, false, shadow_))
+      report(*mistake, "read of 16 bytes", pc);
   if (const auto mistake = shadow_.access(offset, 16, thread, Access::read, pc)) report(*mistake, Access::read, 16, pc);
 }
 
@@ -351,6 +352,7 @@ void Recorder::let_go(Orders orders, const void* what, const ThreadSet& threads)
     if (orders == Orders::kernel_before) after_kernel_before_[warp] |= lanes[warp];
   }
   if (orders == Orders::arrivals) shadow_.release(what, lanes);
+  if (orders == Orders::phase) shadow_.learn(what, lanes);
 }
 
 void Recorder::arrive(const void* what) { shadow_.arrive(what, worker->current().number); }
@@ -538,8 +540,9 @@ void Recorder::touch(std::uintptr_t sector, Op op) {
     if (block < first_block_) traffic.launch += 32;
     block = block_;
   };
-  if (op != Op::global_store) note(page->read, current_.read);
-  if (op == Op::global_store || op == Op::global_atomic) note(page->written, current_.written);
+  const bool stores = op == Op::global_store || op == Op::bulk_store;
+  if (!stores) note(page->read, current_.read);
+  if (stores || op == Op::global_atomic || op == Op::bulk_add) note(page->written, current_.written);
 }
 
 }  // namespace simt

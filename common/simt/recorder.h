@@ -16,6 +16,7 @@
 #include "simt/wait.h"
 
 #ifdef WORKBOOK_TRACE
+#include "simt/async_shadow.h"
 #include "simt/shadow.h"
 #include "simt/variables.h"
 #include "simt/walk_recorder.h"
@@ -26,6 +27,9 @@ namespace simt {
 struct Launch;
 struct Copy;
 class PendingCopies;
+struct BulkCopy;
+class Mbarrier;
+struct Product;
 
 #ifdef WORKBOOK_TRACE
 
@@ -85,6 +89,18 @@ class Recorder {
   void copy_starts(const Copy& copy, const PendingCopies& owner);
   void copy_lands(const Copy& copy, const PendingCopies& owner);
 
+  // Bulk copies, mbarriers, the fence between the proxies, and wgmma: recorder_hopper.cc.
+  void bulk_load_starts(const BulkCopy& copy, const Mbarrier& mbarrier);
+  void bulk_load_lands(const BulkCopy& copy, const Mbarrier& mbarrier);
+  void bulk_store_starts(const BulkCopy& copy);
+  void bulk_store_ends(const BulkCopy& copy);
+  void mbarrier_made(const Mbarrier& mbarrier, const void* pc);
+  void mbarrier_used(const Mbarrier& mbarrier, const Wait& call);
+  void phase_completes(const Mbarrier* mbarrier);
+  void proxy_fence();
+  void product_starts(const Product& product);
+  void product_ends(const Product& product);
+
   // A number of the kernel's, for the walk, or the current thread's share of it.
   void watch(const char* name, std::int64_t row, std::int64_t column, float value, bool is_share);
 
@@ -118,6 +134,13 @@ class Recorder {
   void keep(unsigned thread, const void* pc, std::uintptr_t address, std::size_t size, Op op, std::uintptr_t from = 0);
   std::size_t shared_offset(std::uintptr_t address) const;  // no_offset outside shared memory
   void report(const Shadow::Mistake& mistake, Access access, std::size_t size, const void* pc);
+  void report(const AsyncShadow::Mistake& mistake, const std::string& what, const void* pc);
+  void count(const BulkCopy& copy);
+  void report_first(const std::optional<AsyncShadow::Mistake>& asynchronous,
+                    const std::optional<Shadow::Mistake>& mistake, const std::string& what, Access access,
+                    std::size_t size, const void* pc);
+  void own_variable(const void* pc, const void* address, Access access);  // of the current thread
+  std::vector<std::size_t> operands_of(const Product& product) const;     // 16 bytes each, in the shadow
   void put_together(unsigned warp, unsigned lanes);
   void put_together_by_occurrence(unsigned warp, unsigned lanes);
   void count(const Request& request);
@@ -149,6 +172,7 @@ class Recorder {
   std::vector<Range> ranges_;        // of shared memory
   DeviceVariable::Range variables_;  // all device variables lie there, and others between them
   Shadow shadow_;
+  AsyncShadow async_;
 
   Lanes after_kernel_before_ = {};  // those that may touch what the launch before wrote
   // 16 bytes each, by their address / 16: what this launch has written of global memory, and what the one before did.
@@ -188,6 +212,16 @@ class Recorder {
   void resume() {}
   void copy_starts(const Copy&, const PendingCopies&) {}
   void copy_lands(const Copy&, const PendingCopies&) {}
+  void bulk_load_starts(const BulkCopy&, const Mbarrier&) {}
+  void bulk_load_lands(const BulkCopy&, const Mbarrier&) {}
+  void bulk_store_starts(const BulkCopy&) {}
+  void bulk_store_ends(const BulkCopy&) {}
+  void mbarrier_made(const Mbarrier&, const void*) {}
+  void mbarrier_used(const Mbarrier&, const Wait&) {}
+  void phase_completes(const Mbarrier*) {}
+  void proxy_fence() {}
+  void product_starts(const Product&) {}
+  void product_ends(const Product&) {}
 };
 
 #endif

@@ -50,8 +50,28 @@ class Shadow {
   void arrive(const void* what, unsigned thread);
   void release(const void* what, const std::array<unsigned, 32>& waiting);
 
+  // The same of something that goes through phases (an mbarrier, by its address and its number): those that wait for a
+  // phase, now or when it is complete, learn what those knew that arrived, and what bulk copies brought to it.
+  void phase_completes(const void* what, unsigned number, std::uint32_t phases);
+  void learn(const void* what, const std::array<unsigned, 32>& waiting);
+  bool knows_phase(unsigned thread, unsigned number, std::uint32_t phase) const;
+
   // The access is noted; the first mistake, if there is one, is returned.
   std::optional<Mistake> access(std::size_t byte, std::size_t size, unsigned thread, Access access, const void* pc);
+
+  // What async_shadow.h needs. The mistake that a read would be, without noting it; a write by a bulk copy, of which
+  // async_shadow.h knows who has waited for it.
+  std::optional<Mistake> check_read(std::size_t byte, std::size_t size, unsigned thread);
+  void bulk_write(std::size_t byte, std::size_t size, const void* pc);
+  std::uint32_t interval() const { return interval_; }
+  // A warp has ended what its lanes did together: the number of that event, after which is what any of the lanes tells
+  // others.
+  std::uint32_t warp_event(unsigned warp);
+  bool knows_warp_event(unsigned thread, unsigned warp, std::uint32_t event) const;
+  // A fence between the proxies; and of the 16 bytes here, a write by a thread that none lies behind and before what
+  // `thread` does now. Null if there is no such write.
+  void proxy_fence(unsigned thread);
+  const Event* unfenced_write(std::size_t line_begin, unsigned thread) const;
 
   // An asynchronous copy counts as written when it starts and again when it lands, each time by the thread that sees to
   // it. In between it belongs to `owner`, an address.
@@ -69,8 +89,11 @@ class Shadow {
     const void* copy_owner = nullptr;
   };
 
+  static constexpr std::uint16_t no_thread = 0xffff;  // has written what a bulk copy brought
+
   bool of_this_block(const Event& event) const { return event.interval >= first_interval_; }
   bool unordered(const Event& before, unsigned thread) const;
+  bool fenced(const Event& written, unsigned thread) const;
   bool race(const Event& before, unsigned thread, Access access) const;
   template <class Visit>
   void for_each_cell(std::size_t begin, std::size_t size, Visit visit);
@@ -86,10 +109,20 @@ class Shadow {
   std::array<std::array<std::uint32_t, 32>, 1024> seen_ = {};  // [thread][lane]: that lane's clock, as far as ordered
 
   // The same across warps, where named barriers are the only order between two barriers of the whole block.
-  using Clocks = std::array<std::uint32_t, 1024>;  // [thread]
+  static constexpr unsigned threads = 1024, mbarriers = 64;
+  using Clocks = std::array<std::uint32_t, threads + mbarriers>;  // [thread], and how many phases of each mbarrier
+  void learn(const Clocks& clocks, const std::array<unsigned, 32>& waiting);
+
   std::array<Clocks, 32> seen_by_warp_ = {};
   std::unordered_map<const void*, Clocks>
       brought_;  // of each that this block has used: what those that have arrived know
+  std::unordered_map<const void*, Clocks> complete_;  // and what was known when the phases before were complete
+
+  struct Fence {
+    std::uint32_t interval = 0, clock = 0;
+  };
+  static constexpr unsigned fences_kept = 8;
+  std::unordered_map<unsigned, std::vector<Fence>> fences_;  // [thread]: the latest
 };
 
 }  // namespace simt

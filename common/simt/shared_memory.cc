@@ -28,8 +28,10 @@ void SharedMemory::prepare(const Module* module, std::size_t dynamic_bytes) {
   dynamic_ = pages_ + shared_guard_bytes + buffer_bytes -
              (dynamic_bytes + shared_alignment - 1) / shared_alignment * shared_alignment;
   static_.clear();
-  if (module == nullptr || module->shared.empty() || module->tls_module == 0) return;
+  static_begin_ = nullptr;
+  if (module == nullptr || module->tls_module == 0) return;
   char* block = module->thread_local_block();
+  static_begin_ = reinterpret_cast<char*>(reinterpret_cast<std::uintptr_t>(block) / 1024 * 1024);
   for (const ThreadLocal& variable : module->shared) {
     char* begin = block + variable.offset;
     const bool touches = !static_.empty() && static_.back().first + static_.back().second == begin;
@@ -57,6 +59,42 @@ bool SharedMemory::contains(const void* address) const {
   for (const auto& [begin, bytes] : static_)
     if (a >= begin && a < begin + bytes) return true;
   return false;
+}
+
+bool SharedMemory::contains(const void* address, std::size_t bytes) const {
+  const auto* a = static_cast<const char*>(address);
+  for (const auto& [begin, size] : ranges())
+    if (a >= begin && a + bytes <= begin + size) return true;
+  return false;
+}
+
+std::uint32_t SharedMemory::address_of(const void* pointer) const {
+  const auto* p = static_cast<const char*>(pointer);
+  if (p >= pages_ && p < pages_ + size_) return static_cast<std::uint32_t>(p - dynamic_) + first_shared_address;
+  const auto in_static = static_cast<std::uintptr_t>(p - static_begin_);
+  if (static_begin_ == nullptr || in_static >= first_static_address) return no_address;
+  return first_static_address + static_cast<std::uint32_t>(in_static);
+}
+
+void* SharedMemory::pointer_to(std::uint32_t address) const {
+  // Before the dynamic part, addresses below 1024 go below 0.
+  const auto byte = static_cast<std::int32_t>(address - first_shared_address);
+  return byte < std::int32_t(first_static_address - first_shared_address)
+             ? dynamic_ + byte
+             : static_begin_ + (address - first_static_address);
+}
+
+const void* SharedMemory::at(std::uint32_t address) const {
+  const std::uint32_t byte = address - first_shared_address;
+  return std::size_t(byte) + 16 <= dynamic_bytes_ ? dynamic_ + byte : nullptr;
+}
+
+std::string SharedMemory::place(const void* address) const {
+  const auto* a = static_cast<const char*>(address);
+  if (a >= pages_ && a < pages_ + size_) return "byte " + std::to_string(a - dynamic_) + " of dynamic shared memory";
+  for (const auto& [begin, bytes] : static_)
+    if (a >= begin && a < begin + bytes) return "byte " + std::to_string(a - begin) + " of static shared memory";
+  return "a place outside shared memory";
 }
 
 std::string SharedMemory::where(const void* address) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,11 @@
 #include "simt/modules.h"
 
 namespace simt {
+
+// PTX's addresses of shared memory have 32 bits. Dynamic shared memory begins at 1024, as on an H100, and static shared
+// memory, in the order of its thread-local block, far behind it. Addresses are multiples of what the pointers are
+// multiples of, up to 128 in dynamic and 1024 in static shared memory.
+constexpr std::uint32_t first_shared_address = 1024, first_static_address = 1 << 24;
 
 constexpr std::size_t most_shared = 227 * 1024;  // an H100's, per block
 
@@ -27,11 +33,19 @@ class SharedMemory {
   void* dynamic() const { return dynamic_; }  // aligned to 128 bytes
   char* pages() const { return pages_; }      // where `dynamic` lies in
 
-  // Does the address lie in it, with what is beside the dynamic part?
+  // Does the address lie in it, with what is beside the dynamic part? And do so many bytes, with nothing beside it?
   bool contains(const void* address) const;
+  bool contains(const void* address, std::size_t bytes) const;
 
   // All of it: first byte and length.
   std::vector<std::pair<char*, std::size_t>> ranges() const;
+
+  // PTX's address of a pointer, and back.
+  static constexpr std::uint32_t no_address = ~0u;  // of what is not shared
+  std::uint32_t address_of(const void* pointer) const;
+  void* pointer_to(std::uint32_t address) const;
+  const void* at(std::uint32_t address) const;   // of 16 bytes of dynamic shared memory, else null
+  std::string place(const void* address) const;  // "byte 64 of dynamic shared memory"
 
   // "4 bytes past the end of the 1024 bytes of dynamic shared memory"; empty if the address has nothing to do with it.
   std::string where(const void* address) const;
@@ -42,6 +56,7 @@ class SharedMemory {
   char* dynamic_ = nullptr;
   std::size_t dynamic_bytes_ = 0;
   std::vector<std::pair<char*, std::size_t>> static_;
+  char* static_begin_ = nullptr;  // the multiple of 1024 from which the module's thread-local block is counted
 };
 
 }  // namespace simt

@@ -19,6 +19,7 @@
 #define __forceinline__ inline __attribute__((always_inline))  // __noinline__ is missing: it is a word of libstdc++'s
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)
+#define __grid_constant__
 // A block runs on one OS thread from start to end, so one copy per OS thread is one copy per resident block. The tag
 // becomes part of the variable's mangled name: by it the engine knows its own among all thread_locals (modules.cc).
 #define __shared__ static thread_local __attribute__((abi_tag("shared")))

@@ -1,7 +1,8 @@
 // What a thread can wait for, and how a message says that it does.
 //
 //   Awaited   what is waited for: the block's barrier, a named one, a collective of a warp, a word that another block
-//             writes. It can say what it takes to let its threads go, and who is missing
+//             writes, the phase of an mbarrier, registers. It can say what it takes to let its threads go, and who is
+//             missing
 //   Wait      of one thread: under which name it waits, and on which line of the kernel
 //
 // A thread waits from Worker::begin_wait() until Worker::release(), and no other function makes one wait or lets one
@@ -46,6 +47,7 @@ enum class Orders : std::uint8_t {
   lanes,         // what each of these lanes did before comes before what any of them does next: __syncwarp
   block,         // the same of all threads of the block: __syncthreads
   arrivals,      // what each thread did before it arrived comes before what those do next that waited: named barriers
+  phase,         // the same, and what bulk copies brought: mbarriers, for which threads also wait when all have come
   other_blocks,  // what another block wrote comes before what those do next that waited: semaphores (not checked yet)
   kernel_before  // what the kernel before wrote comes before what this thread does next: dependent launches
 };

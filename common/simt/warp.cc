@@ -25,18 +25,6 @@ void compute_match(void* const operands[32], unsigned mask) {
   }
 }
 
-// Static shared memory has addresses from here on, in the order of its thread-local block; below is the dynamic part.
-constexpr std::uint32_t static_base = 1 << 24;
-constexpr std::uintptr_t address_alignment = 1024;
-
-// The multiple of 1024 from which the thread-local block of the kernel's module is counted.
-char* static_begin(const Worker& self) {
-  const Module* module = self.launch().module;
-  if (module == nullptr || module->tls_module == 0) return nullptr;
-  const auto block = reinterpret_cast<std::uintptr_t>(module->thread_local_block());
-  return reinterpret_cast<char*>(block / address_alignment * address_alignment);
-}
-
 }  // namespace
 
 unsigned match(const char* name, unsigned mask, std::uint64_t bits, const char* file, int line) {
@@ -51,20 +39,16 @@ void trap(const char* what, const char* file, int line) {
 }
 
 std::uint32_t shared_address(const void* pointer) {
-  Worker& self = this_worker("an address of shared memory");
-  const auto* p = static_cast<const char*>(pointer);
-  if (const auto dynamic = static_cast<std::uintptr_t>(p - self.shared().pages()); dynamic < static_base)
-    return static_cast<std::uint32_t>(dynamic);
-  const auto in_static = static_cast<std::uintptr_t>(p - static_begin(self));
-  if (in_static >= static_base)
+  Worker& self = this_worker("an address in shared memory");
+  const std::uint32_t address = self.shared().address_of(pointer);
+  if (address == SharedMemory::no_address)
     self.fail(cudaErrorIllegalAddress, &self.current(), "",
               "the address in shared memory of a pointer that is not to shared memory");
-  return static_base + static_cast<std::uint32_t>(in_static);
+  return address;
 }
 
 void* shared_pointer(std::uint32_t address) {
-  const Worker& self = this_worker("an address of shared memory");
-  return address < static_base ? self.shared().pages() + address : static_begin(self) + (address - static_base);
+  return this_worker("an address in shared memory").shared().pointer_to(address);
 }
 
 bool is_shared(const void* pointer) { return this_worker("__isShared").shared().contains(pointer); }

@@ -80,8 +80,7 @@ unsigned converged(const char* name, const char* file, int line);
 // Ends the launch: the kernel, block, thread and line, and this.
 [[noreturn]] void trap(const char* what, const char* file, int line);
 
-// Shared memory has addresses of 32 bits of its own. They are multiples of what the pointers are multiples of, up to
-// 1024.
+// PTX's addresses of shared memory, of 32 bits (shared_memory.h).
 std::uint32_t shared_address(const void* pointer);
 void* shared_pointer(std::uint32_t address);
 bool is_shared(const void* pointer);

@@ -260,6 +260,10 @@ std::string not_as_deterministic_as_it_says(const Pass<Args>& pass, bool rope, s
 template <class Args>
 std::string with_little_shared_memory(const Pass<Args>& pass, bool rope) {
   const LittleSharedMemory little;
+  Case c = ragged();
+  c.problem.rope = rope;
+  if (const std::string why = pass.unsupported(c.problem); !why.empty())  // made for GPUs that have more
+    return why.find("bytes of shared memory") != std::string::npos ? "" : "refuses for another reason: " + why;
   const std::string wrong = in_every_order(true, [&] { return solve_ragged(pass, rope); });
   if (!wrong.empty() || !pass.deterministic) return wrong;
   return not_as_deterministic_as_it_says(pass, rope, {128}, 2);

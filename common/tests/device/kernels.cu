@@ -14,38 +14,11 @@
 #include "device/rope_angles.h"
 #include "device/semaphore.h"
 #include "device/stmatrix.h"
+#include "device_array.h"
 #include "kernels.h"
 
 namespace device_tests {
 namespace {
-
-// Device memory for the length of a test.
-template <class T>
-class DeviceArray {
- public:
-  explicit DeviceArray(size_t size) : size_(size) { check(cudaMalloc(&data_, size * sizeof(T))); }
-  explicit DeviceArray(const std::vector<T>& from) : DeviceArray(from.size()) {
-    check(cudaMemcpy(data_, from.data(), size_ * sizeof(T), cudaMemcpyHostToDevice));
-  }
-  ~DeviceArray() { cudaFree(data_); }
-  DeviceArray(const DeviceArray&) = delete;
-  DeviceArray& operator=(const DeviceArray&) = delete;
-
-  template <class U = T>
-  U* as() const {
-    return static_cast<U*>(data_);
-  }
-
-  std::vector<T> get() const {
-    std::vector<T> to(size_);
-    check(cudaMemcpy(to.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost));
-    return to;
-  }
-
- private:
-  size_t size_;
-  void* data_ = nullptr;
-};
 
 // 32 elements a block, one a thread. All sizes here are multiples of 32.
 dim3 warps_for(size_t size) { return dim3(unsigned(size / 32)); }
@@ -258,11 +231,6 @@ __global__ void evaluate_kernel(Function function, const float* x, float* y) {
 }
 
 }  // namespace
-
-bool device_present() {
-  int count = 0;
-  return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
-}
 
 Floats mma(DType dtype, const Words& a, const Words& b, const Floats& c) {
   const DeviceArray<uint32_t> a_device(a), b_device(b);

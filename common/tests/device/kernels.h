@@ -11,8 +11,6 @@ namespace device_tests {
 
 using attention::DType;
 
-bool device_present();
-
 // The PTX ISA's fragments, [case][lane][register].
 using Words = std::vector<uint32_t>;
 using Floats = std::vector<float>;

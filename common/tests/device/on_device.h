@@ -3,10 +3,15 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels.h"
+#include "device/cuda.h"
 #include "tests/gpu_required.h"
 
 namespace device_tests {
+
+inline bool device_present() {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
+}
 
 template <class Fixture = testing::Test>
 class OnDevice : public Fixture {

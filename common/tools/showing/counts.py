@@ -40,11 +40,15 @@ OP_NAMES = {
     "global_store": "global store",
     "global_atomic": "global atomic",
     "copy_load": "cp.async from global",
+    "bulk_load": "bulk load",
+    "bulk_store": "bulk store",
+    "bulk_add": "bulk reduction",
     "shared_load": "shared load",
     "shared_store": "shared store",
     "shared_atomic": "shared atomic",
     "copy_store": "cp.async to shared",
     "ldmatrix": "ldmatrix",
+    "wgmma": "wgmma",
 }
 
 

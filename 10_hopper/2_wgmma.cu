@@ -1,0 +1,227 @@
+// Chapter 10, rung 2, wgmma: products of a warpgroup, from shared memory.
+//
+// A thread block of three warpgroups, four warps each, owns Br = 192 query rows of one head, each warpgroup 64 of them
+// alone, from Q to O. For each tile of Bc keys:
+//
+//   0. barrier; one thread starts the copies of the tile that takes the place of the one before
+//   1. S = Q K^T               64 x Bc a warpgroup, in registers, from Q and K in shared memory
+//   2. x = scale log2(e) S - m, -inf where hidden; where it must, m rises and l and O follow (device/lazy_softmax.h)
+//      P = 2^x                 l = l + rowsum P
+//   3. O = O + P V             P from registers, V from shared memory
+//
+// and at the end O / l and LSE = ln(2) (m + log2(l)).
+//
+// What changed since 1_tma: The products are wgmma's. Nobody loads fragments of Q, K and V any more, and an instruction
+// does 16 times as much or more; it runs while its warps wait. A warp has 16 rows, not 32, since K and V are read once
+// for the four warps. There are three warpgroups, and tiles of 80 or 128 keys, in the place of four warps and 64.
+//
+// Expected limit: nobody has anything else to do while products run, nor have the tensor cores while P is made.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "attention/rung.h"
+#include "device/bulk_copy.h"
+#include "device/lazy_softmax.h"
+#include "device/math.h"
+#include "device/mbarrier.h"
+#include "device/numeric.h"
+#include "device/swizzled_tile.h"
+#include "device/tensor_map.h"
+#include "device/wgmma.h"
+
+namespace hopper {
+namespace {
+
+using attention::DType;
+using attention::ForwardArgs;
+using attention::Mask;
+using attention::Problem;
+
+constexpr int warpgroups = 3, threads = 128 * warpgroups;
+constexpr int Br = 64 * warpgroups;  // query rows of a thread block, 64 to a warpgroup: the height of a wgmma
+
+template <int D>
+struct Shape;
+template <>
+struct Shape<128> {
+  static constexpr int Bc = 80, stages = 3;  // a thread has 64 registers of O, 40 of S, 20 of P; 169 KB
+};
+template <>
+struct Shape<64> {
+  static constexpr int Bc = 128, stages = 4;  // 32 registers of O, 64 of S, 32 of P; 153 KB
+};
+
+template <class T, int D>
+struct Shared {
+  static constexpr int Bc = Shape<D>::Bc, stages = Shape<D>::stages;
+  T q[Br * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled; later O
+  T k[stages][Bc * D], v[stages][Bc * D];
+  Mbarrier q_full, full[stages];
+};
+
+// What a thread block works on.
+struct Tile {
+  int head, i0;
+};
+
+// A group of heads after the other, and in each the last rows of every head first, which see the most keys.
+__device__ Tile tile_of_block(const Problem& p, int group_heads) {
+  const int row_tiles = (p.seq_q + Br - 1) / Br;
+  const int first_head = blockIdx.x / (group_heads * row_tiles) * group_heads;
+  const int index = blockIdx.x - first_head * row_tiles;
+  const int heads = min(group_heads, p.batch * p.heads - first_head);  // of this group: the last may be smaller
+  return {first_head + index % heads, (row_tiles - 1 - index / heads) * Br};
+}
+
+template <int D>
+__device__ int key_tiles(const Problem& p, int last_row) {  // one at least, all of whose keys are hidden
+  return max(1, (p.visible_keys(last_row) + Shape<D>::Bc - 1) / Shape<D>::Bc);
+}
+
+// Starts the copies of tile j of the keys. One thread.
+template <class T, int D>
+__device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& k_map, const TensorMap& v_map, int kv_head,
+                                     int j) {
+  constexpr int Bc = Shape<D>::Bc, kv_bytes = Bc * D * sizeof(T);
+  const int stage = j % Shape<D>::stages;
+  mbarrier_arrive_expect_tx(&smem.full[stage], 2 * kv_bytes);
+  tensor_load(smem.k[stage], k_map, &smem.full[stage], 0, j * Bc, 0, kv_head);
+  tensor_load(smem.v[stage], v_map, &smem.full[stage], 0, j * Bc, 0, kv_head);
+}
+
+// Starts S = Q K^T of a warpgroup.
+template <class T, int D>
+__device__ __forceinline__ void start_s(float (&s)[1][Shape<D>::Bc / 8][4], const T* q, const T* k) {
+  const uint64_t q_rows = wgmma_descriptor(q), k_rows = wgmma_descriptor(k);
+#pragma unroll
+  for (int step = 0; step < D / 16; step++)
+    wgmma<T>(s[0], wgmma_advance(q_rows, step / 4 * Br * 128 + step % 4 * 32),
+             wgmma_advance(k_rows, step / 4 * Shape<D>::Bc * 128 + step % 4 * 32), step > 0);
+  wgmma_commit();
+}
+
+// Starts O += P V.
+template <class T, int D>
+__device__ __forceinline__ void start_o(float (&o)[1][D / 8][4], const uint32_t (&p)[1][Shape<D>::Bc / 16][4],
+                                        const T* v) {
+  const uint64_t v_rows = wgmma_descriptor(v, Shape<D>::Bc * 128);
+#pragma unroll
+  for (int step = 0; step < Shape<D>::Bc / 16; step++)
+    wgmma<T, Major::mn>(o[0], p[0][step], wgmma_advance(v_rows, step * 16 * 128), true);
+  wgmma_commit();
+}
+
+template <class T, int D>
+__global__ void __launch_bounds__(threads, 1)
+    forward(const __grid_constant__ TensorMap q_map,  // of Q [B * H, D / 64, Nq, 64], in boxes of Br rows
+            const __grid_constant__ TensorMap k_map,  // of K [B * Hkv, D / 64, Nk, 64], in boxes of Bc rows
+            const __grid_constant__ TensorMap v_map,  // of V, likewise
+            Problem p, int group_heads,
+            T* o,        // [B, H, Nq, D]
+            float* lse)  // [B, H, Nq]
+{
+  constexpr int Bc = Shape<D>::Bc, stages = Shape<D>::stages;
+  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, 1024>();
+  const Tile tile = tile_of_block(p, group_heads);
+  const int tiles = key_tiles<D>(p, tile.i0 + Br - 1), kv_head = p.kv_head(tile.head);
+  if (threadIdx.x == 0) {
+    mbarrier_init(&smem.q_full, 1);
+    for (int i = 0; i < stages; i++) mbarrier_init(&smem.full[i], 1);
+    fence_mbarrier_init();
+    mbarrier_arrive_expect_tx(&smem.q_full, Br * D * sizeof(T));
+    tensor_load(smem.q, q_map, &smem.q_full, 0, tile.i0, 0, tile.head);
+    for (int j = 0; j < min(stages - 1, tiles); j++) load(smem, k_map, v_map, kv_head, j);
+  }
+  __syncthreads();  // the mbarriers are there
+
+  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0), lane = threadIdx.x % 32;
+  const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
+  const int first_row = tile.i0 + warp_row, warp_first = p.visible_keys(first_row);
+  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
+  T* q_rows = smem.q + 64 * warpgroup * 64;
+
+  float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
+  uint32_t p_reg[1][Bc / 16][4];
+  lazy_softmax::Rows<1> rows;
+  // x in place of S, and whether m has to rise for it
+  const auto make_x = [&](int j) {
+    const bool above = lazy_softmax::subtract_max(s_reg, rows, scale_log2);
+    if ((j + 1) * Bc > warp_first)  // across the diagonal, or the end of the keys
+      lazy_softmax::hide(s_reg, [&](int i) { return p.visible_keys(first_row + i) - j * Bc; });
+    return above;
+  };
+
+  mbarrier_wait(&smem.q_full, 0);
+#pragma unroll 1
+  for (int j = 0; j < tiles; j++) {
+    const int stage = j % stages;
+    __syncthreads();  // everyone is done with tile j - 1, whose place tile j + stages - 1 takes
+    if (threadIdx.x == 0 && j + stages - 1 < tiles) load(smem, k_map, v_map, kv_head, j + stages - 1);
+    mbarrier_wait(&smem.full[stage], j / stages % 2);
+    wgmma_fence();
+    start_s<T, D>(s_reg, q_rows, smem.k[stage]);
+    wgmma_wait<0>(s_reg);
+    if (make_x(j)) lazy_softmax::raise(s_reg, o_reg, rows);
+    lazy_softmax::exponentiate<T>(p_reg, s_reg, rows);
+    wgmma_fence();
+    start_o<T, D>(o_reg, p_reg, smem.v[stage]);
+    wgmma_wait<0>(o_reg);
+  }
+
+  // O through shared memory, in the rows of Q that no other warp reads, so that it leaves in whole rows.
+  const int g = lane / 4;
+  const size_t q_row = size_t(tile.head) * p.seq_q;
+#pragma unroll
+  for (int h = 0; h < 2; h++) {
+    const int row = first_row + 8 * h + g;
+    const float l = rows.l(0, h), inverse = l > 0 ? 1 / l : 0;  // l = 0: the row sees no key
+    if (lane % 4 == 0 && row < p.seq_q) lse[q_row + row] = (rows.m[0][h] + log2_approx(l)) * 0.693147181f;  // ln(2)
+#pragma unroll
+    for (int n = 0; n < D / 8; n++)
+      for (int c = 0; c < 2; c++) o_reg[0][n][2 * h + c] *= inverse;
+  }
+  swizzled_tile::store_rows<Br, D>(o + (q_row + first_row) * D, smem.q + warp_row * 64, o_reg, 1, p.seq_q - first_row);
+}
+
+// How many heads start together. As many as have room for their K and V in the L2 cache (60 MiB on the H200 that was
+// measured), since the row tiles of a short head are long apart in the order of thread blocks. And 32 at
+// least: with so few, several row tiles of a head run at a time, and go along its keys together.
+int group_heads(const Problem& p) {
+  constexpr size_t l2_bytes = 32 << 20;
+  const size_t heads = size_t(p.batch) * p.heads, kv_bytes = 2 * p.kv_size() * 2;
+  return int(std::min(heads, std::max<size_t>(32, heads * l2_bytes / kv_bytes)));
+}
+
+// [matrices, rows, D] in boxes of so many rows.
+template <int D, class T>
+TensorMap rows_of(const void* data, int matrices, int rows, int box_rows) {
+  return tensor_map(static_cast<const T*>(data), {64, rows, D / 64, matrices}, {2 * D, 128, int64_t(2) * D * rows},
+                    {64, box_rows, D / 64, 1});
+}
+
+template <class T, int D>
+void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
+  const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
+  const unsigned blocks = heads * ((p.seq_q + Br - 1) / Br);
+  launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream}, rows_of<D, T>(args.q, heads, p.seq_q, Br),
+         rows_of<D, T>(args.k, kv_heads, p.seq_k, Shape<D>::Bc), rows_of<D, T>(args.v, kv_heads, p.seq_k, Shape<D>::Bc),
+         p, group_heads(p), static_cast<T*>(args.o), args.lse);
+}
+
+void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
+  if (p.dtype == DType::fp16)
+    (p.head_dim == 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
+  else
+    (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
+}
+
+}  // namespace
+
+extern const attention::Rung wgmma_rung;
+constinit const attention::Rung wgmma_rung = {
+    .name = "wgmma",
+    .idea = "warpgroup products that take their matrices from shared memory: nobody loads fragments any more",
+    .forward = {attention::not_for_hopper, [](const Problem&) { return size_t(0); }, run, true}};
+
+}  // namespace hopper

@@ -1,0 +1,124 @@
+// The softmax of a tile of scores, with lazy rescaling, on the fragments of a warp: x[b][n] is a C fragment of
+// device/mma.h with rows 16 b to 16 b + 15 and keys 8 n to 8 n + 7. Chapter 06, 6_lazy.cu, is about it, and chapter 08,
+// 2_earlystop.cu, about the order of its parts:
+//
+//   if (x = subtract_max(S, rows, ..), some x > headroom)  a vote of the warp, hidden keys included
+//   hide(x, ..)                                            only where a row of the warp does not see all keys
+//   raise(x, O, rows)                                      only after that vote: m rises, l and O follow
+//   exponentiate(P, x, rows)                               P = 2^x, and l
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "device/cuda.h"
+#include "device/math.h"
+#include "device/numeric.h"
+
+namespace lazy_softmax {
+
+// The largest x of a row when its m is set, and how large x may become before m rises and O is rescaled. P = 2^x is
+// 2^15 at most, and fp16 reaches 65504. Below 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is
+// 2^21 times lighter than the heaviest still has all of its bits. l and O are fp32, which is as precise at any size.
+constexpr float start = 7, headroom = 15;
+
+// Of rows 16 b + 8 h + g: m, in base 2, and -l, which is inf until m is set. l only over this lane's columns.
+template <int blocks>
+struct Rows {
+  float m[blocks][2], minus_l[blocks][2];
+
+  __device__ Rows() {
+    for (int b = 0; b < blocks; b++)
+      for (int h = 0; h < 2; h++) m[b][h] = 0, minus_l[b][h] = INFINITY;
+  }
+
+  // l over all columns. Every lane of a quad gets it.
+  __device__ float l(int b, int h) const {
+    const float minus_sum = quad_sum(minus_l[b][h]);
+    return minus_sum > 0 ? 0 : -minus_sum;  // 0: the row has seen no key
+  }
+};
+
+// x = scale log2(e) S - m, in place of S. True for the whole warp if a row needs another m: an x is above the headroom,
+// or no m is set. From 0 up, floats are in the order of their bits, and the largest of three integers is a single
+// instruction of sm_90.
+template <int blocks, int columns>
+__device__ __forceinline__ bool subtract_max(float (&x)[blocks][columns][4], const Rows<blocks>& rows,
+                                             float scale_log2) {
+  int top = 0;
+#pragma unroll
+  for (int b = 0; b < blocks; b++)
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      int largest = __float_as_int(rows.minus_l[b][h]);
+#pragma unroll
+      for (int n = 0; n < columns; n++) {
+        float* of = x[b][n] + 2 * h;
+        for (int c = 0; c < 2; c++) of[c] = fmaf(of[c], scale_log2, -rows.m[b][h]);
+        largest = max(max(largest, __float_as_int(of[0])), __float_as_int(of[1]));
+      }
+      top = max(top, largest);
+    }
+  return __any_sync(0xffffffff, top > __float_as_int(headroom));
+}
+
+// x of a key that its row does not see becomes -inf. visible_keys(i) is how many of these keys row i of the warp sees.
+template <int blocks, int columns, class VisibleKeys>
+__device__ __forceinline__ void hide(float (&x)[blocks][columns][4], VisibleKeys visible_keys) {
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+#pragma unroll
+  for (int b = 0; b < blocks; b++)
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      const int visible = visible_keys(16 * b + 8 * h + g) - 2 * t;
+#pragma unroll
+      for (int n = 0; n < columns; n++)
+        for (int c = 0; c < 2; c++)
+          if (8 * n + c >= visible) x[b][n][2 * h + c] = -INFINITY;
+    }
+}
+
+// m rises where it has to, until the largest x of the row is `start`.
+template <int blocks, int columns, int o_columns>
+__device__ __forceinline__ void raise(float (&x)[blocks][columns][4], float (&o)[blocks][o_columns][4],
+                                      Rows<blocks>& rows) {
+#pragma unroll
+  for (int b = 0; b < blocks; b++)
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      float top = -INFINITY;
+#pragma unroll
+      for (int n = 0; n < columns; n++) top = fmaxf(top, fmaxf(x[b][n][2 * h], x[b][n][2 * h + 1]));
+      top = quad_max(top);
+      const bool sets = rows.minus_l[b][h] > 0 && top > -INFINITY;  // m for the first time, up or down
+      const float rise = sets || top > headroom ? top - start : 0;
+      const float correction = rise > 0 ? exp2_approx(-rise) : 1;
+      rows.m[b][h] += rise;
+      rows.minus_l[b][h] = sets ? 0 : rows.minus_l[b][h] * correction;
+#pragma unroll
+      for (int n = 0; n < columns; n++)
+        for (int c = 0; c < 2; c++) x[b][n][2 * h + c] -= rise;
+#pragma unroll
+      for (int n = 0; n < o_columns; n++)
+        for (int c = 0; c < 2; c++) o[b][n][2 * h + c] *= correction;
+    }
+}
+
+// P = 2^x as A fragments: two C fragments of x, side by side, are one.
+template <class T, int blocks, int columns>
+__device__ __forceinline__ void exponentiate(uint32_t (&p)[blocks][columns / 2][4],
+                                             const float (&x)[blocks][columns][4], Rows<blocks>& rows) {
+#pragma unroll
+  for (int b = 0; b < blocks; b++)
+#pragma unroll
+    for (int step = 0; step < columns / 2; step++)
+#pragma unroll
+      for (int r = 0; r < 4; r++) {
+        const float* neighbours = x[b][2 * step + r / 2] + r % 2 * 2;
+        const float p0 = exp2_approx(neighbours[0]), p1 = exp2_approx(neighbours[1]);
+        rows.minus_l[b][r % 2] -= p0 + p1;
+        p[b][step][r] = pack2<T>(p0, p1);
+      }
+}
+
+}  // namespace lazy_softmax

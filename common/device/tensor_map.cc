@@ -1,0 +1,87 @@
+#include "device/tensor_map.h"
+
+#include <algorithm>
+#include <string>
+
+#include "device/cuda_error.h"
+#include "device/launch.h"
+
+#ifndef WORKBOOK_SIMT
+#include <cudaTypedefs.h>
+
+#include <cstring>
+#endif
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& what) { throw CudaError(cudaErrorInvalidValue, "tensor map: " + what); }
+
+void require(bool holds, const std::string& what) {
+  if (!holds) refuse(what);
+}
+
+#ifndef WORKBOOK_SIMT
+// The driver's function, found at run time: nothing here is linked with the driver.
+PFN_cuTensorMapEncodeTiled_v12000 find_encode() {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found;
+#if CUDART_VERSION >= 12050
+  check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found));
+#else
+  check(cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &function, cudaEnableDefault, &found));
+#endif
+  require(found == cudaDriverEntryPointSuccess, "the driver has no cuTensorMapEncodeTiled, which came with CUDA 12.0");
+  return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(function);
+}
+#endif
+
+}  // namespace
+
+TensorMap make_tensor_map(TensorElement element, int rank, const void* data, const int64_t* sizes,
+                          const int64_t* strides, const int* box) {
+  const int element_bytes = element == TensorElement::fp32 ? 4 : 2;
+  require(reinterpret_cast<uintptr_t>(data) % 16 == 0, "the tensor's address is not a multiple of 16");
+  for (int i = 0; i < rank; i++) {
+    const std::string dimension = " of dimension " + std::to_string(i) + " is ";
+    require(sizes[i] >= 1 && sizes[i] <= int64_t(1) << 32,
+            "the size" + dimension + std::to_string(sizes[i]) + ": must be 1 to 2^32");
+    require(box[i] >= 1 && box[i] <= 256, "the box" + dimension + std::to_string(box[i]) + ": must be 1 to 256");
+    if (i < rank - 1)
+      require(strides[i] > 0 && strides[i] % 16 == 0 && strides[i] < int64_t(1) << 40,
+              "the stride of dimension " + std::to_string(i + 1) + " is " + std::to_string(strides[i]) +
+                  " bytes: must be a multiple of 16 below 2^40");
+  }
+  require(box[0] * element_bytes == 128,
+          "a row of the box is " + std::to_string(box[0] * element_bytes) + " bytes: must be 128");
+#ifdef WORKBOOK_SIMT
+  TensorMap map = {};
+  map.data = const_cast<void*>(data);
+  map.element_bytes = element_bytes;
+  map.rank = rank;
+  std::copy_n(sizes, rank, map.sizes);
+  std::copy_n(strides, rank - 1, map.strides + 1);
+  map.strides[0] = element_bytes;
+  std::copy_n(box, rank, map.box);
+  return map;
+#else
+  static const PFN_cuTensorMapEncodeTiled_v12000 encode = find_encode();
+  const CUtensorMapDataType types[] = {CU_TENSOR_MAP_DATA_TYPE_FLOAT16, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+                                       CU_TENSOR_MAP_DATA_TYPE_FLOAT32};
+  cuuint64_t global_sizes[4], global_strides[4];
+  cuuint32_t box_sizes[4], steps[4];
+  std::copy_n(sizes, rank, global_sizes);
+  std::copy_n(strides, rank - 1, global_strides);
+  std::copy_n(box, rank, box_sizes);
+  std::fill_n(steps, rank, 1);
+  CUtensorMap made;
+  const CUresult result =
+      encode(&made, types[int(element)], cuuint32_t(rank), const_cast<void*>(data), global_sizes, global_strides,
+             box_sizes, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+             CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  require(result == CUDA_SUCCESS, "cuTensorMapEncodeTiled failed with CUresult " + std::to_string(int(result)));
+  TensorMap map;
+  static_assert(sizeof(map) == sizeof(made) && alignof(TensorMap) >= alignof(CUtensorMap));
+  std::memcpy(&map, &made, sizeof(map));
+  return map;
+#endif
+}

@@ -1,0 +1,54 @@
+// What compute capability 9.0 adds, for the wrappers of common/device: mbarriers, bulk copies, products of a
+// warpgroup. Each function is one instruction of PTX. Files and lines are those of the kernel, for messages.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace simt {
+
+// A tensor in global memory, and the boxes of it that are copied. Innermost dimension first.
+struct TensorMap {
+  void* data;
+  int element_bytes;
+  int rank;
+  std::int64_t sizes[4];    // in elements
+  std::int64_t strides[4];  // in bytes
+  int box[4];               // in elements
+};
+
+// Where PTX would say that this place in shared memory is: what swizzles and descriptors depend on.
+std::uint32_t shared_address(const void* pointer);
+
+// Mbarriers, by the address of their 8 bytes.
+void mbarrier_init(std::uint64_t* mbarrier, int arrivals, const char* file, int line);
+void fence_mbarrier_init();
+void mbarrier_arrive(std::uint64_t* mbarrier, int expected_bytes, const char* file, int line);
+void mbarrier_wait(std::uint64_t* mbarrier, unsigned parity, const char* file, int line);
+
+// Loads, completed by an mbarrier.
+using Coordinates = std::array<int, 4>;
+void tensor_load(void* shared, const TensorMap& map, std::uint64_t* mbarrier, const Coordinates& at, int rank);
+void bulk_load(void* shared, const void* global, int bytes, std::uint64_t* mbarrier);
+
+// Stores and sums, completed by the thread's groups.
+void tensor_store(const TensorMap& map, const void* shared, const Coordinates& at, int rank);
+void bulk_store(void* global, const void* shared, int bytes);
+void bulk_add(float* global, const float* shared, int bytes);
+void bulk_commit();
+void bulk_wait(int pending_groups, bool only_read, const char* file, int line);
+
+void fence_proxy_async(const char* file, int line);
+
+// d[64, columns] += a[64, 16] b[16, columns], or = if not `accumulate`. d is the calling thread's share, columns / 2
+// floats, which are poison until a wait; a and b are descriptors, or a the thread's four registers. `mn` says of a
+// matrix in shared memory that its rows are not along the products' inner index.
+void wgmma(bool fp16, int columns, float* d, std::uint64_t a, bool a_mn, std::uint64_t b, bool b_mn, bool accumulate);
+void wgmma(bool fp16, int columns, float* d, const std::uint32_t* a, std::uint64_t b, bool b_mn, bool accumulate);
+void wgmma_fence();
+void wgmma_commit();
+void wgmma_wait(int pending_groups, const char* file, int line);
+
+void setmaxnreg(const char* name, int registers, const char* file, int line);
+
+}  // namespace simt
