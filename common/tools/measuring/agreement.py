@@ -40,7 +40,7 @@ class Reason:
     """Why a GPU has fewer, or more, than the source says."""
 
     text: str
-    fewer: bool
+    fewer: "bool | None"  # None: whichever it is
     least: "Callable[[dict], int]" = lambda engine: 0  # of the engine's counters: fewer than that it does not explain
 
 
@@ -59,6 +59,10 @@ ONE_BY_ONE = Reason("nvcc stores a lane's four scores one by one instead of 16 b
                     "conflicts of lanes that are 16 bytes apart", fewer=False)
 GRID_BARRIER = Reason("on a GPU the barrier of a grid is an atomic addition by each block and a loop that reads; the engine has "
                       "neither", fewer=False)
+EXCLUDED = Reason("Nsight Compute adds as many wavefronts as there are lanes that the predicate of a cp.async leaves out", fewer=False)
+ORDER = Reason("the order in which the warps of a grid get their places is not defined, and with it where these lie in the sectors",
+               fewer=None)
+ONE_MORE = Reason("nvcc loads eight neighbours as two vectors, though the source needs seven of them", fewer=True)
 EXPLAINED = {
     "rope_fused::forward": {"cp.async wavefronts": PREDICATE},
     "patterns::copy_async<2, 4096, 0>": {"cp.async wavefronts": PREDICATE},
@@ -70,7 +74,10 @@ EXPLAINED = {
     "dq": {"cp.async instructions": GUARDED},
     "gradients": {"shared load wavefronts": COMBINED_LOADS, "shared store wavefronts": COMBINED_PLACE,
                   "global load requests": WAITING, "global load sectors": WAITING},
-    "sum_of_grid": {f"global {kind} {what}": GRID_BARRIER for kind in ("load", "atomic") for what in ("requests", "sectors")},
+    "tensor": {"cp.async wavefronts": EXCLUDED},
+    "compact": {"global store sectors": ORDER},
+    "sum_of_grid": {"shared load wavefronts": ONE_MORE,
+                    **{f"global {kind} {what}": GRID_BARRIER for kind in ("load", "atomic") for what in ("requests", "sectors")}},
 }
 
 
@@ -113,7 +120,10 @@ def explanation(kernel: str, name: str, engine: int, measured: int, counted: dic
     """The reason for a difference of this sign and size; empty if none is known."""
     for key in (kernel, kernel.split("<")[0], own_name(kernel)):
         reason = EXPLAINED.get(key, {}).get(name)
-        if reason and (reason.least(counted) <= measured < engine if reason.fewer else measured > engine):
+        if reason is None:
+            continue
+        fewer, more = reason.least(counted) <= measured < engine, measured > engine
+        if fewer and reason.fewer is not False or more and not reason.fewer:
             return reason.text
     return ""
 
