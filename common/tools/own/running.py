@@ -115,7 +115,7 @@ def _note_widths(asked: Asked, place: Path) -> None:
         return
     flags = [flag for flag in asked.flags if not flag.startswith("-std")]
     try:
-        found = widths.of_files([file for file in asked.files if file.endswith(CUDA)], ["-std=c++20", "--extended-lambda", *flags])
+        found = widths.of_files([file for file in asked.files if file.endswith(CUDA)], ["-x", "cu", "-std=c++20", "--extended-lambda", *flags])
     except Failure as failure:
         print(failure, file=sys.stderr)
         return
