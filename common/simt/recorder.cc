@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 
 #include "simt/collect.h"
 #include "simt/engine.h"
@@ -429,7 +430,10 @@ Recorder::Site& Recorder::site_of(const void* pc, Op op) {
     Site& site = sites_.emplace_back();
     site.pc = pc;
     site.op = op;
+    const auto begin = std::chrono::steady_clock::now();
     site.widest = widest(pc, op);
+    const_cast<Launch&>(worker->launch())
+        .pace.once(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   }
   return sites_[place->second];
 }
