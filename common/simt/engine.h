@@ -138,7 +138,7 @@ class Worker {
   const Thread& current() const { return *current_; }
   void* dynamic_shared() const { return shared_.dynamic(); }
   const SharedMemory& shared() const { return shared_; }
-  const Launch& launch() const { return *launch_; }
+  Launch& launch() const { return *launch_; }
   unsigned live_lanes() const { return warps_[current_->warp].live; }
   Recorder& recorder() { return recorder_; }
 

@@ -432,8 +432,7 @@ Recorder::Site& Recorder::site_of(const void* pc, Op op) {
     site.op = op;
     const auto begin = std::chrono::steady_clock::now();
     site.widest = widest(pc, op);
-    const_cast<Launch&>(worker->launch())
-        .pace.once(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    worker->launch().pace.once(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   }
   return sites_[place->second];
 }
