@@ -139,7 +139,7 @@ class Worker {
   bool in_kernel() const { return current_ != nullptr; }
   const Thread& current() const { return *current_; }
   void* dynamic_shared() const { return shared_.dynamic(); }
-  const Launch& launch() const { return *launch_; }
+  Launch& launch() const { return *launch_; }
   unsigned live_lanes() const { return warps_[current_->warp].live; }
   Recorder& recorder() { return recorder_; }
 

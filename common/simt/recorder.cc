@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 
 #include "simt/collect.h"
 #include "simt/engine.h"
@@ -431,7 +432,9 @@ Recorder::Site& Recorder::site_of(const void* pc, Op op) {
     Site& site = sites_.emplace_back();
     site.pc = pc;
     site.op = op;
+    const auto begin = std::chrono::steady_clock::now();
     site.widest = widest(pc, op);
+    worker->launch().pace.once(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   }
   return sites_[place->second];
 }

@@ -93,7 +93,7 @@ Pace::~Pace() { used += since(begin_); }
 void Pace::block_done(const Launch& launch) {
   if (allowed() == 0) return;
   ++done_;
-  const double passed = since(begin_), left = std::max(0.0, allowed() - used);
+  const double passed = since(begin_) - once_, left = std::max(0.0, allowed() - used);
   if (passed < look_at_ && passed < left) return;
   look_at_ = 2 * passed;
   const double each = passed / static_cast<double>(done_);

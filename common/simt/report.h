@@ -26,10 +26,13 @@ class Pace {
 
   // Ends the program, with a message, if it seems that there is not.
   void block_done(const Launch& launch);
+  // So many seconds went into what a launch does once, and not for each block: they say nothing of those to come.
+  void once(double seconds) { once_ += seconds; }
 
  private:
   std::chrono::steady_clock::time_point begin_;
   std::uint64_t done_ = 0;
+  double once_ = 0;
   double look_at_;  // seconds: when to calculate again
 };
 
