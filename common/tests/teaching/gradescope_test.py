@@ -18,8 +18,10 @@ PLAN = {"title": "Spring", "late": {"percent_a_day": 10, "days": 3},
         "weeks": [{"title": "memory", "begins": "2027-02-01", "due": "2027-02-08", "exercises": ["01.scores", "05.rescale"]}]}
 
 
+# It leaves itself in the tree for the sandbox, which need not show the place where it is.
 CMAKE = """#!/bin/sh
-mkdir -p build/grading/0/build build
+mkdir -p build/grading/0/build build/cmake
+cp "$0" "$0".program build/cmake 2> /dev/null
 for program in 01_naive 05_online_softmax; do
   mkdir -p build/cpu/$program build/trace/$program
   for preset in cpu trace; do
@@ -52,7 +54,7 @@ class Gradescope(unittest.TestCase):
     def run_script(self, name: str, status: int = 0) -> str:
         path = self.place / "source" / name
         path.write_text(path.read_text().replace("/autograder", str(self.place)))
-        done = subprocess.run([path], env={**os.environ, "PATH": f"{self.place}/bin:{os.environ['PATH']}"}, stdin=subprocess.DEVNULL,
+        done = subprocess.run([path], env={**os.environ, "PATH": f"{self.place}/bin:build/cmake:{os.environ['PATH']}"}, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.assertEqual(done.returncode, status, done.stdout)
         return done.stdout
