@@ -2,8 +2,8 @@
 
 constexpr int TILE = 32;
 
-// A block copies a tile of `in` to shared memory by rows and writes it to `out` by columns. PADDING columns that nobody uses
-// put the elements of a column into different banks.
+// A block copies a tile of `in` to shared memory by rows and writes it to `out` by columns. PADDING columns that nobody
+// uses put the elements of a column into different banks.
 template <int PADDING>
 __global__ void transpose(float* out, const float* in, int n) {
   __shared__ float tile[TILE][TILE + PADDING];
