@@ -78,6 +78,7 @@ def run(arguments) -> int:
             recorded = engine.counts_of(step.chapter.program(directory), "--walk", *flags, f"--direction={direction}", f"--rung={step.rung}")
             walks.append(walk.walk_of(recorded, None if step.chapter.name == NAIVE else naive, not arguments.no_numbers,
                                       EXAMPLE_NOTE if published else "", EXAMPLE_BLOCK if published and step.is_example else 0))
+            walk.require_tiles(walks[-1])
     page = walk.page(walks)
     name = "-and-".join(f"{step.chapter.name}-{step.rung}" for step in steps)
     out = out or _writable(BUILD / "walk" / f"{name}-{direction}.html", make_directory=True)

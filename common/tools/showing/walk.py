@@ -187,6 +187,13 @@ def walk_of(recorded: dict, naive: "dict | None" = None, with_numbers: bool = Tr
     }
 
 
+def require_tiles(told: dict) -> None:
+    """Of a kernel whose warps wait for one another at mbarriers alone, everything is one step, and no tile can be told from another."""
+    if not any(block["tiles"] for launch in told["launches"] for block in launch["blocks"]):
+        raise Failure(f"{told['step']} cannot be walked: its warps do not meet at barriers of the block, and a step of a walk goes from one "
+                      "of those to the next", status=2)
+
+
 def work(recorded: dict) -> list:
     """Of all launches together, as a step has it."""
     (rung,) = recorded["rungs"]
