@@ -191,14 +191,6 @@ class Command(unittest.TestCase):
                     command.run(arguments("05", f"--out={where}"))
                 self.assertEqual(raised.exception.status, 2)
 
-    def test_no_tile(self):
-        told = {"step": "10_x/r", "launches": [{"blocks": [{"tiles": []}]}]}
-        with self.assertRaisesRegex(Failure, "10_x/r cannot be walked: its warps do not meet") as raised:
-            walk.require_tiles(told)
-        self.assertEqual(raised.exception.status, 2)
-        told["launches"].append({"blocks": [{"tiles": []}, {"tiles": [{}]}]})
-        walk.require_tiles(told)
-
     def test_three_steps_are_too_many(self):
         with mock.patch("sys.stderr", io.StringIO()) as said, self.assertRaises(SystemExit):
             arguments("03", "04", "05")

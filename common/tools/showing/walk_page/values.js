@@ -34,8 +34,10 @@ function fillRows(side) {
       element(choice, "option", words, { value: `${letter}${row}` });
     }
   if (![...choice.options].some((option) => option.value === side.row)) {
-    const letter = found.k.length ? "k" : "q"; // in the middle: it sees some keys, and not all
-    side.row = found[letter].length ? `${letter}${found[letter][found[letter].length >> 1]}` : null;
+    const letter = found.k.length ? "k" : "q"; // in the middle of the first head: it sees some keys, and not all
+    const length = letter === "k" ? seq_k : seq_q;
+    const ofHead = found[letter].filter((row) => Math.floor(row / length) === Math.floor(found[letter][0] / length));
+    side.row = ofHead.length ? `${letter}${ofHead[ofHead.length >> 1]}` : null;
   }
   choice.value = side.row;
   choice.disabled = side.row === null;
