@@ -91,6 +91,28 @@ class Tiles(unittest.TestCase):
         walk.add_tiles(problem(), made)
         self.assertEqual([(tile["step"], tile["keys"]) for tile in made["blocks"][0]["tiles"]], [(2, [0, 3]), (3, [4, 7])])
 
+    def test_each_party_has_the_rows_that_it_reads_from_shared_memory(self):
+        def step(by: int, *uses) -> dict:
+            return {"by": [by, by], "after": [], "landed": {"Q": [[0, 7]], "K": [[0, 5]]}, "uses": [list(use) for use in uses]}
+
+        def fill(*fills) -> dict:
+            return {"by": [8, 8], "fills": [[place, tensor, ranges, 0, 0] for place, tensor, ranges in fills]}
+
+        q = ([0, "Q", [[0, 3]]], [0, "Q", [[4, 7]]])
+        ((found, _),) = tiles(problem(causal=False), [
+            fill([0, "Q", [[0, 7]]], [1, "K", [[0, 5]]]), step(0, q[0], [1, "K", [[0, 5]]]), step(4, q[1], [1, "K", [[0, 5]]]),
+            step(0, [1, "K", [[0, 5]]]),  # again, for another product
+            fill([1, "K", [[6, 11]]]), step(4, q[1], [1, "K", [[6, 11]]]),
+            fill([2, "Q", [[8, 11]]], [1, "K", [[0, 5]]]), step(0, [2, "Q", [[8, 11]]], [1, "K", [[0, 5]]]),
+            step(4, [2, "Q", []], [1, "K", [[0, 5]]]),  # of the zeros below the last row nobody makes a tile
+        ])
+        self.assertEqual([tile[:4] for tile in found], [(0, 3, 0, 5), (4, 7, 0, 5), (4, 7, 6, 11), (8, 11, 0, 5)])
+
+    def test_a_persistent_block_stays_with_no_queries(self):
+        both = [read(Q=(4, 7)), self.k[0], self.k[1], {"read": {**self.q[2]["read"], **self.k[0]["read"]}}, self.k[1], self.k[2]]
+        ((_, skipped),) = tiles(problem(), both)
+        self.assertEqual(skipped, [(4, 7, 8, 11)])
+
     def test_without_queries_the_rows_that_are_written(self):
         ((found, _),) = tiles(problem(causal=False), [read(V=(0, 11)), {"written": {"O": [[4, 7]]}}])
         self.assertEqual(found, [(4, 7, 0, 11, "whole")])
@@ -103,6 +125,23 @@ class Tiles(unittest.TestCase):
 
     def test_a_kernel_without_keys_has_no_tiles(self):
         self.assertEqual(tiles(problem(), [{"read": {"workspace": [[0, 3]]}}]), [([], [])])
+
+
+class Names(unittest.TestCase):
+    def test_of_mbarriers_and_places(self):
+        with tempfile.TemporaryDirectory() as directory:
+            source = ["mbarrier_init(&smem.q_full, 1);", "for (int i = 0; i < 2; i++) mbarrier_init(&smem->full[i], 4 * n);", "mbarrier_init(gate, 1);"]
+            (Path(directory) / "a.cu").write_text("\n".join(source))
+            of = {"mbarriers": ["a.cu:1", "a.cu:2", "a.cu:2", "a.cu:3", "a.cu:9", "b.cu:1"], "places": [[512, 64], [0, 64], [256, 64], [900, 64]],
+                  "blocks": [{"steps": [{"fills": [[0, "K", [[0, 1]], 0, 0], [1, "Q", [[0, 1]], 0, 0]]}, {"fills": [[2, "K", [[2, 3]], 0, 0]]}]}]}
+            walk.add_names(of, Path(directory))
+        self.assertEqual(of["mbarriers"], ["q_full", "full[0]", "full[1]", "gate", "mbarrier[0]", "mbarrier[1]"])
+        self.assertEqual(of["places"], [[512, 64, "k[1]"], [0, 64, "q"], [256, 64, "k[0]"], [900, 64, "zeros"]])
+
+    def test_a_kernel_without_them(self):
+        of = launch([read(Q=(0, 3))])
+        walk.add_names(of)
+        self.assertEqual((of["mbarriers"], of["places"]), ([], []))
 
 
 class Sizes(unittest.TestCase):

@@ -81,7 +81,9 @@ function drawRunning(side, place, row) {
   const base2 = has("m base 2");
   const { made, expected } = side.walk.results.LSE ?? {};
   if (!base2 && !has("m")) {
-    element(place, "p", "This kernel keeps m and l to itself: only what it writes to memory is seen here.", { class: "note" });
+    const seesNone = visibleKeys(side.problem, row % side.problem.seq_q) === 0 && shownAnywhere(side, ["m", "m base 2"]).length;
+    const why = seesNone ? "This row sees no key, and the kernel computes nothing for it" : "This kernel keeps m and l to itself";
+    element(place, "p", `${why}: only what it writes to memory is seen here.`, { class: "note" });
   } else {
     const columns = { m: base2 ? "m, base 2" : "m", correction: "correction", l: "l", lse: "LSE so far" };
     const sum = base2 ? "ln(2) (m + log₂ l)" : "m + log l";
