@@ -287,7 +287,7 @@ class InBrowser(unittest.TestCase):
         self.assertEqual(places()["k[0]"], ["rows 0–127 of K", "in use by warpgroup 0"])
         self.assertEqual(places()["v[0]"], ["rows 0–127 of V, on their way"])
         self.click("#last")
-        self.assertEqual(places()["q[1]"], ["written by threads"])
+        self.assertEqual(places()["q[1]"], ["rows 0–191 of Q; written over by threads"])
 
     def test_eight_and_ten_on_one_clock(self):
         self.open("eight and ten")

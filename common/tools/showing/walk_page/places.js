@@ -27,8 +27,8 @@ function stateOf(side, place) {
     if (fill) [content, state] = [fill, "away"];
     if (step.writes?.includes(place)) state = "over";
   }
-  if (state === "empty") return [state, "empty"];
-  if (state === "over") return [state, "written by threads"];
+  if (!content) return [state, state === "over" ? "written by threads" : "empty"];
   const [, tensor, ranges] = content;
-  return [state, `${rangeWords(side, tensor, ranges)} of ${tensor}${state === "away" ? ", on their way" : ""}`];
+  const so = { away: ", on their way", there: "", over: "; written over by threads" }[state];
+  return [state, `${rangeWords(side, tensor, ranges)} of ${tensor}${so}`];
 }

@@ -57,7 +57,9 @@ function stepWords(side, step) {
       const where = rangeWords(side, tensor, ranges);
       together.set(where, [...(together.get(where) ?? []), tensor]);
     }
-    for (const [where, tensors] of together) parts.push(`${verb} ${where} of ${list(tensors)}`);
+    const phrases = [...together].map(([where, tensors]) => `${where} of ${list(tensors)}`);
+    if (move === "used" && phrases.length) parts.push(`${verb} ${list(phrases)}`);
+    else parts.push(...phrases.map((phrase) => `${verb} ${phrase}`));
   }
   if (step.writes) parts.push(`writes to ${list(step.writes.map((place) => step.places[place][2]))}`);
   const [, , , shared, flops, shuffles] = step.work;
