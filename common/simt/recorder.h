@@ -29,6 +29,7 @@ struct Copy;
 class PendingCopies;
 struct BulkCopy;
 class Mbarrier;
+struct MatrixInShared;
 struct Product;
 
 #ifdef WORKBOOK_TRACE
@@ -147,7 +148,11 @@ class Recorder {
                     const std::optional<Shadow::Mistake>& mistake, const std::string& what, Access access,
                     std::size_t size, const void* pc);
   void own_variable(const void* pc, const void* address, Access access);  // of the current thread
-  std::vector<std::size_t> operands_of(const Product& product) const;     // 16 bytes each, in the shadow
+  struct Operands {
+    std::vector<std::size_t> a, b;  // 16 bytes each, in the shadow; no A if it is in registers
+  };
+  Operands operands_of(const Product& product) const;
+  std::vector<std::size_t> chunks_of(const MatrixInShared& matrix, int first, int rows) const;
   void put_together(unsigned warp, unsigned lanes);
   void put_together_by_occurrence(unsigned warp, unsigned lanes);
   void count(const Request& request);

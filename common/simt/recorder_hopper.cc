@@ -157,16 +157,18 @@ void Recorder::waited(const Mbarrier& mbarrier, unsigned phase, const Wait& wait
 
 void Recorder::proxy_fence() { shadow_.proxy_fence(worker->current().number); }
 
-std::vector<std::size_t> Recorder::operands_of(const Product& product) const {
-  std::vector<std::size_t> operands;
-  const auto add = [&](const MatrixInShared& matrix, int first, int rows) {
-    matrix.for_each_chunk(first, rows, [&](std::uint32_t address, int, int) {
-      operands.push_back(shared_offset(reinterpret_cast<std::uintptr_t>(worker->shared().at(address))));
-    });
-  };
-  if (!product.form.a_in_registers) add(product.form.a, static_cast<int>(product.warp % 4) * 16, 16);
-  add(product.form.b, 0, product.form.columns);
-  return operands;
+std::vector<std::size_t> Recorder::chunks_of(const MatrixInShared& matrix, int first, int rows) const {
+  std::vector<std::size_t> offsets;
+  matrix.for_each_chunk(first, rows, [&](std::uint32_t address, int, int) {
+    offsets.push_back(shared_offset(reinterpret_cast<std::uintptr_t>(worker->shared().at(address))));
+  });
+  return offsets;
+}
+
+Recorder::Operands Recorder::operands_of(const Product& product) const {
+  const int warp = static_cast<int>(product.warp % 4);
+  return {product.form.a_in_registers ? std::vector<std::size_t>() : chunks_of(product.form.a, warp * 16, 16),
+          chunks_of(product.form.b, 0, product.form.columns)};
 }
 
 void Recorder::product_starts(const Product& product) {
@@ -180,16 +182,20 @@ void Recorder::product_starts(const Product& product) {
   }
   works();
   const unsigned thread = worker->current().number;
-  for (const std::size_t offset : operands_of(product)) {
-    const auto asynchronous = async_.product_starts(offset, thread, product.pc, shadow_);
-    report_first(asynchronous, shadow_.check_read(offset, 16, thread), "read by wgmma", Access::read, 16, product.pc);
-    if (walk_ != nullptr) walk_->reads(thread, offset, 16);
-  }
+  const auto [a, b] = operands_of(product);
+  for (const auto* operand : {&a, &b})
+    for (const std::size_t offset : *operand) {
+      const auto asynchronous = async_.product_starts(offset, thread, product.pc, shadow_);
+      report_first(asynchronous, shadow_.check_read(offset, 16, thread), "read by wgmma", Access::read, 16, product.pc);
+    }
+  if (walk_ != nullptr) walk_->multiplies(thread, a, b);
 }
 
 void Recorder::product_ends(const Product& product) {
   const std::uint32_t event = shadow_.warp_event(product.warp);
-  for (const std::size_t offset : operands_of(product)) async_.product_ends(offset, product.warp, event, shadow_);
+  const auto [a, b] = operands_of(product);
+  for (const auto* operand : {&a, &b})
+    for (const std::size_t offset : *operand) async_.product_ends(offset, product.warp, event, shadow_);
 }
 
 }  // namespace simt

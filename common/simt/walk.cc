@@ -67,7 +67,9 @@ void write_numbers(std::ostream& out, const char* name, const auto& numbers) {
 }
 
 // {"after":[{"on":3,"phase":0,"line":"10_hopper/3_warpspec.cu:169","steps":[2]}],
-//  "fills":[[4,"K",[[0,127]],3,0]],"uses":[[4,"K",[[0,127]]]]}: places, and of what is filled the gate and its phase.
+//  "fills":[[4,"K",[[0,127]],3,0]],"uses":[[4,"K",[[0,127]]]],"products":[["Q",[[0,63]],"K",[[0,127]]]]}: places, and
+//  of
+// what is filled the gate and its phase.
 void write_waits_and_places(std::ostream& out, const std::vector<Tensor>& tensors, const Step& step) {
   if (!step.after.empty()) {
     out << ",\"after\":";
@@ -95,6 +97,16 @@ void write_waits_and_places(std::ostream& out, const std::vector<Tensor>& tensor
     write_list(out, step.uses, [&](const InPlace& used) {
       out << "[";
       write_place(used);
+      out << "]";
+    });
+  }
+  if (!step.products.empty()) {
+    out << ",\"products\":";
+    write_list(out, step.products, [&](const Multiplied& product) {
+      out << "[" << std::quoted(tensors[product.a].name) << ",";
+      write_rows(out, product.a_rows);
+      out << "," << std::quoted(tensors[product.b].name) << ",";
+      write_rows(out, product.b_rows);
       out << "]";
     });
   }

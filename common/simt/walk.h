@@ -92,6 +92,12 @@ struct Filled : InPlace {
 // Numbers that a kernel gave to watch() in a step: by name, then by row and column.
 using Watched = std::map<std::string, std::map<std::pair<std::int64_t, std::int64_t>, float>>;
 
+// Rows of two tensors that a wgmma multiplies with one another, both from such places: those of A, those of B.
+struct Multiplied {
+  std::size_t a, b;  // tensors
+  Ranges a_rows, b_rows;
+};
+
 struct Step {
   std::optional<std::string> until;  // the line of the barrier that ends it, empty if the block ends; if either does
   std::optional<std::pair<unsigned, unsigned>> by;  // first and last warp of the party; not of the whole block
@@ -99,8 +105,9 @@ struct Step {
   std::vector<Waited> after;                        // for what it waits first
   std::set<int> arrives;                            // gates
   std::vector<RowsMoved> moved;
-  std::vector<Filled> fills;         // by copies that start
-  std::vector<InPlace> uses;         // rows that are read from there
+  std::vector<Filled> fills;  // by copies that start
+  std::vector<InPlace> uses;  // rows that are read from there
+  std::vector<Multiplied> products;
   std::set<unsigned> writes, sends;  // places to which threads write, and from which bulk copies start
   Work work;
   Watched watched;

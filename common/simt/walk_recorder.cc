@@ -166,6 +166,29 @@ void WalkRecorder::writes(unsigned thread, std::size_t offset, std::size_t size)
     }
 }
 
+std::pair<std::uint32_t, RowList> WalkRecorder::rows_at(const std::vector<std::size_t>& offsets) const {
+  std::pair<std::uint32_t, RowList> found = {Chunk::none, {}};
+  for (const std::size_t offset : offsets) {
+    if (offset / 16 >= chunks_.size() || chunks_[offset / 16].row == Chunk::none) continue;
+    const Chunk& chunk = chunks_[offset / 16];
+    if (chunk.tensor == Chunk::none) continue;
+    found.first = chunk.tensor;
+    add(found.second, chunk.row);
+  }
+  return found;
+}
+
+void WalkRecorder::multiplies(unsigned thread, const std::vector<std::size_t>& a, const std::vector<std::size_t>& b) {
+  for (const auto* operand : {&a, &b})
+    for (const std::size_t offset : *operand) reads(thread, offset, 16);
+  const auto [a_tensor, a_rows] = rows_at(a);
+  const auto [b_tensor, b_rows] = rows_at(b);
+  if (a_rows.empty() || b_rows.empty()) return;
+  auto& [a_so_far, b_so_far] = step(thread).products[{a_tensor, b_tensor}];
+  a_so_far.insert(a_so_far.end(), a_rows.begin(), a_rows.end());
+  b_so_far.insert(b_so_far.end(), b_rows.begin(), b_rows.end());
+}
+
 // --- Waits ---
 
 Phase& WalkRecorder::under_way(int gate) {

@@ -42,6 +42,7 @@ class WalkRecorder {
   void sends(const BulkCopy& copy, std::size_t offset);
   void reads(unsigned thread, std::size_t offset, std::size_t size);
   void writes(unsigned thread, std::size_t offset, std::size_t size);
+  void multiplies(unsigned thread, const std::vector<std::size_t>& a, const std::vector<std::size_t>& b);  // offsets
 
   void arrives(unsigned thread, int gate, bool waits);
   void completes(int gate);  // its phase that is under way
@@ -57,6 +58,7 @@ class WalkRecorder {
   void steps_begin();
   unsigned place_of(const BulkCopy& copy, std::size_t offset);
   Phase& under_way(int gate);
+  std::pair<std::uint32_t, RowList> rows_at(const std::vector<std::size_t>& offsets) const;  // of a tensor
   template <class Visit>
   void for_each_row(std::uintptr_t address, std::size_t bytes, Visit visit) const;  // visit(tensor, row)
 

@@ -40,6 +40,10 @@ WarpStep together(const std::vector<const WarpStep*>& steps) {
     sum.sends.insert(step->sends.begin(), step->sends.end());
     for (const auto& [key, rows] : step->moved) append(sum.moved[key], rows);
     for (const auto& [key, rows] : step->uses) append(sum.uses[key], rows);
+    for (const auto& [key, rows] : step->products) {
+      append(sum.products[key].first, rows.first);
+      append(sum.products[key].second, rows.second);
+    }
     for (const auto& [key, fill] : step->fills) {
       const auto [place, is_new] = sum.fills.try_emplace(key, fill);
       if (!is_new) append(place->second.rows, fill.rows);
@@ -61,6 +65,9 @@ Step step_of(WarpStep did) {
   for (auto& [key, fill] : did.fills)
     step.fills.push_back({{key.first, key.second, ranges_of(std::move(fill.rows))}, fill.gate, fill.phase});
   for (auto& [key, rows] : did.uses) step.uses.push_back({key.first, key.second, ranges_of(std::move(rows))});
+  for (auto& [key, rows] : did.products)
+    step.products.push_back(
+        {key.first, key.second, ranges_of(std::move(rows.first)), ranges_of(std::move(rows.second))});
   step.arrives = std::move(did.arrives);
   step.writes = std::move(did.writes);
   step.sends = std::move(did.sends);

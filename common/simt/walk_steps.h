@@ -33,6 +33,7 @@ struct WarpStep {
   };
   std::map<PlaceAndTensor, Fill> fills;
   std::map<PlaceAndTensor, RowList> uses;
+  std::map<std::pair<std::size_t, std::size_t>, std::pair<RowList, RowList>> products;  // by the tensors of A and B
   std::set<unsigned> writes, sends;
   Work work;
   Watched watched;

@@ -108,6 +108,18 @@ class Tiles(unittest.TestCase):
         ])
         self.assertEqual([tile[:4] for tile in found], [(0, 3, 0, 5), (4, 7, 0, 5), (4, 7, 6, 11), (8, 11, 0, 5)])
 
+    def test_a_tile_is_what_a_product_multiplies_with_one_another(self):
+        """Of a backward whose dQ needs all keys of the block: the party's own ones are those that it multiplies with queries."""
+        def step(first: int, uses: list, *products) -> dict:
+            return {"by": [0, 3], "after": [], "landed": {"Q": [[first, first + 3]], "K": [[0, 11]]},
+                    "uses": [[0, "K", [uses]], [1, "Q", [[first, first + 3]]]], "products": list(products)}
+
+        ((found, _),) = tiles(problem(causal=False), [
+            {"by": [8, 8], "fills": [[0, "K", [[0, 11]], 0, 0], [1, "Q", [[0, 11]], 0, 0]]},
+            step(0, [4, 7], ["V", [[4, 7]], "dO", [[0, 3]]], ["K", [[4, 7]], "Q", [[0, 3]]]), step(0, [0, 11]),
+            step(4, [4, 7], ["K", [[4, 7]], "Q", [[4, 7]]]), step(4, [0, 11])])
+        self.assertEqual([tile[:4] for tile in found], [(0, 3, 4, 7), (4, 7, 4, 7)])
+
     def test_a_persistent_block_stays_with_no_queries(self):
         both = [read(Q=(4, 7)), self.k[0], self.k[1], {"read": {**self.q[2]["read"], **self.k[0]["read"]}}, self.k[1], self.k[2]]
         ((_, skipped),) = tiles(problem(), both)

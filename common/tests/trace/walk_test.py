@@ -244,6 +244,7 @@ class Parties(unittest.TestCase):
             used = [{(tensor, launch["places"][place][2]): ranges for place, tensor, ranges in step["uses"]} for step in steps]
             self.assertEqual(used, [{("Q", "q"): [own], ("K", "k[0]"): k[0]}, {("V", "v[0]"): v[0]},
                                     {("Q", "q"): [own], ("K", "k[1]"): k[1]}, {("V", "v[1]"): v[1]}])
+            self.assertEqual([step.get("products") for step in steps], [[["Q", [own], "K", k[0]]], None, [["Q", [own], "K", k[1]]], None])
             self.assertEqual({step["work"][4] for step in steps}, {2 * 64 * 128 * 64})  # S or O of a tile
             self.assertEqual(steps[-1]["written"], {"O": [own], "LSE": [own]})
             self.assertEqual([step["at"] for step in steps], [2, 3, 4, 5])  # as early as can be, all three alike

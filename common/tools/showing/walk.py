@@ -113,10 +113,11 @@ def _visits(problem: Problem, block: dict, of_queries: "str | None", of_keys: "s
     """The tiles of a block in its order: from when its rows are both there until others take their place."""
     kv_heads = problem.heads // problem.kv_heads
     found, parties, last, fills = [], {}, {}, Counter()
+    told = any(_multiplied(step, of_queries, of_keys) for step in block["steps"])
     for number, step in enumerate(block["steps"]):
         by = tuple(step.get("by", ()))
         party = parties.setdefault(by, _Party(_queries_written(problem, block, by) if of_queries is None else []))
-        new = party.new_rows(step, fills)
+        new = _multiplied(step, of_queries, of_keys) if told else party.new_rows(step, fills)
         fills.update({place for place, *_ in step.get("fills", [])})
         if of_queries in new:
             party.queries = _spans(new[of_queries], problem.seq_q)
@@ -131,6 +132,11 @@ def _visits(problem: Problem, block: dict, of_queries: "str | None", of_keys: "s
                     last[by] = tile
                     found.append({**tile, "step": number, "kind": kind(problem, rows, columns)})
     return found
+
+
+def _multiplied(step: dict, of_queries: "str | None", of_keys: "str | None") -> dict:
+    """{tensor: rows} of queries and keys that one product multiplies with one another. (Another may need the keys alone, for dQ.)"""
+    return next(({a: a_rows, b: b_rows} for a, a_rows, b, b_rows in step.get("products", []) if {a, b} == {of_queries, of_keys}), {})
 
 
 def _queries_written(problem: Problem, block: dict, by: tuple) -> list:

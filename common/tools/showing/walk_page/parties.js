@@ -1,6 +1,7 @@
 // Who waits for whom: where warps meet at mbarriers, each party of them has steps of its own.
 
-const capitals = ([first, last]) => (first === last ? `Warp ${first}` : first % 4 === 0 && last === first + 3 ? `Warpgroup ${first / 4}` : `Warps ${first} to ${last}`);
+const capitals = ([first, last]) =>
+  first === last ? `Warp ${first}` : first % 4 === 0 && last === first + 3 ? `Warpgroup ${first / 4}` : `Group of warps ${first}–${last}`;
 const partyName = (by) => (by ? capitals(by) : "The block");
 const gateName = (step, gate) => (gate < 0 ? `barrier ${-gate}` : step.gates[gate]);
 
