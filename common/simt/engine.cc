@@ -456,7 +456,7 @@ void Worker::named_barrier(const Wait& wait, int number, int threads, bool waits
   }
   ++barrier.arrived;
   barrier.came.add(self.warp, self.position);
-  recorder_.arrive(&barrier);
+  recorder_.arrive(barrier, waits);
   if (waits) {
     begin_wait(wait, barrier);
     barrier.waiting.add(self.warp, self.position);
@@ -465,7 +465,9 @@ void Worker::named_barrier(const Wait& wait, int number, int threads, bool waits
     release(barrier, barrier.waiting);
     barrier.starts_over();
   }
-  if (waits) suspend(self.warp);
+  if (!waits) return;
+  suspend(self.warp);
+  recorder_.waited(barrier, wait);
 }
 
 void Worker::grid_sync(const Wait& wait) {
