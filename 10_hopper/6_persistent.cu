@@ -291,10 +291,9 @@ __global__ void __launch_bounds__(threads, 1)
         mbarrier_wait(&smem.o_full[q.place], q.parity);
         tensor_store(o_map, smem.q[q.place], 0, tile.i0, 0, tile.head);
         bulk_commit();
-        bulk_wait_read<0>();
+        bulk_wait_read<0>();  // O has been read: its place may be filled again, and the block may end
         mbarrier_arrive(&smem.q_empty[q.place]);
       }
-      bulk_wait<0>();  // no copy may outlive the thread block
     }
   } else {
     setmaxnreg_inc<consumer_registers>();
