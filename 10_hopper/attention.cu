@@ -5,7 +5,7 @@
 
 namespace hopper {
 
-extern const attention::Rung tma, wgmma_rung, warpspec, overlap, pingpong, persistent;
+extern const attention::Rung tma, wgmma_rung, warpspec, overlap, pingpong, persistent, wgmma_backward;
 
 extern const attention::Chapter chapter;
 const attention::Chapter chapter = {
@@ -13,6 +13,7 @@ const attention::Chapter chapter = {
     .idea =
         "hardware copies tiles and multiplies them while the threads do something else: who waits for whom is the "
         "whole program",
-    .rungs = {tma, wgmma_rung, warpspec, overlap, pingpong, persistent}};
+    .rungs = {tma, wgmma_rung, warpspec, overlap, pingpong, persistent, wgmma_backward},
+    .starts_from = &persistent};
 
 }  // namespace hopper
