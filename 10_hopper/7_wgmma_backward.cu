@@ -217,9 +217,9 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       start_dq<T, D>(dq_reg, k_columns, ds + first_query * 64);
       start_sum<T, D, Br>(dk_reg, ds_half, q);
       wgmma_wait<1>(dq_reg);
-      float* sum = dq_sum + (size_t(head) * work.head_tiles + i) * Shape<D>::dq_size + threadIdx.x * 4;
+      float* sum = dq_sum + ((size_t(head) * work.head_tiles + i) * consumers + consumer) * 64 * 64;
 #pragma unroll
-      for (int n = 0; n < 8; n++) atomic_add_4(sum + n * 128 * consumers * 4, dq_reg[0][n]);
+      for (int n = 0; n < 8; n++) atomic_add_4(sum + (n * 128 + threadIdx.x % 128) * 4, dq_reg[0][n]);
       wgmma_wait<0>(dv_reg, dk_reg);
       if (lane == 0) mbarrier_arrive(&smem.empty[ring.place]);
     }
@@ -239,7 +239,7 @@ __global__ void __launch_bounds__(threads, 1)
               const __grid_constant__ TensorMap d_o_map,  // of dO, as of Q
               Problem p,
               const float* stats,  // [B * H * tiles][2][Br], of LSE, then of D
-              float* dq_sum,       // [B * H * tiles][8][256][4]: fragments of dQ^T of the consumers' threads
+              float* dq_sum,       // [B * H * tiles][consumers][8][128][4]: fragments of dQ^T of their threads
               T* dk,               // [B, Hkv, Nk, D]
               T* dv)               // [B, Hkv, Nk, D]
 {
@@ -269,11 +269,11 @@ __global__ void __launch_bounds__(threads, 1)
 // A thread has two queries of a tile and 16 columns: what the eight lanes of one t of a warp have of one fragment.
 template <class T, class S>
 __global__ void convert(Problem p,
-                        const float4* dq_sum,  // [B * H * tiles][8 n][consumers][4 warps][8 g][4 t]
+                        const float4* dq_sum,  // [B * H * tiles][consumers][8 n][4 warps][8 g][4 t]
                         T* dq)                 // [B, H, Nq, D]
 {
   const unsigned thread = blockIdx.x * S::threads + threadIdx.x, tile = thread / 256;
-  const int t = thread % 4, warp = thread / 4 % 4, consumer = thread / 16 % 2, n = thread / 32 % 8;
+  const int t = thread % 4, warp = thread / 4 % 4, n = thread / 16 % 8, consumer = thread / 128 % 2;
   const unsigned head_tiles = tiles(p.seq_q, S::Br), head = tile / head_tiles;
   const int i = tile % head_tiles * S::Br + (S::D == 128 ? 0 : consumer * 64) + 8 * n + 2 * t;
   Pack8<T> rows[2][2];

@@ -5,7 +5,8 @@
 
 namespace hopper {
 
-extern const attention::Rung tma, wgmma_rung, warpspec, overlap, pingpong, persistent, wgmma_backward;
+extern const attention::Rung tma, wgmma_rung, warpspec, overlap, pingpong, persistent, wgmma_backward, bulk_backward,
+    ordered_backward;
 
 extern const attention::Chapter chapter;
 const attention::Chapter chapter = {
@@ -13,7 +14,8 @@ const attention::Chapter chapter = {
     .idea =
         "hardware copies tiles and multiplies them while the threads do something else: who waits for whom is the "
         "whole program",
-    .rungs = {tma, wgmma_rung, warpspec, overlap, pingpong, persistent, wgmma_backward},
+    .rungs = {tma, wgmma_rung, warpspec, overlap, pingpong, persistent, wgmma_backward, bulk_backward,
+              ordered_backward},
     .starts_from = &persistent};
 
 }  // namespace hopper
