@@ -27,7 +27,7 @@ __device__ inline void stmatrix_x4(void* row, const uint32_t* r) {
 #endif
 }
 
-// The same with each matrix transposed: register r[m] of lane (g, t) is rows 2t and 2t + 1 of column g of matrix m.
+// The same with each matrix transposed: register r[m] of lane (g, t) is column g of rows 2t and 2t + 1 of matrix m.
 __device__ inline void stmatrix_x4_trans(void* row, const uint32_t* r) {
 #if !defined(WORKBOOK_SIMT) && __CUDA_ARCH__ >= 900
   asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(row)),
@@ -35,10 +35,12 @@ __device__ inline void stmatrix_x4_trans(void* row, const uint32_t* r) {
                : "memory");
 #else
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-  for (int m = 0; m < 4; m++)
-    for (int c = 0; c < 2; c++) {
-      const uint64_t address = __shfl_sync(0xffffffff, reinterpret_cast<uint64_t>(row), 8 * m + 2 * t + c);
-      reinterpret_cast<uint16_t*>(address)[g] = uint16_t(r[m] >> 16 * c);
-    }
+  uint32_t transposed[4];
+  for (int m = 0; m < 4; m++) {
+    const uint32_t even = __shfl_sync(0xffffffff, r[m], 4 * (2 * t) + g / 2);
+    const uint32_t odd = __shfl_sync(0xffffffff, r[m], 4 * (2 * t + 1) + g / 2);
+    transposed[m] = (even >> 16 * (g % 2) & 0xffff) | odd >> 16 * (g % 2) << 16;
+  }
+  stmatrix_x4(row, transposed);
 #endif
 }

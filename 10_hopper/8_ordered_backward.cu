@@ -1,9 +1,8 @@
-// Chapter 10, rung 7, wgmma_backward: the backward on products of a warpgroup.
+// Chapter 10, rung 8, ordered, backward: dQ is added up in one order: the same bits in every run.
 //
-//   prepare    a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); and zeros where dQ will be added up
+//   prepare    a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); zeros in dQ for rows that see no key
 //   gradients  a thread block owns Bc = 128 rows of K and V and their gradients; Q and dO pass by in tiles of Br rows,
-//              of all query heads that read this kv head, in each from the diagonal on
-//   convert    dQ from its fp32 sum to the storage type
+//              of all query heads that read this kv head, in each from the last tile up to the diagonal
 //
 // A thread block of `gradients` is a producer and two consumers, warpgroups all three. The producer's one thread copies
 // K and V, and then Q, dO and the statistics of their rows, two tiles ahead. A consumer has 64 of the keys. For each
@@ -14,20 +13,22 @@
 //      dS^T = P^T o (dP^T - D)                stays in registers, as A of dK, and goes to shared memory, transposed
 //   3. dV += P^T dO                           and meanwhile both consumers wait until dS is there, all of its keys
 //   4. dQ^T = K^T dS^T                        64 x 64 of it, over the keys of both consumers
-//      dK += dS^T Q                           and meanwhile dQ is added to other thread blocks' parts in memory
+//      dK += dS^T Q                           and meanwhile dQ goes to shared memory
 //
-// What changed since chapter 08's 3_balanced_backward: all five products are wgmma. No fragment of K, V, Q or dO is
-// loaded, and a tile has one barrier, of the consumers, in place of two. At D = 128 a consumer holds both dK and dV of
-// its keys, 64 registers each, so nobody shares P^T with anybody: setmaxnreg makes room. dQ is made as dQ^T, since K^T
-// can be an A from shared memory, and dS^T a B, as they lie.
+// and two other warps of the producer's warpgroup, one for each consumer, add dQ to other thread blocks' parts.
 //
-// Expected limit: shared memory, which has to feed five products; and the additions to dQ, one instruction for each 16
-// bytes.
+// What changed since 7_bulk_backward: the blocks of a kv head add to dQ in the order of their keys, by tickets and
+// semaphores, as in chapter 08. The first stores instead of adding. The last, whose keys are on the tile's diagonal,
+// has its consumers add what the others have added up, and dQ leaves rounded, by a bulk copy: nobody converts it later.
+// And queries pass by from the last tile up to the diagonal. A block then follows its predecessor one tile behind, also
+// under the causal mask, where in the other direction it would begin tiles ahead of it and wait.
+//
+// Expected limit: as in 7_bulk_backward; and a tile or two at the beginning, until blocks have fallen into their order.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
 #include "attention/rung.h"
-#include "device/atomic_add.h"
 #include "device/backward_tile.h"
 #include "device/bulk_copy.h"
 #include "device/elect.h"
@@ -35,6 +36,7 @@
 #include "device/named_barrier.h"
 #include "device/numeric.h"
 #include "device/proxy_fence.h"
+#include "device/semaphore.h"
 #include "device/setmaxnreg.h"
 #include "device/swizzled_tile.h"
 #include "device/tensor_map.h"
@@ -50,7 +52,6 @@ using namespace backward_tile;
 
 constexpr int consumers = 2, threads = 128 * (consumers + 1);
 constexpr int Bc = 64 * consumers;  // keys of a thread block, 64 to a consumer: the height of a wgmma
-constexpr int group_heads = 16;     // kv heads; more would read more of Q and dO from memory instead of L2
 
 // 65536 registers are 168 for each of 384 threads, in multiples of 8: 24 + 2 * 240 = 3 * 168.
 constexpr int producer_registers = 24, consumer_registers = 240;
@@ -59,18 +60,20 @@ template <int D_>
 struct Shape {
   static constexpr int D = D_;
   static constexpr int Br = 128 * 64 / D;      // queries of a tile: S^T and dP^T take Br / 2 registers each
-  static constexpr int threads = 256;          // of prepare and convert
+  static constexpr int threads = 256;          // of prepare
   static constexpr int dq_size = 64 * 64 * 2;  // of a tile of dQ: each consumer makes 64 columns and 64 queries
 };
 
 template <class T, int D>
 struct Shared {
   static constexpr int Br = Shape<D>::Br;
-  T k[Bc * D], v[Bc * D];          // each tile in D / 64 pages of 128 bytes a row, swizzled
-  T q[2][Br * D], d_o[2][Br * D];  // two tiles, as all that follows
-  T ds[2][Br * Bc];                // dS in two pages, each the keys of a consumer
-  float stats[2][2 * Br];          // LSE, then D
-  Mbarrier kv_full, full[2], empty[2];
+  T k[Bc * D], v[Bc * D];           // each tile in D / 64 pages of 128 bytes a row, swizzled
+  T q[2][Br * D], d_o[2][Br * D];   // two tiles, as all that follows
+  T ds[2][Br * Bc];                 // dS in two pages, each the keys of a consumer
+  float dq[2][consumers][64 * 64];  // fragments of dQ^T
+  float stats[2][2 * Br];           // LSE, then D
+  int ticket;
+  Mbarrier kv_full, full[2], empty[2], dq_full[2][consumers], dq_empty[2][consumers];
 };
 
 // Of a ring of places: which is next, and the parity of the phase in which it is filled.
@@ -92,16 +95,22 @@ struct Work {
   int start, head_tiles;
 };
 
-// The block's keys: a group of kv heads after the other, and in each the first keys of every head first, which most
-// queries see.
+// The block that draws a ticket: tickets go round some heads, and in each to the first keys first, which most queries
+// see, and for whose blocks the others wait.
 template <int Br>
-__device__ Work work_of_block(const Problem& p) {
+__device__ Work work_of_ticket(const Problem& p, int heads_at_once, int ticket) {
   const int kv_heads = p.batch * p.kv_heads, kv_tiles = tiles(p.seq_k, Bc), heads = p.heads / p.kv_heads;
-  const int first_kv_head = blockIdx.x / (group_heads * kv_tiles) * group_heads;
-  const int index = blockIdx.x - first_kv_head * kv_tiles;
-  const int group = min(group_heads, kv_heads - first_kv_head);  // the last may be smaller
-  const int kv_head = first_kv_head + index % group, j0 = index / group * Bc;
+  const int first_kv_head = ticket / (heads_at_once * kv_tiles) * heads_at_once;
+  const int turn = ticket - first_kv_head * kv_tiles;
+  const int group = min(heads_at_once, kv_heads - first_kv_head);  // the last may be smaller
+  const int kv_head = first_kv_head + turn % group, j0 = turn / group * Bc;
   return {kv_head, j0, kv_head * heads, heads, p.first_query(j0) / Br, tiles(p.seq_q, Br)};
+}
+
+// Whether a block's keys are the last that any query of tile i sees.
+template <int Br>
+__device__ bool is_last(const Problem& p, Work work, int i) {
+  return work.j0 + Bc >= p.visible_keys(i * Br + Br - 1);
 }
 
 // Starts the copies of a block. One thread.
@@ -116,13 +125,44 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
 #pragma unroll 1
   for (int head = work.first_head; head < work.first_head + work.heads; head++)
 #pragma unroll 1
-    for (int i = work.start; i < work.head_tiles; i++, ring.advance()) {
+    for (int i = work.head_tiles - 1; i >= work.start; i--, ring.advance()) {
       mbarrier_wait(&smem.empty[ring.place], ring.parity ^ 1);
       Mbarrier* full = &smem.full[ring.place];
       mbarrier_arrive_expect_tx(full, 2 * Br * D * sizeof(T) + stats_bytes);
       tensor_load(smem.q[ring.place], q_map, full, 0, i * Br, 0, head);
       tensor_load(smem.d_o[ring.place], d_o_map, full, 0, i * Br, 0, head);
       bulk_load(smem.stats[ring.place], stats + (size_t(head) * work.head_tiles + i) * 2 * Br, stats_bytes, full);
+    }
+}
+
+// Stores or adds a consumer's parts of dQ, each when it is this block's turn. One thread.
+template <class T, int D>
+__device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_map, const Problem& p, float* dq_sum,
+                                       int* turns, Work work, int consumer) {
+  constexpr int Br = Shape<D>::Br, bytes = 64 * 64 * sizeof(float);
+  const int kv_tile = work.j0 / Bc;
+  Ring<2> ring;
+#pragma unroll 1
+  for (int head = work.first_head; head < work.first_head + work.heads; head++)
+#pragma unroll 1
+    for (int i = work.head_tiles - 1; i >= work.start; i--, ring.advance()) {
+      const size_t part = (size_t(head) * work.head_tiles + i) * consumers + consumer;
+      const float* dq = smem.dq[ring.place][consumer];
+      mbarrier_wait(&smem.dq_full[ring.place][consumer], ring.parity);
+      if (is_last<Br>(p, work, i)) {
+        tensor_store(dq_map, dq, 0, i * Br + (D == 128 ? 0 : consumer * 64), D == 128 ? consumer : 0, head);
+      } else if (kv_tile == 0) {
+        bulk_store(dq_sum + part * 64 * 64, dq, bytes);
+      } else {
+        semaphore_wait(turns + part, kv_tile);
+        bulk_add(dq_sum + part * 64 * 64, dq, bytes);
+      }
+      bulk_commit();
+      bulk_wait_read<0>();
+      mbarrier_arrive(&smem.dq_empty[ring.place][consumer]);
+      bulk_wait<0>();  // the sum is in memory, and the next block may have its turn
+      fence_acq_rel();
+      semaphore_set(turns + part, kv_tile + 1);
     }
 }
 
@@ -168,8 +208,8 @@ __device__ __forceinline__ void start_dq(float (&dq)[1][8][4],
 
 // A consumer's 64 keys.
 template <class T, int D>
-__device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem& p, Work work, float* dq_sum, T* dk,
-                                              T* dv) {
+__device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem& p, const float* dq_sum,
+                                              const int* turns, Work work, T* dk, T* dv) {
   constexpr int Br = Shape<D>::Br;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / 128, 0), lane = threadIdx.x % 32;
   const int warp_key = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 keys
@@ -184,7 +224,7 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
 #pragma unroll 1
   for (int head = work.first_head; head < work.first_head + work.heads; head++)
 #pragma unroll 1
-    for (int i = work.start; i < work.head_tiles; i++, ring.advance()) {
+    for (int i = work.head_tiles - 1; i >= work.start; i--, ring.advance()) {
       const T *q = smem.q[ring.place], *d_o = smem.d_o[ring.place];
       const float* stats = smem.stats[ring.place];
       T* ds = smem.ds[ring.place];
@@ -217,9 +257,36 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       start_dq<T, D>(dq_reg, k_columns, ds + first_query * 64);
       start_sum<T, D, Br>(dk_reg, ds_half, q);
       wgmma_wait<1>(dq_reg);
-      float* sum = dq_sum + ((size_t(head) * work.head_tiles + i) * consumers + consumer) * 64 * 64;
+      mbarrier_wait(&smem.dq_empty[ring.place][consumer], ring.parity ^ 1);
+      float4* dq = reinterpret_cast<float4*>(smem.dq[ring.place][consumer]) + threadIdx.x % 128;
+      if (is_last<Br>(p, work, i)) {
+        const size_t part = (size_t(head) * work.head_tiles + i) * consumers + consumer;
+        if (work.j0 > 0) {
+          if (lane == 0) semaphore_wait(turns + part, work.j0 / Bc);
+          __syncwarp();  // the others' sum is in memory
+          const float4* sum = reinterpret_cast<const float4*>(dq_sum + part * 64 * 64) + threadIdx.x % 128;
 #pragma unroll
-      for (int n = 0; n < 8; n++) atomic_add_4(sum + (n * 128 + threadIdx.x % 128) * 4, dq_reg[0][n]);
+          for (int n = 0; n < 8; n++) {
+            const float4 others = sum[n * 128];
+            dq_reg[0][n][0] += others.x, dq_reg[0][n][1] += others.y;
+            dq_reg[0][n][2] += others.z, dq_reg[0][n][3] += others.w;
+          }
+        }
+#pragma unroll
+        for (int n = 0; n < 8; n++)
+          for (int r = 0; r < 4; r++) dq_reg[0][n][r] *= p.scale;
+        uint32_t dq_half[1][4][4];
+        swizzled_tile::round_fragments<T, 64>(dq_half, dq_reg);
+        swizzled_tile::store_transpose<64, 64>(reinterpret_cast<T*>(smem.dq[ring.place][consumer]), dq_half,
+                                               threadIdx.x / 32 % 4);
+      } else {
+#pragma unroll
+        for (int n = 0; n < 8; n++)
+          dq[n * 128] = make_float4(dq_reg[0][n][0], dq_reg[0][n][1], dq_reg[0][n][2], dq_reg[0][n][3]);
+      }
+      fence_proxy_async();
+      __syncwarp();  // the warp's part of dQ is in shared memory
+      if (lane == 0) mbarrier_arrive(&smem.dq_full[ring.place][consumer]);
       wgmma_wait<0>(dv_reg, dk_reg);
       if (lane == 0) mbarrier_arrive(&smem.empty[ring.place]);
     }
@@ -231,15 +298,44 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
   swizzled_tile::store_rows<Bc, D>(dk + to, smem.k + warp_key * 64, dk_reg, p.scale, rows_left);
 }
 
+// D / 8 lanes per query row, 8 elements each.
+template <class T, class S>
+__global__ void prepare(Problem p,
+                        const T* o,        // [B, H, Nq, D]
+                        const float* lse,  // [B, H, Nq]
+                        const T* d_o,      // [B, H, Nq, D]
+                        float* stats,      // [B * H * tiles][2][Br]
+                        int* turns,        // [B * H * tiles][consumers]
+                        int* tickets,
+                        T* dq)  // [B, H, Nq, D]
+{
+  constexpr int D = S::D, Br = S::Br, lanes = D / 8;
+  const unsigned thread = blockIdx.x * S::threads + threadIdx.x, row = thread / lanes, lane = thread % lanes;
+  const unsigned head_tiles = tiles(p.seq_q, Br), tile = row / Br, head = tile / head_tiles;
+  const unsigned i = tile % head_tiles * Br + row % Br;
+  const size_t q_row = size_t(head) * p.seq_q + i, at = q_row * D + lane * 8;
+  const RowStatistics of_row = row_statistics<D>(i < unsigned(p.seq_q), o + at, d_o + at, lse + q_row);
+  if (i < unsigned(p.seq_q) && p.visible_keys(i) == 0) store_pack8(dq + at, Pack8<T>{});
+  if (lane == 0) {
+    stats[(size_t(tile) * 2) * Br + row % Br] = of_row.lse;
+    stats[(size_t(tile) * 2 + 1) * Br + row % Br] = of_row.row_sum;
+    if (row % Br < consumers) turns[size_t(tile) * consumers + row % Br] = 0;
+  }
+  if (thread == 0) *tickets = 0;
+}
+
 template <class T, int D>
 __global__ void __launch_bounds__(threads, 1)
     gradients(const __grid_constant__ TensorMap q_map,    // of Q [B * H, D / 64, Nq, 64], in boxes of Br rows
               const __grid_constant__ TensorMap k_map,    // of K [B * Hkv, D / 64, Nk, 64], in boxes of Bc rows
               const __grid_constant__ TensorMap v_map,    // of V, likewise
               const __grid_constant__ TensorMap d_o_map,  // of dO, as of Q
-              Problem p,
+              const __grid_constant__ TensorMap dq_map,   // of dQ, likewise, in boxes of 64 rows
+              Problem p, int heads_at_once,
               const float* stats,  // [B * H * tiles][2][Br], of LSE, then of D
               float* dq_sum,       // [B * H * tiles][consumers][8][128][4]: fragments of dQ^T of their threads
+              int* turns,          // [B * H * tiles][consumers]: the kv tile that may add to dq_sum
+              int* tickets,        // drawn so far
               T* dk,               // [B, Hkv, Nk, D]
               T* dv)               // [B, Hkv, Nk, D]
 {
@@ -249,45 +345,37 @@ __global__ void __launch_bounds__(threads, 1)
     for (int i = 0; i < 2; i++) {
       mbarrier_init(&smem.full[i], 1);
       mbarrier_init(&smem.empty[i], 4 * consumers);  // their warps
+      for (int consumer = 0; consumer < consumers; consumer++) {
+        mbarrier_init(&smem.dq_full[i][consumer], 4);
+        mbarrier_init(&smem.dq_empty[i][consumer], 1);
+      }
     }
     fence_mbarrier_init();
+    smem.ticket = atomicAdd(tickets, 1);
   }
-  __syncthreads();  // the mbarriers are there
+  __syncthreads();  // the mbarriers are there, and the ticket
 
-  const Work work = work_of_block<Shape<D>::Br>(p);
+  const Work work = work_of_ticket<Shape<D>::Br>(p, heads_at_once, __shfl_sync(0xffffffff, smem.ticket, 0));
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);
   if (warpgroup == consumers) {
     setmaxnreg_dec<producer_registers>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
-    if (warp == 0 && elect_one()) load(smem, q_map, k_map, v_map, d_o_map, stats, work);
+    if (warp == consumers && elect_one())
+      load(smem, q_map, k_map, v_map, d_o_map, stats, work);
+    else if (warp < consumers && elect_one())
+      add_dq(smem, dq_map, p, dq_sum, turns, work, warp);
   } else {
     setmaxnreg_inc<consumer_registers>();
-    differentiate(smem, p, work, dq_sum, dk, dv);
+    differentiate(smem, p, dq_sum, turns, work, dk, dv);
   }
 }
 
-// A thread has two queries of a tile and 16 columns: what the eight lanes of one t of a warp have of one fragment.
-template <class T, class S>
-__global__ void convert(Problem p,
-                        const float4* dq_sum,  // [B * H * tiles][consumers][8 n][4 warps][8 g][4 t]
-                        T* dq)                 // [B, H, Nq, D]
-{
-  const unsigned thread = blockIdx.x * S::threads + threadIdx.x, tile = thread / 256;
-  const int t = thread % 4, warp = thread / 4 % 4, n = thread / 16 % 8, consumer = thread / 128 % 2;
-  const unsigned head_tiles = tiles(p.seq_q, S::Br), head = tile / head_tiles;
-  const int i = tile % head_tiles * S::Br + (S::D == 128 ? 0 : consumer * 64) + 8 * n + 2 * t;
-  Pack8<T> rows[2][2];
-  for (int g = 0; g < 8; g++) {
-    const float4 c = dq_sum[size_t(thread / 4) * 32 + g * 4 + t];
-    rows[0][0].x[g] = from_float<T>(c.x * p.scale);
-    rows[1][0].x[g] = from_float<T>(c.y * p.scale);
-    rows[0][1].x[g] = from_float<T>(c.z * p.scale);
-    rows[1][1].x[g] = from_float<T>(c.w * p.scale);
-  }
-  T* to = dq + (size_t(head) * p.seq_q + i) * S::D + (S::D == 128 ? consumer * 64 : 0) + warp * 16;
-  for (int row = 0; row < 2; row++)
-    for (int h = 0; h < 2; h++)
-      if (i + row < p.seq_q) store_pack8(to + row * S::D + 8 * h, rows[row][h]);
+// How many kv heads the tickets go round: as many as have room for their Q, dO and sums of dQ in half of the L2 cache
+// (60 MiB on the H200 that was measured). With few, several blocks of a head start together, one tile behind the other.
+int heads_at_once(const Problem& p) {
+  constexpr size_t l2_bytes = 32 << 20;
+  const size_t kv_heads = size_t(p.batch) * p.kv_heads, bytes = p.q_size() * (2 + 2 + 4);
+  return int(std::min(kv_heads, std::max<size_t>(16, kv_heads * l2_bytes / bytes)));
 }
 
 // [matrices, rows, D] in boxes of so many rows.
@@ -305,15 +393,17 @@ void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t st
   const unsigned row_blocks = q_tiles * (S::Br * D / 8 / S::threads);  // of threads that take 8 elements each
   float* dq_sum = static_cast<float*>(args.workspace);
   float* stats = dq_sum + size_t(q_tiles) * S::dq_size;
+  int* turns = reinterpret_cast<int*>(stats + size_t(q_tiles) * 2 * S::Br);
+  int* tickets = turns + size_t(q_tiles) * consumers;
   const T *o = static_cast<const T*>(args.o), *d_o = static_cast<const T*>(args.d_o);
-  launch(prepare<T, S>, {row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats,
-         reinterpret_cast<float4*>(dq_sum));
+  launch(prepare<T, S>, {row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns, tickets,
+         static_cast<T*>(args.dq));
   launch(gradients<T, D>, {kv_tiles, threads, sizeof(Shared<T, D>), stream},
          rows_of<D, T>(args.q, heads, p.seq_q, S::Br), rows_of<D, T>(args.k, kv_heads, p.seq_k, Bc),
-         rows_of<D, T>(args.v, kv_heads, p.seq_k, Bc), rows_of<D, T>(args.d_o, heads, p.seq_q, S::Br), p, stats, dq_sum,
-         static_cast<T*>(args.dk), static_cast<T*>(args.dv));
-  launch(convert<T, S>, {q_tiles, S::threads, 0, stream}, p, reinterpret_cast<const float4*>(dq_sum),
-         static_cast<T*>(args.dq));
+         rows_of<D, T>(args.v, kv_heads, p.seq_k, Bc), rows_of<D, T>(args.d_o, heads, p.seq_q, S::Br),
+         tensor_map(static_cast<const T*>(args.dq), {64, p.seq_q, D / 64, heads},
+                    {2 * D, 128, int64_t(2) * D * p.seq_q}, {64, 64, 1, 1}),
+         p, heads_at_once(p), stats, dq_sum, turns, tickets, static_cast<T*>(args.dk), static_cast<T*>(args.dv));
 }
 
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
@@ -326,15 +416,14 @@ void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
 size_t workspace_bytes(const Problem& p) {
   const int Br = p.head_dim == 64 ? Shape<64>::Br : Shape<128>::Br;
   const size_t q_tiles = size_t(p.batch) * p.heads * tiles(p.seq_q, Br);
-  return q_tiles * Br * (p.head_dim + 2) * sizeof(float);  // dq_sum, stats
+  const size_t sums = q_tiles * Br * (p.head_dim + 2) * sizeof(float);  // dq_sum, stats
+  return sums + (q_tiles * consumers + 1) * sizeof(int);                // turns, tickets
 }
 
 }  // namespace
 
-extern const attention::Rung wgmma_backward;
-constinit const attention::Rung wgmma_backward = {
-    .name = "wgmma_backward",
-    .idea = "all five products of the backward by warpgroups: P and dS go from registers into dV and dK",
-    .backward = {attention::not_for_hopper, workspace_bytes, run, false, false}};
+extern const attention::Backward ordered_backward;
+constinit const attention::Backward ordered_backward = {
+    .unsupported = attention::not_for_hopper, .workspace_bytes = workspace_bytes, .run = run};
 
 }  // namespace hopper

@@ -1,4 +1,4 @@
-// Chapter 10, rung 8, bulk_backward: dQ leaves by bulk reductions.
+// Chapter 10, rung 7, bulk, backward: dQ leaves by bulk reductions.
 //
 //   prepare    a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); and zeros where dQ will be added up
 //   gradients  a thread block owns Bc = 128 rows of K and V and their gradients; Q and dO pass by in tiles of Br rows,
@@ -18,9 +18,9 @@
 //
 // and two other warps of the producer's warpgroup, one for each consumer, add dQ to other thread blocks' parts.
 //
-// What changed since 7_wgmma_backward: a consumer does not add dQ to memory itself, 16 bytes an instruction, but leaves
-// it in shared memory, in two places by turns. A thread adds 16 KB of it with one instruction, a bulk reduction, and
-// says when the place may be used again.
+// What changed since 3_warpspec_backward: a consumer does not add dQ to memory itself, 16 bytes an instruction, but
+// leaves it in shared memory, in two places by turns. A thread adds 16 KB of it with one instruction, a bulk reduction,
+// and says when the place may be used again.
 //
 // Expected limit: shared memory, which has to feed five products; and the L2 cache, where dQ is added up.
 #include <cmath>
@@ -360,10 +360,8 @@ size_t workspace_bytes(const Problem& p) {
 
 }  // namespace
 
-extern const attention::Rung bulk_backward;
-constinit const attention::Rung bulk_backward = {
-    .name = "bulk_backward",
-    .idea = "dQ leaves by bulk reductions, 16 KB each, that another warp starts",
-    .backward = {attention::not_for_hopper, workspace_bytes, run, false, false}};
+extern const attention::Backward bulk_backward;
+constinit const attention::Backward bulk_backward = {
+    .unsupported = attention::not_for_hopper, .workspace_bytes = workspace_bytes, .run = run, .deterministic = false};
 
 }  // namespace hopper
