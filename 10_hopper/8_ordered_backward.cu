@@ -1,8 +1,8 @@
 // Chapter 10, rung 8, ordered, backward: dQ is added up in one order: the same bits in every run.
 //
-//   prepare    a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); zeros in dQ for rows that see no key
-//   gradients  a thread block owns Bc = 128 rows of K and V and their gradients; Q and dO pass by in tiles of Br rows,
-//              of all query heads that read this kv head, in each from the last tile up to the diagonal
+//   prepare_turns  a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); zeros in dQ for rows that see no key
+//   gradients      a thread block owns Bc = 128 rows of K and V and their gradients; Q and dO pass by in tiles of Br
+//                  rows, of all query heads that read this kv head, in each from the last tile up to the diagonal
 //
 // A thread block of `gradients` is a producer and two consumers, warpgroups all three. The producer's one thread copies
 // K and V, and then Q, dO and the statistics of their rows, two tiles ahead. A consumer has 64 of the keys. For each
@@ -59,9 +59,9 @@ constexpr int producer_registers = 24, consumer_registers = 240;
 template <int D_>
 struct Shape {
   static constexpr int D = D_;
-  static constexpr int Br = 128 * 64 / D;      // queries of a tile: S^T and dP^T take Br / 2 registers each
-  static constexpr int threads = 256;          // of prepare
-  static constexpr int dq_size = 64 * 64 * 2;  // of a tile of dQ: each consumer makes 64 columns and 64 queries
+  static constexpr int Br = 128 * 64 / D;  // queries of a tile: S^T and dP^T take Br / 2 registers each
+  static constexpr int threads = 256;      // of prepare
+  static constexpr int parts = consumers;  // of a tile of dQ: each makes 64 columns and 64 queries
 };
 
 template <class T, int D>
@@ -263,7 +263,7 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
         const size_t part = (size_t(head) * work.head_tiles + i) * consumers + consumer;
         if (work.j0 > 0) {
           if (lane == 0) semaphore_wait(turns + part, work.j0 / Bc);
-          __syncwarp();  // the others' sum is in memory
+          __syncwarp();  // the others' sum is in global memory
           const float4* sum = reinterpret_cast<const float4*>(dq_sum + part * 64 * 64) + threadIdx.x % 128;
 #pragma unroll
           for (int n = 0; n < 8; n++) {
@@ -296,32 +296,6 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
   const size_t to = (size_t(work.kv_head) * p.seq_k + work.j0 + warp_key) * D;
   swizzled_tile::store_rows<Bc, D>(dv + to, smem.v + warp_key * 64, dv_reg, 1 / p_factor, rows_left);
   swizzled_tile::store_rows<Bc, D>(dk + to, smem.k + warp_key * 64, dk_reg, p.scale, rows_left);
-}
-
-// D / 8 lanes per query row, 8 elements each.
-template <class T, class S>
-__global__ void prepare(Problem p,
-                        const T* o,        // [B, H, Nq, D]
-                        const float* lse,  // [B, H, Nq]
-                        const T* d_o,      // [B, H, Nq, D]
-                        float* stats,      // [B * H * tiles][2][Br]
-                        int* turns,        // [B * H * tiles][consumers]
-                        int* tickets,
-                        T* dq)  // [B, H, Nq, D]
-{
-  constexpr int D = S::D, Br = S::Br, lanes = D / 8;
-  const unsigned thread = blockIdx.x * S::threads + threadIdx.x, row = thread / lanes, lane = thread % lanes;
-  const unsigned head_tiles = tiles(p.seq_q, Br), tile = row / Br, head = tile / head_tiles;
-  const unsigned i = tile % head_tiles * Br + row % Br;
-  const size_t q_row = size_t(head) * p.seq_q + i, at = q_row * D + lane * 8;
-  const RowStatistics of_row = row_statistics<D>(i < unsigned(p.seq_q), o + at, d_o + at, lse + q_row);
-  if (i < unsigned(p.seq_q) && p.visible_keys(i) == 0) store_pack8(dq + at, Pack8<T>{});
-  if (lane == 0) {
-    stats[(size_t(tile) * 2) * Br + row % Br] = of_row.lse;
-    stats[(size_t(tile) * 2 + 1) * Br + row % Br] = of_row.row_sum;
-    if (row % Br < consumers) turns[size_t(tile) * consumers + row % Br] = 0;
-  }
-  if (thread == 0) *tickets = 0;
 }
 
 template <class T, int D>
@@ -392,11 +366,11 @@ void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t st
   const unsigned q_tiles = unsigned(heads) * tiles(p.seq_q, S::Br), kv_tiles = unsigned(kv_heads) * tiles(p.seq_k, Bc);
   const unsigned row_blocks = q_tiles * (S::Br * D / 8 / S::threads);  // of threads that take 8 elements each
   float* dq_sum = static_cast<float*>(args.workspace);
-  float* stats = dq_sum + size_t(q_tiles) * S::dq_size;
+  float* stats = dq_sum + size_t(q_tiles) * S::parts * 64 * 64;
   int* turns = reinterpret_cast<int*>(stats + size_t(q_tiles) * 2 * S::Br);
   int* tickets = turns + size_t(q_tiles) * consumers;
   const T *o = static_cast<const T*>(args.o), *d_o = static_cast<const T*>(args.d_o);
-  launch(prepare<T, S>, {row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns, tickets,
+  launch(prepare_turns<T, S>, {row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns, tickets,
          static_cast<T*>(args.dq));
   launch(gradients<T, D>, {kv_tiles, threads, sizeof(Shared<T, D>), stream},
          rows_of<D, T>(args.q, heads, p.seq_q, S::Br), rows_of<D, T>(args.k, kv_heads, p.seq_k, Bc),
