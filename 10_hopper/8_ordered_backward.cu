@@ -24,7 +24,6 @@
 // under the causal mask, where in the other direction it would begin tiles ahead of it and wait.
 //
 // Expected limit: as in 7_bulk_backward; and a tile or two at the beginning, until blocks have fallen into their order.
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -52,6 +51,8 @@ using namespace backward_tile;
 
 constexpr int consumers = 2, threads = 128 * (consumers + 1);
 constexpr int Bc = 64 * consumers;  // keys of a thread block, 64 to a consumer: the height of a wgmma
+constexpr int heads_at_once =
+    16;  // kv heads that tickets go round; more would find less of Q, dO and dQ in the L2 cache
 
 // 65536 registers are 168 for each of 384 threads, in multiples of 8: 24 + 2 * 240 = 3 * 168.
 constexpr int producer_registers = 24, consumer_registers = 240;
@@ -98,7 +99,7 @@ struct Work {
 // The block that draws a ticket: tickets go round some heads, and in each to the first keys first, which most queries
 // see, and for whose blocks the others wait.
 template <int Br>
-__device__ Work work_of_ticket(const Problem& p, int heads_at_once, int ticket) {
+__device__ Work work_of_ticket(const Problem& p, int ticket) {
   const int kv_heads = p.batch * p.kv_heads, kv_tiles = tiles(p.seq_k, Bc), heads = p.heads / p.kv_heads;
   const int first_kv_head = ticket / (heads_at_once * kv_tiles) * heads_at_once;
   const int turn = ticket - first_kv_head * kv_tiles;
@@ -305,7 +306,7 @@ __global__ void __launch_bounds__(threads, 1)
               const __grid_constant__ TensorMap v_map,    // of V, likewise
               const __grid_constant__ TensorMap d_o_map,  // of dO, as of Q
               const __grid_constant__ TensorMap dq_map,   // of dQ, likewise, in boxes of 64 rows
-              Problem p, int heads_at_once,
+              Problem p,
               const float* stats,  // [B * H * tiles][2][Br], of LSE, then of D
               float* dq_sum,       // [B * H * tiles][consumers][8][128][4]: fragments of dQ^T of their threads
               int* turns,          // [B * H * tiles][consumers]: the kv tile that may add to dq_sum
@@ -329,7 +330,7 @@ __global__ void __launch_bounds__(threads, 1)
   }
   __syncthreads();  // the mbarriers are there, and the ticket
 
-  const Work work = work_of_ticket<Shape<D>::Br>(p, heads_at_once, __shfl_sync(0xffffffff, smem.ticket, 0));
+  const Work work = work_of_ticket<Shape<D>::Br>(p, __shfl_sync(0xffffffff, smem.ticket, 0));
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);
   if (warpgroup == consumers) {
     setmaxnreg_dec<producer_registers>();
@@ -342,14 +343,6 @@ __global__ void __launch_bounds__(threads, 1)
     setmaxnreg_inc<consumer_registers>();
     differentiate(smem, p, dq_sum, turns, work, dk, dv);
   }
-}
-
-// How many kv heads the tickets go round: as many as have room for their Q, dO and sums of dQ in half of the L2 cache
-// (60 MiB on the H200 that was measured). With few, several blocks of a head start together, one tile behind the other.
-int heads_at_once(const Problem& p) {
-  constexpr size_t l2_bytes = 32 << 20;
-  const size_t kv_heads = size_t(p.batch) * p.kv_heads, bytes = p.q_size() * (2 + 2 + 4);
-  return int(std::min(kv_heads, std::max<size_t>(16, kv_heads * l2_bytes / bytes)));
 }
 
 // [matrices, rows, D] in boxes of so many rows.
@@ -377,7 +370,7 @@ void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t st
          rows_of<D, T>(args.v, kv_heads, p.seq_k, Bc), rows_of<D, T>(args.d_o, heads, p.seq_q, S::Br),
          tensor_map(static_cast<const T*>(args.dq), {64, p.seq_q, D / 64, heads},
                     {2 * D, 128, int64_t(2) * D * p.seq_q}, {64, 64, 1, 1}),
-         p, heads_at_once(p), stats, dq_sum, turns, tickets, static_cast<T*>(args.dk), static_cast<T*>(args.dv));
+         p, stats, dq_sum, turns, tickets, static_cast<T*>(args.dk), static_cast<T*>(args.dv));
 }
 
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
