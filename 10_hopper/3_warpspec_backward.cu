@@ -38,6 +38,7 @@
 #include "device/setmaxnreg.h"
 #include "device/swizzled_tile.h"
 #include "device/tensor_map.h"
+#include "device/watch.h"
 #include "device/wgmma.h"
 
 namespace hopper {
@@ -173,6 +174,7 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
   constexpr int Br = Shape<D>::Br;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / 128, 0), lane = threadIdx.x % 32;
   const int warp_key = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 keys
+  const Watched kv_rows = {int64_t(work.kv_head) * p.seq_k + work.j0 + warp_key, 0, p.seq_k - work.j0 - warp_key, D};
   const T *k_rows = smem.k + consumer * 64 * 64, *v_rows = smem.v + consumer * 64 * 64;
   // Of dQ^T, at D = 128 each consumer makes 64 of the columns of all queries, at D = 64 all columns of 64 queries.
   const T* k_columns = smem.k + (D == 128 ? consumer * Bc * 64 : 0);
@@ -188,6 +190,8 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       const T *q = smem.q[ring.place], *d_o = smem.d_o[ring.place];
       const float* stats = smem.stats[ring.place];
       T* ds = smem.ds[ring.place];
+      const int64_t q_row = int64_t(head) * p.seq_q + i * Br;
+      const Watched tile = {q_row, work.j0 + warp_key, p.seq_q - i * Br, p.seq_k - work.j0 - warp_key};
 
       // 1. S^T and dP^T
       float p_reg[1][Br / 8][4], ds_reg[1][Br / 8][4];
@@ -201,8 +205,11 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       wgmma_wait<1>(p_reg);
       make_p<Br>(p_reg, p.scale, stats, [&](int row) { return p.visible_keys(i * Br + row) - work.j0 - warp_key; });
       swizzled_tile::round_fragments<T, Br>(p_half, p_reg);
+      watch_transpose("P", tile, p_reg, 1 / p_factor);
       wgmma_wait<0>(ds_reg);
+      watch_transpose("dP", tile, ds_reg);
       make_ds<Br>(ds_reg, fragments_of(p_reg), stats + Br);
+      watch_transpose("dS", tile, ds_reg);
       swizzled_tile::round_fragments<T, Br>(ds_half, ds_reg);
       swizzled_tile::store_transpose<Br, Br>(ds + consumer * Br * 64, ds_half, threadIdx.x / 32 % 4);
       fence_proxy_async();
@@ -217,10 +224,13 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       start_dq<T, D>(dq_reg, k_columns, ds + first_query * 64);
       start_sum<T, D, Br>(dk_reg, ds_half, q);
       wgmma_wait<1>(dq_reg);
+      watch_transpose("dQ", {q_row + first_query, warp_key % D, p.seq_q - i * Br - first_query, 16}, dq_reg, p.scale);
       float* sum = dq_sum + ((size_t(head) * work.head_tiles + i) * consumers + consumer) * 64 * 64;
 #pragma unroll
       for (int n = 0; n < 8; n++) atomic_add_4(sum + (n * 128 + threadIdx.x % 128) * 4, dq_reg[0][n]);
       wgmma_wait<0>(dv_reg, dk_reg);
+      watch("dV", kv_rows, dv_reg, 1 / p_factor);
+      watch("dK", kv_rows, dk_reg, p.scale);
       if (lane == 0) mbarrier_arrive(&smem.empty[ring.place]);
     }
 

@@ -4,18 +4,14 @@
 //   gradients      a thread block owns Bc = 128 rows of K and V and their gradients; Q and dO pass by in tiles of Br
 //                  rows, of all query heads that read this kv head, in each from the last tile up to the diagonal
 //
-// A thread block of `gradients` is a producer and two consumers, warpgroups all three. The producer's one thread copies
-// K and V, and then Q, dO and the statistics of their rows, two tiles ahead. A consumer has 64 of the keys. For each
-// tile:
+// A block of `gradients` is a producer, one thread that copies, and two consumers, warpgroups with 64 keys each:
 //
 //   1. S^T = K Q^T, dP^T = V dO^T             64 x Br each, K and V as A from shared memory
 //   2. P^T = 2^(S^T - LSE)                    while dP^T is multiplied; stays in registers, as A of dV
 //      dS^T = P^T o (dP^T - D)                stays in registers, as A of dK, and goes to shared memory, transposed
 //   3. dV += P^T dO                           and meanwhile both consumers wait until dS is there, all of its keys
 //   4. dQ^T = K^T dS^T                        64 x 64 of it, over the keys of both consumers
-//      dK += dS^T Q                           and meanwhile dQ goes to shared memory
-//
-// and two other warps of the producer's warpgroup, one for each consumer, add dQ to other thread blocks' parts.
+//      dK += dS^T Q                           and meanwhile dQ goes to shared memory, and from there to memory
 //
 // What changed since 7_bulk_backward: the blocks of a kv head add to dQ in the order of their keys, by tickets and
 // semaphores, as in chapter 08. The first stores instead of adding. The last, whose keys are on the tile's diagonal,
@@ -23,7 +19,7 @@
 // And queries pass by from the last tile up to the diagonal. A block then follows its predecessor one tile behind, also
 // under the causal mask, where in the other direction it would begin tiles ahead of it and wait.
 //
-// Expected limit: as in 7_bulk_backward; and a tile or two at the beginning, until blocks have fallen into their order.
+// Expected limit: as in 7_bulk_backward; and a few tiles at the beginning, until blocks stand in their order.
 #include <cmath>
 #include <cstdint>
 
@@ -39,6 +35,7 @@
 #include "device/setmaxnreg.h"
 #include "device/swizzled_tile.h"
 #include "device/tensor_map.h"
+#include "device/watch.h"
 #include "device/wgmma.h"
 
 namespace hopper {
@@ -88,16 +85,14 @@ struct Ring {
 
 __host__ __device__ int tiles(int rows, int tile_rows) { return (rows + tile_rows - 1) / tile_rows; }
 
-// What a thread block works on: a tile of a kv head's keys, and of the query heads that read it, all tiles of queries
-// from `start` on.
+// What a thread block works on: a tile of keys, and all tiles from `start` on of the query heads that read it.
 struct Work {
   int kv_head, j0;
   int first_head, heads;
   int start, head_tiles;
 };
 
-// The block that draws a ticket: tickets go round some heads, and in each to the first keys first, which most queries
-// see, and for whose blocks the others wait.
+// Tickets go round some heads, and in each to the first keys first: most queries see them, and other blocks wait.
 template <int Br>
 __device__ Work work_of_ticket(const Problem& p, int ticket) {
   const int kv_heads = p.batch * p.kv_heads, kv_tiles = tiles(p.seq_k, Bc), heads = p.heads / p.kv_heads;
@@ -214,6 +209,7 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
   constexpr int Br = Shape<D>::Br;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / 128, 0), lane = threadIdx.x % 32;
   const int warp_key = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 keys
+  const Watched kv_rows = {int64_t(work.kv_head) * p.seq_k + work.j0 + warp_key, 0, p.seq_k - work.j0 - warp_key, D};
   const T *k_rows = smem.k + consumer * 64 * 64, *v_rows = smem.v + consumer * 64 * 64;
   // Of dQ^T, at D = 128 each consumer makes 64 of the columns of all queries, at D = 64 all columns of 64 queries.
   const T* k_columns = smem.k + (D == 128 ? consumer * Bc * 64 : 0);
@@ -229,6 +225,8 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       const T *q = smem.q[ring.place], *d_o = smem.d_o[ring.place];
       const float* stats = smem.stats[ring.place];
       T* ds = smem.ds[ring.place];
+      const int64_t q_row = int64_t(head) * p.seq_q + i * Br;
+      const Watched tile = {q_row, work.j0 + warp_key, p.seq_q - i * Br, p.seq_k - work.j0 - warp_key};
 
       // 1. S^T and dP^T
       float p_reg[1][Br / 8][4], ds_reg[1][Br / 8][4];
@@ -242,8 +240,11 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       wgmma_wait<1>(p_reg);
       make_p<Br>(p_reg, p.scale, stats, [&](int row) { return p.visible_keys(i * Br + row) - work.j0 - warp_key; });
       swizzled_tile::round_fragments<T, Br>(p_half, p_reg);
+      watch_transpose("P", tile, p_reg, 1 / p_factor);
       wgmma_wait<0>(ds_reg);
+      watch_transpose("dP", tile, ds_reg);
       make_ds<Br>(ds_reg, fragments_of(p_reg), stats + Br);
+      watch_transpose("dS", tile, ds_reg);
       swizzled_tile::round_fragments<T, Br>(ds_half, ds_reg);
       swizzled_tile::store_transpose<Br, Br>(ds + consumer * Br * 64, ds_half, threadIdx.x / 32 % 4);
       fence_proxy_async();
@@ -258,6 +259,7 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       start_dq<T, D>(dq_reg, k_columns, ds + first_query * 64);
       start_sum<T, D, Br>(dk_reg, ds_half, q);
       wgmma_wait<1>(dq_reg);
+      watch_transpose("dQ", {q_row + first_query, warp_key % D, p.seq_q - i * Br - first_query, 16}, dq_reg, p.scale);
       mbarrier_wait(&smem.dq_empty[ring.place][consumer], ring.parity ^ 1);
       float4* dq = reinterpret_cast<float4*>(smem.dq[ring.place][consumer]) + threadIdx.x % 128;
       if (is_last<Br>(p, work, i)) {
@@ -289,6 +291,8 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       __syncwarp();  // the warp's part of dQ is in shared memory
       if (lane == 0) mbarrier_arrive(&smem.dq_full[ring.place][consumer]);
       wgmma_wait<0>(dv_reg, dk_reg);
+      watch("dV", kv_rows, dv_reg, 1 / p_factor);
+      watch("dK", kv_rows, dk_reg, p.scale);
       if (lane == 0) mbarrier_arrive(&smem.empty[ring.place]);
     }
 
