@@ -16,10 +16,10 @@
 // What changed since 7_bulk_backward: the blocks of a kv head add to dQ in the order of their keys, by tickets and
 // semaphores, as in chapter 08. The first stores instead of adding. The last, whose keys are on the tile's diagonal,
 // has its consumers add what the others have added up, and dQ leaves rounded, by a bulk copy: nobody converts it later.
-// And queries pass by from the last tile up to the diagonal. A block then follows its predecessor one tile behind, also
-// under the causal mask, where in the other direction it would begin tiles ahead of it and wait.
+// Queries pass by from the last tile up to the diagonal, so that a block follows its predecessor one tile behind.
 //
 // Expected limit: as in 7_bulk_backward; and a few tiles at the beginning, until blocks stand in their order.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -48,8 +48,6 @@ using namespace backward_tile;
 
 constexpr int consumers = 2, threads = 128 * (consumers + 1);
 constexpr int Bc = 64 * consumers;  // keys of a thread block, 64 to a consumer: the height of a wgmma
-constexpr int heads_at_once =
-    16;  // kv heads that tickets go round; more would find less of Q, dO and dQ in the L2 cache
 
 // 65536 registers are 168 for each of 384 threads, in multiples of 8: 24 + 2 * 240 = 3 * 168.
 constexpr int producer_registers = 24, consumer_registers = 240;
@@ -57,9 +55,8 @@ constexpr int producer_registers = 24, consumer_registers = 240;
 template <int D_>
 struct Shape {
   static constexpr int D = D_;
-  static constexpr int Br = 128 * 64 / D;  // queries of a tile: S^T and dP^T take Br / 2 registers each
-  static constexpr int threads = 256;      // of prepare
-  static constexpr int parts = consumers;  // of a tile of dQ: each makes 64 columns and 64 queries
+  static constexpr int Br = 128 * 64 / D;                 // queries of a tile: S^T and dP^T take Br / 2 registers each
+  static constexpr int threads = 256, parts = consumers;  // of prepare_turns; of a tile of dQ, 64 x 64 each
 };
 
 template <class T, int D>
@@ -87,14 +84,12 @@ __host__ __device__ int tiles(int rows, int tile_rows) { return (rows + tile_row
 
 // What a thread block works on: a tile of keys, and all tiles from `start` on of the query heads that read it.
 struct Work {
-  int kv_head, j0;
-  int first_head, heads;
-  int start, head_tiles;
+  int kv_head, j0, first_head, heads, start, head_tiles;
 };
 
 // Tickets go round some heads, and in each to the first keys first: most queries see them, and other blocks wait.
 template <int Br>
-__device__ Work work_of_ticket(const Problem& p, int ticket) {
+__device__ Work work_of_ticket(const Problem& p, int heads_at_once, int ticket) {
   const int kv_heads = p.batch * p.kv_heads, kv_tiles = tiles(p.seq_k, Bc), heads = p.heads / p.kv_heads;
   const int first_kv_head = ticket / (heads_at_once * kv_tiles) * heads_at_once;
   const int turn = ticket - first_kv_head * kv_tiles;
@@ -103,11 +98,8 @@ __device__ Work work_of_ticket(const Problem& p, int ticket) {
   return {kv_head, j0, kv_head * heads, heads, p.first_query(j0) / Br, tiles(p.seq_q, Br)};
 }
 
-// Whether a block's keys are the last that any query of tile i sees.
-template <int Br>
-__device__ bool is_last(const Problem& p, Work work, int i) {
-  return work.j0 + Bc >= p.visible_keys(i * Br + Br - 1);
-}
+// Whether a block's keys are the last that a query sees.
+__device__ bool is_last(const Problem& p, Work work, int query) { return work.j0 + Bc >= p.visible_keys(query); }
 
 // Starts the copies of a block. One thread.
 template <class T, int D>
@@ -145,7 +137,7 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
       const size_t part = (size_t(head) * work.head_tiles + i) * consumers + consumer;
       const float* dq = smem.dq[ring.place][consumer];
       mbarrier_wait(&smem.dq_full[ring.place][consumer], ring.parity);
-      if (is_last<Br>(p, work, i)) {
+      if (is_last(p, work, i * Br + Br - 1)) {
         tensor_store(dq_map, dq, 0, i * Br + (D == 128 ? 0 : consumer * 64), D == 128 ? consumer : 0, head);
       } else if (kv_tile == 0) {
         bulk_store(dq_sum + part * 64 * 64, dq, bytes);
@@ -262,7 +254,7 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       watch_transpose("dQ", {q_row + first_query, warp_key % D, p.seq_q - i * Br - first_query, 16}, dq_reg, p.scale);
       mbarrier_wait(&smem.dq_empty[ring.place][consumer], ring.parity ^ 1);
       float4* dq = reinterpret_cast<float4*>(smem.dq[ring.place][consumer]) + threadIdx.x % 128;
-      if (is_last<Br>(p, work, i)) {
+      if (is_last(p, work, i * Br + Br - 1)) {
         const size_t part = (size_t(head) * work.head_tiles + i) * consumers + consumer;
         if (work.j0 > 0) {
           if (lane == 0) semaphore_wait(turns + part, work.j0 / Bc);
@@ -310,7 +302,7 @@ __global__ void __launch_bounds__(threads, 1)
               const __grid_constant__ TensorMap v_map,    // of V, likewise
               const __grid_constant__ TensorMap d_o_map,  // of dO, as of Q
               const __grid_constant__ TensorMap dq_map,   // of dQ, likewise, in boxes of 64 rows
-              Problem p,
+              Problem p, int heads_at_once,
               const float* stats,  // [B * H * tiles][2][Br], of LSE, then of D
               float* dq_sum,       // [B * H * tiles][consumers][8][128][4]: fragments of dQ^T of their threads
               int* turns,          // [B * H * tiles][consumers]: the kv tile that may add to dq_sum
@@ -334,7 +326,7 @@ __global__ void __launch_bounds__(threads, 1)
   }
   __syncthreads();  // the mbarriers are there, and the ticket
 
-  const Work work = work_of_ticket<Shape<D>::Br>(p, __shfl_sync(0xffffffff, smem.ticket, 0));
+  const Work work = work_of_ticket<Shape<D>::Br>(p, heads_at_once, __shfl_sync(0xffffffff, smem.ticket, 0));
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);
   if (warpgroup == consumers) {
     setmaxnreg_dec<producer_registers>();
@@ -347,6 +339,14 @@ __global__ void __launch_bounds__(threads, 1)
     setmaxnreg_inc<consumer_registers>();
     differentiate(smem, p, dq_sum, turns, work, dk, dv);
   }
+}
+
+// How many kv heads the tickets go round: 16, or at D = 64 as many as have room in 32 MB of L2 cache for Q, dO and dQ.
+// There the block of the next keys is a tile shorter under the causal mask, and a tile late if both start together.
+template <int D>
+int heads_at_once(const Problem& p) {
+  const size_t kv_heads = size_t(p.batch) * p.kv_heads, most = (kv_heads << 25) / (p.q_size() * (2 + 2 + 4));
+  return int(std::min(kv_heads, D == 128 ? 16 : std::max<size_t>(16, most)));
 }
 
 // [matrices, rows, D] in boxes of so many rows.
@@ -374,7 +374,7 @@ void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t st
          rows_of<D, T>(args.v, kv_heads, p.seq_k, Bc), rows_of<D, T>(args.d_o, heads, p.seq_q, S::Br),
          tensor_map(static_cast<const T*>(args.dq), {64, p.seq_q, D / 64, heads},
                     {2 * D, 128, int64_t(2) * D * p.seq_q}, {64, 64, 1, 1}),
-         p, stats, dq_sum, turns, tickets, static_cast<T*>(args.dk), static_cast<T*>(args.dv));
+         p, heads_at_once<D>(p), stats, dq_sum, turns, tickets, static_cast<T*>(args.dk), static_cast<T*>(args.dv));
 }
 
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
@@ -387,8 +387,7 @@ void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
 size_t workspace_bytes(const Problem& p) {
   const int Br = p.head_dim == 64 ? Shape<64>::Br : Shape<128>::Br;
   const size_t q_tiles = size_t(p.batch) * p.heads * tiles(p.seq_q, Br);
-  const size_t sums = q_tiles * Br * (p.head_dim + 2) * sizeof(float);  // dq_sum, stats
-  return sums + (q_tiles * consumers + 1) * sizeof(int);                // turns, tickets
+  return (q_tiles * (Br * (p.head_dim + 2) + consumers) + 1) * sizeof(float);  // dq_sum, stats; turns, tickets
 }
 
 }  // namespace
