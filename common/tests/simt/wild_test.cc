@@ -287,6 +287,29 @@ __global__ void product(const __half* a, const __half* b, float* c, unsigned* co
   PTX("red.global.add.f32 [%0], %1;", ptx_in<'l'>(sum), ptx_in<'f'>(z[0]));
 }
 
+// A warp transposes two matrices of 8 x 8 elements.
+__global__ void transpose(const unsigned* from, unsigned* to) {
+  __shared__ __align__(128) unsigned tile[2][8][4];
+  const int lane = threadIdx.x;
+  PTX("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1,%2};",
+      ptx_in<'r'>(simt::shared_address(tile[lane / 8 % 2][lane % 8])), ptx_in<'r'>(from[lane]),
+      ptx_in<'r'>(from[32 + lane]));
+  __syncwarp();
+  for (int m = 0; m < 2; ++m) to[m * 32 + lane] = tile[m][lane / 4][lane % 4];
+}
+
+TEST(Wild, ptx_of_a_transpose) {
+  std::vector<unsigned> from(64);  // two matrices of 8 rows of 4 words
+  for (unsigned i = 0; i < 64; ++i) from[i] = (2 * i) | (2 * i + 1) << 16;
+  Device<unsigned> in(from), out(64);
+  launch(transpose, {1, 32}, in, out);
+  const auto to = out.values();
+  for (unsigned i = 0; i < 128; ++i) {  // matrix, row, column
+    const unsigned at = i / 64 * 64 + i % 8 * 8 + i / 8 % 8;
+    ASSERT_EQ(to[i / 2] >> 16 * (i % 2) & 0xffff, at) << i;
+  }
+}
+
 TEST(Wild, ptx_of_a_warp_s_product) {
   std::vector<__half> a(256), b(256, __half(-1.0f));
   for (int i = 0; i < 256; ++i) a[i] = float(i % 7 - 3);
