@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "simt/engine.h"
+#include "simt/overseer.h"
 #include "simt/report.h"
 
 namespace simt {
@@ -58,6 +59,7 @@ Schedule schedule_from_environment() {
     else if (order != "forward")
       bad_environment("SIMT_ORDER", value, "forward, reverse or shuffled:SEED with a whole number SEED");
   }
+  schedule.patience = std::max(schedule.patience, allowed_seconds());
   return schedule;
 }
 
@@ -79,6 +81,9 @@ class Pool {
     if (schedule.threads < 1 || schedule.threads > most_threads)
       throw std::invalid_argument("simt::Schedule: threads is " + std::to_string(schedule.threads) +
                                   ", must be 1 to 256");
+    if (!(schedule.patience > 0))
+      throw std::invalid_argument("simt::Schedule: patience is " + std::to_string(schedule.patience) +
+                                  ", must be more than 0");
     const std::lock_guard lock(launching_);
     schedule_ = schedule;
   }
@@ -87,6 +92,7 @@ class Pool {
     const std::lock_guard one_at_a_time(launching_);
     launch.schedule = schedule_;
     begin_report();
+    overseer_->watch(caller_);
     if (schedule_.order == Order::shuffled) {
       launch.offset = mix(schedule_.seed) % launch.blocks;
       launch.stride = mix(schedule_.seed + 1) % launch.blocks;
@@ -101,6 +107,7 @@ class Pool {
   }
 
   ~Pool() {
+    overseer_.reset();
     {
       const std::lock_guard lock(mutex_);
       stop_ = true;
@@ -125,6 +132,7 @@ class Pool {
 
   void serve(int number) {
     const auto own = std::make_unique<Worker>();
+    overseer_->watch(*own);
     std::uint64_t seen = 0;
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -144,6 +152,7 @@ class Pool {
   std::mutex launching_;
   Schedule schedule_;
   Worker caller_;
+  std::optional<Overseer> overseer_ = std::make_optional<Overseer>();
 
   std::mutex mutex_;
   std::condition_variable offered_;

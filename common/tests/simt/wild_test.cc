@@ -389,6 +389,39 @@ TEST(Wild, a_mistake_in_a_kernel_is_every_later_call_s_error) {
   EXPECT_EQ(cudaFree(x), cudaSuccess);
 }
 
+__global__ void spins(int* flag, bool ptx) {
+  if (threadIdx.x == 33) *flag = 1;
+  int seen = 0;
+  while (threadIdx.x == 0 && seen == 0) {
+    if (ptx)
+      simt::ptx(__FILE__, __LINE__, "ld.acquire.gpu.global.s32 %0, [%1];", simt::ptx_out<'r'>(seen),
+                simt::ptx_in<'l'>(flag));
+    else
+      seen = *static_cast<volatile int*>(flag);
+  }
+}
+constexpr int spin_line = __LINE__ - 8;
+
+TEST(Wild, a_loop_that_waits_for_another_thread_is_named) {
+  int* flag = nullptr;
+  ASSERT_EQ(cudaMalloc(&flag, 4), cudaSuccess);
+  const WithSchedule impatient({.patience = 0.3});
+  for (const bool ptx : {false, true}) {
+    ASSERT_EQ(cudaMemset(flag, 0, 4), cudaSuccess);
+    start(spins, 1, 64, flag, ptx);
+    EXPECT_EQ(cudaGetLastError(), cudaErrorLaunchTimeout);
+    const std::string message = cudaGetErrorString(cudaErrorLaunchTimeout);
+    expect_contains(message, "block (0, 0, 0), thread (0, 0, 0), at " + at(spin_line + (ptx ? 2 : 0)));
+    expect_contains(message, "If its loop waits for what another thread writes, it never ends");
+    EXPECT_EQ(cudaDeviceReset(), cudaSuccess);
+  }
+  simt::set_schedule({.order = simt::Order::reverse, .patience = 0.3});  // who writes runs first
+  ASSERT_EQ(cudaMemset(flag, 0, 4), cudaSuccess);
+  start(spins, 1, 64, flag, false);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(cudaFree(flag), cudaSuccess);
+}
+
 TEST(Wild, host_functions) {
   int blocks = 0, block = 0, grid = 0;
   EXPECT_EQ(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, scale, 256, 0), cudaSuccess);
