@@ -12,6 +12,9 @@
 
 #include "tests/simt/support.h"
 
+// Of a program for its host code. nvcc has a function of this name and type for kernels alone.
+static unsigned umin(unsigned a, unsigned b) { return a + b; }
+
 namespace wild {
 
 namespace cg = cooperative_groups;
@@ -422,6 +425,23 @@ TEST(Wild, a_loop_that_waits_for_another_thread_is_named) {
   EXPECT_EQ(cudaFree(flag), cudaSuccess);
 }
 
+__global__ void wide_tile(bool wide) {
+  __shared__ cooperative_groups::block_tile_memory<128> scratch;
+  const auto block = cooperative_groups::this_thread_block(scratch);
+  if (wide) cooperative_groups::tiled_partition<64>(block).sync();
+}
+constexpr int wide_line = __LINE__ - 2;
+
+TEST(Wild, tiles_of_more_than_a_warp_are_refused_where_they_are_made) {
+  start(wide_tile, 1, 128, false);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  start(wide_tile, 1, 128, true);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorNotSupported);
+  expect_contains(cudaGetErrorString(cudaErrorNotSupported),
+                  at(wide_line) + ": thread_block_tile: the engine has tiles of 1, 2, 4, 8, 16 and 32 threads");
+  EXPECT_EQ(cudaDeviceReset(), cudaSuccess);
+}
+
 TEST(Wild, host_functions) {
   int blocks = 0, block = 0, grid = 0;
   EXPECT_EQ(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, scale, 256, 0), cudaSuccess);
@@ -443,6 +463,15 @@ TEST(Wild, host_functions) {
   EXPECT_EQ(cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeGlobal), cudaErrorNotSupported);
   expect_contains(cudaGetErrorString(cudaErrorNotSupported), "cudaStreamBeginCapture: the engine has no graphs");
   EXPECT_EQ(cudaSetDevice(1), cudaErrorInvalidDevice);
+  int attribute = -1;
+  EXPECT_EQ(cudaDeviceGetAttribute(&attribute, cudaDevAttrPageableMemoryAccess, 0), cudaSuccess);
+  EXPECT_EQ(attribute, 1);
+  EXPECT_EQ(cudaDeviceGetAttribute(&attribute, cudaDevAttrGpuOverlap, 0), cudaSuccess);
+  EXPECT_EQ(attribute, 0);  // a copy ends before its call returns
+  EXPECT_EQ(cudaDeviceGetAttribute(&attribute, static_cast<cudaDeviceAttr>(9999), 0), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemPrefetchAsync(nullptr, 0, {cudaMemLocationTypeHost, 0}, 0), cudaSuccess);
+  EXPECT_EQ(cudaMemPrefetchAsync(nullptr, 0, 0), cudaSuccess);
+  EXPECT_EQ(umin(3, 4), 7u);  // this file's
   EXPECT_STREQ(cudaGetErrorName(cudaErrorAssert), "cudaErrorAssert");
   cudaGetLastError();
 }
