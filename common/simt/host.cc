@@ -242,6 +242,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 // ---- device variables
 
 cudaError_t simt::symbol_address(const void* symbol, void** address, std::size_t* bytes) {
+  if (const Module* module = module_at(symbol)) DeviceVariable::find_in(*module);
   const DeviceVariable* variable = DeviceVariable::at(symbol);
   if (variable == nullptr || variable->begin() != symbol)
     return fail(cudaErrorInvalidSymbol, "the symbol is not a __device__, __constant__ or __managed__ variable");

@@ -19,6 +19,7 @@
 #include "simt/engine.h"
 #include "simt/overseer.h"
 #include "simt/report.h"
+#include "simt/variables.h"
 
 namespace simt {
 namespace {
@@ -226,6 +227,7 @@ cudaError_t launch_blocks(const void* kernel, dim3 grid, dim3 block, std::size_t
     return refuse(cudaErrorInvalidConfiguration,
                   "grid " + text(grid) + ": a grid has at least 1 block and at most 2147483647 x 65535 x 65535");
   const Module* module = module_at(kernel);
+  if (module != nullptr && tracing) DeviceVariable::find_in(*module);
   const std::size_t static_bytes = module ? module->static_shared_of(kernel) : 0;
   if (shared_bytes + static_bytes > max_shared())
     return refuse(cudaErrorInvalidValue,
