@@ -97,9 +97,9 @@ class AllToAll : public Way {
   int heads_each(const Travelling& t) const { return t.queries ? own_.heads : own_.kv_heads; }
   int all_rows(const Travelling& t) const { return t.queries ? p_.seq_q : p_.seq_k; }
   int rows_of(const Travelling& t, int rank) const {
-    return t.queries ? set_.shares[rank].query_rows() : set_.shares[rank].key_rows();
+    return t.queries ? set_.shares[rank].queries.count() : set_.shares[rank].keys.count();
   }
-  const std::array<Rows, 3>& runs_of(const Travelling& t, int rank) const {
+  const Runs& runs_of(const Travelling& t, int rank) const {
     return t.queries ? set_.shares[rank].queries : set_.shares[rank].keys;
   }
 

@@ -32,11 +32,11 @@ std::vector<Share> deal(const Problem& p, int ranks, Order order) {
     const Rows pieces[] = {{balanced ? front : both.first, in_front},
                            {balanced ? back : both.first + in_front, in_back}};
     front += in_front;
-    shares[rank].queries[0] = even_share(blind, ranks, rank);
-    shares[rank].keys[0] = even_share(prefix, ranks, rank);
+    shares[rank].queries.run[0] = even_share(blind, ranks, rank);
+    shares[rank].keys.run[0] = even_share(prefix, ranks, rank);
     for (int i = 0; i < 2; i++) {
-      shares[rank].queries[i + 1] = {blind + pieces[i].first, pieces[i].count};
-      shares[rank].keys[i + 1] = {prefix + pieces[i].first, pieces[i].count};
+      shares[rank].queries.run[i + 1] = {blind + pieces[i].first, pieces[i].count};
+      shares[rank].keys.run[i + 1] = {prefix + pieces[i].first, pieces[i].count};
     }
   }
   return shares;
@@ -45,18 +45,18 @@ std::vector<Share> deal(const Problem& p, int ranks, Order order) {
 std::vector<Step> ring_steps(const Problem& p, const std::vector<Share>& shares, int rank, Order order) {
   const int ranks = int(shares.size());
   const Share& own = shares[rank];
-  const int all = own.query_rows(), blind = own.queries[0].count, in_front = own.queries[1].count;
+  const int all = own.queries.count(), blind = own.queries.run[0].count, in_front = own.queries.run[1].count;
   std::vector<Step> steps(ranks);
   for (int s = 0; s < ranks; s++) {
     const int owner = steps[s].owner = (rank - s + ranks) % ranks;
-    const int prefix = shares[owner].keys[0].count, keys = shares[owner].key_rows();
+    const int prefix = shares[owner].keys.run[0].count, keys = shares[owner].keys.count();
     std::vector<Part>& parts = steps[s].parts;
     if (s == 0)  // its rows stand in the order of the sequence, so that their mask is the usual one
       parts = {{0, all, keys, p.mask}};
     else if (p.mask == Mask::none)
       parts = {{0, all, keys}};
     else if (owner < rank)  // in order all of its keys came before, else all but its back
-      parts = {{blind, all - blind, order == Order::in_order ? keys : prefix + shares[owner].keys[1].count}};
+      parts = {{blind, all - blind, order == Order::in_order ? keys : prefix + shares[owner].keys.run[1].count}};
     else if (order == Order::in_order)
       parts = {{blind, all - blind, prefix}};
     else  // its front and its back lie between this rank's front and back

@@ -10,7 +10,6 @@
 // dealt evenly, before the pieces, so a rank's rows are a prefix or blind rows, then its front, then its back.
 #pragma once
 
-#include <array>
 #include <vector>
 
 #include "attention/problem.h"
@@ -27,13 +26,18 @@ struct Rows {
   int count = 0;
 };
 
+struct Runs {
+  Rows run[3];
+
+  __host__ __device__ int count() const { return run[0].count + run[1].count + run[2].count; }
+  const Rows* begin() const { return run; }
+  const Rows* end() const { return run + 3; }
+};
+
 // The rows of one rank, in the order in which they stand in its tensors.
 struct Share {
-  std::array<Rows, 3> queries;  // blind, front, back
-  std::array<Rows, 3> keys;     // prefix, front, back
-
-  int query_rows() const { return queries[0].count + queries[1].count + queries[2].count; }
-  int key_rows() const { return keys[0].count + keys[1].count + keys[2].count; }
+  Runs queries;  // blind, front, back
+  Runs keys;     // prefix, front, back
 };
 
 std::vector<Share> deal(const attention::Problem& whole, int ranks, Order order);

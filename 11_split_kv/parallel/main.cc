@@ -9,8 +9,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "harness/timing.h"
-#include "parallel/session.h"
+#include "parallel/measure.h"
 
 namespace causal_earlystop {
 extern const attention::Rung balanced;
@@ -34,6 +33,8 @@ struct Options {
   double patience = 60;  // seconds
   uint64_t seed = 1;
   bool check_only = false;
+  std::string measure;   // the file
+  double seconds = 600;  // that it may take
   std::string help, refusal;
 };
 
@@ -79,6 +80,9 @@ Options parse(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--seed", seed, "of the random inputs")->capture_default_str();
   app.add_flag("--check", options.check_only, "check only, do not time");
+  app.add_option("--measure", options.measure,
+                 "take the measurement of the lesson, whatever the problem, and keep it as JSON");
+  app.add_option("--seconds", options.seconds, "that it may take")->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -186,26 +190,6 @@ void print(const std::string& what, const harness::Verdict& verdict, bool same_b
   std::cout << std::endl;
 }
 
-// Milliseconds of one call, the slowest rank's: the median of several rounds, each of some calls without a pause.
-template <class Call>
-double milliseconds(World& world, Transport& transport, cudaStream_t stream, Call&& call) {
-  harness::Event start, stop;
-  const auto round = [&](int calls) {
-    world.barrier();
-    start.record(stream);
-    for (int i = 0; i < calls; i++) call();
-    stop.record(stream);
-    transport.wait(stop.get());
-    return world.largest(stop.milliseconds_since(start) / calls);
-  };
-  const double once = round(1), again = on_gpu ? round(1) : once;
-  const int calls = on_gpu ? int(std::clamp(50 / again, 1.0, 20.0)) : 1;
-  std::vector<double> times;
-  for (int i = 0; i < (on_gpu ? 5 : 1); i++) times.push_back(round(calls));
-  std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
-  return times[times.size() / 2];
-}
-
 int answer(const Options& options, World& world, Transport& transport, bool backward) {
   const Problem& p = options.problem;
   const Order order = options.order == "in_order" ? Order::in_order : Order::balanced;
@@ -262,6 +246,10 @@ int main(int argc, char** argv) {
     if (!all_agree(*world, unsupported(options, *world, backward))) return 2;
     const Engine engine = choose_transport(options, *world, patience);
     if (!all_agree(*world, engine.refusal)) return 2;
+    const attention::Rung rung = rung_of(options);
+    if (!options.measure.empty())
+      return measure(*world, *engine.transport, rung.forward, rung.backward, options.kernel, options.seconds,
+                     options.measure);
     return answer(options, *world, *engine.transport, backward);
   } catch (const std::exception& error) {
     const std::string who = world && world->ranks() > 1 ? ": rank " + std::to_string(world->rank()) : "";

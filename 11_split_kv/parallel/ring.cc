@@ -48,7 +48,7 @@ class Ring : public Way {
         transport_(transport),
         share_(set_.shares[set_.rank]),
         steps_(ring_steps(p_, set_.shares, set_.rank, set_.order)) {
-    const auto owned = [&](const Share& share) { return share.key_rows(); };
+    const auto owned = [&](const Share& share) { return share.keys.count(); };
     for (const Share& share : set_.shares) most_keys_ = std::max(most_keys_, owned(share));
     size_t workspace = 0;
     for (const Step& step : steps_)
@@ -60,19 +60,19 @@ class Ring : public Way {
     workspace_ = DeviceBuffer(workspace);
     if (ranks() == 1) return;
 
-    const size_t q = q_bytes(share_.query_rows()), kv = kv_bytes(most_keys_);
+    const size_t q = q_bytes(share_.queries.count()), kv = kv_bytes(most_keys_);
     for (auto& buffers : kv_) buffers = {DeviceBuffer(kv), DeviceBuffer(kv)};
     part_q_ = DeviceBuffer(q);
-    part_lse_ = DeviceBuffer(lse_bytes(share_.query_rows()));
+    part_lse_ = DeviceBuffer(lse_bytes(share_.queries.count()));
     if (ranks() > 2) sum_ = DeviceBuffer(2 * q);
     if (backward)
       for (auto* pair : {&sums_[0], &sums_[1]}) *pair = {DeviceBuffer(2 * kv), DeviceBuffer(2 * kv)};
     if (backward) part_kv_ = {DeviceBuffer(kv), DeviceBuffer(kv)};
     for (size_t s = 1; s < steps_.size(); s++)
       for (const Part& part : steps_[s].parts) {
-        if (part.keys < set_.shares[steps_[s].owner].key_rows() && first_keys_[0].bytes() < kv_bytes(part.keys))
+        if (part.keys < set_.shares[steps_[s].owner].keys.count() && first_keys_[0].bytes() < kv_bytes(part.keys))
           first_keys_ = {DeviceBuffer(kv_bytes(part.keys)), DeviceBuffer(kv_bytes(part.keys))};
-        if (part.queries < share_.query_rows() && !slice_of(part)) {
+        if (part.queries < share_.queries.count() && !slice_of(part)) {
           const size_t bytes = q_bytes(part.queries), lse = lse_bytes(part.queries);
           slices_.push_back({part.first_query, part.queries, DeviceBuffer(bytes), DeviceBuffer(backward ? lse : 0),
                              DeviceBuffer(backward ? bytes : 0), DeviceBuffer(backward ? bytes : 0)});
@@ -112,8 +112,8 @@ class Ring : public Way {
       copy_queries(args.q, slice, slice.q);
       copy_queries(args.o, slice, slice.o);
       copy_queries(args.d_o, slice, slice.d_o);
-      copy_rows({args.lse, share_.query_rows(), slice.first, slice.lse.data(), slice.count, 0, slice.count, q_heads(),
-                 int(sizeof(float))},
+      copy_rows({args.lse, share_.queries.count(), slice.first, slice.lse.data(), slice.count, 0, slice.count,
+                 q_heads(), int(sizeof(float))},
                 compute_);
     }
     exchange_.wait_for(compute_);
@@ -160,7 +160,7 @@ class Ring : public Way {
   size_t lse_bytes(int rows) const { return size_t(q_heads()) * rows * sizeof(float); }
   int next() const { return (set_.rank + 1) % ranks(); }
   int previous() const { return (set_.rank + ranks() - 1) % ranks(); }
-  int rows_of(int owner) const { return set_.shares[(owner + ranks()) % ranks()].key_rows(); }
+  int rows_of(int owner) const { return set_.shares[(owner + ranks()) % ranks()].keys.count(); }
   int owner(size_t s) const { return set_.rank - int(s); }  // modulo the number of ranks
 
   QuerySlice* slice_of(const Part& part) {
@@ -170,8 +170,9 @@ class Ring : public Way {
   }
 
   void copy_queries(const void* from, const QuerySlice& slice, const DeviceBuffer& to) {
-    copy_rows({from, share_.query_rows(), slice.first, to.data(), slice.count, 0, slice.count, q_heads(), row_bytes()},
-              compute_);
+    copy_rows(
+        {from, share_.queries.count(), slice.first, to.data(), slice.count, 0, slice.count, q_heads(), row_bytes()},
+        compute_);
   }
 
   // The keys and values of step s: the rank's own, or those that came during the step before.
@@ -229,14 +230,14 @@ class Ring : public Way {
 
   void compute_forward(size_t s, const Part& part, const KeysAndValues& all_keys, const ForwardArgs& args) {
     const KeysAndValues keys = keys_of(part, all_keys);
-    const QuerySlice* const slice = part.queries < share_.query_rows() ? slice_of(part) : nullptr;
+    const QuerySlice* const slice = part.queries < share_.queries.count() ? slice_of(part) : nullptr;
     void* const o = s == 0 ? args.o : part_q_.data();
     float* const lse = s == 0 ? args.lse : static_cast<float*>(part_lse_.data());
     set_.forward.run(problem_of(p_, part),
                      {slice ? slice->q.data() : args.q, keys.k, keys.v, o, lse, workspace_.data(), {}}, compute_);
     for_each_run(part, [&](int from, int until, const Meetings& met) {
       if (s == 0) return;  // the first part is the result so far
-      merge({args.o, static_cast<float*>(sum_.data()), args.lse, part_q_.data(), lse, q_heads(), share_.query_rows(),
+      merge({args.o, static_cast<float*>(sum_.data()), args.lse, part_q_.data(), lse, q_heads(), share_.queries.count(),
              part.first_query, part.queries, from, until, met.so_far == 2, met.so_far == met.all},
             p_, compute_);
     });
@@ -245,7 +246,7 @@ class Ring : public Way {
   // dQ is added up here. dK and dV of the part stay in part_kv_, where add_gradients() finds them.
   void compute_backward(size_t s, const Part& part, const KeysAndValues& all_keys, const BackwardArgs& args) {
     const KeysAndValues keys = keys_of(part, all_keys);
-    const QuerySlice* const slice = part.queries < share_.query_rows() ? slice_of(part) : nullptr;
+    const QuerySlice* const slice = part.queries < share_.queries.count() ? slice_of(part) : nullptr;
     const bool alone = ranks() == 1;
     set_.backward.run(problem_of(p_, part),
                       {slice ? slice->q.data() : args.q,
@@ -264,7 +265,7 @@ class Ring : public Way {
       if (s == 0) return;
       const bool second = met.so_far == 2, last = met.so_far == met.all;
       add({second ? args.dq : sum_.data(), !second, last ? args.dq : sum_.data(), !last, part_q_.data(), q_heads(),
-           share_.query_rows(), part.first_query, part.queries, from, until},
+           share_.queries.count(), part.first_query, part.queries, from, until},
           p_, compute_);
     });
   }
@@ -283,7 +284,7 @@ class Ring : public Way {
     const size_t last = steps_.size() - 1;
     const Pair &sums = *sums_of(last), &own = *sums_of(last + 1);
     exchange_.wait_for(compute_);
-    const size_t going = 2 * kv_bytes(rows_of(owner(last))), coming = 2 * kv_bytes(share_.key_rows());
+    const size_t going = 2 * kv_bytes(rows_of(owner(last))), coming = 2 * kv_bytes(share_.keys.count());
     const Message sends[] = {{next(), sums[0].data(), going}, {next(), sums[1].data(), going}};
     const Message receives[] = {{previous(), own[0].data(), coming}, {previous(), own[1].data(), coming}};
     note(lane_exchange, last + 1, 2.0 * double(coming), exchange_);
@@ -292,8 +293,8 @@ class Ring : public Way {
     finish_exchange();
     void* const gradients[] = {args.dk, args.dv};
     for (int i = 0; i < 2; i++)
-      add({own[i].data(), true, gradients[i], false, nullptr, kv_heads(), share_.key_rows(), 0, share_.key_rows(), 0,
-           share_.key_rows()},
+      add({own[i].data(), true, gradients[i], false, nullptr, kv_heads(), share_.keys.count(), 0, share_.keys.count(),
+           0, share_.keys.count()},
           p_, compute_);
   }
 
@@ -308,12 +309,12 @@ class Ring : public Way {
 
   int begin_of(int run) const {
     int begin = 0;
-    for (int i = 0; i < run; i++) begin += share_.queries[i].count;
+    for (int i = 0; i < run; i++) begin += share_.queries.run[i].count;
     return begin;
   }
 
   bool contains(const Part& part, int run) const {
-    const int begin = begin_of(run), count = share_.queries[run].count;
+    const int begin = begin_of(run), count = share_.queries.run[run].count;
     return count > 0 && part.first_query <= begin && begin + count <= part.first_query + part.queries;
   }
 
@@ -332,7 +333,7 @@ class Ring : public Way {
         return contains(part, other) && meetings_[other].all == meetings_[first].all &&
                meetings_[other].so_far == meetings_[first].so_far;
       };
-      for (; run < 3 && alike(run); run++) until = begin_of(run) + share_.queries[run].count;
+      for (; run < 3 && alike(run); run++) until = begin_of(run) + share_.queries.run[run].count;
       use(begin_of(first), until, meetings_[first]);
     }
   }

@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
-#include "device/launch.h"
 #include "device/numeric.h"
+#include "harness/device_buffer.h"
 #include "parallel/rows.h"
 
 namespace split_kv::parallel {
@@ -116,6 +117,52 @@ __global__ void add_rows(Addition a, int chunks) {
   }
 }
 
+// Where row `row` of a rank's tensor stands in the whole sequence.
+__device__ int whole_row(const Runs& runs, int row) {
+  int run = 0;
+  while (row >= runs.run[run].count) row -= runs.run[run++].count;
+  return runs.run[run].first + row;
+}
+
+// Bits that look independent for neighbouring numbers: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
+// Generators" (2014), the finalizer of SplitMix64.
+__device__ uint64_t mixed(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+template <class T>
+__global__ void random(RandomRows r, int D) {
+  const int rows = r.runs.count();
+  const size_t all = size_t(r.matrices) * rows * D;
+  for (size_t i = size_t(blockIdx.x) * threads + threadIdx.x; i < all; i += size_t(gridDim.x) * threads) {
+    const size_t matrix = i / D / rows, row = whole_row(r.runs, int(i / D % rows));
+    const uint64_t bits = mixed((matrix * r.all_rows + row) * D + i % D + (uint64_t(r.seed) << 48));
+    int sum = 0;  // of four numbers from 0 to 65535, whose variance is 4 / 12 of 65536^2
+    for (int n = 0; n < 4; n++) sum += int(bits >> (16 * n) & 0xffff);
+    static_cast<T*>(r.to)[i] = from_float<T>(r.deviation * (float(sum) / 65536 - 2) * 1.7320508f);
+  }
+}
+
+// Sums of squares, one pair for each thread.
+template <class T>
+__global__ void squares(Comparable c, int D, double* sums) {
+  const int rows = c.runs.count();
+  const size_t all = size_t(c.matrices) * rows * D;
+  double difference = 0, of_whole = 0;
+  const size_t first = size_t(blockIdx.x) * threads + threadIdx.x;
+  for (size_t i = first; i < all; i += size_t(gridDim.x) * threads) {
+    const size_t matrix = i / D / rows, row = whole_row(c.runs, int(i / D % rows));
+    const float whole = to_float(static_cast<const T*>(c.whole)[(matrix * c.all_rows + row) * D + i % D]);
+    const float own = to_float(static_cast<const T*>(c.own)[i]);
+    difference += double(own - whole) * (own - whole);
+    of_whole += double(whole) * whole;
+  }
+  sums[2 * first] = difference;
+  sums[2 * first + 1] = of_whole;
+}
+
 template <class T>
 void merge_as(const Merge& m, const Problem& p, cudaStream_t stream) {
   const int chunks = p.head_dim / 8;
@@ -131,6 +178,24 @@ void add_as(const Addition& a, const Problem& p, cudaStream_t stream) {
 }
 
 }  // namespace
+
+void random_rows(const RandomRows& r, const Problem& p, cudaStream_t stream) {
+  const size_t all = size_t(r.matrices) * r.runs.count() * p.head_dim;
+  launch(p.dtype == DType::fp16 ? random<__half> : random<__nv_bfloat16>, {grid_for(all), threads, 0, stream}, r,
+         p.head_dim);
+}
+
+double relative_distance(const Comparable& c, const Problem& p) {
+  constexpr int blocks = 256;
+  const harness::DeviceBuffer sums(size_t(2) * blocks * threads * sizeof(double));
+  launch(p.dtype == DType::fp16 ? squares<__half> : squares<__nv_bfloat16>, {blocks, threads}, c, p.head_dim,
+         static_cast<double*>(sums.data()));
+  std::vector<double> each(size_t(2) * blocks * threads);
+  check(cudaMemcpy(each.data(), sums.data(), sums.bytes(), cudaMemcpyDeviceToHost));
+  double difference = 0, of_whole = 0;
+  for (size_t i = 0; i < each.size(); i += 2) difference += each[i], of_whole += each[i + 1];
+  return std::sqrt(difference / of_whole);
+}
 
 void copy_rows(const RowCopy& c, cudaStream_t stream) {
   if (c.count == 0) return;

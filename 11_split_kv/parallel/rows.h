@@ -2,9 +2,10 @@
 // Everything is only enqueued on the stream.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 
 #include "attention/problem.h"
+#include "parallel/dealing.h"
 
 namespace split_kv::parallel {
 
@@ -48,5 +49,24 @@ struct Addition {
   int matrices, rows, first, count, from_row, until;
 };
 void add(const Addition& addition, const attention::Problem& problem, cudaStream_t stream);
+
+// Numbers that depend only on where a row stands in the whole sequence: about normal, with this deviation.
+struct RandomRows {
+  void* to;  // [matrices, the rows of `runs`, D]
+  int matrices, all_rows;
+  Runs runs;
+  uint32_t seed;
+  float deviation;
+};
+void random_rows(const RandomRows& random, const attention::Problem& problem, cudaStream_t stream);
+
+// |own - whole| / |whole| over the rows of `runs`. Waits for the result.
+struct Comparable {
+  const void* own;    // [matrices, the rows of `runs`, D]
+  const void* whole;  // [matrices, all_rows, D]
+  int matrices, all_rows;
+  Runs runs;
+};
+double relative_distance(const Comparable& two, const attention::Problem& problem);
 
 }  // namespace split_kv::parallel

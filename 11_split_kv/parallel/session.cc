@@ -62,8 +62,8 @@ void put_back(const std::vector<T>& part, std::vector<T>& whole, int matrices, i
 LocalTensors::LocalTensors(const Setting& s, bool backward) {
   const Problem& p = s.whole;
   const Share& share = s.shares[s.rank];
-  const size_t row = size_t(p.head_dim) * 2, q_rows = size_t(p.batch) * p.heads * share.query_rows(),
-               k_rows = size_t(p.batch) * p.kv_heads * share.key_rows();
+  const size_t row = size_t(p.head_dim) * 2, q_rows = size_t(p.batch) * p.heads * share.queries.count(),
+               k_rows = size_t(p.batch) * p.kv_heads * share.keys.count();
   for (DeviceBuffer* buffer : {&q, &o}) *buffer = DeviceBuffer(q_rows * row);
   for (DeviceBuffer* buffer : {&k, &v}) *buffer = DeviceBuffer(k_rows * row);
   lse = DeviceBuffer(q_rows * sizeof(float));

@@ -11,9 +11,6 @@
 
 namespace split_kv::parallel {
 
-// Where rows of [matrices, rows, width] lie that a rank holds.
-using Runs = std::array<Rows, 3>;
-
 // The rank's rows of a whole tensor, and the other way round.
 template <class T>
 std::vector<T> dealt(const std::vector<T>& whole, int matrices, int rows, int width, const Runs& runs);
