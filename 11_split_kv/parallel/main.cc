@@ -2,7 +2,7 @@
 //
 //   mpirun -n 4 11_split_kv_ring --seq-q=1000 --check
 //
-// Without a GPU each rank's kernels run on the SIMT engine. Exit status: 0 if the result was right, 1 if it was wrong,
+// Without a GPU each rank's kernels run on the SIMT carrier. Exit status: 0 if the result was right, 1 if it was wrong,
 // a launch failed or a rank was lost, 2 if the question is wrong.
 #include <CLI/CLI.hpp>
 #include <iomanip>
@@ -159,27 +159,6 @@ std::string unsupported(const Options& options, const World& world, bool backwar
   return options.way == "all_to_all" ? heads_refused(p, ranks) : "";
 }
 
-struct Engine {
-  std::unique_ptr<Transport> transport;
-  std::string refusal;
-};
-
-// NCCL needs a GPU for each rank; otherwise MPI carries the parts through the host's memory.
-Engine choose_transport(const Options& options, World& world, std::chrono::milliseconds patience) {
-  int devices = 0;
-  check(cudaGetDeviceCount(&devices));
-  check(cudaSetDevice(world.local_rank() % devices));
-  const bool own_gpu = on_gpu && world.largest(world.local_ranks() > devices) == 0;
-  if (world.ranks() == 1) return {no_transport(), ""};
-  if (options.transport == "nccl" && !built_with_nccl())
-    return {nullptr, "transport is nccl: this program was built without NCCL, and there is mpi"};
-  if (options.transport == "nccl" && !own_gpu)
-    return {nullptr, "transport is nccl: it needs a GPU for each rank, and this host has " +
-                         std::to_string(on_gpu ? devices : 0) + " for " + std::to_string(world.local_ranks())};
-  if (built_with_nccl() && own_gpu && options.transport != "mpi") return {nccl_transport(world, patience), ""};
-  return {mpi_transport(world), ""};
-}
-
 void print(const std::string& what, const harness::Verdict& verdict, bool same_bits) {
   const harness::Comparison& worst = verdict.worst();
   std::cout << program << ": " << what << ": " << (verdict.passed() && same_bits ? "PASS" : "FAIL") << "  "
@@ -244,13 +223,13 @@ int main(int argc, char** argv) {
     if (!all_agree(*world, options.refusal)) return 2;
     const bool backward = options.direction != "forward";
     if (!all_agree(*world, unsupported(options, *world, backward))) return 2;
-    const Engine engine = choose_transport(options, *world, patience);
-    if (!all_agree(*world, engine.refusal)) return 2;
+    const Carrier carrier = usual_transport(*world, patience, options.transport);
+    if (!all_agree(*world, carrier.refusal)) return 2;
     const attention::Rung rung = rung_of(options);
     if (!options.measure.empty())
-      return measure(*world, *engine.transport, rung.forward, rung.backward, options.kernel, options.seconds,
+      return measure(*world, *carrier.transport, rung.forward, rung.backward, options.kernel, options.seconds,
                      options.measure);
-    return answer(options, *world, *engine.transport, backward);
+    return answer(options, *world, *carrier.transport, backward);
   } catch (const std::exception& error) {
     const std::string who = world && world->ranks() > 1 ? ": rank " + std::to_string(world->rank()) : "";
     std::cerr << program << who << ": " << error.what() << std::endl;

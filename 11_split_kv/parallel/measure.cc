@@ -36,13 +36,13 @@ class Measurement {
       : world_(world), transport_(transport), forward_(forward), backward_(backward), seconds_(seconds) {}
 
   void take() {
+    for (int n = shortest; n <= longest && world_.ranks() > 1; n *= 2) bandwidth(n);
     for (int n = shortest; n <= longest; n *= 2) {
       solve("strong", n);
       if (n == each_of_weak && world_.ranks() > 1) timeline(n);
     }
     if (world_.ranks() > 1 && (each_of_weak * world_.ranks() & (each_of_weak * world_.ranks() - 1)) != 0)
       solve("weak", each_of_weak * world_.ranks());  // else it is one of the lengths above
-    for (int n = shortest; n <= longest && world_.ranks() > 1; n *= 2) bandwidth(n);
   }
 
   bool wrong() const { return wrong_; }

@@ -43,4 +43,12 @@ std::unique_ptr<Transport> mpi_transport(World& world);
 // For one rank: nobody to exchange with.
 std::unique_ptr<Transport> no_transport();
 
+// Takes the rank's device, and what carries its parts: NCCL where every rank has a GPU of its own, else MPI, or what is
+// asked for. Throws NoDevice where there should be a GPU.
+struct Carrier {
+  std::unique_ptr<Transport> transport;
+  std::string refusal;  // one line, if what is asked for is not there
+};
+Carrier usual_transport(World& world, std::chrono::milliseconds patience, const std::string& asked_for = "");
+
 }  // namespace split_kv::parallel

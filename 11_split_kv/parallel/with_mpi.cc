@@ -8,6 +8,9 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -32,14 +35,15 @@ const char* launcher_says(std::initializer_list<const char*> names) {
   return nullptr;
 }
 
-// Ends the process if MPI_Init does not return in time: a call that cannot be asked whether it still goes on.
+// Ends the process with a message if what goes on meanwhile does not end in time: for calls of MPI that only return
+// when all ranks have come.
 class Deadline {
  public:
-  Deadline(milliseconds patience, std::string message)
+  Deadline(milliseconds patience, std::function<std::string()> message)
       : thread_([this, patience, message = std::move(message)] {
           std::unique_lock lock(mutex_);
           if (done_.wait_for(lock, patience, [&] { return met_; })) return;
-          std::fputs(message.c_str(), stderr);
+          std::fputs((message() + "\n").c_str(), stderr);
           _exit(1);  // mpirun then ends the other ranks
         }) {}
   ~Deadline() {
@@ -58,20 +62,46 @@ class Deadline {
   std::thread thread_;
 };
 
+// Which ranks of this host have not come as far as MPI_Init: each that does leaves a file where the launcher keeps the
+// files of the job, which it removes at the end.
+class Arrivals {
+ public:
+  Arrivals() {
+    if (rank_ && directory_) std::ofstream(file(rank_));
+  }
+  std::string missing(milliseconds patience) const {
+    std::string names;
+    const bool one_host = ranks_ && here_ && std::string(ranks_) == here_;
+    for (int rank = 0; one_host && directory_ && rank < std::atoi(ranks_); rank++)
+      if (!std::filesystem::exists(file(std::to_string(rank))))
+        names += (names.empty() ? "rank " : ", rank ") + std::to_string(rank);
+    return "rank " + std::string(rank_ ? rank_ : "?") + ": " + (names.empty() ? "not every rank" : names) +
+           (names.empty() ? " has come within " : " has not come within ") + seconds(patience);
+  }
+
+ private:
+  std::string file(const std::string& rank) const {
+    return std::string(directory_) + "/come." + (job_ ? job_ : "job") + "." + rank;
+  }
+  const char* const directory_ = launcher_says({"PMIX_SERVER_TMPDIR"});
+  const char* const job_ = launcher_says({"PMIX_NAMESPACE"});
+  const char* const rank_ = launcher_says({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"});
+  const char* const ranks_ = launcher_says({"OMPI_COMM_WORLD_SIZE"});
+  const char* const here_ = launcher_says({"OMPI_COMM_WORLD_LOCAL_SIZE"});
+};
+
 class MpiWorld : public World {
  public:
   explicit MpiWorld(milliseconds patience) : patience_(patience) {
-    const char* const rank = launcher_says({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"});
+    const Arrivals arrivals;
     {
-      const Deadline deadline(patience, std::string("rank ") + (rank ? rank : "?") + ": MPI has not started within " +
-                                            seconds(patience) + "\n");
+      const Deadline deadline(patience, [&] { return arrivals.missing(patience); });
       MPI_Init(nullptr, nullptr);
     }
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
     answers_.resize(ranks_, MPI_REQUEST_NULL);
     answer_bytes_.resize(ranks_);
-    come();
     MPI_Comm on_host;
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &on_host);
     MPI_Comm_rank(on_host, &local_rank_);
@@ -164,7 +194,7 @@ class MpiWorld : public World {
   }
 
  private:
-  static constexpr int data_tag = 1, roll_call_tag = 2, come_tag = 3;
+  static constexpr int data_tag = 1, roll_call_tag = 2;
 
   template <class Piece>
   static void in_pieces(size_t bytes, Piece&& piece) {
@@ -192,28 +222,6 @@ class MpiWorld : public World {
     }
     return names.empty() ? "nothing has come for " + seconds(patience_) + ", though every rank answers"
                          : names + " has not answered for " + seconds(patience_) + ": it has died, or is stuck";
-  }
-
-  // Every rank tells rank 0 that it is there, and rank 0, which is the one to complain, tells every rank.
-  void come() {
-    char here = 1;
-    std::vector<MPI_Request> from(ranks_, MPI_REQUEST_NULL), to(ranks_, MPI_REQUEST_NULL);
-    std::vector<char> bytes(ranks_);
-    const milliseconds longer = 2 * patience_;
-    const Deadline deadline(longer, "rank " + std::to_string(rank_) + ": rank 0 has not answered for " +
-                                        seconds(longer) + ": it has died, or is stuck\n");
-    if (rank_ > 0) {
-      MPI_Isend(&here, 1, MPI_BYTE, 0, come_tag, MPI_COMM_WORLD, &to[0]);
-      MPI_Irecv(&here, 1, MPI_BYTE, 0, come_tag, MPI_COMM_WORLD, &from[0]);
-      arrived(from, 2 * longer);
-      return;
-    }
-    for (int other = 1; other < ranks_; other++)
-      MPI_Irecv(&bytes[other], 1, MPI_BYTE, other, come_tag, MPI_COMM_WORLD, &from[other]);
-    if (!arrived(from, patience_)) throw Lost(missing(from));
-    for (int other = 1; other < ranks_; other++)
-      MPI_Isend(&here, 1, MPI_BYTE, other, come_tag, MPI_COMM_WORLD, &to[other]);
-    arrived(to, patience_);
   }
 
   milliseconds patience_;

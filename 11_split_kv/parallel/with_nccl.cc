@@ -2,6 +2,7 @@
 // that a rank that waits can see whether another one has failed, and give up when nothing comes any more.
 #include <nccl.h>
 
+#include <string>
 #include <thread>
 
 #include "device/streams.h"
