@@ -279,23 +279,23 @@ class Ring : public Way {
     }
   }
 
-  // The last step's sums are those of the next rank's keys.
+  // The last step's sums are those of the next rank's keys. Nothing is added to them any more, so they go home rounded,
+  // in the buffer of keys that no step needs: half the bytes of the last exchange, which nothing hides.
   void bring_home(const BackwardArgs& args) {
     const size_t last = steps_.size() - 1;
-    const Pair &sums = *sums_of(last), &own = *sums_of(last + 1);
+    const int rows = rows_of(owner(last));
+    const Pair& rounded = kv_[last % 2];
+    for (int i = 0; i < 2; i++)
+      add({(*sums_of(last))[i].data(), true, rounded[i].data(), false, nullptr, kv_heads(), rows, 0, rows, 0, rows}, p_,
+          compute_);
     exchange_.wait_for(compute_);
-    const size_t going = 2 * kv_bytes(rows_of(owner(last))), coming = 2 * kv_bytes(share_.keys.count());
-    const Message sends[] = {{next(), sums[0].data(), going}, {next(), sums[1].data(), going}};
-    const Message receives[] = {{previous(), own[0].data(), coming}, {previous(), own[1].data(), coming}};
+    const size_t going = kv_bytes(rows), coming = kv_bytes(share_.keys.count());
+    const Message sends[] = {{next(), rounded[0].data(), going}, {next(), rounded[1].data(), going}};
+    const Message receives[] = {{previous(), args.dk, coming}, {previous(), args.dv, coming}};
     note(lane_exchange, last + 1, 2.0 * double(coming), exchange_);
     exchange_span_ = timeline ? timeline->opened() : 0;
     transport_.begin(sends, receives, exchange_);
     finish_exchange();
-    void* const gradients[] = {args.dk, args.dv};
-    for (int i = 0; i < 2; i++)
-      add({own[i].data(), true, gradients[i], false, nullptr, kv_heads(), share_.keys.count(), 0, share_.keys.count(),
-           0, share_.keys.count()},
-          p_, compute_);
   }
 
   // ---- Which of a rank's queries have met how many parts: blind ones, its front, its back
