@@ -353,7 +353,9 @@ class Pictures:
                         lane = lanes[f"rank {rank} {'exchange' if span['lane'] == 'exchange' else 'compute'}"]
                         lane["x"].append(span["begin_ms"])
                         lane["y"].append(span["end_ms"])
-            panels.append({"title": direction, "x": {"label": "ms", "log": False}, "y": {"label": "", "log": False},
+            end = max((end for lane in lanes.values() for end in lane["y"]), default=1)
+            ticks = [[ms, str(ms)] for ms in range(0, int(end) + 1, max(1, round(end / 8)))]
+            panels.append({"title": direction, "x": {"label": "ms", "log": False, "ticks": ticks}, "y": {"label": "", "log": False},
                            "series": _present(list(lanes.values()))})
         return {"kind": "spans", "title": "What the ring does when",
                 "note": "two GPUs, N=32768, B=1 H=16 D=128 fp16 causal; each bar is a step on one of the two streams of a rank", "panels": panels}
