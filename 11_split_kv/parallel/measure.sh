@@ -14,6 +14,8 @@ program=$root/build/cuda/11_split_kv/parallel/11_split_kv_ring
 for_program=$((seconds * 2 / 3)) for_pytorch=$((seconds / 4))
 export NCCL_NVLS_ENABLE=0                                                # multicast changes no message between two GPUs
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1         # as in containers
+# NCCL's threads beside ours, not on the one core that Open MPI gives each of two ranks
+export OMPI_MCA_hwloc_base_binding_policy=none PRTE_MCA_hwloc_default_binding_policy=none
 mkdir -p "$directory"
 
 mpirun -n "$gpus" "$program" --measure="$directory/measure.json" --seconds="$for_program"
