@@ -9,7 +9,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "parallel/measure.h"
+#include "measure.h"
 
 namespace causal_earlystop {
 extern const attention::Rung balanced;

@@ -29,6 +29,6 @@ fi
 endless="--measure=/dev/null --seconds=60 --patience=2"
 begin=$(date +%s)
 mpirun -q -n $((gpus - 1)) "$program" $endless \
-  : -n 1 "$root/common/tests/ranks/rank_that_gets.sh" KILL 6 "$program" $endless > "$directory/killed.txt" 2>&1 || true
+  : -n 1 "$root/11_split_kv/parallel/rank_that_gets.sh" KILL 6 "$program" $endless > "$directory/killed.txt" 2>&1 || true
 grep -e "has not" "$directory/killed.txt"
 echo "ended $(($(date +%s) - begin)) seconds after the start, 6 of them before the rank was killed" | tee -a "$directory/killed.txt"

@@ -17,9 +17,9 @@
 #include <array>
 #include <deque>
 
-#include "parallel/rows.h"
-#include "parallel/streams.h"
-#include "parallel/ways.h"
+#include "rows.h"
+#include "streams.h"
+#include "ways.h"
 
 namespace split_kv::parallel {
 namespace {
