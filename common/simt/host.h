@@ -1,5 +1,6 @@
-// The CUDA runtime's host functions that no chapter uses, for programs from elsewhere. What runtime.h says holds here:
-// every call has finished when it returns. Graphs, textures and arrays are refused with cudaErrorNotSupported.
+// The CUDA runtime's host functions that no kernel's file uses, for programs from elsewhere (and device/streams.h).
+// What runtime.h says holds here: every call has finished when it returns. Graphs, textures and arrays are refused with
+// cudaErrorNotSupported.
 #pragma once
 
 #include <cstddef>
