@@ -31,17 +31,14 @@
 #include "device/numeric.h"
 #include "device/swizzle.h"
 #include "device/watch.h"
+#include "merge.h"
 
 namespace split_kv {
-
-using attention::ForwardArgs;
-using attention::Problem;
-
-void merge(const Problem&, int parts, const float* o_parts, const float* lse_parts, const ForwardArgs&, cudaStream_t);
-
 namespace {
 
 using attention::DType;
+using attention::ForwardArgs;
+using attention::Problem;
 using swizzled_tile::position;
 using swizzled_tile::right_of;
 

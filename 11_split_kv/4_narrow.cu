@@ -35,17 +35,14 @@
 #include "device/numeric.h"
 #include "device/swizzle.h"
 #include "device/watch.h"
+#include "merge.h"
 
 namespace split_kv {
-
-using attention::ForwardArgs;
-using attention::Problem;
-
-void merge(const Problem&, int parts, const float* o_parts, const float* lse_parts, const ForwardArgs&, cudaStream_t);
-
 namespace {
 
 using attention::DType;
+using attention::ForwardArgs;
+using attention::Problem;
 using swizzled_tile::position;
 using swizzled_tile::right_of;
 
@@ -218,7 +215,7 @@ __global__ void __launch_bounds__(threads, blocks) forward(Problem p, int parts,
       }
     }
   }
-  cp_async_wait<0>();  // no copy may outlive the thread block
+  cp_async_wait<0>();  // for Q, of a block without keys: no result depends on it, but no copy may outlive a block
   __syncthreads();     // everyone is done with K and V, whose place is taken by
 
   // 4. O, m and l of the four warps
@@ -242,12 +239,14 @@ __global__ void __launch_bounds__(threads, blocks) forward(Problem p, int parts,
     const int row = i / (D / 4), column = i % (D / 4) * 4;
     if (r0 + row >= rows) break;
     float top = -INFINITY, l = 0, o[4] = {};
+    // exercise merge: the largest m of the warps; l and O of all of them, with what each weighs
     for (int w = 0; w < warps; w++) top = fmaxf(top, m_smem[w * Br + row]);
     for (int w = 0; w < warps; w++) {
       const float weight = l_smem[w * Br + row] == 0 ? 0 : exp2_approx(m_smem[w * Br + row] - top);
       l += weight * l_smem[w * Br + row];
       for (int c = 0; c < 4; c++) o[c] += weight * o_smem[(w * Br + row) * pitch + column + c];
     }
+    // end merge | top = m_smem[row], l = l_smem[row];
     const float inverse = l == 0 ? 0 : 1 / l;  // l = 0: the row sees no key of this part
     const size_t to = size_t(q_row + row) * parts + part;
     *reinterpret_cast<float4*>(o_parts + to * D + column) =

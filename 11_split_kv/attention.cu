@@ -10,7 +10,7 @@ extern const attention::Rung balanced;
 
 namespace split_kv {
 
-extern const attention::Rung split, packed, narrow;
+extern const attention::Rung split, packed, narrow, deep, tall, chosen;
 
 extern const attention::Chapter chapter;
 const attention::Chapter chapter = {
@@ -21,6 +21,9 @@ const attention::Chapter chapter = {
                .forward = causal_earlystop::balanced.forward},
               split,
               packed,
-              narrow}};
+              narrow,
+              deep,
+              tall,
+              chosen}};
 
 }  // namespace split_kv

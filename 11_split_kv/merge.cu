@@ -15,14 +15,13 @@
 // the last part is.
 //
 // Expected limit: latency. It reads 4 D bytes of a part and a row, once.
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
 #include "device/dependent_launch.h"
 #include "device/math.h"
 #include "device/numeric.h"
+#include "merge.h"
 
 namespace split_kv {
 
@@ -59,11 +58,9 @@ __global__ void __launch_bounds__(threads) merge_kernel(unsigned rows, int parts
   top = warp_max(top);
 #pragma unroll 4
   for (int part = share; exists && part < parts; part += row_warps) {
-    // exercise merge: what the part weighs, added to l, and so many times its O
     const float weight = lse_parts[part] == -INFINITY ? 0 : exp2_approx(lse_parts[part] - top);
     l += weight;
     for (int c = 0; c < columns; c++) o_reg[c] += weight * o_parts[size_t(part) * D + c];
-    // end merge | for (int c = 0; c < columns; c++) o_reg[c] += o_parts[size_t(part) * D + c];
   }
 
   for (int c = 0; c < columns; c++) o_smem[warp][lane * columns + c] = o_reg[c];

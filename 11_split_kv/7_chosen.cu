@@ -1,0 +1,50 @@
+// Chapter 11, rung 7, chosen: the kernel by the number of rows.
+//
+// No kernel of its own. The host launches
+//
+//   `tall`                  for up to 64 rows of queries a kv head: their products cost less than reading K and V
+//   `packed`                for more: with tiles of 128 rows each fragment of K and V in shared memory serves all rows
+//   chapter 08's balanced   where its thread blocks are enough for every multiprocessor without parts of the keys
+//
+// What changed since 6_tall: more than 64 rows are no longer for its tiles.
+//
+// Expected limit: memory for few rows, and that of chapter 08 for many.
+#include "attention/rung.h"
+
+namespace causal_earlystop {
+extern const attention::Rung balanced;
+}
+
+namespace split_kv {
+
+extern const attention::Rung packed, tall;
+
+namespace {
+
+using attention::Forward;
+using attention::ForwardArgs;
+using attention::Problem;
+
+const Forward& chosen_for(const Problem& p) {
+  constexpr int tall_rows = 64, Br = 128, blocks = 2;  // 08's rows of a thread block, and its blocks per multiprocessor
+  if (p.heads / p.kv_heads * p.seq_q <= tall_rows) return tall.forward;
+  int device = 0, multiprocessors = 0;
+  check(cudaGetDevice(&device));
+  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  const int64_t whole_blocks = int64_t(p.batch) * p.heads * ((p.seq_q + Br - 1) / Br);
+  return whole_blocks >= blocks * multiprocessors ? causal_earlystop::balanced.forward : packed.forward;
+}
+
+size_t workspace_bytes(const Problem& p) { return chosen_for(p).workspace_bytes(p); }
+
+void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) { chosen_for(p).run(p, args, stream); }
+
+}  // namespace
+
+extern const attention::Rung chosen;
+constinit const attention::Rung chosen = {
+    .name = "chosen",
+    .idea = "the host chooses by the number of rows: `tall`, `packed`, or the kernel of chapter 08",
+    .forward = {attention::head_dim_not_64_or_128, workspace_bytes, run, true}};
+
+}  // namespace split_kv
