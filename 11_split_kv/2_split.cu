@@ -33,7 +33,11 @@
 #include "device/numeric.h"
 #include "device/swizzle.h"
 #include "device/watch.h"
-#include "merge.h"
+
+namespace key_parts {
+void merge(const attention::Problem&, int parts, const float* o_parts, const float* lse_parts,
+           const attention::ForwardArgs&, cudaStream_t);
+}
 
 namespace split_kv {
 namespace {
@@ -41,6 +45,7 @@ namespace {
 using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
+using key_parts::merge;
 using swizzled_tile::position;
 using swizzled_tile::right_of;
 

@@ -31,7 +31,11 @@
 #include "device/numeric.h"
 #include "device/swizzle.h"
 #include "device/watch.h"
-#include "merge.h"
+
+namespace key_parts {
+void merge(const attention::Problem&, int parts, const float* o_parts, const float* lse_parts,
+           const attention::ForwardArgs&, cudaStream_t);
+}
 
 namespace split_kv {
 namespace {
@@ -39,6 +43,7 @@ namespace {
 using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
+using key_parts::merge;
 using swizzled_tile::position;
 using swizzled_tile::right_of;
 
@@ -210,9 +215,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
       for (int b = 0; b < 2; b++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-          // exercise query: which query of its head row r is
           const int r = r0 + warp * 32 + 16 * b + 8 * h + g, i = r % p.seq_q;
-          // end query | const int r = r0 + warp * 32 + 16 * b + 8 * h + g, i = r;
           const int visible = p.visible_keys(i) - j0 - 2 * t;
           for (int n = 0; n < Bc / 8; n++)
             for (int c = 0; c < 2; c++)

@@ -36,7 +36,11 @@
 #include "device/numeric.h"
 #include "device/swizzle.h"
 #include "device/watch.h"
-#include "merge.h"
+
+namespace key_parts {
+void merge(const attention::Problem&, int parts, const float* o_parts, const float* lse_parts,
+           const attention::ForwardArgs&, cudaStream_t);
+}
 
 namespace split_kv {
 namespace {
@@ -44,6 +48,7 @@ namespace {
 using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
+using key_parts::merge;
 using swizzled_tile::position;
 using swizzled_tile::right_of;
 
@@ -176,7 +181,7 @@ __global__ void __launch_bounds__(threads, blocks) forward(Problem p, int parts,
     if (first + Bc > least) {  // across the diagonal, or the end of the keys
 #pragma unroll
       for (int h = 0; h < 2; h++) {
-        const int i = (r0 + 8 * h + g) % p.seq_q;
+        const int r = r0 + 8 * h + g, i = r % p.seq_q;
         const int visible = p.visible_keys(i) - first - 2 * t;
         for (int n = 0; n < Bc / 8; n++)
           for (int c = 0; c < 2; c++)

@@ -18,12 +18,11 @@
 #include <cmath>
 #include <cstdint>
 
+#include "attention/rung.h"
 #include "device/dependent_launch.h"
 #include "device/math.h"
 #include "device/numeric.h"
-#include "merge.h"
-
-namespace split_kv {
+namespace key_parts {
 
 using attention::ForwardArgs;
 using attention::Problem;
@@ -91,10 +90,11 @@ void launch_merge(const Problem& p, int parts, const float* o_parts, const float
 
 }  // namespace
 
+// args.o and args.lse from so many parts of each row. Each first kernel declares it.
 void merge(const Problem& p, int parts, const float* o_parts, const float* lse_parts, const ForwardArgs& args,
            cudaStream_t stream) {
   (p.dtype == DType::fp16 ? launch_merge<__half> : launch_merge<__nv_bfloat16>)(p, parts, o_parts, lse_parts, args,
                                                                                 stream);
 }
 
-}  // namespace split_kv
+}  // namespace key_parts
