@@ -6,7 +6,7 @@
 
 namespace hopper {
 
-extern const attention::Rung tma, wgmma_rung, warpspec, overlap, pingpong, persistent;
+extern const attention::Rung tma, wgmma_rung, warpspec, overlap, pingpong, persistent, dynamic, narrow;
 extern const attention::Backward warpspec_backward, bulk_backward, ordered_backward;
 
 namespace {
@@ -30,6 +30,8 @@ const attention::Chapter chapter = {
               overlap,
               pingpong,
               persistent,
+              dynamic,
+              narrow,
               {.name = "bulk",
                .idea = "dQ leaves by bulk reductions, 16 KB each, that another warp starts",
                .backward = bulk_backward},
@@ -37,6 +39,6 @@ const attention::Chapter chapter = {
                .idea = "the parts of dQ are added up in one order, and the last block converts the sum: the same bits "
                        "in every run",
                .backward = ordered_backward}},
-    .starts_from = &persistent};
+    .starts_from = &narrow};
 
 }  // namespace hopper

@@ -569,6 +569,7 @@ void PtxRun::all() {
 void run_ptx(const char* file, int line, const char* text, PtxOperand* operands, int count) {
   static thread_local std::unordered_map<const char*, std::unique_ptr<const PtxCode>> read;
   Worker& self = this_worker("inline PTX");
+  self.fail_if_overdue();
   auto& code = read[text];
   if (!code) code = std::make_unique<const PtxCode>(read_ptx(text, operands, count));
   constexpr std::size_t most_registers = 128;

@@ -3,10 +3,12 @@
 The SIMT engine runs the kernels once and records which rows of which matrix every thread block reads and writes, and the numbers that
 the kernels show. The page is one file that needs no network. STEP is a chapter, whose last rung is meant, or a rung of one: 05,
 08/earlystop. Two of them stand side by side, on one clock: 03 05, 08/masked 08/earlystop. 05/example has tiles of 4 x 4, and a problem of
-its own: B=4 H=2 N=8 D=4, with zeros up to D=8, unless you ask for another one.
+its own: B=4 H=2 N=8 D=4, with zeros up to D=8, unless you ask for another one. Of a kernel with a thread block for each multiprocessor,
+one block walks all tiles; with SIMT_THREADS=2, two share them.
 """
 
 import argparse
+import os
 import webbrowser
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +60,7 @@ def run(arguments) -> int:
     asked.said(arguments)  # refuses what is wrong in itself, before anything is built
     out = _writable(arguments.out) if arguments.out else None
 
+    os.environ.setdefault("SIMT_THREADS", "1")  # the engine has as many multiprocessors
     directory = build.ensure_built("trace", sorted({NAIVE, *(chapter.name for chapter, _ in asked_for)}))
     direction, steps = _steps(asked_for, arguments.direction, directory)
     published = any(step.is_example for step in steps) and all(getattr(arguments, name) is None for name in SHAPE)
@@ -78,7 +81,6 @@ def run(arguments) -> int:
             recorded = engine.counts_of(step.chapter.program(directory), "--walk", *flags, f"--direction={direction}", f"--rung={step.rung}")
             walks.append(walk.walk_of(recorded, None if step.chapter.name == NAIVE else naive, not arguments.no_numbers,
                                       EXAMPLE_NOTE if published else "", EXAMPLE_BLOCK if published and step.is_example else 0))
-            walk.require_tiles(walks[-1])
     page = walk.page(walks)
     name = "-and-".join(f"{step.chapter.name}-{step.rung}" for step in steps)
     out = out or _writable(BUILD / "walk" / f"{name}-{direction}.html", make_directory=True)

@@ -1,4 +1,4 @@
-// Chapter 10, rung 8, ordered, backward: dQ is added up in one order: the same bits in every run.
+// Chapter 10, rung 10, ordered, backward: dQ is added up in one order: the same bits in every run.
 //
 //   prepare_turns  a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); zeros in dQ for rows that see no key
 //   gradients      a thread block owns Bc = 128 rows of K and V and their gradients; Q and dO pass by in tiles of Br
@@ -13,12 +13,12 @@
 //   4. dQ^T = K^T dS^T                        64 x 64 of it, over the keys of both consumers
 //      dK += dS^T Q                           and meanwhile dQ goes to shared memory, and from there to memory
 //
-// What changed since 7_bulk_backward: the blocks of a kv head add to dQ in the order of their keys, by tickets and
+// What changed since 9_bulk_backward: the blocks of a kv head add to dQ in the order of their keys, by tickets and
 // semaphores, as in chapter 08. The first stores instead of adding. The last, whose keys are on the tile's diagonal,
 // has its consumers add what the others have added up, and dQ leaves rounded, by a bulk copy: nobody converts it later.
 // Queries pass by from the last tile up to the diagonal, so that a block follows its predecessor one tile behind.
 //
-// Expected limit: as in 7_bulk_backward; and a few tiles at the beginning, until blocks stand in their order.
+// Expected limit: as in 9_bulk_backward; and a few tiles at the beginning, until blocks stand in their order.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

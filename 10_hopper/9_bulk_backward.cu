@@ -1,4 +1,4 @@
-// Chapter 10, rung 7, bulk, backward: dQ leaves by bulk reductions.
+// Chapter 10, rung 9, bulk, backward: dQ leaves by bulk reductions.
 //
 //   prepare    a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); and zeros where dQ will be added up
 //   gradients  a thread block owns Bc = 128 rows of K and V and their gradients; Q and dO pass by in tiles of Br rows,
