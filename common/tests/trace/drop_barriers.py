@@ -34,7 +34,8 @@ SHARED_PATH = Path(__file__).resolve().parents[2] / SHARED
 PROBLEMS = [["--heads=1", "--seq-q=70", "--seq-k=200", "--head-dim=128", "--no-causal"],
             ["--heads=2", "--seq-q=130", "--head-dim=64", "--no-causal"],
             ["--heads=1", "--seq-q=200", "--seq-k=400", "--head-dim=128", "--no-causal"]]
-# Where mbarriers pass large tiles from hand to hand: so long that every buffer is used again, and a block has several tiles.
+# Of forwards where mbarriers pass large tiles from hand to hand: so long that every buffer is used again, and a block has several
+# tiles.
 LONG_PROBLEM = ["--heads=2", "--seq-q=700", "--head-dim=64", "--causal"]
 
 
@@ -56,7 +57,7 @@ def run(program: str, *arguments: str, without: str = "") -> subprocess.Complete
 
 def problems(source: Path, rungs: dict) -> list:
     """Of the rung and the direction that are in the source (NUMBER_RUNG.cu or NUMBER_RUNG_backward.cu), or of all."""
-    some = ([LONG_PROBLEM] if "mbarrier_wait(" in source.read_text() else []) + PROBLEMS
+    some = PROBLEMS + ([LONG_PROBLEM] if "mbarrier_wait(" in source.read_text() and "_backward" not in source.stem else [])
     _, rung, backward = re.fullmatch(r"(\d+_)?(.+?)(_backward)?", source.stem).groups()
     if rung in rungs:
         direction = "backward" if backward or not rungs[rung]["forward"] else "forward"
