@@ -106,10 +106,12 @@ __device__ __forceinline__ void start_s(float (&s)[1][Shape<D>::Bc / 8][4], cons
 template <class T, int D>
 __device__ __forceinline__ void start_o(float (&o)[1][D / 8][4], const uint32_t (&p)[1][Shape<D>::Bc / 16][4],
                                         const T* v) {
+  // exercise stride: P V, 16 keys at a time: A is p[0][step]; B is V [Bc][D], whose rows are the inner index
   const uint64_t v_rows = wgmma_descriptor(v, Shape<D>::Bc * 128);
 #pragma unroll
   for (int step = 0; step < Shape<D>::Bc / 16; step++)
     wgmma<T, Major::mn>(o[0], p[0][step], wgmma_advance(v_rows, step * 16 * 128), true);
+  // end stride |
   wgmma_commit();
 }
 

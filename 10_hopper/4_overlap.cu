@@ -181,6 +181,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     ring.advance();
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);
     mbarrier_wait(&smem.v_full[before.place], before.parity);
+    // exercise order: start S of tile j and P V of the tile before; make x of S while P V runs; hand K and V back
     wgmma_fence();
     start_s<T, D>(s_reg, q_rows, smem.k[ring.place]);
     start_o<T, D>(o_reg, p_reg, smem.v[before.place]);
@@ -189,6 +190,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     const bool above = make_x(j);
     wgmma_wait<0>(o_reg);
     release(smem.v_empty[before.place]);
+    // end order | const bool above = false;
     if (above) lazy_softmax::raise(s_reg, o_reg, rows, state);
     watch_rows(state, rows, o_reg);
     lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores(j));

@@ -189,6 +189,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     ring.advance();
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);
     mbarrier_wait(&smem.v_full[before.place], before.parity);
+    // exercise turn: as in 4_overlap.cu, and both products start in one turn, which is passed on as soon as they have
     wait_for_turn();
     wgmma_fence();
     start_s<T, D>(s_reg, q_rows, smem.k[ring.place]);
@@ -199,6 +200,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     const bool above = make_x(j);
     wgmma_wait<0>(o_reg);
     release(smem.v_empty[before.place]);
+    // end turn | const bool above = false;
     if (above) lazy_softmax::raise(s_reg, o_reg, rows, state);
     watch_rows(state, rows, o_reg);
     lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores(j));

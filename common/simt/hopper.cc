@@ -63,6 +63,10 @@ BulkCopy tensor_copy(BulkCopy::Kind kind, const void* shared, const TensorMap& m
     self.fail(cudaErrorLaunchFailure, &self.current(), line_of(pc),
               std::string(copy.name()) + ": " + std::to_string(rank) + " coordinates for a tensor map of " +
                   std::to_string(map.rank) + " dimensions");
+  if (at[0] * map.element_bytes % 16 != 0)
+    self.fail(cudaErrorIllegalInstruction, &self.current(), line_of(pc),
+              std::string(copy.name()) + ": the innermost coordinate is " + std::to_string(at[0]) + ", which is " +
+                  std::to_string(at[0] * map.element_bytes) + " bytes: must be a multiple of 16");
   return copy;
 }
 

@@ -285,8 +285,15 @@ inline float rhypotf(float x, float y) { return 1.0f / hypotf(x, y); }
 
 constexpr long long llmin(long long a, long long b) { return min(a, b); }
 constexpr long long llmax(long long a, long long b) { return max(a, b); }
-constexpr unsigned umin(unsigned a, unsigned b) { return min(a, b); }
-constexpr unsigned umax(unsigned a, unsigned b) { return max(a, b); }
+// Templates, because programs have functions of these names and types for the host, where nvcc has none.
+template <class = void>
+constexpr unsigned umin(unsigned a, unsigned b) {
+  return min(a, b);
+}
+template <class = void>
+constexpr unsigned umax(unsigned a, unsigned b) {
+  return max(a, b);
+}
 inline double min(float a, double b) { return fmin(a, b); }
 inline double max(float a, double b) { return fmax(a, b); }
 inline double min(double a, float b) { return fmin(a, b); }

@@ -28,6 +28,7 @@ void Mbarrier::arrive(int expected_bytes, const Wait& call, Worker& worker) {
     worker.fail(cudaErrorLaunchFailure, &worker.current(), text(call.site),
                 std::string(call.name) + ": " + name(worker) + " is in " + state() +
                     (lacking_ == 0 ? ", and one more arrives" : ": it cannot count more than 1048575"));
+  if (arrivals_ > 1) worker.recorder().mbarrier_arrival(*this, call);
   --lacking_;
   worker.recorder().arrive(*this, false);
   complete_if_nothing_lacks(worker);

@@ -13,6 +13,9 @@
 namespace simt {
 namespace {
 
+// Of a thread, before its warp meets: they are kept until then, and take 400 MB.
+constexpr std::size_t most_events = 1 << 24;
+
 // A set of up to 64 numbers that forgets them all at once.
 class SmallSet {
  public:
@@ -344,6 +347,11 @@ void Recorder::watch(const char* name, std::int64_t row, std::int64_t column, fl
 void Recorder::keep(unsigned thread, const void* pc, std::uintptr_t address, std::size_t size, Op op,
                     std::uintptr_t from) {
   if (!counting_) return;
+  if (events_[thread].size() == most_events)
+    worker->fail(cudaErrorLaunchTimeout, &worker->current(), line_of(pc),
+                 "the thread has made " + std::to_string(most_events) +
+                     " accesses without meeting the other lanes of its warp. If its loop waits for what another thread "
+                     "writes, it never ends: threads run one after the other here, from one barrier to the next");
   events_[thread].push_back({pc, address | std::uint64_t(size) << 48 | static_cast<std::uint64_t>(op) << 56, from,
                              walk_ != nullptr ? walk_->step_of(thread) : 0});
 }

@@ -99,6 +99,7 @@ class Recorder {
   void bulk_store_ends(const BulkCopy& copy);
   void mbarrier_made(const Mbarrier& mbarrier, const void* pc);
   void mbarrier_used(const Mbarrier& mbarrier, const Wait& call);
+  void mbarrier_arrival(const Mbarrier& mbarrier, const Wait& call);
   void phase_completes(const Mbarrier* mbarrier);
   void proxy_fence();
   void product_starts(const Product& product);
@@ -233,6 +234,7 @@ class Recorder {
   void bulk_store_ends(const BulkCopy&) {}
   void mbarrier_made(const Mbarrier&, const void*) {}
   void mbarrier_used(const Mbarrier&, const Wait&) {}
+  void mbarrier_arrival(const Mbarrier&, const Wait&) {}
   void phase_completes(const Mbarrier*) {}
   void waited(const Mbarrier&, unsigned, const Wait&) {}
   void waited(const NamedBarrier&, const Wait&) {}

@@ -146,6 +146,16 @@ void Recorder::mbarrier_used(const Mbarrier& mbarrier, const Wait& call) {
                      " to the memory of " + mbarrier.name(*worker));
 }
 
+// One of several arrivals that a phase needs. Where nothing orders it after the end of the phase before, it could have
+// counted there, in the place of one that had not come yet.
+void Recorder::mbarrier_arrival(const Mbarrier& mbarrier, const Wait& call) {
+  if (!shadow_.knows_the_last_phase(worker->current().number, mbarrier.index, mbarrier.phase()))
+    worker->fail(cudaErrorLaunchFailure, &worker->current(), text(call.site),
+                 std::string(call.name) + " counts in phase " + std::to_string(mbarrier.phase()) + " of " +
+                     mbarrier.name(*worker) + ", and might have counted in the phase before: nobody has told this " +
+                     "thread that that one was complete");
+}
+
 void Recorder::phase_completes(const Mbarrier* mbarrier) {
   shadow_.phase_completes(mbarrier, mbarrier->index, mbarrier->phase());
   if (walk_ != nullptr) walk_->completes(gate_of(*mbarrier));

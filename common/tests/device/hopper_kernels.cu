@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(128)
   char* q_smem = dynamic_shared<char, 1024>();
   char* k_smem = q_smem + tile_bytes;
   char* v_smem = k_smem + tile_bytes;
-  __shared__ Mbarrier full[2];
+  Mbarrier* full = reinterpret_cast<Mbarrier*>(v_smem + tile_bytes);  // [2]
   if (threadIdx.x == 0) {
     for (int i = 0; i < 2; i++) mbarrier_init(&full[i], 1);
     fence_mbarrier_init();
@@ -369,8 +369,8 @@ TwoProducts two_products(const Halves& q, const Halves& k, const Halves& v) {
   const auto map = [](const DeviceArray<uint16_t>& matrix) {  // [64, 128], as two pages
     return tensor_map(matrix.as<__half>(), {64, 64, 2}, {256, 128}, {64, 64, 2});
   };
-  launch(two_products_kernel, {1, 128, 3 * 64 * 128 * 2}, map(q_device), map(k_device), map(v_device), first.as(),
-         second.as());
+  launch(two_products_kernel, {1, 128, 3 * 64 * 128 * 2 + 2 * sizeof(Mbarrier)}, map(q_device), map(k_device),
+         map(v_device), first.as(), second.as());
   return {first.get(), second.get()};
 }
 

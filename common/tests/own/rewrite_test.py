@@ -102,6 +102,11 @@ class Declarations(unittest.TestCase):
                 for number, name in enumerate(names):
                     self.assertIn(said.format(number, name, kind), text)
 
+        tagged = '__attribute__((abi_tag("{}")))'
+        self.assertEqual(rewritten("template <class T> __constant__ T a[4];"), "template <class T> T a[4]; static const ::simt::DeviceTemplate "
+                         "simt_variable_0{\"1aI\", ::simt::DeviceVariable::constant};")
+        self.assertEqual(rewritten("void f() { static __device__ int a; }"), f"void f() {{ static {tagged.format('device')} int a; }}")
+
     def test_of_functions(self):
         inline = "__attribute__((always_inline))"
         self.assertEqual(rewritten("__global__ void __launch_bounds__(N * 2, 1) k() {}"), "__attribute__((noinline, noclone)) void k() {}")
