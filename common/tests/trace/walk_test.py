@@ -194,6 +194,9 @@ class EarlyStop(unittest.TestCase):
         self.assertEqual({block["steps"][number]["work"][4] for number in at}, {2 * 2 * 128 * 64 * 64})
 
 
+FORWARDS_OF_10 = ("tma", "wgmma", "warpspec", "overlap", "pingpong", "persistent", "dynamic", "narrow")
+
+
 class Parties(unittest.TestCase):
     """10's kernels whose warps wait at mbarriers: three warpgroups of consumers with 64 rows each, and warp 12, which copies. With D = 64
     a tile has 128 keys, and there are four places for K and four for V."""
@@ -217,7 +220,7 @@ class Parties(unittest.TestCase):
         return [launch["mbarriers"][each["on"]] if each["on"] >= 0 else each["on"] for each in step.get("after", [])]
 
     def test_a_step_comes_after_those_that_it_waited_for(self):
-        for rung in ("tma", "wgmma", "warpspec", "overlap", "pingpong", "persistent"):
+        for rung in FORWARDS_OF_10:
             (block, *_) = self.launch(rung, "--seq-q=70", "--seq-k=700")["blocks"]
             before = {}
             for number, step in enumerate(block["steps"]):
@@ -355,7 +358,7 @@ class Numbers(unittest.TestCase):
         self.forward("09_rope_fused", "fused")
 
     def test_10(self):
-        for rung in ("tma", "wgmma", "warpspec", "overlap", "pingpong", "persistent"):
+        for rung in FORWARDS_OF_10:
             with self.subTest(rung):
                 self.forward("10_hopper", rung)
 
@@ -429,6 +432,11 @@ class Numbers(unittest.TestCase):
 
     def test_07_atomic(self):
         self.backward("07_backward", "atomic", 64)
+
+    def test_10_backward(self):
+        for rung in ("warpspec", "bulk", "ordered"):
+            with self.subTest(rung):
+                self.backward("10_hopper", rung, 64, 40, 70)
 
     def test_pairs_of_warps(self):
         self.backward("08_causal_earlystop", "balanced", 128)
