@@ -148,7 +148,7 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
       bulk_commit();
       bulk_wait_read<0>();
       mbarrier_arrive(&smem.dq_empty[ring.place][consumer]);
-      bulk_wait<0>();  // the sum is in memory, and the next block may have its turn
+      bulk_wait<0>();  // the sum is in global memory, and the next block may have its turn
       fence_acq_rel();
       semaphore_set(turns + part, kv_tile + 1);
     }
