@@ -187,6 +187,9 @@ class Plots(unittest.TestCase):
 
     def test_each_picture_of_the_lessons_has_one_with_the_same_numbers(self):
         for name, picture in pictures.all_pictures(self.record).items():
+            if picture["kind"] == "spans":  # bars of time, whose ends say what there is to say
+                self.assertNotIn(name, self.plots)
+                continue
             series = [one for panel in picture["panels"] for one in panel["series"]]
             self.assertEqual([(trace["name"], trace["x"]) for trace in self.plots[name]["data"]], [(one["name"], one["x"]) for one in series])
             json.dumps(self.plots[name], allow_nan=False)
