@@ -334,6 +334,24 @@ cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, Kernel* ke
   return simt::best_block(grid, block, simt::address(kernel), shared_bytes, most_threads);
 }
 
+template <class Kernel, class BytesOf>
+cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMem(int* grid, int* block, Kernel* kernel, BytesOf bytes_of,
+                                                           int most_threads = 0) {
+  int multiprocessors = 1;
+  cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0);
+  *grid = *block = 0;
+  for (int best = 0, threads = most_threads > 0 ? most_threads : 1024; threads > 0; threads -= 32) {
+    int blocks = 0;
+    const cudaError_t error = simt::occupancy(&blocks, simt::address(kernel), threads, bytes_of(threads));
+    if (error != cudaSuccess) return error;
+    if (blocks * threads <= best) continue;
+    best = blocks * threads;
+    *block = threads;
+    *grid = blocks * multiprocessors;
+  }
+  return cudaSuccess;
+}
+
 template <class... P>
 cudaError_t cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, void** arguments,
                              std::size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
