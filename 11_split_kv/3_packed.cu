@@ -1,4 +1,4 @@
-// Chapter 11, rung 2, split: several thread blocks share the keys of a head.
+// Chapter 11, rung 3, packed: the heads that share K and V are rows of one tile.
 //
 // A thread block of four warps owns Br = 128 query rows of one kv head and one part of the keys. Each warp has 32 of
 // the rows alone, from Q to its part of O: two blocks b = 0, 1 of 16, the height of an mma. Keys come in stages of one

@@ -1,8 +1,8 @@
 // Chapter 11, rung 5, deep: two stages are on their way while one is computed.
 //
 // A thread block of four warps owns Br = 16 rows, the height of an mma, of the queries of one kv head, and one part of
-// the keys. Keys come in stages of four tiles of Bc, three of which have room. For each
-// stage:
+// the keys. Keys come in stages of four tiles of Bc, three of which have room. For
+// each stage:
 //
 //   0. the copies of the stage after the next start
 //
@@ -17,10 +17,8 @@
 // M + log2(l) go to the workspace. The kernel in merge.cu makes O and LSE of the parts.
 //
 // What changed since 4_narrow: shared memory is a ring of `stages` stages.
-//   - A block waits for the copies that it started two stages ago, not for those of the stage before. With 96 KB a
-//   block, a
-//     multiprocessor has two blocks where it had three; but 128 KB are on their way to them while they compute, where
-//     it was 96 KB.
+//   - A block waits for the copies that it started two stages ago, not for those of the stage before. A multiprocessor
+//     has two blocks of 96 KB where it had three; but 128 KB are on their way to them, where it was 96 KB.
 //   - Q goes from memory to registers: with it in shared memory a block would take 100 KB, more than some GPUs have.
 //
 // Expected limit: memory, for tiles of 16 rows.
