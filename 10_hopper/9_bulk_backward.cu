@@ -142,7 +142,7 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, float* dq_sum, Work w
       bulk_wait_read<0>();
       mbarrier_arrive(&smem.dq_empty[ring.place][consumer]);
     }
-  bulk_wait<0>();  // the sums are in global memory before the block ends
+  bulk_wait<0>();  // the last sums are in global memory: no copy may outlive the thread block
 }
 
 // Starts A B^T of a warpgroup, for 64 rows of A.
