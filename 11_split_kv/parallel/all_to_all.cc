@@ -3,9 +3,9 @@
 // go back. A message carries heads of a rank's rows, which lie side by side in its tensors.
 #include <stdexcept>
 
-#include "parallel/rows.h"
-#include "parallel/streams.h"
-#include "parallel/ways.h"
+#include "rows.h"
+#include "streams.h"
+#include "ways.h"
 
 namespace split_kv::parallel {
 namespace {

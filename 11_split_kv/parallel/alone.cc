@@ -3,7 +3,7 @@
 
 #include "device/streams.h"
 #include "harness/timing.h"
-#include "parallel/transport.h"
+#include "transport.h"
 
 namespace split_kv::parallel {
 namespace {

@@ -1,4 +1,4 @@
-#include "parallel/dealing.h"
+#include "dealing.h"
 
 #include <algorithm>
 #include <cstdint>

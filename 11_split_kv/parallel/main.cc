@@ -9,7 +9,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "parallel/measure.h"
+#include "measure.h"
 
 namespace causal_earlystop {
 extern const attention::Rung balanced;
@@ -159,11 +159,16 @@ std::string unsupported(const Options& options, const World& world, bool backwar
   return options.way == "all_to_all" ? heads_refused(p, ranks) : "";
 }
 
-void print(const std::string& what, const harness::Verdict& verdict, bool same_bits) {
+void print(const std::string& what, const harness::Verdict& verdict, bool same_bits, bool norms_count) {
   const harness::Comparison& worst = verdict.worst();
   std::cout << program << ": " << what << ": " << (verdict.passed() && same_bits ? "PASS" : "FAIL") << "  "
             << worst.tensor << " error " << std::setprecision(3) << worst.error << ", tolerance " << worst.tolerance
             << ", " << verdict.rows_checked << " of " << verdict.rows << " rows compared";
+  if (norms_count) {
+    const harness::Comparison& norm = verdict.least_accurate();
+    std::cout << ", norm of the error of " << norm.tensor << " " << norm.norm << " (a kernel of one GPU may have "
+              << norm.norm_tolerance << ")";
+  }
   if (!verdict.passed()) std::cout << "; first wrong: " << verdict.first_wrong();
   if (!same_bits) std::cout << "; a second run gave other bits";
   std::cout << std::endl;
@@ -187,7 +192,7 @@ int answer(const Options& options, World& world, Transport& transport, bool back
                             options.way + ", " + transport.name() + ", ";
   const char* const directions[] = {"forward", "backward"};
   for (size_t i = 0; i < verdicts.size(); i++) {
-    print(where + directions[i] + " " + label(p), verdicts[i], same_bits);
+    print(where + directions[i] + " " + label(p), verdicts[i], same_bits, harness::norms_count(p));
     wrong |= !verdicts[i].passed() || !same_bits;
   }
   world.broadcast(&wrong, sizeof wrong);

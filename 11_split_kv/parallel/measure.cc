@@ -1,4 +1,4 @@
-#include "parallel/measure.h"
+#include "measure.h"
 
 #include <chrono>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "harness/timing.h"
-#include "parallel/rows.h"
+#include "rows.h"
 
 namespace split_kv::parallel {
 namespace {

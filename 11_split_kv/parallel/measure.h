@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "parallel/session.h"
+#include "session.h"
 
 namespace split_kv::parallel {
 

@@ -3,8 +3,9 @@
 //
 //   step          0          1          2          3
 //   compute   | own keys | of r - 1 | of r - 2 | of r - 3 |
-//   exchange  | r-1 in   | r-2 in   | r-3 in   |            (K and V; two buffers, one computed with, one received
-//   into)
+//   exchange  | of r - 1 | of r - 2 | of r - 3 |
+//
+// There are two buffers for keys and values: one is computed with, one is received into.
 //
 // Backward, the sums of dK and dV travel too, one step behind: a rank adds its part to what the rank before has made of
 // it. After the last step they go home. Everything is added in the order of the ring, so that the bits are the same in
@@ -16,9 +17,9 @@
 #include <array>
 #include <deque>
 
-#include "parallel/rows.h"
-#include "parallel/streams.h"
-#include "parallel/ways.h"
+#include "rows.h"
+#include "streams.h"
+#include "ways.h"
 
 namespace split_kv::parallel {
 namespace {
@@ -48,8 +49,8 @@ class Ring : public Way {
         transport_(transport),
         share_(set_.shares[set_.rank]),
         steps_(ring_steps(p_, set_.shares, set_.rank, set_.order)) {
-    const auto owned = [&](const Share& share) { return share.keys.count(); };
-    for (const Share& share : set_.shares) most_keys_ = std::max(most_keys_, owned(share));
+    int most_keys = 0;
+    for (const Share& share : set_.shares) most_keys = std::max(most_keys, share.keys.count());
     size_t workspace = 0;
     for (const Step& step : steps_)
       for (const Part& part : step.parts) {
@@ -60,7 +61,7 @@ class Ring : public Way {
     workspace_ = DeviceBuffer(workspace);
     if (ranks() == 1) return;
 
-    const size_t q = q_bytes(share_.queries.count()), kv = kv_bytes(most_keys_);
+    const size_t q = q_bytes(share_.queries.count()), kv = kv_bytes(most_keys);
     for (auto& buffers : kv_) buffers = {DeviceBuffer(kv), DeviceBuffer(kv)};
     part_q_ = DeviceBuffer(q);
     part_lse_ = DeviceBuffer(lse_bytes(share_.queries.count()));
@@ -93,12 +94,12 @@ class Ring : public Way {
 
   void forward(const ForwardArgs& args) override {
     count_meetings();
-    for (QuerySlice& slice : slices_) copy_queries(args.q, slice, slice.q);
     exchange_.wait_for(compute_);  // the rank's own keys are there
+    for (QuerySlice& slice : slices_) copy_queries(args.q, slice, slice.q);
     for (size_t s = 0; s < steps_.size(); s++) {
       const KeysAndValues keys = travelling(s, args.k, args.v);
       const bool more = s + 1 < steps_.size();
-      if (more) begin_exchange(s, keys, {});
+      if (more) begin_exchange(s, keys, nullptr);
       note(lane_compute, s, 0, compute_);
       for (const Part& part : steps_[s].parts) compute_forward(s, part, keys, args);
       noted(compute_);
@@ -108,6 +109,7 @@ class Ring : public Way {
 
   void backward(const BackwardArgs& args) override {
     count_meetings();
+    exchange_.wait_for(compute_);
     for (QuerySlice& slice : slices_) {
       copy_queries(args.q, slice, slice.q);
       copy_queries(args.o, slice, slice.o);
@@ -116,25 +118,18 @@ class Ring : public Way {
                  q_heads(), int(sizeof(float))},
                 compute_);
     }
-    exchange_.wait_for(compute_);
     for (size_t s = 0; s < steps_.size(); s++) {
       const KeysAndValues keys = travelling(s, args.k, args.v);
       if (ranks() > 1) begin_exchange(s, keys, sums_of(s));
       note(lane_compute, s, 0, compute_);
-      const auto& parts = steps_[s].parts;
+      const std::vector<Part>& parts = steps_[s].parts;
+      if (!parts.empty()) compute_backward(s, parts[0], keys, args);
+      noted(compute_);
+      if (ranks() > 1) finish_exchange();  // it has brought the sums that these gradients are added to
+      note(lane_add, s, 0, compute_);
       for (size_t i = 0; i < parts.size(); i++) {
-        compute_backward(s, parts[i], keys, args);
-        if (i == 0) {
-          noted(compute_);
-          if (ranks() > 1) finish_exchange();  // the sums that these gradients are added to
-          note(lane_add, s, 0, compute_);
-        }
+        if (i > 0) compute_backward(s, parts[i], keys, args);
         if (ranks() > 1) add_gradients(s, parts[i]);
-      }
-      if (parts.empty()) {
-        noted(compute_);
-        finish_exchange();
-        note(lane_add, s, 0, compute_);
       }
       noted(compute_);
     }
@@ -354,7 +349,6 @@ class Ring : public Way {
   Transport& transport_;
   const Share share_;
   const std::vector<Step> steps_;
-  int most_keys_ = 0;
   Stream compute_{Stream::Urgency::usual}, exchange_{Stream::Urgency::first};
   DeviceBuffer workspace_;
   std::array<Pair, 2> kv_;          // K and V that travel: of this step, and of the next

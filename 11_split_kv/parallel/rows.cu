@@ -8,7 +8,7 @@
 
 #include "device/numeric.h"
 #include "harness/device_buffer.h"
-#include "parallel/rows.h"
+#include "rows.h"
 
 namespace split_kv::parallel {
 namespace {

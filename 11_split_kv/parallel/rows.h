@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "attention/problem.h"
-#include "parallel/dealing.h"
+#include "dealing.h"
 
 namespace split_kv::parallel {
 

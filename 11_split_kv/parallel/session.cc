@@ -1,4 +1,4 @@
-#include "parallel/session.h"
+#include "session.h"
 
 #include <algorithm>
 #include <cstring>

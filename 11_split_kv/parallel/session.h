@@ -7,7 +7,7 @@
 
 #include "harness/tensors.h"
 #include "harness/verdict.h"
-#include "parallel/ways.h"
+#include "ways.h"
 
 namespace split_kv::parallel {
 

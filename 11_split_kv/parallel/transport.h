@@ -7,7 +7,7 @@
 #include <string>
 
 #include "device/launch.h"
-#include "parallel/world.h"
+#include "world.h"
 
 namespace split_kv::parallel {
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "attention/rung.h"
-#include "parallel/dealing.h"
-#include "parallel/timeline.h"
-#include "parallel/transport.h"
+#include "dealing.h"
+#include "timeline.h"
+#include "transport.h"
 
 namespace split_kv::parallel {
 

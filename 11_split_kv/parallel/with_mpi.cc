@@ -14,7 +14,7 @@
 #include <mutex>
 #include <thread>
 
-#include "parallel/transport.h"
+#include "transport.h"
 
 namespace split_kv::parallel {
 namespace {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "device/streams.h"
-#include "parallel/transport.h"
+#include "transport.h"
 
 namespace split_kv::parallel {
 namespace {

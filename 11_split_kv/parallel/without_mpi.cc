@@ -1,5 +1,5 @@
 // The program is built without MPI: there is one rank.
-#include "parallel/transport.h"
+#include "transport.h"
 
 namespace split_kv::parallel {
 

@@ -1,5 +1,5 @@
 // The program is built without NCCL: MPI carries the parts.
-#include "parallel/transport.h"
+#include "transport.h"
 
 namespace split_kv::parallel {
 

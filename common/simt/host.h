@@ -1,5 +1,6 @@
-// The CUDA runtime's host functions that no chapter uses, for programs from elsewhere. What runtime.h says holds here:
-// every call has finished when it returns. Graphs, textures and arrays are refused with cudaErrorNotSupported.
+// The CUDA runtime's host functions that no kernel's file uses, for programs from elsewhere (and device/streams.h).
+// What runtime.h says holds here: every call has finished when it returns. Graphs, textures and arrays are refused with
+// cudaErrorNotSupported.
 #pragma once
 
 #include <cstddef>
@@ -331,6 +332,24 @@ template <class Kernel>
 cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, Kernel* kernel, std::size_t shared_bytes = 0,
                                                int most_threads = 0) {
   return simt::best_block(grid, block, simt::address(kernel), shared_bytes, most_threads);
+}
+
+template <class Kernel, class BytesOf>
+cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMem(int* grid, int* block, Kernel* kernel, BytesOf bytes_of,
+                                                           int most_threads = 0) {
+  int multiprocessors = 1;
+  cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0);
+  *grid = *block = 0;
+  for (int best = 0, threads = most_threads > 0 ? most_threads : 1024; threads > 0; threads -= 32) {
+    int blocks = 0;
+    const cudaError_t error = simt::occupancy(&blocks, simt::address(kernel), threads, bytes_of(threads));
+    if (error != cudaSuccess) return error;
+    if (blocks * threads <= best) continue;
+    best = blocks * threads;
+    *block = threads;
+    *grid = blocks * multiprocessors;
+  }
+  return cudaSuccess;
 }
 
 template <class... P>

@@ -16,6 +16,9 @@ namespace {
 // Of a thread, before its warp meets: they are kept until then, and take 400 MB.
 constexpr std::size_t most_events = 1 << 24;
 
+// Requests of an instruction that wait to become as wide as nvcc's.
+constexpr std::size_t most_narrow = 64;
+
 // A set of up to 64 numbers that forgets them all at once.
 class SmallSet {
  public:
@@ -483,8 +486,8 @@ Recorder::Site& Recorder::site_of(const void* pc, Op op) {
   return sites_[place->second];
 }
 
-// Do the lanes go on where the request before it ended, within the bytes that nvcc could take at once? Then both become
-// one. (The first and the last lane stand for all.)
+// Do the lanes go on where the request before it ended, within the bytes that nvcc could take at once? (The first and
+// the last lane stand for all.)
 bool Recorder::goes_on(Site& site, const Request& request) const {
   const std::uintptr_t first = request.address[std::countr_zero(request.lanes)],
                        last = request.address[31 - std::countl_zero(request.lanes)];
@@ -503,34 +506,52 @@ bool Recorder::goes_on(Site& site, const Request& request) const {
   return joins;
 }
 
+// The same of a request that has to become wider, and one that may be another iteration's.
+bool Recorder::continues(const Request& before, const Request& request, unsigned most) {
+  const auto follows = [&](unsigned lane) {
+    const std::uintptr_t address = before.address[lane];
+    return request.address[lane] == address + before.size && before.size + request.size <= (address & -address);
+  };
+  return before.lanes == request.lanes && before.size + request.size <= most &&
+         follows(std::countr_zero(request.lanes)) && follows(31 - std::countl_zero(request.lanes));
+}
+
 void Recorder::batch_ends() {
-  for (const std::size_t site : joining_) count(*sites_[site].joined, sites_[site]);
+  for (const std::size_t number : joining_) {
+    for (const Request& request : std::exchange(sites_[number].narrow, {})) count(request, sites_[number]);
+  }
   joining_.clear();
   ++batch_;
 }
 
-// A request as g++ has it. Where nvcc's are known to be wider, it is not counted before it is as wide as those.
+// A request as g++ has it. Where nvcc's are known to be wider, it is not counted before it is as wide as those. What it
+// becomes a part of may lie some requests back: nvcc unrolls loops and changes their order.
 void Recorder::count(const Request& request) {
   if (request.op == Op::copy_store) return count_copy(request);
   Site& site = site_of(request.pc, request.op);
-  const bool wider = site.widest > request.size;
-  if (!wider && request.op != Op::shared_load && request.op != Op::shared_store) return count(request, site);
-  const bool joins = goes_on(site, request);
-  if (!wider) {
-    site.batch = batch_;
-    site.counts.neighbours += joins;
+  if (site.widest <= request.size) {
+    if (request.op == Op::shared_load || request.op == Op::shared_store) {
+      site.counts.neighbours += goes_on(site, request);
+      site.batch = batch_;
+    }
     return count(request, site);
   }
-  if (joins) {
-    site.joined->size = site.size;
+  auto& narrow = site.narrow;
+  const auto before = std::find_if(narrow.begin(), narrow.end(),
+                                   [&](const Request& each) { return continues(each, request, site.widest); });
+  if (before == narrow.end()) {
+    if (narrow.empty()) joining_.push_back(static_cast<std::size_t>(&site - sites_.data()));
+    if (narrow.size() == most_narrow) {
+      count(narrow.front(), site);
+      narrow.erase(narrow.begin());
+    }
+    narrow.push_back(request);
     return;
   }
-  if (site.batch == batch_)
-    count(*site.joined, site);
-  else
-    joining_.push_back(static_cast<std::size_t>(&site - sites_.data()));
-  site.batch = batch_;
-  site.joined = std::make_unique<Request>(request);
+  before->size += request.size;
+  if (before->size < site.widest) return;
+  count(*before, site);
+  narrow.erase(before);
 }
 
 void Recorder::count(const Request& request, Site& site) {
@@ -574,8 +595,28 @@ void Recorder::count_global(const Request& request, Counts& counts) {
       }
   }
   counts.units += sectors.size();
+  if (request.op == Op::global_atomic && addresses.size() > 1) counts.units += again(request);
   counts.lines += lines.size();
   counts.ideal += (addresses.size() * request.size + 31) / 32;
+}
+
+// Lanes that want the same word of global memory take turns: so many sectors come again for the second of them, the
+// third, .. Where all lanes want one word, nvcc lets one of them do it for all.
+std::size_t Recorder::again(const Request& request) {
+  static std::array<SmallSet, 32> turns;  // the sectors of each
+  std::array<unsigned, 32> times = {};
+  std::size_t count = 0;
+  for (SmallSet& turn : turns) turn.clear();
+  for (unsigned rest = request.lanes; rest != 0; rest &= rest - 1) {
+    const unsigned lane = std::countr_zero(rest);
+    const std::uintptr_t address = request.address[lane];
+    for (unsigned other = request.lanes & ((1u << lane) - 1); other != 0; other &= other - 1)
+      times[lane] += request.address[std::countr_zero(other)] == address;
+    if (times[lane] == 0 || !turns[times[lane]].insert(address / 32)) continue;
+    touch(address / 32, request.op);
+    ++count;
+  }
+  return count;
 }
 
 void Recorder::touch(std::uintptr_t sector, Op op) {

@@ -137,7 +137,7 @@ class Recorder {
     std::uint64_t batch = 0;
     unsigned lanes = 0, size = 0;
     std::uintptr_t first = 0, last = 0;  // addresses of its first and its last lane
-    std::unique_ptr<Request> joined;     // all of it, where nvcc does
+    std::vector<Request> narrow;         // not counted yet, where nvcc's are wider
   };
 
   void keep(unsigned thread, const void* pc, std::uintptr_t address, std::size_t size, Op op, std::uintptr_t from = 0);
@@ -161,6 +161,8 @@ class Recorder {
   void touch(std::uintptr_t sector, Op op);
   Site& site_of(const void* pc, Op op);
   bool goes_on(Site& site, const Request& request) const;
+  static bool continues(const Request& before, const Request& request, unsigned most);
+  std::size_t again(const Request& request);
   void count(const Request& request, Site& site);
   void counted(const Request& request);
   void count_copy(const Request& request);
@@ -199,7 +201,7 @@ class Recorder {
   std::vector<Site> sites_;
   std::unordered_map<std::uint64_t, std::size_t> sites_by_key_;  // PC and op
   std::uint64_t batch_ = 1;                                      // requests that are put together at once
-  std::vector<std::size_t> joining_;                             // sites whose last request is not counted yet
+  std::vector<std::size_t> joining_;                             // sites with narrow requests
   std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> pages_;
   std::array<std::pair<std::uintptr_t, Page*>, 16> recent_pages_ = {};
   std::uint32_t block_ = 0;        // number of this block

@@ -120,10 +120,13 @@ void Pace::judge(const Launch& launch) {
   const double all = done_ == launch.blocks ? passed : each * static_cast<double>(launch.blocks);
   if (done_ > 0 ? all <= left : passed < left) return;
   const dim3 block = launch.block;
-  std::string message = "kernel " + kernel_name(launch.kernel) + ": its " + std::to_string(launch.blocks) +
-                        " blocks of " + std::to_string(block.x * block.y * block.z) + " threads would take ";
-  message += done_ > 0 ? "about " + duration(all) : "long: none has ended in " + duration(passed);
-  message += ", and " + duration(left) + " are left";
+  const std::string blocks = std::to_string(launch.blocks) + (launch.blocks == 1 ? " block of " : " blocks of ") +
+                             std::to_string(block.x * block.y * block.z) + " threads ";
+  std::string message = "kernel " + kernel_name(launch.kernel) + ": ";
+  if (done_ > 0)
+    message += "its " + blocks + "would take about " + duration(all) + ", and " + duration(left) + " are left";
+  else
+    message += "of its " + blocks + "none has ended in the " + duration(left) + " that are left";
   if (ended > 0) message += " after " + std::to_string(ended) + " launches";
   if (done_ > 0) message += "; at most " + std::to_string(static_cast<std::uint64_t>(left / each)) + " blocks fit";
   if (ended > 0) message += ", or fewer launches";

@@ -73,7 +73,7 @@ cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total);
 
 // Streams and events.
-constexpr unsigned cudaStreamDefault = 0;
+#define cudaStreamDefault 0x00  // as in CUDA: also a null stream, which a constant is not
 constexpr unsigned cudaStreamNonBlocking = 1;
 constexpr unsigned cudaEventDefault = 0;
 constexpr unsigned cudaEventBlockingSync = 1;

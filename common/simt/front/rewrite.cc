@@ -270,8 +270,16 @@ class Rewriter {
     if (at(end) != ";") return;
     for (const auto& [from, to] : split(d.begin, end)) {
       Place name = nowhere;
+      bool defines_type = false;
       for (Place i = from; i < to;) {
         const std::string_view text = at(i);
+        defines_type = defines_type || text == "struct" || text == "class" || text == "union" || text == "enum";
+        if (text == "{" && defines_type) {  // __constant__ struct { int n; } problem;
+          i = past(i);
+          defines_type = false;
+          name = nowhere;
+          continue;
+        }
         if (text == "(" && at(i + 1) == "*") {
           name = i + 2;
           break;

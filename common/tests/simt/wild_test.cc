@@ -473,6 +473,11 @@ TEST(Wild, host_functions) {
   EXPECT_EQ(blocks, 2);
   EXPECT_EQ(cudaOccupancyMaxPotentialBlockSize(&grid, &block, scale), cudaSuccess);
   EXPECT_EQ(block, 1024);
+  const auto bytes_of = [](int threads) { return std::size_t(threads) * 1024; };
+  EXPECT_EQ(cudaOccupancyMaxPotentialBlockSizeVariableSMem(&grid, &block, scale, bytes_of), cudaSuccess);
+  EXPECT_EQ(block, 224);  // 225 KB, which one of 256 would not get
+  const cudaStream_t stream = cudaStreamDefault;
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
   cudaFuncAttributes attributes;
   EXPECT_EQ(cudaFuncGetAttributes(&attributes, around), cudaSuccess);
   EXPECT_EQ(attributes.sharedSizeBytes, 4u);

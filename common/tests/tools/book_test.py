@@ -178,7 +178,7 @@ class Lessons(unittest.TestCase):
         self.assertGreater(sum(lines < 60 for lines in steps), len(steps) / 2, steps)
 
     def test_the_walks_of_05_to_08_and_of_10_are_discussed(self):
-        self.assertLessEqual({"05", "06", "07", "08", "10"}, {walk.words[0] for walk in self.book.walks})
+        self.assertLessEqual({"05", "06", "07", "08", "10"}, {walk.words[0].partition("/")[0] for walk in self.book.walks})
 
 
 class Plots(unittest.TestCase):

@@ -211,11 +211,14 @@ class Command(unittest.TestCase):
     """With a recorder that knows one small page by heart."""
 
     def run_with(self, *words, opens=True):
+        with mock.patch.object(command.asked, "resolved", return_value=(problem(), {})):
+            return self.run_resolved(*words, opens=opens)
+
+    def run_resolved(self, *words, opens=True):
         said = []
         with mock.patch.object(command.build, "ensure_built"), mock.patch.object(command, "_naive", return_value=None), \
                 mock.patch.object(command, "_steps", side_effect=lambda asked_for, *_: (
                     "forward", [command.Step(chapter, "r") for chapter, _ in asked_for])), \
-                mock.patch.object(command.asked, "resolved", return_value=(problem(), {})), \
                 mock.patch.object(command.engine, "counts_of", side_effect=lambda *_: copy.deepcopy(Page.recorded)), \
                 mock.patch.object(command, "say", said.append), mock.patch.object(command.webbrowser, "open", return_value=opens) as browser:
             status = command.run(arguments(*words))
@@ -241,6 +244,26 @@ class Command(unittest.TestCase):
                         self.assertRaisesRegex(Failure, f"cannot write {where}: ") as raised:
                     command.run(arguments("05", f"--out={where}"))
                 self.assertEqual(raised.exception.status, 2)
+
+    def test_what_turns_out_too_large_is_shorter_unless_a_length_is_asked_for(self):
+        for words, lengths in [((), ["--seq-q=192", "--seq-q=128"]), (("--seq-q=100",), ["--seq-q=100"])]:
+            tried = []
+
+            def page(walks):
+                if len(tried) == 1 or words:
+                    raise walk.TooLarge("too large", status=2)
+                return "the page"
+
+            with tempfile.TemporaryDirectory() as directory, mock.patch.object(walk, "page", page), \
+                    mock.patch.object(command.asked, "resolved", side_effect=lambda _, flags: tried.append(flags[-1]) or (problem(), {})):
+                out = Path(directory) / "page.html"
+                if words:
+                    with self.assertRaises(walk.TooLarge):
+                        self.run_resolved("05", *words, f"--out={out}")
+                else:
+                    self.run_resolved("05", f"--out={out}")
+                    self.assertEqual(out.read_text(), "the page")
+            self.assertEqual(tried, lengths)
 
     def test_three_steps_are_too_many(self):
         with mock.patch("sys.stderr", io.StringIO()) as said, self.assertRaises(SystemExit):

@@ -113,6 +113,8 @@ TEST(WalkSteps, follow_the_lane_that_waits) {
   const auto steps = simt::walk_end().at(0).blocks.at(0).steps;
   simt::trace_end();
   ASSERT_EQ(steps.size(), 2u);
+  ASSERT_EQ(steps[0].moved.size(), 1u);
+  EXPECT_EQ(steps[0].moved[0].move, simt::Move::started);
   EXPECT_EQ(steps[0].work.asked, std::uint64_t(row_bytes));
   EXPECT_EQ(steps[1].work.asked, 2 * 32 * 4u);  // of all lanes, a request to read and one to write
 }

@@ -54,7 +54,7 @@ def program_of(asked: Asked, build_directory: Path, place: Path) -> Path:
         looked = list(pool.map(lambda file: json.loads(_output([front, "--kernels", *command, file], file)), cuda))
         sources = _sources(asked, cuda, looked, place, shows=not settings["counts"])
         objects = [place / f"{number}.o" for number in range(len(sources))]
-        list(pool.map(lambda source, made: _output([front, *command, "-c", source, "-o", str(made)], source), sources, objects))
+        list(pool.map(lambda file, source, made: _output([front, *command, "-c", source, "-o", str(made)], file), asked.files, sources, objects))
     program = place / "program"
     _output([compiler, *map(str, objects), *settings["link"], "-o", str(program)], asked.name, "does not link")
     return program
@@ -94,6 +94,9 @@ def _output(command: list, file: str, failed: str = "does not compile") -> str:
 
 def messages(text: str) -> list:
     """The compiler's, each with the line of source that it is about; of what the engine does not have, one each and no others."""
+    flag = re.search(r"^(--buffer .*?):\d+:\d+: error: (.*)", text, re.MULTILINE)
+    if flag:  # all else follows from it
+        return [f"{flag[1]}: {flag[2]}"]
     lines = []
     for file, number, message in refused(text):
         lines += [f"{file}:{number}: error: {message}", *_source_line(file, number)]

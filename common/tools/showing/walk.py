@@ -22,6 +22,10 @@ TILE, EXAMPLE_TILE = 64, 4
 TILE_STEPS = 100
 
 
+class TooLarge(Failure):
+    """A page, as can be told before, or as it turns out when it is made."""
+
+
 def require_small(problem: Problem, direction: str, walks: int = 1, with_numbers: bool = True, tile: int = TILE) -> None:
     """Before anything runs."""
     if walks * numbers(problem, direction, with_numbers, tile) <= MOST_NUMBERS:
@@ -30,7 +34,7 @@ def require_small(problem: Problem, direction: str, walks: int = 1, with_numbers
     ways = [f"--seq-q={fits} --seq-k={fits} is the largest that fits"] if fits else ["take fewer heads or a smaller head dim"]
     if with_numbers and largest_length(problem, direction, walks, False, tile) > fits:
         ways.append("with --no-numbers longer ones do")
-    raise Failure(f"{problem} is too large for a page: {'; '.join(ways)}", status=2)
+    raise TooLarge(f"{problem} is too large for a page: {'; '.join(ways)}", status=2)
 
 
 def numbers(problem: Problem, direction: str, with_numbers: bool = True, tile: int = TILE) -> int:
@@ -286,8 +290,8 @@ def page(walks: list) -> str:
     for name, text in [("TITLE", title), ("STYLE", (PARTS / "page.css").read_text()), ("SCRIPT", script()), ("WALKS", data)]:
         html = html.replace(f"{{{{{name}}}}}", text)
     if len(html.encode()) > LARGEST_PAGE:
-        raise Failure(f"the page would have {len(html.encode()):,} bytes, more than {LARGEST_PAGE:,}: take a shorter N or fewer heads",
-                      status=2)
+        raise TooLarge(f"the page would have {len(html.encode()):,} bytes, more than {LARGEST_PAGE:,}: take a shorter N or fewer heads",
+                       status=2)
     return html
 
 
