@@ -16,8 +16,8 @@
 // What changed since 6_persistent: A block's first tile is its own number in the list, and each further one the next
 // that nobody has taken yet: a counter in global memory knows how many were taken. The producer asks for it, and tells
 // the others in shared memory; q_full says that it is there, or that there is none any more. So no share of the list is
-// fixed beforehand, and no block has much to do when the others are done. The counter is in the workspace, and a
-// memset of the same stream sets it to 0.
+// fixed beforehand, and no block has much to do when the others are done. The counter is in the workspace, and
+// take_none, a kernel of one thread before this one, sets it to 0.
 //
 // Expected limit: at D = 128 the power that the GPU may draw, at D = 64 tensor cores and the exp unit, both half the
 // time.
@@ -325,6 +325,8 @@ int group_heads(const Problem& p) {
   return int(std::min(heads, std::max<size_t>(32, heads * l2_bytes / kv_bytes)));
 }
 
+__global__ void take_none(int* taken) { *taken = 0; }
+
 int multiprocessors() {
   int device = 0, count = 0;
   check(cudaGetDevice(&device));
@@ -343,7 +345,7 @@ template <class T, int D>
 void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
   const Tiles tiles = {heads, group_heads(p), (p.seq_q + Br - 1) / Br, p.mask, static_cast<int*>(args.workspace)};
-  check(cudaMemsetAsync(tiles.taken, 0, sizeof(int), stream));
+  launch(take_none, {1, 1, 0, stream}, tiles.taken);
   const unsigned blocks = std::min(multiprocessors(), tiles.heads * tiles.row_tiles);
   launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream}, rows_of<D, T>(args.q, heads, p.seq_q, Br),
          rows_of<D, T>(args.k, kv_heads, p.seq_k, Shape<D>::Bc), rows_of<D, T>(args.v, kv_heads, p.seq_k, Shape<D>::Bc),

@@ -323,6 +323,8 @@ int group_heads(const Problem& p) {
   return int(std::min(heads, std::max<size_t>(32, heads * l2_bytes / kv_bytes)));
 }
 
+__global__ void take_none(int* taken) { *taken = 0; }
+
 int multiprocessors() {
   int device = 0, count = 0;
   check(cudaGetDevice(&device));
@@ -341,7 +343,7 @@ template <class T, int D>
 void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
   const Tiles tiles = {heads, group_heads(p), (p.seq_q + Br - 1) / Br, p.mask, static_cast<int*>(args.workspace)};
-  check(cudaMemsetAsync(tiles.taken, 0, sizeof(int), stream));
+  launch(take_none, {1, 1, 0, stream}, tiles.taken);
   const unsigned blocks = std::min(multiprocessors(), tiles.heads * tiles.row_tiles);
   launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream}, rows_of<D, T>(args.q, heads, p.seq_q, Br),
          rows_of<D, T>(args.k, kv_heads, p.seq_k, Shape<D>::Bc), rows_of<D, T>(args.v, kv_heads, p.seq_k, Shape<D>::Bc),
