@@ -23,7 +23,8 @@ except ImportError:
     raise ImportError("flash_attention_workbook needs PyTorch: install torch, or use the C interface in common/capi") from None
 del torch
 
-from .library import Error, chapters, default_problem, flops
+from .library import DEVICE, Error, chapters, default_problem, flops
 from .operators import attention, backward, forward, rope_tables, sdpa
 
-__all__ = ["attention", "sdpa", "forward", "backward", "rope_tables", "chapters", "default_problem", "flops", "Error"]
+__all__ = ["attention", "sdpa", "forward", "backward", "rope_tables", "chapters", "default_problem", "flops", "Error",
+           "DEVICE"]

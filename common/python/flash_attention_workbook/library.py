@@ -62,7 +62,7 @@ def _load():
 
 
 _library = _load()
-DEVICE = "cpu" if _library.faw_on_engine() else "cuda"  # where tensors have to be
+DEVICE = "cpu" if _library.faw_on_engine() else "cuda"  # the type of device on which tensors have to be
 
 
 def _require(status):
