@@ -331,6 +331,11 @@ class InsidePyTorch(unittest.TestCase):
             got = [x.grad for x in inputs]
             self.assertSame(got, torch.autograd.grad(faw.attention(*inputs).sum(), inputs))
 
+    def test_lse_has_no_gradient(self):
+        inputs = tensors(batch=1, heads=1, kv_heads=1, seq_q=17, seq_k=17, gradients=True)
+        o, lse = torch.ops.flash_attention_workbook.forward.default(*inputs, None, None, False, None, None, None, None, None)
+        self.assertEqual((o.requires_grad, lse.requires_grad), (True, False))
+
     def test_second_gradients_are_refused(self):
         inputs = tensors(batch=1, heads=1, kv_heads=1, seq_q=17, seq_k=17, gradients=True)
         operator = torch.ops.flash_attention_workbook.forward.default
