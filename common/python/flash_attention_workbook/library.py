@@ -8,6 +8,7 @@ from typing import NamedTuple, Optional
 
 LIBRARY_VARIABLE = "FLASH_ATTENTION_WORKBOOK_LIBRARY"
 LIBRARY = "libflash_attention_workbook.so"
+_INT_MAX = 2**31 - 1
 DTYPE_NAMES = ["fp16", "bf16"]  # by their numbers in faw_dtype
 
 
@@ -159,9 +160,16 @@ class Plan(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4096)  # a model asks the same again and again: what is refused is not kept
-def plan(direction, chapter, rung, rotates, q_shape, k_shape, dtype, causal, scale, device):
-    """The plan of a direction on the current device, whose number is `device`; dtype as in faw_dtype."""
-    check_names(chapter, rung)
+def plan(direction, chapter, rung, rotates, q_shape, k_shape, dtype, causal, scale, device, backward_rung=None):
+    """The plan of a direction on the current device, whose number is `device`; dtype as in faw_dtype.
+
+    For a forward whose gradients are wanted, backward_rung is (chapter, rung) of the backward: its refusal comes here.
+    """
+    if backward_rung is not None:
+        plan("backward", *backward_rung, rotates, q_shape, k_shape, dtype, causal, scale, device)
+    for name, shape in (("q", q_shape), ("k", k_shape)):
+        if max(shape) > _INT_MAX:
+            raise Error(f"{name} has shape {tuple(shape)}: no axis may be longer than {_INT_MAX}")
     batch, heads, seq_q, head_dim = q_shape
     _, kv_heads, seq_k, _ = k_shape
     if scale is None:

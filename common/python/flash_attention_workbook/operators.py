@@ -12,13 +12,12 @@ from .library import DEVICE, Error
 
 _DTYPES = {torch.float16: 0, torch.bfloat16: 1}
 _ALIGNMENT = 16  # bytes: what kernels move at a time
-_INT_MAX = 2**31 - 1
 
 
 def _check_tensor(name, tensor, like, shape=None):
     if not isinstance(tensor, torch.Tensor):
         raise Error(f"{name} is a {type(tensor).__name__}: it must be a torch.Tensor")
-    if tensor.device.type != DEVICE:
+    if (tensor is like or tensor.device != like.device) and tensor.device.type != DEVICE:
         raise Error(f"{name} is on {tensor.device}: it must be a {DEVICE.upper()} tensor"
                     + (", as the library is the SIMT engine's" if DEVICE == "cpu" else ""))
     if tensor.device != like.device:
@@ -31,8 +30,6 @@ def _check_tensor(name, tensor, like, shape=None):
         raise Error(f"{name} has shape {tuple(tensor.shape)}: it must be [batch, heads, sequence, head_dim]")
     if shape is not None and tensor.shape != shape:
         raise Error(f"{name} has shape {tuple(tensor.shape)}: it must be {tuple(shape)}")
-    if max(tensor.shape) > _INT_MAX:
-        raise Error(f"{name} has shape {tuple(tensor.shape)}: no axis may be longer than {_INT_MAX}")
     if not tensor.is_contiguous():
         raise Error(f"{name} is not contiguous: pass {name}.contiguous()")
     if tensor.data_ptr() % _ALIGNMENT:
@@ -89,8 +86,9 @@ def _pointer(tensor):
     return None if tensor is None or tensor.numel() == 0 else tensor.data_ptr()
 
 
-def _plan(direction, q, k, causal, scale, chapter, rung, rotates):
-    return library.plan(direction, chapter, rung, rotates, q.shape, k.shape, _DTYPES[q.dtype], causal, scale, q.device.index)
+def _plan(direction, q, k, causal, scale, chapter, rung, rotates, backward_rung=None):
+    return library.plan(direction, chapter, rung, rotates, q.shape, k.shape, _DTYPES[q.dtype], causal, scale, q.device.index,
+                        backward_rung)
 
 
 if DEVICE == "cuda":
@@ -116,13 +114,18 @@ def forward(q, k, v, causal=False, scale=None, chapter=None, rung=None, rope=Non
     and no rung the last of its chapter. Works on the current stream, and inside torch.cuda.graph. Knows nothing of
     gradients: attention() does.
     """
+    return _launch_forward(q, k, v, causal, scale, chapter, rung, rope)
+
+
+def _launch_forward(q, k, v, causal, scale, chapter, rung, rope, backward_rung=None):
+    """forward(). Where gradients are wanted, backward_rung is the (chapter, rung) of the backward, which may refuse, too."""
     library.check_names(chapter, rung)
     _check_inputs(q, k, v, causal, scale)
     rope = None if rope is None else _pair(rope)
     addresses = _check_rope(rope, q, k)
 
     def launch(stream):
-        plan = _plan("forward", q, k, causal, scale, chapter, rung, rope is not None)
+        plan = _plan("forward", q, k, causal, scale, chapter, rung, rope is not None, backward_rung)
         o = torch.empty_like(q, memory_format=torch.contiguous_format)
         lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device) if plan.writes_lse else None
         workspace = torch.empty(plan.workspace, dtype=torch.uint8, device=q.device) if plan.workspace else None
@@ -162,9 +165,10 @@ _FORWARD, _BACKWARD = "flash_attention_workbook::forward", "flash_attention_work
 _OPTIONS = "Tensor? cos, Tensor? sin, bool causal, float? scale, str? chapter, str? rung"
 
 
-def _forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung):
+def _forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung, gradients=False):
     """What the operator does. An lse that the rung does not write has no elements."""
-    o, lse = forward(q, k, v, causal, scale, chapter, rung, None if cos is None else (cos, sin))
+    o, lse = _launch_forward(q, k, v, causal, scale, chapter, rung, None if cos is None else (cos, sin),
+                             (backward_chapter, backward_rung) if gradients else None)
     return o, torch.empty(0, dtype=torch.float32, device=q.device) if lse is None else lse
 
 
@@ -223,9 +227,7 @@ class _Attention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, *arguments):
-        q, k, _, cos, _, causal, scale, _, _, *backward_rung = arguments
-        output = _forward(*arguments)
-        _run(q.device, lambda _: _plan("backward", q, k, causal, scale, *backward_rung, cos is not None))  # or its refusal
+        output = _forward(*arguments, gradients=True)
         _keep(ctx, arguments, output)
         return output
 

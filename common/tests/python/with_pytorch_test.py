@@ -9,6 +9,7 @@ import itertools
 import os
 import sys
 import unittest
+import unittest.mock
 
 try:
     import torch
@@ -180,6 +181,16 @@ class Refusals(unittest.TestCase):
         self.refused("^05_online_softmax: head-dim is 60: supported are", q, k, v, chapter="05_online_softmax")
         q, k, v = tensors(batch=1, heads=1, kv_heads=1, seq_q=1, seq_k=10**6)
         self.refused("^04_fusion: seq-k is 1000000: ", q, k, v, chapter="04_fusion")
+
+    def test_what_a_backward_cannot_do_is_refused_by_the_forward(self):
+        q, k, v = tensors(head_dim=60, gradients=True)
+        self.refused("^08_causal_earlystop: head-dim is 60: supported are", q, k, v, chapter="05_online_softmax",
+                     backward_chapter="08_causal_earlystop")
+
+    def test_an_axis_beyond_an_int(self):
+        q, k, v = tensors(batch=1, heads=1, kv_heads=1, seq_q=1, seq_k=1)
+        with unittest.mock.patch("flash_attention_workbook.library._INT_MAX", 63):
+            self.refused("^q has shape .1, 1, 1, 64.: no axis may be longer than 63$", q, k, v, scale=0.123)
 
     def test_gradients_of_a_chapter_that_has_none(self):
         q, k, v = tensors(gradients=True)
