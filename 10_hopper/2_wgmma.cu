@@ -28,6 +28,7 @@
 #include "device/numeric.h"
 #include "device/swizzled_tile.h"
 #include "device/tensor_map.h"
+#include "device/watch.h"
 #include "device/wgmma.h"
 
 namespace hopper {
@@ -105,10 +106,12 @@ __device__ __forceinline__ void start_s(float (&s)[1][Shape<D>::Bc / 8][4], cons
 template <class T, int D>
 __device__ __forceinline__ void start_o(float (&o)[1][D / 8][4], const uint32_t (&p)[1][Shape<D>::Bc / 16][4],
                                         const T* v) {
+  // exercise stride: P V, 16 keys at a time: A is p[0][step]; B is V [Bc][D], whose rows are the inner index
   const uint64_t v_rows = wgmma_descriptor(v, Shape<D>::Bc * 128);
 #pragma unroll
   for (int step = 0; step < Shape<D>::Bc / 16; step++)
     wgmma<T, Major::mn>(o[0], p[0][step], wgmma_advance(v_rows, step * 16 * 128), true);
+  // end stride |
   wgmma_commit();
 }
 
@@ -144,8 +147,11 @@ __global__ void __launch_bounds__(threads, 1)
   float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
   uint32_t p_reg[1][Bc / 16][4];
   lazy_softmax::Rows<1> rows;
+  const Watched state = {int64_t(tile.head) * p.seq_q + first_row, 0, p.seq_q - first_row, D};
+  const auto scores = [&](int j) { return Watched{state.row, j * Bc, state.rows, p.seq_k - j * Bc}; };
   // x in place of S, and whether m has to rise for it
   const auto make_x = [&](int j) {
+    watch("S", scores(j), s_reg, p.scale);
     const bool above = lazy_softmax::subtract_max(s_reg, rows, scale_log2);
     if ((j + 1) * Bc > warp_first)  // across the diagonal, or the end of the keys
       lazy_softmax::hide(s_reg, [&](int i) { return p.visible_keys(first_row + i) - j * Bc; });
@@ -162,11 +168,12 @@ __global__ void __launch_bounds__(threads, 1)
     wgmma_fence();
     start_s<T, D>(s_reg, q_rows, smem.k[stage]);
     wgmma_wait<0>(s_reg);
-    if (make_x(j)) lazy_softmax::raise(s_reg, o_reg, rows);
-    lazy_softmax::exponentiate<T>(p_reg, s_reg, rows);
+    if (make_x(j)) lazy_softmax::raise(s_reg, o_reg, rows, state);
+    lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores(j));
     wgmma_fence();
     start_o<T, D>(o_reg, p_reg, smem.v[stage]);
     wgmma_wait<0>(o_reg);
+    watch_rows(state, rows, o_reg);
   }
 
   // O through shared memory, in the rows of Q that no other warp reads, so that it leaves in whole rows.

@@ -32,6 +32,7 @@
 #include "device/setmaxnreg.h"
 #include "device/swizzled_tile.h"
 #include "device/tensor_map.h"
+#include "device/watch.h"
 #include "device/wgmma.h"
 
 namespace hopper {
@@ -153,8 +154,11 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
   uint32_t p_reg[1][Bc / 16][4];
   lazy_softmax::Rows<1> rows;
+  const Watched state = {int64_t(tile.head) * p.seq_q + first_row, 0, p.seq_q - first_row, D};
+  const auto scores = [&](int j) { return Watched{state.row, j * Bc, state.rows, p.seq_k - j * Bc}; };
   // x in place of S, and whether m has to rise for it
   const auto make_x = [&](int j) {
+    watch("S", scores(j), s_reg, p.scale);
     const bool above = lazy_softmax::subtract_max(s_reg, rows, scale_log2);
     if ((j + 1) * Bc > warp_first)  // across the diagonal, or the end of the keys
       lazy_softmax::hide(s_reg, [&](int i) { return p.visible_keys(first_row + i) - j * Bc; });
@@ -173,12 +177,13 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     start_s<T, D>(s_reg, q_rows, smem.k[ring.place]);
     wgmma_wait<0>(s_reg);
     release(smem.k_empty[ring.place]);
-    if (make_x(j)) lazy_softmax::raise(s_reg, o_reg, rows);
-    lazy_softmax::exponentiate<T>(p_reg, s_reg, rows);
+    if (make_x(j)) lazy_softmax::raise(s_reg, o_reg, rows, state);
+    lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores(j));
     mbarrier_wait(&smem.v_full[ring.place], ring.parity);
     wgmma_fence();
     start_o<T, D>(o_reg, p_reg, smem.v[ring.place]);
     wgmma_wait<0>(o_reg);
+    watch_rows(state, rows, o_reg);
     release(smem.v_empty[ring.place]);
   }
 

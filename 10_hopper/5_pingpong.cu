@@ -33,6 +33,7 @@
 #include "device/setmaxnreg.h"
 #include "device/swizzled_tile.h"
 #include "device/tensor_map.h"
+#include "device/watch.h"
 #include "device/wgmma.h"
 
 namespace hopper {
@@ -154,8 +155,11 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
   uint32_t p_reg[1][Bc / 16][4];
   lazy_softmax::Rows<1> rows;
+  const Watched state = {int64_t(tile.head) * p.seq_q + first_row, 0, p.seq_q - first_row, D};
+  const auto scores = [&](int j) { return Watched{state.row, j * Bc, state.rows, p.seq_k - j * Bc}; };
   // x in place of S, and whether m has to rise for it
   const auto make_x = [&](int j) {
+    watch("S", scores(j), s_reg, p.scale);
     const bool above = lazy_softmax::subtract_max(s_reg, rows, scale_log2);
     if ((j + 1) * Bc > warp_first)  // across the diagonal, or the end of the keys
       lazy_softmax::hide(s_reg, [&](int i) { return p.visible_keys(first_row + i) - j * Bc; });
@@ -176,8 +180,8 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   pass_turn();
   wgmma_wait<0>(s_reg);
   release(smem.k_empty[ring.place]);
-  if (make_x(0)) lazy_softmax::raise(s_reg, o_reg, rows);
-  lazy_softmax::exponentiate<T>(p_reg, s_reg, rows);
+  if (make_x(0)) lazy_softmax::raise(s_reg, o_reg, rows, state);
+  lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores(0));
 
 #pragma unroll 1
   for (int j = 1; j < own_tiles; j++) {
@@ -185,6 +189,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     ring.advance();
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);
     mbarrier_wait(&smem.v_full[before.place], before.parity);
+    // exercise turn: as in 4_overlap.cu, and both products start in one turn, which is passed on as soon as they have
     wait_for_turn();
     wgmma_fence();
     start_s<T, D>(s_reg, q_rows, smem.k[ring.place]);
@@ -195,14 +200,17 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     const bool above = make_x(j);
     wgmma_wait<0>(o_reg);
     release(smem.v_empty[before.place]);
-    if (above) lazy_softmax::raise(s_reg, o_reg, rows);
-    lazy_softmax::exponentiate<T>(p_reg, s_reg, rows);
+    // end turn | const bool above = false;
+    if (above) lazy_softmax::raise(s_reg, o_reg, rows, state);
+    watch_rows(state, rows, o_reg);
+    lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores(j));
   }
 
   mbarrier_wait(&smem.v_full[ring.place], ring.parity);
   wgmma_fence();
   start_o<T, D>(o_reg, p_reg, smem.v[ring.place]);
   wgmma_wait<0>(o_reg);
+  watch_rows(state, rows, o_reg);
   release(smem.v_empty[ring.place]);
   ring.advance();
 

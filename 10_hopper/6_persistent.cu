@@ -8,15 +8,15 @@
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
 //   producer, warp 1   O to memory            waits for o_full                       -> q_empty
 //   consumers          the first S            waits for q_full, k_full               -> k_empty
-//                      S(j), then O += P V(j-1) starts; both take turns with the other warpgroups
+//                      S(j), then O += P V(j-1) starts
 //                      x = scale log2(e) S(j) - m while P V(j-1) runs                -> v_empty
-//                      P = 2^x                while the others multiply
+//                      P = 2^x
 //                      O / l                  to shared memory, where Q was          -> o_full
 //
-// What changed since 5_pingpong: Tiles are a list, the longest first, and a block's share of it is every gridDim.x-th,
-// there and back. So the rings of K and V never run empty between tiles. Q has two places, and the next one comes while
-// this one is used. O leaves as it came, by a bulk copy, from Q's place, and a second warp of the producer's waits for
-// that.
+// What changed since 4_overlap (5_pingpong's turns do not pay here): Tiles are a list, the longest first, and a block's
+// share of it is every gridDim.x-th, there and back. So the rings of K and V never run empty between tiles. Q has two
+// places, and the next one comes while this one is used. O leaves as it came, by a bulk copy, from Q's place, and a
+// second warp of the producer's waits for that.
 //
 // Expected limit: at D = 128 the power that the GPU may draw, at D = 64 tensor cores and the exp unit, both half the
 // time.
@@ -30,12 +30,12 @@
 #include "device/lazy_softmax.h"
 #include "device/math.h"
 #include "device/mbarrier.h"
-#include "device/named_barrier.h"
 #include "device/numeric.h"
 #include "device/proxy_fence.h"
 #include "device/setmaxnreg.h"
 #include "device/swizzled_tile.h"
 #include "device/tensor_map.h"
+#include "device/watch.h"
 #include "device/wgmma.h"
 
 namespace hopper {
@@ -167,8 +167,11 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
   uint32_t p_reg[1][Bc / 16][4];
   lazy_softmax::Rows<1> rows;
+  const Watched state = {int64_t(tile.head) * p.seq_q + first_row, 0, p.seq_q - first_row, D};
+  const auto scores = [&](int j) { return Watched{state.row, j * Bc, state.rows, p.seq_k - j * Bc}; };
   // x in place of S, and whether m has to rise for it
   const auto make_x = [&](int j) {
+    watch("S", scores(j), s_reg, p.scale);
     const bool above = lazy_softmax::subtract_max(s_reg, rows, scale_log2);
     if ((j + 1) * Bc > warp_first)  // across the diagonal, or the end of the keys
       lazy_softmax::hide(s_reg, [&](int i) { return p.visible_keys(first_row + i) - j * Bc; });
@@ -178,19 +181,15 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   const auto release = [&](Mbarrier& empty) {
     if (lane == 0) mbarrier_arrive(&empty);
   };
-  const auto wait_for_turn = [&] { named_barrier_sync(1 + consumer, 256); };  // no result depends on it
-  const auto pass_turn = [&] { named_barrier_arrive(1 + (consumer + 1) % consumers, 256); };
 
   mbarrier_wait(&smem.q_full[q.place], q.parity);
   mbarrier_wait(&smem.k_full[ring.place], ring.parity);
-  wait_for_turn();
   wgmma_fence();
   start_s<T, D>(s_reg, q_rows, smem.k[ring.place]);
-  pass_turn();
   wgmma_wait<0>(s_reg);
   release(smem.k_empty[ring.place]);
-  if (make_x(0)) lazy_softmax::raise(s_reg, o_reg, rows);
-  lazy_softmax::exponentiate<T>(p_reg, s_reg, rows);
+  if (make_x(0)) lazy_softmax::raise(s_reg, o_reg, rows, state);
+  lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores(0));
 
 #pragma unroll 1
   for (int j = 1; j < own_tiles; j++) {
@@ -198,36 +197,34 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     ring.advance();
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);
     mbarrier_wait(&smem.v_full[before.place], before.parity);
-    wait_for_turn();
     wgmma_fence();
     start_s<T, D>(s_reg, q_rows, smem.k[ring.place]);
     start_o<T, D>(o_reg, p_reg, smem.v[before.place]);
-    pass_turn();
     wgmma_wait<1>(s_reg);
     release(smem.k_empty[ring.place]);
     const bool above = make_x(j);
     wgmma_wait<0>(o_reg);
     release(smem.v_empty[before.place]);
-    if (above) lazy_softmax::raise(s_reg, o_reg, rows);
-    lazy_softmax::exponentiate<T>(p_reg, s_reg, rows);
+    if (above) lazy_softmax::raise(s_reg, o_reg, rows, state);
+    watch_rows(state, rows, o_reg);
+    lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores(j));
   }
 
   mbarrier_wait(&smem.v_full[ring.place], ring.parity);
   wgmma_fence();
   start_o<T, D>(o_reg, p_reg, smem.v[ring.place]);
   wgmma_wait<0>(o_reg);
+  watch_rows(state, rows, o_reg);
   release(smem.v_empty[ring.place]);
   ring.advance();
 
-  // What only the other warpgroups have to compute. It still has its turns.
+  // What only the other warpgroups have to compute
 #pragma unroll 1
   for (int j = own_tiles; j < tiles; j++, ring.advance()) {
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);
     release(smem.k_empty[ring.place]);
     mbarrier_wait(&smem.v_full[ring.place], ring.parity);
     release(smem.v_empty[ring.place]);
-    wait_for_turn();
-    pass_turn();
   }
 
   const int g = lane / 4;
@@ -291,16 +288,13 @@ __global__ void __launch_bounds__(threads, 1)
         mbarrier_wait(&smem.o_full[q.place], q.parity);
         tensor_store(o_map, smem.q[q.place], 0, tile.i0, 0, tile.head);
         bulk_commit();
-        bulk_wait_read<0>();
+        bulk_wait_read<0>();  // O has been read: its place may be filled again, and the block may end
         mbarrier_arrive(&smem.q_empty[q.place]);
       }
-      bulk_wait<0>();  // no copy may outlive the thread block
     }
   } else {
     setmaxnreg_inc<consumer_registers>();
-    if (warpgroup == consumers - 1) named_barrier_arrive(1, 256);  // the first turn is the first consumer's
     for (int round = 0; tiles.get(tile, round); round++, q.advance()) attend(smem, p, tile, ring, q, lse);
-    if (warpgroup == 0) named_barrier_sync(1, 256);  // takes the last turn; no result depends on it
   }
 }
 

@@ -1,11 +1,22 @@
 // Chapter 10: what Hopper adds, one instruction at a time. Each rung is a complete kernel in a file of its own, and
-// differs from the one before by one idea. The first starts from chapter 08's `balanced`. They are compiled for compute
-// capability 9.0a: the instructions are Hopper's, and no GPU before or after it has all of them.
+// differs from the one before by one idea, and so is each backward. The first starts from chapter 08's `balanced`. They
+// are compiled for compute capability 9.0a: the instructions are Hopper's, and no GPU before or after it has all of
+// them.
 #include "attention/chapter.h"
 
 namespace hopper {
 
-extern const attention::Rung tma, wgmma_rung, warpspec, overlap, pingpong, persistent;
+extern const attention::Rung tma, wgmma_rung, warpspec, overlap, pingpong, persistent, dynamic, narrow;
+extern const attention::Backward warpspec_backward, bulk_backward, ordered_backward;
+
+namespace {
+
+attention::Rung both(attention::Rung rung, const attention::Backward& backward) {
+  rung.backward = backward;
+  return rung;
+}
+
+}  // namespace
 
 extern const attention::Chapter chapter;
 const attention::Chapter chapter = {
@@ -13,6 +24,21 @@ const attention::Chapter chapter = {
     .idea =
         "hardware copies tiles and multiplies them while the threads do something else: who waits for whom is the "
         "whole program",
-    .rungs = {tma, wgmma_rung, warpspec, overlap, pingpong, persistent}};
+    .rungs = {tma,
+              wgmma_rung,
+              both(warpspec, warpspec_backward),
+              overlap,
+              pingpong,
+              persistent,
+              dynamic,
+              narrow,
+              {.name = "bulk",
+               .idea = "dQ leaves by bulk reductions, 16 KB each, that another warp starts",
+               .backward = bulk_backward},
+              {.name = "ordered",
+               .idea = "the parts of dQ are added up in one order, and the last block converts the sum: the same bits "
+                       "in every run",
+               .backward = ordered_backward}},
+    .starts_from = &narrow};
 
 }  // namespace hopper

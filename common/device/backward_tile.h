@@ -54,17 +54,18 @@ __device__ RowStatistics row_statistics(bool exists,
   return row;
 }
 
-// The statistics of all rows, tile by tile, for a backward in which every block of keys has a part of dQ: and the zeros
-// that the parts are added to. Tiles of S::Br rows are counted over all heads. D / 8 lanes per query row, 8 elements
-// each, S::threads of them in a thread block.
+// Which query row a thread of prepare() or prepare_turns() has, with D / 8 - 1 others: tiles of S::Br rows are counted
+// over all heads, and `i` in the row's own head.
+struct PreparedRow {
+  unsigned thread, tile, row, lane, i;
+  size_t at;  // of this lane's 8 elements
+};
+
+// The statistics of all rows, tile by tile. D / 8 lanes per query row, 8 elements each, S::threads of them in a thread
+// block.
 template <class T, class S>
-__global__ void prepare(attention::Problem p,
-                        const T* o,        // [B, H, Nq, D]
-                        const float* lse,  // [B, H, Nq]
-                        const T* d_o,      // [B, H, Nq, D]
-                        float* stats,      // [B * H * tiles][2][Br]
-                        float4* dq_sum)    // [B * H * tiles][Br * D / 4]
-{
+__device__ PreparedRow prepare_row(const attention::Problem& p, const T* o, const float* lse, const T* d_o,
+                                   float* stats) {
   constexpr int D = S::D, Br = S::Br, lanes = D / 8;
   const unsigned thread = blockIdx.x * S::threads + threadIdx.x, row = thread / lanes, lane = thread % lanes;
   const unsigned head_tiles = (p.seq_q + Br - 1) / Br, tile = row / Br, head = tile / head_tiles;
@@ -75,7 +76,39 @@ __global__ void prepare(attention::Problem p,
     stats[(size_t(tile) * 2) * Br + row % Br] = of_row.lse;
     stats[(size_t(tile) * 2 + 1) * Br + row % Br] = of_row.row_sum;
   }
+  return {thread, tile, row % Br, lane, i, at};
+}
+
+// For a backward in which every block of keys has a part of dQ: the statistics, and the zeros that the parts are added
+// to.
+template <class T, class S>
+__global__ void prepare(attention::Problem p,
+                        const T* o,        // [B, H, Nq, D]
+                        const float* lse,  // [B, H, Nq]
+                        const T* d_o,      // [B, H, Nq, D]
+                        float* stats,      // [B * H * tiles][2][Br]
+                        float4* dq_sum)    // [B * H * tiles][Br * D / 4]
+{
+  const unsigned thread = prepare_row<T, S>(p, o, lse, d_o, stats).thread;
   for (int half = 0; half < 2; half++) dq_sum[size_t(thread) * 2 + half] = make_float4(0, 0, 0, 0);
+}
+
+// For one in which these blocks take turns: the statistics, zeros in the S::parts semaphores of each tile and in the
+// count of tickets, and in dQ for rows that see no key, which no block comes by.
+template <class T, class S>
+__global__ void prepare_turns(attention::Problem p,
+                              const T* o,        // [B, H, Nq, D]
+                              const float* lse,  // [B, H, Nq]
+                              const T* d_o,      // [B, H, Nq, D]
+                              float* stats,      // [B * H * tiles][2][Br]
+                              int* turns,        // [B * H * tiles][parts]
+                              int* tickets,
+                              T* dq)  // [B, H, Nq, D]
+{
+  const PreparedRow own = prepare_row<T, S>(p, o, lse, d_o, stats);
+  if (own.i < unsigned(p.seq_q) && p.visible_keys(own.i) == 0) store_pack8(dq + own.at, Pack8<T>{});
+  if (own.lane == 0 && own.row < S::parts) turns[size_t(own.tile) * S::parts + own.row] = 0;
+  if (own.thread == 0) *tickets = 0;
 }
 
 // A warp's 2^12 P^T in the place of S^T, for 16 * blocks keys and `queries` queries. The mask is there in the number of

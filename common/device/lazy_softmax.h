@@ -6,6 +6,8 @@
 //   hide(x, ..)                                            only where a row of the warp does not see all keys
 //   raise(x, O, rows)                                      only after that vote: m rises, l and O follow
 //   exponentiate(P, x, rows)                               P = 2^x, and l
+//
+// raise() and exponentiate() show the correction and P, where they are told what the rows and the tile are (watch.h).
 #pragma once
 
 #include <cmath>
@@ -14,6 +16,7 @@
 #include "device/cuda.h"
 #include "device/math.h"
 #include "device/numeric.h"
+#include "device/watch.h"
 
 namespace lazy_softmax {
 
@@ -81,7 +84,7 @@ __device__ __forceinline__ void hide(float (&x)[blocks][columns][4], VisibleKeys
 // m rises where it has to, until the largest x of the row is `start`.
 template <int blocks, int columns, int o_columns>
 __device__ __forceinline__ void raise(float (&x)[blocks][columns][4], float (&o)[blocks][o_columns][4],
-                                      Rows<blocks>& rows) {
+                                      Rows<blocks>& rows, Watched state = {}) {
 #pragma unroll
   for (int b = 0; b < blocks; b++)
 #pragma unroll
@@ -93,6 +96,7 @@ __device__ __forceinline__ void raise(float (&x)[blocks][columns][4], float (&o)
       const bool sets = rows.minus_l[b][h] > 0 && top > -INFINITY;  // m for the first time, up or down
       const float rise = sets || top > headroom ? top - start : 0;
       const float correction = rise > 0 ? exp2_approx(-rise) : 1;
+      watch("correction", state, 16 * b + 8 * h + threadIdx.x % 32 / 4, 0, correction);
       rows.m[b][h] += rise;
       rows.minus_l[b][h] = sets ? 0 : rows.minus_l[b][h] * correction;
 #pragma unroll
@@ -107,7 +111,8 @@ __device__ __forceinline__ void raise(float (&x)[blocks][columns][4], float (&o)
 // P = 2^x as A fragments: two C fragments of x, side by side, are one.
 template <class T, int blocks, int columns>
 __device__ __forceinline__ void exponentiate(uint32_t (&p)[blocks][columns / 2][4],
-                                             const float (&x)[blocks][columns][4], Rows<blocks>& rows) {
+                                             const float (&x)[blocks][columns][4], Rows<blocks>& rows,
+                                             [[maybe_unused]] Watched tile = {}) {
 #pragma unroll
   for (int b = 0; b < blocks; b++)
 #pragma unroll
@@ -116,9 +121,21 @@ __device__ __forceinline__ void exponentiate(uint32_t (&p)[blocks][columns / 2][
       for (int r = 0; r < 4; r++) {
         const float* neighbours = x[b][2 * step + r / 2] + r % 2 * 2;
         const float p0 = exp2_approx(neighbours[0]), p1 = exp2_approx(neighbours[1]);
+        watch("P", tile, 16 * b + r % 2 * 8 + threadIdx.x % 32 / 4, 16 * step + r / 2 * 8 + threadIdx.x % 4 * 2, p0);
+        watch("P", tile, 16 * b + r % 2 * 8 + threadIdx.x % 32 / 4, 16 * step + r / 2 * 8 + threadIdx.x % 4 * 2 + 1,
+              p1);
         rows.minus_l[b][r % 2] -= p0 + p1;
         p[b][step][r] = pack2<T>(p0, p1);
       }
+}
+
+// Shows m, l and O as they are when a tile is done.
+template <int blocks, int columns>
+__device__ __forceinline__ void watch_rows(Watched state, const Rows<blocks>& rows,
+                                           const float (&o)[blocks][columns][4]) {
+  watch_rows("m base 2", state, rows.m);
+  watch_row_shares("-l", state, rows.minus_l);
+  watch("O", state, o);
 }
 
 }  // namespace lazy_softmax

@@ -26,3 +26,21 @@ __device__ inline void stmatrix_x4(void* row, const uint32_t* r) {
   }
 #endif
 }
+
+// The same with each matrix transposed: register r[m] of lane (g, t) is column g of rows 2t and 2t + 1 of matrix m.
+__device__ inline void stmatrix_x4_trans(void* row, const uint32_t* r) {
+#if !defined(WORKBOOK_SIMT) && __CUDA_ARCH__ >= 900
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(row)),
+               "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+               : "memory");
+#else
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+  uint32_t transposed[4];
+  for (int m = 0; m < 4; m++) {
+    const uint32_t even = __shfl_sync(0xffffffff, r[m], 4 * (2 * t) + g / 2);
+    const uint32_t odd = __shfl_sync(0xffffffff, r[m], 4 * (2 * t + 1) + g / 2);
+    transposed[m] = (even >> 16 * (g % 2) & 0xffff) | odd >> 16 * (g % 2) << 16;
+  }
+  stmatrix_x4(row, transposed);
+#endif
+}

@@ -149,6 +149,15 @@ __device__ void store_fragments(T* to,  // [16 * blocks][..] in a tile of `rows`
       stmatrix_x4(to + right_of<rows>(down_then_right(), step0 + step) + i * 16 * 64, a_reg[i][step]);
 }
 
+// The transpose of a warp's A fragments to rows of a tile, as columns 16 * step to 16 * step + 15 of these rows.
+template <int rows, int columns, class T>
+__device__ void store_transpose(T* to,  // [columns][..] in a tile of `rows`
+                                const uint32_t (&a_reg)[1][columns / 16][4], int step) {
+#pragma unroll
+  for (int i = 0; i < columns / 16; i++)
+    stmatrix_x4_trans(to + right_of<rows>(right_then_down(), step) + i * 16 * 64, a_reg[0][i]);
+}
+
 // A warp's rows to global memory, by way of rows of a tile that no other warp uses, so that they leave in whole
 // rows.
 template <int rows, int D, class T, int blocks>

@@ -1,7 +1,7 @@
 // Numbers that a kernel shows to whoever replays it (./workbook walk). On a GPU a call is no instruction at all.
 //
-// An element has a name, a row, counted over all heads as in LSE [B, H, Nq], and a column. What a step, from one
-// barrier of the block to the next, leaves there is shown.
+// An element has a name, a row, counted over all heads as in LSE [B, H, Nq], and a column. What a step leaves there is
+// shown: from one barrier of the block, or one wait of its warps at an mbarrier, to the next.
 #pragma once
 
 #include <cstdint>

@@ -49,6 +49,7 @@ class Event {
   Event& operator=(const Event&) = delete;
   ~Event() { cudaEventDestroy(event_); }
 
+  cudaEvent_t get() const { return event_; }
   void record(cudaStream_t stream = nullptr) { check(cudaEventRecord(event_, stream)); }
 
   // From `start` to this event, once both have happened.

@@ -74,23 +74,32 @@ void Worker::run(Launch& launch) {
   const int landed = sigsetjmp(landing_, 1);
   if (landed == 0) {
     prepare(launch);
+    runs(true);
     while (!launch.failed.load(std::memory_order_relaxed)) {
       const std::uint64_t i = launch.next_block.fetch_add(1, std::memory_order_relaxed);
       if (i >= launch.blocks) break;
       run_block(i);
-      if (tracing) launch.pace.block_done(launch);
+      launch.pace.block_done(launch);
     }
     if (!parked_.empty()) run_parked_blocks();
     if (!launch.failed) recorder_.launch_ends();
   } else {
     if (landed == faulted) explain_fault();
+    if (landed == overdue) explain_overdue();
     launch.goes_on(*this);
     reset_fibers();
   }
+  runs(false);
   current_ = nullptr;
   worker = nullptr;
   --launch.workers;
   launch_ = nullptr;
+}
+
+void Worker::runs(bool now) {
+  const std::lock_guard lock(overseen_);
+  runs_ = now;
+  os_thread_ = pthread_self();
 }
 
 void Worker::prepare(Launch& launch) {
@@ -244,6 +253,7 @@ __forceinline__ Thread* Worker::next(unsigned w) {
   Thread& thread = threads_[w * 32 + position];
   current_ = &thread;
   threadIdx = thread.index;
+  next_turn();
   return &thread;
 }
 
@@ -397,6 +407,7 @@ Thread* Worker::next_by_another_block() {
   Word* written = nullptr;
   while ((written = written_word()) == nullptr) {
     if (launch_->all_held_up()) deadlock();
+    next_turn();
     std::this_thread::yield();
   }
   launch_->goes_on(*this);
@@ -456,7 +467,7 @@ void Worker::named_barrier(const Wait& wait, int number, int threads, bool waits
   }
   ++barrier.arrived;
   barrier.came.add(self.warp, self.position);
-  recorder_.arrive(&barrier);
+  recorder_.arrive(barrier, waits);
   if (waits) {
     begin_wait(wait, barrier);
     barrier.waiting.add(self.warp, self.position);
@@ -465,7 +476,9 @@ void Worker::named_barrier(const Wait& wait, int number, int threads, bool waits
     release(barrier, barrier.waiting);
     barrier.starts_over();
   }
-  if (waits) suspend(self.warp);
+  if (!waits) return;
+  suspend(self.warp);
+  recorder_.waited(barrier, wait);
 }
 
 void Worker::grid_sync(const Wait& wait) {

@@ -9,6 +9,7 @@
 //            returns, so a kernel in which nobody waits runs all its threads on one fiber
 #pragma once
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <ucontext.h>
@@ -177,6 +178,17 @@ class Worker {
   // On the signal's stack. Jumps to the worker's own stack, where the fault is explained.
   [[noreturn]] void fault(int signal, const siginfo_t& info, const ucontext_t& context);
 
+  // For the Overseer, on another OS thread: asks the current thread to fail if it has been running since `since` (which
+  // is kept up to date) for longer than the schedule allows. Then that happens in a signal, where it can be done, or at
+  // the next call of fail_if_overdue().
+  struct Running {
+    std::uint64_t turn = 0;
+    double since = 0;  // of the OS thread's processor time
+  };
+  void oversee(Running& since);
+  void signalled(const ucontext_t& context);
+  void fail_if_overdue();
+
  private:
   static void fiber_main(context::transfer_t from);
   void run_current();
@@ -202,7 +214,11 @@ class Worker {
   Collective& start_collective(Warp& warp, const char* name, unsigned mask, Compute compute, bool all_must_come);
   void make_fibers();
   void reset_fibers();
+  void runs(bool now);
+  void next_turn() { turn_.store(turn_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+  void keep_stack(void* instruction);
   void explain_fault();
+  void explain_overdue();
   [[noreturn]] void not_in_mask(const Wait& wait, unsigned mask);
   [[noreturn]] void different_collectives(const Warp& warp, const Collective& waiting, const Wait& wait);
   [[noreturn]] void never_complete(const Warp& warp, const Collective& collective);
@@ -235,9 +251,15 @@ class Worker {
   [[no_unique_address]] Recorder recorder_;
   std::thread::id owner_;  // the OS thread that the fibers last ran on
 
+  std::mutex overseen_;                  // for what follows
+  bool runs_ = false;                    // blocks of launch_
+  pthread_t os_thread_ = {};             // on this
+  std::atomic<std::uint64_t> turn_ = 1;  // another thread's with each number
+  std::atomic<std::uint64_t> overdue_turn_ = 0;
+
   // Where control goes when a block ends early, and why.
   sigjmp_buf landing_;
-  enum : int { failed = 1, faulted = 2 };
+  enum : int { failed = 1, faulted = 2, overdue = 3 };
   struct {
     bool misaligned;
     bool write;

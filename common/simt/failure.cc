@@ -14,19 +14,55 @@
 namespace simt {
 namespace {
 
+// Whoever was here before: another copy of the engine in a shared library, or the program.
 struct sigaction previous_segv;
 struct sigaction previous_bus;
+struct sigaction previous_overdue;
 
-void on_fault(int signal, siginfo_t* info, void* context) {
-  if (worker != nullptr && worker->in_kernel()) worker->fault(signal, *info, *static_cast<ucontext_t*>(context));
-  // Not ours: whoever was here before handles it, by default by ending the process.
-  const struct sigaction& previous = signal == SIGSEGV ? previous_segv : previous_bus;
+bool passed_on(const struct sigaction& previous, int signal, siginfo_t* info, void* context) {
   if (previous.sa_flags & SA_SIGINFO)
     previous.sa_sigaction(signal, info, context);
   else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN)
     previous.sa_handler(signal);
   else
+    return false;
+  return true;
+}
+
+void on_fault(int signal, siginfo_t* info, void* context) {
+  if (worker != nullptr && worker->in_kernel()) worker->fault(signal, *info, *static_cast<ucontext_t*>(context));
+  // By default that ends the process.
+  const struct sigaction& previous = signal == SIGSEGV ? previous_segv : previous_bus;
+  if (!passed_on(previous, signal, info, context))
     sigaction(signal, &previous, nullptr);  // and the access is tried again
+}
+
+// Few programs use the realtime signals; the last of them is the least likely one.
+int overdue_signal() { return SIGRTMAX; }
+
+void on_overdue(int signal, siginfo_t* info, void* context) {
+  if (worker != nullptr && worker->in_kernel())
+    worker->signalled(*static_cast<ucontext_t*>(context));
+  else
+    passed_on(previous_overdue, signal, info, context);
+}
+
+double processor_seconds(pthread_t thread) {
+  clockid_t clock;
+  timespec time = {};
+  if (pthread_getcpuclockid(thread, &clock) == 0) clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+void* instruction_of(const ucontext_t& context) {
+#if defined(__x86_64__)
+  return reinterpret_cast<void*>(context.uc_mcontext.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+  return reinterpret_cast<void*>(context.uc_mcontext.pc);
+#else
+  static_cast<void>(context);
+  return nullptr;
+#endif
 }
 
 }  // namespace
@@ -42,6 +78,9 @@ void install_fault_handler() {
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigaction(SIGSEGV, &action, &previous_segv);
     sigaction(SIGBUS, &action, &previous_bus);
+    action.sa_sigaction = on_overdue;
+    action.sa_flags |= SA_RESTART;
+    sigaction(overdue_signal(), &action, &previous_overdue);
     return true;
   }();
   static_cast<void>(once);
@@ -63,20 +102,21 @@ void Worker::fail(cudaError_t code, const Thread* thread, const std::string& at,
 void Worker::fault(int signal, const siginfo_t& info, const ucontext_t& context) {
   fault_.address = info.si_addr;
   fault_.access_known = false;
-  void* instruction = nullptr;
 #if defined(__x86_64__)
-  instruction = reinterpret_cast<void*>(context.uc_mcontext.gregs[REG_RIP]);
   fault_.write = context.uc_mcontext.gregs[REG_ERR] & 2;
   fault_.access_known = true;
   // Not a page fault but a protection fault: the address of a 16-byte instruction is not a multiple of 16.
   fault_.misaligned = signal == SIGSEGV && info.si_code == SI_KERNEL;
 #elif defined(__aarch64__)
-  instruction = reinterpret_cast<void*>(context.uc_mcontext.pc);
   fault_.misaligned = signal == SIGBUS && info.si_code == BUS_ADRALN;
 #else
-  static_cast<void>(context);
   fault_.misaligned = false;
 #endif
+  keep_stack(instruction_of(context));
+  siglongjmp(landing_, faulted);
+}
+
+void Worker::keep_stack(void* instruction) {
   // The unwinder goes through the handler's own frames to those of the kernel: keep what follows the instruction.
   std::array<void*, 48> frames;
   const int depth = backtrace(frames.data(), frames.size());
@@ -85,7 +125,6 @@ void Worker::fault(int signal, const siginfo_t& info, const ucontext_t& context)
   fault_.depth = 1;
   if (found != frames.begin() + depth)
     for (auto frame = found + 1; frame != frames.begin() + depth; ++frame) fault_.stack[fault_.depth++] = *frame;
-  siglongjmp(landing_, faulted);
 }
 
 void Worker::explain_fault() {
@@ -115,6 +154,50 @@ void Worker::explain_fault() {
                 : std::string("at ") + hexadecimal + ", which is not device memory";
   }
   record(cudaErrorIllegalAddress, current_, at, "invalid " + access + " " + where);
+}
+
+void Worker::oversee(Running& since) {
+  const std::lock_guard lock(overseen_);
+  if (!runs_) return;
+  launch_->pace.look(*launch_);
+  const std::uint64_t turn = turn_.load(std::memory_order_relaxed);
+  const double now = processor_seconds(os_thread_);
+  if (turn != since.turn)
+    since = {turn, now};
+  else if (now - since.since > launch_->schedule.patience) {
+    overdue_turn_ = turn;
+    pthread_kill(os_thread_, overdue_signal());
+  }
+}
+
+// In the middle of the engine or of a library, which may hold a lock, nothing can be done; the Overseer asks again.
+void Worker::signalled(const ucontext_t& context) {
+  if (turn_.load(std::memory_order_relaxed) != overdue_turn_) return;
+  void* const instruction = instruction_of(context);
+  const Function* function = launch_->module != nullptr
+                                 ? launch_->module->function_at(reinterpret_cast<std::uintptr_t>(instruction))
+                                 : nullptr;
+  if (tracing || function == nullptr || function->name.starts_with("_ZN4simt") ||
+      function->name.starts_with("_ZNK4simt"))
+    return;
+  keep_stack(instruction);
+  siglongjmp(landing_, overdue);
+}
+
+void Worker::fail_if_overdue() {
+  if (turn_.load(std::memory_order_relaxed) != overdue_turn_.load(std::memory_order_relaxed)) return;
+  keep_stack(__builtin_return_address(0));
+  siglongjmp(landing_, overdue);
+}
+
+void Worker::explain_overdue() {
+  const std::string at = source_line({fault_.stack.data(), static_cast<std::size_t>(fault_.depth)});
+  char patience[32];
+  std::snprintf(patience, sizeof patience, "%g", launch_->schedule.patience);
+  record(cudaErrorLaunchTimeout, current_, at,
+         std::string("the thread has run for ") + patience +
+             " s and has neither waited nor returned. If its loop waits for what another thread writes, it never ends: "
+             "threads run one after the other here, from one barrier to the next");
 }
 
 }  // namespace simt

@@ -129,6 +129,15 @@ struct thread_block {
   static dim3 group_dim() { return blockDim; }
 };
 inline thread_block this_thread_block() { return {}; }
+// What tiles of more than 32 threads need on a GPU.
+template <unsigned Threads>
+struct block_tile_memory {
+  char bytes[Threads];
+};
+template <unsigned Threads>
+thread_block this_thread_block(block_tile_memory<Threads>&) {
+  return {};
+}
 
 struct grid_group {
   static bool is_valid() { return simt::is_cooperative(); }
@@ -213,18 +222,21 @@ inline unsigned tile_mask(unsigned size) {
   const unsigned number = simt::thread_number(), warp_lanes = min(32u, simt::block_threads() - number / 32 * 32);
   const unsigned warp = warp_lanes == 32 ? ~0u : (1u << warp_lanes) - 1;
   const unsigned first = number % 32 / size * size;
-  return (size == 32 ? ~0u : ((1u << size) - 1) << first) & warp;
+  return (size >= 32 ? ~0u : ((1u << size) - 1) << first) & warp;
 }
 }  // namespace simt_details
 
 template <unsigned Size, class Parent = void>
 class thread_block_tile : public lanes_group {
-  static_assert(Size <= 32 && std::has_single_bit(Size), "the engine has tiles of 1, 2, 4, 8, 16 and 32 threads");
+  static_assert(Size <= 1024 && std::has_single_bit(Size));
 
  public:
-  thread_block_tile() : lanes_group(simt_details::tile_mask(Size)) {}
+  explicit thread_block_tile(SIMT_HERE) : lanes_group(simt_details::tile_mask(Size)) {
+    if constexpr (Size > 32)  // here, because a file often has such kernels beside others
+      simt::unsupported("thread_block_tile: the engine has tiles of 1, 2, 4, 8, 16 and 32 threads", file, line);
+  }
   template <class Other>
-  thread_block_tile(const thread_block_tile<Size, Other>&) : thread_block_tile() {}
+  thread_block_tile(const thread_block_tile<Size, Other>&, SIMT_HERE) : thread_block_tile(file, line) {}
 
   static constexpr unsigned num_threads() { return Size; }
   static constexpr unsigned size() { return Size; }
@@ -253,8 +265,8 @@ class thread_block_tile : public lanes_group {
 };
 
 template <unsigned Size, class Parent>
-thread_block_tile<Size, Parent> tiled_partition(const Parent&) {
-  return {};
+thread_block_tile<Size, Parent> tiled_partition(const Parent&, SIMT_HERE) {
+  return thread_block_tile<Size, Parent>(file, line);
 }
 
 // A group whose kind is known only at run time: a block or some lanes of a warp.

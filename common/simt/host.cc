@@ -210,6 +210,24 @@ cudaError_t cudaMemPrefetchAsync(const void*, std::size_t, int, cudaStream_t) { 
 
 cudaError_t cudaMemAdvise(const void*, std::size_t, cudaMemoryAdvise, int) { return simt::broken(); }
 
+cudaError_t cudaMemPrefetchAsync(const void*, std::size_t, cudaMemLocation, unsigned, cudaStream_t) {
+  return simt::broken();
+}
+
+cudaError_t cudaMemAdvise(const void*, std::size_t, cudaMemoryAdvise, cudaMemLocation) { return simt::broken(); }
+
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
+  *pool = nullptr;
+  return simt::broken();
+}
+cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) { return cudaDeviceGetDefaultMemPool(pool, device); }
+cudaError_t cudaDeviceSetMemPool(int, cudaMemPool_t) { return simt::broken(); }
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return simt::broken(); }
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, std::size_t) { return simt::broken(); }
+cudaError_t cudaMallocFromPoolAsync(void** pointer, std::size_t bytes, cudaMemPool_t, cudaStream_t) {
+  return cudaMalloc(pointer, bytes);
+}
+
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
   const bool device = simt::DeviceMemory::instance().contains(pointer) || simt::DeviceVariable::at(pointer) != nullptr;
   const bool host = HostMemory::instance().contains(pointer);
@@ -224,6 +242,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 // ---- device variables
 
 cudaError_t simt::symbol_address(const void* symbol, void** address, std::size_t* bytes) {
+  if (const Module* module = module_at(symbol)) DeviceVariable::find_in(*module);
   const DeviceVariable* variable = DeviceVariable::at(symbol);
   if (variable == nullptr || variable->begin() != symbol)
     return fail(cudaErrorInvalidSymbol, "the symbol is not a __device__, __constant__ or __managed__ variable");
@@ -260,6 +279,14 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t) { return simt::broken(); }
+
+cudaError_t cudaStreamAttachMemAsync(cudaStream_t, void*, std::size_t, unsigned) { return simt::broken(); }
+
+cudaError_t cudaStreamSetAttribute(cudaStream_t, cudaStreamAttrID, const cudaStreamAttrValue*) {
+  return simt::broken();
+}
+
+cudaError_t cudaCtxResetPersistingL2Cache() { return simt::broken(); }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t event, unsigned) {
   if (event == nullptr) return simt::fail(cudaErrorInvalidResourceHandle, "cudaStreamWaitEvent: a null event");

@@ -280,13 +280,23 @@ inline void sincospif(float x, float* sine, float* cosine) {
 inline float normcdff(float x) { return 0.5f * erfcf(-x * static_cast<float>(M_SQRT1_2)); }
 inline double normcdf(double x) { return 0.5 * erfc(-x * M_SQRT1_2); }
 inline float norm3df(float x, float y, float z) { return sqrtf(x * x + y * y + z * z); }
+inline double norm3d(double x, double y, double z) { return sqrt(x * x + y * y + z * z); }
+inline float norm4df(float x, float y, float z, float w) { return sqrtf(x * x + y * y + z * z + w * w); }
+inline double norm4d(double x, double y, double z, double w) { return sqrt(x * x + y * y + z * z + w * w); }
 inline float rnorm3df(float x, float y, float z) { return 1.0f / norm3df(x, y, z); }
 inline float rhypotf(float x, float y) { return 1.0f / hypotf(x, y); }
 
 constexpr long long llmin(long long a, long long b) { return min(a, b); }
 constexpr long long llmax(long long a, long long b) { return max(a, b); }
-constexpr unsigned umin(unsigned a, unsigned b) { return min(a, b); }
-constexpr unsigned umax(unsigned a, unsigned b) { return max(a, b); }
+// Templates, because programs have functions of these names and types for the host, where nvcc has none.
+template <class = void>
+constexpr unsigned umin(unsigned a, unsigned b) {
+  return min(a, b);
+}
+template <class = void>
+constexpr unsigned umax(unsigned a, unsigned b) {
+  return max(a, b);
+}
 inline double min(float a, double b) { return fmin(a, b); }
 inline double max(float a, double b) { return fmax(a, b); }
 inline double min(double a, float b) { return fmin(a, b); }

@@ -17,7 +17,9 @@
 #include <vector>
 
 #include "simt/engine.h"
+#include "simt/overseer.h"
 #include "simt/report.h"
+#include "simt/variables.h"
 
 namespace simt {
 namespace {
@@ -58,6 +60,7 @@ Schedule schedule_from_environment() {
     else if (order != "forward")
       bad_environment("SIMT_ORDER", value, "forward, reverse or shuffled:SEED with a whole number SEED");
   }
+  schedule.patience = std::max(schedule.patience, allowed_seconds());
   return schedule;
 }
 
@@ -79,6 +82,9 @@ class Pool {
     if (schedule.threads < 1 || schedule.threads > most_threads)
       throw std::invalid_argument("simt::Schedule: threads is " + std::to_string(schedule.threads) +
                                   ", must be 1 to 256");
+    if (!(schedule.patience > 0))
+      throw std::invalid_argument("simt::Schedule: patience is " + std::to_string(schedule.patience) +
+                                  ", must be more than 0");
     const std::lock_guard lock(launching_);
     schedule_ = schedule;
   }
@@ -87,6 +93,7 @@ class Pool {
     const std::lock_guard one_at_a_time(launching_);
     launch.schedule = schedule_;
     begin_report();
+    overseer_->watch(caller_);
     if (schedule_.order == Order::shuffled) {
       launch.offset = mix(schedule_.seed) % launch.blocks;
       launch.stride = mix(schedule_.seed + 1) % launch.blocks;
@@ -101,6 +108,7 @@ class Pool {
   }
 
   ~Pool() {
+    overseer_.reset();
     {
       const std::lock_guard lock(mutex_);
       stop_ = true;
@@ -125,6 +133,7 @@ class Pool {
 
   void serve(int number) {
     const auto own = std::make_unique<Worker>();
+    overseer_->watch(*own);
     std::uint64_t seen = 0;
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -144,6 +153,7 @@ class Pool {
   std::mutex launching_;
   Schedule schedule_;
   Worker caller_;
+  std::optional<Overseer> overseer_ = std::make_optional<Overseer>();
 
   std::mutex mutex_;
   std::condition_variable offered_;
@@ -217,6 +227,7 @@ cudaError_t launch_blocks(const void* kernel, dim3 grid, dim3 block, std::size_t
     return refuse(cudaErrorInvalidConfiguration,
                   "grid " + text(grid) + ": a grid has at least 1 block and at most 2147483647 x 65535 x 65535");
   const Module* module = module_at(kernel);
+  if (module != nullptr && tracing) DeviceVariable::find_in(*module);
   const std::size_t static_bytes = module ? module->static_shared_of(kernel) : 0;
   if (shared_bytes + static_bytes > max_shared())
     return refuse(cudaErrorInvalidValue,

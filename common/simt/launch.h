@@ -46,10 +46,13 @@ struct Schedule {
   Order order = Order::forward;
   std::uint64_t seed = 0;  // of Order::shuffled
   int threads = 1;         // OS threads that share the grid, at least 1
+  // Seconds of processor time after which a thread that has neither waited nor returned fails: whatever its loop waits
+  // for is written by a thread that does not get its turn.
+  double patience = 10;
 };
 
 // At first what the environment says: SIMT_ORDER=forward|reverse|shuffled:SEED, SIMT_THREADS=N (default: the cores
-// of this machine, at most 16).
+// of this machine, at most 16); as much patience as SIMT_SECONDS, if that is more.
 Schedule schedule();
 void set_schedule(const Schedule& schedule);
 

@@ -28,8 +28,9 @@ void Mbarrier::arrive(int expected_bytes, const Wait& call, Worker& worker) {
     worker.fail(cudaErrorLaunchFailure, &worker.current(), text(call.site),
                 std::string(call.name) + ": " + name(worker) + " is in " + state() +
                     (lacking_ == 0 ? ", and one more arrives" : ": it cannot count more than 1048575"));
+  if (arrivals_ > 1) worker.recorder().mbarrier_arrival(*this, call);
   --lacking_;
-  worker.recorder().arrive(this);
+  worker.recorder().arrive(*this, false);
   complete_if_nothing_lacks(worker);
 }
 
@@ -57,9 +58,15 @@ void Mbarrier::complete_if_nothing_lacks(Worker& worker) {
 }
 
 void Mbarrier::wait(unsigned parity, const Wait& wait, Worker& worker) {
-  if (phase_ % 2 == parity) return worker.wait_for(wait, *this, waiting_);
-  land(worker);
-  worker.pass(orders, this);
+  const bool is_under_way = phase_ % 2 == parity;
+  const unsigned phases = phase_ + is_under_way;  // have to be complete
+  if (is_under_way) {
+    worker.wait_for(wait, *this, waiting_);
+  } else {
+    land(worker);
+    worker.pass(orders, this);
+  }
+  if (phases > 0) worker.recorder().waited(*this, phases - 1, wait);
 }
 
 void Mbarrier::land(Worker& worker) {

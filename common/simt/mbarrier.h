@@ -38,6 +38,7 @@ class Mbarrier final : public Awaited {
   const unsigned maker;  // the thread that made it
   bool fenced = false;   // by that thread, since then
   unsigned phase() const { return phase_; }
+  const Site& made() const { return made_; }
 
  private:
   void complete_if_nothing_lacks(Worker& worker);

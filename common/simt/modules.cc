@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -56,6 +57,19 @@ bool is_static_shared(std::string_view name) {
          name.find_first_not_of("_0123456789", tag + std::string_view("B6shared").size()) == std::string_view::npos;
 }
 
+// Is it that of a device variable in a function, which has such a tag too, or of one that is a template?
+std::optional<DeviceVariable::Kind> kind_of_variable(std::string_view name) {
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  if (name.starts_with("_ZZ"))
+    return has("B6device")     ? std::optional(DeviceVariable::device)
+           : has("B8constant") ? std::optional(DeviceVariable::constant)
+                               : std::nullopt;
+  if (!name.starts_with("_Z") || name.starts_with("_ZG")) return std::nullopt;
+  for (const DeviceTemplate* each : DeviceTemplate::all())
+    if (has(each->part_of_name)) return each->kind;
+  return std::nullopt;
+}
+
 void read_symbols(Module& module) {
   const File file(module.path);
   const auto header = file.array<ElfW(Ehdr)>(0, 1);
@@ -78,6 +92,8 @@ void read_symbols(Module& module) {
       module.functions.push_back({module.base + symbol.st_value, module.base + symbol.st_value + symbol.st_size, name});
     else if (type == STT_TLS && is_static_shared(name))
       module.shared.push_back({symbol.st_value, symbol.st_size, name});
+    else if (const auto kind = type == STT_OBJECT ? kind_of_variable(name) : std::nullopt)
+      module.variables.push_back({reinterpret_cast<const void*>(module.base + symbol.st_value), symbol.st_size, *kind});
   }
   std::sort(module.functions.begin(), module.functions.end(), [](auto& a, auto& b) { return a.begin < b.begin; });
   std::sort(module.shared.begin(), module.shared.end(), [](auto& a, auto& b) { return a.offset < b.offset; });

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "simt/variables.h"
+
 namespace simt {
 
 struct Function {
@@ -21,12 +23,19 @@ struct ThreadLocal {
   std::string name;  // mangled
 };
 
+struct Variable {
+  const void* address;
+  std::size_t bytes;
+  DeviceVariable::Kind kind;
+};
+
 struct Module {
   std::string path;
   std::uintptr_t base;              // added to the file's addresses
   std::size_t tls_module;           // the dynamic linker's number for its thread-local block, 0: none
   std::vector<Function> functions;  // by address
   std::vector<ThreadLocal> shared;  // static shared memory, by offset
+  std::vector<Variable> variables;  // device variables that only their names tell of
 
   const Function* function_at(std::uintptr_t address) const;
 

@@ -286,24 +286,33 @@ PtxExecute choose_ldmatrix(PtxInstruction& i) {
   return trans ? execute_ldmatrix<1, true> : execute_ldmatrix<1, false>;
 }
 
-// As stmatrix_x4() of device/stmatrix.h: each lane stores its own part of each row.
+// As stmatrix_x4() of device/stmatrix.h: each lane stores its own part of each row, or of each column.
+template <bool transposed>
 void execute_stmatrix(PtxRun& run, const PtxInstruction& i) {
   const Bits row = reinterpret_cast<Bits>(run.pointer(i.arguments[0], true));
   const int lane = static_cast<int>(run.worker.current().lane), g = lane >> 2, t = lane & 3;
+  const auto of_lane = [&](Bits value, int from) {
+    return shuffle(i.opcode.c_str(), 0xffffffff, value, from, run.site.file, run.site.line);
+  };
   for (int m = 0; m < i.count; ++m) {
-    const Bits address = shuffle(i.opcode.c_str(), 0xffffffff, row, 8 * m + g, run.site.file, run.site.line);
-    auto* to = reinterpret_cast<std::uint32_t*>(address) + t;
+    auto* to = reinterpret_cast<std::uint32_t*>(of_lane(row, 8 * m + g)) + t;
+    Bits value = run.get(part(i.arguments[1], m), PtxType::b32);
+    if (transposed) {
+      const Bits even = of_lane(value, 4 * (2 * t) + g / 2), odd = of_lane(value, 4 * (2 * t + 1) + g / 2);
+      value = (even >> 16 * (g % 2) & 0xffff) | (odd >> 16 * (g % 2) & 0xffff) << 16;
+    }
     run.note(to, sizeof *to, PtxRun::Touch::write);
-    *to = static_cast<std::uint32_t>(run.get(part(i.arguments[1], m), PtxType::b32));
+    *to = static_cast<std::uint32_t>(value);
   }
 }
 
 PtxExecute choose_stmatrix(PtxInstruction& i) {
-  if (!i.only(1, {"sync", "aligned", "m8n8", "x1", "x2", "x4", "shared", "shared::cta"}) ||
+  if (!i.only(1, {"sync", "aligned", "m8n8", "x1", "x2", "x4", "trans", "shared", "shared::cta"}) ||
       i.last_type() != PtxType::b16 || i.arguments.size() != 2)
     return nullptr;
   i.count = i.has("x4") ? 4 : i.has("x2") ? 2 : 1;
-  return static_cast<int>(i.arguments[1].values.size()) == i.count ? execute_stmatrix : nullptr;
+  if (static_cast<int>(i.arguments[1].values.size()) != i.count) return nullptr;
+  return i.has("trans") ? execute_stmatrix<true> : execute_stmatrix<false>;
 }
 
 template <class T, bool half_sums>
@@ -560,6 +569,7 @@ void PtxRun::all() {
 void run_ptx(const char* file, int line, const char* text, PtxOperand* operands, int count) {
   static thread_local std::unordered_map<const char*, std::unique_ptr<const PtxCode>> read;
   Worker& self = this_worker("inline PTX");
+  self.fail_if_overdue();
   auto& code = read[text];
   if (!code) code = std::make_unique<const PtxCode>(read_ptx(text, operands, count));
   constexpr std::size_t most_registers = 128;

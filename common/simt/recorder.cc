@@ -13,6 +13,12 @@
 namespace simt {
 namespace {
 
+// Of a thread, before its warp meets: they are kept until then, and take 400 MB.
+constexpr std::size_t most_events = 1 << 24;
+
+// Requests of an instruction that wait to become as wide as nvcc's.
+constexpr std::size_t most_narrow = 64;
+
 // A set of up to 64 numbers that forgets them all at once.
 class SmallSet {
  public:
@@ -162,6 +168,7 @@ void Recorder::launch_begins(const Launch& launch, const SharedMemory& shared) {
   joining_.clear();
   first_block_ = last_block_ + 1;
   current_ = {};
+  shared_bytes_ = 0;
   current_.grid = launch.grid;
   current_.block = launch.block;
   current_.dynamic_shared_bytes = launch.shared_bytes;
@@ -178,7 +185,7 @@ void Recorder::block_begins() {
 }
 
 void Recorder::block_ends() {
-  if (walk_ != nullptr) walk_->step_ends("", work());
+  if (walk_ != nullptr) walk_->all_meet("");
 }
 
 void Recorder::launch_ends() {
@@ -206,7 +213,7 @@ void Recorder::access(const void* pc, const void* pointer, std::size_t size, Acc
   if (DeviceMemory::instance().contains(pointer) || in_variable(pointer)) {
     constexpr Op ops[] = {Op::global_load, Op::global_store, Op::global_atomic, Op::global_load, Op::global_store};
     check_dependency(pc, address, size, writes(access));
-    if (walk_ != nullptr) walk_->moves(writes(access) ? Move::written : Move::read, address, size);
+    if (walk_ != nullptr) walk_->moves(thread, writes(access) ? Move::written : Move::read, address, size);
     keep(thread, pc, address, size, ops[static_cast<int>(access)]);
     return;
   }
@@ -214,6 +221,8 @@ void Recorder::access(const void* pc, const void* pointer, std::size_t size, Acc
   if (offset == no_offset) return own_variable(pc, pointer, access);
   constexpr Op ops[] = {Op::shared_load, Op::shared_store, Op::shared_atomic, Op::shared_load, Op::shared_store};
   keep(thread, pc, address, size, ops[static_cast<int>(access)]);
+  if (walk_ != nullptr && reads(access)) walk_->reads(thread, offset, size);
+  if (walk_ != nullptr && writes(access)) walk_->writes(thread, offset, size);
   if (async_.used())
     if (const auto mistake = async_.access(offset, size, thread, writes(access), shadow_))
       report(*mistake, (writes(access) ? "write of " : "read of ") + std::to_string(size) + " bytes", pc);
@@ -244,6 +253,7 @@ void Recorder::ldmatrix_row(const void* pc, const void* row) {
   keep(thread, pc, address, 16, Op::ldmatrix);
   const std::size_t offset = shared_offset(address);
   if (offset == no_offset) return;
+  if (walk_ != nullptr) walk_->reads(thread, offset, 16);
   if (async_.used())
     if (const auto mistake = async_.access(offset, 16, thread, false, shadow_))
       report(*mistake, "read of 16 bytes", pc);
@@ -255,7 +265,7 @@ void Recorder::copy_starts(const Copy& copy, const PendingCopies& owner) {
        reinterpret_cast<std::uintptr_t>(copy.global) | (copy.source_bytes > 0 ? 0 : zeros));
   check_dependency(copy.pc, reinterpret_cast<std::uintptr_t>(copy.global), copy.source_bytes, false);
   if (walk_ != nullptr && copy.source_bytes > 0)
-    walk_->moves(Move::started, reinterpret_cast<std::uintptr_t>(copy.global), copy.source_bytes);
+    walk_->moves(copy.thread, Move::started, reinterpret_cast<std::uintptr_t>(copy.global), copy.source_bytes);
   const std::size_t offset = shared_offset(reinterpret_cast<std::uintptr_t>(copy.shared));
   if (offset == no_offset) return;
   if (const auto mistake = shadow_.copy_starts(offset, copy.bytes, copy.thread, copy.pc, &owner))
@@ -264,7 +274,8 @@ void Recorder::copy_starts(const Copy& copy, const PendingCopies& owner) {
 
 void Recorder::copy_lands(const Copy& copy, const PendingCopies& owner) {
   if (walk_ != nullptr && copy.source_bytes > 0)
-    walk_->moves(Move::landed, reinterpret_cast<std::uintptr_t>(copy.global), copy.source_bytes);
+    walk_->moves(worker->current().number, Move::landed, reinterpret_cast<std::uintptr_t>(copy.global),
+                 copy.source_bytes);
   const std::size_t offset = shared_offset(reinterpret_cast<std::uintptr_t>(copy.shared));
   if (offset == no_offset) return;
   if (const auto mistake = shadow_.copy_lands(offset, copy.bytes, worker->current().number, copy.pc, &owner))
@@ -273,12 +284,25 @@ void Recorder::copy_lands(const Copy& copy, const PendingCopies& owner) {
 
 Work Recorder::work() const {
   const Traffic &read = current_.read, &written = current_.written;
-  Work work = {read.warps + written.warps,   read.blocks + written.blocks,
-               read.launch + written.launch, 0,
-               current_.matrix_flops,        current_.shuffles};
-  for (const Site& site : sites_)
-    if (!is_global(site.op)) work.shared += site.counts.bytes;
-  return work;
+  return {read.warps + written.warps,   read.blocks + written.blocks,
+          read.launch + written.launch, shared_bytes_,
+          current_.matrix_flops,        current_.shuffles};
+}
+
+void Recorder::works() {
+  if (walk_ == nullptr) return;
+  const unsigned thread = worker->current().number;
+  walk_->works(thread / 32, walk_->step_of(thread), work());
+}
+
+void Recorder::matrix_product(std::uint64_t flops) {
+  current_.matrix_flops += flops;
+  works();
+}
+
+void Recorder::shuffle() {
+  ++current_.shuffles;
+  works();
 }
 
 // What the kernel before wrote may not be there yet on a GPU, or be overwritten by it.
@@ -320,13 +344,19 @@ void Recorder::watch(const char* name, std::int64_t row, std::int64_t column, fl
   if (is_share)
     walk_->watch_share(worker->current().number, name, row, column, value);
   else
-    walk_->watch(name, row, column, value);
+    walk_->watch(worker->current().number, name, row, column, value);
 }
 
 void Recorder::keep(unsigned thread, const void* pc, std::uintptr_t address, std::size_t size, Op op,
                     std::uintptr_t from) {
   if (!counting_) return;
-  events_[thread].push_back({pc, address | std::uint64_t(size) << 48 | static_cast<std::uint64_t>(op) << 56, from});
+  if (events_[thread].size() == most_events)
+    worker->fail(cudaErrorLaunchTimeout, &worker->current(), line_of(pc),
+                 "the thread has made " + std::to_string(most_events) +
+                     " accesses without meeting the other lanes of its warp. If its loop waits for what another thread "
+                     "writes, it never ends: threads run one after the other here, from one barrier to the next");
+  events_[thread].push_back({pc, address | std::uint64_t(size) << 48 | static_cast<std::uint64_t>(op) << 56, from,
+                             walk_ != nullptr ? walk_->step_of(thread) : 0});
 }
 
 void Recorder::let_go(Orders orders, const void* what, const ThreadSet& threads) {
@@ -335,12 +365,13 @@ void Recorder::let_go(Orders orders, const void* what, const ThreadSet& threads)
     for (unsigned warp = 0; warp * 32 < block_threads; ++warp) put_together(warp, ~0u);
     ++current_.barriers;
     shadow_.barrier();
-    if (walk_ != nullptr) walk_->step_ends(text(static_cast<const BlockBarrier*>(what)->site), work());
+    if (walk_ != nullptr) walk_->all_meet(text(static_cast<const BlockBarrier*>(what)->site));
     return;
   }
   const Lanes lanes = worker->lanes(threads);
   for (unsigned warp = 0; warp < max_warps; ++warp) {
     if (lanes[warp] == 0) continue;
+    if (walk_ != nullptr && (orders == Orders::nothing || orders == Orders::lanes)) walk_->meet(warp, lanes[warp]);
     if (orders == Orders::nothing || orders == Orders::lanes) {
       // Some lanes alone do not end a request: what they did before they left the others, and will do when they have
       // met them again, is one with what those do, even if those have returned by now.
@@ -353,10 +384,20 @@ void Recorder::let_go(Orders orders, const void* what, const ThreadSet& threads)
     if (orders == Orders::kernel_before) after_kernel_before_[warp] |= lanes[warp];
   }
   if (orders == Orders::arrivals) shadow_.release(what, lanes);
+  if (orders == Orders::arrivals && walk_ != nullptr) walk_->completes(gate_of(*static_cast<const Awaited*>(what)));
   if (orders == Orders::phase) shadow_.learn(what, lanes);
 }
 
-void Recorder::arrive(const void* what) { shadow_.arrive(what, worker->current().number); }
+void Recorder::arrive(const Awaited& what, bool waits) {
+  const unsigned thread = worker->current().number;
+  shadow_.arrive(&what, thread);
+  if (walk_ != nullptr) walk_->arrives(thread, gate_of(what), waits);
+}
+
+void Recorder::waited(const NamedBarrier& barrier, const Wait& wait) {
+  const unsigned thread = worker->current().number;
+  if (walk_ != nullptr) walk_->waited(thread, gate_of(barrier), walk_->arrived_at(thread), wait.site);
+}
 
 // Usually all lanes have done the same: their n-th events are the n-th request.
 void Recorder::put_together(unsigned warp, unsigned lanes) {
@@ -381,8 +422,14 @@ void Recorder::put_together(unsigned warp, unsigned lanes) {
   if (same) {
     for (std::size_t i = 0; i < first->size(); ++i) {
       const Event& event = (*first)[i];
-      request = {
-          event.pc, static_cast<Op>(event.what >> 56), static_cast<unsigned>(event.what >> 48 & 0xff), active, {}, {}};
+      request = {event.pc,
+                 static_cast<Op>(event.what >> 56),
+                 static_cast<unsigned>(event.what >> 48 & 0xff),
+                 active,
+                 {},
+                 {},
+                 warp,
+                 event.step};
       for (unsigned rest = active; rest != 0; rest &= rest - 1) {
         const unsigned lane = std::countr_zero(rest);
         request.address[lane] = events_[warp * 32 + lane][i].what & address_bits;
@@ -415,7 +462,7 @@ void Recorder::put_together_by_occurrence(unsigned warp, unsigned lanes) {
       if (instruction.lane != lane) instruction.lane = lane, instruction.times = 0;
       if (instruction.times == instruction.requests.size()) {
         instruction.requests.push_back(requests.size());
-        requests.push_back({event.pc, op, static_cast<unsigned>(event.what >> 48 & 0xff), 0, {}, {}});
+        requests.push_back({event.pc, op, static_cast<unsigned>(event.what >> 48 & 0xff), 0, {}, {}, warp, event.step});
       }
       Request& request = requests[instruction.requests[instruction.times++]];
       request.lanes |= 1u << lane;
@@ -439,8 +486,8 @@ Recorder::Site& Recorder::site_of(const void* pc, Op op) {
   return sites_[place->second];
 }
 
-// Do the lanes go on where the request before it ended, within the bytes that nvcc could take at once? Then both become
-// one. (The first and the last lane stand for all.)
+// Do the lanes go on where the request before it ended, within the bytes that nvcc could take at once? (The first and
+// the last lane stand for all.)
 bool Recorder::goes_on(Site& site, const Request& request) const {
   const std::uintptr_t first = request.address[std::countr_zero(request.lanes)],
                        last = request.address[31 - std::countl_zero(request.lanes)];
@@ -459,34 +506,52 @@ bool Recorder::goes_on(Site& site, const Request& request) const {
   return joins;
 }
 
+// The same of a request that has to become wider, and one that may be another iteration's.
+bool Recorder::continues(const Request& before, const Request& request, unsigned most) {
+  const auto follows = [&](unsigned lane) {
+    const std::uintptr_t address = before.address[lane];
+    return request.address[lane] == address + before.size && before.size + request.size <= (address & -address);
+  };
+  return before.lanes == request.lanes && before.size + request.size <= most &&
+         follows(std::countr_zero(request.lanes)) && follows(31 - std::countl_zero(request.lanes));
+}
+
 void Recorder::batch_ends() {
-  for (const std::size_t site : joining_) count(*sites_[site].joined, sites_[site]);
+  for (const std::size_t number : joining_) {
+    for (const Request& request : std::exchange(sites_[number].narrow, {})) count(request, sites_[number]);
+  }
   joining_.clear();
   ++batch_;
 }
 
-// A request as g++ has it. Where nvcc's are known to be wider, it is not counted before it is as wide as those.
+// A request as g++ has it. Where nvcc's are known to be wider, it is not counted before it is as wide as those. What it
+// becomes a part of may lie some requests back: nvcc unrolls loops and changes their order.
 void Recorder::count(const Request& request) {
   if (request.op == Op::copy_store) return count_copy(request);
   Site& site = site_of(request.pc, request.op);
-  const bool wider = site.widest > request.size;
-  if (!wider && request.op != Op::shared_load && request.op != Op::shared_store) return count(request, site);
-  const bool joins = goes_on(site, request);
-  if (!wider) {
-    site.batch = batch_;
-    site.counts.neighbours += joins;
+  if (site.widest <= request.size) {
+    if (request.op == Op::shared_load || request.op == Op::shared_store) {
+      site.counts.neighbours += goes_on(site, request);
+      site.batch = batch_;
+    }
     return count(request, site);
   }
-  if (joins) {
-    site.joined->size = site.size;
+  auto& narrow = site.narrow;
+  const auto before = std::find_if(narrow.begin(), narrow.end(),
+                                   [&](const Request& each) { return continues(each, request, site.widest); });
+  if (before == narrow.end()) {
+    if (narrow.empty()) joining_.push_back(static_cast<std::size_t>(&site - sites_.data()));
+    if (narrow.size() == most_narrow) {
+      count(narrow.front(), site);
+      narrow.erase(narrow.begin());
+    }
+    narrow.push_back(request);
     return;
   }
-  if (site.batch == batch_)
-    count(*site.joined, site);
-  else
-    joining_.push_back(static_cast<std::size_t>(&site - sites_.data()));
-  site.batch = batch_;
-  site.joined = std::make_unique<Request>(request);
+  before->size += request.size;
+  if (before->size < site.widest) return;
+  count(*before, site);
+  narrow.erase(before);
 }
 
 void Recorder::count(const Request& request, Site& site) {
@@ -495,6 +560,12 @@ void Recorder::count(const Request& request, Site& site) {
     count_global(request, counts);
   else
     count_shared(request, counts);
+  counted(request);
+}
+
+void Recorder::counted(const Request& request) {
+  if (!is_global(request.op)) shared_bytes_ += std::uint64_t(request.size) * std::popcount(request.lanes);
+  if (walk_ != nullptr) walk_->works(request.warp, request.step, work());
 }
 
 // Two in one: a request to global memory by the lanes that have something to fetch, and one to shared memory.
@@ -506,6 +577,7 @@ void Recorder::count_copy(const Request& request) {
     if (request.from[lane] & zeros) load.lanes &= ~(1u << lane);
   if (load.lanes != 0) count_global(load, noted(load, site_of(load.pc, load.op).counts));
   count_copy_store(request, noted(request, site_of(request.pc, request.op).counts));
+  counted(request);
 }
 
 void Recorder::count_global(const Request& request, Counts& counts) {
@@ -523,8 +595,28 @@ void Recorder::count_global(const Request& request, Counts& counts) {
       }
   }
   counts.units += sectors.size();
+  if (request.op == Op::global_atomic && addresses.size() > 1) counts.units += again(request);
   counts.lines += lines.size();
   counts.ideal += (addresses.size() * request.size + 31) / 32;
+}
+
+// Lanes that want the same word of global memory take turns: so many sectors come again for the second of them, the
+// third, .. Where all lanes want one word, nvcc lets one of them do it for all.
+std::size_t Recorder::again(const Request& request) {
+  static std::array<SmallSet, 32> turns;  // the sectors of each
+  std::array<unsigned, 32> times = {};
+  std::size_t count = 0;
+  for (SmallSet& turn : turns) turn.clear();
+  for (unsigned rest = request.lanes; rest != 0; rest &= rest - 1) {
+    const unsigned lane = std::countr_zero(rest);
+    const std::uintptr_t address = request.address[lane];
+    for (unsigned other = request.lanes & ((1u << lane) - 1); other != 0; other &= other - 1)
+      times[lane] += request.address[std::countr_zero(other)] == address;
+    if (times[lane] == 0 || !turns[times[lane]].insert(address / 32)) continue;
+    touch(address / 32, request.op);
+    ++count;
+  }
+  return count;
 }
 
 void Recorder::touch(std::uintptr_t sector, Op op) {

@@ -29,6 +29,7 @@ struct Copy;
 class PendingCopies;
 struct BulkCopy;
 class Mbarrier;
+struct MatrixInShared;
 struct Product;
 
 #ifdef WORKBOOK_TRACE
@@ -47,6 +48,8 @@ struct Request {
   std::array<std::uintptr_t, 32> address;
   std::array<std::uintptr_t, 32>
       from;  // of cp.async: the address in global memory, plus `zeros` if none of it is fetched
+  unsigned warp;
+  std::size_t step;  // of the walk
 };
 
 class Recorder {
@@ -73,16 +76,16 @@ class Recorder {
   // It is to an address that is not a multiple of its size: a mistake, unless it is to a variable of the thread's own.
   void misaligned(const void* pc, const void* address, std::size_t size, Access access) const;
   void ldmatrix_row(const void* pc, const void* row);
-  void matrix_product(std::uint64_t flops) { current_.matrix_flops += flops; }
+  void matrix_product(std::uint64_t flops);
 
   // Everything that orders accesses: these threads go on, having waited for `what` or come when it had happened. What
   // their warps have done since the last time is put together to requests.
   void let_go(Orders orders, const void* what, const ThreadSet& threads);
-  void arrive(const void* what);                              // the current thread, to something of Orders::arrivals
+  void arrive(const Awaited& what, bool waits);               // the current thread, to something that orders arrivals
   void warp_ends(unsigned warp) { put_together(warp, ~0u); }  // all its threads have returned
   void block_ends();
 
-  void shuffle() { ++current_.shuffles; }
+  void shuffle();
   void pause() { paused_ = true; }  // collectives are computed by one lane, whose accesses are the engine's
   void resume() { paused_ = false; }
 
@@ -96,10 +99,15 @@ class Recorder {
   void bulk_store_ends(const BulkCopy& copy);
   void mbarrier_made(const Mbarrier& mbarrier, const void* pc);
   void mbarrier_used(const Mbarrier& mbarrier, const Wait& call);
+  void mbarrier_arrival(const Mbarrier& mbarrier, const Wait& call);
   void phase_completes(const Mbarrier* mbarrier);
   void proxy_fence();
   void product_starts(const Product& product);
   void product_ends(const Product& product);
+
+  // The current thread goes on, and has waited for this phase, or at this named barrier.
+  void waited(const Mbarrier& mbarrier, unsigned phase, const Wait& wait);
+  void waited(const NamedBarrier& barrier, const Wait& wait);
 
   // A number of the kernel's, for the walk, or the current thread's share of it.
   void watch(const char* name, std::int64_t row, std::int64_t column, float value, bool is_share);
@@ -110,6 +118,7 @@ class Recorder {
     const void* pc;
     std::uint64_t what;   // address, size << 48, op << 56
     std::uintptr_t from;  // as in Request
+    std::size_t step;
   };
   static constexpr std::uint64_t address_bits = (std::uint64_t(1) << 48) - 1;
 
@@ -128,7 +137,7 @@ class Recorder {
     std::uint64_t batch = 0;
     unsigned lanes = 0, size = 0;
     std::uintptr_t first = 0, last = 0;  // addresses of its first and its last lane
-    std::unique_ptr<Request> joined;     // all of it, where nvcc does
+    std::vector<Request> narrow;         // not counted yet, where nvcc's are wider
   };
 
   void keep(unsigned thread, const void* pc, std::uintptr_t address, std::size_t size, Op op, std::uintptr_t from = 0);
@@ -140,7 +149,11 @@ class Recorder {
                     const std::optional<Shadow::Mistake>& mistake, const std::string& what, Access access,
                     std::size_t size, const void* pc);
   void own_variable(const void* pc, const void* address, Access access);  // of the current thread
-  std::vector<std::size_t> operands_of(const Product& product) const;     // 16 bytes each, in the shadow
+  struct Operands {
+    std::vector<std::size_t> a, b;  // 16 bytes each, in the shadow; no A if it is in registers
+  };
+  Operands operands_of(const Product& product) const;
+  std::vector<std::size_t> chunks_of(const MatrixInShared& matrix, int first, int rows) const;
   void put_together(unsigned warp, unsigned lanes);
   void put_together_by_occurrence(unsigned warp, unsigned lanes);
   void count(const Request& request);
@@ -148,11 +161,15 @@ class Recorder {
   void touch(std::uintptr_t sector, Op op);
   Site& site_of(const void* pc, Op op);
   bool goes_on(Site& site, const Request& request) const;
+  static bool continues(const Request& before, const Request& request, unsigned most);
+  std::size_t again(const Request& request);
   void count(const Request& request, Site& site);
+  void counted(const Request& request);
   void count_copy(const Request& request);
   void batch_ends();
 
   Work work() const;  // of the launch until now
+  void works();       // the current thread, something that has just been counted
 
   bool in_variable(const void* pointer) const;
   void check_dependency(const void* pc, std::uintptr_t address, std::size_t size, bool writes);
@@ -180,10 +197,11 @@ class Recorder {
 
   std::array<std::vector<Event>, max_block_threads> events_;  // by the thread's number in its block
   LaunchCounts current_;
+  std::uint64_t shared_bytes_ = 0;  // of the launch
   std::vector<Site> sites_;
   std::unordered_map<std::uint64_t, std::size_t> sites_by_key_;  // PC and op
   std::uint64_t batch_ = 1;                                      // requests that are put together at once
-  std::vector<std::size_t> joining_;                             // sites whose last request is not counted yet
+  std::vector<std::size_t> joining_;                             // sites with narrow requests
   std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> pages_;
   std::array<std::pair<std::uintptr_t, Page*>, 16> recent_pages_ = {};
   std::uint32_t block_ = 0;        // number of this block
@@ -204,7 +222,7 @@ class Recorder {
   void block_begins() {}
   void launch_ends() {}
   void let_go(Orders, const void*, const ThreadSet&) {}
-  void arrive(const void*) {}
+  void arrive(const Awaited&, bool) {}
   void warp_ends(unsigned) {}
   void block_ends() {}
   void shuffle() {}
@@ -218,7 +236,10 @@ class Recorder {
   void bulk_store_ends(const BulkCopy&) {}
   void mbarrier_made(const Mbarrier&, const void*) {}
   void mbarrier_used(const Mbarrier&, const Wait&) {}
+  void mbarrier_arrival(const Mbarrier&, const Wait&) {}
   void phase_completes(const Mbarrier*) {}
+  void waited(const Mbarrier&, unsigned, const Wait&) {}
+  void waited(const NamedBarrier&, const Wait&) {}
   void proxy_fence() {}
   void product_starts(const Product&) {}
   void product_ends(const Product&) {}

@@ -82,6 +82,7 @@ void Recorder::count(const BulkCopy& copy) {
                                   .units = sectors.size(),
                                   .ideal = (inside + 31) / 32,
                                   .lines = lines.size()};
+  works();
 }
 
 void Recorder::bulk_load_starts(const BulkCopy& copy, const Mbarrier& mbarrier) {
@@ -90,9 +91,9 @@ void Recorder::bulk_load_starts(const BulkCopy& copy, const Mbarrier& mbarrier) 
     if (from == nullptr) return;
     const auto address = reinterpret_cast<std::uintptr_t>(from);
     check_dependency(copy.pc, address, static_cast<std::size_t>(bytes), false);
-    if (walk_ != nullptr) walk_->moves(Move::started, address, static_cast<std::size_t>(bytes));
   });
   const std::size_t offset = shared_offset(reinterpret_cast<std::uintptr_t>(copy.shared));
+  if (walk_ != nullptr) walk_->fills(copy, offset, mbarrier);
   const auto size = static_cast<std::size_t>(copy.bytes);
   const auto asynchronous = async_.load_starts(offset, size, copy.thread, copy.pc, mbarrier, shadow_);
   report_first(asynchronous, shadow_.access(offset, size, copy.thread, Access::write, copy.pc),
@@ -100,11 +101,6 @@ void Recorder::bulk_load_starts(const BulkCopy& copy, const Mbarrier& mbarrier) 
 }
 
 void Recorder::bulk_load_lands(const BulkCopy& copy, const Mbarrier&) {
-  if (walk_ != nullptr)
-    copy.for_each_piece([&](char*, const char* from, int bytes) {
-      if (from != nullptr)
-        walk_->moves(Move::landed, reinterpret_cast<std::uintptr_t>(from), static_cast<std::size_t>(bytes));
-    });
   const std::size_t offset = shared_offset(reinterpret_cast<std::uintptr_t>(copy.shared));
   async_.load_lands(offset, static_cast<std::size_t>(copy.bytes), shadow_);
   shadow_.bulk_write(offset, static_cast<std::size_t>(copy.bytes), copy.pc);
@@ -116,9 +112,9 @@ void Recorder::bulk_store_starts(const BulkCopy& copy) {
     if (to == nullptr) return;
     const auto address = reinterpret_cast<std::uintptr_t>(to);
     check_dependency(copy.pc, address, static_cast<std::size_t>(bytes), true);
-    if (walk_ != nullptr) walk_->moves(Move::written, address, static_cast<std::size_t>(bytes));
   });
   const std::size_t offset = shared_offset(reinterpret_cast<std::uintptr_t>(copy.shared));
+  if (walk_ != nullptr) walk_->sends(copy, offset);
   const auto size = static_cast<std::size_t>(copy.bytes);
   const auto asynchronous = async_.store_starts(offset, size, copy.thread, copy.pc, shadow_);
   report_first(asynchronous, shadow_.access(offset, size, copy.thread, Access::read, copy.pc),
@@ -134,6 +130,7 @@ void Recorder::bulk_store_ends(const BulkCopy& copy) {
 }
 
 void Recorder::mbarrier_made(const Mbarrier& mbarrier, const void* pc) {
+  if (walk_ != nullptr) walk_->made(mbarrier);
   const std::size_t offset = shared_offset(reinterpret_cast<std::uintptr_t>(mbarrier.address));
   if (const auto mistake = shadow_.access(offset, 8, mbarrier.maker, Access::write, pc))
     report(*mistake, Access::write, 8, pc);
@@ -149,42 +146,66 @@ void Recorder::mbarrier_used(const Mbarrier& mbarrier, const Wait& call) {
                      " to the memory of " + mbarrier.name(*worker));
 }
 
+// One of several arrivals that a phase needs. Where nothing orders it after the end of the phase before, it could have
+// counted there, in the place of one that had not come yet.
+void Recorder::mbarrier_arrival(const Mbarrier& mbarrier, const Wait& call) {
+  if (!shadow_.knows_the_last_phase(worker->current().number, mbarrier.index, mbarrier.phase()))
+    worker->fail(cudaErrorLaunchFailure, &worker->current(), text(call.site),
+                 std::string(call.name) + " counts in phase " + std::to_string(mbarrier.phase()) + " of " +
+                     mbarrier.name(*worker) + ", and might have counted in the phase before: nobody has told this " +
+                     "thread that that one was complete");
+}
+
 void Recorder::phase_completes(const Mbarrier* mbarrier) {
   shadow_.phase_completes(mbarrier, mbarrier->index, mbarrier->phase());
+  if (walk_ != nullptr) walk_->completes(gate_of(*mbarrier));
+}
+
+void Recorder::waited(const Mbarrier& mbarrier, unsigned phase, const Wait& wait) {
+  if (walk_ != nullptr) walk_->waited(worker->current().number, gate_of(mbarrier), phase, wait.site);
 }
 
 void Recorder::proxy_fence() { shadow_.proxy_fence(worker->current().number); }
 
-std::vector<std::size_t> Recorder::operands_of(const Product& product) const {
-  std::vector<std::size_t> operands;
-  const auto add = [&](const MatrixInShared& matrix, int first, int rows) {
-    matrix.for_each_chunk(first, rows, [&](std::uint32_t address, int, int) {
-      operands.push_back(shared_offset(reinterpret_cast<std::uintptr_t>(worker->shared().at(address))));
-    });
-  };
-  if (!product.form.a_in_registers) add(product.form.a, static_cast<int>(product.warp % 4) * 16, 16);
-  add(product.form.b, 0, product.form.columns);
-  return operands;
+std::vector<std::size_t> Recorder::chunks_of(const MatrixInShared& matrix, int first, int rows) const {
+  std::vector<std::size_t> offsets;
+  matrix.for_each_chunk(first, rows, [&](std::uint32_t address, int, int) {
+    offsets.push_back(shared_offset(reinterpret_cast<std::uintptr_t>(worker->shared().at(address))));
+  });
+  return offsets;
+}
+
+Recorder::Operands Recorder::operands_of(const Product& product) const {
+  const int warp = static_cast<int>(product.warp % 4);
+  return {product.form.a_in_registers ? std::vector<std::size_t>() : chunks_of(product.form.a, warp * 16, 16),
+          chunks_of(product.form.b, 0, product.form.columns)};
 }
 
 void Recorder::product_starts(const Product& product) {
   const auto columns = static_cast<std::uint64_t>(product.form.columns);
-  matrix_product(2 * 16 * columns * 16);
+  current_.matrix_flops += 2 * 16 * columns * 16;
   if (counting_) {
     const std::uint64_t bytes = (product.form.a_in_registers ? 0 : 16 * 32) + columns * 32 / 4;
     site_of(product.pc, Op::wgmma).counts +=
         {.requests = 1, .bytes = bytes, .units = bytes / 128, .ideal = bytes / 128};
+    shared_bytes_ += bytes;
   }
+  works();
   const unsigned thread = worker->current().number;
-  for (const std::size_t offset : operands_of(product)) {
-    const auto asynchronous = async_.product_starts(offset, thread, product.pc, shadow_);
-    report_first(asynchronous, shadow_.check_read(offset, 16, thread), "read by wgmma", Access::read, 16, product.pc);
-  }
+  const auto [a, b] = operands_of(product);
+  for (const auto* operand : {&a, &b})
+    for (const std::size_t offset : *operand) {
+      const auto asynchronous = async_.product_starts(offset, thread, product.pc, shadow_);
+      report_first(asynchronous, shadow_.check_read(offset, 16, thread), "read by wgmma", Access::read, 16, product.pc);
+    }
+  if (walk_ != nullptr) walk_->multiplies(thread, a, b);
 }
 
 void Recorder::product_ends(const Product& product) {
   const std::uint32_t event = shadow_.warp_event(product.warp);
-  for (const std::size_t offset : operands_of(product)) async_.product_ends(offset, product.warp, event, shadow_);
+  const auto [a, b] = operands_of(product);
+  for (const auto* operand : {&a, &b})
+    for (const std::size_t offset : *operand) async_.product_ends(offset, product.warp, event, shadow_);
 }
 
 }  // namespace simt

@@ -40,15 +40,8 @@ void write() {
   out << "}\n";
 }
 
-// Seconds that kernels may take together, and have taken.
-double allowed() {
-  static const double seconds = [] {
-    const char* value = std::getenv("SIMT_SECONDS");
-    return value != nullptr ? std::atof(value) : 0;
-  }();
-  return seconds;
-}
-double used = 0;
+double used = 0;          // seconds, by the launches so far
+std::uint64_t ended = 0;  // those launches
 
 double since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -83,28 +76,61 @@ void note_failed_launch(const std::string& message) { report().failures.push_bac
 
 std::vector<std::string> failed_launches() { return report().failures; }
 
+double allowed_seconds() {
+  static const double seconds = [] {
+    const char* value = std::getenv("SIMT_SECONDS");
+    return value != nullptr ? std::atof(value) : 0;
+  }();
+  return seconds;
+}
+
 // Before that nothing is known: a launch's first block takes longer than the others.
 constexpr double least_sample = 0.2;
 
 Pace::Pace() : begin_(std::chrono::steady_clock::now()), look_at_(least_sample) {}
 
-Pace::~Pace() { used += since(begin_); }
+Pace::~Pace() {
+  used += since(begin_);
+  ++ended;
+}
 
 void Pace::block_done(const Launch& launch) {
-  if (allowed() == 0) return;
+  if (allowed_seconds() == 0) return;
+  const std::lock_guard lock(mutex_);
   ++done_;
-  const double passed = since(begin_) - once_, left = std::max(0.0, allowed() - used);
+  judge(launch);
+}
+
+void Pace::once(double seconds) {
+  const std::lock_guard lock(mutex_);
+  once_ += seconds;
+}
+
+void Pace::look(const Launch& launch) {
+  if (allowed_seconds() == 0) return;
+  const std::lock_guard lock(mutex_);
+  if (done_ == 0) judge(launch);
+}
+
+void Pace::judge(const Launch& launch) {
+  const double passed = since(begin_) - once_, left = std::max(0.0, allowed_seconds() - used);
   if (passed < look_at_ && passed < left) return;
   look_at_ = 2 * passed;
-  const double each = passed / static_cast<double>(done_);
-  if (each * static_cast<double>(launch.blocks) <= left) return;
+  const double each = passed / static_cast<double>(std::max<std::uint64_t>(done_, 1));
+  const double all = done_ == launch.blocks ? passed : each * static_cast<double>(launch.blocks);
+  if (done_ > 0 ? all <= left : passed < left) return;
   const dim3 block = launch.block;
-  std::fprintf(stderr,
-               "kernel %s: its %llu blocks of %u threads would take about %s (%.2g s each), and %s are left; at most "
-               "%llu blocks fit. Make the problem smaller, or allow more with --seconds.\n",
-               kernel_name(launch.kernel).c_str(), static_cast<unsigned long long>(launch.blocks),
-               block.x * block.y * block.z, duration(each * static_cast<double>(launch.blocks)).c_str(), each,
-               duration(left).c_str(), static_cast<unsigned long long>(left / each));
+  const std::string blocks = std::to_string(launch.blocks) + (launch.blocks == 1 ? " block of " : " blocks of ") +
+                             std::to_string(block.x * block.y * block.z) + " threads ";
+  std::string message = "kernel " + kernel_name(launch.kernel) + ": ";
+  if (done_ > 0)
+    message += "its " + blocks + "would take about " + duration(all) + ", and " + duration(left) + " are left";
+  else
+    message += "of its " + blocks + "none has ended in the " + duration(left) + " that are left";
+  if (ended > 0) message += " after " + std::to_string(ended) + " launches";
+  if (done_ > 0) message += "; at most " + std::to_string(static_cast<std::uint64_t>(left / each)) + " blocks fit";
+  if (ended > 0) message += ", or fewer launches";
+  std::fprintf(stderr, "%s. Make the problem smaller, or allow more with --seconds.\n", message.c_str());
   std::fflush(stderr);
   std::_Exit(2);
 }

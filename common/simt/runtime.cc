@@ -350,6 +350,11 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   p.totalConstMem = 64 * 1024;
   p.cooperativeLaunch = p.managedMemory = p.concurrentManagedAccess = p.unifiedAddressing = p.canMapHostMemory = 1;
   p.concurrentKernels = 1;
+  // Kernels read the host's memory as any program does.
+  p.pageableMemoryAccess = p.pageableMemoryAccessUsesHostPageTables = p.hostNativeAtomicSupported = 1;
+  p.directManagedMemAccessFromHost = p.memoryPoolsSupported = 1;
+  p.streamPrioritiesSupported = p.globalL1CacheSupported = p.localL1CacheSupported = 1;
+  p.memPitch = 0x7fffffff;
   const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
   p.l2CacheSize = l2 > 0 ? static_cast<int>(l2) : 1 << 20;
   *properties = p;
@@ -359,85 +364,62 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   cudaDeviceProp p;
   if (const cudaError_t error = cudaGetDeviceProperties(&p, device); error != cudaSuccess) return error;
-  switch (attribute) {
-    case cudaDevAttrMaxThreadsPerBlock:
-      *value = p.maxThreadsPerBlock;
-      return cudaSuccess;
-    case cudaDevAttrMaxSharedMemoryPerBlock:
-      *value = static_cast<int>(p.sharedMemPerBlock);
-      return cudaSuccess;
-    case cudaDevAttrWarpSize:
-      *value = p.warpSize;
-      return cudaSuccess;
-    case cudaDevAttrClockRate:
-    case cudaDevAttrMemoryClockRate:
-    case cudaDevAttrIntegrated:
-    case cudaDevAttrComputeMode:
-      *value = 0;
-      return cudaSuccess;
-    case cudaDevAttrMultiProcessorCount:
-      *value = p.multiProcessorCount;
-      return cudaSuccess;
-    case cudaDevAttrGlobalMemoryBusWidth:
-      *value = p.memoryBusWidth;
-      return cudaSuccess;
-    case cudaDevAttrL2CacheSize:
-      *value = p.l2CacheSize;
-      return cudaSuccess;
-    case cudaDevAttrMaxThreadsPerMultiProcessor:
-      *value = p.maxThreadsPerMultiProcessor;
-      return cudaSuccess;
-    case cudaDevAttrComputeCapabilityMajor:
-      *value = p.major;
-      return cudaSuccess;
-    case cudaDevAttrComputeCapabilityMinor:
-      *value = p.minor;
-      return cudaSuccess;
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
-      *value = static_cast<int>(p.sharedMemPerMultiprocessor);
-      return cudaSuccess;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      *value = static_cast<int>(p.sharedMemPerBlockOptin);
-      return cudaSuccess;
-    case cudaDevAttrMaxBlockDimX:
-      *value = p.maxThreadsDim[0];
-      return cudaSuccess;
-    case cudaDevAttrMaxBlockDimY:
-      *value = p.maxThreadsDim[1];
-      return cudaSuccess;
-    case cudaDevAttrMaxBlockDimZ:
-      *value = p.maxThreadsDim[2];
-      return cudaSuccess;
-    case cudaDevAttrMaxGridDimX:
-      *value = p.maxGridSize[0];
-      return cudaSuccess;
-    case cudaDevAttrMaxGridDimY:
-      *value = p.maxGridSize[1];
-      return cudaSuccess;
-    case cudaDevAttrMaxGridDimZ:
-      *value = p.maxGridSize[2];
-      return cudaSuccess;
-    case cudaDevAttrTotalConstantMemory:
-      *value = static_cast<int>(p.totalConstMem);
-      return cudaSuccess;
-    case cudaDevAttrMaxRegistersPerBlock:
-      *value = p.regsPerBlock;
-      return cudaSuccess;
-    case cudaDevAttrMaxRegistersPerMultiprocessor:
-      *value = p.regsPerMultiprocessor;
-      return cudaSuccess;
-    case cudaDevAttrManagedMemory:
-      *value = p.managedMemory;
-      return cudaSuccess;
-    case cudaDevAttrConcurrentManagedAccess:
-      *value = p.concurrentManagedAccess;
-      return cudaSuccess;
-    case cudaDevAttrCooperativeLaunch:
-      *value = p.cooperativeLaunch;
-      return cudaSuccess;
-    case cudaDevAttrMaxBlocksPerMultiprocessor:
-      *value = p.maxBlocksPerMultiProcessor;
-      return cudaSuccess;
+  const std::pair<cudaDeviceAttr, int> values[] = {
+      {cudaDevAttrMaxThreadsPerBlock, p.maxThreadsPerBlock},
+      {cudaDevAttrMaxSharedMemoryPerBlock, static_cast<int>(p.sharedMemPerBlock)},
+      {cudaDevAttrWarpSize, p.warpSize},
+      {cudaDevAttrClockRate, p.clockRate},
+      {cudaDevAttrMemoryClockRate, p.memoryClockRate},
+      {cudaDevAttrIntegrated, p.integrated},
+      {cudaDevAttrComputeMode, p.computeMode},
+      {cudaDevAttrMultiProcessorCount, p.multiProcessorCount},
+      {cudaDevAttrGlobalMemoryBusWidth, p.memoryBusWidth},
+      {cudaDevAttrL2CacheSize, p.l2CacheSize},
+      {cudaDevAttrMaxThreadsPerMultiProcessor, p.maxThreadsPerMultiProcessor},
+      {cudaDevAttrComputeCapabilityMajor, p.major},
+      {cudaDevAttrComputeCapabilityMinor, p.minor},
+      {cudaDevAttrMaxSharedMemoryPerMultiprocessor, static_cast<int>(p.sharedMemPerMultiprocessor)},
+      {cudaDevAttrMaxSharedMemoryPerBlockOptin, static_cast<int>(p.sharedMemPerBlockOptin)},
+      {cudaDevAttrMaxBlockDimX, p.maxThreadsDim[0]},
+      {cudaDevAttrMaxBlockDimY, p.maxThreadsDim[1]},
+      {cudaDevAttrMaxBlockDimZ, p.maxThreadsDim[2]},
+      {cudaDevAttrMaxGridDimX, p.maxGridSize[0]},
+      {cudaDevAttrMaxGridDimY, p.maxGridSize[1]},
+      {cudaDevAttrMaxGridDimZ, p.maxGridSize[2]},
+      {cudaDevAttrTotalConstantMemory, static_cast<int>(p.totalConstMem)},
+      {cudaDevAttrMaxRegistersPerBlock, p.regsPerBlock},
+      {cudaDevAttrMaxRegistersPerMultiprocessor, p.regsPerMultiprocessor},
+      {cudaDevAttrManagedMemory, p.managedMemory},
+      {cudaDevAttrConcurrentManagedAccess, p.concurrentManagedAccess},
+      {cudaDevAttrCooperativeLaunch, p.cooperativeLaunch},
+      {cudaDevAttrMaxBlocksPerMultiprocessor, p.maxBlocksPerMultiProcessor},
+      {cudaDevAttrGpuOverlap, p.deviceOverlap},
+      {cudaDevAttrKernelExecTimeout, p.kernelExecTimeoutEnabled},
+      {cudaDevAttrCanMapHostMemory, p.canMapHostMemory},
+      {cudaDevAttrConcurrentKernels, p.concurrentKernels},
+      {cudaDevAttrEccEnabled, p.ECCEnabled},
+      {cudaDevAttrPciBusId, p.pciBusID},
+      {cudaDevAttrPciDeviceId, p.pciDeviceID},
+      {cudaDevAttrTccDriver, p.tccDriver},
+      {cudaDevAttrAsyncEngineCount, p.asyncEngineCount},
+      {cudaDevAttrUnifiedAddressing, p.unifiedAddressing},
+      {cudaDevAttrStreamPrioritiesSupported, p.streamPrioritiesSupported},
+      {cudaDevAttrGlobalL1CacheSupported, p.globalL1CacheSupported},
+      {cudaDevAttrLocalL1CacheSupported, p.localL1CacheSupported},
+      {cudaDevAttrIsMultiGpuBoard, p.isMultiGpuBoard},
+      {cudaDevAttrHostNativeAtomicSupported, p.hostNativeAtomicSupported},
+      {cudaDevAttrPageableMemoryAccess, p.pageableMemoryAccess},
+      {cudaDevAttrComputePreemptionSupported, p.computePreemptionSupported},
+      {cudaDevAttrPageableMemoryAccessUsesHostPageTables, p.pageableMemoryAccessUsesHostPageTables},
+      {cudaDevAttrDirectManagedMemAccessFromHost, p.directManagedMemAccessFromHost},
+      {cudaDevAttrMaxPersistingL2CacheSize, p.persistingL2CacheMaxSize},
+      {cudaDevAttrMaxAccessPolicyWindowSize, p.accessPolicyMaxWindowSize},
+      {cudaDevAttrMemoryPoolsSupported, p.memoryPoolsSupported},
+  };
+  for (const auto& [known, its_value] : values) {
+    if (known != attribute) continue;
+    *value = its_value;
+    return cudaSuccess;
   }
   return simt::fail(cudaErrorInvalidValue, "device attribute " + std::to_string(attribute) + " is not known here");
 }

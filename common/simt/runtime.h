@@ -73,7 +73,7 @@ cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total);
 
 // Streams and events.
-constexpr unsigned cudaStreamDefault = 0;
+#define cudaStreamDefault 0x00  // as in CUDA: also a null stream, which a constant is not
 constexpr unsigned cudaStreamNonBlocking = 1;
 constexpr unsigned cudaEventDefault = 0;
 constexpr unsigned cudaEventBlockingSync = 1;
@@ -129,6 +129,20 @@ struct cudaDeviceProp {
   int integrated;
   int kernelExecTimeoutEnabled;
   int computeMode;
+  int deviceOverlap;
+  int streamPrioritiesSupported;
+  int pageableMemoryAccessUsesHostPageTables;
+  int hostNativeAtomicSupported;
+  int directManagedMemAccessFromHost;
+  int computePreemptionSupported;
+  int globalL1CacheSupported;
+  int localL1CacheSupported;
+  int memoryPoolsSupported;
+  int persistingL2CacheMaxSize;
+  int accessPolicyMaxWindowSize;
+  int isMultiGpuBoard;
+  int tccDriver;
+  std::size_t memPitch;
 };
 
 enum cudaDeviceAttr {
@@ -160,6 +174,28 @@ enum cudaDeviceAttr {
   cudaDevAttrConcurrentManagedAccess = 89,
   cudaDevAttrCooperativeLaunch = 95,
   cudaDevAttrMaxBlocksPerMultiprocessor = 106,
+  cudaDevAttrGpuOverlap = 15,
+  cudaDevAttrKernelExecTimeout = 17,
+  cudaDevAttrCanMapHostMemory = 19,
+  cudaDevAttrConcurrentKernels = 31,
+  cudaDevAttrEccEnabled = 32,
+  cudaDevAttrPciBusId = 33,
+  cudaDevAttrPciDeviceId = 34,
+  cudaDevAttrTccDriver = 35,
+  cudaDevAttrAsyncEngineCount = 40,
+  cudaDevAttrUnifiedAddressing = 41,
+  cudaDevAttrStreamPrioritiesSupported = 78,
+  cudaDevAttrGlobalL1CacheSupported = 79,
+  cudaDevAttrLocalL1CacheSupported = 80,
+  cudaDevAttrIsMultiGpuBoard = 84,
+  cudaDevAttrHostNativeAtomicSupported = 86,
+  cudaDevAttrPageableMemoryAccess = 88,
+  cudaDevAttrComputePreemptionSupported = 90,
+  cudaDevAttrPageableMemoryAccessUsesHostPageTables = 100,
+  cudaDevAttrDirectManagedMemAccessFromHost = 101,
+  cudaDevAttrMaxPersistingL2CacheSize = 108,
+  cudaDevAttrMaxAccessPolicyWindowSize = 109,
+  cudaDevAttrMemoryPoolsSupported = 115,
 };
 
 cudaError_t cudaGetDeviceCount(int* count);

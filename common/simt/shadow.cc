@@ -70,7 +70,7 @@ void Shadow::learn(const Clocks& clocks, const std::array<unsigned, 32>& waiting
 void Shadow::phase_completes(const void* what, unsigned number, std::uint32_t phases) {
   Clocks &brought = brought_[what], &complete = complete_[what];
   for (unsigned other = 0; other < brought.size(); ++other) complete[other] = std::max(complete[other], brought[other]);
-  if (number < mbarriers) complete[threads + number] = phases;
+  if (number < mbarriers) complete[threads + number] = phases, completed_in_[number] = interval_;
   brought.fill(0);
 }
 
@@ -78,6 +78,11 @@ void Shadow::learn(const void* what, const std::array<unsigned, 32>& waiting) { 
 
 bool Shadow::knows_phase(unsigned thread, unsigned number, std::uint32_t phase) const {
   return number >= mbarriers || seen_by_warp_[thread / 32][threads + number] > phase;
+}
+
+bool Shadow::knows_the_last_phase(unsigned thread, unsigned number, std::uint32_t phases) const {
+  return phases == 0 || number >= mbarriers || completed_in_[number] != interval_ ||
+         knows_phase(thread, number, phases - 1);
 }
 
 std::uint32_t Shadow::warp_event(unsigned warp) {

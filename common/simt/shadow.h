@@ -55,6 +55,9 @@ class Shadow {
   void phase_completes(const void* what, unsigned number, std::uint32_t phases);
   void learn(const void* what, const std::array<unsigned, 32>& waiting);
   bool knows_phase(unsigned thread, unsigned number, std::uint32_t phase) const;
+  // Whether the thread knows of every phase that is complete: else what it does now might as well have come before the
+  // end of the last one.
+  bool knows_the_last_phase(unsigned thread, unsigned number, std::uint32_t phases) const;
 
   // The access is noted; the first mistake, if there is one, is returned.
   std::optional<Mistake> access(std::size_t byte, std::size_t size, unsigned thread, Access access, const void* pc);
@@ -116,7 +119,8 @@ class Shadow {
   std::array<Clocks, 32> seen_by_warp_ = {};
   std::unordered_map<const void*, Clocks>
       brought_;  // of each that this block has used: what those that have arrived know
-  std::unordered_map<const void*, Clocks> complete_;  // and what was known when the phases before were complete
+  std::unordered_map<const void*, Clocks> complete_;        // and what was known when the phases before were complete
+  std::array<std::uint32_t, mbarriers> completed_in_ = {};  // the interval in which the last of them was
 
   struct Fence {
     std::uint32_t interval = 0, clock = 0;

@@ -3,6 +3,10 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <memory>
+#include <vector>
+
+#include "simt/modules.h"
 
 namespace simt {
 namespace {
@@ -13,7 +17,19 @@ auto& variables() {
   return all;
 }
 
+auto& templates() {
+  static auto& all = *new std::vector<const DeviceTemplate*>;
+  return all;
+}
+
 }  // namespace
+
+DeviceTemplate::DeviceTemplate(std::string_view part_of_name, DeviceVariable::Kind kind)
+    : part_of_name(part_of_name), kind(kind) {
+  templates().push_back(this);
+}
+
+const std::vector<const DeviceTemplate*>& DeviceTemplate::all() { return templates(); }
 
 DeviceVariable::DeviceVariable(const void* address, std::size_t bytes, Kind kind)
     : begin_(static_cast<const char*>(address)), bytes_(bytes), kind_(kind) {
@@ -21,6 +37,14 @@ DeviceVariable::DeviceVariable(const void* address, std::size_t bytes, Kind kind
 }
 
 DeviceVariable::~DeviceVariable() { variables().erase(begin_); }
+
+void DeviceVariable::find_in(const Module& module) {
+  static auto& found = *new std::map<const Module*, std::vector<std::unique_ptr<DeviceVariable>>>;
+  const auto [its, is_new] = found.try_emplace(&module);
+  if (!is_new) return;
+  for (const Variable& variable : module.variables)
+    its->second.push_back(std::make_unique<DeviceVariable>(variable.address, variable.bytes, variable.kind));
+}
 
 DeviceVariable::Range DeviceVariable::all() {
   if (variables().empty()) return {};

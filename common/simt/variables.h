@@ -1,8 +1,11 @@
-// Device variables: `__device__`, `__constant__` and `__managed__` ones at namespace scope. To g++ each is an ordinary
-// variable; an object of this class beside it tells the engine.
+// Device variables: `__device__`, `__constant__` and `__managed__` ones. To g++ each is an ordinary variable. An object
+// of this class beside it tells the engine. Where none can be, in functions and for templates, the name of its symbol
+// does.
 #pragma once
 
 #include <cstddef>
+#include <string_view>
+#include <vector>
 
 namespace simt {
 
@@ -16,6 +19,9 @@ class DeviceVariable {
   ~DeviceVariable();
   DeviceVariable(const DeviceVariable&) = delete;
   DeviceVariable& operator=(const DeviceVariable&) = delete;
+
+  // Makes those that only their names tell of: templates, and those in functions.
+  static void find_in(const struct Module& module);
 
   // The one in which the address lies; null if there is none.
   static const DeviceVariable* at(const void* address);
@@ -35,6 +41,17 @@ class DeviceVariable {
   const char* begin_;
   std::size_t bytes_;
   Kind kind_;
+};
+
+// A template of them: all variables whose mangled names have this part.
+struct DeviceTemplate {
+  DeviceTemplate(std::string_view part_of_name, DeviceVariable::Kind kind);
+  DeviceTemplate(const DeviceTemplate&) = delete;
+  DeviceTemplate& operator=(const DeviceTemplate&) = delete;
+  static const std::vector<const DeviceTemplate*>& all();
+
+  std::string_view part_of_name;  // "4wideI" of wide<T>
+  DeviceVariable::Kind kind;
 };
 
 }  // namespace simt

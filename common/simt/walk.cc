@@ -1,105 +1,15 @@
-// How rows that are touched become steps, and steps JSON.
+// Steps as JSON.
 #include "simt/walk.h"
 
-#include <algorithm>
 #include <cmath>
 #include <iomanip>
-#include <memory>
 #include <ostream>
 
-#include "simt/engine.h"
-#include "simt/walk_recorder.h"
-
 namespace simt {
-namespace {
-
-std::unique_ptr<WalkRecorder> recorder;  // launches do not overlap
-
-Ranges ranges_of(std::vector<std::size_t>& rows) {
-  std::sort(rows.begin(), rows.end());
-  Ranges ranges;
-  for (const std::size_t row : rows)
-    if (!ranges.empty() && ranges.back().second + 1 == row)
-      ++ranges.back().second;
-    else
-      ranges.push_back({row, row});
-  return ranges;
-}
-
-}  // namespace
 
 const char* name(Move move) {
   static const char* const names[] = {"read", "written", "started", "landed"};
   return names[static_cast<int>(move)];
-}
-
-WalkRecorder* walk_recorder() { return recorder.get(); }
-
-void walk_begin(std::vector<Tensor> tensors) { recorder = std::make_unique<WalkRecorder>(std::move(tensors)); }
-
-std::vector<LaunchWalk> walk_end() {
-  std::vector<LaunchWalk> launches = recorder->take();
-  recorder.reset();
-  return launches;
-}
-
-WalkRecorder::WalkRecorder(std::vector<Tensor> tensors) : tensors_(std::move(tensors)), rows_(tensors_.size()) {
-  for (std::size_t i = 0; i < tensors_.size(); ++i)
-    for (Rows& rows : rows_[i]) rows.last_step.resize(tensors_[i].rows);
-}
-
-void WalkRecorder::launch_begins(const Launch& launch) {
-  current_ = {};
-  current_.grid = launch.grid;
-  current_.block = launch.block;
-  current_.dynamic_shared_bytes = launch.shared_bytes;
-  before_ = {};
-}
-
-void WalkRecorder::block_begins(uint3 index) { current_.blocks.push_back({index, {}}); }
-
-void WalkRecorder::moves(Move move, std::uintptr_t address, std::size_t bytes) {
-  for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    const Tensor& tensor = tensors_[i];
-    const std::uintptr_t offset = address - reinterpret_cast<std::uintptr_t>(tensor.data);
-    if (offset >= tensor.rows * tensor.row_bytes) continue;
-    Rows& rows = rows_[i][static_cast<int>(move)];
-    const std::size_t last = std::min((offset + bytes - 1) / tensor.row_bytes, tensor.rows - 1);
-    for (std::size_t row = offset / tensor.row_bytes; row <= last; ++row)
-      if (std::exchange(rows.last_step[row], step_) != step_) rows.of_this_step.push_back(row);
-    return;
-  }
-}
-
-void WalkRecorder::watch(const char* name, std::int64_t row, std::int64_t column, float value) {
-  watched_[name][{row, column}] = value;
-}
-
-void WalkRecorder::watch_share(unsigned thread, const char* name, std::int64_t row, std::int64_t column, float share) {
-  shares_[name][{row, column}][thread] = share;
-}
-
-void WalkRecorder::step_ends(const std::string& until, const Work& work) {
-  for (const auto& [name, places] : shares_)
-    for (const auto& [place, shares] : places)
-      for (const auto& [thread, share] : shares) watched_[name][place] += share;
-  shares_.clear();
-  Step step = {until, {}, work - before_, std::move(watched_)};
-  watched_.clear();
-  before_ = work;
-  for (std::size_t i = 0; i < tensors_.size(); ++i)
-    for (int move = 0; move < move_count; ++move)
-      if (auto& rows = rows_[i][move].of_this_step; !rows.empty()) {
-        step.moved.push_back({i, static_cast<Move>(move), ranges_of(rows)});
-        rows.clear();
-      }
-  ++step_;
-  current_.blocks.back().steps.push_back(std::move(step));
-}
-
-void WalkRecorder::launch_ends(const std::string& kernel) {
-  current_.kernel = kernel;
-  launches_.push_back(std::move(current_));
 }
 
 namespace {
@@ -133,27 +43,98 @@ void write_watched(std::ostream& out, const Watched& watched) {
   out << "}";
 }
 
-// {"until": "05_online_softmax/2_tiles.cu:140", "read": {"K": [[0, 63]]}, "work": [..]}; what is empty is left out.
-void write_step(std::ostream& out, const std::vector<Tensor>& tensors, const Step& step) {
+// [a,b,..]
+template <class Items, class Write>
+void write_list(std::ostream& out, const Items& items, Write write) {
+  out << "[";
+  const char* comma = "";
+  for (const auto& item : items) {
+    out << comma;
+    write(item);
+    comma = ",";
+  }
+  out << "]";
+}
+
+void write_rows(std::ostream& out, const Ranges& rows) {
+  write_list(out, rows, [&](const auto& range) { out << "[" << range.first << "," << range.second << "]"; });
+}
+
+void write_numbers(std::ostream& out, const char* name, const auto& numbers) {
+  if (numbers.empty()) return;
+  out << ",\"" << name << "\":";
+  write_list(out, numbers, [&](const auto& number) { out << number; });
+}
+
+// {"after":[{"on":3,"phase":0,"line":"10_hopper/3_warpspec.cu:169","steps":[2]}],
+//  "fills":[[4,"K",[[0,127]],3,0]],"uses":[[4,"K",[[0,127]]]],"products":[["Q",[[0,63]],"K",[[0,127]]]]}: places, and
+//  of
+// what is filled the gate and its phase.
+void write_waits_and_places(std::ostream& out, const std::vector<Tensor>& tensors, const Step& step) {
+  if (!step.after.empty()) {
+    out << ",\"after\":";
+    write_list(out, step.after, [&](const Waited& waited) {
+      out << "{\"on\":" << waited.gate << ",\"phase\":" << waited.phase << ",\"line\":" << std::quoted(waited.line);
+      write_numbers(out, "steps", waited.steps);
+      out << "}";
+    });
+  }
+  write_numbers(out, "arrives", step.arrives);
+  const auto write_place = [&](const InPlace& there) {
+    out << there.place << "," << std::quoted(tensors[there.tensor].name) << ",";
+    write_rows(out, there.rows);
+  };
+  if (!step.fills.empty()) {
+    out << ",\"fills\":";
+    write_list(out, step.fills, [&](const Filled& filled) {
+      out << "[";
+      write_place(filled);
+      out << "," << filled.gate << "," << filled.phase << "]";
+    });
+  }
+  if (!step.uses.empty()) {
+    out << ",\"uses\":";
+    write_list(out, step.uses, [&](const InPlace& used) {
+      out << "[";
+      write_place(used);
+      out << "]";
+    });
+  }
+  if (!step.products.empty()) {
+    out << ",\"products\":";
+    write_list(out, step.products, [&](const Multiplied& product) {
+      out << "[" << std::quoted(tensors[product.a].name) << ",";
+      write_rows(out, product.a_rows);
+      out << "," << std::quoted(tensors[product.b].name) << ",";
+      write_rows(out, product.b_rows);
+      out << "]";
+    });
+  }
+  write_numbers(out, "writes", step.writes);
+  write_numbers(out, "sends", step.sends);
+}
+
+// {"until":"05_online_softmax/2_tiles.cu:140","work":[..],"read":{"K":[[0,63]]}}, of a party with "by":[8,11]; what is
+// empty is left out, and so is "at" where it is how many steps of the block stand before.
+void write_step(std::ostream& out, const std::vector<Tensor>& tensors, const Step& step, std::size_t before) {
   const Work& work = step.work;
-  out << "{\"until\":" << std::quoted(step.until) << ",\"work\":[" << work.asked << "," << work.block << ","
-      << work.launch << "," << work.shared << "," << work.matrix_flops << "," << work.shuffles << "]";
+  out << "{\"work\":[" << work.asked << "," << work.block << "," << work.launch << "," << work.shared << ","
+      << work.matrix_flops << "," << work.shuffles << "]";
+  if (step.until) out << ",\"until\":" << std::quoted(*step.until);
+  if (step.by) out << ",\"by\":[" << step.by->first << "," << step.by->second << "]";
+  if (step.at != before) out << ",\"at\":" << step.at;
   for (int move = 0; move < move_count; ++move) {
     const char* comma = "";
     for (const RowsMoved& moved : step.moved) {
       if (static_cast<int>(moved.move) != move) continue;
       if (*comma == 0) out << ",\"" << name(moved.move) << "\":{";
-      out << comma << std::quoted(tensors[moved.tensor].name) << ":[";
-      comma = "";
-      for (const auto& [first, last] : moved.rows) {
-        out << comma << "[" << first << "," << last << "]";
-        comma = ",";
-      }
-      out << "]";
+      out << comma << std::quoted(tensors[moved.tensor].name) << ":";
+      write_rows(out, moved.rows);
       comma = ",";
     }
     if (*comma != 0) out << "}";
   }
+  write_waits_and_places(out, tensors, step);
   if (!step.watched.empty()) write_watched(out, step.watched);
   out << "}";
 }
@@ -161,29 +142,22 @@ void write_step(std::ostream& out, const std::vector<Tensor>& tensors, const Ste
 }  // namespace
 
 void write_json(std::ostream& out, const std::vector<Tensor>& tensors, const std::vector<LaunchWalk>& launches) {
-  out << "[";
-  const char* comma = "";
-  for (const LaunchWalk& launch : launches) {
-    out << comma << "{\"kernel\":" << std::quoted(launch.kernel) << ",\"grid\":[" << launch.grid.x << ","
-        << launch.grid.y << "," << launch.grid.z << "],\"block\":[" << launch.block.x << "," << launch.block.y << ","
-        << launch.block.z << "],\"dynamic_shared_bytes\":" << launch.dynamic_shared_bytes << ",\"blocks\":[";
-    comma = "";
-    for (const BlockWalk& block : launch.blocks) {
-      out << comma << "\n{\"block\":[" << block.index.x << "," << block.index.y << "," << block.index.z
-          << "],\"steps\":[";
-      comma = "";
-      for (const Step& step : block.steps) {
-        out << comma;
-        write_step(out, tensors, step);
-        comma = ",";
-      }
-      out << "]}";
-      comma = ",";
-    }
-    out << "]}";
-    comma = ",\n";
-  }
-  out << "]";
+  write_list(out, launches, [&](const LaunchWalk& launch) {
+    out << "{\"kernel\":" << std::quoted(launch.kernel) << ",\"grid\":[" << launch.grid.x << "," << launch.grid.y << ","
+        << launch.grid.z << "],\"block\":[" << launch.block.x << "," << launch.block.y << "," << launch.block.z
+        << "],\"dynamic_shared_bytes\":" << launch.dynamic_shared_bytes << ",\"mbarriers\":";
+    write_list(out, launch.mbarriers, [&](const std::string& line) { out << std::quoted(line); });
+    out << ",\"places\":";
+    write_list(out, launch.places, [&](const auto& place) { out << "[" << place.first << "," << place.second << "]"; });
+    out << ",\"blocks\":";
+    write_list(out, launch.blocks, [&](const BlockWalk& block) {
+      out << "\n{\"block\":[" << block.index.x << "," << block.index.y << "," << block.index.z << "],\"steps\":";
+      std::size_t before = 0;
+      write_list(out, block.steps, [&](const Step& step) { write_step(out, tensors, step, before++); });
+      out << "}";
+    });
+    out << "}\n";
+  });
 }
 
 }  // namespace simt

@@ -2,13 +2,17 @@
 // `trace` preset.
 //
 // A step of a block goes from one of its barriers to the next. Within a step CUDA leaves the order of the threads open,
-// so a step says what they did together: which rows of which tensor they touched, and how many bytes were moved.
+// so a step says what they did together: which rows of which tensor they touched, and how many bytes were moved. Where
+// warps wait at mbarriers in between, each party of them has steps of its own, from one of its waits to the next: the
+// whole block if all its warps wait for the same, else the warps of a warpgroup that do.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <iosfwd>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +49,16 @@ struct Work {
   std::uint64_t matrix_flops = 0;
   std::uint64_t shuffles = 0;
 
+  bool operator==(const Work&) const = default;
+  Work& operator+=(const Work& b) {
+    asked += b.asked;
+    block += b.block;
+    launch += b.launch;
+    shared += b.shared;
+    matrix_flops += b.matrix_flops;
+    shuffles += b.shuffles;
+    return *this;
+  }
   friend Work operator-(Work a, const Work& b) {
     return {a.asked - b.asked,
             a.block - b.block,
@@ -55,12 +69,46 @@ struct Work {
   }
 };
 
+// What a party waited for. A gate is an mbarrier, by its index in the block, or a named barrier, by its number with a
+// minus.
+struct Waited {
+  int gate;
+  unsigned phase;
+  std::string line;             // of the kernel
+  std::set<std::size_t> steps;  // of the block, which had to come before
+};
+
+// Rows of a tensor in a place of shared memory that bulk copies fill.
+struct InPlace {
+  unsigned place;
+  std::size_t tensor;
+  Ranges rows;
+};
+struct Filled : InPlace {
+  int gate;  // and its phase, for which those wait that want to read them
+  unsigned phase;
+};
+
 // Numbers that a kernel gave to watch() in a step: by name, then by row and column.
 using Watched = std::map<std::string, std::map<std::pair<std::int64_t, std::int64_t>, float>>;
 
+// Rows of two tensors that a wgmma multiplies with one another, both from such places: those of A, those of B.
+struct Multiplied {
+  std::size_t a, b;  // tensors
+  Ranges a_rows, b_rows;
+};
+
 struct Step {
-  std::string until;  // the line of the barrier that ends it; empty if the block ends
+  std::optional<std::string> until;  // the line of the barrier that ends it, empty if the block ends; if either does
+  std::optional<std::pair<unsigned, unsigned>> by;  // first and last warp of the party; not of the whole block
+  std::size_t at = 0;                               // how many steps have to come before it, one after the other
+  std::vector<Waited> after;                        // for what it waits first
+  std::set<int> arrives;                            // gates
   std::vector<RowsMoved> moved;
+  std::vector<Filled> fills;  // by copies that start
+  std::vector<InPlace> uses;  // rows that are read from there
+  std::vector<Multiplied> products;
+  std::set<unsigned> writes, sends;  // places to which threads write, and from which bulk copies start
   Work work;
   Watched watched;
 };
@@ -74,7 +122,9 @@ struct LaunchWalk {
   std::string kernel;
   dim3 grid, block;
   std::uint64_t dynamic_shared_bytes = 0;
-  std::vector<BlockWalk> blocks;  // in the order in which they ran
+  std::vector<std::string> mbarriers;                       // by index: the line that makes it
+  std::vector<std::pair<std::size_t, std::size_t>> places;  // that bulk copies fill: offset in shared memory, bytes
+  std::vector<BlockWalk> blocks;                            // in the order in which they ran
 };
 
 // Between the two, every launch is recorded; walk_end() returns those that succeeded, in their order.

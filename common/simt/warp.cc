@@ -38,6 +38,11 @@ void trap(const char* what, const char* file, int line) {
   self.fail(cudaErrorLaunchFailure, &self.current(), text({file, line, __builtin_return_address(0)}), what);
 }
 
+void unsupported(const char* what, const char* file, int line) {
+  Worker& self = this_worker(what);
+  self.fail(cudaErrorNotSupported, &self.current(), text({file, line, __builtin_return_address(0)}), what);
+}
+
 std::uint32_t shared_address(const void* pointer) {
   Worker& self = this_worker("an address in shared memory");
   const std::uint32_t address = self.shared().address_of(pointer);

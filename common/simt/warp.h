@@ -79,6 +79,7 @@ unsigned converged(const char* name, const char* file, int line);
 
 // Ends the launch: the kernel, block, thread and line, and this.
 [[noreturn]] void trap(const char* what, const char* file, int line);
+[[noreturn]] void unsupported(const char* what, const char* file, int line);
 
 // PTX's addresses of shared memory, of 32 bits (shared_memory.h).
 std::uint32_t shared_address(const void* pointer);

@@ -270,8 +270,16 @@ class Rewriter {
     if (at(end) != ";") return;
     for (const auto& [from, to] : split(d.begin, end)) {
       Place name = nowhere;
+      bool defines_type = false;
       for (Place i = from; i < to;) {
         const std::string_view text = at(i);
+        defines_type = defines_type || text == "struct" || text == "class" || text == "union" || text == "enum";
+        if (text == "{" && defines_type) {  // __constant__ struct { int n; } problem;
+          i = past(i);
+          defines_type = false;
+          name = nowhere;
+          continue;
+        }
         if (text == "(" && at(i + 1) == "*") {
           name = i + 2;
           break;
@@ -478,13 +486,22 @@ class Rewriter {
       if (text == "__device__" && inlined) replace(i, "__attribute__((always_inline))");
       return;
     }
-    if (in_function() || d.is_template || at(d.end) != ";" || !said_.insert(d.begin).second) return;
+    if (in_function()) {  // no object can stand beside it: the engine finds it by its symbol's name
+      if (has(d, "static") && text != "__managed__")
+        replace(i, "__attribute__((abi_tag(\"" + std::string(text.substr(2, text.size() - 4)) + "\")))");
+      return;
+    }
+    if (at(d.end) != ";" || !said_.insert(d.begin).second) return;
     if (!scopes_.empty() && scopes_.back().kind != Scope::names) return;
     if (has(d, "extern") || has(d, "constexpr")) return;
     const char* const what = has(d, "__managed__") ? "managed" : has(d, "__constant__") ? "constant" : "device";
-    for (const std::string_view name : d.variables)
-      edits_[d.end].after += " static const ::simt::DeviceVariable simt_variable_" + std::to_string(variables_++) +
-                             "{" + std::string(name) + ", ::simt::DeviceVariable::" + what + "};";
+    for (const std::string_view name : d.variables) {
+      const std::string which =
+          d.is_template ? '"' + std::to_string(name.size()) + std::string(name) + "I\"" : std::string(name);
+      edits_[d.end].after += std::string(" static const ::simt::Device") + (d.is_template ? "Template" : "Variable") +
+                             " simt_variable_" + std::to_string(variables_++) + "{" + which +
+                             ", ::simt::DeviceVariable::" + what + "};";
+    }
   }
 
   void align(Place i) {

@@ -42,6 +42,11 @@ std::vector<Case> small_cases() {
           make({1, 1, 1, 300, 20, 128}, DType::fp16, Mask::causal)};
 }
 
+std::vector<Case> cases_that_fill_again() {
+  return {make({1, 1, 1, 20, 660, 64}, DType::fp16, Mask::causal),
+          make({1, 1, 1, 20, 330, 128}, DType::bf16, Mask::none)};
+}
+
 bool must_be_supported(const Problem& p) { return (p.head_dim == 64 || p.head_dim == 128) && p.seq_k <= 512; }
 
 namespace {

@@ -34,6 +34,7 @@ Case many_tiles(int head_dim = 64);
 // A few that are quick where every access is looked at: ragged tiles, several of them, more queries than keys and
 // fewer.
 std::vector<Case> small_cases();
+std::vector<Case> cases_that_fill_again();  // every buffer of tiles, however many of them chapter 10 has
 
 // What every chapter must be able to do: head dims 64 and 128, and 512 keys (more may not fit where score rows are
 // kept in shared memory).

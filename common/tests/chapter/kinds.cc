@@ -300,11 +300,12 @@ std::vector<Kind> make_kinds() {
     return {kind("trace",
                  "races on shared memory, reads of what is not there yet, waits that are missing: whatever is computed",
                  [](const auto& pass, bool rope) {
-                   for (Case c : small_cases()) {
-                     c.problem.rope = rope;
-                     if (pass.unsupported(c.problem).empty())
-                       outputs(pass, c, 1);  // a launch fails if the engine objects
-                   }
+                   for (const auto& cases : {small_cases(), cases_that_fill_again()})
+                     for (Case c : cases) {
+                       c.problem.rope = rope;
+                       if (pass.unsupported(c.problem).empty())
+                         outputs(pass, c, 1);  // a launch fails if the engine objects
+                     }
                    return std::string();
                  })};
   std::vector<Kind> all = {

@@ -62,12 +62,13 @@ __global__ void ldmatrix_kernel(const uint16_t* tile, const int* rows, uint32_t*
   for (int n = 0; n < registers; n++) out[lane * registers + n] = r[n];
 }
 
+template <bool TRANS>
 __global__ void stmatrix_kernel(const uint32_t* fragments, const int* rows, uint16_t* tile) {
   const int lane = threadIdx.x;
   uint16_t* tile_smem = dynamic_shared<uint16_t>();  // [32, 8]
   for (int n = lane; n < 32 * 8; n += 32) tile_smem[n] = 0xffff;
   __syncwarp();
-  stmatrix_x4(tile_smem + rows[lane] * 8, fragments + lane * 4);
+  (TRANS ? stmatrix_x4_trans : stmatrix_x4)(tile_smem + rows[lane] * 8, fragments + lane * 4);
   __syncwarp();
   for (int n = lane; n < 32 * 8; n += 32) tile[n] = tile_smem[n];
 }
@@ -259,12 +260,12 @@ Words ldmatrix(Form form, const std::vector<uint16_t>& tile, const std::vector<i
   return out.get();
 }
 
-std::vector<uint16_t> stmatrix(const Words& fragments, const std::vector<int>& rows) {
+std::vector<uint16_t> stmatrix(bool trans, const Words& fragments, const std::vector<int>& rows) {
   const DeviceArray<uint32_t> fragments_device(fragments);
   const DeviceArray<int> rows_device(rows);
   const DeviceArray<uint16_t> tile(32 * 8);
-  launch(stmatrix_kernel, {dim3(1), dim3(32), 32 * 8 * sizeof(uint16_t)}, fragments_device.as(), rows_device.as(),
-         tile.as());
+  launch(trans ? stmatrix_kernel<true> : stmatrix_kernel<false>, {dim3(1), dim3(32), 32 * 8 * sizeof(uint16_t)},
+         fragments_device.as(), rows_device.as(), tile.as());
   return tile.get();
 }
 

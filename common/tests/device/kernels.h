@@ -24,9 +24,9 @@ Floats mma_half(const Words& a, const Words& b, const Floats& c);  // with fp16 
 enum class Form { x4, x4_trans, x2, x2_trans };
 Words ldmatrix(Form form, const std::vector<uint16_t>& tile, const std::vector<int>& rows);
 
-// The shared memory, 32 rows of 8 elements, that is 0xffff before stmatrix_x4 of the fragments [lane][4], where lane l
-// passes the address of row rows[l].
-std::vector<uint16_t> stmatrix(const Words& fragments, const std::vector<int>& rows);
+// The shared memory, 32 rows of 8 elements, that is 0xffff before stmatrix_x4, or stmatrix_x4_trans, of the fragments
+// [lane][4], where lane l passes the address of row rows[l].
+std::vector<uint16_t> stmatrix(bool trans, const Words& fragments, const std::vector<int>& rows);
 
 // The product of one warp by way of shared memory, as a flash kernel does it: A [16, 16] and the eight or sixteen rows
 // of B as they lie in memory, C [16, 8]. `b_is_transposed`: B is stored as K is, [8, 16]; else as V is, [16, 8].

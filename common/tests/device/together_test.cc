@@ -12,18 +12,20 @@ namespace {
 
 class Together : public OnDevice<> {};
 
-// PTX ISA, stmatrix: as ldmatrix. Register m of lane (g, t) is columns 2t and 2t + 1 of row g of matrix m.
+// PTX ISA, stmatrix: as ldmatrix. Register m of lane (g, t) is columns 2t and 2t + 1 of row g of matrix m, or with
+// trans rows 2t and 2t + 1 of column g.
 TEST_F(Together, StmatrixStoresTheRowsOfFourMatrices) {
   Words fragments(32 * 4);
   for (uint32_t n = 0; n < fragments.size(); n++) fragments[n] = (2 * n) | (2 * n + 1) << 16;
   std::vector<int> rows(32);
   for (int lane = 0; lane < 32; lane++) rows[lane] = lane * 11 % 32;  // all of them, in no simple order
-  const auto tile = stmatrix(fragments, rows);
+  const auto tile = stmatrix(false, fragments, rows), transposed = stmatrix(true, fragments, rows);
   for (int lane = 0; lane < 32; lane++)
     for (int m = 0; m < 4; m++)
       for (int half = 0; half < 2; half++) {
-        const int g = lane >> 2, t = lane & 3, row = rows[8 * m + g];
-        ASSERT_EQ(tile[row * 8 + 2 * t + half], 2 * (lane * 4 + m) + half) << "lane " << lane << ", matrix " << m;
+        const int g = lane >> 2, t = lane & 3, element = 2 * (lane * 4 + m) + half;
+        ASSERT_EQ(tile[rows[8 * m + g] * 8 + 2 * t + half], element) << "lane " << lane << ", matrix " << m;
+        ASSERT_EQ(transposed[rows[8 * m + 2 * t + half] * 8 + g], element) << "lane " << lane << ", matrix " << m;
       }
 }
 

@@ -59,6 +59,9 @@ constexpr Described of_the_forward[] = {
     {"writes_before_start", "the number in front of LSE is overwritten"},
     {"little_memory_no_tail", "only whole tiles of keys, where a block may have less than 100 KB of shared memory"},
     {"default_stream", "the kernel is launched on the default stream, whichever is asked for", false, true},
+    {"merge_without_lse", "two parts of the keys are merged as if they weighed the same, whatever their LSE"},
+    {"part_twice", "the first part counts twice when two parts of the keys are merged"},
+    {"mask_from_part", "the second part of the keys is masked as if its first key were key 0"},
     {"rope_neighbours", "pairs are elements 2i and 2i + 1, not i and i + D/2", true},
     {"rope_table_by_head", "every head has angles of its own, further on in the table", true},
     {"rope_query_from_zero", "query i stands at position i, whatever Nk - Nq is", true},
@@ -100,11 +103,22 @@ constexpr Described of_the_backward[] = {
 };
 static_assert(std::size(of_the_backward) == size_t(BackwardMutation::count));
 
+// In the order of HopperMutation.
+constexpr Described of_hopper[] = {
+    {"none", "the kernel is right"},
+    {"phase_before", "a tile is waited for by the parity of the phase before: at once"},
+    {"refilled_too_early", "V is handed back while a product reads it"},
+    {"bytes_of_k_alone", "an mbarrier is told of half of the bytes that come"},
+    {"page_of_v", "the descriptor of V has another distance from a page to the next"},
+    {"missing_proxy_fence", "O is copied out of shared memory without a fence behind the threads that wrote it"},
+};
+static_assert(std::size(of_hopper) == size_t(HopperMutation::count));
+
 std::vector<Mutant> list() {
   std::vector<Mutant> mutants;
   for (size_t i = 1; i < size_t(Mutation::count); i++) {
     const auto& [name, mistake, rope, needs_a_gpu] = of_the_forward[i];
-    mutants.push_back({name, mistake, rope, needs_a_gpu, forward(Mutation(i))});
+    mutants.push_back({name, mistake, rope, needs_a_gpu, false, forward(Mutation(i))});
     // Chapters that write no LSE are judged by O alone. So are the mutants, unless LSE is what is wrong.
     mutants.back().forward.writes_lse = Mutation(i) == Mutation::lse_in_log2;
     if (Mutation(i) != Mutation::small_weights) continue;
@@ -114,14 +128,20 @@ std::vector<Mutant> list() {
   }
   for (size_t i = 1; i < size_t(BackwardMutation::count); i++) {
     const auto& [name, mistake, rope, needs_a_gpu] = of_the_backward[i];
-    mutants.push_back({name, mistake, rope, needs_a_gpu, {}, backward(BackwardMutation(i))});
+    mutants.push_back({name, mistake, rope, needs_a_gpu, false, {}, backward(BackwardMutation(i))});
   }
+  for (size_t i = 1; i < size_t(HopperMutation::count); i++)
+#ifdef WORKBOOK_SIMT
+    mutants.push_back({of_hopper[i].name, of_hopper[i].mistake, false, false, true, forward(HopperMutation(i))});
+#else
+    mutants.push_back({of_hopper[i].name, of_hopper[i].mistake, false, false, true});
+#endif
 
   attention::Forward never = forward(Mutation::none), too_much = forward(Mutation::none);
   never.unsupported = [](const attention::Problem&) { return std::string("not today"); };
-  mutants.push_back({"refuses_everything", "what every chapter must take is refused", false, false, never});
+  mutants.push_back({"refuses_everything", "what every chapter must take is refused", false, false, false, never});
   too_much.unsupported = [](const attention::Problem& p) { return attention::head_dim_unsupported(p, 1, 128); };
-  mutants.push_back({"refuses_too_little", "head dims are taken that nobody supports", false, false, too_much});
+  mutants.push_back({"refuses_too_little", "head dims are taken that nobody supports", false, false, false, too_much});
   return mutants;
 }
 
@@ -134,7 +154,7 @@ const std::vector<Mutant>& all() {
 
 std::vector<Mutant> on_this_device() {
   std::vector<Mutant> mutants = all();
-  std::erase_if(mutants, [](const Mutant& mutant) { return mutant.needs_a_gpu && !on_gpu; });
+  std::erase_if(mutants, [](const Mutant& mutant) { return on_gpu ? mutant.needs_the_engine : mutant.needs_a_gpu; });
   return mutants;
 }
 

@@ -45,6 +45,13 @@ __device__ float element(Mutation mutation, const Problem& p, const RopeTables& 
   return to_float(from_float<T>(d == first ? x1 * cos - x2 * sin : x1 * sin + x2 * cos));
 }
 
+// Whether the kernel takes the keys in two parts and merges them: where that is the mistake, and where there is none,
+// so that all else about it is known to be right.
+__device__ inline bool in_two_parts(Mutation mutation) {
+  return mutation == Mutation::merge_without_lse || mutation == Mutation::part_twice ||
+         mutation == Mutation::mask_from_part || mutation == Mutation::none;
+}
+
 template <class T>
 __global__ void attention_forward(Mutation mutation, Problem p, RopeTables rope,
                                   const T* q,   // [B, H, Nq, D]
@@ -101,7 +108,13 @@ __global__ void attention_forward(Mutation mutation, Problem p, RopeTables rope,
 
   float o_reg[max_head_dim / quarters] = {};
   float m = mutation == Mutation::no_max || mutation == Mutation::low_first_max ? 0 : -INFINITY, l = 0;
+  const int cut = in_two_parts(mutation) ? end / Bc / 2 * Bc : 0;  // the second part's first key; 0: one part
+  float first_o[max_head_dim / quarters] = {}, first_m = -INFINITY, first_l = 0;
   for (int j0 = 0; j0 < end; j0 += Bc) {
+    if (j0 == cut && cut > 0) {
+      first_m = m, first_l = l, m = -INFINITY, l = 0;
+      for (int d = 0; d < p.head_dim / quarters; ++d) first_o[d] = o_reg[d], o_reg[d] = 0;
+    }
     if (mutation != Mutation::missing_reuse_barrier) __syncthreads();  // everyone is done with the previous tile
     for (int n = threadIdx.y * rows + threadIdx.x; n < Bc * p.head_dim; n += rows * quarters) {
       const int j = n / p.head_dim, d = n % p.head_dim;
@@ -112,7 +125,8 @@ __global__ void attention_forward(Mutation mutation, Problem p, RopeTables rope,
     }
     if (mutation != Mutation::missing_barrier) __syncthreads();  // the tile is complete
     const bool unmasked = mutation == Mutation::diagonal_unmasked && p.mask == Mask::causal && j0 < seen_by_all;
-    const int end_of_row = unmasked || (mutation == Mutation::added_mask && i < p.seq_q) ? p.seq_k : visible;
+    int end_of_row = unmasked || (mutation == Mutation::added_mask && i < p.seq_q) ? p.seq_k : visible;
+    if (mutation == Mutation::mask_from_part && i < p.seq_q && j0 >= cut) end_of_row = min(visible + cut, p.seq_k);
     for (int j = 0; j < Bc && j0 + j < end_of_row; ++j) {
       float s = 0;
       for (int d = 0; d < D; ++d) s += q_smem[threadIdx.x][d] * k_smem[j][d];
@@ -130,6 +144,16 @@ __global__ void attention_forward(Mutation mutation, Problem p, RopeTables rope,
       for (int d = 0; d < p.head_dim / quarters; ++d)
         o_reg[d] = o_reg[d] * correction + factor * to_float(v_smem[j][d0 + d]);
     }
+  }
+  if (cut > 0) {
+    const float top = fmaxf(first_m, m), own_weight = l == 0 ? 0 : expf(m - top);
+    const float first_weight = first_l == 0 ? 0 : expf(first_m - top) * (mutation == Mutation::part_twice ? 2 : 1);
+    const float sum = first_weight * first_l + own_weight * l;
+    for (int d = 0; d < p.head_dim / quarters; ++d)
+      o_reg[d] = mutation == Mutation::merge_without_lse && first_l > 0 && l > 0
+                     ? (first_o[d] / first_l + o_reg[d] / l) / 2 * sum
+                     : first_weight * first_o[d] + own_weight * o_reg[d];
+    m = top, l = sum;
   }
   if (mutation == Mutation::sum_in_any_order) {
     if (threadIdx.y == 0) l_smem[threadIdx.x] = 0;

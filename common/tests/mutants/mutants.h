@@ -51,6 +51,9 @@ enum class Mutation {
   writes_before_start,
   little_memory_no_tail,
   default_stream,
+  merge_without_lse,
+  part_twice,
+  mask_from_part,
   rope_neighbours,
   rope_table_by_head,
   rope_query_from_zero,
@@ -90,6 +93,16 @@ enum class BackwardMutation {
   count
 };
 
+enum class HopperMutation {
+  none,
+  phase_before,
+  refilled_too_early,
+  bytes_of_k_alone,
+  page_of_v,
+  missing_proxy_fence,
+  count
+};
+
 // A small streaming-softmax forward with that mistake: head dims up to 128 in steps of 8, with RoPE or without.
 attention::Forward forward(Mutation mutation);
 
@@ -97,11 +110,15 @@ attention::Forward forward(Mutation mutation);
 // without.
 attention::Backward backward(BackwardMutation mutation);
 
+// A small forward of bulk copies and wgmma, head dims 64 and 128, for the engine alone.
+attention::Forward forward(HopperMutation mutation);
+
 struct Mutant {
   const char* name;
   const char* mistake;              // in a sentence
   bool rope;                        // it solves problems with RoPE, and no others
   bool needs_a_gpu;                 // the engine cannot tell it from a right one
+  bool needs_the_engine;            // a GPU would hang, or be right by luck
   attention::Forward forward = {};  // one of the two
   attention::Backward backward = {};
 };
@@ -110,6 +127,6 @@ inline void PrintTo(const Mutant& mutant, std::ostream* to) { *to << mutant.mist
 
 // Every wrong kernel, and wrong ways of saying what a kernel can do.
 const std::vector<Mutant>& all();
-std::vector<Mutant> on_this_device();  // without those that need a GPU, where there is none
+std::vector<Mutant> on_this_device();  // without those that need a GPU, where there is none, or the engine
 
 }  // namespace mutants

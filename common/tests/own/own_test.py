@@ -49,7 +49,10 @@ class Programs(unittest.TestCase):
         self.assertEqual((reported.status, reported.failures), (0, []))
         kernels = [launch["kernel"] for launch in reported.launches]
         self.assertEqual(kernels[:4], ["apply", "mirror<float, 32, int, double>", "mirror<float, 32>", "mirror<float, 32, int>"])
-        self.assertEqual(kernels[6:], ["overloaded", "overloaded", "through_outside", "through_outside", "twice<float>"])
+        self.assertEqual(kernels[6:], ["overloaded", "overloaded", "through_outside", "through_outside", "twice<float>", "weigh"])
+        weigh = {(line["line"], line["op"]): line["requests"] for line in reported.launches[-1]["lines"]}
+        self.assertEqual(weigh[line_with("styles.cu", "d_weights<float>[i % 2]"), "global_load"], 2)  # x, and a template
+        self.assertEqual(weigh[line_with("styles.cu", "atomicAdd(&calls"), "global_atomic"], 1)  # a kernel's own
         apply = {(line["line"], line["op"]): line for line in reported.launches[0]["lines"]}
         self.assertEqual(apply[line_with("styles.cu", "atomicAdd(&d_count"), "global_atomic"]["requests"], 2)
         self.assertIn((line_with("styles.cu", "d_table[1][1]"), "global_load"), apply)  # and no c_factor, which is constant
@@ -122,6 +125,12 @@ class Harness(unittest.TestCase):
             self.assertRegex(said.read(), r"^kernel scale: its 1073741824 blocks of 256 threads would take about .*; at most \d+ blocks fit")
         self.assertEqual(conclude_files(what, reported), 2)
 
+    def test_a_type_that_there_is_not(self):
+        values = {"x": Buffer(256, "flaot", "zero"), "a": "2.0", "n": "256"}
+        said, printed = complaint(asked("kernels.cu", launch=Launch("scale", (1, 1, 1), (256, 1, 1), 0, values)))
+        self.assertRegex(said, r"own/kernels.cu does not compile")
+        self.assertRegex(printed, r"\A--buffer x=256xflaot: .flaot. does not name a type.*\n\Z")
+
     def test_what_does_not_fit_the_kernel(self):
         values = self.transpose.values
         for kernel, given, words in [
@@ -160,6 +169,24 @@ class Wrong(unittest.TestCase):
             self.assertIn(f"error: it includes {toolkit}/library.h, which is not part of the engine", printed)
             file.write_text("__global__ void k() {}\nint other();\nint main() { return other(); }\n")
             self.assertIn("does not link", complaint(Asked([str(file)], [], None, 30))[0])
+
+    def test_what_the_engine_lacks_is_said_in_one_line(self):
+        expected = {
+            "#include <thrust/sort.h>\n#include <thrust/device_vector.h>\n": ["{}:1: error: Thrust is not part of the engine: use cudaMalloc, cudaMemcpy and kernels"],
+            "#include <cub/device/device_reduce.cuh>\n": ["{}:1: error: CUB is not part of the engine: write the reduction, scan or sort as a kernel"],
+            "\n#include <thrust/unknown.h>\n": ["{}:2: error: thrust/unknown.h is not part of the engine"],
+            "#include <cublas_v2.h>\ncublasHandle_t handle;\n": ["{}:2: error: the engine lacks the toolkit's libraries: cublasHandle_t"],
+            "void f(cudaTextureObject_t t) { float x = tex2D<float>(t, 0, 0) + wrong; }\n":
+                ["{}:1: error: the engine lacks textures, surfaces and CUDA arrays: cudaTextureObject_t"],
+        }
+        with tempfile.TemporaryDirectory() as place:
+            file = Path(place) / "lacks.cu"
+            for text, lines in expected.items():
+                with self.subTest(text):
+                    file.write_text(text + "__global__ void k() {}\nint main() { k<<<1, 1>>>(); }\n")
+                    said, printed = complaint(Asked([str(file)], [], None, 30))
+                    self.assertIn("lacks.cu does not compile", said)
+                    self.assertEqual([line for line in printed.splitlines() if not line.startswith("    ")], [line.format(file) for line in lines])
 
     def test_a_long_complaint_is_cut(self):
         self.assertEqual(len(messages("\n".join(f"a.cu:{n}:1: error: no" for n in range(99)))), 21)

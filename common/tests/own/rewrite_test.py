@@ -91,7 +91,8 @@ class Declarations(unittest.TestCase):
         for declaration, names, kind in [
             ("__device__ int a;", ["a"], "device"), ("__constant__ float a[4], b = 2;", ["a", "b"], "constant"),
             ("static __device__ __align__(8) S<int, 3> a{1, 2};", ["a"], "device"), ("__device__ __managed__ int a;", ["a"], "managed"),
-            ("__device__ float (*a)(float, int) = f;", ["a"], "device"), ("namespace n { __device__ int a; }", ["a"], "device"),
+            ("__device__ float (*a)(float, int) = f;", ["a"], "device"),
+            ("__constant__ struct { int x; float y; } a = {3, 1}, b{};", ["a", "b"], "constant"), ("__device__ struct S a = {1};", ["a"], "device"), ("namespace n { __device__ int a; }", ["a"], "device"),
             ("__device__ constexpr int a = 3;", [], ""), ("extern __device__ int a;", [], ""),
             ("void f() { static __device__ int a; }", [], ""), ("__device__ int a(int b);", [], ""),
             ("struct S { __device__ S(int a); __device__ operator int() const; int a; };", [], ""),
@@ -101,6 +102,11 @@ class Declarations(unittest.TestCase):
                 self.assertEqual(text.count("DeviceVariable "), len(names))
                 for number, name in enumerate(names):
                     self.assertIn(said.format(number, name, kind), text)
+
+        tagged = '__attribute__((abi_tag("{}")))'
+        self.assertEqual(rewritten("template <class T> __constant__ T a[4];"), "template <class T> T a[4]; static const ::simt::DeviceTemplate "
+                         "simt_variable_0{\"1aI\", ::simt::DeviceVariable::constant};")
+        self.assertEqual(rewritten("void f() { static __device__ int a; }"), f"void f() {{ static {tagged.format('device')} int a; }}")
 
     def test_of_functions(self):
         inline = "__attribute__((always_inline))"

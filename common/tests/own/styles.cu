@@ -68,6 +68,16 @@ extern "C" __global__ void through_outside(float* x) {
 __device__ float declared_first(float x) { return x + 0.5f; }
 
 template <class T>
+__device__ T d_weights[2];
+
+__global__ void weigh(float* x) {
+  static __device__ int calls = 0;
+  atomicAdd(&calls, 1);
+  const int i = threadIdx.x;
+  x[i] += d_weights<float>[i % 2];
+}
+
+template <class T>
 struct Runner {
   T* x;
   void go() const { mirror<T><<<dim3(1), dim3{32}, 32 * sizeof(T)>>>(x, x); }
@@ -96,6 +106,8 @@ int main() {
   void (*pointer)(float*) = one::two::through_outside;
   if (x != nullptr) pointer<<<1, 32, 32 * sizeof(float)>>>(x);
   twice_from_header(x);
+  CHECK(cudaMemcpyToSymbol(d_weights<float>, factor, sizeof factor));
+  weigh<<<1, 32>>>(x);
   CHECK(cudaGetLastError());
   CHECK(cudaDeviceSynchronize());
 

@@ -12,6 +12,9 @@
 
 #include "tests/simt/support.h"
 
+// Of a program for its host code. nvcc has a function of this name and type for kernels alone.
+static unsigned umin(unsigned a, unsigned b) { return a + b; }
+
 namespace wild {
 
 namespace cg = cooperative_groups;
@@ -287,6 +290,29 @@ __global__ void product(const __half* a, const __half* b, float* c, unsigned* co
   PTX("red.global.add.f32 [%0], %1;", ptx_in<'l'>(sum), ptx_in<'f'>(z[0]));
 }
 
+// A warp transposes two matrices of 8 x 8 elements.
+__global__ void transpose(const unsigned* from, unsigned* to) {
+  __shared__ __align__(128) unsigned tile[2][8][4];
+  const int lane = threadIdx.x;
+  PTX("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1,%2};",
+      ptx_in<'r'>(simt::shared_address(tile[lane / 8 % 2][lane % 8])), ptx_in<'r'>(from[lane]),
+      ptx_in<'r'>(from[32 + lane]));
+  __syncwarp();
+  for (int m = 0; m < 2; ++m) to[m * 32 + lane] = tile[m][lane / 4][lane % 4];
+}
+
+TEST(Wild, ptx_of_a_transpose) {
+  std::vector<unsigned> from(64);  // two matrices of 8 rows of 4 words
+  for (unsigned i = 0; i < 64; ++i) from[i] = (2 * i) | (2 * i + 1) << 16;
+  Device<unsigned> in(from), out(64);
+  launch(transpose, {1, 32}, in, out);
+  const auto to = out.values();
+  for (unsigned i = 0; i < 128; ++i) {  // matrix, row, column
+    const unsigned at = i / 64 * 64 + i % 8 * 8 + i / 8 % 8;
+    ASSERT_EQ(to[i / 2] >> 16 * (i % 2) & 0xffff, at) << i;
+  }
+}
+
 TEST(Wild, ptx_of_a_warp_s_product) {
   std::vector<__half> a(256), b(256, __half(-1.0f));
   for (int i = 0; i < 256; ++i) a[i] = float(i % 7 - 3);
@@ -389,6 +415,56 @@ TEST(Wild, a_mistake_in_a_kernel_is_every_later_call_s_error) {
   EXPECT_EQ(cudaFree(x), cudaSuccess);
 }
 
+__global__ void spins(int* flag, bool ptx) {
+  if (threadIdx.x == 33) *flag = 1;
+  int seen = 0;
+  while (threadIdx.x == 0 && seen == 0) {
+    if (ptx)
+      simt::ptx(__FILE__, __LINE__, "ld.acquire.gpu.global.s32 %0, [%1];", simt::ptx_out<'r'>(seen),
+                simt::ptx_in<'l'>(flag));
+    else
+      seen = *static_cast<volatile int*>(flag);
+  }
+}
+constexpr int spin_line = __LINE__ - 8;
+
+TEST(Wild, a_loop_that_waits_for_another_thread_is_named) {
+  int* flag = nullptr;
+  ASSERT_EQ(cudaMalloc(&flag, 4), cudaSuccess);
+  const WithSchedule impatient({.patience = 0.3});
+  for (const bool ptx : {false, true}) {
+    ASSERT_EQ(cudaMemset(flag, 0, 4), cudaSuccess);
+    start(spins, 1, 64, flag, ptx);
+    EXPECT_EQ(cudaGetLastError(), cudaErrorLaunchTimeout);
+    const std::string message = cudaGetErrorString(cudaErrorLaunchTimeout);
+    expect_contains(message, "block (0, 0, 0), thread (0, 0, 0), at " + at(spin_line + (ptx ? 2 : 0)));
+    expect_contains(message, "If its loop waits for what another thread writes, it never ends");
+    EXPECT_EQ(cudaDeviceReset(), cudaSuccess);
+  }
+  simt::set_schedule({.order = simt::Order::reverse, .patience = 0.3});  // who writes runs first
+  ASSERT_EQ(cudaMemset(flag, 0, 4), cudaSuccess);
+  start(spins, 1, 64, flag, false);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(cudaFree(flag), cudaSuccess);
+}
+
+__global__ void wide_tile(bool wide) {
+  __shared__ cooperative_groups::block_tile_memory<128> scratch;
+  const auto block = cooperative_groups::this_thread_block(scratch);
+  if (wide) cooperative_groups::tiled_partition<64>(block).sync();
+}
+constexpr int wide_line = __LINE__ - 2;
+
+TEST(Wild, tiles_of_more_than_a_warp_are_refused_where_they_are_made) {
+  start(wide_tile, 1, 128, false);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  start(wide_tile, 1, 128, true);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorNotSupported);
+  expect_contains(cudaGetErrorString(cudaErrorNotSupported),
+                  at(wide_line) + ": thread_block_tile: the engine has tiles of 1, 2, 4, 8, 16 and 32 threads");
+  EXPECT_EQ(cudaDeviceReset(), cudaSuccess);
+}
+
 TEST(Wild, host_functions) {
   int blocks = 0, block = 0, grid = 0;
   EXPECT_EQ(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, scale, 256, 0), cudaSuccess);
@@ -397,6 +473,11 @@ TEST(Wild, host_functions) {
   EXPECT_EQ(blocks, 2);
   EXPECT_EQ(cudaOccupancyMaxPotentialBlockSize(&grid, &block, scale), cudaSuccess);
   EXPECT_EQ(block, 1024);
+  const auto bytes_of = [](int threads) { return std::size_t(threads) * 1024; };
+  EXPECT_EQ(cudaOccupancyMaxPotentialBlockSizeVariableSMem(&grid, &block, scale, bytes_of), cudaSuccess);
+  EXPECT_EQ(block, 224);  // 225 KB, which one of 256 would not get
+  const cudaStream_t stream = cudaStreamDefault;
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
   cudaFuncAttributes attributes;
   EXPECT_EQ(cudaFuncGetAttributes(&attributes, around), cudaSuccess);
   EXPECT_EQ(attributes.sharedSizeBytes, 4u);
@@ -410,6 +491,15 @@ TEST(Wild, host_functions) {
   EXPECT_EQ(cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeGlobal), cudaErrorNotSupported);
   expect_contains(cudaGetErrorString(cudaErrorNotSupported), "cudaStreamBeginCapture: the engine has no graphs");
   EXPECT_EQ(cudaSetDevice(1), cudaErrorInvalidDevice);
+  int attribute = -1;
+  EXPECT_EQ(cudaDeviceGetAttribute(&attribute, cudaDevAttrPageableMemoryAccess, 0), cudaSuccess);
+  EXPECT_EQ(attribute, 1);
+  EXPECT_EQ(cudaDeviceGetAttribute(&attribute, cudaDevAttrGpuOverlap, 0), cudaSuccess);
+  EXPECT_EQ(attribute, 0);  // a copy ends before its call returns
+  EXPECT_EQ(cudaDeviceGetAttribute(&attribute, static_cast<cudaDeviceAttr>(9999), 0), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemPrefetchAsync(nullptr, 0, {cudaMemLocationTypeHost, 0}, 0), cudaSuccess);
+  EXPECT_EQ(cudaMemPrefetchAsync(nullptr, 0, 0), cudaSuccess);
+  EXPECT_EQ(umin(3, 4), 7u);  // this file's
   EXPECT_STREQ(cudaGetErrorName(cudaErrorAssert), "cudaErrorAssert");
   cudaGetLastError();
 }

@@ -177,8 +177,8 @@ class Lessons(unittest.TestCase):
                  for kernel in self.book.ladder if self.book.before(kernel)]
         self.assertGreater(sum(lines < 60 for lines in steps), len(steps) / 2, steps)
 
-    def test_the_walks_of_05_to_08_are_discussed(self):
-        self.assertEqual({walk.words[0] for walk in self.book.walks} & {"05", "06", "07", "08"}, {"05", "06", "07", "08"})
+    def test_the_walks_of_05_to_08_and_of_10_are_discussed(self):
+        self.assertLessEqual({"05", "06", "07", "08", "10"}, {walk.words[0].partition("/")[0] for walk in self.book.walks})
 
 
 class Plots(unittest.TestCase):
@@ -187,6 +187,9 @@ class Plots(unittest.TestCase):
 
     def test_each_picture_of_the_lessons_has_one_with_the_same_numbers(self):
         for name, picture in pictures.all_pictures(self.record).items():
+            if picture["kind"] == "spans":  # bars of time, whose ends say what there is to say
+                self.assertNotIn(name, self.plots)
+                continue
             series = [one for panel in picture["panels"] for one in panel["series"]]
             self.assertEqual([(trace["name"], trace["x"]) for trace in self.plots[name]["data"]], [(one["name"], one["x"]) for one in series])
             json.dumps(self.plots[name], allow_nan=False)

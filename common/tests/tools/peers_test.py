@@ -36,6 +36,15 @@ class Sweeps(unittest.TestCase):
         self.assertEqual([point.seq_k for point in points], [512, 1024, 2048, 4096, 8192])
         self.assertEqual({(p.batch, p.heads, p.head_dim, p.dtype, p.causal) for p in points}, {(2, 16, 64, "bf16", True)})
 
+    def test_of_few_queries(self):
+        points = peers.sweep("decode", {"dtype": "bf16"}, DEFAULT)
+        self.assertEqual(len(points), 2 * 11 * 3)
+        self.assertEqual(points[0], Problem(1, 32, 32, 1, 8192, 64, "bf16", False))
+        self.assertEqual(points[-1], Problem(64, 32, 8, 16, 65536, 128, "bf16", False))
+        self.assertEqual({(p.batch, p.kv_heads) for p in points if p.seq_k == 262144}, {(1, 32), (1, 8), (8, 8)})
+        self.assertEqual({p.kv_heads for p in peers.sweep("decode", {"heads": 16}, DEFAULT)}, {16})
+        self.assertEqual({p.kv_heads for p in peers.sweep("decode", {"kv_heads": 4}, DEFAULT)}, {4})
+
     def test_restrictions(self):
         self.assertEqual(len(peers.sweep("fa", {"head_dim": 128, "causal": True}, DEFAULT)), 6)
         self.assertEqual(peers.sweep("ladder", {"head_dim": 128, "causal": False}, DEFAULT)[0],
@@ -48,6 +57,8 @@ class Sweeps(unittest.TestCase):
             ("fa", {}, 24, "fa-fp16"),
             ("ladder", {"dtype": "bf16"}, 5, "ladder-bf16"),
             ("fa", {"head_dim": 64, "causal": False}, 6, "fa-fp16-d64-full"),
+            ("decode", {"head_dim": 64}, 33, "decode-fp16-d64"),
+            ("decode", {"seq_q": [2]}, 22, "custom-fp16"),
             ("ladder", {"seq_q": [1000], "kv_heads": 4}, 1, "custom-fp16"),
             ("ladder", {"seq_q": [1000, 7], "seq_k": 9, "batch": 3}, 2, "custom-fp16"),
         ]:

@@ -3,8 +3,9 @@
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
-from tools.machine import Failure
+from tools.machine import Failure, system
 from tools.machine.system import Gpu, Nvcc, Package, choose_preset, missing_packages
 
 H200 = (Gpu("NVIDIA H200", "580.1"), "")
@@ -31,6 +32,22 @@ class Packages(unittest.TestCase):
             cpu, cuda = ({package.name for package in missing_packages(preset, [empty])} for preset in ("cpu", "cuda"))
         self.assertEqual(cpu - cuda, {"libboost-context-dev"})
         self.assertIn("libeigen3-dev", cuda)
+
+    def test_without_mpi_everything_else_goes_on(self):
+        def refuse(packages):
+            raise Failure("no network")
+
+        for root, reason in [(lambda: None, "needs the packages"), (lambda: [], "no network")]:
+            said = []
+            with tempfile.TemporaryDirectory() as build, mock.patch.multiple(
+                    system, RANKS=[Package("mpi", program="no-such-program")], BUILD=Path(build), _become_root=root,
+                    _install=refuse, say=said.append, shutil=mock.Mock(which=lambda name: name)):
+                with mock.patch.object(Package, "present", lambda *_: False):
+                    system._install_mpi()
+                    system._install_mpi()
+            self.assertEqual(len(said), 1, said)
+            self.assertIn("built for one rank", said[0])
+            self.assertIn(reason, said[0])
 
 
 class Presets(unittest.TestCase):

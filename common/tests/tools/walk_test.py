@@ -91,6 +91,40 @@ class Tiles(unittest.TestCase):
         walk.add_tiles(problem(), made)
         self.assertEqual([(tile["step"], tile["keys"]) for tile in made["blocks"][0]["tiles"]], [(2, [0, 3]), (3, [4, 7])])
 
+    def test_each_party_has_the_rows_that_it_reads_from_shared_memory(self):
+        def step(by: int, *uses) -> dict:
+            return {"by": [by, by], "after": [], "landed": {"Q": [[0, 7]], "K": [[0, 5]]}, "uses": [list(use) for use in uses]}
+
+        def fill(*fills) -> dict:
+            return {"by": [8, 8], "fills": [[place, tensor, ranges, 0, 0] for place, tensor, ranges in fills]}
+
+        q = ([0, "Q", [[0, 3]]], [0, "Q", [[4, 7]]])
+        ((found, _),) = tiles(problem(causal=False), [
+            fill([0, "Q", [[0, 7]]], [1, "K", [[0, 5]]]), step(0, q[0], [1, "K", [[0, 5]]]), step(4, q[1], [1, "K", [[0, 5]]]),
+            step(0, [1, "K", [[0, 5]]]),  # again, for another product
+            fill([1, "K", [[6, 11]]]), step(4, q[1], [1, "K", [[6, 11]]]),
+            fill([2, "Q", [[8, 11]]], [1, "K", [[0, 5]]]), step(0, [2, "Q", [[8, 11]]], [1, "K", [[0, 5]]]),
+            step(4, [2, "Q", []], [1, "K", [[0, 5]]]),  # of the zeros below the last row nobody makes a tile
+        ])
+        self.assertEqual([tile[:4] for tile in found], [(0, 3, 0, 5), (4, 7, 0, 5), (4, 7, 6, 11), (8, 11, 0, 5)])
+
+    def test_a_tile_is_what_a_product_multiplies_with_one_another(self):
+        """Of a backward whose dQ needs all keys of the block: the party's own ones are those that it multiplies with queries."""
+        def step(first: int, uses: list, *products) -> dict:
+            return {"by": [0, 3], "after": [], "landed": {"Q": [[first, first + 3]], "K": [[0, 11]]},
+                    "uses": [[0, "K", [uses]], [1, "Q", [[first, first + 3]]]], "products": list(products)}
+
+        ((found, _),) = tiles(problem(causal=False), [
+            {"by": [8, 8], "fills": [[0, "K", [[0, 11]], 0, 0], [1, "Q", [[0, 11]], 0, 0]]},
+            step(0, [4, 7], ["V", [[4, 7]], "dO", [[0, 3]]], ["K", [[4, 7]], "Q", [[0, 3]]]), step(0, [0, 11]),
+            step(4, [4, 7], ["K", [[4, 7]], "Q", [[4, 7]]]), step(4, [0, 11])])
+        self.assertEqual([tile[:4] for tile in found], [(0, 3, 4, 7), (4, 7, 4, 7)])
+
+    def test_a_persistent_block_stays_with_no_queries(self):
+        both = [read(Q=(4, 7)), self.k[0], self.k[1], {"read": {**self.q[2]["read"], **self.k[0]["read"]}}, self.k[1], self.k[2]]
+        ((_, skipped),) = tiles(problem(), both)
+        self.assertEqual(skipped, [(4, 7, 8, 11)])
+
     def test_without_queries_the_rows_that_are_written(self):
         ((found, _),) = tiles(problem(causal=False), [read(V=(0, 11)), {"written": {"O": [[4, 7]]}}])
         self.assertEqual(found, [(4, 7, 0, 11, "whole")])
@@ -103,6 +137,23 @@ class Tiles(unittest.TestCase):
 
     def test_a_kernel_without_keys_has_no_tiles(self):
         self.assertEqual(tiles(problem(), [{"read": {"workspace": [[0, 3]]}}]), [([], [])])
+
+
+class Names(unittest.TestCase):
+    def test_of_mbarriers_and_places(self):
+        with tempfile.TemporaryDirectory() as directory:
+            source = ["mbarrier_init(&smem.q_full, 1);", "for (int i = 0; i < 2; i++) mbarrier_init(&smem->full[i], 4 * n);", "mbarrier_init(gate, 1);"]
+            (Path(directory) / "a.cu").write_text("\n".join(source))
+            of = {"mbarriers": ["a.cu:1", "a.cu:2", "a.cu:2", "a.cu:3", "a.cu:9", "b.cu:1"], "places": [[512, 64], [0, 64], [256, 64], [900, 64]],
+                  "blocks": [{"steps": [{"fills": [[0, "K", [[0, 1]], 0, 0], [1, "Q", [[0, 1]], 0, 0]]}, {"fills": [[2, "K", [[2, 3]], 0, 0]]}]}]}
+            walk.add_names(of, Path(directory))
+        self.assertEqual(of["mbarriers"], ["q_full", "full[0]", "full[1]", "gate", "mbarrier[0]", "mbarrier[1]"])
+        self.assertEqual(of["places"], [[512, 64, "k[1]"], [0, 64, "q"], [256, 64, "k[0]"], [900, 64, "zeros"]])
+
+    def test_a_kernel_without_them(self):
+        of = launch([read(Q=(0, 3))])
+        walk.add_names(of)
+        self.assertEqual((of["mbarriers"], of["places"]), ([], []))
 
 
 class Sizes(unittest.TestCase):
@@ -160,11 +211,14 @@ class Command(unittest.TestCase):
     """With a recorder that knows one small page by heart."""
 
     def run_with(self, *words, opens=True):
+        with mock.patch.object(command.asked, "resolved", return_value=(problem(), {})):
+            return self.run_resolved(*words, opens=opens)
+
+    def run_resolved(self, *words, opens=True):
         said = []
         with mock.patch.object(command.build, "ensure_built"), mock.patch.object(command, "_naive", return_value=None), \
                 mock.patch.object(command, "_steps", side_effect=lambda asked_for, *_: (
                     "forward", [command.Step(chapter, "r") for chapter, _ in asked_for])), \
-                mock.patch.object(command.asked, "resolved", return_value=(problem(), {})), \
                 mock.patch.object(command.engine, "counts_of", side_effect=lambda *_: copy.deepcopy(Page.recorded)), \
                 mock.patch.object(command, "say", said.append), mock.patch.object(command.webbrowser, "open", return_value=opens) as browser:
             status = command.run(arguments(*words))
@@ -191,13 +245,25 @@ class Command(unittest.TestCase):
                     command.run(arguments("05", f"--out={where}"))
                 self.assertEqual(raised.exception.status, 2)
 
-    def test_no_tile(self):
-        told = {"step": "10_x/r", "launches": [{"blocks": [{"tiles": []}]}]}
-        with self.assertRaisesRegex(Failure, "10_x/r cannot be walked: its warps do not meet") as raised:
-            walk.require_tiles(told)
-        self.assertEqual(raised.exception.status, 2)
-        told["launches"].append({"blocks": [{"tiles": []}, {"tiles": [{}]}]})
-        walk.require_tiles(told)
+    def test_what_turns_out_too_large_is_shorter_unless_a_length_is_asked_for(self):
+        for words, lengths in [((), ["--seq-q=192", "--seq-q=128"]), (("--seq-q=100",), ["--seq-q=100"])]:
+            tried = []
+
+            def page(walks):
+                if len(tried) == 1 or words:
+                    raise walk.TooLarge("too large", status=2)
+                return "the page"
+
+            with tempfile.TemporaryDirectory() as directory, mock.patch.object(walk, "page", page), \
+                    mock.patch.object(command.asked, "resolved", side_effect=lambda _, flags: tried.append(flags[-1]) or (problem(), {})):
+                out = Path(directory) / "page.html"
+                if words:
+                    with self.assertRaises(walk.TooLarge):
+                        self.run_resolved("05", *words, f"--out={out}")
+                else:
+                    self.run_resolved("05", f"--out={out}")
+                    self.assertEqual(out.read_text(), "the page")
+            self.assertEqual(tried, lengths)
 
     def test_three_steps_are_too_many(self):
         with mock.patch("sys.stderr", io.StringIO()) as said, self.assertRaises(SystemExit):

@@ -1,8 +1,8 @@
 """Every barrier and every wait of a chapter is needed, and the checks notice when one is gone.
 
-Finds the barriers (`__syncthreads();`, `__syncwarp();`, a named one) and waits (`cp_async_wait<N>();`,
-`grid_dependency_wait();`) of a chapter's kernels, and runs the chapter's program on small problems without one of them
-after the other: SIMT_WITHOUT tells the engine which. Fails unless it says each time what is wrong: a race, a read of
+Finds the barriers (`__syncthreads();`, `__syncwarp();`, a named one, an arrival at an mbarrier), waits (`cp_async_wait<N>();`,
+`grid_dependency_wait();`, for an mbarrier, a bulk copy or wgmma) and proxy fences of a chapter's kernels, and runs the chapter's
+program on small problems without one of them after the other: SIMT_WITHOUT tells the engine which. Fails unless it says each time what is wrong: a race, a read of
 shared memory that is not there yet, a copy or a kernel that nobody waits for, a deadlock, or a wrong result. What is
 there for global memory, whose order among threads the engine does not check, for compute-sanitizer's racecheck alone, or
 for the time alone, so that no result depends on it, says so in the comment on its line, and may go unnoticed.
@@ -19,8 +19,14 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 
-BARRIER = re.compile(r"(?:__syncthreads|__syncwarp|named_barrier_sync|named_barrier_arrive|grid_dependency_wait|cp_async_wait<[^>]*>)\([^;]*\);")
-NOTICED = re.compile(r"deadlock|barrier divergence|named barrier|race on shared memory|uninitialised shared memory|that a cp\.async of|waited for this cp\.async|no barrier between this and what|waited for the kernel before|the kernel before wrote|: FAIL ")
+BARRIER = re.compile(r"(?:__syncthreads|__syncwarp|named_barrier_sync|named_barrier_arrive|grid_dependency_wait|cp_async_wait<[^>]*>"
+                     r"|mbarrier_wait|mbarrier_arrive|mbarrier_arrive_expect_tx|fence_proxy_async|bulk_wait<[^>]*>"
+                     r"|bulk_wait_read<[^>]*>|wgmma_wait<[^>]*>)\([^;]*\);")
+NOTICED = re.compile(r"deadlock|barrier divergence|named barrier|race on shared memory|uninitialised shared memory"
+                     r"|that a cp\.async of|waited for this cp\.async|no barrier between this and what"
+                     r"|waited for the kernel before|the kernel before wrote|: FAIL |that a bulk copy of"
+                     r"|nobody has waited for|that a wgmma of|of the wgmma at|waited for this wgmma|no fence\.proxy\.async"
+                     r"|to the memory of the mbarrier|might have counted in the phase before")
 EXEMPT = re.compile("global memory|for racecheck alone|no result depends on it")
 SHARED, SHARED_CALL = "device/swizzled_tile.h", "store_rows"  # has barriers of its own, tried in every source that calls it
 SHARED_PATH = Path(__file__).resolve().parents[2] / SHARED
@@ -28,6 +34,9 @@ SHARED_PATH = Path(__file__).resolve().parents[2] / SHARED
 PROBLEMS = [["--heads=1", "--seq-q=70", "--seq-k=200", "--head-dim=128", "--no-causal"],
             ["--heads=2", "--seq-q=130", "--head-dim=64", "--no-causal"],
             ["--heads=1", "--seq-q=200", "--seq-k=400", "--head-dim=128", "--no-causal"]]
+# Of forwards where mbarriers pass large tiles from hand to hand: so long that every buffer is used again, and a block has several
+# tiles.
+LONG_PROBLEM = ["--heads=2", "--seq-q=700", "--head-dim=64", "--causal"]
 
 
 def barriers(source: Path) -> list:
@@ -48,12 +57,13 @@ def run(program: str, *arguments: str, without: str = "") -> subprocess.Complete
 
 def problems(source: Path, rungs: dict) -> list:
     """Of the rung and the direction that are in the source (NUMBER_RUNG.cu or NUMBER_RUNG_backward.cu), or of all."""
+    some = PROBLEMS + ([LONG_PROBLEM] if "mbarrier_wait(" in source.read_text() and "_backward" not in source.stem else [])
     _, rung, backward = re.fullmatch(r"(\d+_)?(.+?)(_backward)?", source.stem).groups()
     if rung in rungs:
         direction = "backward" if backward or not rungs[rung]["forward"] else "forward"
-        return [[f"--rung={rung}", f"--direction={direction}", *problem] for problem in PROBLEMS]
+        return [[f"--rung={rung}", f"--direction={direction}", *problem] for problem in some]
     directions = [one for one in ("backward", "forward") if any(rung[one] for rung in rungs.values())]
-    return [[f"--direction={direction}", *problem] for direction, problem in product(directions, PROBLEMS)]
+    return [[f"--direction={direction}", *problem] for direction, problem in product(directions, some)]
 
 
 def verdict(program: str, barrier: str, source_problems: list) -> str:

@@ -248,6 +248,46 @@ TEST_F(HopperCheck, a_buffer_that_not_all_warps_have_given_back) {
               at_hopper(product_line) + ", which has read it");
 }
 
+// Warp 0 fetches tiles by way of two buffers, warp 1 reads them, and warp 2 only hands them back.
+constexpr int hand_back_line = __LINE__ + 1;
+__global__ void hand_back(const __grid_constant__ TensorMap map, int tiles, bool waits, __half* sum) {
+  __half* b = dynamic_shared<__half, 1024>();  // [2][64][64]
+  Mbarrier *full = reinterpret_cast<Mbarrier*>(b + 2 * tile_elements), *empty = full + 2;
+  if (threadIdx.x == 0) {
+    for (int stage = 0; stage < 2; stage++) {
+      mbarrier_init(full + stage, 1);
+      mbarrier_init(empty + stage, 2);
+    }
+    fence_mbarrier_init();
+  }
+  __syncthreads();
+  for (int tile = 0; tile < tiles && threadIdx.x % 32 == 0; tile++) {
+    const int stage = tile % 2;
+    if (threadIdx.x == 0) {
+      mbarrier_wait(empty + stage, (tile / 2 + 1) % 2);
+      mbarrier_arrive_expect_tx(full + stage, tile_bytes);
+      tensor_load(b + stage * tile_elements, map, full + stage, 0, 64 * tile);
+      continue;
+    }
+    if (threadIdx.x == 32 || waits) mbarrier_wait(full + stage, tile / 2 % 2);
+    if (threadIdx.x == 32) sum[tile] = b[stage * tile_elements];
+    mbarrier_arrive(empty + stage);
+  }
+}
+
+// It would be counted twice in one phase, if warp 1 were slow, and the tile that warp 1 reads would be overwritten.
+TEST_F(HopperCheck, a_buffer_that_is_given_back_before_it_was_filled) {
+  const LaunchConfig config{1, 96, 2 * tile_bytes + 64};
+  for (const simt::Order order : {simt::Order::forward, simt::Order::reverse, simt::Order::shuffled}) {
+    const WithSchedule schedule({.order = order});
+    EXPECT_EQ(failure_of(hand_back, config, b_map_, tiles_, true, d_).message, "");
+    const std::string message = failure_of(hand_back, config, b_map_, tiles_, false, d_).message;
+    expect_contains(message, "mbarrier.arrive counts in phase 1 of the mbarrier of ");
+    expect_contains(message, ", and might have counted in the phase before");
+    expect_contains(message, at_hopper(hand_back_line + 21));
+  }
+}
+
 TEST_F(HopperCheck, no_fence_between_the_proxies_before_a_product) {
   const std::string what = "read by wgmma of shared memory that thread (";
   expect_said({.operand_fence = false}, what, operand_line, ", and no fence.proxy.async by that thread in between");

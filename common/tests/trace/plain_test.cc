@@ -46,6 +46,20 @@ __global__ void reverse(float* x, int mistake) {
 }
 constexpr int reads = __LINE__ - 9;
 
+__global__ void adds(int* sums, int words) { atomicAdd(&sums[threadIdx.x % words * 8], 1); }
+
+TEST(Plain, lanes_that_add_to_one_word_take_turns) {
+  Device<int> sums(64);
+  const auto sectors = [&](int words) {
+    simt::trace_begin();
+    EXPECT_EQ(after(adds, 1, 32, static_cast<int*>(sums), words).code, cudaSuccess);
+    return simt::trace_end().at(0).totals[static_cast<std::size_t>(simt::Op::global_atomic)].units;
+  };
+  EXPECT_EQ(sectors(8), 8u * 4);      // each word by 4 lanes
+  EXPECT_EQ(sectors(5), 5u * 6 + 2);  // two words by 7 lanes, three by 6
+  EXPECT_EQ(sectors(1), 1u);          // nvcc adds 32 at once
+}
+
 TEST(Plain, every_mistake_has_its_line) {
   Device<float> x(64);
   check(cudaMemset(x, 0, 256));

@@ -44,7 +44,8 @@ def missing() -> str:
 
 
 def recorded(chapter: str, *flags) -> dict:
-    done = subprocess.run([BUILD / chapter / chapter, "--walk", *flags], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    done = subprocess.run([BUILD / chapter / chapter, "--walk", *flags], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
+                          env={**os.environ, "SIMT_THREADS": "1"})  # one multiprocessor
     return json.loads(done.stdout)
 
 
@@ -62,10 +63,14 @@ class InBrowser(unittest.TestCase):
         cls.naive = recorded("01_naive", "--rung=naive", "--heads=1", "--seq-q=16", "--head-dim=64")
         early = [recorded("08_causal_earlystop", f"--rung={rung}", "--heads=1", "--seq-q=192", "--head-dim=64") for rung in ("masked", "earlystop")]
         back = recorded("07_backward", "--rung=final", "--direction=backward", "--heads=1", "--seq-q=12", "--head-dim=64")
+        cls.hopper = recorded("10_hopper", "--rung=persistent", "--heads=1", "--seq-q=256", "--head-dim=64")
+        eight_and_ten = [recorded(chapter, f"--rung={rung}", "--heads=1", "--seq-q=192", "--head-dim=64")
+                         for chapter, rung in [("08_causal_earlystop", "balanced"), ("10_hopper", "warpspec")]]
         both = [recorded(chapter, f"--rung={rung}", *cls.SMALL) for chapter, rung in [("03_tiling", "padded"), ("05_online_softmax", "tiles")]]
         cls.pages = {name: cls.written(name, walks) for name, walks in [
             ("one", [walk.walk_of(json.loads(json.dumps(cls.recorded)), cls.naive)]), ("two", [walk.walk_of(each) for each in early]),
-            ("backward", [walk.walk_of(back)]), ("materialised", [walk.walk_of(each) for each in both])]}
+            ("backward", [walk.walk_of(back)]), ("materialised", [walk.walk_of(each) for each in both]),
+            ("hopper", [walk.walk_of(json.loads(json.dumps(cls.hopper)))]), ("eight and ten", [walk.walk_of(each) for each in eight_and_ten])]}
         options = webdriver.ChromeOptions()
         options.binary_location = CHROMIUM
         for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--force-prefers-reduced-motion"):
@@ -221,6 +226,77 @@ class InBrowser(unittest.TestCase):
         plan = self.browser.execute_script("return schedule([3, 1, 1, 2, 1], 2).map(({ on, from }) => [on, from])")
         self.assertEqual(plan, [[0, 0], [1, 0], [1, 1], [1, 2], [0, 3]])
 
+    # --- Warps that wait for one another at mbarriers ---
+
+    def hopper_steps(self) -> list:
+        return self.hopper["rungs"][0]["launches"][0]["blocks"][0]["steps"]
+
+    def choose_row(self, row: int):
+        self.browser.execute_script("const r = arguments[0]; r.value = arguments[1]; r.dispatchEvent(new Event('change'))", self.part("row"), f"q{row}")
+
+    def test_numbers_of_parties_are_the_engines(self):
+        """Row 100 belongs to warpgroup 1; the first block of 64 rows on the list, 192 to 255, to warpgroup 0."""
+        self.open("hopper")
+        for row, party in [(100, [4, 7]), (150, [8, 11]), (200, [0, 3])]:
+            self.choose_row(row)
+            shown = [(number, {name: [values for at, _, values in step["watched"][name] if at == row] for name in ("m base 2", "-l", "O")})
+                     for number, step in enumerate(self.hopper_steps()) if step.get("by") == party and "-l" in step.get("watched", {})]
+            shown = [(number, {name: list(map(float, values[0])) for name, values in found.items()}) for number, found in shown if all(found.values())]
+            number_of_step, expected = shown[-1]
+            self.scrub_to(number_of_step + 1)
+            line = self.part("values").find_elements(By.CSS_SELECTOR, 'tr[aria-current="step"]')[0]
+            m, _, l, lse = (cell.text for cell in line.find_elements(By.TAG_NAME, "td"))
+            self.assertAlmostEqual(number(m), expected["m base 2"][0], delta=1e-3 * abs(expected["m base 2"][0]))
+            self.assertAlmostEqual(number(l), -expected["-l"][0], delta=1e-3 * abs(expected["-l"][0]))
+            exact = float(self.hopper["rungs"][0]["results"]["LSE"]["expected"][row])
+            self.assertAlmostEqual(number(lse), exact, delta=2e-3)
+            self.assertLess(number(self.part("difference-O").text.split(" by ")[1].split()[0]), 2e-3)
+            self.click("#last")
+            self.assertIn("O as written; it differs from the exact O by", self.part("difference-O").text)
+            self.assertLess(number(self.part("difference-O").text.split(" by ")[1].split()[0]), 2e-3)
+
+    def test_who_waits_for_whom(self):
+        self.open("hopper")
+        self.assertEqual([label.text for label in self.part("parties-names").find_elements(By.TAG_NAME, "li")],
+                         ["The block", "Warpgroup 0", "Warpgroup 1", "Warpgroup 2", "Warp 12", "Warp 13"])
+        steps = self.hopper_steps()
+        (first, _) = [number for number, step in enumerate(steps) if step.get("by") == [13, 13]]
+        self.scrub_to(first + 1)
+        self.assertIn("Warp 13 waits at o_full[0]; then it writes rows 192–255 of O", self.part("says").text)
+        came = [f"warpgroup {steps[number]['by'][0] // 4} in step {number + 1}" for number in steps[first]["after"][0]["steps"]]
+        self.assertIn(f"to which came {came[0]}, {came[1]} and {came[2]}.", self.part("parties-words").text)
+        self.assertEqual(len(self.part("parties").find_elements(By.CSS_SELECTOR, "line.waited")), 3)
+        self.assertEqual(len(self.part("parties").find_elements(By.CSS_SELECTOR, "g")), len(steps))
+        self.open("one")
+        self.assertFalse(self.part("parties-section").is_displayed() or self.part("places-section").is_displayed())
+
+    def test_places_in_shared_memory(self):
+        self.open("hopper")
+
+        def places() -> dict:
+            return {item.find_element(By.TAG_NAME, "strong").text: item.text.split("\n")[1:] for item in self.part("places").find_elements(By.TAG_NAME, "li")}
+
+        self.assertEqual(set(map(tuple, places().values())), {("empty",)})
+        steps = self.hopper_steps()
+        load = next(number for number, step in enumerate(steps) if "fills" in step)
+        self.scrub_to(load + 1)
+        self.assertEqual(places()["q[0]"], ["rows 192–255 of Q, on their way"])
+        self.assertEqual(list(places()), ["q[0]", "q[1]", *(f"{name}[{i}]" for name in "kv" for i in range(4))])
+        multiplies = next(number for number, step in enumerate(steps) if "uses" in step)
+        self.scrub_to(multiplies + 1)
+        self.assertEqual(places()["k[0]"], ["rows 0–127 of K", "in use by warpgroup 0"])
+        self.assertEqual(places()["v[0]"], ["rows 0–127 of V, on their way"])
+        self.click("#last")
+        self.assertEqual(places()["q[1]"], ["rows 0–191 of Q; written over by threads"])
+
+    def test_eight_and_ten_on_one_clock(self):
+        self.open("eight and ten")
+        self.click("#last")
+        self.assertFalse(self.part("parties-section", 0).is_displayed())
+        self.assertTrue(self.part("parties-section", 1).is_displayed())
+        for side in (0, 1):
+            self.assertLess(number(self.part("difference-O", side).text.split(" by ")[1].split()[0]), 2e-3)
+
     # --- Two on one clock ---
 
     def steps(self) -> list:
@@ -264,9 +340,9 @@ class InBrowser(unittest.TestCase):
     # --- For everybody ---
 
     def test_axe_finds_nothing_serious(self):
-        for name in ("one", "two", "backward"):
+        for name in ("one", "two", "backward", "hopper"):
             self.open(name)
-            self.scrub_to(3)
+            self.scrub_to(4)
             if name == "backward":  # whose tables of numbers are the smallest
                 self.browser.execute_script("for (const each of document.querySelectorAll('details')) each.open = true")
             for scheme, rules in [("light", {}), ("dark", {"runOnly": ["color-contrast"]})]:

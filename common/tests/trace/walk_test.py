@@ -14,7 +14,8 @@ BUILD = Path(os.environ["WORKBOOK_BUILD"])
 
 
 def recorded(chapter: str, *flags) -> dict:
-    done = subprocess.run([BUILD / chapter / chapter, "--walk", *flags], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    done = subprocess.run([BUILD / chapter / chapter, "--walk", *flags], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
+                          env={**os.environ, "SIMT_THREADS": "1"})  # one multiprocessor
     return json.loads(done.stdout)
 
 
@@ -193,6 +194,123 @@ class EarlyStop(unittest.TestCase):
         self.assertEqual({block["steps"][number]["work"][4] for number in at}, {2 * 2 * 128 * 64 * 64})
 
 
+FORWARDS_OF_10 = ("tma", "wgmma", "warpspec", "overlap", "pingpong", "persistent", "dynamic", "narrow")
+
+
+class Parties(unittest.TestCase):
+    """10's kernels whose warps wait at mbarriers: three warpgroups of consumers with 64 rows each, and warp 12, which copies. With D = 64
+    a tile has 128 keys, and there are four places for K and four for V."""
+
+    LOADS, CONSUMERS = [12, 12], ([0, 3], [4, 7], [8, 11])
+
+    def launch(self, rung: str, *flags) -> dict:
+        of = recorded("10_hopper", f"--rung={rung}", "--heads=1", "--head-dim=64", *flags)
+        (launch,) = of["rungs"][0]["launches"]
+        walk.add_tiles(read_label(of["problem"])[0], launch)
+        walk.add_names(launch)
+        for block in launch["blocks"]:
+            for number, step in enumerate(block["steps"]):
+                step.setdefault("at", number)
+        return launch
+
+    def steps(self, launch: dict, by: list) -> list:
+        return [step for block in launch["blocks"] for step in block["steps"] if step.get("by") == by]
+
+    def waits(self, launch: dict, step: dict) -> list:
+        return [launch["mbarriers"][each["on"]] if each["on"] >= 0 else each["on"] for each in step.get("after", [])]
+
+    def test_a_step_comes_after_those_that_it_waited_for(self):
+        for rung in FORWARDS_OF_10:
+            (block, *_) = self.launch(rung, "--seq-q=70", "--seq-k=700")["blocks"]
+            before = {}
+            for number, step in enumerate(block["steps"]):
+                for each in step.get("after", []):
+                    self.assertTrue(all(earlier < number for earlier in each.get("steps", [])))
+                    self.assertTrue(all(block["steps"][earlier]["at"] < step["at"] for earlier in each.get("steps", [])))
+                by = str(step.get("by"))
+                self.assertLess(before.get(by, -1), step["at"])
+                before[by] = step["at"]
+
+    def test_warpspec(self):
+        """Two tiles of keys: everything is copied at once. Then each consumer makes S of a tile when K is there, and O when V is."""
+        launch = self.launch("warpspec", "--seq-q=192", "--seq-k=256", "--no-causal")
+        (load,) = self.steps(launch, self.LOADS)
+        everything = {"Q": [[0, 191]], "K": [[0, 255]], "V": [[0, 255]]}
+        self.assertEqual(rows(load), {"started": everything})
+        self.assertEqual(load["work"][:3], [(192 + 2 * 256) * 64 * 2] * 3)
+        for number, by in enumerate(self.CONSUMERS):
+            own = [64 * number, 64 * number + 63]
+            steps = self.steps(launch, by)
+            self.assertEqual([self.waits(launch, step) for step in steps], [["q_full", "k_full[0]"], ["v_full[0]"], ["k_full[1]"], ["v_full[1]"]])
+            q, k, v = ([[0, 191]], *([[[0, 127]], [[128, 255]]] for _ in "KV"))
+            self.assertEqual([step["landed"] for step in steps], [{"Q": q, "K": k[0]}, {"V": v[0]}, {"K": k[1]}, {"V": v[1]}])
+            used = [{(tensor, launch["places"][place][2]): ranges for place, tensor, ranges in step["uses"]} for step in steps]
+            self.assertEqual(used, [{("Q", "q"): [own], ("K", "k[0]"): k[0]}, {("V", "v[0]"): v[0]},
+                                    {("Q", "q"): [own], ("K", "k[1]"): k[1]}, {("V", "v[1]"): v[1]}])
+            self.assertEqual([step.get("products") for step in steps], [[["Q", [own], "K", k[0]]], None, [["Q", [own], "K", k[1]]], None])
+            self.assertEqual({step["work"][4] for step in steps}, {2 * 64 * 128 * 64})  # S or O of a tile
+            self.assertEqual(steps[-1]["written"], {"O": [own], "LSE": [own]})
+            self.assertEqual([step["at"] for step in steps], [2, 3, 4, 5])  # as early as can be, all three alike
+        tiles = [(tile["queries"], tile["keys"]) for tile in launch["blocks"][0]["tiles"]]
+        self.assertEqual(tiles, [([i, i + 63], [j, j + 127]) for j in (0, 128) for i in (0, 64, 128)])
+
+    def test_a_place_is_filled_again_when_all_three_are_done_with_it(self):
+        launch = self.launch("warpspec", "--seq-q=192", "--seq-k=600", "--no-causal")  # five tiles, four places
+        (block,) = launch["blocks"]
+        (fifth,) = [step for step in self.steps(launch, self.LOADS) if step.get("started", {}).get("K") == [[512, 599]]]
+        self.assertEqual(self.waits(launch, fifth), ["k_empty[0]"])
+        done = [block["steps"][number] for number in fifth["after"][0]["steps"]]
+        self.assertEqual(sorted(step["by"] for step in done), sorted(self.CONSUMERS))
+        for step in done:
+            self.assertIn([0, 127], [ranges[0] for _, tensor, ranges in step["uses"] if tensor == "K"])
+        for by in self.CONSUMERS:  # zeros below the last key are nobody's rows
+            of_place = [ranges for step in self.steps(launch, by) for place, _, ranges in step.get("uses", []) if launch["places"][place][2] == "k[0]"]
+            self.assertEqual(of_place, [[[0, 127]], [[512, 599]]])
+
+    def test_a_consumer_lets_pass_what_only_others_compute(self):
+        """Rows 0 to 63 see no key of the second tile: their warpgroup waits for it, and says that it does not need it."""
+        launch = self.launch("warpspec", "--seq-q=192", "--seq-k=192", "--causal")
+        steps = self.steps(launch, self.CONSUMERS[0])
+        self.assertEqual([self.waits(launch, step) for step in steps], [["q_full", "k_full[0]"], ["v_full[0]"], ["k_full[1]"], ["v_full[1]"]])
+        self.assertEqual(["uses" in step for step in steps], [True, True, False, False])
+        self.assertEqual([launch["mbarriers"][gate] for gate in steps[2]["arrives"]], ["k_empty[1]"])
+        self.assertEqual(launch["blocks"][0]["skipped"], [{"head": 0, "queries": [i, i + 63], "keys": [128, 191]} for i in (0, 64)])
+
+    def test_overlap_multiplies_for_two_tiles_at_once(self):
+        launch = self.launch("overlap", "--seq-q=64", "--seq-k=384", "--no-causal")
+        steps = self.steps(launch, self.CONSUMERS[0])
+        self.assertEqual([[(tensor, ranges[0][0] // 128) for _, tensor, ranges in step["uses"] if tensor != "Q"] for step in steps],
+                         [[("K", 0)], [("V", 0), ("K", 1)], [("V", 1), ("K", 2)], [("V", 2)]])
+
+    def test_pingpong_takes_turns(self):
+        launch = self.launch("pingpong", "--seq-q=192", "--seq-k=512", "--no-causal")
+        products = [[step["at"] for step in self.steps(launch, by) if any(tensor == "K" for _, tensor, _ in step.get("uses", []))]
+                    for by in self.CONSUMERS]
+        turns = [at for round_ in zip(*products) for at in round_]
+        self.assertEqual(turns, list(range(turns[0], turns[0] + 3 * 4)))
+        self.assertEqual(self.waits(launch, self.steps(launch, self.CONSUMERS[1])[1])[-1], -2)  # barrier 2 is the second one's
+
+    def test_persistent_walks_a_list(self):
+        """One multiprocessor: rows 192 to 255 come after rows 0 to 191, in the other place for Q; warp 13 sends O from there."""
+        launch = self.launch("persistent", "--seq-q=256", "--seq-k=128", "--no-causal")
+        (block,) = launch["blocks"]
+        self.assertEqual([(tile["queries"], tile["keys"]) for tile in block["tiles"]],
+                         [([i, i + 63], [0, 127]) for i in (0, 64, 128, 192)])
+        sends = self.steps(launch, [13, 13])
+        self.assertEqual([(step["written"], [launch["places"][place][2] for place in step["sends"]]) for step in sends],
+                         [({"O": [[0, 191]]}, ["q[0]"]), ({"O": [[192, 255]]}, ["q[1]"])])
+        self.assertEqual([self.waits(launch, step) for step in sends], [["o_full[0]"], ["o_full[1]"]])
+        self.assertEqual({str(block["steps"][number]["by"]) for number in sends[0]["after"][0]["steps"]}, set(map(str, self.CONSUMERS)))
+
+    def test_work_of_a_launch_is_shared_out(self):
+        """Whoever has the steps, together they have done what must be done."""
+        for rung in ("warpspec", "overlap", "pingpong", "persistent"):
+            (block,) = self.launch(rung, "--seq-q=192", "--seq-k=128", "--no-causal")["blocks"]
+            total = [sum(numbers) for numbers in zip(*(step["work"] for step in block["steps"]))]
+            self.assertEqual(total[2], (2 * 192 + 2 * 128) * 64 * 2 + 192 * 4)  # Q, K, V, O and LSE
+            self.assertEqual(total[4], 2 * 2 * 192 * 128 * 64)
+
+
 def last_numbers(blocks: list, name: str) -> dict:
     """{(row, column): what a kernel showed there last}"""
     return {(row, column + c): float(value) for block in blocks for step in block["steps"]
@@ -238,6 +356,11 @@ class Numbers(unittest.TestCase):
 
     def test_09_fused(self):
         self.forward("09_rope_fused", "fused")
+
+    def test_10(self):
+        for rung in FORWARDS_OF_10:
+            with self.subTest(rung):
+                self.forward("10_hopper", rung)
 
     def test_08_balanced(self):
         self.forward("08_causal_earlystop", "balanced")
@@ -309,6 +432,11 @@ class Numbers(unittest.TestCase):
 
     def test_07_atomic(self):
         self.backward("07_backward", "atomic", 64)
+
+    def test_10_backward(self):
+        for rung in ("warpspec", "bulk", "ordered"):
+            with self.subTest(rung):
+                self.backward("10_hopper", rung, 64, 40, 70)
 
     def test_pairs_of_warps(self):
         self.backward("08_causal_earlystop", "balanced", 128)

@@ -1,9 +1,10 @@
-"""what the GPU itself can do, measured: latency and bandwidth of each memory, and three experiments
+"""what the GPU itself can do, measured: latency and bandwidth of each memory, and four experiments
 
 Builds and runs the experiments of common/machine, which check their own results: a pointer chase, the bandwidth of every level,
-a branch that lanes take two ways, sums in fp16 and fp32, and attention divided by queries and by keys. The JSON, in Google
-Benchmark's own format, goes into the build directory, or where --out says. Without a GPU the experiments run on the SIMT engine,
-which shows that they are right, and the tables are those of the GPU that the lessons tell of.
+a branch that lanes take two ways, sums in fp16 and fp32, attention divided by queries and by keys, and on Hopper products of
+zeros and of other numbers. The JSON, in Google Benchmark's own format, goes into the build directory, or where --out says.
+Without a GPU the experiments run on the SIMT engine, which shows that they are right, and the tables are those of the GPU that
+the lessons tell of.
 """
 
 import re
@@ -65,4 +66,6 @@ def show(title: str, of: Experiments) -> None:
     say(f"\n{bold(title)}")
     for table in (experiments.levels, experiments.latencies, experiments.branches, experiments.sums, experiments.divisions):
         say(f"\n{table(of)}")
+    if of.names("products/"):
+        say(f"\n{experiments.products(of)}")
     say()

@@ -3,10 +3,13 @@
 The SIMT engine runs the kernels once and records which rows of which matrix every thread block reads and writes, and the numbers that
 the kernels show. The page is one file that needs no network. STEP is a chapter, whose last rung is meant, or a rung of one: 05,
 08/earlystop. Two of them stand side by side, on one clock: 03 05, 08/masked 08/earlystop. 05/example has tiles of 4 x 4, and a problem of
-its own: B=4 H=2 N=8 D=4, with zeros up to D=8, unless you ask for another one.
+its own: B=4 H=2 N=8 D=4, with zeros up to D=8, unless you ask for another one. Of a kernel with a thread block for each multiprocessor,
+one block walks all tiles; with SIMT_THREADS=2, two share them.
 """
 
 import argparse
+import copy
+import os
 import webbrowser
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +20,7 @@ from tools.showing import walk
 
 NAIVE = "01_naive"  # whose bytes stand beside the others'
 LENGTH = 192  # three tiles of 64: with two, a block of 128 rows has none that it could skip
-SHORT = 128  # two backwards of 192 are too much for a page
+SHORT = 128  # for what is too much for a page with 192: two backwards, and one whose kernels both show P and dS
 EXAMPLE = {"batch": 4, "heads": 2, "seq_q": [8], "head_dim": 8}
 SHAPE = ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "causal")
 EXAMPLE_HEAD_DIM = 4
@@ -58,11 +61,29 @@ def run(arguments) -> int:
     asked.said(arguments)  # refuses what is wrong in itself, before anything is built
     out = _writable(arguments.out) if arguments.out else None
 
+    os.environ.setdefault("SIMT_THREADS", "1")  # the engine has as many multiprocessors
     directory = build.ensure_built("trace", sorted({NAIVE, *(chapter.name for chapter, _ in asked_for)}))
     direction, steps = _steps(asked_for, arguments.direction, directory)
+    small = EXAMPLE if any(step.is_example for step in steps) else _small(direction, len(steps))
+    try:
+        page = _page(arguments, known, steps, direction, directory, small)
+    except walk.TooLarge:
+        if arguments.seq_q or small.get("seq_q") != [LENGTH]:
+            raise
+        page = _page(arguments, known, steps, direction, directory, {**small, "seq_q": [SHORT]})
+    name = "-and-".join(f"{step.chapter.name}-{step.rung}" for step in steps)
+    out = out or _writable(BUILD / "walk" / f"{name}-{direction}.html", make_directory=True)
+    out.write_text(page)
+    say(f"{shown(out)}: {len(page.encode()):,} bytes, opens in any browser")
+    if not arguments.no_browser and not webbrowser.open(out.resolve().as_uri()):
+        say("No browser answers here: open it yourself.")
+    return 0
+
+
+def _page(arguments, known: list, steps: list, direction: str, directory: Path, small: dict) -> str:
+    """Of these steps, with the problem `small` where the user says nothing."""
     published = any(step.is_example for step in steps) and all(getattr(arguments, name) is None for name in SHAPE)
-    flags = _flags(arguments, EXAMPLE if any(step.is_example for step in steps) else _small(direction, len(steps)))
-    flags += [f"--padded-from={EXAMPLE_HEAD_DIM}"] * published
+    flags = _flags(copy.copy(arguments), small) + [f"--padded-from={EXAMPLE_HEAD_DIM}"] * published
     for step in steps:
         problem = asked.resolved(step.chapter.program(directory), flags)[0]
         walk.require_small(problem, direction, len(steps), not arguments.no_numbers,
@@ -78,15 +99,7 @@ def run(arguments) -> int:
             recorded = engine.counts_of(step.chapter.program(directory), "--walk", *flags, f"--direction={direction}", f"--rung={step.rung}")
             walks.append(walk.walk_of(recorded, None if step.chapter.name == NAIVE else naive, not arguments.no_numbers,
                                       EXAMPLE_NOTE if published else "", EXAMPLE_BLOCK if published and step.is_example else 0))
-            walk.require_tiles(walks[-1])
-    page = walk.page(walks)
-    name = "-and-".join(f"{step.chapter.name}-{step.rung}" for step in steps)
-    out = out or _writable(BUILD / "walk" / f"{name}-{direction}.html", make_directory=True)
-    out.write_text(page)
-    say(f"{shown(out)}: {len(page.encode()):,} bytes, opens in any browser")
-    if not arguments.no_browser and not webbrowser.open(out.resolve().as_uri()):
-        say("No browser answers here: open it yourself.")
-    return 0
+    return walk.page(walks)
 
 
 def _small(direction: str, steps: int) -> dict:

@@ -45,6 +45,10 @@ LIBRARIES = [
 ENGINE_LIBRARIES = [  # which the preset cuda does without
     Package("libboost-context-dev", files=("lib*/libboost_context*.so", "lib/*/libboost_context*.so"))
 ]
+RANKS = [  # of chapter 11; without them its program is one rank
+    Package("libopenmpi-dev", files=("include/mpi.h", "include/*/mpi.h", "include/*/mpi/mpi.h", "lib/*/openmpi/include/mpi.h")),
+    Package("openmpi-bin", program="mpirun"),
+]
 
 
 def prefixes() -> list:
@@ -64,6 +68,7 @@ def require_packages(preset: str) -> None:
     missing = missing_packages(preset)
     if missing:
         _install(missing)
+    _install_mpi()
     _require_version("cmake", r"cmake version ([\d.]+)", LOWEST_CMAKE)
     if not os.environ.get("CXX"):
         _require_version("g++", r"\) (\d[\d.]*)", LOWEST_GXX)
@@ -98,6 +103,23 @@ def _install(missing: list) -> None:
     if failed or still:
         reason = errors[-1] if errors else f"still missing afterwards: {' '.join(still)}"
         raise Failure(f"apt-get could not install {names}: {reason} (log: {shown(log_path)})")
+
+
+def _install_mpi() -> None:
+    """Tries once: everything else works without."""
+    missing, tried = [package for package in RANKS if not package.present(prefixes())], BUILD / "without-mpi.txt"
+    if not missing or tried.exists():
+        return
+    names = " ".join(package.name for package in missing)
+    try:
+        if shutil.which("apt-get") and _become_root() is not None:
+            return _install(missing)
+        why = f"this needs the packages {names}"
+    except Failure as failure:
+        why = str(failure)
+    say(f"Chapter 11 is built for one rank, without MPI: {why}. (With them, remove {shown(tried)}.)")
+    BUILD.mkdir(exist_ok=True)
+    tried.write_text(why)
 
 
 def _become_root() -> "list | None":

@@ -31,6 +31,15 @@ METRICS = {
     "DRAM bytes written": {"dram__bytes_write.sum": 1},
     "L2 sectors": {"lts__t_sectors.sum": 1},
 }
+# What only Hopper has, and Nsight Compute counts on no other GPU: what bulk copies bring through L1 and take away, and wgmma, whose
+# instructions count once for each of four warps.
+HOPPER = {
+    "bulk load bytes": {f"{L1}m_xbar2l1tex_read_bytes_mem_global_op_tma_ld.sum": 1},
+    "bulk store bytes": {f"{L1}m_l1tex2xbar_write_bytes_mem_global_op_tma_st.sum": 1},
+    "wgmma instructions": {"sm__inst_executed_pipe_tensor_op_gmma.sum": 1},
+    "wgmma wavefronts": {f"{L1}data_pipe_lsu_wavefronts_mem_shared_op_gmma.sum": 1},
+    "wgmma conflicts": {f"{L1}data_bank_conflicts_pipe_lsu_mem_shared_op_gmma.sum": 1},
+}
 # Nothing that an exact count could equal: caches decide. They stand beside the engine's bound.
 BOUNDS = ("DRAM bytes read", "DRAM bytes written", "L2 sectors")
 
@@ -105,6 +114,11 @@ def engine_counters(launch: dict) -> dict:
         "ldmatrix instructions": total("requests", "ldmatrix"),
         "cp.async instructions": total("requests", "copy_store"),
         "cp.async wavefronts": total("wavefronts", "copy_store"),
+        "bulk load bytes": 32 * total("sectors", "bulk_load"),
+        "bulk store bytes": 32 * total("sectors", "bulk_store"),
+        "wgmma instructions": total("requests", "wgmma"),
+        "wgmma wavefronts": total("wavefronts", "wgmma"),
+        "wgmma conflicts": total("wavefronts", "wgmma") - total("ideal", "wgmma"),
         "DRAM bytes read": moved["read"]["launch"],
         "DRAM bytes written": moved["written"]["launch"],
         "L2 sectors": (moved["read"]["blocks"] + moved["written"]["warps"]) // 32,
@@ -113,7 +127,7 @@ def engine_counters(launch: dict) -> dict:
 
 def measured_counters(launch: dict) -> dict:
     return {name: int(sum(launch[metric] * factor for metric, factor in metrics.items()))
-            for name, metrics in METRICS.items() if all(metric in launch for metric in metrics)}
+            for name, metrics in {**METRICS, **HOPPER}.items() if all(metric in launch for metric in metrics)}
 
 
 def explanation(kernel: str, name: str, engine: int, measured: int, counted: dict) -> str:
@@ -160,12 +174,12 @@ def compare(counted: dict) -> list:
     """[{"chapter", "rung", "direction", "kernel", "counters"}] of every launch that the engine has counted."""
     directory = build.ensure_built("cuda", None if not counted["chapters"] else [
         "trace_patterns" if chapter["chapter"] == PATTERNS else chapter["chapter"] for chapter in counted["chapters"]])
-    metrics = [metric for group in METRICS.values() for metric in group]
     compared = []
     with Progress("Profiling") as progress:
         for chapter in counted["chapters"]:
             for rung in chapter["rungs"]:
                 progress.show(f"{chapter['chapter']}/{rung['rung']} {chapter['direction']}")
+                metrics = metrics_for(rung["launches"])
                 if chapter["chapter"] == PATTERNS:
                     command, those = [patterns(directory)], list
                 else:
@@ -178,6 +192,12 @@ def compare(counted: dict) -> list:
                     compared.append({"chapter": chapter["chapter"], "rung": rung["rung"],
                                      "direction": chapter["direction"], **launch})
     return compared
+
+
+def metrics_for(launches: list) -> list:
+    """What Nsight Compute is to count beside what the engine has counted."""
+    on_hopper = any(op in launch["totals"] for launch in launches for op in ("bulk_load", "wgmma"))
+    return [metric for group in {**METRICS, **(HOPPER if on_hopper else {})}.values() for metric in group]
 
 
 def side_by_side(where: str, ours: list, take) -> list:

@@ -39,7 +39,10 @@ ROPE_PEERS = ["eager+FLASH", "compiled+FLASH"]
 SWEEPS = {
     "fa": "the FlashAttention papers': 16384 tokens, H * D = 2048, D = 64 and 128, N = 512 ... 16384, full and causal",
     "ladder": "the ladder's problems: B=2 H=16 D=64 causal, N = 512 ... 8192",
+    "decode": "few queries and many keys: H=32, Nq = 1, 4 and 16, Nk = 8192, 65536 and 262144, D = 64 and 128, full",
 }
+DECODING = [(1, 32), (1, 8), (8, 8), (64, 8)]  # (B, Hkv) of that sweep
+MOST_KEYS = 2**25  # over all kv heads: with more, K and V of two sets of inputs do not fit into the memory of an H200
 SHAPE = ("batch", "heads", "kv_heads", "seq_q", "seq_k")  # who names one of these asks for a sweep of his own
 
 # How long the launches of one candidate at one point may take together (--patience), and how many they are. They are meant
@@ -53,7 +56,11 @@ PATIENCE, FEWEST, MOST = 2.5, 3, 40
 def sweep(name: str, said: dict, default: Problem) -> list:
     """The problems of a sweep, shortest first, each once, with what the user said in its place: {field: value}, seq_q a list."""
     fields = {field: value for field, value in said.items() if field != "seq_q"}
-    if name == "ladder":
+    if name == "decode":
+        points = [replace(default, batch=batch, heads=32, kv_heads=kv_heads, seq_q=n, seq_k=keys, head_dim=size, causal=False)
+                  for size in (64, 128) for batch, kv_heads in DECODING for keys in (8192, 65536, 262144)
+                  for n in said.get("seq_q", (1, 4, 16)) if batch * kv_heads * keys <= MOST_KEYS]
+    elif name == "ladder":
         points = [replace(default, seq_q=n, seq_k=n) for n in said.get("seq_q", LENGTHS)]
     else:
         points = [replace(default, batch=max(1, 16384 // n), heads=max(1, 2048 // size), seq_q=n, seq_k=n, head_dim=size,
@@ -62,6 +69,8 @@ def sweep(name: str, said: dict, default: Problem) -> list:
                   for mask in ([said["causal"]] if "causal" in said else [False, True])
                   for n in said.get("seq_q", [*LENGTHS, 16384])]
     points = [replace(point, **fields) for point in points]
+    if name == "decode" and "heads" not in said:
+        return list(dict.fromkeys(points))
     return list(dict.fromkeys(replace(point, kv_heads=said.get("kv_heads", point.heads)) for point in points))
 
 

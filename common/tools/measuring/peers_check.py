@@ -4,12 +4,13 @@ import torch
 
 SCORES = 2**24  # held at a time: 128 MiB in fp64
 HEADS = 4  # whose gradients are compared, when there are more than twice as many
+KEYS = 2**29  # elements of K whose results are compared, if all heads have more of them together: 4 GiB in fp64
 
 
 class Reference:
     """Attention of q [B, H, Nq, D], k and v [B, Hkv, Nk, D] as the workbook defines it: causal aligned bottom-right.
 
-    Forward: sampled query rows of every head (all rows where they are few). Backward: all rows of sampled heads. The
+    Forward: sampled query rows of every head (all rows where they are few), or of some heads if K is very large. Backward: all rows of sampled heads. The
     rule is the workbook's own: an error may be twice (for gradients three times) that of the same mathematics with every
     intermediate rounded to the storage type, plus the rounding of numbers as large as the result. With rope, q and k are
     rotated by their positions first, and the gradients are of the unrotated ones.
@@ -30,20 +31,27 @@ class Reference:
         if not o.isfinite().all():
             return "o is not finite everywhere"
         batch, heads, seq_q, _ = self.q.shape
-        rows = self._sampled(seq_q, max(8, SCORES // (batch * heads * self.k.shape[2])))
+        kv_heads, seq_k, head_dim = self.k.shape[1:]
+        sampled = self._sampled(batch * kv_heads, max(2, KEYS // (seq_k * head_dim)))
+        rows = self._sampled(seq_q, max(8, SCORES // (len(sampled) * self.groups * seq_k)))
         hidden = self._hidden(rows).repeat(self.groups, 1)
 
+        def of_groups(x):
+            """x [B, H, N, ..] as [B * Hkv, G, N, ..], the sampled ones of it, and the sampled rows of these."""
+            return x.reshape(batch * kv_heads, self.groups, *x.shape[2:])[sampled][:, :, rows]
+
         def attend(rounded):
-            # The queries that share a kv head side by side: [B, Hkv, G * rows, D]
-            q = self._rotated(self.q[:, :, rows], self._query_positions(rows), rounded)
-            k = self._rotated(self.k, torch.arange(self.k.shape[2], device=rows.device), rounded)
-            return self._attend(q.reshape(batch, k.shape[1], -1, q.shape[3]), k, self.v, hidden, rounded)
+            # The queries that share a kv head side by side: [B * Hkv, G * rows, D]
+            q = self._rotated(of_groups(self.q), self._query_positions(rows), rounded)
+            k, v = (x.flatten(0, 1)[sampled] for x in (self.k, self.v))
+            k = self._rotated(k, torch.arange(seq_k, device=rows.device), rounded)
+            return self._attend(q.flatten(1, 2), k, v, hidden, rounded)
 
         (expected, expected_lse, p, scores), (baseline, _, _, rounded_scores) = attend(lambda x: x), attend(self._rounded)
-        wrong = self._differs("o", o[:, :, rows].reshape(expected.shape), expected, baseline, 2)
+        wrong = self._differs("o", of_groups(o).reshape(expected.shape), expected, baseline, 2)
         if wrong or lse is None:
             return wrong
-        got, size = lse[:, :, rows].reshape(expected_lse.shape).double(), 1 + expected_lse.abs()
+        got, size = of_groups(lse).reshape(expected_lse.shape).double(), 1 + expected_lse.abs()
         error = torch.where(got == expected_lse, 0, (got - expected_lse).abs() / size).max().item()
         allowed = 1e-4
         if self.rope:  # q and k are stored once they are rotated, and to first order lse moves by sum(p * change of s)

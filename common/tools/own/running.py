@@ -14,6 +14,7 @@ from pathlib import Path
 from tools.machine import BUILD, Failure, Progress, build, started
 from tools.own import harness, widths
 from tools.own.asked import CUDA, Asked
+from tools.own.refused import refused
 
 TOO_LARGE = 2  # the status of a program that the engine has ended (common/simt/report.cc), which then reports nothing
 WIDTHS = "widths.txt"
@@ -53,7 +54,7 @@ def program_of(asked: Asked, build_directory: Path, place: Path) -> Path:
         looked = list(pool.map(lambda file: json.loads(_output([front, "--kernels", *command, file], file)), cuda))
         sources = _sources(asked, cuda, looked, place, shows=not settings["counts"])
         objects = [place / f"{number}.o" for number in range(len(sources))]
-        list(pool.map(lambda source, made: _output([front, *command, "-c", source, "-o", str(made)], source), sources, objects))
+        list(pool.map(lambda file, source, made: _output([front, *command, "-c", source, "-o", str(made)], file), asked.files, sources, objects))
     program = place / "program"
     _output([compiler, *map(str, objects), *settings["link"], "-o", str(program)], asked.name, "does not link")
     return program
@@ -92,8 +93,15 @@ def _output(command: list, file: str, failed: str = "does not compile") -> str:
 
 
 def messages(text: str) -> list:
-    """The compiler's, each with the line of source that it is about."""
+    """The compiler's, each with the line of source that it is about; of what the engine does not have, one each and no others."""
+    flag = re.search(r"^(--buffer .*?):\d+:\d+: error: (.*)", text, re.MULTILINE)
+    if flag:  # all else follows from it
+        return [f"{flag[1]}: {flag[2]}"]
     lines = []
+    for file, number, message in refused(text):
+        lines += [f"{file}:{number}: error: {message}", *_source_line(file, number)]
+    if lines:
+        return lines
     for line in text.splitlines():
         if len(lines) >= MOST_MESSAGES:
             lines.append("..")
@@ -102,11 +110,16 @@ def messages(text: str) -> list:
             continue
         lines.append(line)
         found = re.match(r"(.+?):(\d+):\d+: (?:fatal )?error: ", line)
-        if found and Path(found[1]).is_file():
-            source = Path(found[1]).read_text(errors="replace").splitlines()
-            if 0 < int(found[2]) <= len(source):
-                lines.append(f"    {source[int(found[2]) - 1].strip()}")
+        if found:
+            lines += _source_line(found[1], int(found[2]))
     return lines
+
+
+def _source_line(file: str, number: int) -> list:
+    if not Path(file).is_file():
+        return []
+    source = Path(file).read_text(errors="replace").splitlines()
+    return [f"    {source[number - 1].strip()}"] if 0 < number <= len(source) else []
 
 
 def _note_widths(asked: Asked, place: Path) -> None:

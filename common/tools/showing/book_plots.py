@@ -24,9 +24,9 @@ def flops(direction: str, batch: int, heads: int, head_dim: int, causal: bool, n
 
 
 def all_plots(record: Record) -> dict:
-    """{name of the picture: figure}, of those that have been measured."""
+    """{name of the picture: figure}, of those that have been measured, bars of time aside."""
     return {name: figure(name, data) for name, data in all_pictures(record).items()
-            if any(panel["series"] for panel in data["panels"])}
+            if data["kind"] != "spans" and any(panel["series"] for panel in data["panels"])}
 
 
 def figure(name: str, data: dict) -> dict:

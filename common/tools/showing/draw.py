@@ -173,6 +173,24 @@ def bars(data: dict) -> plt.Figure:
     return figure
 
 
+def spans(data: dict) -> plt.Figure:
+    panels = data["panels"]
+    figure, grid = plt.subplots(len(panels), 1, figsize=(8.2, 0.9 + sum(0.75 + 0.32 * len(one["series"]) for one in panels)),
+                                squeeze=False)
+    height = figure.get_size_inches()[1]
+    figure.subplots_adjust(left=0.16, right=0.97, top=1 - 0.85 / height, bottom=0.5 / height, hspace=0.55)
+    for panel, ax in zip(panels, grid.flat):
+        axes(panel, ax)
+        ax.grid(axis="y", visible=False)
+        for number, one in enumerate(panel["series"]):
+            ax.broken_barh([(begin, end - begin) for begin, end in zip(one["x"], one["y"])], (number - 0.34, 0.68),
+                           facecolor=color(one["color"]), edgecolor=CARD, linewidth=0.8)
+        ax.set_ylim(len(panel["series"]) - 0.4, -0.6)
+        ax.yaxis.set_major_locator(FixedLocator(range(len(panel["series"]))))
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _, series=panel["series"]: series[round(value)]["name"]))
+    return figure
+
+
 def nothing(_: dict) -> plt.Figure:
     figure = plt.figure(figsize=(8.2, 1.6))
     figure.text(0.5, 0.35, "not measured yet", ha="center", color="#6b6b6b")
@@ -181,7 +199,7 @@ def nothing(_: dict) -> plt.Figure:
 
 def draw(data: dict, mark: str, path: Path) -> None:
     empty = not any(panel["series"] for panel in data["panels"])
-    figure = (nothing if empty else {"lines": lines, "roofline": roofline, "bars": bars}[data["kind"]])(data)
+    figure = (nothing if empty else {"lines": lines, "roofline": roofline, "bars": bars, "spans": spans}[data["kind"]])(data)
     height = figure.get_size_inches()[1]
     figure.text(0.02, 1 - 0.26 / height, data["title"], fontsize=13, weight="bold")
     figure.text(0.02, 1 - 0.47 / height, data["note"], fontsize=9, color="#555555")

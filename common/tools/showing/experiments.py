@@ -69,3 +69,12 @@ def divisions(of: Experiments) -> str:
         rows.append([words, known(lambda: of.value(name, "shared_bytes"), amount_of_memory), known(lambda: of.value(name, "ms")),
                      known(lambda: 1e-12 * of.value(name, "FLOP/s"))])
     return markdown(rows)
+
+
+def products(of: Experiments) -> str:
+    """Products of wgmma with nothing else to do, by the numbers that are multiplied. Of Hopper alone."""
+    rows = [["the numbers", "TFLOP/s", "of the tensor cores' cycles", "clock, MHz"]]
+    for name in of.names("products/"):
+        rows.append([name.partition("/")[2], significant(1e-12 * of.value(name, "flop/s")),
+                     f"{100 * of.value(name, 'tensor cores'):.0f}%", f"{of.value(name, 'MHz'):.0f}"])
+    return markdown(rows)

@@ -2,6 +2,7 @@
 
 A picture is {title, note, kind, panels}; a panel {title, x, y, series}, perhaps with marks: [[x, text], ..], upright lines with their
 names at the left; an axis {label, log, ticks: [[place, text], ..]}; one of the series {name, color, style, x, y}. `color` is an index: of the chapter, or a peer's name.
+Of the kind "spans" x and y are where bars begin and end, one row of them for each of the series.
 """
 
 import hashlib
@@ -19,6 +20,8 @@ UNORDERED = {"forward": "", "backward": "; dotted: dQ added up in no order"}
 COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"]
 PEERS = {"FLASH": "#4d4d4d", "FLASH-deterministic": "#4d4d4d", "CUDNN": "#8a8a8a", "FA3": "#6b6b6b", "FA4": "#1f1f1f",
          "roof": "#6b6b6b", "eager+FLASH": "#8a8a8a", "compiled+FLASH": "#4d4d4d"}
+RING, RING_PREDICTED = "2026-11-23-11-ring.json", "2026-11-23-11-ring-predicted.json"
+RING_PYTORCH = "2026-11-23-11-ring-pytorch.json"
 DIGITS = 6  # of the numbers in a picture: more than can be seen
 
 
@@ -303,6 +306,59 @@ class Pictures:
                             "y": {"label": "ns", "log": True, "ticks": [[ns, str(ns)] for ns in times]},
                             "marks": [*marks, [bytes_in_use[-1], "DRAM "]] if bytes_in_use else [],
                             "series": _present([chase, *others])}]}
+
+    def _ring(self, file: str, part: str, **where) -> list:
+        """The entries of one of chapter 11's files that are like that; none if there is no such file."""
+        try:
+            entries = self._record.file(file)[part]
+        except Missing:
+            return []
+        return [one for one in entries if all(one.get(key) == value for key, value in where.items())]
+
+    def ring_speedup(self):
+        """How many times as fast as one GPU two are, and what was predicted."""
+        panels, lengths = [], [8192 << i for i in range(8)]
+        for direction in ("forward", "backward"):
+            measured = self._ring(RING, "measured", series="strong", direction=direction)
+            one = {each["seq"]: each["ms"] for each in measured if each["way"] == "one"}
+            series = []
+
+            def line(name, color, style, entries):
+                points = [(each["seq"], one[each["seq"]] / each["ms"]) for each in entries if each["seq"] in one and "ms" in each]
+                series.append({"name": name, "color": color, "style": style, "x": [x for x, _ in points], "y": [y for _, y in points]})
+
+            line("ring", 0, "solid", [each for each in measured if each["way"] == "ring"])
+            line("all-to-all", 1, "solid", [each for each in measured if each["way"] == "all_to_all"])
+            series.append({"name": "ring, predicted", "color": "roof", "style": "dashed", "x": [], "y": []})
+            for each in self._ring(RING_PREDICTED, "predicted", direction=direction, ranks=2):
+                if each["seq"] in one:
+                    series[-1]["x"].append(each["seq"])
+                    series[-1]["y"].append(each["speedup"])
+            line("PyTorch, FLASH", "FLASH", "dashdot",
+                 self._ring(RING_PYTORCH, "measured", direction=direction, way="context_parallel+FLASH"))
+            panels.append({"title": direction, "x": {"label": "N", "log": True, "ticks": _lengths(lengths)},
+                           "y": {"label": "times one GPU with chapter 08", "log": False}, "series": _present(series)})
+        return {"kind": "lines", "title": "Two GPUs against one", "note": "B=1 H=16 D=128 fp16 causal", "panels": panels}
+
+    def ring_timeline(self):
+        """What each of two ranks computes and exchanges, and when."""
+        panels = []
+        for direction in ("forward", "backward"):
+            lanes = {}
+            for found in self._ring(RING, "measured", series="timeline", direction=direction):
+                for rank, spans in enumerate(found["ranks"]):
+                    for lane, color in (("compute", 0), ("exchange", 1)):
+                        lanes[f"rank {rank} {lane}"] = {"name": f"rank {rank} {lane}", "color": color, "style": "solid", "x": [], "y": []}
+                    for span in spans:
+                        lane = lanes[f"rank {rank} {'exchange' if span['lane'] == 'exchange' else 'compute'}"]
+                        lane["x"].append(span["begin_ms"])
+                        lane["y"].append(span["end_ms"])
+            end = max((end for lane in lanes.values() for end in lane["y"]), default=1)
+            ticks = [[ms, str(ms)] for ms in range(0, int(end) + 1, max(1, round(end / 8)))]
+            panels.append({"title": direction, "x": {"label": "ms", "log": False, "ticks": ticks}, "y": {"label": "", "log": False},
+                           "series": _present(list(lanes.values()))})
+        return {"kind": "spans", "title": "What the ring does when",
+                "note": "two GPUs, N=32768, B=1 H=16 D=128 fp16 causal; each bar is a step on one of the two streams of a rank", "panels": panels}
 
 
 def _present(series: list) -> list:

@@ -3,20 +3,27 @@ reads, and the page around them."""
 
 import base64
 import json
+import re
 import struct
-from dataclasses import replace
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tools.machine import Failure
+from tools.machine import ROOT, Failure
 from tools.record import Problem, read_label
 
 PARTS = Path(__file__).parent / "walk_page"
-SCRIPTS = ("words", "drawing", "side", "story", "clock", "blocks", "scores", "matrices", "bytes", "values", "schedule", "page")
+SCRIPTS = ("words", "drawing", "side", "story", "clock", "blocks", "scores", "matrices", "places", "parties", "bytes", "values", "schedule",
+           "page")
 LARGEST_PAGE = 2_000_000  # bytes
 # Of the kernels' numbers, 5 1/3 bytes each in the page. The rest is for the script, the steps in their order and the tiles.
 MOST_NUMBERS = 300_000
 TILE, EXAMPLE_TILE = 64, 4
 TILE_STEPS = 100
+
+
+class TooLarge(Failure):
+    """A page, as can be told before, or as it turns out when it is made."""
 
 
 def require_small(problem: Problem, direction: str, walks: int = 1, with_numbers: bool = True, tile: int = TILE) -> None:
@@ -27,7 +34,7 @@ def require_small(problem: Problem, direction: str, walks: int = 1, with_numbers
     ways = [f"--seq-q={fits} --seq-k={fits} is the largest that fits"] if fits else ["take fewer heads or a smaller head dim"]
     if with_numbers and largest_length(problem, direction, walks, False, tile) > fits:
         ways.append("with --no-numbers longer ones do")
-    raise Failure(f"{problem} is too large for a page: {'; '.join(ways)}", status=2)
+    raise TooLarge(f"{problem} is too large for a page: {'; '.join(ways)}", status=2)
 
 
 def numbers(problem: Problem, direction: str, with_numbers: bool = True, tile: int = TILE) -> int:
@@ -81,29 +88,73 @@ def _touched_by(blocks: list, names: tuple) -> "str | None":
     return next((name for name in names if any(name in step.get(move, {}) for step in steps for move in ("read", "landed"))), None)
 
 
+@dataclass
+class _Party:
+    """Warps that take steps together, while a block is followed: the rows that they have at hand, [(head, first row, last)]."""
+
+    queries: list
+    keys: list = field(default_factory=list)
+    landed: dict = field(default_factory=dict)  # in the step before
+    used: dict = field(default_factory=dict)  # {what a copy has brought to a place: rows that were read from there}
+
+    def new_rows(self, step: dict, fills: Counter) -> dict:
+        """{tensor: rows that the step has and none before it}; of what a copy has brought there may be none, but zeros"""
+        new = {tensor: list(ranges) for tensor, ranges in step.get("read", {}).items()}
+        if "after" not in step:  # A copy lands just before a barrier: only after that the block can work with it.
+            for tensor, ranges in self.landed.items():
+                new.setdefault(tensor, []).extend(ranges)
+        self.landed = {} if "after" in step else step.get("landed", {})
+        for place, tensor, ranges in step.get("uses", []):
+            known = self.used.setdefault((place, fills[place], tensor), set())
+            rows = {row for first, last in ranges for row in range(first, last + 1)} - known
+            if rows or not known:
+                new.setdefault(tensor, []).extend([row, row] for row in sorted(rows))
+            known |= rows
+        return new
+
+
 def _visits(problem: Problem, block: dict, of_queries: "str | None", of_keys: "str | None") -> list:
     """The tiles of a block in its order: from when its rows are both there until others take their place."""
     kv_heads = problem.heads // problem.kv_heads
-    found, queries, keys = [], [], []
-    if of_queries is None:  # of a kernel that reads no queries: the rows that it writes
-        written = [rows for step in block["steps"] for name in ("O", "dQ") for rows in step.get("written", {}).get(name, [])]
-        queries = _spans(written, problem.seq_q)
-    before = {}
+    found, parties, last, fills = [], {}, {}, Counter()
+    told = any(_multiplied(step, of_queries, of_keys) for step in block["steps"])
     for number, step in enumerate(block["steps"]):
-        # A copy lands just before a barrier: only after that the block can work with it.
-        new = {name: step.get("read", {}).get(name, []) + before.get("landed", {}).get(name, []) for name in (of_queries, of_keys)}
-        before = step
-        new_queries, new_keys = _spans(new[of_queries], problem.seq_q), _spans(new[of_keys], problem.seq_k)
-        queries, keys = new_queries or queries, new_keys or keys
-        if not new_queries and not new_keys:
+        by = tuple(step.get("by", ()))
+        party = parties.setdefault(by, _Party(_queries_written(problem, block, by) if of_queries is None else []))
+        new = _multiplied(step, of_queries, of_keys) if told else party.new_rows(step, fills)
+        fills.update({place for place, *_ in step.get("fills", [])})
+        if of_queries in new:
+            party.queries = _spans(new[of_queries], problem.seq_q)
+        if of_keys in new:
+            party.keys = _spans(new[of_keys], problem.seq_k)
+        if of_queries not in new and of_keys not in new:
             continue
-        for head, *rows in queries:
-            for kv_head, *columns in keys:
+        for head, *rows in party.queries:
+            for kv_head, *columns in party.keys:
                 tile = {"head": head, "queries": rows, "keys": columns}
-                last = {name: found[-1][name] for name in tile} if found else None
-                if head // kv_heads == kv_head and tile != last:
+                if head // kv_heads == kv_head and tile != last.get(by):
+                    last[by] = tile
                     found.append({**tile, "step": number, "kind": kind(problem, rows, columns)})
     return found
+
+
+def _multiplied(step: dict, of_queries: "str | None", of_keys: "str | None") -> dict:
+    """{tensor: rows} of queries and keys that one product multiplies with one another. (Another may need the keys alone, for dQ.)"""
+    return next(({a: a_rows, b: b_rows} for a, a_rows, b, b_rows in step.get("products", []) if {a, b} == {of_queries, of_keys}), {})
+
+
+def _queries_written(problem: Problem, block: dict, by: tuple) -> list:
+    """What stands for the queries of a kernel that reads none."""
+    return _spans([rows for step in block["steps"] if tuple(step.get("by", ())) == by
+                   for name in ("O", "dQ") for rows in step.get("written", {}).get(name, [])], problem.seq_q)
+
+
+def _turns(block: dict, name: str) -> int:
+    """How often a party goes on to other queries, or other keys."""
+    of_party = {}
+    for tile in block["tiles"]:
+        of_party.setdefault(tuple(block["steps"][tile["step"]].get("by", ())), []).append(tile[name])
+    return sum(before != after for tiles in of_party.values() for before, after in zip(tiles, tiles[1:]))
 
 
 def _cells(ranges: set) -> list:
@@ -138,12 +189,48 @@ def add_tiles(problem: Problem, launch: dict) -> None:
         block["tiles"] = _visits(problem, block, of_queries, of_keys)
     every = [tile for block in blocks for tile in block["tiles"]]
 
-    def different(name: str) -> int:
-        return max((len({tuple(tile[name]) for tile in block["tiles"]}) for block in blocks), default=0)
-
-    along_keys = different("keys") >= different("queries")
+    along_keys = sum(_turns(block, "keys") for block in blocks) >= sum(_turns(block, "queries") for block in blocks)
     for block in blocks:
         block["skipped"] = _skipped(problem, block["tiles"], every, along_keys)
+
+
+# --- Names -----------------------------------------------------------------------------------------------------------
+
+
+def add_names(launch: dict, root: Path = ROOT) -> None:
+    """To the mbarriers, from the lines that make them: k_full[0], k_full[1]; and to the places in shared memory, from what fills them
+    first: k[0], k[1]."""
+    launch["mbarriers"] = _numbered([_made(line, root) for line in launch.get("mbarriers", [])])
+    filled = {}
+    for block in launch["blocks"]:
+        for step in block["steps"]:
+            for place, tensor, *_ in step.get("fills", []):
+                filled.setdefault(place, tensor.lower())
+    places = launch.get("places", [])
+    in_order = sorted(range(len(places)), key=places.__getitem__)
+    names = dict(zip(in_order, _numbered([filled.get(place, "zeros") for place in in_order])))
+    launch["places"] = [[*at, names[place]] for place, at in enumerate(places)]
+
+
+def _made(line: str, root: Path) -> str:
+    """`mbarrier_init(&smem.k_full[i], 1);` makes a k_full."""
+    path, _, number = line.rpartition(":")
+    try:
+        text = (root / path).read_text().splitlines()[int(number) - 1]
+    except (OSError, ValueError, IndexError):  # a kernel from elsewhere, or changed since it was built
+        text = ""
+    found = re.search(r"mbarrier_init\(&?(?:\w+(?:\.|->))*(\w+)", text)
+    return found[1] if found else "mbarrier"
+
+
+def _numbered(names: list) -> list:
+    """With an index, those that several have."""
+    so_far, every = Counter(), Counter(names)
+    numbered = []
+    for name in names:
+        numbered.append(f"{name}[{so_far[name]}]" if every[name] > 1 else name)
+        so_far[name] += 1
+    return numbered
 
 
 # --- Page ------------------------------------------------------------------------------------------------------------
@@ -173,6 +260,7 @@ def walk_of(recorded: dict, naive: "dict | None" = None, with_numbers: bool = Tr
     (rung,) = recorded["rungs"]
     for launch in rung["launches"]:
         add_tiles(problem, launch)
+        add_names(launch)
         for block in launch["blocks"]:
             for step in block["steps"]:
                 watched = step.pop("watched", {})
@@ -185,13 +273,6 @@ def walk_of(recorded: dict, naive: "dict | None" = None, with_numbers: bool = Tr
         "results": {name: {way: base64_of(values) for way, values in result.items()}
                     for name, result in rung["results"].items() if with_numbers},
     }
-
-
-def require_tiles(told: dict) -> None:
-    """Of a kernel whose warps wait for one another at mbarriers alone, everything is one step, and no tile can be told from another."""
-    if not any(block["tiles"] for launch in told["launches"] for block in launch["blocks"]):
-        raise Failure(f"{told['step']} cannot be walked: its warps do not meet at barriers of the block, and a step of a walk goes from one "
-                      "of those to the next", status=2)
 
 
 def work(recorded: dict) -> list:
@@ -209,8 +290,8 @@ def page(walks: list) -> str:
     for name, text in [("TITLE", title), ("STYLE", (PARTS / "page.css").read_text()), ("SCRIPT", script()), ("WALKS", data)]:
         html = html.replace(f"{{{{{name}}}}}", text)
     if len(html.encode()) > LARGEST_PAGE:
-        raise Failure(f"the page would have {len(html.encode()):,} bytes, more than {LARGEST_PAGE:,}: take a shorter N or fewer heads",
-                      status=2)
+        raise TooLarge(f"the page would have {len(html.encode()):,} bytes, more than {LARGEST_PAGE:,}: take a shorter N or fewer heads",
+                       status=2)
     return html
 
 

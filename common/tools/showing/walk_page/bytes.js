@@ -6,7 +6,7 @@ const measures = ["Global memory, asked through L2", "of it, new to this block",
 function partOfScores(side) {
   const { batch, heads, seq_q, seq_k } = side.problem;
   const done = new Map(); // of each head
-  for (const { head, queries, keys } of side.block().tiles.slice(0, side.tileNow() + 1)) {
+  for (const { head, queries, keys } of side.tilesSoFar()) {
     if (!done.has(head)) done.set(head, new Uint8Array(seq_q * seq_k));
     for (let i = queries[0]; i <= queries[1]; i++) done.get(head).fill(1, i * seq_k + keys[0], i * seq_k + keys[1] + 1);
   }

@@ -8,6 +8,7 @@ function makeMatrices(side) {
     element(figure, "figcaption", tensor.name);
     side.strips.set(tensor.name, picture);
   }
+  side.part("read-there").hidden = !side.walk.launches.some((launch) => launch.places.length);
   side.part("workspace-note").hidden = !side.strips.has("workspace");
 }
 
@@ -21,11 +22,11 @@ function drawMatrices(side) {
     const band = (ranges, kind) => {
       for (const [first, last] of ranges) svg(picture, "rect", { class: kind, x: 0, y: first, width: 10, height: last - first + 1 });
     };
-    for (const earlier of before) for (const move of ["read", "landed", "written"]) band(moved(earlier, move), "before");
+    for (const earlier of before) for (const move of ["read", "used", "landed", "written"]) band(moved(earlier, move), "before");
     const away = onTheirWay(side, tensor.name);
     band(away, "started");
     for (const [first, last] of away) svg(picture, "line", { class: "head", x1: 0, x2: 10, y1: first, y2: last + 1 });
-    for (const move of ["read", "landed", "written"]) band(moved(step, move), move);
+    for (const move of ["landed", "read", "used", "written"]) band(moved(step, move), move === "used" ? "read" : move);
     const length = lengthOf(side, tensor.name);
     for (let row = length; length && row < tensor.rows; row += length) svg(picture, "line", { class: "head", x1: 0, x2: 10, y1: row, y2: row });
     const now = Object.keys(verbs).filter((move) => moved(step, move).length)

@@ -5,7 +5,7 @@ const { walks } = JSON.parse($("walks").textContent);
 const sides = walks.map((walk) => new Side(walk, walks.length > 1 ? walk.step : ""));
 let timer = null;
 
-const sentence = (side, step) => `${step.from ?? "The block"} ${stepWords(side, step)}`;
+const sentence = (side, step) => `${step.from ? `${step.from} ${step.by ? partyName(step.by).toLowerCase() : ""}` : partyName(step.by)} ${stepWords(side, step)}`;
 
 function drawSide(side) {
   side.part("says").textContent = `${side.name ? `Step ${side.step + 1} of ${side.steps().length}. ` : ""}${sentence(side, side.steps()[side.step])}`;
@@ -14,6 +14,8 @@ function drawSide(side) {
   drawScores(side, (tile) => { side.tile = tile; side.part("tile-open").open = true; drawSide(side); });
   drawTile(side);
   drawMatrices(side);
+  drawPlaces(side);
+  drawParties(side);
   drawBytes(side);
   drawValues(side);
 }
@@ -85,6 +87,7 @@ function onKey(event) {
 
 function open(side) {
   $("sides").append(side.root);
+  side.root.classList.toggle("waiting", side.walk.launches.some((launch) => launch.mbarriers.length));
   side.part("name").textContent = `${side.walk.step}, ${side.walk.direction}`;
   side.part("problem").textContent = `${side.walk.words}${side.walk.rope ? ", with RoPE" : ""}${side.walk.note && `. ${side.walk.note}`}`;
   side.part("name").hidden = !side.name;
@@ -110,6 +113,7 @@ function open(side) {
 
 $("sides").classList.toggle("two", sides.length > 1);
 $("unit-label").hidden = sides.length === 1;
+$("about-parties").hidden = !sides.some((side) => side.walk.launches.some((launch) => launch.mbarriers.length));
 $("unit").addEventListener("change", () => { clock.unit = $("unit").value; clock.restart(); go(0); });
 $("scrub").addEventListener("input", () => go(Number($("scrub").value) - 1));
 $("first").addEventListener("click", () => go(0));

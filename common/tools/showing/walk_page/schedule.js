@@ -10,7 +10,9 @@ function schedule(lengths, processors) {
   });
 }
 
-const planOf = (side) => schedule(side.blocks().map((block) => block.steps.length), Number(side.part("processors").value));
+// Of a block: steps that come one after the other.
+const chainOf = (block) => Math.max(...block.steps.map((step) => step.at)) + 1;
+const planOf = (side) => schedule(side.blocks().map(chainOf), Number(side.part("processors").value));
 const endOf = (plan) => Math.max(...plan.map(({ from, length }) => from + length));
 
 // Of all sides, on one scale of time.
@@ -38,5 +40,5 @@ function drawSchedule(side, plan, scale) {
     bar.style.fillOpacity = 0.25 + 0.75 * block.tiles.length / most;
     svg(bar, "title", {}, `${capital(blockWords(side, block))}; starts at ${from}`);
   });
-  element(place, "p", `${words} This is a model: a block is as long as its steps, and a multiprocessor holds one at a time.`, { class: "note" });
+  element(place, "p", `${words} This is a model: a block is as long as its longest chain of steps, and a multiprocessor holds one at a time.`, { class: "note" });
 }

@@ -28,7 +28,7 @@ function drawScores(side, chooseTile) {
   for (const tile of skipped) if (tile.head === head) fill(svg(picture, "g", {}), tile, "skipped");
   tiles.forEach((tile, i) => {
     if (tile.head !== head) return;
-    const done = i <= now;
+    const done = tile.step <= side.step;
     const group = svg(picture, "g", { class: "tile", role: "button", tabindex: 0, "data-tile": i,
                                       "aria-label": `${tileWords(tile)}: ${done ? kinds[tile.kind] : "still to come"}; show its numbers` });
     if (done) fill(group, tile, tile.kind);
@@ -46,7 +46,7 @@ function drawScores(side, chooseTile) {
   if (side.tile !== null && tiles[side.tile]) svg(picture, "rect", { class: "chosen", ...box(tiles[side.tile], 6) });
   if (hadFocus) picture.querySelector(`[data-tile="${focused}"]`)?.focus();
 
-  const count = (kind) => tiles.slice(0, now + 1).filter((tile) => tile.kind === kind).length;
+  const count = (kind) => side.tilesSoFar().filter((tile) => tile.kind === kind).length;
   side.part("scores-words").textContent =
     !tiles.length ? "This block reads no keys and values with queries: it has no tiles." :
     `${capital(headName(side, head))}: ${now < 0 ? "no tile yet" : `now ${tileWords(tiles[now])}: ${kinds[tiles[now].kind]}`}. ` +

@@ -5,6 +5,7 @@ class Side {
     this.walk = walk;
     this.problem = walk.problem;
     this.name = name; // empty if it is the only one
+    for (const launch of walk.launches) for (const block of launch.blocks) complete(block.steps, launch);
     this.root = document.getElementById("side").content.firstElementChild.cloneNode(true);
     for (const place of this.root.querySelectorAll("[aria-label]"))
       if (name) place.setAttribute("aria-label", `${place.getAttribute("aria-label")}, ${name}`);
@@ -24,9 +25,26 @@ class Side {
   steps() { return this.block().steps; }
   stepsSoFar() { return this.steps().slice(0, this.step + 1); }
 
-  // The last tile that the block had in its hands at this step, or -1.
-  tileNow() { return this.block().tiles.findLastIndex((tile) => tile.step <= this.step); }
+  // The last tile that the party of this step, or else the block, had in its hands by then, or -1.
+  tileNow() {
+    const party = this.tileOf(String(this.steps()[this.step].by));
+    return party < 0 ? this.block().tiles.findLastIndex((tile) => tile.step <= this.step) : party;
+  }
+  tileOf(party) {
+    return this.block().tiles.findLastIndex((tile) => tile.step <= this.step && String(this.steps()[tile.step].by) === party);
+  }
+  tilesSoFar() { return this.block().tiles.filter((tile) => tile.step <= this.step); }
   work(i, until = undefined) { return this.steps().slice(0, until).reduce((sum, step) => sum + step.work[i], 0); }
+}
+
+// What is left out of a step because it follows from the others, and the names of what it waits for.
+function complete(steps, launch) {
+  steps.forEach((step, i) => {
+    step.at ??= i;
+    step.gates = launch.mbarriers;
+    step.places = launch.places;
+    for (const [, tensor, ranges] of step.uses ?? []) ((step.used ??= {})[tensor] ??= []).push(...ranges);
+  });
 }
 
 // --- Numbers: rectangles [first row, rows, first column, columns, fp32 in base64], unpacked when they are asked for ---

@@ -34,8 +34,10 @@ function fillRows(side) {
       element(choice, "option", words, { value: `${letter}${row}` });
     }
   if (![...choice.options].some((option) => option.value === side.row)) {
-    const letter = found.k.length ? "k" : "q"; // in the middle: it sees some keys, and not all
-    side.row = found[letter].length ? `${letter}${found[letter][found[letter].length >> 1]}` : null;
+    const letter = found.k.length ? "k" : "q"; // in the middle of the first head: it sees some keys, and not all
+    const length = letter === "k" ? seq_k : seq_q;
+    const ofHead = found[letter].filter((row) => Math.floor(row / length) === Math.floor(found[letter][0] / length));
+    side.row = ofHead.length ? `${letter}${ofHead[ofHead.length >> 1]}` : null;
   }
   choice.value = side.row;
   choice.disabled = side.row === null;
@@ -79,7 +81,9 @@ function drawRunning(side, place, row) {
   const base2 = has("m base 2");
   const { made, expected } = side.walk.results.LSE ?? {};
   if (!base2 && !has("m")) {
-    element(place, "p", "This kernel keeps m and l to itself: only what it writes to memory is seen here.", { class: "note" });
+    const seesNone = visibleKeys(side.problem, row % side.problem.seq_q) === 0 && shownAnywhere(side, ["m", "m base 2"]).length;
+    const why = seesNone ? "This row sees no key, and the kernel computes nothing for it" : "This kernel keeps m and l to itself";
+    element(place, "p", `${why}: only what it writes to memory is seen here.`, { class: "note" });
   } else {
     const columns = { m: base2 ? "m, base 2" : "m", correction: "correction", l: "l", lse: "LSE so far" };
     const sum = base2 ? "ln(2) (m + log₂ l)" : "m + log l";

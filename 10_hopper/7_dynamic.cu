@@ -1,0 +1,368 @@
+// Chapter 10, rung 7, dynamic: whoever is done takes the next tile of the list.
+//
+// A thread block stays as long as the kernel runs and takes one tile of Br = 192 query rows of one head after the
+// other. Three consumer warpgroups have 64 rows of it each, from Q to O; the fourth warpgroup is the producer, of which
+// two warps have work. What is done by whom, and who waits for whom:
+//
+//   producer, warp 0   which tile, and its Q  waits for q_empty                      -> q_full
+//                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
+//   producer, warp 1   O to memory            waits for o_full                       -> q_empty
+//   consumers          the first S            waits for q_full, k_full               -> k_empty
+//                      S(j), then O += P V(j-1) starts
+//                      x = scale log2(e) S(j) - m while P V(j-1) runs                -> v_empty
+//                      P = 2^x
+//                      O / l                  to shared memory, where Q was          -> o_full
+//
+// What changed since 6_persistent: A block's first tile is its own number in the list, and each further one the next
+// that nobody has taken yet: a counter in global memory knows how many were taken. The producer asks for it, and tells
+// the others in shared memory; q_full says that it is there, or that there is none any more. So no share of the list is
+// fixed beforehand, and no block has much to do when the others are done. The counter is in the workspace, and a
+// memset of the same stream sets it to 0.
+//
+// Expected limit: at D = 128 the power that the GPU may draw, at D = 64 tensor cores and the exp unit, both half the
+// time.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "attention/rung.h"
+#include "device/bulk_copy.h"
+#include "device/elect.h"
+#include "device/lazy_softmax.h"
+#include "device/math.h"
+#include "device/mbarrier.h"
+#include "device/numeric.h"
+#include "device/proxy_fence.h"
+#include "device/setmaxnreg.h"
+#include "device/swizzled_tile.h"
+#include "device/tensor_map.h"
+#include "device/watch.h"
+#include "device/wgmma.h"
+
+namespace hopper {
+namespace {
+
+using attention::DType;
+using attention::ForwardArgs;
+using attention::Mask;
+using attention::Problem;
+
+constexpr int consumers = 3, threads = 128 * (consumers + 1);
+constexpr int Br = 64 * consumers;  // query rows of a tile, 64 to a consumer: the height of a wgmma
+
+// 65536 registers are 128 for each of 512 threads. The producer gives most of its own away: 3 * 160 + 32 = 4 * 128.
+constexpr int producer_registers = 32, consumer_registers = 160;
+
+template <int D>
+struct Shape;
+template <>
+struct Shape<128> {
+  static constexpr int Bc = 80, stages = 3;  // a thread has 64 registers of O, 40 of S, 20 of P; 217 KB
+};
+template <>
+struct Shape<64> {
+  static constexpr int Bc = 128, stages = 4;  // 32 registers of O, 64 of S, 32 of P; 177 KB
+};
+
+template <class T, int D>
+struct Shared {
+  static constexpr int Bc = Shape<D>::Bc, stages = Shape<D>::stages;
+  T q[2][Br * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled; later O
+  T k[stages][Bc * D], v[stages][Bc * D];
+  int index[2];  // in the list, of the tile whose Q that is
+  Mbarrier q_full[2], q_empty[2], o_full[2];
+  Mbarrier k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
+};
+
+// Of a ring of places: which is next, and the parity of the phase in which it is filled.
+template <int places>
+struct Ring {
+  int place = 0, parity = 0;
+  __device__ void advance() {
+    if (++place == places) place = 0, parity ^= 1;
+  }
+};
+
+// What a thread block works on at a time.
+struct Tile {
+  int head, i0;
+};
+
+// All tiles: a group of heads after the other, and in each the longest of every head first. Under the causal mask those
+// are the last rows, which see the most keys, and without a mask the first, since the last may be fewer than Br.
+struct Tiles {
+  int heads, group_heads, row_tiles;
+  Mask mask;
+  int* taken;  // how many, without the first of each thread block
+
+  // The tile with this index; false if there are not so many.
+  __device__ bool get(Tile& tile, int index) const {
+    if (index >= heads * row_tiles) return false;
+    const int first_head = index / (group_heads * row_tiles) * group_heads, rest = index - first_head * row_tiles;
+    const int group = min(group_heads, heads - first_head), place = rest / group;  // the last group may be smaller
+    tile = {first_head + rest % group, (mask == Mask::causal ? row_tiles - 1 - place : place) * Br};
+    return true;
+  }
+};
+
+template <int D>
+__device__ int key_tiles(const Problem& p, int last_row) {  // one at least, all of whose keys are hidden
+  return max(1, (p.visible_keys(last_row) + Shape<D>::Bc - 1) / Shape<D>::Bc);
+}
+
+// Tells the others the index of the next tile, which q_full will say is there. One thread.
+template <class T, int D, class Queries>
+__device__ void announce(Shared<T, D>& smem, int index, const Queries& q) {
+  mbarrier_wait(&smem.q_empty[q.place], q.parity ^ 1);
+  smem.index[q.place] = index;
+}
+
+// The others' next tile; false if there is none any more.
+template <class T, int D, class Queries>
+__device__ bool next(Shared<T, D>& smem, const Tiles& tiles, Tile& tile, const Queries& q) {
+  mbarrier_wait(&smem.q_full[q.place], q.parity);
+  return tiles.get(tile, smem.index[q.place]);
+}
+
+// Starts the copies of a tile. One thread.
+template <class T, int D, class Keys, class Queries>
+__device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
+                                     const TensorMap& v_map, const Problem& p, Tile tile, Keys& ring, Queries& q) {
+  constexpr int Bc = Shape<D>::Bc, kv_bytes = Bc * D * sizeof(T);
+  mbarrier_arrive_expect_tx(&smem.q_full[q.place], Br * D * sizeof(T));
+  tensor_load(smem.q[q.place], q_map, &smem.q_full[q.place], 0, tile.i0, 0, tile.head);
+  const int tiles = key_tiles<D>(p, tile.i0 + Br - 1), kv_head = p.kv_head(tile.head);
+#pragma unroll 1
+  for (int j = 0; j < tiles; j++, ring.advance()) {
+    mbarrier_wait(&smem.k_empty[ring.place], ring.parity ^ 1);
+    mbarrier_arrive_expect_tx(&smem.k_full[ring.place], kv_bytes);
+    tensor_load(smem.k[ring.place], k_map, &smem.k_full[ring.place], 0, j * Bc, 0, kv_head);
+    mbarrier_wait(&smem.v_empty[ring.place], ring.parity ^ 1);
+    mbarrier_arrive_expect_tx(&smem.v_full[ring.place], kv_bytes);
+    tensor_load(smem.v[ring.place], v_map, &smem.v_full[ring.place], 0, j * Bc, 0, kv_head);
+  }
+}
+
+// Starts S = Q K^T of a warpgroup.
+template <class T, int D>
+__device__ __forceinline__ void start_s(float (&s)[1][Shape<D>::Bc / 8][4], const T* q, const T* k) {
+  const uint64_t q_rows = wgmma_descriptor(q), k_rows = wgmma_descriptor(k);
+#pragma unroll
+  for (int step = 0; step < D / 16; step++)
+    wgmma<T>(s[0], wgmma_advance(q_rows, step / 4 * Br * 128 + step % 4 * 32),
+             wgmma_advance(k_rows, step / 4 * Shape<D>::Bc * 128 + step % 4 * 32), step > 0);
+  wgmma_commit();
+}
+
+// Starts O += P V.
+template <class T, int D>
+__device__ __forceinline__ void start_o(float (&o)[1][D / 8][4], const uint32_t (&p)[1][Shape<D>::Bc / 16][4],
+                                        const T* v) {
+  const uint64_t v_rows = wgmma_descriptor(v, Shape<D>::Bc * 128);
+#pragma unroll
+  for (int step = 0; step < Shape<D>::Bc / 16; step++)
+    wgmma<T, Major::mn>(o[0], p[0][step], wgmma_advance(v_rows, step * 16 * 128), true);
+  wgmma_commit();
+}
+
+// A consumer's 64 rows of a tile.
+template <class T, int D, class Keys, class Queries>
+__device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Tile tile, Keys& ring, Queries& q,
+                                       float* lse) {
+  constexpr int Bc = Shape<D>::Bc;
+  const int consumer = __shfl_sync(0xffffffff, threadIdx.x / 128, 0), lane = threadIdx.x % 32;
+  const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
+  const int tiles = key_tiles<D>(p, tile.i0 + Br - 1);
+  const int own_tiles = tile.i0 + 64 * consumer < p.seq_q ? key_tiles<D>(p, tile.i0 + 64 * consumer + 63) : 1;
+  const int first_row = tile.i0 + warp_row, warp_first = p.visible_keys(first_row);
+  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
+  const T* q_rows = smem.q[q.place] + 64 * consumer * 64;
+
+  float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
+  uint32_t p_reg[1][Bc / 16][4];
+  lazy_softmax::Rows<1> rows;
+  const Watched state = {int64_t(tile.head) * p.seq_q + first_row, 0, p.seq_q - first_row, D};
+  const auto scores = [&](int j) { return Watched{state.row, j * Bc, state.rows, p.seq_k - j * Bc}; };
+  // x in place of S, and whether m has to rise for it
+  const auto make_x = [&](int j) {
+    watch("S", scores(j), s_reg, p.scale);
+    const bool above = lazy_softmax::subtract_max(s_reg, rows, scale_log2);
+    if ((j + 1) * Bc > warp_first)  // across the diagonal, or the end of the keys
+      lazy_softmax::hide(s_reg, [&](int i) { return p.visible_keys(first_row + i) - j * Bc; });
+    return above;
+  };
+  // This warp is done with what the mbarrier stands for.
+  const auto release = [&](Mbarrier& empty) {
+    if (lane == 0) mbarrier_arrive(&empty);
+  };
+
+  mbarrier_wait(&smem.k_full[ring.place], ring.parity);
+  wgmma_fence();
+  start_s<T, D>(s_reg, q_rows, smem.k[ring.place]);
+  wgmma_wait<0>(s_reg);
+  release(smem.k_empty[ring.place]);
+  if (make_x(0)) lazy_softmax::raise(s_reg, o_reg, rows, state);
+  lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores(0));
+
+#pragma unroll 1
+  for (int j = 1; j < own_tiles; j++) {
+    const Keys before = ring;
+    ring.advance();
+    mbarrier_wait(&smem.k_full[ring.place], ring.parity);
+    mbarrier_wait(&smem.v_full[before.place], before.parity);
+    wgmma_fence();
+    start_s<T, D>(s_reg, q_rows, smem.k[ring.place]);
+    start_o<T, D>(o_reg, p_reg, smem.v[before.place]);
+    wgmma_wait<1>(s_reg);
+    release(smem.k_empty[ring.place]);
+    const bool above = make_x(j);
+    wgmma_wait<0>(o_reg);
+    release(smem.v_empty[before.place]);
+    if (above) lazy_softmax::raise(s_reg, o_reg, rows, state);
+    watch_rows(state, rows, o_reg);
+    lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores(j));
+  }
+
+  mbarrier_wait(&smem.v_full[ring.place], ring.parity);
+  wgmma_fence();
+  start_o<T, D>(o_reg, p_reg, smem.v[ring.place]);
+  wgmma_wait<0>(o_reg);
+  watch_rows(state, rows, o_reg);
+  release(smem.v_empty[ring.place]);
+  ring.advance();
+
+  // What only the other warpgroups have to compute
+#pragma unroll 1
+  for (int j = own_tiles; j < tiles; j++, ring.advance()) {
+    mbarrier_wait(&smem.k_full[ring.place], ring.parity);
+    release(smem.k_empty[ring.place]);
+    mbarrier_wait(&smem.v_full[ring.place], ring.parity);
+    release(smem.v_empty[ring.place]);
+  }
+
+  const int g = lane / 4;
+#pragma unroll
+  for (int h = 0; h < 2; h++) {
+    const int row = first_row + 8 * h + g;
+    const float l = rows.l(0, h), inverse = l > 0 ? 1 / l : 0;  // l = 0: the row sees no key
+    if (lane % 4 == 0 && row < p.seq_q)
+      lse[size_t(tile.head) * p.seq_q + row] = (rows.m[0][h] + log2_approx(l)) * 0.693147181f;  // ln(2)
+#pragma unroll
+    for (int n = 0; n < D / 8; n++)
+      for (int c = 0; c < 2; c++) o_reg[0][n][2 * h + c] *= inverse;
+  }
+  uint32_t o_half[1][D / 16][4];
+  swizzled_tile::round_fragments<T, D>(o_half, o_reg);
+  swizzled_tile::store_fragments<Br, D>(smem.q[q.place] + warp_row * 64, o_half, 0);
+  fence_proxy_async();
+  __syncwarp();  // the warp's rows of O are in shared memory
+  release(smem.o_full[q.place]);
+}
+
+template <class T, int D>
+__global__ void __launch_bounds__(threads, 1)
+    forward(const __grid_constant__ TensorMap q_map,  // of Q [B * H, D / 64, Nq, 64], in boxes of Br rows
+            const __grid_constant__ TensorMap k_map,  // of K [B * Hkv, D / 64, Nk, 64], in boxes of Bc rows
+            const __grid_constant__ TensorMap v_map,  // of V, likewise
+            const __grid_constant__ TensorMap o_map,  // of O, as of Q
+            Problem p, Tiles tiles,
+            float* lse)  // [B, H, Nq]
+{
+  constexpr int stages = Shape<D>::stages;
+  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, 1024>();
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < 2; i++) {
+      mbarrier_init(&smem.q_full[i], 1);
+      mbarrier_init(&smem.q_empty[i], 1);
+      mbarrier_init(&smem.o_full[i], 4 * consumers);  // their warps
+    }
+    for (int i = 0; i < stages; i++) {
+      mbarrier_init(&smem.k_full[i], 1);
+      mbarrier_init(&smem.v_full[i], 1);
+      mbarrier_init(&smem.k_empty[i], 4 * consumers);
+      mbarrier_init(&smem.v_empty[i], 4 * consumers);
+    }
+    fence_mbarrier_init();
+  }
+  __syncthreads();  // the mbarriers are there
+
+  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);
+  Ring<stages> ring;
+  Ring<2> q;
+  Tile tile;
+  if (warpgroup == consumers) {
+    setmaxnreg_dec<producer_registers>();
+    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
+    if (warp == 0 && elect_one()) {
+      int index = blockIdx.x;
+      for (; tiles.get(tile, index); index = gridDim.x + atomicAdd(tiles.taken, 1), q.advance()) {
+        announce(smem, index, q);
+        load(smem, q_map, k_map, v_map, p, tile, ring, q);
+      }
+      announce(smem, index, q);
+      mbarrier_arrive(&smem.q_full[q.place]);  // there is no tile any more
+    } else if (warp == 1 && elect_one()) {
+      for (; next(smem, tiles, tile, q); q.advance()) {
+        mbarrier_wait(&smem.o_full[q.place], q.parity);
+        tensor_store(o_map, smem.q[q.place], 0, tile.i0, 0, tile.head);
+        bulk_commit();
+        bulk_wait_read<0>();  // O has been read: its place may be filled again, and the block may end
+        mbarrier_arrive(&smem.q_empty[q.place]);
+      }
+    }
+  } else {
+    setmaxnreg_inc<consumer_registers>();
+    for (; next(smem, tiles, tile, q); q.advance()) attend(smem, p, tile, ring, q, lse);
+  }
+}
+
+// How many heads start together. As many as have room for their K and V in the L2 cache (60 MiB on the H200 that was
+// measured), since the row tiles of a short head are long apart in the list. And 32 at least: with so few, several
+// row tiles of a head run at a time, and go along its keys together.
+int group_heads(const Problem& p) {
+  constexpr size_t l2_bytes = 32 << 20;
+  const size_t heads = size_t(p.batch) * p.heads, kv_bytes = 2 * p.kv_size() * 2;
+  return int(std::min(heads, std::max<size_t>(32, heads * l2_bytes / kv_bytes)));
+}
+
+int multiprocessors() {
+  int device = 0, count = 0;
+  check(cudaGetDevice(&device));
+  check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
+  return count;
+}
+
+// [matrices, rows, D] in boxes of so many rows.
+template <int D, class T>
+TensorMap rows_of(const void* data, int matrices, int rows, int box_rows) {
+  return tensor_map(static_cast<const T*>(data), {64, rows, D / 64, matrices}, {2 * D, 128, int64_t(2) * D * rows},
+                    {64, box_rows, D / 64, 1});
+}
+
+template <class T, int D>
+void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
+  const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
+  const Tiles tiles = {heads, group_heads(p), (p.seq_q + Br - 1) / Br, p.mask, static_cast<int*>(args.workspace)};
+  check(cudaMemsetAsync(tiles.taken, 0, sizeof(int), stream));
+  const unsigned blocks = std::min(multiprocessors(), tiles.heads * tiles.row_tiles);
+  launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream}, rows_of<D, T>(args.q, heads, p.seq_q, Br),
+         rows_of<D, T>(args.k, kv_heads, p.seq_k, Shape<D>::Bc), rows_of<D, T>(args.v, kv_heads, p.seq_k, Shape<D>::Bc),
+         rows_of<D, T>(args.o, heads, p.seq_q, Br), p, tiles, args.lse);
+}
+
+void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
+  if (p.dtype == DType::fp16)
+    (p.head_dim == 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
+  else
+    (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
+}
+
+}  // namespace
+
+extern const attention::Rung dynamic;
+constinit const attention::Rung dynamic = {
+    .name = "dynamic",
+    .idea = "whoever is done takes the next tile of the list, which a counter knows: no share is fixed beforehand",
+    .forward = {attention::not_for_hopper, [](const Problem&) { return sizeof(int); }, run, true}};
+
+}  // namespace hopper

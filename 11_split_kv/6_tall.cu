@@ -1,0 +1,358 @@
+// Chapter 11, rung 6, tall: tiles of 64 rows beside those of 16.
+//
+// A thread block of four warps owns Br rows of the queries of one kv head, and one part of the keys. Br is 16, one
+// block of the height of an mma, which all warps have; or 64, of which each warp has two such blocks, b = 0, 1, and so
+// two warps have the same rows. Keys come in stages of a tile of Bc for each of the warps that share rows, in a ring.
+// For each stage:
+//
+//   0. the copies of a later stage start
+//
+// and for its tile of the stage each warp has
+//
+//   1. S = Q K^T                              16 or 32 x Bc, in registers
+//   2. x = scale log2(e) S - m                -inf where hidden; if no x > headroom (a warp vote), that is all;
+//                                             otherwise m rises until the largest is `start`, and l and O follow
+//   3. P = 2^x   l = l + rowsum P   O = O + P V
+//
+// with an m, l and O of its own. At the end the block merges those of the warps that share rows, in the order of the
+// warps, and O / l and M + log2(l) go to the workspace. The kernel in merge.cu makes O and LSE of the parts.
+//
+// What changed since 5_deep: `Tile`, which says how high a tile is, where the kernel had constants.
+//   - `row_warps` warps have rows of their own, and `key_warps` of them keys: 1 and 4 as before, or 2 and 2.
+//   - A warp with two blocks of rows uses each fragment of K and V twice.
+//   - A stage of the tall tile has half as many keys, and the ring five of them. Q stays behind it, in shared memory.
+//   - Low tiles have little to compute: one block of them, with 64 KB on their way, is enough for a multiprocessor, and
+//     half as many parts are half as many partial results. Of tall tiles it takes two.
+//
+// Expected limit: memory, up to 64 rows of queries for each kv head.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "attention/rung.h"
+#include "device/cp_async.h"
+#include "device/ldmatrix.h"
+#include "device/math.h"
+#include "device/mma.h"
+#include "device/numeric.h"
+#include "device/swizzle.h"
+#include "device/watch.h"
+
+namespace key_parts {
+void merge(const attention::Problem&, int parts, const float* o_parts, const float* lse_parts,
+           const attention::ForwardArgs&, cudaStream_t);
+}
+
+namespace split_kv {
+namespace {
+
+using attention::DType;
+using attention::ForwardArgs;
+using attention::Problem;
+using key_parts::merge;
+using swizzled_tile::position;
+using swizzled_tile::right_of;
+
+constexpr int warps = 4, threads = 32 * warps;
+constexpr int thread_blocks = 2;  // per multiprocessor: 96 KB each
+
+template <int D_, int blocks_, int row_warps_, int stages_>
+struct Tile {
+  static constexpr int D = D_;
+  static constexpr int blocks = blocks_;               // of 16 rows, that a warp has
+  static constexpr int row_warps = row_warps_;         // that have rows of their own
+  static constexpr int key_warps = warps / row_warps;  // that share these rows, and have keys of their own
+  static constexpr int Br = 16 * blocks * row_warps;   // rows of a thread block
+  static constexpr int Bc = 2048 / D;                  // keys in a warp's tile: 16 or 32
+  static constexpr int stage = key_warps * Bc;         // keys per barrier
+  static constexpr int stages = stages_;               // in shared memory
+  static constexpr int working = blocks;               // thread blocks that keep a multiprocessor busy
+  static constexpr int pitch = D + 8;                  // of O in shared memory: eight rows in banks of their own
+  static constexpr bool q_in_registers = blocks == 1;  // of 32 rows it would take too many
+  static constexpr int shared = (2 * stages * stage + (q_in_registers ? 0 : Br)) * D * 2;  // bytes
+  static_assert(key_warps * Br * (pitch + 2) * 4 <= shared);                               // O, m and l of the warps
+};
+template <int D>
+using Low = Tile<D, 1, 1, 3>;
+template <int D>
+using Tall = Tile<D, 2, 2, 5>;
+
+// The largest x of a row when its m is set, and how large x may become before m rises and O is rescaled. P = 2^x is
+// 2^15 at most, and fp16 reaches 65504. Below 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is
+// 2^21 times lighter than the heaviest still has all of its bits. l and O are fp32, which is as precise at any size.
+constexpr float start = 7, headroom = 15;
+
+// The rows of all heads that share a kv head, one head after the other: as they lie in memory.
+__host__ __device__ inline int group_rows(const Problem& p) { return p.heads / p.kv_heads * p.seq_q; }
+
+template <int D>
+constexpr int rows_per_copy = threads / (D / 8);  // rows of D elements that the thread block copies at a time
+
+// Starts copying a tile to shared memory; rows that do not exist become zeros.
+template <int D, int rows, class T>
+__device__ void copy_tile(T* tile,        // [rows][D] in shared memory, swizzled
+                          const T* from,  // [rows_left, D]
+                          int rows_left) {
+  const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8);
+#pragma unroll 4
+  for (int i = 0; i < rows; i += rows_per_copy<D>)
+    cp_async_16_or_zero(tile + position<rows>(row, chunk) + i * 64, from + (row + i) * D + chunk * 8,
+                        row + i < rows_left);
+}
+
+template <class T, class Tile>
+__global__ void __launch_bounds__(threads, thread_blocks) forward(Problem p, int parts,
+                                                                  const T* q,        // [B, H, Nq, D]
+                                                                  const T* k,        // [B, Hkv, Nk, D]
+                                                                  const T* v,        // [B, Hkv, Nk, D]
+                                                                  float* o_parts,    // [B, H, Nq, parts, D]
+                                                                  float* lse_parts)  // [B, H, Nq, parts], base 2
+{
+  constexpr int D = Tile::D, blocks = Tile::blocks, Br = Tile::Br, Bc = Tile::Bc, stage = Tile::stage;
+  constexpr int stages = Tile::stages, key_warps = Tile::key_warps, pitch = Tile::pitch;
+  constexpr bool q_in_registers = Tile::q_in_registers;
+  T* kv_smem = dynamic_shared<T>();              // [stages][K and V][stage][D]
+  T* q_smem = kv_smem + stages * 2 * stage * D;  // [Br][D], unless Q is in registers
+
+  const int rows = group_rows(p), row_tiles = (rows + Br - 1) / Br;
+  const int part = blockIdx.x % parts, tile = blockIdx.x / parts;
+  const int kv_head = tile / row_tiles, r0 = tile % row_tiles * Br;
+  const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // of lane 0, so the compiler knows that all agree
+  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  const int own = warp % Tile::row_warps * 16 * blocks, key_warp = warp / Tile::row_warps;  // own: its first row
+  const unsigned q_row = kv_head * rows + r0, kv_row = kv_head * p.seq_k;                   // the first, over all heads
+  // Keys that any row of the tile sees, and that all of them see.
+  const int i0 = r0 % p.seq_q;
+  const int most = p.visible_keys(min(i0 + Br, p.seq_q) - 1), least = p.visible_keys(i0 + Br > p.seq_q ? 0 : i0);
+  const int64_t all = (most + stage - 1) / stage;  // stages of keys
+  const int begin = int(all * part / parts) * stage, end = min(int(all * (part + 1) / parts) * stage, most);
+  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
+
+  // Starts copying the keys from j on to place `place` of the ring, a stage of them, unless the part ends before.
+  const auto copy_stage = [&](int place, int j) {
+    T* to = kv_smem + place * 2 * stage * D;
+    if (j < end) {
+      copy_tile<D, stage>(to, k + size_t(kv_row + j) * D, end - j);
+      copy_tile<D, stage>(to + stage * D, v + size_t(kv_row + j) * D, end - j);
+    }
+    cp_async_commit();
+  };
+  if (!q_in_registers) copy_tile<D, Br>(q_smem, q + size_t(q_row) * D, rows - r0);
+  for (int i = 0; i < stages - 1; i++) copy_stage(i, begin + i * stage);
+
+  // The row of a 16 x 16 block whose address this lane gives to ldmatrix (drawn in device/swizzle.h).
+  const int qv_lane = position<16>(lane % 16, lane / 16);                   // Q and V: down, then right
+  const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);  // K: right, then down
+
+  const int q_lane = own * 64 + qv_lane;
+  uint32_t q_reg[q_in_registers ? D / 16 : 1][4];  // A fragments
+#pragma unroll
+  for (int step = 0; q_in_registers && step < D / 16; step++)
+    for (int r = 0; r < 4; r++) {
+      const int row = r % 2 * 8 + g, column = 16 * step + r / 2 * 8 + 2 * t;
+      q_reg[step][r] = r0 + row < rows ? *reinterpret_cast<const uint32_t*>(q + size_t(q_row + row) * D + column) : 0;
+    }
+
+  float o_reg[blocks][D / 8][4] = {};
+  // Of rows 16 b + 8 h + g: m, and -l, which is inf until m is set. l only over this lane's columns, until the end.
+  float m[blocks][2] = {}, minus_l[blocks][2];
+  for (int b = 0; b < blocks; b++)
+    for (int h = 0; h < 2; h++) minus_l[b][h] = INFINITY;
+
+  int place = 0;  // of the stage in the ring
+#pragma unroll 1
+  for (int j0 = begin; j0 < end; j0 += stage) {
+    cp_async_wait<stages - 2>();
+    __syncthreads();  // this stage (and Q) is in shared memory, and everyone is done with the stage before
+    const T* k_smem = kv_smem + place * 2 * stage * D + key_warp * Bc * 64;  // this warp's tile
+    copy_stage(place == 0 ? stages - 1 : place - 1, j0 + (stages - 1) * stage);
+    place = place == stages - 1 ? 0 : place + 1;
+
+    // 1. S
+    float s_reg[blocks][Bc / 8][4] = {};
+#pragma unroll
+    for (int step = 0; step < D / 16; step++) {
+      uint32_t q_step[blocks][4];
+      for (int b = 0; b < blocks; b++)
+        if (q_in_registers)
+          for (int r = 0; r < 4; r++) q_step[b][r] = q_reg[q_in_registers ? step : 0][r];
+        else
+          ldmatrix_x4(q_step[b], q_smem + right_of<Br>(q_lane, step) + b * 16 * 64);
+#pragma unroll
+      for (int n = 0; n < Bc / 16; n++) {
+        uint32_t k_reg[4];  // K^T of 16 keys: two B fragments
+        ldmatrix_x4(k_reg, k_smem + right_of<stage>(k_lane, step) + n * 16 * 64);
+        for (int b = 0; b < blocks; b++) {
+          mma_m16n8k16<T>(s_reg[b][2 * n], q_step[b], k_reg);
+          mma_m16n8k16<T>(s_reg[b][2 * n + 1], q_step[b], k_reg + 2);
+        }
+      }
+    }
+
+    const int first = j0 + key_warp * Bc;  // key of the tile
+    const Watched scores = {q_row + own, first, rows - r0 - own, end - first};
+    watch("S", scores, s_reg, p.scale);
+
+    // 2. x, in place of S, and the largest of them and of -l, which is inf while a row has no m and below 0 later. From
+    // 0 up, floats are in the order of their bits, and the largest of three integers is a single instruction of sm_90.
+    int top_bits = __float_as_int(-INFINITY);
+#pragma unroll
+    for (int b = 0; b < blocks; b++)
+      for (int h = 0; h < 2; h++) {
+        int largest = __float_as_int(minus_l[b][h]);
+        for (int n = 0; n < Bc / 8; n++) {
+          float* x = s_reg[b][n] + 2 * h;
+          for (int c = 0; c < 2; c++) x[c] = fmaf(x[c], scale_log2, -m[b][h]);
+          largest = max(max(largest, __float_as_int(x[0])), __float_as_int(x[1]));
+        }
+        top_bits = max(top_bits, largest);
+      }
+    const bool above = __any_sync(0xffffffff, top_bits > __float_as_int(headroom));  // hidden ones too
+    if (first + Bc > least) {  // across the diagonal, or the end of the keys
+#pragma unroll
+      for (int b = 0; b < blocks; b++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+          const int i = (r0 + own + 16 * b + 8 * h + g) % p.seq_q;
+          const int visible = p.visible_keys(i) - first - 2 * t;
+          for (int n = 0; n < Bc / 8; n++)
+            for (int c = 0; c < 2; c++)
+              if (8 * n + c >= visible) s_reg[b][n][2 * h + c] = -INFINITY;
+        }
+    }
+    if (above) {
+#pragma unroll
+      for (int b = 0; b < blocks; b++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+          float top = -INFINITY;
+          for (int n = 0; n < Bc / 8; n++) top = fmaxf(top, fmaxf(s_reg[b][n][2 * h], s_reg[b][n][2 * h + 1]));
+          top = quad_max(top);
+          const bool sets = minus_l[b][h] > 0 && top > -INFINITY;  // m for the first time, up or down
+          const float rise = sets || top > headroom ? top - start : 0;
+          const float correction = rise > 0 ? exp2_approx(-rise) : 1;
+          m[b][h] += rise;
+          minus_l[b][h] = sets ? 0 : minus_l[b][h] * correction;
+          for (int n = 0; n < Bc / 8; n++)
+            for (int c = 0; c < 2; c++) s_reg[b][n][2 * h + c] -= rise;
+          for (int n = 0; n < D / 8; n++)
+            for (int c = 0; c < 2; c++) o_reg[b][n][2 * h + c] *= correction;
+        }
+    }
+
+    // 3. P and O, 16 keys at a time: two C fragments of S, side by side, are an A fragment of P
+#pragma unroll
+    for (int step = 0; step < Bc / 16; step++) {
+      uint32_t p_reg[blocks][4];
+      for (int b = 0; b < blocks; b++)
+        for (int r = 0; r < 4; r++) {
+          const float* x = s_reg[b][2 * step + r / 2] + r % 2 * 2;
+          const float p0 = exp2_approx(x[0]), p1 = exp2_approx(x[1]);
+          minus_l[b][r % 2] -= p0 + p1;
+          p_reg[b][r] = pack2<T>(p0, p1);
+          watch("P", scores, 16 * b + r % 2 * 8 + g, 16 * step + r / 2 * 8 + 2 * t, p0);
+          watch("P", scores, 16 * b + r % 2 * 8 + g, 16 * step + r / 2 * 8 + 2 * t + 1, p1);
+        }
+#pragma unroll
+      for (int n = 0; n < D / 16; n++) {
+        uint32_t v_reg[4];  // V of 16 columns: two B fragments
+        ldmatrix_x4_trans(v_reg, k_smem + stage * D + right_of<stage>(qv_lane, n) + step * 16 * 64);
+        for (int b = 0; b < blocks; b++) {
+          mma_m16n8k16<T>(o_reg[b][2 * n], p_reg[b], v_reg);
+          mma_m16n8k16<T>(o_reg[b][2 * n + 1], p_reg[b], v_reg + 2);
+        }
+      }
+    }
+  }
+  cp_async_wait<0>();  // for Q, of a block without keys: no result depends on it, but no copy may outlive a block
+  __syncthreads();     // everyone is done with K and V, whose place is taken by
+
+  // 4. O, m and l of the warps that share rows
+  float* o_smem = reinterpret_cast<float*>(kv_smem);  // [key_warps][Br][pitch]
+  float* m_smem = o_smem + key_warps * Br * pitch;    // [key_warps][Br]
+  float* l_smem = m_smem + key_warps * Br;            // [key_warps][Br]
+#pragma unroll
+  for (int b = 0; b < blocks; b++)
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      const int row = key_warp * Br + own + 16 * b + 8 * h + g;
+      const float minus_sum = quad_sum(minus_l[b][h]);
+      if (t == 0) {
+        m_smem[row] = minus_sum > 0 ? -INFINITY : m[b][h];  // the warp has shown the row no key
+        l_smem[row] = minus_sum > 0 ? 0 : -minus_sum;
+      }
+      for (int n = 0; n < D / 8; n++)
+        *reinterpret_cast<float2*>(o_smem + row * pitch + 8 * n + 2 * t) =
+            make_float2(o_reg[b][n][2 * h], o_reg[b][n][2 * h + 1]);
+    }
+  __syncthreads();  // they are in shared memory
+  for (int i = threadIdx.x; i < Br * D / 4; i += threads) {
+    const int row = i / (D / 4), column = i % (D / 4) * 4;
+    if (r0 + row >= rows) break;
+    float top = -INFINITY, l = 0, o[4] = {};
+    for (int w = 0; w < key_warps; w++) top = fmaxf(top, m_smem[w * Br + row]);
+    for (int w = 0; w < key_warps; w++) {
+      const float weight = l_smem[w * Br + row] == 0 ? 0 : exp2_approx(m_smem[w * Br + row] - top);
+      l += weight * l_smem[w * Br + row];
+      for (int c = 0; c < 4; c++) o[c] += weight * o_smem[(w * Br + row) * pitch + column + c];
+    }
+    const float inverse = l == 0 ? 0 : 1 / l;  // l = 0: the row sees no key of this part
+    const size_t to = size_t(q_row + row) * parts + part;
+    *reinterpret_cast<float4*>(o_parts + to * D + column) =
+        make_float4(o[0] * inverse, o[1] * inverse, o[2] * inverse, o[3] * inverse);
+    if (column == 0) lse_parts[to] = top + log2_approx(l);
+  }
+}
+
+template <class Tile>
+unsigned tiles(const Problem& p) {
+  return unsigned(p.batch) * p.kv_heads * ((group_rows(p) + Tile::Br - 1) / Tile::Br);
+}
+
+// As many parts as give every multiprocessor thread blocks enough, and no more than stages.
+template <class Tile>
+int parts(const Problem& p) {
+  int device = 0, multiprocessors = 0;
+  check(cudaGetDevice(&device));
+  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  const int most = (p.seq_k + Tile::stage - 1) / Tile::stage;  // a stage each
+  return std::clamp(int(multiprocessors * Tile::working / tiles<Tile>(p)), 1, most);
+}
+
+// f(Tile()), of the tile for this problem.
+template <class F>
+auto with_tile(const Problem& p, F&& f) {
+  if (group_rows(p) <= Low<64>::Br) return p.head_dim == 64 ? f(Low<64>()) : f(Low<128>());
+  return p.head_dim == 64 ? f(Tall<64>()) : f(Tall<128>());
+}
+
+template <class T>
+void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
+  with_tile(p, [&](auto tile) {
+    using Tile = decltype(tile);
+    const int n = parts<Tile>(p);
+    float* o_parts = static_cast<float*>(args.workspace);
+    float* lse_parts = o_parts + p.lse_size() * n * Tile::D;
+    launch(forward<T, Tile>, {tiles<Tile>(p) * n, threads, Tile::shared, stream}, p, n, static_cast<const T*>(args.q),
+           static_cast<const T*>(args.k), static_cast<const T*>(args.v), o_parts, lse_parts);
+    merge(p, n, o_parts, lse_parts, args, stream);
+  });
+}
+
+size_t workspace_bytes(const Problem& p) {
+  const int n = with_tile(p, [&](auto tile) { return parts<decltype(tile)>(p); });
+  return p.lse_size() * n * (p.head_dim + 1) * sizeof(float);
+}
+
+void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
+  (p.dtype == DType::fp16 ? launch_forward<__half> : launch_forward<__nv_bfloat16>)(p, args, stream);
+}
+
+}  // namespace
+
+extern const attention::Rung tall;
+constinit const attention::Rung tall = {.name = "tall",
+                                        .idea = "a tile is as high as the queries need: 16 rows or 64",
+                                        .forward = {attention::head_dim_not_64_or_128, workspace_bytes, run, true}};
+
+}  // namespace split_kv

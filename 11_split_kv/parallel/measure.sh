@@ -1,0 +1,34 @@
+#!/bin/sh
+# measure.sh GPUS SECONDS DIRECTORY: the measurement of ../several_gpus.md on that many GPUs of this host, in about so many seconds.
+# Two thirds of them go to the program (measure.json), the rest to PyTorch's context parallelism (pytorch.json; without PyTorch it
+# is left out), and a few at the end to a rank that is killed (killed.txt). 90 seconds are enough for two GPUs up to N = 131072.
+# Over several hosts, start 11_split_kv_ring --measure with your own mpirun.
+set -eu
+if [ $# -ne 3 ]; then
+  sed -n '2,6s/^# //p' "$0" >&2
+  exit 2
+fi
+gpus=$1 seconds=$2 directory=$3
+root=$(cd "$(dirname "$0")/../.." && pwd)
+program=$root/build/cuda/11_split_kv/parallel/11_split_kv_ring
+for_program=$((seconds * 2 / 3)) for_pytorch=$((seconds / 4))
+export NCCL_NVLS_ENABLE=0                                                # multicast changes no message between two GPUs
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1         # as in containers
+# NCCL's threads beside ours, not on the one core that Open MPI gives each of two ranks
+export OMPI_MCA_hwloc_base_binding_policy=none PRTE_MCA_hwloc_default_binding_policy=none
+mkdir -p "$directory"
+
+mpirun -n "$gpus" "$program" --measure="$directory/measure.json" --seconds="$for_program"
+
+if python3 -c "import torch" 2> /dev/null; then
+  python3 -m torch.distributed.run --nproc-per-node "$gpus" "$root/11_split_kv/parallel/pytorch.py" \
+    --seconds "$for_pytorch" --out "$directory/pytorch.json"
+fi
+
+# The last rank dies; its launcher sees nothing of it. The others end within twice their patience, and name it.
+endless="--measure=/dev/null --seconds=60 --patience=2"
+begin=$(date +%s)
+mpirun -q -n $((gpus - 1)) "$program" $endless \
+  : -n 1 "$root/11_split_kv/parallel/rank_that_gets.sh" KILL 6 "$program" $endless > "$directory/killed.txt" 2>&1 || true
+grep -e "has not" "$directory/killed.txt"
+echo "ended $(($(date +%s) - begin)) seconds after the start, 6 of them before the rank was killed" | tee -a "$directory/killed.txt"

@@ -1,0 +1,70 @@
+"""What the ring should take: its steps, from what one GPU computes, what the link carries and what DRAM moves.
+
+    python3 11_split_kv/parallel/model.py > common/results/nvidia-h200/2026-11-23-11-ring-predicted.json
+
+The rates are chapter 08's on one GPU, from the recorded sweep. The link is assumed: NVLink 4 has 450 GB/s in each direction, a
+network of 400 Gb/s has 50, and four fifths of either are reached.
+"""
+
+import json
+from pathlib import Path
+
+RESULTS = Path(__file__).resolve().parents[2] / "common" / "results" / "nvidia-h200"
+HEADS, HEAD_DIM = 16, 128  # B = 1, fp16, causal
+DRAM = 4.0e12  # bytes a second that a copy moves, read and write together
+LINKS = {"NVLink": 0.8 * 450e9, "400 Gb/s": 0.8 * 50e9}
+LATENCY = 20e-6  # seconds that an exchange takes beside its bytes
+LAUNCHES = 10e-6  # seconds between the kernels of a step
+
+
+def rates(direction: str, rung: str) -> dict:
+    """{(causal, rows): FLOP/s} of one GPU."""
+    points = json.loads((RESULTS / f"sweep-fp16-{direction}.json").read_text())["points"]
+    return {(point["problem"]["causal"], point["problem"]["seq_q"]): result["flop_rate"]
+            for point in points if point["problem"]["head_dim"] == HEAD_DIM
+            for result in point["results"] if result["name"] == rung}
+
+
+RATES = {"forward": rates("forward", "08_causal_earlystop/balanced"), "backward": rates("backward", "08_causal_earlystop/ordered")}
+PRODUCTS = {"forward": 4, "backward": 10}  # FLOP for a score and an element of D
+
+
+def compute(direction: str, scores: float, causal: bool, rows: float) -> float:
+    """Seconds of so many scores, at the rate of the longest recorded problem that is no longer."""
+    known = [length for is_causal, length in RATES[direction] if is_causal == causal]
+    length = max([one for one in known if one <= rows], default=min(known))
+    return HEADS * scores * PRODUCTS[direction] * HEAD_DIM / RATES[direction][causal, length]
+
+
+def predict(direction: str, rows: int, ranks: int, link: float) -> dict:
+    """Milliseconds of the ring and of its parts, on the rank that has most to do."""
+    n = rows / ranks  # of a rank
+    elements = n * HEADS * HEAD_DIM  # of one of its tensors
+    one = compute(direction, rows * rows / 2, True, rows)
+    own = compute(direction, n * n / 2, True, n)
+    step = compute(direction, n * n / 2, False, n / 2)  # as many scores, without a mask
+    back = direction == "backward"
+    # Beside attention a step copies the front half of K and V, and merges O or adds up the gradients.
+    beside = (2 * elements * 2 + (6 if ranks == 2 else 10) * elements + (2 * 10 * elements if back else 0)) / DRAM + LAUNCHES
+    sent = elements * (2 * 2 + (2 * 4 if back else 0))
+    exchange = LATENCY + sent / link
+    home = LATENCY + 2 * 4 * elements / link + 2 * 6 * elements / DRAM if back and ranks > 1 else 0
+    total = own + (ranks - 1) * (max(step, exchange) + beside) + home if ranks > 1 else one
+    return {"direction": direction, "seq": rows, "ranks": ranks, "ms": 1e3 * total, "one_gpu_ms": 1e3 * one,
+            "speedup": one / total, "own_ms": 1e3 * own, "step_ms": 1e3 * step, "exchange_ms": 1e3 * exchange,
+            "beside_ms": 1e3 * beside, "home_ms": 1e3 * home}
+
+
+def main() -> None:
+    predicted = []
+    for name, ranks in (("NVLink", 2), ("NVLink", 4), ("NVLink", 8), ("400 Gb/s", 64)):
+        for direction in ("forward", "backward"):
+            predicted += [{"link": name, **predict(direction, 8192 << i, ranks, LINKS[name])} for i in range(10)]
+    print(json.dumps({"context": {"link_bytes_per_second": LINKS, "dram_bytes_per_second": DRAM, "latency_s": LATENCY,
+                                  "launches_s": LAUNCHES, "heads": HEADS, "head_dim": HEAD_DIM},
+                      "predicted": [{key: round(value, 4) if isinstance(value, float) else value for key, value in one.items()}
+                                    for one in predicted]}, indent=0))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+// A thread has eight elements of a row (copy_rows: 4 or 16 bytes of it), and the next ones a grid further on. These
+// kernels are limited by DRAM: each reads and writes every row once, which takes a few percent of the time of the part
+// that made it.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "device/numeric.h"
+#include "harness/device_buffer.h"
+#include "rows.h"
+
+namespace split_kv::parallel {
+namespace {
+
+using attention::DType;
+using attention::Problem;
+
+constexpr int threads = 256;
+
+dim3 grid_for(size_t items) { return dim3(unsigned(std::clamp<size_t>((items + threads - 1) / threads, 1, 1 << 14))); }
+
+template <class Unit>
+__global__ void copy(const Unit* from,  // [matrices, from_rows, units]
+                     Unit* to,          // [matrices, to_rows, units]
+                     RowCopy c, int units) {
+  const size_t row_units = size_t(c.count) * units, all = row_units * c.matrices;
+  for (size_t i = size_t(blockIdx.x) * threads + threadIdx.x; i < all; i += size_t(gridDim.x) * threads) {
+    const size_t matrix = i / row_units, rest = i % row_units;
+    to[(matrix * c.to_rows + c.to_first) * units + rest] = from[(matrix * c.from_rows + c.first) * units + rest];
+  }
+}
+
+struct Eight {
+  float x[8];
+};
+
+template <class T>
+__device__ Eight load8(const T* from) {
+  const Pack8<T> pack = load_pack8(from);
+  Eight eight;
+  for (int i = 0; i < 8; i++) eight.x[i] = to_float(pack.x[i]);
+  return eight;
+}
+template <>
+__device__ Eight load8<float>(const float* from) {
+  Eight eight;
+  *reinterpret_cast<float4*>(eight.x) = *reinterpret_cast<const float4*>(from);
+  *reinterpret_cast<float4*>(eight.x + 4) = *reinterpret_cast<const float4*>(from + 4);
+  return eight;
+}
+
+template <class T>
+__device__ void store8(T* to, const Eight& eight) {
+  Pack8<T> pack;
+  for (int i = 0; i < 8; i++) pack.x[i] = from_float<T>(eight.x[i]);
+  store_pack8(to, pack);
+}
+template <>
+__device__ void store8<float>(float* to, const Eight& eight) {
+  *reinterpret_cast<float4*>(to) = *reinterpret_cast<const float4*>(eight.x);
+  *reinterpret_cast<float4*>(to + 4) = *reinterpret_cast<const float4*>(eight.x + 4);
+}
+
+// D / 8 lanes of one warp have a row: 8 of them or 16, so that no row is shared by two warps.
+template <class T>
+__global__ void merge_rows(Merge m, int chunks) {
+  const int rows = m.until - m.from;
+  const size_t all = size_t(m.matrices) * rows * chunks;
+  const size_t rounds = (all + size_t(gridDim.x) * threads - 1) / (size_t(gridDim.x) * threads);
+  for (size_t round = 0; round < rounds; round++) {
+    const size_t i = (round * gridDim.x + blockIdx.x) * threads + threadIdx.x;
+    const bool has_row = i < all;
+    const size_t index = has_row ? i / chunks : 0;
+    const int chunk = int(i % chunks);
+    const size_t matrix = index / rows, row = m.from + index % rows;
+    const size_t whole = matrix * m.rows + row, in_part = matrix * m.count + (row - m.first);
+    const float lse = m.lse[whole], part_lse = m.part_lse[in_part];
+    const float largest = fmaxf(lse, part_lse);
+    const float weight = largest == -INFINITY ? 0 : expf(lse - largest);
+    const float part_weight = largest == -INFINITY ? 0 : expf(part_lse - largest);
+    const float total = weight + part_weight;
+    __syncwarp();  // every lane of the row has read its LSE
+    if (has_row) {
+      const size_t at = (whole * chunks + chunk) * 8;
+      T* const o = static_cast<T*>(m.o) + at;
+      const Eight one = m.second ? load8(o) : load8(m.sum + at);
+      const Eight other = load8(static_cast<const T*>(m.part) + (in_part * chunks + chunk) * 8);
+      Eight both;
+      for (int e = 0; e < 8; e++)
+        both.x[e] = largest == -INFINITY ? 0 : (weight * one.x[e] + part_weight * other.x[e]) / total;
+      if (m.last)
+        store8(o, both);
+      else
+        store8(m.sum + at, both);
+      if (chunk == 0) m.lse[whole] = largest == -INFINITY ? -INFINITY : largest + logf(total);
+    }
+  }
+}
+
+template <class T, class From, class To>
+__global__ void add_rows(Addition a, int chunks) {
+  const int rows = a.until - a.from_row;
+  const size_t all = size_t(a.matrices) * rows * chunks;
+  for (size_t i = size_t(blockIdx.x) * threads + threadIdx.x; i < all; i += size_t(gridDim.x) * threads) {
+    const size_t index = i / chunks, chunk = i % chunks;
+    const size_t matrix = index / rows, row = a.from_row + index % rows;
+    const size_t at = ((matrix * a.rows + row) * chunks + chunk) * 8;
+    Eight sum = {};
+    if (a.part)
+      sum = load8(static_cast<const T*>(a.part) + ((matrix * a.count + (row - a.first)) * chunks + chunk) * 8);
+    if (a.from) {
+      const Eight before = load8(static_cast<const From*>(a.from) + at);
+      for (int e = 0; e < 8; e++) sum.x[e] += before.x[e];
+    }
+    store8(static_cast<To*>(a.to) + at, sum);
+  }
+}
+
+// Where row `row` of a rank's tensor stands in the whole sequence.
+__device__ int whole_row(const Runs& runs, int row) {
+  int run = 0;
+  while (row >= runs.run[run].count) row -= runs.run[run++].count;
+  return runs.run[run].first + row;
+}
+
+// Bits that look independent for neighbouring numbers: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
+// Generators" (2014), the finalizer of SplitMix64.
+__device__ uint64_t mixed(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+template <class T>
+__global__ void random(RandomRows r, int D) {
+  const int rows = r.runs.count();
+  const size_t all = size_t(r.matrices) * rows * D;
+  for (size_t i = size_t(blockIdx.x) * threads + threadIdx.x; i < all; i += size_t(gridDim.x) * threads) {
+    const size_t matrix = i / D / rows, row = whole_row(r.runs, int(i / D % rows));
+    const uint64_t bits = mixed((matrix * r.all_rows + row) * D + i % D + (uint64_t(r.seed) << 48));
+    int sum = 0;  // of four numbers from 0 to 65535, whose variance is 4 / 12 of 65536^2
+    for (int n = 0; n < 4; n++) sum += int(bits >> (16 * n) & 0xffff);
+    static_cast<T*>(r.to)[i] = from_float<T>(r.deviation * (float(sum) / 65536 - 2) * 1.7320508f);
+  }
+}
+
+// Sums of squares, one pair for each thread.
+template <class T>
+__global__ void squares(Comparable c, int D, double* sums) {
+  const int rows = c.runs.count();
+  const size_t all = size_t(c.matrices) * rows * D;
+  double difference = 0, of_whole = 0;
+  const size_t first = size_t(blockIdx.x) * threads + threadIdx.x;
+  for (size_t i = first; i < all; i += size_t(gridDim.x) * threads) {
+    const size_t matrix = i / D / rows, row = whole_row(c.runs, int(i / D % rows));
+    const float whole = to_float(static_cast<const T*>(c.whole)[(matrix * c.all_rows + row) * D + i % D]);
+    const float own = to_float(static_cast<const T*>(c.own)[i]);
+    difference += double(own - whole) * (own - whole);
+    of_whole += double(whole) * whole;
+  }
+  sums[2 * first] = difference;
+  sums[2 * first + 1] = of_whole;
+}
+
+template <class T>
+void merge_as(const Merge& m, const Problem& p, cudaStream_t stream) {
+  const int chunks = p.head_dim / 8;
+  launch(merge_rows<T>, {grid_for(size_t(m.matrices) * (m.until - m.from) * chunks), threads, 0, stream}, m, chunks);
+}
+
+template <class T>
+void add_as(const Addition& a, const Problem& p, cudaStream_t stream) {
+  const int chunks = p.head_dim / 8;
+  const auto kernel = a.from_fp32 ? (a.to_fp32 ? add_rows<T, float, float> : add_rows<T, float, T>)
+                                  : (a.to_fp32 ? add_rows<T, T, float> : add_rows<T, T, T>);
+  launch(kernel, {grid_for(size_t(a.matrices) * (a.until - a.from_row) * chunks), threads, 0, stream}, a, chunks);
+}
+
+}  // namespace
+
+void random_rows(const RandomRows& r, const Problem& p, cudaStream_t stream) {
+  const size_t all = size_t(r.matrices) * r.runs.count() * p.head_dim;
+  launch(p.dtype == DType::fp16 ? random<__half> : random<__nv_bfloat16>, {grid_for(all), threads, 0, stream}, r,
+         p.head_dim);
+}
+
+double relative_distance(const Comparable& c, const Problem& p) {
+  constexpr int blocks = 256;
+  const harness::DeviceBuffer sums(size_t(2) * blocks * threads * sizeof(double));
+  launch(p.dtype == DType::fp16 ? squares<__half> : squares<__nv_bfloat16>, {blocks, threads}, c, p.head_dim,
+         static_cast<double*>(sums.data()));
+  std::vector<double> each(size_t(2) * blocks * threads);
+  check(cudaMemcpy(each.data(), sums.data(), sums.bytes(), cudaMemcpyDeviceToHost));
+  double difference = 0, of_whole = 0;
+  for (size_t i = 0; i < each.size(); i += 2) difference += each[i], of_whole += each[i + 1];
+  return std::sqrt(difference / of_whole);
+}
+
+void copy_rows(const RowCopy& c, cudaStream_t stream) {
+  if (c.count == 0) return;
+  const auto copy_as = [&]<class Unit>(Unit) {
+    const int units = c.row_bytes / int(sizeof(Unit));
+    launch(copy<Unit>, {grid_for(size_t(c.matrices) * c.count * units), threads, 0, stream},
+           static_cast<const Unit*>(c.from), static_cast<Unit*>(c.to), c, units);
+  };
+  if (c.row_bytes % int(sizeof(uint4)) == 0)
+    copy_as(uint4{});
+  else
+    copy_as(float{});
+}
+
+void merge(const Merge& m, const Problem& p, cudaStream_t stream) {
+  if (m.until > m.from) (p.dtype == DType::fp16 ? merge_as<__half> : merge_as<__nv_bfloat16>)(m, p, stream);
+}
+
+void add(const Addition& a, const Problem& p, cudaStream_t stream) {
+  if (a.until > a.from_row) (p.dtype == DType::fp16 ? add_as<__half> : add_as<__nv_bfloat16>)(a, p, stream);
+}
+
+}  // namespace split_kv::parallel

@@ -1,0 +1,39 @@
+// The two streams of a rank: one computes, one exchanges.
+#pragma once
+
+#include "device/streams.h"
+#include "harness/device_buffer.h"
+
+namespace split_kv::parallel {
+
+class Stream {
+ public:
+  // The exchange goes first where both want a multiprocessor: its few blocks take little, and the other rank waits for
+  // them.
+  enum class Urgency { usual, first };
+  explicit Stream(Urgency urgency) {
+    int least = 0, most = 0;
+    check(cudaDeviceGetStreamPriorityRange(&least, &most));
+    check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, urgency == Urgency::first ? most : least));
+    check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
+  }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  ~Stream() {
+    cudaEventDestroy(event_);
+    cudaStreamDestroy(stream_);
+  }
+  operator cudaStream_t() const { return stream_; }
+
+  // What comes on this stream from now on waits for what is on the other one by now.
+  void wait_for(const Stream& other) {
+    check(cudaEventRecord(other.event_, other.stream_));
+    check(cudaStreamWaitEvent(stream_, other.event_, 0));
+  }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t event_ = nullptr;
+};
+
+}  // namespace split_kv::parallel

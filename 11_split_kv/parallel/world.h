@@ -1,0 +1,46 @@
+// The ranks of one run: who they are, and the small things they tell one another. mpirun starts them; a program that
+// was started without it, or built without MPI, is one rank.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace split_kv::parallel {
+
+// Another rank does not answer. The text names it.
+struct Lost : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class World {
+ public:
+  // All ranks, or one. Ends the process with a message if they have not all come within the patience.
+  static std::unique_ptr<World> join(std::chrono::milliseconds patience);
+  virtual ~World() = default;
+
+  virtual int rank() const { return 0; }
+  virtual int ranks() const { return 1; }
+  virtual int local_rank() const { return 0; }  // among those of this host
+  virtual int local_ranks() const { return 1; }
+
+  // All of these wait for the other ranks, and throw Lost when one is silent for longer than the patience.
+  virtual void barrier() {}
+  virtual std::vector<std::string> gather(const std::string& bytes) { return {bytes}; }  // on rank 0; elsewhere empty
+  virtual void broadcast(void* /*data*/, size_t /*bytes*/) {}                            // rank 0's
+  virtual double largest(double value) { return value; }                                 // of all ranks' values
+
+  // What a rank does that has waited too long. The others wait too, and call the roll as well: throws Lost, with the
+  // names of those that do not answer within the patience.
+  [[noreturn]] virtual void roll_call() { throw Lost("nothing happens any more"); }
+
+  // Ends every rank.
+  [[noreturn]] virtual void abort(int status);
+};
+
+bool built_with_mpi();
+
+}  // namespace split_kv::parallel
