@@ -116,7 +116,7 @@ const Pass<Args>& require_pass(const char* chapter_name, const char* rung_name, 
   return pass;
 }
 
-Problem to_problem(const char* chapter_name, const faw_problem* from) {
+Problem to_problem(bool rotates, const faw_problem* from) {
   if (!from) refuse("problem is NULL");
   if (from->dtype != FAW_FP16 && from->dtype != FAW_BF16)
     refuse("dtype is " + std::to_string(from->dtype) + ": it must be 0 (fp16) or 1 (bf16)");
@@ -131,7 +131,7 @@ Problem to_problem(const char* chapter_name, const faw_problem* from) {
                            .dtype = from->dtype == FAW_FP16 ? attention::DType::fp16 : attention::DType::bf16,
                            .mask = from->causal ? attention::Mask::causal : attention::Mask::none,
                            .scale = from->scale,
-                           .rope = faw_rotates(chapter_name) == 1};
+                           .rope = rotates};
   if (const std::string wrong = attention::invalid(problem); !wrong.empty()) refuse(wrong);
   // Sizes in bytes, those of a workspace with S in it among them, have to fit size_t.
   const double scores =
@@ -139,6 +139,10 @@ Problem to_problem(const char* chapter_name, const faw_problem* from) {
   const double keys = double(problem.batch) * problem.kv_heads * problem.seq_k * problem.head_dim;
   if (std::max(scores, keys) > 0x1p60) refuse("batch x heads x seq-q x seq-k is beyond all memory");
   return problem;
+}
+
+Problem to_problem(const char* chapter_name, const faw_problem* from) {
+  return to_problem(faw_rotates(chapter_name) == 1, from);
 }
 
 void require_pointers(std::initializer_list<std::pair<const char*, const void*>> pointers) {
@@ -176,6 +180,23 @@ faw_status workspace_bytes(const char* chapter, const char* rung, const Pass<Arg
   });
 }
 
+bool writes_lse(const Forward& pass) { return pass.writes_lse; }
+bool writes_lse(const Backward&) { return true; }
+
+template <class Args>
+const Chapter& default_chapter(const Problem& problem, const Pass<Args> Rung::*direction) {
+  std::string refused = std::string("no chapter has a ") + name_of(direction) + (problem.rope ? " with rope" : "");
+  const auto chapters = all_chapters();
+  for (auto chapter = chapters.rbegin(); chapter != chapters.rend(); ++chapter) {
+    const Rung* rung = find_rung(**chapter, nullptr, direction);
+    if (!rung || !(*chapter)->general || (*chapter)->rope != problem.rope || !writes_lse(rung->*direction)) continue;
+    const std::string why = (rung->*direction).unsupported(problem);
+    if (why.empty()) return **chapter;
+    refused = (*chapter)->name + ": " + why;
+  }
+  throw Failure{FAW_UNSUPPORTED, refused};
+}
+
 }  // namespace
 
 extern "C" {
@@ -183,6 +204,8 @@ extern "C" {
 const char* faw_error(void) { return last_error; }
 
 float faw_default_scale(int head_dim) { return attention::default_scale(head_dim); }
+
+int faw_on_engine(void) { return !on_gpu; }
 
 faw_status faw_default_problem(faw_problem* problem) {
   return guarded([&] {
@@ -205,7 +228,7 @@ faw_status faw_default_problem(faw_problem* problem) {
 faw_status faw_flops(const faw_problem* problem, int backward, double* flops) {
   return guarded([&] {
     if (!flops) refuse("flops is NULL");
-    *flops = attention::flops(to_problem(nullptr, problem), backward != 0);
+    *flops = attention::flops(to_problem(false, problem), backward != 0);
   });
 }
 
@@ -235,6 +258,14 @@ int faw_writes_lse(const char* chapter, const char* rung) {
 int faw_rotates(const char* chapter_name) {
   const Chapter* chapter = find_chapter(chapter_name);
   return chapter && chapter->rope;
+}
+
+faw_status faw_default_chapter(const faw_problem* problem, int rotates, int backward, const char** chapter) {
+  return guarded([&] {
+    if (!chapter) refuse("chapter is NULL");
+    const Problem p = to_problem(rotates != 0, problem);
+    *chapter = (backward ? default_chapter(p, &Rung::backward) : default_chapter(p, &Rung::forward)).name.c_str();
+  });
 }
 
 faw_status faw_forward_workspace(const char* chapter, const char* rung, const faw_problem* problem, size_t* bytes) {

@@ -61,6 +61,9 @@ const char* faw_error(void);
 /* 1 / sqrt(head_dim) */
 float faw_default_scale(int head_dim);
 
+/* 1 if the kernels run on the SIMT engine, on host memory; 0 if on a GPU. */
+int faw_on_engine(void);
+
 /* The problem that is measured where nobody names one: on a GPU B=2 H=16 N=4096 D=64 fp16 causal, on the engine a small
  * one. */
 faw_status faw_default_problem(faw_problem* problem);
@@ -82,6 +85,12 @@ int faw_writes_lse(const char* chapter, const char* rung);
 
 /* 1 if the chapter rotates Q and K by their positions (RoPE), and therefore wants the tables of angles. */
 int faw_rotates(const char* chapter);
+
+/* The chapter to take where nobody names one: the last of the book that is a general answer, whose result in that
+ * direction takes this problem on the current device and, if it is a forward, writes lse. `rotates` is 1 for a chapter
+ * that rotates Q and K, 0 for one that does not. FAW_UNSUPPORTED if there is none, and faw_error() says what the
+ * chapter that refused last, going back through the book, would have taken. */
+faw_status faw_default_chapter(const faw_problem* problem, int rotates, int backward, const char** chapter);
 
 /* The size in bytes of the workspace that the call of the same name wants (0: pass NULL). */
 faw_status faw_forward_workspace(const char* chapter, const char* rung, const faw_problem* problem, size_t* bytes);

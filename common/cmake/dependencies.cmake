@@ -11,7 +11,9 @@ FetchContent_Declare(benchmark GIT_REPOSITORY https://github.com/google/benchmar
                      FIND_PACKAGE_ARGS)
 FetchContent_Declare(CLI11 GIT_REPOSITORY https://github.com/CLIUtils/CLI11.git GIT_TAG v2.4.1 GIT_SHALLOW ON
                      FIND_PACKAGE_ARGS)
-FetchContent_MakeAvailable(Eigen3 GTest benchmark CLI11)
+if(NOT WORKBOOK_LIBRARY_ALONE)  # which stands on none of these
+  FetchContent_MakeAvailable(Eigen3 GTest benchmark CLI11)
+endif()
 
 if(NOT WORKBOOK_CUDA)
   set(BOOST_INCLUDE_LIBRARIES context)

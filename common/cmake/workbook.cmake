@@ -7,6 +7,8 @@ if(WORKBOOK_TRACE AND (WORKBOOK_CUDA OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU"
   message(FATAL_ERROR "WORKBOOK_TRACE needs g++ and WORKBOOK_CUDA=OFF: the compiler is ${CMAKE_CXX_COMPILER_ID}")
 endif()
 
+option(WORKBOOK_LIBRARY_ALONE "Build the shared library of common/capi, without programs and tests, as pip install does" OFF)
+
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
@@ -136,6 +138,11 @@ function(workbook_chapter)
     workbook_refuse_spills(${chapter}_kernels)
   endif()
 
+  set_property(GLOBAL APPEND PROPERTY WORKBOOK_CHAPTERS ${chapter})
+  if(WORKBOOK_LIBRARY_ALONE)
+    return()
+  endif()
+
   set(kernels ${chapter}_kernels)
   foreach(other IN LISTS arg_LINKS)
     list(APPEND kernels ${other}_kernels)
@@ -144,5 +151,4 @@ function(workbook_chapter)
   target_link_libraries(${chapter} PRIVATE ${kernels} harness_main)
 
   workbook_chapter_tests(${chapter} ${kernels})  # from common/tests
-  set_property(GLOBAL APPEND PROPERTY WORKBOOK_CHAPTERS ${chapter})
 endfunction()

@@ -152,6 +152,49 @@ TEST(Book, IsTheChaptersAndTheirRungsInOrder) {
   EXPECT_EQ(faw_writes_lse("none", nullptr), 0);
 }
 
+// Going back through the book: who rotates, who does not, and who takes such a head.
+TEST_F(Capi, KnowsTheChapterToTakeWhereNobodyNamesOne) {
+  const auto taken = [](Problem p, int backward) {
+    const faw_problem problem = as_c(p);
+    const char* chapter = "";
+    return std::string(faw_default_chapter(&problem, p.rope, backward, &chapter) == FAW_OK ? chapter : faw_error());
+  };
+  for (const bool rope : {false, true})
+    for (const int backward : {0, 1})
+      for (const int head_dim : {40, 64, 128, 256}) {
+        Problem p = small_problem();
+        p.head_dim = head_dim;
+        p.rope = rope;
+        std::string expected;
+        for (const Chapter* chapter : all_chapters()) {
+          const Rung* last = nullptr;  // the chapter's result in that direction
+          for (const Rung& rung : chapter->rungs)
+            if (backward ? bool(rung.backward) : bool(rung.forward)) last = &rung;
+          if (!last || !chapter->general || chapter->rope != rope || (!backward && !last->forward.writes_lse)) continue;
+          if ((backward ? last->backward.unsupported(p) : last->forward.unsupported(p)).empty())
+            expected = chapter->name;
+        }
+        const std::string found = taken(p, backward);
+        SCOPED_TRACE("rope " + std::to_string(rope) + " backward " + std::to_string(backward) + " head_dim " +
+                     std::to_string(head_dim) + ": " + found);
+        if (expected.empty())
+          EXPECT_NE(found.find("head-dim is " + std::to_string(head_dim) + ": supported are"), std::string::npos);
+        else
+          EXPECT_EQ(found, expected);
+      }
+  EXPECT_NE(taken(small_problem(), 0), "11_split_kv");  // the last of the book, for few queries
+  Problem wide = small_problem();
+  wide.head_dim = 40;
+  EXPECT_EQ(taken(wide, 0).substr(0, 2) >= "05", true);
+  wide.head_dim = 60;  // what the first chapter that can be taken would have taken
+  EXPECT_EQ(taken(wide, 0).rfind("05_online_softmax: head-dim is 60: supported are", 0), 0u) << taken(wide, 0);
+  wide.heads = 0;
+  EXPECT_EQ(taken(wide, 0), "heads is 0: it must be at least 1");
+  const faw_problem problem = as_c(small_problem());
+  EXPECT_EQ(faw_default_chapter(&problem, 0, 0, nullptr), FAW_INVALID);
+  EXPECT_EQ(faw_on_engine(), !on_gpu);
+}
+
 TEST(Book, ScalesAsTheChaptersDo) { EXPECT_EQ(faw_default_scale(100), 0.1f); }
 
 TEST_F(Capi, GivesTheSameBitsAsTheChapters) {

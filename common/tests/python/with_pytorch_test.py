@@ -1,6 +1,7 @@
-"""The Python module on a GPU: values and gradients against fp64, CUDA graphs, autograd, and every refusal.
+"""The Python module where its library's kernels run, a GPU or the engine: values and gradients against fp64, torch.compile,
+CUDA graphs, autograd, and every refusal.
 
-Exits with status 77, which CTest takes for "skipped", where there is no PyTorch or no GPU.
+Exits with status 77, which CTest takes for "skipped", where there is no PyTorch, or no GPU for a library that wants one.
 """
 
 import functools
@@ -8,21 +9,34 @@ import itertools
 import os
 import sys
 import unittest
+import unittest.mock
 
 try:
     import torch
+    import torch.utils.checkpoint
 except ImportError:
     print("NOT RUN: there is no PyTorch")
     sys.exit(77)
-if not torch.cuda.is_available():
-    print("NOT RUN: PyTorch finds no GPU")
-    sys.exit(1 if os.environ.get("REQUIRE_GPU") == "1" else 77)
 
 import flash_attention_workbook as faw
+from flash_attention_workbook.library import DEVICE
 from tools.measuring.peers_check import Reference
 
-FORWARDS = [(chapter, rung) for chapter, rungs in faw.chapters().items() for rung, has in rungs.items() if has["forward"]]
-BACKWARDS = [(chapter, rung) for chapter, rungs in faw.chapters().items() for rung, has in rungs.items() if has["backward"]]
+ON_ENGINE = DEVICE == "cpu"
+if not ON_ENGINE and not torch.cuda.is_available():
+    print("NOT RUN: PyTorch finds no GPU")
+    sys.exit(1 if os.environ.get("REQUIRE_GPU") == "1" else 77)
+needs_a_gpu = unittest.skipIf(ON_ENGINE, "the engine has no streams")
+
+
+def with_ability(ability):
+    """(chapter, rung) of all that have it; on the engine, which other tests put through all, the last of few chapters."""
+    chapters = {chapter: [rung for rung, has in rungs.items() if has[ability]] for chapter, rungs in faw.chapters().items()}
+    few = ("04_fusion", "05_online_softmax", "08_causal_earlystop", "09_rope_fused") if ON_ENGINE else chapters
+    return [(chapter, rung) for chapter in few for rung in (chapters[chapter][-1:] if ON_ENGINE else chapters[chapter])]
+
+
+FORWARDS, BACKWARDS = with_ability("forward"), with_ability("backward")
 
 
 def rope_of(chapter, q, k):
@@ -33,7 +47,7 @@ def rope_of(chapter, q, k):
 def tensors(batch=2, heads=4, kv_heads=4, seq_q=100, seq_k=100, head_dim=64, dtype=torch.float16, gradients=False):
     torch.manual_seed(1)
     shapes = [(batch, heads, seq_q, head_dim)] + 2 * [(batch, kv_heads, seq_k, head_dim)]
-    return [torch.randn(shape, device="cuda", dtype=dtype).mul_(1.5).requires_grad_(gradients) for shape in shapes]
+    return [torch.randn(shape, device=DEVICE, dtype=dtype).mul_(1.5).requires_grad_(gradients) for shape in shapes]
 
 
 SHAPES = [
@@ -42,6 +56,8 @@ SHAPES = [
     dict(heads=4, kv_heads=1, seq_q=131, seq_k=70, head_dim=128),
     dict(batch=1, heads=1, kv_heads=1, seq_q=1, seq_k=257),
 ]
+if ON_ENGINE:
+    SHAPES = [dict(batch=1, heads=2, kv_heads=1, seq_q=40, seq_k=70)]
 
 
 class Values(unittest.TestCase):
@@ -74,6 +90,7 @@ class Values(unittest.TestCase):
         self.assertEqual(o[:, :, :50].abs().max().item(), 0)
         self.assertTrue((lse[:, :, :50] == float("-inf")).all())
 
+    @needs_a_gpu
     def test_other_streams(self):
         q, k, v = tensors()
         expected = faw.attention(q, k, v)
@@ -84,6 +101,7 @@ class Values(unittest.TestCase):
         stream.synchronize()
         self.assertTrue(torch.equal(o, expected))
 
+    @needs_a_gpu
     def test_cuda_graphs(self):
         for chapter, rung in FORWARDS:
             with self.subTest(chapter=chapter, rung=rung):
@@ -108,8 +126,9 @@ class Refusals(unittest.TestCase):
 
     def test_tensors(self):
         q, k, v = tensors()
-        self.refused("^q is on cpu: it must be a CUDA tensor$", q.cpu(), k, v)
-        self.refused("^v is on cpu: it must be a CUDA tensor$", q, k, v.cpu())
+        elsewhere = "meta" if ON_ENGINE else "cpu"
+        self.refused(f"^q is on {elsewhere}: it must be a {DEVICE.upper()} tensor", q.to(elsewhere), k, v, call=faw.forward)
+        self.refused(f"^v is on {elsewhere}: it must be a {DEVICE.upper()} tensor", q, k, v.to(elsewhere))
         self.refused(r"^k is not contiguous: pass k.contiguous\(\)$", q, k.transpose(1, 2).contiguous().transpose(1, 2), v)
         self.refused("^q is torch.float32: supported are torch.float16 and torch.bfloat16$", q.float(), k, v)
         self.refused("^v is torch.bfloat16 and q is torch.float16: all tensors must have one dtype$", q, k, v.bfloat16())
@@ -120,7 +139,7 @@ class Refusals(unittest.TestCase):
         self.refused("^heads is 4 and kv-heads is 3: heads must be a multiple of kv-heads$", q, k[:, :3].contiguous(),
                      v[:, :3].contiguous())
         self.refused("^batch is 0: it must be at least 1$", q[:0], k[:0], v[:0])
-        memory = torch.empty(q.numel() + 1, dtype=q.dtype, device="cuda")
+        memory = torch.empty(q.numel() + 1, dtype=q.dtype, device=DEVICE)
         self.refused(r"^q starts at an address that is not a multiple of 16 bytes: pass q.clone\(\)$",
                      memory[1:].view(q.shape), k, v)
 
@@ -150,7 +169,7 @@ class Refusals(unittest.TestCase):
         self.assertEqual(cos.shape, (100, 32))
         rotating = [chapter for chapter, rungs in faw.chapters().items() if any(rung["rope"] for rung in rungs.values())]
         self.refused("^rope is not a pair of tensors", q, k, v, rope=cos)
-        self.refused("^rope's cos is torch.float32 .70, 32. on cuda:0: it must be torch.float32 .100, 32., contiguous", q, k,
+        self.refused(f"^rope's cos is torch.float32 .70, 32. on {q.device}: it must be torch.float32 .100, 32., contiguous", q, k,
                      v, rope=(cos[:70], sin))
         self.refused("^rope's sin is torch.float16", q, k, v, rope=(cos, sin.half()))
         self.refused("^05_online_softmax does not rotate Q and K", q, k, v, rope=(cos, sin), chapter="05_online_softmax")
@@ -162,6 +181,16 @@ class Refusals(unittest.TestCase):
         self.refused("^05_online_softmax: head-dim is 60: supported are", q, k, v, chapter="05_online_softmax")
         q, k, v = tensors(batch=1, heads=1, kv_heads=1, seq_q=1, seq_k=10**6)
         self.refused("^04_fusion: seq-k is 1000000: ", q, k, v, chapter="04_fusion")
+
+    def test_what_a_backward_cannot_do_is_refused_by_the_forward(self):
+        q, k, v = tensors(head_dim=60, gradients=True)
+        self.refused("^08_causal_earlystop: head-dim is 60: supported are", q, k, v, chapter="05_online_softmax",
+                     backward_chapter="08_causal_earlystop")
+
+    def test_an_axis_beyond_an_int(self):
+        q, k, v = tensors(batch=1, heads=1, kv_heads=1, seq_q=1, seq_k=1)
+        with unittest.mock.patch("flash_attention_workbook.library._INT_MAX", 63):
+            self.refused("^q has shape .1, 1, 1, 64.: no axis may be longer than 63$", q, k, v, scale=0.123)
 
     def test_gradients_of_a_chapter_that_has_none(self):
         q, k, v = tensors(gradients=True)
@@ -217,11 +246,11 @@ class Autograd(unittest.TestCase):
 
     def test_a_small_model_trains(self):
         torch.manual_seed(2)
-        project = torch.nn.Linear(64, 3 * 64, device="cuda", dtype=torch.bfloat16)
-        x, wanted = torch.randn(2, 32, 64, device="cuda", dtype=torch.bfloat16), torch.randn(2, 32, 64, device="cuda")
+        project = torch.nn.Linear(64, 3 * 64, device=DEVICE, dtype=torch.bfloat16)
+        x, wanted = torch.randn(2, 32, 64, device=DEVICE, dtype=torch.bfloat16), torch.randn(2, 32, 64, device=DEVICE)
         optimizer = torch.optim.Adam(project.parameters(), lr=1e-2)
         losses = []
-        for _ in range(30):
+        for _ in range(15 if ON_ENGINE else 30):
             q, k, v = (part.unsqueeze(1).contiguous() for part in project(x).chunk(3, dim=-1))
             loss = (faw.attention(q, k, v, causal=True).squeeze(1).float() - wanted).square().mean()
             optimizer.zero_grad()
@@ -229,6 +258,132 @@ class Autograd(unittest.TestCase):
             optimizer.step()
             losses.append(loss.item())
         self.assertLess(losses[-1], 0.9 * losses[0])
+
+
+def gradients(function, *inputs):
+    """The result and the gradients of q, k and v for a d_o that is the same each time."""
+    o = function(*inputs)
+    d_o = torch.randn(o.shape, generator=torch.Generator().manual_seed(3)).to(o)
+    return [o, *torch.autograd.grad(o, inputs, d_o)]
+
+
+@unittest.skipUnless(BACKWARDS, "no chapter has a backward yet")
+class InsidePyTorch(unittest.TestCase):
+    def assertSame(self, got, expected):
+        self.assertEqual([torch.equal(*pair) for pair in zip(got, expected)], len(expected) * [True])
+
+    def test_compiled_without_a_graph_break(self):
+        functions = {
+            "default": lambda q, k, v: faw.attention(q, k, v, causal=True),
+            "chapters": lambda q, k, v: faw.attention(q, k, v, scale=0.2, chapter="05_online_softmax",
+                                                      backward_chapter="08_causal_earlystop"),
+            "rope": lambda q, k, v: faw.attention(q, k, v, rope=faw.rope_tables(q, k)),
+            "sdpa": lambda q, k, v: faw.sdpa(q, k, v, is_causal=True) + faw.sdpa(k, v, q),
+        }
+        for name, function in functions.items():
+            with self.subTest(name):
+                inputs = tensors(batch=1, heads=2, kv_heads=2, seq_q=40, seq_k=40, gradients=True)
+                torch._dynamo.reset()
+                self.assertSame(gradients(torch.compile(function, fullgraph=True, backend="aot_eager"), *inputs),
+                                gradients(function, *inputs))
+
+    def test_compiled_for_any_length(self):
+        compiled = torch.compile(faw.attention, fullgraph=True, backend="aot_eager", dynamic=True)
+        with torch.no_grad():
+            for length in (30, 41):
+                inputs = tensors(batch=1, heads=2, kv_heads=2, seq_q=length, seq_k=length)
+                self.assertTrue(torch.equal(compiled(*inputs), faw.attention(*inputs)))
+
+    def test_operators(self):
+        """torch.library's own check: schema, fake kernels, autograd's registration, and what a compiler makes of them."""
+        small = dict(batch=1, heads=2, kv_heads=1, seq_q=17, seq_k=20)
+        operators = torch.ops.flash_attention_workbook
+        for names in ((None, None, None, None), ("05_online_softmax", "tiles", "08_causal_earlystop", None)):
+            inputs = tensors(**small, gradients=True)
+            torch.library.opcheck(operators.forward.default, (*inputs, None, None, True, None, *names))
+        rope = faw.rope_tables(*inputs[:2])
+        torch.library.opcheck(operators.forward.default, (*inputs, *rope, False, 0.3, None, None, None, None))
+        inputs = tensors(**small)
+        torch.library.opcheck(operators.forward.default, (*inputs, None, None, False, None, "04_fusion", None, None, None))
+        o, lse = faw.forward(*inputs)
+        torch.library.opcheck(operators.backward.default, (o, *inputs, o, lse, None, None, False, None, None, None))
+
+    def test_who_watches_operators_sees_them(self):
+        seen = []
+
+        class Watching(torch.utils._python_dispatch.TorchDispatchMode):
+            def __torch_dispatch__(self, operator, types, arguments=(), options=None):
+                seen.append(str(operator))
+                return operator(*arguments, **(options or {}))
+
+        inputs = tensors(batch=1, heads=1, kv_heads=1, seq_q=17, seq_k=17, gradients=True)
+        expected = gradients(faw.attention, *inputs)
+        with Watching():
+            self.assertSame(gradients(faw.attention, *inputs), expected)
+        for direction in ("forward", "backward"):
+            self.assertEqual(seen.count(f"flash_attention_workbook.{direction}.default"), 1)
+
+    def test_autocast(self):
+        inputs = [x.float().requires_grad_() for x in tensors(batch=1, seq_q=40, seq_k=40)]
+        for dtype in (torch.float16, torch.bfloat16):
+            with torch.autocast(DEVICE, dtype=dtype):
+                got = gradients(faw.attention, *inputs)
+            stored = [x.detach().to(dtype).requires_grad_() for x in inputs]
+            self.assertEqual([x.dtype for x in got], [dtype] + 3 * [torch.float32])
+            self.assertSame(got, [x.to(y.dtype) for x, y in zip(gradients(faw.attention, *stored), got)])
+
+    def test_checkpoint(self):
+        inputs = tensors(batch=1, seq_q=40, seq_k=40, gradients=True)
+        for again in (False, True):
+            for x in inputs:
+                x.grad = None
+            o = torch.utils.checkpoint.checkpoint(faw.attention, *inputs, use_reentrant=again)
+            o.sum().backward()
+            got = [x.grad for x in inputs]
+            self.assertSame(got, torch.autograd.grad(faw.attention(*inputs).sum(), inputs))
+
+    def test_lse_has_no_gradient(self):
+        inputs = tensors(batch=1, heads=1, kv_heads=1, seq_q=17, seq_k=17, gradients=True)
+        o, lse = torch.ops.flash_attention_workbook.forward.default(*inputs, None, None, False, None, None, None, None, None)
+        self.assertEqual((o.requires_grad, lse.requires_grad), (True, False))
+
+    def test_second_gradients_are_refused(self):
+        inputs = tensors(batch=1, heads=1, kv_heads=1, seq_q=17, seq_k=17, gradients=True)
+        operator = torch.ops.flash_attention_workbook.forward.default
+        for o in faw.attention(*inputs), operator(*inputs, None, None, False, None, None, None, None, None)[0]:
+            first, = torch.autograd.grad(o.sum(), inputs[:1], create_graph=True)
+            with self.assertRaisesRegex(faw.Error, "^the gradients of attention have no gradients of their own"):
+                first.sum().backward()
+
+
+class AsPyTorchsOwn(unittest.TestCase):
+    def sdpa(self, *inputs, **options):
+        """PyTorch's, in fp64."""
+        return torch.nn.functional.scaled_dot_product_attention(*(x.double() for x in inputs), **options)
+
+    def test_values(self):
+        for shape, options in [(dict(seq_q=40, seq_k=40), dict(is_causal=True)),
+                               (dict(seq_q=40, seq_k=70), dict(is_causal=True, scale=0.2)),
+                               (dict(seq_q=70, seq_k=40), dict()),
+                               (dict(seq_q=20, seq_k=40, kv_heads=2), dict(is_causal=True, enable_gqa=True))]:
+            with self.subTest(**shape, **options):
+                inputs = tensors(**shape)
+                got = faw.sdpa(*inputs, **options).double()
+                torch.testing.assert_close(got, self.sdpa(*inputs, **options), rtol=2e-3, atol=2e-3)
+
+    def test_refusals(self):
+        q, k, v = tensors()
+        for text, inputs, options in [
+            ("^attn_mask is given: supported are is_causal=True and no mask$", (q, k, v), dict(attn_mask=q)),
+            ("^dropout_p is 0.1: supported is 0, no dropout$", (q, k, v), dict(dropout_p=0.1)),
+            ("^query has 4 heads and key 2: enable_gqa=True lets", (q, k[:, :2].contiguous(), v[:, :2].contiguous()), dict()),
+            ("^is_causal with 100 queries and 50 keys: supported are as many", (q, k[:, :, :50], v[:, :, :50]),
+             dict(is_causal=True)),
+            (r"^q is not contiguous: pass q.contiguous\(\)$", (q.transpose(1, 2).contiguous().transpose(1, 2), k, v), dict()),
+        ]:
+            with self.assertRaisesRegex(faw.Error, text) as caught:
+                faw.sdpa(*inputs, **options)
+            self.assertNotIn("\n", str(caught.exception))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,30 @@
+"""Every chapter's attention on PyTorch tensors: inside autograd, torch.compile, autocast and CUDA graphs.
+
+    import sys; sys.path.append("common/python")   # not where the package is installed: pip install .
+    import flash_attention_workbook as faw
+
+    o = faw.attention(q, k, v, causal=True)                                # the book's last word
+    o = faw.attention(q, k, v, causal=True, chapter="05_online_softmax")   # or any chapter, and any rung of it
+    o = faw.attention(q, k, v, causal=True, rope=faw.rope_tables(q, k))    # q and k rotated by their positions
+    o = faw.sdpa(query, key, value, is_causal=True)                        # as PyTorch's scaled_dot_product_attention
+
+The kernels come from the shared library flash_attention_workbook: from the one beside this file, where the package is
+installed, else from the one that the `cuda` preset builds. To use another build, set FLASH_ATTENTION_WORKBOOK_LIBRARY
+to its path. A library of the `cpu` preset runs the kernels on the SIMT engine, and takes CPU tensors and no others.
+
+The book's last word on a problem is the last chapter that is a general answer and takes the problem on its device
+(faw_default_chapter of common/capi/flash_attention_workbook.h). A chapter without a backward takes no tensors that
+require gradients, unless `backward_chapter` names one that has it.
+"""
+
+try:
+    import torch
+except ImportError:
+    raise ImportError("flash_attention_workbook needs PyTorch: install torch, or use the C interface in common/capi") from None
+del torch
+
+from .library import DEVICE, Error, chapters, default_problem, flops
+from .operators import attention, backward, forward, rope_tables, sdpa
+
+__all__ = ["attention", "sdpa", "forward", "backward", "rope_tables", "chapters", "default_problem", "flops", "Error",
+           "DEVICE"]
