@@ -93,7 +93,7 @@ class Pool {
     const std::lock_guard one_at_a_time(launching_);
     launch.schedule = schedule_;
     begin_report();
-    overseer_->watch(caller_);
+    overseer_.watch(caller_);
     if (schedule_.order == Order::shuffled) {
       launch.offset = mix(schedule_.seed) % launch.blocks;
       launch.stride = mix(schedule_.seed + 1) % launch.blocks;
@@ -108,7 +108,6 @@ class Pool {
   }
 
   ~Pool() {
-    overseer_.reset();
     {
       const std::lock_guard lock(mutex_);
       stop_ = true;
@@ -133,12 +132,12 @@ class Pool {
 
   void serve(int number) {
     const auto own = std::make_unique<Worker>();
-    overseer_->watch(*own);
+    overseer_.watch(*own);
     std::uint64_t seen = 0;
     std::unique_lock lock(mutex_);
     for (;;) {
       offered_.wait(lock, [&] { return stop_ || (launch_ != nullptr && generation_ != seen); });
-      if (stop_) return;
+      if (stop_) break;
       seen = generation_;
       if (number >= launch_->schedule.threads - 1) continue;
       Launch& launch = *launch_;
@@ -148,12 +147,13 @@ class Pool {
       lock.lock();
       if (--running_ == 0) left_.notify_all();
     }
+    overseer_.forget(*own);
   }
 
   std::mutex launching_;
   Schedule schedule_;
   Worker caller_;
-  std::optional<Overseer> overseer_ = std::make_optional<Overseer>();
+  Overseer overseer_;  // of caller_, and of the threads' own
 
   std::mutex mutex_;
   std::condition_variable offered_;

@@ -29,6 +29,11 @@ void Overseer::watch(Worker& worker) {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+void Overseer::forget(Worker& worker) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(workers_, [&](const auto& each) { return each.first == &worker; });
+}
+
 void Overseer::look() {
   std::unique_lock lock(mutex_);
   while (!ends_.wait_for(lock, std::chrono::milliseconds(100), [this] { return end_; }))

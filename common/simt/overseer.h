@@ -15,7 +15,8 @@ namespace simt {
 class Overseer {
  public:
   ~Overseer();
-  void watch(Worker& worker);  // which outlives this; once more is the same
+  void watch(Worker& worker);  // once more is the same
+  void forget(Worker& worker);
 
  private:
   void look();

@@ -205,7 +205,7 @@ class Parties(unittest.TestCase):
 
     def launch(self, rung: str, *flags) -> dict:
         of = recorded("10_hopper", f"--rung={rung}", "--heads=1", "--head-dim=64", *flags)
-        (launch,) = of["rungs"][0]["launches"]
+        launch = of["rungs"][0]["launches"][-1]  # the one before sets a counter, if there is one
         walk.add_tiles(read_label(of["problem"])[0], launch)
         walk.add_names(launch)
         for block in launch["blocks"]:
@@ -328,7 +328,7 @@ class Numbers(unittest.TestCase):
     def forward(self, chapter: str, rung: str):
         of = recorded(chapter, f"--rung={rung}", "--heads=2", "--kv-heads=1", "--seq-q=130", "--seq-k=100", "--head-dim=64", "--causal")
         (rung,) = of["rungs"]
-        blocks, results = rung["launches"][0]["blocks"], rung["results"]
+        blocks, results = rung["launches"][-1]["blocks"], rung["results"]
         m, l, o = (last_numbers(blocks, name) for name in ("m base 2", "-l", "O"))
         l = {at: max(-value, 0) for at, value in l.items()}  # -l is inf for a row that sees no key
         lse = {at: m[at] * math.log(2) + math.log(l[at]) if l[at] else -math.inf for at in m}
