@@ -7,7 +7,9 @@ shared memory that is not there yet, a copy or a kernel that nobody waits for, a
 there for global memory, whose order among threads the engine does not check, for compute-sanitizer's racecheck alone, or
 for the time alone, so that no result depends on it, says so in the comment on its line, and may go unnoticed.
 
-    drop_barriers.py SOURCE_DIRECTORY PROGRAM
+What a rung has from the rung before, with the same lines around it, is tried there, and only with --all in both.
+
+    drop_barriers.py SOURCE_DIRECTORY PROGRAM [--all]
 """
 
 import json
@@ -50,6 +52,25 @@ def barriers(source: Path) -> list:
     return barriers(SHARED_PATH) + found if calls else found
 
 
+def with_neighbours(source: Path) -> dict:
+    """{"directory/file.cu:12": the texts of line 11 to 13}"""
+    lines = [line.strip() for line in source.read_text().splitlines()]
+    return {where: tuple(lines[number - 2:number + 1]) for where, _ in barriers(source)
+            for number in [int(where.rpartition(":")[2])] if SHARED not in where}
+
+
+def new_barriers(source: Path) -> list:
+    """Those that the rung before has not, of the same direction."""
+    def backward(path: Path) -> bool:
+        return path.stem.endswith("_backward")
+    rungs = sorted((path for path in source.parent.glob("[0-9]*_*.cu") if backward(path) == backward(source)),
+                   key=lambda path: int(path.name.partition("_")[0]))
+    before = rungs[:rungs.index(source)][-1:] if source in rungs else []
+    known = {around for rung in before for around in with_neighbours(rung).values()}
+    around = with_neighbours(source)
+    return [barrier for barrier in barriers(source) if around.get(barrier[0]) not in known]
+
+
 def run(program: str, *arguments: str, without: str = "") -> subprocess.CompletedProcess:
     return subprocess.run([program, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
                           env={**os.environ, "SIMT_WITHOUT": without})
@@ -76,12 +97,13 @@ def verdict(program: str, barrier: str, source_problems: list) -> str:
     return ""
 
 
-def main(source_directory: str, program: str) -> int:
+def main(source_directory: str, program: str, every: str = "") -> int:
+    find = barriers if every == "--all" else new_barriers
     described = json.loads(run(program, "--describe").stdout)
     rungs = {rung["name"]: rung for rung in described["rungs"]}
     if "example" in described:
         rungs[described["example"]] = {"forward": True, "backward": False}
-    tries = [(source, *barrier) for source in sorted(Path(source_directory).glob("*.cu")) for barrier in barriers(source)]
+    tries = [(source, *barrier) for source in sorted(Path(source_directory).glob("*.cu")) for barrier in find(source)]
     unnoticed = 0
     with ThreadPoolExecutor(2) as pool:
         said = pool.map(lambda one: verdict(program, one[1], problems(one[0], rungs)), tries)
