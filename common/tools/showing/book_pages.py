@@ -58,13 +58,15 @@ class Pages:
 
         blank = LINK.sub(link, COMMENT.sub("", blank))
         chapter = os.path.dirname(page)
-        if chapter not in self.book.chapters:
+        if page not in (f"{each}/README.md" for each in self.book.chapters):
             return restore(blank) + (self._contents() if page == "README.md" else "")
         if paper:
             return restore(blank)
         text = "\n\n".join(self._with_walks(page, restore(paragraph)) for paragraph in blank.split("\n\n"))
         head, mark, rest = text.partition("\n## ")
-        below = _toctree([(Path(kernel).name, f"/{kernel}") for kernel in self.book.kernels(chapter)])
+        others = [other for other in self.book.pages if os.path.dirname(other) == chapter and other != page]
+        below = _toctree([*(("", f"/{other[:-3]}") for other in others),
+                          *((Path(kernel).name, f"/{kernel}") for kernel in self.book.kernels(chapter))])
         return f"{head}\n{self._kernel_list(page)}\n{mark}{rest}{below}"
 
     def _address(self, path: str) -> str:
