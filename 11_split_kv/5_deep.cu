@@ -1,8 +1,7 @@
 // Chapter 11, rung 5, deep: two stages are on their way while one is computed.
 //
 // A thread block of four warps owns Br = 16 rows, the height of an mma, of the queries of one kv head, and one part of
-// the keys. Keys come in stages of four tiles of Bc, three of which have room. For
-// each stage:
+// the keys. Keys come in stages of four tiles of Bc. Shared memory has room for three stages. For each stage:
 //
 //   0. the copies of the stage after the next start
 //

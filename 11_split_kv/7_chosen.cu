@@ -2,10 +2,10 @@
 //
 // No kernel of its own. The host launches
 //
-//   `tall`                    for up to 64 rows of queries a kv head: their products cost less than reading K and V
-//   `packed`                  for more: with tiles of 128 rows each fragment of K and V in shared memory serves all
-//   rows chapter 10's persistent   where there are rows enough for every multiprocessor without parts of the keys
-//   chapter 08's balanced     there, on a GPU that does not have the instructions of Hopper
+//   `tall`       up to 64 rows of queries a kv head: their products cost less than reading K and V
+//   `packed`     for more: a tile has 128 rows, and all of them use each fragment of K and V in shared memory
+//   `persistent` of chapter 10, where the rows alone are enough for every multiprocessor
+//   `balanced`   of chapter 08 instead, on a GPU that does not have the instructions of Hopper
 //
 // What changed since 6_tall: more than 64 rows are no longer for its tiles.
 //

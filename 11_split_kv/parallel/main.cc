@@ -2,7 +2,7 @@
 //
 //   mpirun -n 4 11_split_kv_ring --seq-q=1000 --check
 //
-// Without a GPU each rank's kernels run on the SIMT carrier. Exit status: 0 if the result was right, 1 if it was wrong,
+// Without a GPU each rank's kernels run on the SIMT engine. Exit status: 0 if the result was right, 1 if it was wrong,
 // a launch failed or a rank was lost, 2 if the question is wrong.
 #include <CLI/CLI.hpp>
 #include <iomanip>
