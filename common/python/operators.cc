@@ -268,10 +268,7 @@ struct Attention : torch::autograd::Function<Attention> {
     context->save_for_backward({q, k, v, o, lse, cos.value_or(Tensor()), sin.value_or(Tensor())});
     context->mark_non_differentiable({lse});  // it is the backward's own
     context->set_materialize_grads(false);
-    context->saved_data["causal"] = causal;
-    context->saved_data["scale"] = scale;
-    context->saved_data["chapter"] = backward_chapter;
-    context->saved_data["rung"] = backward_rung;
+    context->saved_data["options"] = std::tuple(causal, scale, backward_chapter, backward_rung);
     return {o, lse};
   }
 
@@ -280,15 +277,15 @@ struct Attention : torch::autograd::Function<Attention> {
     if (!gradients[0].defined()) return found;
     const variable_list saved = context->get_saved_variables();
     const auto table = [&](size_t i) { return saved[i].defined() ? MaybeTensor(saved[i]) : std::nullopt; };
-    const auto name = [&](const char* key) { return context->saved_data[key].toOptional<std::string_view>(); };
     // With create_graph=True the operator is recorded in its turn, and refuses to be differentiated.
     std::optional<at::AutoDispatchBelowADInplaceOrView> below_autograd;
     if (!at::GradMode::is_enabled()) below_autograd.emplace();
+    const auto& options = context->saved_data["options"].toTupleRef().elements();
     // The gradient of a sum is one number, expanded.
     std::tie(found[0], found[1], found[2]) =
         call_backward(gradients[0].contiguous(), saved[0], saved[1], saved[2], saved[3], saved[4], table(5), table(6),
-                      context->saved_data["causal"].toBool(), context->saved_data["scale"].toOptional<double>(),
-                      name("chapter"), name("rung"));
+                      options[0].toBool(), options[1].toOptional<double>(), options[2].toOptional<std::string_view>(),
+                      options[3].toOptional<std::string_view>());
     return found;
   }
 };
