@@ -1,15 +1,13 @@
 // The operators of PyTorch over the C interface: their kernels, what autograd and autocast make of them, and forward()
-// for Python, which reads its arguments in a tenth of the time that torch.ops takes for it.
+// for Python, which saves the 2 us that torch.ops takes to read the arguments.
 //
 // Each call wants a plan: which chapter, how much workspace. The C interface is asked once for a problem; then the plan
 // is in a map. Memory comes from PyTorch's allocator, kernels go to its current stream.
-#include <Python.h>
-// (Python's header has to be the first one.)
-
 #include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <Python.h>  // has to be the first
 #include <c10/core/Allocator.h>
 #include <c10/core/DeviceGuard.h>
 #include <torch/csrc/Exceptions.h>
