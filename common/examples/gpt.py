@@ -35,6 +35,7 @@ from tools.machine import Failure, system  # noqa: E402
 from tools.record import commit, results  # noqa: E402
 
 HEAD_DIM = 64
+HIGHEST_RATE = 1e-3  # of learning
 HELD_OUT = 10  # every tenth file is for validation
 SUFFIXES = (".md", ".cu", ".cc", ".h", ".py")
 
@@ -136,16 +137,20 @@ class Gpt(nn.Module):
 # --- The text --------------------------------------------------------------------------------------------------------
 
 
-class Text:
-    """The chapters and common/: which files, in an order that is the same everywhere, and their characters as numbers."""
+def files():
+    """{name: text} of the chapters and of common/, in an order that is the same everywhere."""
+    paths = sorted(path for folder in [*ROOT.glob("[0-9][0-9]_*"), ROOT / "common"] for path in folder.rglob("*")
+                   if path.suffix in SUFFIXES)
+    return {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in paths}
 
-    def __init__(self):
-        paths = sorted(path for folder in [*ROOT.glob("[0-9][0-9]_*"), ROOT / "common"] for path in folder.rglob("*")
-                       if path.suffix in SUFFIXES)
-        self.files = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in paths}
-        self.held_out = list(self.files)[::HELD_OUT]
-        self.characters = sorted(set().union(*self.files.values()))
-        self.training = self._numbers(name for name in self.files if name not in self.held_out)
+
+class Text:
+    """Characters as numbers: of the files that are learned, and of those that are held out."""
+
+    def __init__(self, files):
+        self.files, self.held_out = files, list(files)[::HELD_OUT]
+        self.characters = sorted(set().union(*files.values()))
+        self.training = self._numbers(name for name in files if name not in self.held_out)
         self.validation = self._numbers(self.held_out)
 
     def _numbers(self, names):
@@ -162,13 +167,12 @@ class Text:
 # --- Training --------------------------------------------------------------------------------------------------------
 
 
-def learning_rate(step, options):
-    """Rises to options.lr in the first twentieth of the steps, and sinks to a tenth of it along a cosine."""
-    rising = max(1, options.steps // 20)
+def learning_rate(step, steps):
+    """Rises in the first twentieth of the steps, and sinks to a tenth of the highest along a cosine."""
+    rising = max(1, steps // 20)
     if step < rising:
-        return options.lr * (step + 1) / rising
-    done = (step - rising) / max(1, options.steps - rising)
-    return options.lr * (0.55 + 0.45 * math.cos(math.pi * done))
+        return HIGHEST_RATE * (step + 1) / rising
+    return HIGHEST_RATE * (0.55 + 0.45 * math.cos(math.pi * (step - rising) / max(1, steps - rising)))
 
 
 def train(name, text, options, device):
@@ -203,7 +207,7 @@ def train(name, text, options, device):
     begin = since = now()
     for step in range(options.steps):
         for group in optimizer.param_groups:
-            group["lr"] = learning_rate(step, options)
+            group["lr"] = learning_rate(step, options.steps)
         loss = loss_of(training[starts[step] + along])
         optimizer.zero_grad()
         loss.backward()
@@ -264,8 +268,8 @@ def arguments(said=None):
     if options.out and not options.out.resolve().parent.is_dir():
         parser.error(f"--out is {options.out}: there is no directory {options.out.parent}")
     options.runs = options.runs or list(RUNS)
-    options.layers, options.width, options.length, options.batch, options.lr, options.every, options.windows = (
-        (2, 2 * HEAD_DIM, 64, 2, 3e-3, 10, 4) if options.tiny else (6, 4 * HEAD_DIM, 1024, 32, 1e-3, 50, 256))
+    options.layers, options.width, options.length, options.batch, options.every, options.windows = (
+        (2, 2 * HEAD_DIM, 64, 2, 10, 4) if options.tiny else (6, 4 * HEAD_DIM, 1024, 32, 50, 256))
     return options
 
 
@@ -291,9 +295,9 @@ def main(said=None):
     try:
         options = arguments(said)
         device = device_for(options)
-        text = Text()
+        text = Text(files())
         report = {"context": context(device),
-                  "model": {key: getattr(options, key) for key in ("layers", "width", "length", "batch", "lr", "steps")},
+                  "model": {key: getattr(options, key) for key in ("layers", "width", "length", "batch", "steps")},
                   "text": text.about(), "runs": []}
         for name in options.runs:
             report["runs"].append(train(name, text, options, device))

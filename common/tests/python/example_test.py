@@ -29,6 +29,12 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "examples"))
 import gpt
 
 
+def unchanging():
+    """A text that is the same in every commit: how far apart losses drift depends on the batches."""
+    words = (gpt.ROOT / "LICENSE").read_text()
+    return gpt.Text({"held out": words[:300], "learned": words[300:]})
+
+
 def gradients(name, text):
     """Of the weights that make q, k and v in the first layer, where logits have a spread of several units."""
     options = gpt.arguments(["--tiny"])
@@ -50,7 +56,7 @@ def pytorchs(name):
 
 class Training(unittest.TestCase):
     def test_gradients_are_pytorchs(self):
-        text = gpt.Text()
+        text = unchanging()
         for name, run in gpt.RUNS.items():
             if run.attention:
                 for what, got, expected in zip("qkv", gradients(name, text), gradients(pytorchs(name), text)):
@@ -60,7 +66,7 @@ class Training(unittest.TestCase):
                         self.assertLess(apart, 0.05)
 
     def test_losses_lie_on_one_another(self):
-        text, losses = gpt.Text(), {}
+        text, losses = unchanging(), {}
         for name, run in gpt.RUNS.items():
             if not run.other_seed:
                 report = gpt.train(name, text, gpt.arguments(["--tiny", "--steps=20"]), faw.DEVICE)
@@ -73,7 +79,7 @@ class Training(unittest.TestCase):
                 apart = (got - expected).abs()
                 print(f"{name}: losses are at most {apart.max():.1e} from PyTorch's", flush=True)
                 self.assertLess(apart[0], 1e-3)  # bf16 tells them apart by 1e-4; no mask, by 2e-2
-                self.assertLess(apart.max(), 2e-2)
+                self.assertLess(apart.max(), 5e-3)
 
 
 class TheCommand(unittest.TestCase):
@@ -94,7 +100,7 @@ class TheCommand(unittest.TestCase):
         one, other = report["runs"]
         self.assertEqual((one["seed"], other["seed"], one["validation"]["steps"]), (1, 2, [10, 15]))
         self.assertNotEqual(one["losses"], other["losses"])
-        self.assertEqual(report["text"]["sha256"], gpt.Text().about()["sha256"])
+        self.assertEqual(report["text"]["sha256"], gpt.Text(gpt.files()).about()["sha256"])
         self.assertIn("01_naive/README.md", report["text"]["files"])
         self.assertIn("commit", report["context"])
 
@@ -103,7 +109,7 @@ class TheCommand(unittest.TestCase):
         self.assertLess(len(lines), 1000)
 
     def test_what_is_held_out_is_not_learned(self):
-        text = gpt.Text()
+        text = gpt.Text(gpt.files())
         whole = sum(map(len, text.files.values()))
         self.assertEqual(len(text.training) + len(text.validation), whole)
         self.assertTrue(0.05 * whole < len(text.validation) < 0.2 * whole)
