@@ -257,7 +257,7 @@ def arguments(said=None):
     parser = _Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     parser.add_argument("runs", nargs="*", metavar="RUN", help=f"which to train: {', '.join(RUNS)} (default: all)")
     parser.add_argument("--seed", type=_whole, default=1, help="of the weights and the batches; the other seed is the next one")
-    parser.add_argument("--steps", type=_whole, default=1500, help="of each run (default: 1500)")
+    parser.add_argument("--steps", type=_whole, default=1000, help="of each run (default: 1000)")
     parser.add_argument("--seconds", type=_whole, help="a run ends with the first validation after so long")
     parser.add_argument("--tiny", action="store_true", help="a model for the engine")
     parser.add_argument("--out", type=Path, metavar="FILE", help="a JSON file for the losses and speeds")
