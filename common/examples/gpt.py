@@ -267,6 +267,8 @@ def arguments(said=None):
             parser.error(f"there is no run {name}: there are {', '.join(RUNS)}")
     if options.out and not options.out.resolve().parent.is_dir():
         parser.error(f"--out is {options.out}: there is no directory {options.out.parent}")
+    if options.out and options.out.is_dir():
+        parser.error(f"--out is {options.out}, a directory: it must be a file")
     options.runs = options.runs or list(RUNS)
     options.layers, options.width, options.length, options.batch, options.every, options.windows = (
         (2, 2 * HEAD_DIM, 64, 2, 10, 4) if options.tiny else (6, 4 * HEAD_DIM, 1024, 32, 50, 256))

@@ -117,6 +117,7 @@ class TheCommand(unittest.TestCase):
     def test_bad_input_is_one_line(self):
         for words, expected in [(["sdpb"], "there is no run sdpb: there are sdpa, "), (["--steps=0"], "0 is not a whole number from 1"),
                                 (["--seed=x"], "x is not a whole number"), (["--out=/nowhere/x.json"], "there is no directory /nowhere"),
+                                (["--out=/"], "--out is /, a directory"),
                                 (["--fast"], "unrecognized arguments: --fast")]:
             status, lines, error = self.ending_of(*words)
             self.assertEqual((status, lines), (2, []), words)
