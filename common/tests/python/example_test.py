@@ -28,6 +28,8 @@ if faw.DEVICE == "cuda" and not torch.cuda.is_available():
 sys.path.append(str(Path(__file__).resolve().parents[2] / "examples"))
 import gpt
 
+torch.set_num_threads(1)  # for tensors as small as these more would wait for one another
+
 
 def unchanging():
     """A text that is the same in every commit: how far apart losses drift depends on the batches."""
