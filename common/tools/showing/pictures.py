@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from tools.machine import amount_of_memory, significant
-from tools.record import LENGTHS, Experiments, Missing, Quantities, Record
+from tools.record import LENGTHS, Experiments, Missing, Quantities, Record, Training
 from tools.showing.counts import GPUS
 from tools.showing.tables import PEER_NAMES
 
@@ -19,9 +19,10 @@ UNORDERED = {"forward": "", "backward": "; dotted: dQ added up in no order"}
 # Okabe and Ito (2008), which the colour-blind tell apart; yellow is left out, because it is too faint on a light card.
 COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"]
 PEERS = {"FLASH": "#4d4d4d", "FLASH-deterministic": "#4d4d4d", "CUDNN": "#8a8a8a", "FA3": "#6b6b6b", "FA4": "#1f1f1f",
-         "roof": "#6b6b6b", "eager+FLASH": "#8a8a8a", "compiled+FLASH": "#4d4d4d"}
+         "SDPA": "#4d4d4d", "SDPA, other seed": "#8a8a8a", "roof": "#6b6b6b", "eager+FLASH": "#8a8a8a", "compiled+FLASH": "#4d4d4d"}
 RING, RING_PREDICTED = "2026-11-23-11-ring.json", "2026-11-23-11-ring-predicted.json"
 RING_PYTORCH = "2026-11-23-11-ring-pytorch.json"
+POSITIONS = {"learned": "learned positions", "rope": "RoPE"}
 DIGITS = 6  # of the numbers in a picture: more than can be seen
 
 
@@ -359,6 +360,29 @@ class Pictures:
                            "series": _present(list(lanes.values()))})
         return {"kind": "spans", "title": "What the ring does when",
                 "note": "two GPUs, N=32768, B=1 H=16 D=128 fp16 causal; each bar is a step on one of the two streams of a rank", "panels": panels}
+
+    def training(self):
+        """A small GPT with one attention and with another: validation losses, and below how far they are from PyTorch's."""
+        try:
+            of = Training.of(self._record)
+        except Missing:
+            return {"kind": "lines", "title": "A small GPT with each attention", "note": "", "panels": []}
+        panels = []
+        for what, label, curve in [("", "validation loss", of.validation), (", minus SDPA's", "difference of losses", of.apart)]:
+            for positions in of.positions():
+                series = []
+                for name in of.names(positions):
+                    who = name if name[0].isdigit() else "SDPA, other seed" if name.endswith("other_seed") else "SDPA"
+                    style = {"SDPA": "dashed", "SDPA, other seed": "dashdot"}.get(who, "solid")
+                    found = curve(name)
+                    series.append({"name": _short(who), "color": _chapter(who), "style": style, "x": list(found), "y": list(found.values())})
+                values = [y for one in series for y in one["y"]] or [0]
+                panels.append({"title": POSITIONS[positions] + what, "x": {"label": "step", "log": False}, "series": _present(series),
+                               "y": {"label": label, "log": False, "from": min(values) - 0.05 * (max(values) - min(values))}})
+        model = of.model
+        return {"kind": "lines", "title": "A small GPT with each attention",
+                "note": f"{model['layers']} layers, {model['width']} wide, N={model['length']}, bf16, {model['batch']} sequences a step; "
+                        "SDPA is PyTorch's attention; all but the other seeds start from the same one", "panels": panels}
 
 
 def _present(series: list) -> list:
