@@ -15,7 +15,7 @@ to its path. The operators, compiled for one PyTorch and one Python, are in the 
 
 The book's last word on a problem is the last chapter that is a general answer and takes the problem on its device
 (faw_default_chapter of common/capi/flash_attention_workbook.h). A chapter without a backward takes no tensors that
-require gradients, unless `backward_chapter` names one that has it. What is refused is a ValueError of one line.
+require gradients, unless `backward_chapter` names one that has it. What is refused raises Error, a ValueError, with one line.
 """
 
 try:
@@ -28,7 +28,8 @@ from . import library
 
 __path__.append(str(library.DIRECTORY))  # in the tree, the compiled operators are where the library was built
 
-from .library import DEVICE, chapters, default_problem, flops
+from .library import DEVICE, Error, chapters, default_problem, flops
 from .operators import attention, backward, forward, rope_tables, sdpa
 
-__all__ = ["attention", "sdpa", "forward", "backward", "rope_tables", "chapters", "default_problem", "flops", "DEVICE"]
+__all__ = ["attention", "sdpa", "forward", "backward", "rope_tables", "chapters", "default_problem", "flops", "Error",
+           "DEVICE"]

@@ -6,6 +6,7 @@ import pathlib
 
 LIBRARY_VARIABLE = "FLASH_ATTENTION_WORKBOOK_LIBRARY"
 LIBRARY = "libflash_attention_workbook.so"
+Error = ValueError  # what a refused call raises, with one line
 _DTYPE_NAMES = ["fp16", "bf16"]  # by their numbers in faw_dtype
 
 

@@ -73,6 +73,11 @@ def in_turn(calls: dict, count: int) -> dict:
     return {name: tuple(map(percentiles, both)) for name, both in samples.items()}
 
 
+def compared(times: dict) -> dict:
+    return {name: {"returned": returned, "done": done, "ratio": times[CHOSEN][0]["median"] / returned["median"]}
+            for name, (returned, done) in times.items()}
+
+
 def run(request: dict) -> dict:
     workbook = peers_main.the_workbook("overhead")
     shape = [PROBLEM[axis] for axis in ("batch", "heads", "seq_q", "head_dim")]
@@ -82,9 +87,7 @@ def run(request: dict) -> dict:
     for mode, made in modes(inputs, d_o).items():
         print(f"progress\t{mode}")
         times = in_turn({name: (made(attend), within) for name, (attend, within) in candidates(workbook).items()}, request["calls"])
-        report["modes"][mode] = {name: {"returned": returned, "done": done,
-                                        "ratio": times[CHOSEN][0]["median"] / returned["median"]}
-                                 for name, (returned, done) in times.items()}
+        report["modes"][mode] = compared(times)
     return report
 
 
