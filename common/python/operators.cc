@@ -50,8 +50,7 @@ void require(faw_status status) {
   TORCH_CHECK(status == FAW_OK, faw_error());
 }
 
-// --- What a call must be
-// -----------------------------------------------------------------------------------------------
+// --- What a call must be ---------------------------------------------------------------------------------------------
 
 std::string dtype_name(const Tensor& tensor) { return "torch." + c10::getDtypeNames(tensor.scalar_type()).first; }
 
@@ -99,8 +98,7 @@ const float* check_fp32(const char* name, const Tensor& tensor, at::IntArrayRef 
   return tensor.const_data_ptr<float>();
 }
 
-// --- Plans
-// -------------------------------------------------------------------------------------------------------------
+// --- Plans -----------------------------------------------------------------------------------------------------------
 
 enum class Direction { forward, backward };
 
@@ -169,8 +167,7 @@ const Plan& plan_of(Direction direction, const Tensor& q, const Tensor& k, bool 
   return plans.emplace(question, make_plan(direction, q, k, causal, factor, rotates, chapter, rung)).first->second;
 }
 
-// --- The kernels of the operators
-// --------------------------------------------------------------------------------------
+// --- The kernels of the operators ------------------------------------------------------------------------------------
 
 void* current_stream([[maybe_unused]] const Tensor& q) {
 #ifdef WORKBOOK_SIMT
@@ -252,26 +249,26 @@ std::tuple<Tensor, Tensor, Tensor> call_backward(const Arguments&... arguments) 
   return op.call(arguments...);
 }
 
-// --- Autograd and autocast
-// ---------------------------------------------------------------------------------------------
+// --- Autograd and autocast -------------------------------------------------------------------------------------------
 
+// o, as a function of q, k and v. lse has no gradient: it is the backward's own, and leaves through the last argument.
 struct Attention : torch::autograd::Function<Attention> {
   static constexpr bool is_traceable = true;
 
-  static variable_list forward(AutogradContext* context, const Tensor& q, const Tensor& k, const Tensor& v,
-                               const MaybeTensor& cos, const MaybeTensor& sin, bool causal, std::optional<double> scale,
-                               Name chapter, Name rung, Name backward_chapter, Name backward_rung) {
+  static Tensor forward(AutogradContext* context, const Tensor& q, const Tensor& k, const Tensor& v,
+                        const MaybeTensor& cos, const MaybeTensor& sin, bool causal, std::optional<double> scale,
+                        Name chapter, Name rung, Name backward_chapter, Name backward_rung, Tensor* lse) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    auto [o, lse] = call_forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung);
-    context->save_for_backward({q, k, v, o, lse, cos.value_or(Tensor()), sin.value_or(Tensor())});
-    context->mark_non_differentiable({lse});  // it is the backward's own
+    Tensor o;
+    std::tie(o, *lse) = call_forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung);
+    context->save_for_backward({q, k, v, o, *lse, cos.value_or(Tensor()), sin.value_or(Tensor())});
     context->set_materialize_grads(false);
     context->saved_data["options"] = std::tuple(causal, scale, backward_chapter, backward_rung);
-    return {o, lse};
+    return o;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    variable_list found(11);  // of the arguments that are no tensors, and of the tables, there is none
+    variable_list found(12);  // of the arguments that are no tensors, and of the tables, there is none
     if (!gradients[0].defined()) return found;
     const variable_list saved = context->get_saved_variables();
     const auto table = [&](size_t i) { return saved[i].defined() ? MaybeTensor(saved[i]) : std::nullopt; };
@@ -298,9 +295,9 @@ std::tuple<Tensor, Tensor> forward_for_autograd(const Tensor& q, const Tensor& k
       const c10::DeviceGuard guard(q.device());
       plan_of(Direction::backward, q, k, causal, scale, cos && sin, backward_chapter, backward_rung);
     }
-    const variable_list output =
-        Attention::apply(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung);
-    return {output[0], output[1]};
+    Tensor lse;
+    Tensor o = Attention::apply(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung, &lse);
+    return {o, lse};
   }
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   return call_forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung);
@@ -342,8 +339,7 @@ TORCH_LIBRARY(flash_attention_workbook, library) {
   library.impl("forward", torch::dispatch(autocast_key(), forward_for_autocast));
 }
 
-// --- For Python
-// --------------------------------------------------------------------------------------------------------
+// --- For Python ------------------------------------------------------------------------------------------------------
 
 std::string repr(PyObject* object) { return py::repr(py::handle(object)).cast<std::string>(); }
 

@@ -12,6 +12,7 @@ import unittest
 
 try:
     import torch
+    import torch._dynamo.compiled_autograd
     import torch.utils.checkpoint
 except ImportError:
     print("NOT RUN: there is no PyTorch")
@@ -322,6 +323,13 @@ class InsidePyTorch(unittest.TestCase):
             for length in (30, 41):
                 inputs = tensors(batch=1, heads=2, kv_heads=2, seq_q=length, seq_k=length)
                 self.assertTrue(torch.equal(compiled(*inputs), faw.attention(*inputs)))
+
+    def test_compiled_autograd(self):
+        """Which compiles the backward of what was not compiled."""
+        inputs = tensors(batch=1, heads=2, kv_heads=2, seq_q=40, seq_k=40, gradients=True)
+        with torch._dynamo.compiled_autograd._enable(torch.compile(fullgraph=True, backend="aot_eager")):
+            got = gradients(faw.attention, *inputs)
+        self.assertSame(got, gradients(faw.attention, *inputs))
 
     def test_operators(self):
         """torch.library's own check: schema, fake kernels, autograd's registration, and what a compiler makes of them."""
