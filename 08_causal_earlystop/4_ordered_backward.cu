@@ -25,7 +25,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/padded.h"
 #include "device/atomic_add.h"
 #include "device/backward_pairs.h"
 #include "device/semaphore.h"
@@ -340,9 +340,11 @@ size_t workspace_bytes(const Problem& p) {
   return sums + (q_tiles * Shape128::warps + 1) * sizeof(int);               // turns, tickets
 }
 
+constexpr attention::Backward unpadded = {attention::head_dim_not_8_to_128, workspace_bytes, run};
+
 }  // namespace
 
 extern const attention::Backward ordered_backward;
-constinit const attention::Backward ordered_backward = {attention::head_dim_not_64_or_128, workspace_bytes, run};
+constinit const attention::Backward ordered_backward = attention::padded<unpadded>;
 
 }  // namespace causal_earlystop

@@ -23,7 +23,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/padded.h"
 #include "device/backward_tile.h"
 #include "device/bulk_copy.h"
 #include "device/elect.h"
@@ -390,10 +390,12 @@ size_t workspace_bytes(const Problem& p) {
   return (q_tiles * (Br * (p.head_dim + 2) + consumers) + 1) * sizeof(float);  // dq_sum, stats; turns, tickets
 }
 
+constexpr attention::Backward unpadded = {
+    .unsupported = attention::not_for_hopper, .workspace_bytes = workspace_bytes, .run = run};
+
 }  // namespace
 
 extern const attention::Backward ordered_backward;
-constinit const attention::Backward ordered_backward = {
-    .unsupported = attention::not_for_hopper, .workspace_bytes = workspace_bytes, .run = run};
+constinit const attention::Backward ordered_backward = attention::padded<unpadded>;
 
 }  // namespace hopper

@@ -98,13 +98,11 @@ std::string invalid(const Problem& problem);
 // One line if head_dim is not a multiple of `step` in [step, largest]; else empty. For Pass::unsupported.
 std::string head_dim_unsupported(const Problem& problem, int step, int largest);
 
-// One line if head_dim is not a multiple of 8 up to 256; else empty. For Pass::unsupported.
-std::string head_dim_not_a_multiple_of_8(const Problem& problem);
+// With a step of 8, which all chapters have.
+std::string head_dim_not_8_to_256(const Problem& problem);
+std::string head_dim_not_8_to_128(const Problem& problem);
 
-// One line if head_dim is neither 64 nor 128; else empty. For Pass::unsupported.
-std::string head_dim_not_64_or_128(const Problem& problem);
-
-// The same, and one line if the current device is a GPU that does not have the instructions of Hopper, which no later
+// The latter, and one line if the current device is a GPU that does not have the instructions of Hopper, which no later
 // one has either, or a device whose blocks have less shared memory.
 std::string not_for_hopper(const Problem& problem);
 

@@ -47,7 +47,7 @@ std::vector<Case> cases_that_fill_again() {
           make({1, 1, 1, 20, 330, 128}, DType::bf16, Mask::none)};
 }
 
-bool must_be_supported(const Problem& p) { return (p.head_dim == 64 || p.head_dim == 128) && p.seq_k <= 512; }
+bool must_be_supported(const Problem& p) { return attention::head_dim_not_8_to_128(p).empty() && p.seq_k <= 512; }
 
 namespace {
 
