@@ -38,6 +38,9 @@
 #include "device/wgmma.h"
 
 namespace hopper {
+
+void run_wide(const attention::Problem&, const attention::ForwardArgs&, cudaStream_t);  // wide.cu: D = 256
+
 namespace {
 
 using attention::DType;
@@ -357,14 +360,16 @@ void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stre
 }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  if (p.dtype == DType::fp16)
+  if (p.head_dim > 128)
+    run_wide(p, args, stream);
+  else if (p.dtype == DType::fp16)
     (p.head_dim <= 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
   else
     (p.head_dim <= 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
 }
 
-constexpr attention::Forward unpadded = {attention::not_for_hopper, [](const Problem&) { return sizeof(int); }, run,
-                                         true};
+constexpr attention::Forward unpadded = {attention::not_for_hopper_to_256, [](const Problem&) { return sizeof(int); },
+                                         run, true};
 
 }  // namespace
 

@@ -68,7 +68,9 @@ std::string head_dim_unsupported(const Problem& p, int step, int largest) {
 std::string head_dim_not_8_to_256(const Problem& p) { return head_dim_unsupported(p, 8, 256); }
 std::string head_dim_not_8_to_128(const Problem& p) { return head_dim_unsupported(p, 8, 128); }
 
-std::string not_for_hopper(const Problem& p) {
+namespace {
+
+std::string device_not_hopper() {
   constexpr int shared_bytes = 227 * 1024;  // that a thread block can have (CUDA C++ Programming Guide, 9.0)
   int device = 0, major = 0, minor = 0, here = shared_bytes;
   if (cudaGetDevice(&device) == cudaSuccess) {
@@ -82,7 +84,19 @@ std::string not_for_hopper(const Problem& p) {
       return "a thread block can have " + std::to_string(here) + " bytes of shared memory: supported are " +
              std::to_string(shared_bytes) + ", as on compute capability 9.0";
   }
-  return head_dim_not_8_to_128(p);
+  return "";
+}
+
+}  // namespace
+
+std::string not_for_hopper(const Problem& p) {
+  const std::string why = device_not_hopper();
+  return why.empty() ? head_dim_not_8_to_128(p) : why;
+}
+
+std::string not_for_hopper_to_256(const Problem& p) {
+  const std::string why = device_not_hopper();
+  return why.empty() ? head_dim_not_8_to_256(p) : why;
 }
 
 }  // namespace attention

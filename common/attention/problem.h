@@ -105,5 +105,6 @@ std::string head_dim_not_8_to_128(const Problem& problem);
 // The latter, and one line if the current device is a GPU that does not have the instructions of Hopper, which no later
 // one has either, or a device whose blocks have less shared memory.
 std::string not_for_hopper(const Problem& problem);
+std::string not_for_hopper_to_256(const Problem& problem);  // and this one with head dims up to 256
 
 }  // namespace attention
