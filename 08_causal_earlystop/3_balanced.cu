@@ -33,6 +33,9 @@
 #include "device/watch.h"
 
 namespace causal_earlystop {
+
+void run_wide(const attention::Problem&, const attention::ForwardArgs&, cudaStream_t);  // wide.cu: D = 256
+
 namespace {
 
 using attention::DType;
@@ -308,13 +311,15 @@ void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stre
 }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  if (p.dtype == DType::fp16)
+  if (p.head_dim == 256)
+    run_wide(p, args, stream);
+  else if (p.dtype == DType::fp16)
     (p.head_dim == 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
   else
     (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
 }
 
-constexpr attention::Forward unpadded = {attention::head_dim_not_8_to_128, [](const Problem&) { return size_t(0); },
+constexpr attention::Forward unpadded = {attention::head_dim_not_8_to_256, [](const Problem&) { return size_t(0); },
                                          run, true};
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Head dims in between. A kernel on tensor cores is made for a few head dims, 64 and 128. Zeros make the rows of
-// another one as long: columns of zeros in Q and K add nothing to Q K^T, in V they become columns of O that nobody
-// asked for, and the gradients are padded likewise. The scale stays that of the problem.
+// Head dims in between. A kernel on tensor cores is made for a few head dims: 64 and 128, some for 256. Zeros make the
+// rows of another one as long: columns of zeros in Q and K add nothing to Q K^T, in V they become columns of O that
+// nobody asked for, and the gradients are padded likewise. The scale stays that of the problem.
 //
 // One kernel copies all inputs of a launch to the workspace and pads them, the pass runs on these, and the same kernel
 // copies its results back without the padding. That reads d and writes D numbers of each row, or the other way round:
@@ -16,7 +16,7 @@ namespace attention {
 
 // The head dim of the kernel that solves a problem with this one.
 using KernelHeadDim = int (*)(int head_dim);
-constexpr int next_64_or_128(int head_dim) { return head_dim <= 64 ? 64 : 128; }
+constexpr int next_64_128_256(int head_dim) { return head_dim <= 64 ? 64 : head_dim <= 128 ? 128 : 256; }
 
 // For kernels that copy all they read and write by tensor maps, which know how many columns there are: a tile has a
 // page for every 64 columns, each page as many of them as the others, and 8 columns are 16 bytes, the unit of a map.
@@ -38,7 +38,7 @@ void run_padded(const Pass<BackwardArgs>& pass, const Problem& problem, const Ba
 //   constexpr attention::Forward unpadded = {attention::head_dim_not_8_to_128, workspace_bytes, run, true};
 //   ..
 //   .forward = attention::padded<unpadded>
-template <const auto& unpadded, KernelHeadDim kernel_head_dim = next_64_or_128>
+template <const auto& unpadded, KernelHeadDim kernel_head_dim = next_64_128_256>
 constexpr auto padded = [] {
   auto pass = unpadded;
   pass.workspace_bytes = [](const Problem& p) { return padded_workspace(unpadded, p, kernel_head_dim(p.head_dim)); };
