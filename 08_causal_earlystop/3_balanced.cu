@@ -34,7 +34,7 @@
 
 namespace causal_earlystop {
 
-void run_wide(const attention::Problem&, const attention::ForwardArgs&, cudaStream_t);  // wide.cu: D = 256
+void run_wide(const attention::Problem&, const attention::ForwardArgs&, cudaStream_t);  // balanced_wide.cu: D = 256
 
 namespace {
 

@@ -32,7 +32,8 @@
 
 namespace causal_earlystop {
 
-void run_wide(const attention::Problem&, const attention::BackwardArgs&, cudaStream_t);  // wide_backward.cu: D = 256
+void run_wide(const attention::Problem&, const attention::BackwardArgs&,
+              cudaStream_t);  // ordered_wide_backward.cu: D = 256
 size_t wide_backward_workspace(const attention::Problem&);
 
 namespace {

@@ -18,6 +18,9 @@
 // places, and the next one comes while this one is used. O leaves as it came, by a bulk copy, from Q's place, and a
 // second warp of the producer's waits for that.
 //
+// All that is read and written now goes by tensor maps. They know how many columns there are: head dims below 128 that
+// are multiples of 16, and of 8 below 64, need no padding (attention/padded.h).
+//
 // Expected limit: at D = 128 the power that the GPU may draw, at D = 64 tensor cores and the exp unit, both half the
 // time.
 #include <algorithm>

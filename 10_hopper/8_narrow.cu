@@ -16,6 +16,7 @@
 // What changed since 7_dynamic: At D = 128 a tile has 64 keys, no longer 80, and K and V have four places each. Lengths
 // are more often multiples of 64, so the last tile of a row is rarely half empty, and the diagonal wastes less. The
 // products of S are smaller for it, and read as much of Q for fewer keys.
+// Head dims above 128 go to another kernel, in narrow_wide.cu.
 //
 // Expected limit: at D = 128 the power that the GPU may draw, at D = 64 tensor cores and the exp unit, both half the
 // time.
@@ -39,7 +40,7 @@
 
 namespace hopper {
 
-void run_wide(const attention::Problem&, const attention::ForwardArgs&, cudaStream_t);  // wide.cu: D = 256
+void run_wide(const attention::Problem&, const attention::ForwardArgs&, cudaStream_t);  // narrow_wide.cu: D = 256
 
 namespace {
 

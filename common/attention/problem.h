@@ -31,11 +31,11 @@ enum class Mask { none, causal };
 
 struct Problem {
   int batch = 1;
-  int heads = 1;     // query heads
-  int kv_heads = 1;  // heads % kv_heads == 0: query head h reads kv head h / (heads / kv_heads)
-  int seq_q = 1;     // N of the queries
-  int seq_k = 1;     // N of the keys and values; may differ from seq_q
-  int head_dim = 64;
+  int heads = 1;      // query heads
+  int kv_heads = 1;   // heads % kv_heads == 0: query head h reads kv head h / (heads / kv_heads)
+  int seq_q = 1;      // N of the queries
+  int seq_k = 1;      // N of the keys and values; may differ from seq_q
+  int head_dim = 64;  // a multiple of 8 up to 128 for every chapter, and up to 256 for some
   DType dtype = DType::fp16;
   Mask mask = Mask::none;
   float scale = 0.125f;  // 1 / sqrt(head_dim) unless the caller wants another: see default_scale()

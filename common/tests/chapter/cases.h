@@ -32,7 +32,7 @@ Case ragged(int head_dim = 64);
 Case many_tiles(int head_dim = 64);
 
 // A few that are quick where every access is looked at: ragged tiles, several of them, more queries than keys and
-// fewer.
+// fewer, and a head dim that many passes refuse and others pad.
 std::vector<Case> small_cases();
 std::vector<Case> cases_that_fill_again();  // every buffer of tiles, however many of them chapter 10 has
 

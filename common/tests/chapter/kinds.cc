@@ -114,11 +114,14 @@ std::vector<Case> enough_for_norms() {
 }
 
 // Those that kernels pad: to 64, 128 and 256, in pieces of 8 bytes where halves of rows are padded, and of 16; those
-// that a tensor map knows; and beyond 128 those that some chapters take.
+// that a tensor map knows; and beyond 128 those that some chapters take, some with a kernel of their own: with queries
+// that see no key, too, and keys that fill every buffer again.
 std::vector<Case> other_head_dims() {
   std::vector<Case> cases;
   for (const int head_dim : {8, 40, 72, 96, 200, 256})
     for (const Mask mask : masks) cases.push_back(make({1, 2, 1, 65, 97, head_dim}, dtypes[cases.size() % 2], mask));
+  cases.push_back(make({1, 2, 2, 150, 70, 256}, DType::bf16, Mask::causal));
+  cases.push_back(make({2, 2, 1, 20, 420, 136}, DType::fp16, Mask::causal, InputKind::growing));
   return cases;
 }
 

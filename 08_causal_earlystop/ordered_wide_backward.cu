@@ -100,12 +100,12 @@ __global__ void __launch_bounds__(threads, 2) of_keys(Problem p,
   };
   copy_tile<Bc, D, threads>(k_smem, k + kv_row * D, p.seq_k - j0);
   if (gradient == Gradient::dk) copy_tile<Bc, D, threads>(v_smem, v + kv_row * D, p.seq_k - j0);
-  if (start < p.seq_q) copy_stage(0, kv_head * group, start);
+  copy_stage(0, kv_head * group, start);  // the last query sees every key, so there is one
   cp_async_commit();
 
   float sum_reg[1][D / 8][4] = {};
 #pragma unroll 1
-  for (int stage = 0, head = kv_head * group, i0 = start; head < end && i0 < p.seq_q; stage ^= 1) {
+  for (int stage = 0, head = kv_head * group, i0 = start; head < end; stage ^= 1) {
     const bool last_of_head = i0 + Br >= p.seq_q;
     const int next_head = last_of_head ? head + 1 : head, next_i0 = last_of_head ? start : i0 + Br;
     cp_async_wait<0>();
@@ -138,8 +138,7 @@ __global__ void __launch_bounds__(threads, 2) of_keys(Problem p,
     head = next_head;
     i0 = next_i0;
   }
-  cp_async_wait<0>();  // no copy may outlive the thread block
-  __syncthreads();     // K has come, everyone's copies, also if no query sees it: the gradient goes to its place
+  __syncwarp();  // all lanes are done with the warp's rows of K
 
   const int j = j0 + warp_row;
   const float factor = gradient == Gradient::dv ? 1 / p_factor : p.scale;
