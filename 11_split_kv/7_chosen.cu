@@ -54,6 +54,6 @@ extern const attention::Rung chosen;
 constinit const attention::Rung chosen = {
     .name = "chosen",
     .idea = "the host chooses by the number of rows: `tall`, `packed`, or the kernel of chapter 10 or 08",
-    .forward = {attention::head_dim_not_64_or_128, workspace_bytes, run, true}};
+    .forward = {attention::head_dim_not_8_to_128, workspace_bytes, run, true}};
 
 }  // namespace split_kv

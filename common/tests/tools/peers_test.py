@@ -45,6 +45,14 @@ class Sweeps(unittest.TestCase):
         self.assertEqual({p.kv_heads for p in peers.sweep("decode", {"heads": 16}, DEFAULT)}, {16})
         self.assertEqual({p.kv_heads for p in peers.sweep("decode", {"kv_heads": 4}, DEFAULT)}, {4})
 
+    def test_of_head_dims(self):
+        points = peers.sweep("dims", {}, DEFAULT)
+        self.assertEqual(len(points), 7 * 2 * 2)
+        self.assertEqual(points[0], Problem(8, 51, 51, 2048, 2048, 40, "fp16", False))
+        self.assertEqual(points[-1], Problem(2, 8, 8, 8192, 8192, 256, "fp16", True))
+        self.assertEqual({p.heads for p in points if p.head_dim == 192}, {11})
+        self.assertEqual({p.head_dim for p in peers.sweep("dims", {"head_dim": 88}, DEFAULT)}, {88})
+
     def test_restrictions(self):
         self.assertEqual(len(peers.sweep("fa", {"head_dim": 128, "causal": True}, DEFAULT)), 6)
         self.assertEqual(peers.sweep("ladder", {"head_dim": 128, "causal": False}, DEFAULT)[0],
