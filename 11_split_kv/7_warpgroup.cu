@@ -1,25 +1,24 @@
 // Chapter 11, rung 7, warpgroup: a tile of 64 rows is a warpgroup's, and hardware copies.
 //
-// A thread block owns Br = 64 rows of the queries of one kv head, and one part of the keys, in tiles of Bc keys. Two
-// consumer warpgroups have the same rows: the first one every other tile of the part from the first on, the second one
-// those between them. A warp is the producer. What is done by whom, and who waits for whom:
+// A thread block owns Br = 64 rows of the queries of one kv head, and one part of the keys, in tiles of Bc = 64. One
+// warpgroup is the consumer, and one warp more is the producer. What is done by whom, and who waits for whom:
 //
 //   producer           Q                                                             -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
-//   consumers          S = Q K^T              waits for q_full, k_full               -> k_empty
+//   consumer           S = Q K^T              waits for q_full, k_full               -> k_empty
 //                      x = scale log2(e) S - m
 //                      P = 2^x
 //                      O += P V               waits for v_full                       -> v_empty
+//                      O / l, M + log2(l)     to the workspace
 //
-// with an m, l and O of its own. At the end the block merges the two of them, the first one first, and O / l and
-// M + log2(l) go to the workspace. The kernel in merge.cu makes O and LSE of the parts.
+// The kernel in merge.cu makes O and LSE of the parts.
 //
 // What changed since 6_tall: the instructions of chapter 10, whose rung `warpspec` this is but for the keys' bounds,
-// the rows of a group, and the merging.
+// the rows of a group, and where O goes.
 //   - A product of wgmma has 64 rows, reads K and V from shared memory by itself, and is twice as fast as one of mma.
-//   - One thread starts all copies, and the bytes on their way do not depend on when the warps come to a barrier.
-//   - A thread block has a multiprocessor for itself, with six tiles of K and six of V, 192 KB. So there are half as
-//     many parts of a tile as `tall` has.
+//   So
+//     one warpgroup has all rows and all keys of a part, and there is nothing to merge in the block.
+//   - One thread starts all copies: the bytes on their way do not depend on when the warps come to a barrier.
 //   - There are no tiles of 16 rows: with fewer, some of the 64 stand empty.
 //
 // Expected limit: memory, up to 64 rows of queries for each kv head.
@@ -51,29 +50,27 @@ using attention::ForwardArgs;
 using attention::Problem;
 using key_parts::merge;
 
-constexpr int consumers = 2, threads = 128 * consumers + 32;
-constexpr int Br = 64;     // rows of a thread block: the height of a wgmma
-constexpr int stages = 6;  // tiles of K, and of V, in shared memory: a multiple of `consumers`
+constexpr int threads = 128 + 32;
+constexpr int Br = 64;            // rows of a thread block: the height of a wgmma
+constexpr int Bc = 64;            // keys of a tile
+constexpr int thread_blocks = 2;  // per multiprocessor: 112 KB each, so that one computes while another starts or ends
 
 template <int D>
-struct Shape {
-  static constexpr int Bc = 8192 / D;  // keys of a tile, 16 KB: 64 or 128
-  static constexpr int pitch = D + 8;  // of O in shared memory: eight rows in banks of their own
-};
+constexpr int stages = 384 / D;  // tiles of K, and of V, in shared memory: 96 KB together
 
 template <class T, int D>
 struct Shared {
-  T q[Br * D];                                                 // each tile in D / 64 pages of 128 bytes a row, swizzled
-  T k[stages][Shape<D>::Bc * D], v[stages][Shape<D>::Bc * D];  // later O of the consumers
-  float m[consumers][Br], l[consumers][Br];
-  Mbarrier q_full, k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
+  T q[Br * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled
+  T k[stages<D>][Bc * D], v[stages<D>][Bc * D];
+  Mbarrier q_full, k_full[stages<D>], k_empty[stages<D>], v_full[stages<D>], v_empty[stages<D>];
 };
 
 // Of a ring of places: which is next, and the parity of the phase in which it is filled.
+template <int places>
 struct Ring {
   int place = 0, parity = 0;
   __device__ void advance() {
-    if (++place == stages) place = 0, parity ^= 1;
+    if (++place == places) place = 0, parity ^= 1;
   }
 };
 
@@ -85,12 +82,11 @@ struct Part {
   int kv_head, r0, part, begin, end;
 };
 
-template <int D>
 __device__ Part part_of_block(const Problem& p, int parts) {
   const int row_tiles = (group_rows(p) + Br - 1) / Br;
   const int part = blockIdx.x % parts, tile = blockIdx.x / parts, r0 = tile % row_tiles * Br;
   const int seen = p.visible_keys(min(r0 % p.seq_q + Br, p.seq_q) - 1);  // by any row of the tile
-  const int64_t all = (seen + Shape<D>::Bc - 1) / Shape<D>::Bc;
+  const int64_t all = (seen + Bc - 1) / Bc;
   return {tile / row_tiles, r0, part, int(all * part / parts), int(all * (part + 1) / parts)};
 }
 
@@ -98,10 +94,10 @@ __device__ Part part_of_block(const Problem& p, int parts) {
 template <class T, int D>
 __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
                                      const TensorMap& v_map, Part part) {
-  constexpr int Bc = Shape<D>::Bc, kv_bytes = Bc * D * sizeof(T);
+  constexpr int kv_bytes = Bc * D * sizeof(T);
   mbarrier_arrive_expect_tx(&smem.q_full, Br * D * sizeof(T));
   tensor_load(smem.q, q_map, &smem.q_full, 0, part.r0, 0, part.kv_head);
-  Ring ring;
+  Ring<stages<D>> ring;
 #pragma unroll 1
   for (int j = part.begin; j < part.end; j++, ring.advance()) {
     mbarrier_wait(&smem.k_empty[ring.place], ring.parity ^ 1);
@@ -115,50 +111,46 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
 
 // Starts S = Q K^T of a warpgroup.
 template <class T, int D>
-__device__ __forceinline__ void start_s(float (&s)[1][Shape<D>::Bc / 8][4], const T* q, const T* k) {
+__device__ __forceinline__ void start_s(float (&s)[1][Bc / 8][4], const T* q, const T* k) {
   const uint64_t q_rows = wgmma_descriptor(q), k_rows = wgmma_descriptor(k);
 #pragma unroll
   for (int step = 0; step < D / 16; step++)
     wgmma<T>(s[0], wgmma_advance(q_rows, step / 4 * Br * 128 + step % 4 * 32),
-             wgmma_advance(k_rows, step / 4 * Shape<D>::Bc * 128 + step % 4 * 32), step > 0);
+             wgmma_advance(k_rows, step / 4 * Bc * 128 + step % 4 * 32), step > 0);
   wgmma_commit();
 }
 
 // Starts O += P V.
 template <class T, int D>
-__device__ __forceinline__ void start_o(float (&o)[1][D / 8][4], const uint32_t (&p)[1][Shape<D>::Bc / 16][4],
-                                        const T* v) {
-  const uint64_t v_rows = wgmma_descriptor(v, Shape<D>::Bc * 128);
+__device__ __forceinline__ void start_o(float (&o)[1][D / 8][4], const uint32_t (&p)[1][Bc / 16][4], const T* v) {
+  const uint64_t v_rows = wgmma_descriptor(v, Bc * 128);
 #pragma unroll
-  for (int step = 0; step < Shape<D>::Bc / 16; step++)
+  for (int step = 0; step < Bc / 16; step++)
     wgmma<T, Major::mn>(o[0], p[0][step], wgmma_advance(v_rows, step * 16 * 128), true);
   wgmma_commit();
 }
 
-// A consumer's tiles of keys, up to m, l and O in registers.
 template <class T, int D>
-__device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Part part, int consumer,
-                                       float (&o_reg)[1][D / 8][4], lazy_softmax::Rows<1>& rows) {
-  constexpr int Bc = Shape<D>::Bc;
-  const int lane = threadIdx.x % 32;
-  const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0) * 16;  // the first of the warp's 16 rows
+__device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Part part, int parts, float* o_parts,
+                                       float* lse_parts) {
+  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, group = group_rows(p);
+  const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
   const int first_row = part.r0 + warp_row, i0 = first_row % p.seq_q;
   const int least = p.visible_keys(i0 + 16 > p.seq_q ? 0 : i0);  // keys that all rows of the warp see
   const float scale_log2 = p.scale * 1.44269504f;                // log2(e)
-  const int group = group_rows(p);
   const Watched state = {int64_t(part.kv_head) * group + first_row, 0, group - first_row, D};
   // This warp is done with what the mbarrier stands for.
   const auto release = [&](Mbarrier& empty) {
     if (lane == 0) mbarrier_arrive(&empty);
   };
 
-  float s_reg[1][Bc / 8][4];
+  float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
   uint32_t p_reg[1][Bc / 16][4];
-  Ring ring;
-  for (int i = 0; i < consumer; i++) ring.advance();
+  lazy_softmax::Rows<1> rows;
+  Ring<stages<D>> ring;
   mbarrier_wait(&smem.q_full, 0);
 #pragma unroll 1
-  for (int j = part.begin + consumer; j < part.end; j += consumers) {
+  for (int j = part.begin; j < part.end; j++, ring.advance()) {
     const Watched scores = {state.row, j * Bc, state.rows, p.seq_k - j * Bc};
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);
     wgmma_fence();
@@ -176,12 +168,24 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Par
     start_o<T, D>(o_reg, p_reg, smem.v[ring.place]);
     wgmma_wait<0>(o_reg);
     release(smem.v_empty[ring.place]);
-    for (int i = 0; i < consumers; i++) ring.advance();
+  }
+
+#pragma unroll
+  for (int h = 0; h < 2; h++) {
+    const int row = first_row + 8 * h + g;
+    const float l = rows.l(0, h), inverse = l == 0 ? 0 : 1 / l;  // l = 0: the row sees no key of this part
+    if (row >= group) continue;
+    const size_t to = (size_t(part.kv_head) * group + row) * parts + part.part;
+#pragma unroll
+    for (int n = 0; n < D / 8; n++)
+      *reinterpret_cast<float2*>(o_parts + to * D + 8 * n + 2 * t) =
+          make_float2(o_reg[0][n][2 * h] * inverse, o_reg[0][n][2 * h + 1] * inverse);
+    if (t == 0) lse_parts[to] = l == 0 ? -INFINITY : rows.m[0][h] + log2_approx(l);
   }
 }
 
 template <class T, int D>
-__global__ void __launch_bounds__(threads, 1)
+__global__ void __launch_bounds__(threads, thread_blocks)
     forward(const __grid_constant__ TensorMap q_map,  // of Q [B * Hkv, D / 64, G * Nq, 64], in boxes of Br rows
             const __grid_constant__ TensorMap k_map,  // of K [B * Hkv, D / 64, Nk, 64], in boxes of Bc rows
             const __grid_constant__ TensorMap v_map,  // of V, likewise
@@ -189,83 +193,35 @@ __global__ void __launch_bounds__(threads, 1)
             float* o_parts,    // [B, H, Nq, parts, D]
             float* lse_parts)  // [B, H, Nq, parts], base 2
 {
-  constexpr int pitch = Shape<D>::pitch;
   Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, 1024>();
   if (threadIdx.x == 0) {
     mbarrier_init(&smem.q_full, 1);
-    for (int i = 0; i < stages; i++) {
+    for (int i = 0; i < stages<D>; i++) {
       mbarrier_init(&smem.k_full[i], 1);
       mbarrier_init(&smem.v_full[i], 1);
-      mbarrier_init(&smem.k_empty[i], 4);  // the warps of the consumer whose tile it is
+      mbarrier_init(&smem.k_empty[i], 4);  // the consumer's warps
       mbarrier_init(&smem.v_empty[i], 4);
     }
     fence_mbarrier_init();
   }
   __syncthreads();  // the mbarriers are there
 
-  const Part part = part_of_block<D>(p, parts);
-  const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
-  float* o_smem = reinterpret_cast<float*>(smem.k);  // [consumers][Br][pitch]
-  static_assert(consumers * Br * pitch * 4 <= sizeof(smem.k));
-  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-  const int consumer = warp / 4;
-  float o_reg[1][D / 8][4] = {};
-  lazy_softmax::Rows<1> rows;
-  if (consumer == consumers) {
-    if (elect_one()) load(smem, q_map, k_map, v_map, part);
-    __syncwarp();  // the lanes come to the next barrier together (no result depends on it)
-  } else {
-    attend(smem, p, part, consumer, o_reg, rows);
-  }
-  __syncthreads();  // everyone is done with K and V, whose place is taken by O of the consumers
-#pragma unroll
-  for (int h = 0; h < 2 && consumer < consumers; h++) {
-    const int row = warp % 4 * 16 + 8 * h + g;
-    const float l = rows.l(0, h);
-    if (t == 0) {
-      smem.m[consumer][row] = l == 0 ? -INFINITY : rows.m[0][h];  // l = 0: it has shown the row no key
-      smem.l[consumer][row] = l;
-    }
-    for (int n = 0; n < D / 8; n++)
-      *reinterpret_cast<float2*>(o_smem + (consumer * Br + row) * pitch + 8 * n + 2 * t) =
-          make_float2(o_reg[0][n][2 * h], o_reg[0][n][2 * h + 1]);
-  }
-  __syncthreads();  // they are in shared memory
-
-  const int group = group_rows(p);
-  for (int i = threadIdx.x; i < Br * D / 4; i += threads) {
-    const int row = i / (D / 4), column = i % (D / 4) * 4;
-    if (part.r0 + row >= group) break;
-    float top = -INFINITY, l = 0, o[4] = {};
-    for (int c = 0; c < consumers; c++) top = fmaxf(top, smem.m[c][row]);
-    for (int c = 0; c < consumers; c++) {
-      const float weight = smem.l[c][row] == 0 ? 0 : exp2_approx(smem.m[c][row] - top);
-      l += weight * smem.l[c][row];
-      for (int d = 0; d < 4; d++) o[d] += weight * o_smem[(c * Br + row) * pitch + column + d];
-    }
-    const float inverse = l == 0 ? 0 : 1 / l;  // l = 0: the row sees no key of this part
-    const size_t to = (size_t(part.kv_head) * group + part.r0 + row) * parts + part.part;
-    *reinterpret_cast<float4*>(o_parts + to * D + column) =
-        make_float4(o[0] * inverse, o[1] * inverse, o[2] * inverse, o[3] * inverse);
-    if (column == 0) lse_parts[to] = top + log2_approx(l);
-  }
+  const Part part = part_of_block(p, parts);
+  if (__shfl_sync(0xffffffff, threadIdx.x / 128, 0) == 0)
+    attend(smem, p, part, parts, o_parts, lse_parts);
+  else if (elect_one())
+    load(smem, q_map, k_map, v_map, part);
 }
 
 unsigned tiles(const Problem& p) { return unsigned(p.batch) * p.kv_heads * ((group_rows(p) + Br - 1) / Br); }
 
 // As many parts as give every multiprocessor a thread block, and no more than tiles of keys.
-template <int D>
 int parts(const Problem& p) {
   int device = 0, multiprocessors = 0;
   check(cudaGetDevice(&device));
   check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  const int most = (p.seq_k + Shape<D>::Bc - 1) / Shape<D>::Bc;  // a tile each
+  const int most = (p.seq_k + Bc - 1) / Bc;  // a tile each
   return std::clamp(int(multiprocessors / tiles(p)), 1, most);
-}
-
-template <int D>
-size_t bytes_of_parts(const Problem& p) {
-  return p.lse_size() * parts<D>(p) * (D + 1) * sizeof(float);
 }
 
 // [matrices, rows, D] in boxes of so many rows.
@@ -277,16 +233,16 @@ TensorMap rows_of(const void* data, int matrices, int rows, int box_rows) {
 
 template <class T, int D>
 void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const int n = parts<D>(p), kv_heads = p.batch * p.kv_heads;
+  const int n = parts(p), kv_heads = p.batch * p.kv_heads;
   float* o_parts = static_cast<float*>(args.workspace);
   float* lse_parts = o_parts + p.lse_size() * n * D;
   launch(forward<T, D>, {tiles(p) * n, threads, sizeof(Shared<T, D>), stream},
-         rows_of<D, T>(args.q, kv_heads, group_rows(p), Br), rows_of<D, T>(args.k, kv_heads, p.seq_k, Shape<D>::Bc),
-         rows_of<D, T>(args.v, kv_heads, p.seq_k, Shape<D>::Bc), p, n, o_parts, lse_parts);
+         rows_of<D, T>(args.q, kv_heads, group_rows(p), Br), rows_of<D, T>(args.k, kv_heads, p.seq_k, Bc),
+         rows_of<D, T>(args.v, kv_heads, p.seq_k, Bc), p, n, o_parts, lse_parts);
   merge(p, n, o_parts, lse_parts, args, stream);
 }
 
-size_t workspace_bytes(const Problem& p) { return (p.head_dim == 64 ? bytes_of_parts<64> : bytes_of_parts<128>)(p); }
+size_t workspace_bytes(const Problem& p) { return p.lse_size() * parts(p) * (p.head_dim + 1) * sizeof(float); }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   if (p.dtype == DType::fp16)
