@@ -164,17 +164,17 @@ class AllToAll : public Way {
   void exchange(const std::vector<Message>& sends, const std::vector<Message>& receives) {
     double bytes = 0;
     for (const Message& message : receives) bytes += double(message.bytes);
-    if (timeline) timeline->begin("exchange", "all to all", bytes, stream_);
+    const size_t span = timeline ? timeline->begin("exchange", "all to all", bytes, stream_) : 0;
     transport_.begin(sends, receives, stream_);
     transport_.finish(stream_);
-    if (timeline) timeline->end(timeline->opened(), stream_);
+    if (timeline) timeline->end(span, stream_);
   }
 
   template <class Work>
   void compute(Work&& work) {
-    if (timeline) timeline->begin("compute", "all rows", 0, stream_);
+    const size_t span = timeline ? timeline->begin("compute", "all rows", 0, stream_) : 0;
     work();
-    if (timeline) timeline->end(timeline->opened(), stream_);
+    if (timeline) timeline->end(span, stream_);
   }
 
   const Setting set_;
