@@ -234,10 +234,11 @@ int main(int argc, char** argv) {
     const Carrier carrier = usual_transport(*world, patience, options.transport);
     if (!all_agree(*world, carrier.refusal)) return 2;
     const attention::Rung rung = rung_of(options);
-    if (!options.measure.empty())
-      return measure(*world, *carrier.transport, rung.forward, rung.backward, options.kernel, options.seconds,
-                     options.measure);
-    return answer(options, *world, *carrier.transport, backward);
+    const int status = options.measure.empty() ? answer(options, *world, *carrier.transport, backward)
+                                               : measure(*world, *carrier.transport, rung.forward, rung.backward,
+                                                         options.kernel, options.seconds, options.measure);
+    world->barrier();  // nobody needs the others' transports any more
+    return status;
   } catch (const std::exception& error) {
     const std::string who = world && world->ranks() > 1 ? ": rank " + std::to_string(world->rank()) : "";
     std::cerr << program << who << ": " << error.what() << std::endl;

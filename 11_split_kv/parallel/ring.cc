@@ -37,6 +37,34 @@ struct QuerySlice {
   DeviceBuffer q, lse, o, d_o;  // the last three backward
 };
 
+// One rank has all rows.
+class Alone : public Way {
+ public:
+  Alone(const Setting& setting, bool backward)
+      : set_(setting),
+        workspace_(std::max(set_.forward.workspace_bytes(set_.whole),
+                            backward ? set_.backward.workspace_bytes(set_.whole) : 0)) {}
+
+  cudaStream_t stream() const override { return stream_; }
+  size_t bytes() const override { return workspace_.bytes(); }
+
+  void forward(const ForwardArgs& args) override {
+    ForwardArgs own = args;
+    own.workspace = workspace_.data();
+    set_.forward.run(set_.whole, own, stream_);
+  }
+  void backward(const BackwardArgs& args) override {
+    BackwardArgs own = args;
+    own.workspace = workspace_.data();
+    set_.backward.run(set_.whole, own, stream_);
+  }
+
+ private:
+  const Setting set_;
+  const Stream stream_{Stream::Urgency::usual};
+  const DeviceBuffer workspace_;
+};
+
 class Ring : public Way {
  public:
   Ring(const Setting& setting, Transport& transport, bool backward)
@@ -51,12 +79,11 @@ class Ring : public Way {
       return backward ? std::max(forward, set_.backward.workspace_bytes(problem)) : forward;
     };
     own_workspace_ = DeviceBuffer(workspace(own_problem_));
-    if (ranks() == 1) return;
-
     int most_keys = 0;
     for (const Share& share : set_.shares) most_keys = std::max(most_keys, share.keys.count());
     const size_t q = q_bytes(queries()), kv = kv_bytes(most_keys), lse = lse_bytes(queries());
-    for (int i = 0; i < std::min(2, ranks() - 1); i++) kv_[i] = {DeviceBuffer(kv), DeviceBuffer(kv)};
+    const auto inboxes = [&](size_t bytes) { return Inboxes{Inbox(transport_, bytes), Inbox(transport_, bytes)}; };
+    for (int i = 0; i < std::min(2, ranks() - 1); i++) kv_[i] = inboxes(kv);
     part_q_ = DeviceBuffer(q);
     part_lse_ = DeviceBuffer(lse);
     if (ranks() > 2) {
@@ -64,7 +91,7 @@ class Ring : public Way {
       sum_lse_ = DeviceBuffer(lse);
     }
     if (backward) {
-      for (Pair& pair : sums_) pair = {DeviceBuffer(2 * kv), DeviceBuffer(2 * kv)};
+      for (Inboxes& pair : sums_) pair = inboxes(2 * kv);
       part_kv_ = {DeviceBuffer(kv), DeviceBuffer(kv)};
     }
     size_t most_workspace = 0;
@@ -89,8 +116,8 @@ class Ring : public Way {
     size_t all = 0;
     for (const DeviceBuffer* buffer : {&own_workspace_, &workspace_, &part_q_, &part_lse_, &sum_, &sum_lse_})
       all += buffer->bytes();
-    for (const Pair* pair : {&kv_[0], &kv_[1], &sums_[0], &sums_[1], &part_kv_, &first_keys_})
-      all += (*pair)[0].bytes() + (*pair)[1].bytes();
+    for (const Inboxes* pair : {&kv_[0], &kv_[1], &sums_[0], &sums_[1]}) all += (*pair)[0].bytes() + (*pair)[1].bytes();
+    for (const Pair* pair : {&part_kv_, &first_keys_}) all += (*pair)[0].bytes() + (*pair)[1].bytes();
     for (const QuerySlice& slice : slices_)
       all += slice.q.bytes() + slice.lse.bytes() + slice.o.bytes() + slice.d_o.bytes();
     return all;
@@ -99,7 +126,6 @@ class Ring : public Way {
   void forward(const ForwardArgs& args) override {
     ForwardArgs own = args;
     own.workspace = own_workspace_.data();
-    if (ranks() == 1) return set_.forward.run(own_problem_, own, compute_);
     begin();
     for (size_t s = 0; s < steps_.size(); s++) {
       const KeysAndValues keys = travelling(s, args.k, args.v);
@@ -127,7 +153,6 @@ class Ring : public Way {
   void backward(const BackwardArgs& args) override {
     BackwardArgs own = args;
     own.workspace = own_workspace_.data();
-    if (ranks() == 1) return set_.backward.run(own_problem_, own, compute_);
     begin();
     for (size_t s = 0; s < steps_.size(); s++) {
       const KeysAndValues keys = travelling(s, args.k, args.v);
@@ -159,7 +184,7 @@ class Ring : public Way {
         result.to = args.dq;
         add(result, p_, compute_);
       });
-      const Pair& home = sums_[steps_.size() % 2];
+      const Inboxes& home = sums_[steps_.size() % 2];
       const int rows = share_.keys.count();
       add({args.dk, false, home[0].data(), true, kv_heads(), rows, 0, rows, 0, rows}, p_, compute_);
       add({args.dv, false, home[1].data(), true, kv_heads(), rows, 0, rows, 0, rows}, p_, compute_);
@@ -173,6 +198,7 @@ class Ring : public Way {
     int rows;
   };
   using Pair = std::array<DeviceBuffer, 2>;
+  using Inboxes = std::array<Inbox, 2>;
 
   int ranks() const { return int(set_.shares.size()); }
   int queries() const { return share_.queries.count(); }
@@ -212,7 +238,7 @@ class Ring : public Way {
   KeysAndValues travelling(size_t s, const void* own_k, const void* own_v) const {
     const int rows = rows_of(owner(s));
     if (s == 0) return {own_k, own_v, rows};
-    const Pair& pair = kv_[(s - 1) % 2];
+    const Inboxes& pair = kv_[(s - 1) % 2];
     return {pair[0].data(), pair[1].data(), rows};
   }
 
@@ -230,7 +256,7 @@ class Ring : public Way {
     if (s > 0) exchange_.wait_for(compute_);  // step s - 1: it read what is received into, and made the sums
     std::vector<Message> sends, receives;
     if (s + 1 < steps_.size()) {
-      const Pair& to = kv_[s % 2];
+      const Inboxes& to = kv_[s % 2];
       const size_t bytes = kv_bytes(keys.rows), coming = kv_bytes(rows_of(owner(s + 1)));
       sends = {{next(), const_cast<void*>(keys.k), bytes}, {next(), const_cast<void*>(keys.v), bytes}};
       receives = {{previous(), to[0].data(), coming}, {previous(), to[1].data(), coming}};
@@ -310,7 +336,7 @@ class Ring : public Way {
   void begin_sums() {
     const int rows = rows_of(owner(1));
     if (!first_has_all())
-      for (const DeviceBuffer& sum : sums_[1])
+      for (const Inbox& sum : sums_[1])
         add({sum.data(), true, nullptr, false, kv_heads(), rows, 0, rows, 0, rows, true}, p_, compute_);
   }
 
@@ -382,8 +408,8 @@ class Ring : public Way {
   const Problem own_problem_;  // the rank's queries and its own keys
   Stream own_{Stream::Urgency::last}, compute_{Stream::Urgency::usual}, exchange_{Stream::Urgency::first};
   DeviceBuffer own_workspace_, workspace_;
-  std::array<Pair, 2> kv_;          // K and V that travel: of this step, and of the next
-  std::array<Pair, 2> sums_;        // dK and dV likewise, fp32
+  std::array<Inboxes, 2> kv_;       // K and V that travel: of this step, and of the next
+  std::array<Inboxes, 2> sums_;     // dK and dV likewise, fp32
   Pair part_kv_;                    // dK and dV of one part
   Pair first_keys_;                 // K and V of a part, if it does not have all of a rank's
   DeviceBuffer part_q_, part_lse_;  // O or dQ, and LSE, of the parts of a step
@@ -397,6 +423,7 @@ class Ring : public Way {
 }  // namespace
 
 std::unique_ptr<Way> ring(const Setting& setting, Transport& transport, bool backward) {
+  if (setting.shares.size() == 1) return std::make_unique<Alone>(setting, backward);
   return std::make_unique<Ring>(setting, transport, backward);
 }
 
