@@ -341,25 +341,42 @@ class Pictures:
                            "y": {"label": "times one GPU with chapter 08", "log": False}, "series": _present(series)})
         return {"kind": "lines", "title": "Two GPUs against one", "note": "B=1 H=16 D=128 fp16 causal", "panels": panels}
 
+    def ring_scaling(self):
+        """How many times as fast as one GPU several are: the model's curves, and what was measured."""
+        panels, numbers = [], [1, 2, 4, 8]
+        for direction in ("forward", "backward"):
+            series = []
+            for index, rows in enumerate((8192, 32768, 131072, 1048576)):
+                name = f"N = {rows // 1024}k"
+                measured = {one["ranks"]: one["speedup"]
+                            for one in self._ring(RING, "measured", series="strong", way="ring", direction=direction, seq=rows)}
+                modelled = {one["ranks"]: one["speedup"]
+                            for one in self._ring(RING_PREDICTED, "predicted", link="NVLink", direction=direction, seq=rows)}
+                for label, style, speedups in ((name, "solid", measured), (f"{name}, modelled", "dashed", modelled)):
+                    if speedups:
+                        series.append({"name": label, "color": index, "style": style, "x": [1, *speedups], "y": [1, *speedups.values()]})
+            panels.append({"title": direction, "x": {"label": "GPUs", "log": True, "ticks": [[n, str(n)] for n in numbers]},
+                           "y": {"label": "times one GPU with chapter 08", "log": False}, "series": series})
+        return {"kind": "lines", "title": "More GPUs", "note": "B=1 H=16 D=128 fp16 causal, the ring over NVLink; dashed: the model", "panels": panels}
+
     def ring_timeline(self):
         """What each of two ranks computes and exchanges, and when."""
         panels = []
         for direction in ("forward", "backward"):
             lanes = {}
-            for found in self._ring(RING, "measured", series="timeline", direction=direction):
+            for found in self._ring(RING, "measured", series="timeline", direction=direction, seq=32768):
                 for rank, spans in enumerate(found["ranks"]):
-                    for lane, color in (("compute", 0), ("exchange", 1)):
-                        lanes[f"rank {rank} {lane}"] = {"name": f"rank {rank} {lane}", "color": color, "style": "solid", "x": [], "y": []}
-                    for span in spans:
-                        lane = lanes[f"rank {rank} {'exchange' if span['lane'] == 'exchange' else 'compute'}"]
-                        lane["x"].append(span["begin_ms"])
-                        lane["y"].append(span["end_ms"])
+                    for number, (name, of) in enumerate({"own keys": ["own"], "others' keys": ["compute", "add", "join"],
+                                                         "exchange": ["exchange"]}.items()):
+                        there = [span for span in spans if span["lane"] in of]
+                        lanes[rank, name] = {"name": f"rank {rank}, {name}", "color": number, "style": "solid",
+                                             "x": [span["begin_ms"] for span in there], "y": [span["end_ms"] for span in there]}
             end = max((end for lane in lanes.values() for end in lane["y"]), default=1)
             ticks = [[ms, str(ms)] for ms in range(0, int(end) + 1, max(1, round(end / 8)))]
             panels.append({"title": direction, "x": {"label": "ms", "log": False, "ticks": ticks}, "y": {"label": "", "log": False},
                            "series": _present(list(lanes.values()))})
         return {"kind": "spans", "title": "What the ring does when",
-                "note": "two GPUs, N=32768, B=1 H=16 D=128 fp16 causal; each bar is a step on one of the two streams of a rank", "panels": panels}
+                "note": "two GPUs, N=32768, B=1 H=16 D=128 fp16 causal; each bar is a step on one of the three streams of a rank", "panels": panels}
 
     def training(self):
         """A small GPT with one attention and with another: validation losses, and below how far they are from PyTorch's."""
