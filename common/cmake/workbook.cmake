@@ -114,9 +114,10 @@ endfunction()
 # workbook_chapter([LOWEST_ARCHITECTURE 80]  what its kernels need of a GPU: 80 for tensor cores and cp.async, 90a for wgmma
 #                  [FOR_HOPPER FILE..]       of its files those with wgmma: for 90a alone, whatever the others need
 #                  [NO_SPILLS]               they live on the edge of the register file: a spill fails the build
-#                  [LINKS OTHER..])          with the kernels of other chapters, for what this one starts from
+#                  [LINKS OTHER..]           with the kernels of other chapters, for what this one starts from
+#                  [FORWARD_ALONE TOOL..])   with these tools of compute-sanitizer, which cannot follow its backward
 function(workbook_chapter)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "NO_SPILLS" "LOWEST_ARCHITECTURE" "LINKS;FOR_HOPPER")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "NO_SPILLS" "LOWEST_ARCHITECTURE" "LINKS;FOR_HOPPER;FORWARD_ALONE")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "workbook_chapter does not know ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -164,5 +165,6 @@ function(workbook_chapter)
   add_executable(${chapter} ${CMAKE_CURRENT_BINARY_DIR}/the_chapter.cc)
   target_link_libraries(${chapter} PRIVATE ${kernels} harness_main)
 
+  set(forward_alone ${arg_FORWARD_ALONE})  # for the tests
   workbook_chapter_tests(${chapter} ${kernels})  # from common/tests
 endfunction()

@@ -346,7 +346,7 @@ std::vector<Kind> make_kinds() {
            [](const auto& pass, bool rope) { return astray(pass, rope); }),
       kind("repeat", "bits that differ from run to run",
            [](const auto& pass, bool rope) {
-             return not_as_deterministic_as_it_says(pass, rope, {64, 128}, on_gpu ? 25 : 2);
+             return not_as_deterministic_as_it_says(pass, rope, {64, 128}, on_gpu ? 50 : 2);
            }),
       kind("little_memory", "the tiles of a GPU whose blocks have little shared memory",
            [](const auto& pass, bool rope) { return with_little_shared_memory(pass, rope); }),

@@ -33,7 +33,7 @@ from tools.machine import BUILD, ROOT, Failure, Progress, follow, shown, signifi
 from tools.record import LENGTHS, Problem
 
 BASELINE = "FLASH"  # PyTorch's FLASH backend, which is FlashAttention-2: what ratios are against
-PEERS = ["FLASH", "FLASH-deterministic", "CUDNN", "MATH", "FA3", "FA4"]
+PEERS = ["FLASH", "FLASH-deterministic", "CUDNN", "MATH", "FA3", "FA4", "FA4-deterministic"]
 ROPE_BASELINE = "compiled+FLASH"
 ROPE_PEERS = ["eager+FLASH", "compiled+FLASH"]
 SWEEPS = {

@@ -19,7 +19,8 @@ UNORDERED = {"forward": "", "backward": "; dotted: dQ added up in no order"}
 # Okabe and Ito (2008), which the colour-blind tell apart; yellow is left out, because it is too faint on a light card.
 COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"]
 PEERS = {"FLASH": "#4d4d4d", "FLASH-deterministic": "#4d4d4d", "CUDNN": "#8a8a8a", "FA3": "#6b6b6b", "FA4": "#1f1f1f",
-         "SDPA": "#4d4d4d", "SDPA, other seed": "#8a8a8a", "roof": "#6b6b6b", "eager+FLASH": "#8a8a8a", "compiled+FLASH": "#4d4d4d"}
+         "FA4-deterministic": "#1f1f1f", "SDPA": "#4d4d4d", "SDPA, other seed": "#8a8a8a", "roof": "#6b6b6b",
+         "eager+FLASH": "#8a8a8a", "compiled+FLASH": "#4d4d4d"}
 RING, RING_PREDICTED = "2026-11-23-11-ring.json", "2026-11-23-11-ring-predicted.json"
 RING_PYTORCH = "2026-11-23-11-ring-pytorch.json"
 POSITIONS = {"learned": "learned positions", "rope": "RoPE"}
@@ -73,7 +74,7 @@ def _chapter(step: str):
 
 
 def _short(step: str) -> str:
-    return PEER_NAMES.get(step, step.split("/")[0].replace("_", " ")).replace("FlashAttention-2, ", "FA-2, ")
+    return PEER_NAMES.get(step, step.split("/")[0].replace("_", " ")).replace("FlashAttention-2, ", "FA-2, ").replace("FlashAttention-4, ", "FA-4, ")
 
 
 def _rung(step: str) -> str:
