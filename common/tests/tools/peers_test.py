@@ -45,6 +45,14 @@ class Sweeps(unittest.TestCase):
         self.assertEqual({p.kv_heads for p in peers.sweep("decode", {"heads": 16}, DEFAULT)}, {16})
         self.assertEqual({p.kv_heads for p in peers.sweep("decode", {"kv_heads": 4}, DEFAULT)}, {4})
 
+    def test_of_head_dims(self):
+        points = peers.sweep("dims", {}, DEFAULT)
+        self.assertEqual(len(points), 7 * 2 * 2)
+        self.assertEqual(points[0], Problem(8, 51, 51, 2048, 2048, 40, "fp16", False))
+        self.assertEqual(points[-1], Problem(2, 8, 8, 8192, 8192, 256, "fp16", True))
+        self.assertEqual({p.heads for p in points if p.head_dim == 192}, {11})
+        self.assertEqual({p.head_dim for p in peers.sweep("dims", {"head_dim": 88}, DEFAULT)}, {88})
+
     def test_restrictions(self):
         self.assertEqual(len(peers.sweep("fa", {"head_dim": 128, "causal": True}, DEFAULT)), 6)
         self.assertEqual(peers.sweep("ladder", {"head_dim": 128, "causal": False}, DEFAULT)[0],
@@ -115,7 +123,7 @@ class Peers(BesideAStandInForTorch):
         with mock.patch.dict(sys.modules, {"flash_attn_interface": None, "flash_attn": None}):
             candidates, absent = self.peers_main.peer_candidates()
         self.assertEqual([one.name for one in candidates], ["FLASH", "FLASH-deterministic", "CUDNN", "MATH"])
-        self.assertEqual(set(absent), {"FA3", "FA4"})
+        self.assertEqual(set(absent), {"FA3", "FA4", "FA4-deterministic"})
 
     def test_an_old_gpu(self):
         self.torch.cuda.get_device_capability.return_value = (7, 5)
@@ -146,6 +154,16 @@ class Peers(BesideAStandInForTorch):
         self.assertEqual([one.shape for one in (o, *inputs, gradient)],
                          [(2, 50, 8, 64), (2, 50, 8, 64), (2, 70, 2, 64), (2, 70, 2, 64), (2, 50, 8, 64)])
         self.assertEqual((gradient.is_contiguous, options), (True, {"retain_graph": True}))
+
+    def test_flash_attention_4_is_deterministic_if_it_is_told(self):
+        asked = []
+        package = mock.MagicMock(flash_attn_func=lambda *tensors, **said: asked.append(said) or Tensor(tensors[0].shape))
+        with mock.patch.dict(sys.modules, {"flash_attn": mock.MagicMock(cute=package), "flash_attn.cute": package}):
+            plain, fixed = self.peers_main.package("FA4"), self.peers_main.package("FA4-deterministic")
+        self.assertEqual(fixed.directions, ("backward",))
+        for candidate in (plain, fixed):
+            self.lane(candidate, "backward", *[Tensor((1, 2, 4, 64))] * 4)  # two sets of inputs
+        self.assertEqual(asked, [{"causal": False}] * 2 + [{"causal": False, "deterministic": True}] * 2)
 
     def test_flash_attention_2_is_deterministic_while_it_is_launched(self):
         candidate = self.peers_main.sdpa("FLASH-deterministic")
@@ -236,7 +254,7 @@ class Runs(BesideAStandInForTorch):
         self.assertEqual(report["what"], "custom-bf16")
         self.assertEqual([(point["flops"], point["problem"]["seq_q"], point["baseline"]) for point in report["points"]],
                          [(64, 64, "FLASH"), (32, 32, "FLASH"), (640, 64, "FLASH"), (320, 32, "FLASH")])
-        self.assertEqual(set(report["absent"]), {"FA3", "FA4"})
+        self.assertEqual(set(report["absent"]), {"FA3", "FA4", "FA4-deterministic"})
         self.assertLessEqual({"gpu", "driver", "torch", "cuda", "commit", "before", "after"}, set(report["context"]))
         self.assertIn("08_c, backward: 1.000 x FLASH", "\n".join(beside_peers.remarks(report)))
 

@@ -33,14 +33,17 @@ from tools.machine import BUILD, ROOT, Failure, Progress, follow, shown, signifi
 from tools.record import LENGTHS, Problem
 
 BASELINE = "FLASH"  # PyTorch's FLASH backend, which is FlashAttention-2: what ratios are against
-PEERS = ["FLASH", "FLASH-deterministic", "CUDNN", "MATH", "FA3", "FA4"]
+PEERS = ["FLASH", "FLASH-deterministic", "CUDNN", "MATH", "FA3", "FA4", "FA4-deterministic"]
 ROPE_BASELINE = "compiled+FLASH"
 ROPE_PEERS = ["eager+FLASH", "compiled+FLASH"]
 SWEEPS = {
     "fa": "the FlashAttention papers': 16384 tokens, H * D = 2048, D = 64 and 128, N = 512 ... 16384, full and causal",
     "ladder": "the ladder's problems: B=2 H=16 D=64 causal, N = 512 ... 8192",
     "decode": "few queries and many keys: H=32, Nq = 1, 4 and 16, Nk = 8192, 65536 and 262144, D = 64 and 128, full",
+    "dims": "head dims of models: 16384 tokens, H * D = 2048 or nearly, D = 40, 72, 80, 96, 112, 192 and 256, N = 2048 and 8192, "
+            "full and causal",
 }
+HEAD_DIMS = [40, 72, 80, 96, 112, 192, 256]  # of that sweep
 DECODING = [(1, 32), (1, 8), (8, 8), (64, 8)]  # (B, Hkv) of that sweep
 MOST_KEYS = 2**25  # over all kv heads: with more, K and V of two sets of inputs do not fit into the memory of an H200
 SHAPE = ("batch", "heads", "kv_heads", "seq_q", "seq_k")  # who names one of these asks for a sweep of his own
@@ -63,11 +66,12 @@ def sweep(name: str, said: dict, default: Problem) -> list:
     elif name == "ladder":
         points = [replace(default, seq_q=n, seq_k=n) for n in said.get("seq_q", LENGTHS)]
     else:
-        points = [replace(default, batch=max(1, 16384 // n), heads=max(1, 2048 // size), seq_q=n, seq_k=n, head_dim=size,
+        sizes, lengths = (HEAD_DIMS, [2048, 8192]) if name == "dims" else ([64, 128], [*LENGTHS, 16384])
+        points = [replace(default, batch=max(1, 16384 // n), heads=max(1, round(2048 / size)), seq_q=n, seq_k=n, head_dim=size,
                           causal=mask)
-                  for size in ([said["head_dim"]] if "head_dim" in said else [64, 128])
+                  for size in ([said["head_dim"]] if "head_dim" in said else sizes)
                   for mask in ([said["causal"]] if "causal" in said else [False, True])
-                  for n in said.get("seq_q", [*LENGTHS, 16384])]
+                  for n in said.get("seq_q", lengths)]
     points = [replace(point, **fields) for point in points]
     if name == "decode" and "heads" not in said:
         return list(dict.fromkeys(points))

@@ -17,6 +17,7 @@ from tools.showing.markdown import NOT_YET, factor, known, markdown, power
 
 PEER_NAMES = {"FLASH": "FlashAttention-2", "FLASH-deterministic": "FlashAttention-2, deterministic", "CUDNN": "cuDNN",
               "MATH": "PyTorch, unfused", "FA3": "FlashAttention-3", "FA4": "FlashAttention-4",
+              "FA4-deterministic": "FlashAttention-4, deterministic",
               "eager+FLASH": "eager RoPE, then FlashAttention-2",
               "compiled+FLASH": "compiled RoPE, then FlashAttention-2",
               "rotated+FLASH": "RoPE in fp32, then FlashAttention-2"}
