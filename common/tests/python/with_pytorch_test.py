@@ -117,7 +117,6 @@ class Values(unittest.TestCase):
                 graph.replay()
                 self.assertTrue(torch.equal(o, attention(q, k, v, True)))
 
-
     @needs_a_gpu
     def test_a_cuda_graph_of_both_directions(self):
         inputs = tensors(batch=1, gradients=True)
