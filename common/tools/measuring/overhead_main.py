@@ -82,7 +82,8 @@ def run(request: dict) -> dict:
     workbook = peers_main.the_workbook("overhead")
     shape = [PROBLEM[axis] for axis in ("batch", "heads", "seq_q", "head_dim")]
     *inputs, d_o = (torch.randn(shape, device="cuda", dtype=torch.float16) for _ in range(4))
-    report = {"context": peers_main.context(request), "problem": PROBLEM,
+    context = {**peers_main.context(request), "time": "the CPU's clock around each call, the GPU idle before it, candidates in turn"}
+    report = {"context": context, "problem": PROBLEM,
               "sdpa": SDPBackend(torch._fused_sdp_choice(*inputs, is_causal=True)).name, "calls": request["calls"], "modes": {}}
     for mode, made in modes(inputs, d_o).items():
         print(f"progress\t{mode}")
