@@ -215,13 +215,15 @@ __global__ void __launch_bounds__(threads, thread_blocks)
 
 unsigned tiles(const Problem& p) { return unsigned(p.batch) * p.kv_heads * ((group_rows(p) + Br - 1) / Br); }
 
-// As many parts as give every multiprocessor a thread block, and no more than tiles of keys.
+// As many parts as give every multiprocessor thread blocks enough, and no more than tiles of keys. Enough is one at
+// D = 128, and two at D = 64, where a byte of K and V has twice as many exponentials.
 int parts(const Problem& p) {
+  const int working = 128 / p.head_dim;
   int device = 0, multiprocessors = 0;
   check(cudaGetDevice(&device));
   check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   const int most = (p.seq_k + Bc - 1) / Bc;  // a tile each
-  return std::clamp(int(multiprocessors / tiles(p)), 1, most);
+  return std::clamp(int(multiprocessors * working / tiles(p)), 1, most);
 }
 
 // [matrices, rows, D] in boxes of so many rows.
