@@ -68,11 +68,12 @@ faw_status forward(const char* chapter, const char* rung, const faw_problem& giv
                      static_cast<float*>(t.lse.data()), t.workspace.data(), stream);
 }
 
-faw_status backward(const char* chapter, const char* rung, const faw_problem& given, const DeviceTensors& t) {
+faw_status backward(const char* chapter, const char* rung, const faw_problem& given, const DeviceTensors& t,
+                    cudaStream_t stream = nullptr) {
   const faw_problem problem = with_tables(given, t);
   return faw_backward(chapter, rung, &problem, t.q.data(), t.k.data(), t.v.data(), t.o.data(),
                       static_cast<float*>(t.lse.data()), t.d_o.data(), t.dq.data(), t.dk.data(), t.dv.data(),
-                      t.workspace.data(), nullptr);
+                      t.workspace.data(), stream);
 }
 
 // Calls test(chapter, rung) for every rung of the book.
@@ -515,34 +516,58 @@ TEST_F(Capi, CanBeCapturedInACudaGraph) {
 #endif
 }
 
+#ifndef WORKBOOK_SIMT
+// Launches on four streams, each with tensors of its own from make(), which are to get the bits that it gets alone.
+void expect_the_same_on_several_streams(const std::function<std::unique_ptr<DeviceTensors>()>& make,
+                                        const std::function<faw_status(const DeviceTensors&, cudaStream_t)>& run,
+                                        std::initializer_list<harness::GuardedBuffer DeviceTensors::*> results) {
+  constexpr int n_streams = 4, launches = 13;  // 52 runs that have to be bitwise equal
+  const auto alone = make();
+  ASSERT_EQ(run(*alone, nullptr), FAW_OK) << faw_error();
+  std::vector<std::unique_ptr<DeviceTensors>> tensors;
+  for (int i = 0; i < n_streams * launches; i++) tensors.push_back(make());
+  std::vector<cudaStream_t> streams(n_streams);
+  for (cudaStream_t& stream : streams) check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  check(cudaDeviceSynchronize());  // the inputs are there: these streams do not wait for the one that brought them
+  for (int i = 0; i < n_streams * launches; i++)
+    EXPECT_EQ(run(*tensors[i], streams[i % n_streams]), FAW_OK) << faw_error();
+  check(cudaDeviceSynchronize());
+  for (const auto& of_one : tensors)
+    for (const auto result : results) ASSERT_EQ(bits((*of_one).*result), bits((*alone).*result));
+  for (cudaStream_t stream : streams) check(cudaStreamDestroy(stream));
+}
+#endif
+
 TEST_F(Capi, RunsOnSeveralStreamsAtOnce) {
 #ifdef WORKBOOK_SIMT
   GTEST_SKIP() << "needs a GPU: on the SIMT engine a launch has ended when it returns";
 #else
-  constexpr int n_streams = 4, launches = 13;  // 52 runs that have to be bitwise equal
-  Problem p = chapter_suite::many_tiles().problem;
-  const auto inputs = harness::make_inputs(p, harness::InputKind::spread, 7);
-  for_every_rung([&](const Chapter& chapter, const Rung& rung) {
-    if (!rung.forward) return;
-    SCOPED_TRACE(chapter.name + "/" + rung.name);
-    p.rope = chapter.rope;
+  for (const bool rope : {false, true}) {
+    Problem p = chapter_suite::many_tiles().problem;
+    p.rope = rope;
     const faw_problem problem = as_c(p);
-    const size_t bytes = rung.forward.workspace_bytes(p);
-    const DeviceTensors alone(p, inputs, bytes, false);
-    ASSERT_EQ(forward(chapter.name.c_str(), rung.name, problem, alone), FAW_OK) << faw_error();
-    std::vector<std::unique_ptr<DeviceTensors>> tensors;
-    for (int i = 0; i < n_streams * launches; i++)
-      tensors.push_back(std::make_unique<DeviceTensors>(p, inputs, bytes, false));
-    std::vector<cudaStream_t> streams(n_streams);
-    for (cudaStream_t& stream : streams) check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    check(cudaDeviceSynchronize());  // the inputs are there: these streams do not wait for the one that brought them
-    for (int i = 0; i < n_streams * launches; i++)
-      EXPECT_EQ(forward(chapter.name.c_str(), rung.name, problem, *tensors[i], streams[i % n_streams]), FAW_OK)
-          << faw_error();
-    check(cudaDeviceSynchronize());
-    for (const auto& of_one : tensors) ASSERT_EQ(bits(of_one->o), bits(alone.o));
-    for (cudaStream_t stream : streams) check(cudaStreamDestroy(stream));
-  });
+    const auto inputs = harness::make_inputs(p, harness::InputKind::spread, 7);
+    const harness::Reference reference(p, inputs, true);
+    for_every_rung([&](const Chapter& chapter, const Rung& rung) {
+      if (chapter.rope != rope) return;
+      const char* const name = chapter.name.c_str();
+      SCOPED_TRACE(chapter.name + "/" + rung.name);
+      if (rung.forward)
+        expect_the_same_on_several_streams(
+            [&] { return std::make_unique<DeviceTensors>(p, inputs, rung.forward.workspace_bytes(p), false); },
+            [&](const DeviceTensors& t, cudaStream_t stream) { return forward(name, rung.name, problem, t, stream); },
+            {&DeviceTensors::o});
+      if (rung.backward && rung.backward.deterministic)
+        expect_the_same_on_several_streams(
+            [&] {
+              auto tensors = std::make_unique<DeviceTensors>(p, inputs, rung.backward.workspace_bytes(p), true);
+              harness::upload_forward(*tensors, p, reference);
+              return tensors;
+            },
+            [&](const DeviceTensors& t, cudaStream_t stream) { return backward(name, rung.name, problem, t, stream); },
+            {&DeviceTensors::dq, &DeviceTensors::dk, &DeviceTensors::dv});
+    });
+  }
 #endif
 }
 

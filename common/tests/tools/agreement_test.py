@@ -58,12 +58,12 @@ class Verdicts(unittest.TestCase):
 
     def test_only_a_launch_with_hoppers_instructions_is_asked_for_hoppers_counters(self):
         self.assertFalse(any("tma" in metric for metric in agreement.metrics_for([{"totals": {"global_load": {}}}])))
-        launch = {"totals": {"bulk_load": {"sectors": 4}, "wgmma": {"requests": 8, "wavefronts": 96, "ideal": 96}},
+        launch = {"totals": {"bulk_load": {"bytes": 160, "sectors": 4}, "wgmma": {"requests": 8, "wavefronts": 96, "ideal": 96}},
                   "bytes": {"read": {"launch": 0, "blocks": 0}, "written": {"launch": 0, "warps": 0}}}
         asked = agreement.metrics_for([{"totals": {}}, launch])
         self.assertTrue(all(metric in asked for metrics in agreement.HOPPER.values() for metric in metrics))
         counted = agreement.engine_counters(launch)
-        self.assertEqual([counted[name] for name in agreement.HOPPER], [128, 0, 8, 96, 0])
+        self.assertEqual([counted[name] for name in agreement.HOPPER], [160, 0, 8, 96, 0])
         self.assertEqual(agreement.measured_counters({"sm__inst_executed_pipe_tensor_op_gmma.sum": 8.0}), {"wgmma instructions": 8})
 
     def test_copies_with_a_plain_predicate_have_fewer_wavefronts_but_one_a_pass(self):

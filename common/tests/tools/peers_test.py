@@ -123,7 +123,7 @@ class Peers(BesideAStandInForTorch):
         with mock.patch.dict(sys.modules, {"flash_attn_interface": None, "flash_attn": None}):
             candidates, absent = self.peers_main.peer_candidates()
         self.assertEqual([one.name for one in candidates], ["FLASH", "FLASH-deterministic", "CUDNN", "MATH"])
-        self.assertEqual(set(absent), {"FA3", "FA4"})
+        self.assertEqual(set(absent), {"FA3", "FA4", "FA4-deterministic"})
 
     def test_an_old_gpu(self):
         self.torch.cuda.get_device_capability.return_value = (7, 5)
@@ -155,6 +155,16 @@ class Peers(BesideAStandInForTorch):
                          [(2, 50, 8, 64), (2, 50, 8, 64), (2, 70, 2, 64), (2, 70, 2, 64), (2, 50, 8, 64)])
         self.assertEqual((gradient.is_contiguous, options), (True, {"retain_graph": True}))
 
+    def test_flash_attention_4_is_deterministic_if_it_is_told(self):
+        asked = []
+        package = mock.MagicMock(flash_attn_func=lambda *tensors, **said: asked.append(said) or Tensor(tensors[0].shape))
+        with mock.patch.dict(sys.modules, {"flash_attn": mock.MagicMock(cute=package), "flash_attn.cute": package}):
+            plain, fixed = self.peers_main.package("FA4"), self.peers_main.package("FA4-deterministic")
+        self.assertEqual(fixed.directions, ("backward",))
+        for candidate in (plain, fixed):
+            self.lane(candidate, "backward", *[Tensor((1, 2, 4, 64))] * 4)  # two sets of inputs
+        self.assertEqual(asked, [{"causal": False}] * 2 + [{"causal": False, "deterministic": True}] * 2)
+
     def test_flash_attention_2_is_deterministic_while_it_is_launched(self):
         candidate = self.peers_main.sdpa("FLASH-deterministic")
         self.assertEqual(candidate.directions, ("backward",))
@@ -171,6 +181,41 @@ class Peers(BesideAStandInForTorch):
         with self.assertRaises(RuntimeError):
             lanes[0].launch(0)
         mode.assert_called_with(False)
+
+
+class Overhead(BesideAStandInForTorch):
+    """tools/measuring/overhead_main.py: what a call costs the CPU."""
+
+    def test_candidates_take_turns_in_their_modes_and_are_compared_with_pytorchs_choice(self):
+        sys.modules.pop("tools.measuring.overhead_main", None)
+        overhead = importlib.import_module("tools.measuring.overhead_main")
+        now, order = [0.0], []
+
+        def candidate(name, seconds):
+            def call():
+                order.append((name, mode_of.get("mode")))
+                now[0] += seconds
+            return call
+
+        mode_of = {}
+
+        @contextlib.contextmanager
+        def flash():
+            now[0] += 1000.0  # entering is not timed
+            mode_of["mode"] = "flash"
+            yield
+            mode_of.clear()
+
+        calls = {name: (candidate(name, seconds), mode) for name, seconds, mode in
+                 [("workbook", 2.0, contextlib.nullcontext), ("SDPA", 3.0, contextlib.nullcontext), ("FLASH", 4.0, flash)]}
+        with mock.patch.object(overhead.time, "perf_counter", lambda: now[0]):
+            self.torch.cuda.synchronize.side_effect = lambda: now.__setitem__(0, now[0] + 0.5)  # the GPU has to finish
+            times = overhead.in_turn(calls, 3)
+        self.assertEqual(order[:3], [("workbook", None), ("SDPA", None), ("FLASH", "flash")])
+        self.assertEqual(len(order), 3 * (100 + 3))
+        self.assertEqual({name: (returned["median"], done["median"]) for name, (returned, done) in times.items()},
+                         {"workbook": (2.0, 2.5), "SDPA": (3.0, 3.5), "FLASH": (4.0, 4.5)})
+        self.assertEqual(overhead.compared(times)["workbook"]["ratio"], 1.5)
 
 
 class Runs(BesideAStandInForTorch):
@@ -209,7 +254,7 @@ class Runs(BesideAStandInForTorch):
         self.assertEqual(report["what"], "custom-bf16")
         self.assertEqual([(point["flops"], point["problem"]["seq_q"], point["baseline"]) for point in report["points"]],
                          [(64, 64, "FLASH"), (32, 32, "FLASH"), (640, 64, "FLASH"), (320, 32, "FLASH")])
-        self.assertEqual(set(report["absent"]), {"FA3", "FA4"})
+        self.assertEqual(set(report["absent"]), {"FA3", "FA4", "FA4-deterministic"})
         self.assertLessEqual({"gpu", "driver", "torch", "cuda", "commit", "before", "after"}, set(report["context"]))
         self.assertIn("08_c, backward: 1.000 x FLASH", "\n".join(beside_peers.remarks(report)))
 

@@ -1,7 +1,7 @@
 """chapters beside PyTorch's attention, on the same tensors in one process
 
 FlashAttention-2 (also in its deterministic mode), cuDNN and the unfused one, as scaled_dot_product_attention has them, and
-FlashAttention-3 and -4, where they are installed. Every result is checked before it is timed. It needs a GPU, and a Python
+FlashAttention-3 and -4 (this one, too, in its deterministic mode), where they are installed. Every result is checked before it is timed. It needs a GPU, and a Python
 with PyTorch: this one, the PATH's python3, or the one that WORKBOOK_PYTHON names. The JSON goes into common/results.
 """
 
@@ -34,8 +34,8 @@ def run(arguments) -> int:
         raise Failure(f"peers needs a GPU: {no_gpu}")
     python = peers.python_with_torch()
     system.choose_preset("cuda", (gpu, ""))  # says so if nvcc is missing
-    library = build.ensure_built("cuda", ["flash_attention_workbook"]) / "common/capi/libflash_attention_workbook.so"
-    report = peers.measure(python, library, {
+    built = build.ensure_built("cuda", ["flash_attention_workbook"], python=python)
+    report = peers.measure(python, built, {
         "sweep": arguments.sweep,
         "said": {**said, **({"seq_q": arguments.seq_q} if arguments.seq_q else {})},
         "chapters": [chapter.name for chapter in chosen],

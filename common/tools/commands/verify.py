@@ -1,16 +1,19 @@
 """the engine's counters beside Nsight Compute's, for every launch of the same programs
 
 Needs a GPU and Nsight Compute. What the engine counts is counted here first, of its default problem, or comes from a file:
-`./workbook trace --json --patterns > FILE`, on any machine and of any problem. A counter is equal, equal but for noise,
+`SIMT_THREADS=132 ./workbook trace --json --patterns > FILE`, on any machine and of any problem. A counter is equal, equal but for noise,
 explained (the reason stands beside it), or different, which is a failure; what caches decide is shown beside a bound.
 """
 
+import os
 import time
 from pathlib import Path
 
 from tools.machine import Failure, bad, bold, chapters, good, say, system, table
 from tools.measuring import agreement, asked, engine, ncu
 from tools.record import commit, read_label, results
+
+MULTIPROCESSORS = "132"  # of the engine, as of an H200: a kernel that stays has a thread block for each
 
 
 def add_arguments(parser) -> None:
@@ -24,6 +27,7 @@ def run(arguments) -> int:
     chosen = chapters.select(arguments.chapters, chapters.all_chapters())
     counted = engine.read(arguments.engine, chosen) if arguments.engine else None
     ncu.require()  # before anything takes time
+    os.environ.setdefault("SIMT_THREADS", MULTIPROCESSORS)
     counted = counted or engine.count(chosen, [], with_patterns=not arguments.chapters)
     compared = agreement.compare(counted)
     labels = dict.fromkeys(chapter["problem"].removesuffix("_rope") for chapter in counted["chapters"] if chapter["problem"])

@@ -114,7 +114,7 @@ def engine_counters(launch: dict) -> dict:
         "ldmatrix instructions": total("requests", "ldmatrix"),
         "cp.async instructions": total("requests", "copy_store"),
         "cp.async wavefronts": total("wavefronts", "copy_store"),
-        "bulk load bytes": 32 * total("sectors", "bulk_load"),
+        "bulk load bytes": total("bytes", "bulk_load"),  # of whole boxes: what is outside of the tensor comes as zeros
         "bulk store bytes": 32 * total("sectors", "bulk_store"),
         "wgmma instructions": total("requests", "wgmma"),
         "wgmma wavefronts": total("wavefronts", "wgmma"),

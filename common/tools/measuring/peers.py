@@ -33,7 +33,7 @@ from tools.machine import BUILD, ROOT, Failure, Progress, follow, shown, signifi
 from tools.record import LENGTHS, Problem
 
 BASELINE = "FLASH"  # PyTorch's FLASH backend, which is FlashAttention-2: what ratios are against
-PEERS = ["FLASH", "FLASH-deterministic", "CUDNN", "MATH", "FA3", "FA4"]
+PEERS = ["FLASH", "FLASH-deterministic", "CUDNN", "MATH", "FA3", "FA4", "FA4-deterministic"]
 ROPE_BASELINE = "compiled+FLASH"
 ROPE_PEERS = ["eager+FLASH", "compiled+FLASH"]
 SWEEPS = {
@@ -171,8 +171,8 @@ def python_with_torch(who: str = "peers") -> str:
     return python
 
 
-def measure(python: str, library: Path, request: dict, who: str = "peers") -> dict:
-    """The report about what is requested: see run() of peers_main, or of another such program."""
+def measure(python: str, built: Path, request: dict, who: str = "peers") -> dict:
+    """The report about what is requested: see run() of peers_main, or of another such program. `built` is a preset's directory."""
     out = BUILD / f"{who}.json"
     out.unlink(missing_ok=True)
     log_path = BUILD / f"{who}.log"
@@ -190,7 +190,8 @@ def measure(python: str, library: Path, request: dict, who: str = "peers") -> di
         status = follow(
             [python, "-B", "-m", f"tools.measuring.{who}_main", json.dumps(request), out], log, on_line, cwd=ROOT,
             environment={**with_python_path(ROOT / "common", ROOT / "common" / "python"),
-                         "FLASH_ATTENTION_WORKBOOK_LIBRARY": str(library), "PYTHONUNBUFFERED": "1"},
+                         "FLASH_ATTENTION_WORKBOOK_LIBRARY": str(built / "common/capi/libflash_attention_workbook.so"),
+                         "PYTHONUNBUFFERED": "1"},
         )
     if status:
         raise Failure(last_words or f"the measurement ended with status {status} (log: {shown(log_path)})",

@@ -192,12 +192,16 @@ def package(name: str) -> Candidate:
         from flash_attn_interface import flash_attn_func
     else:
         from flash_attn.cute import flash_attn_func
+    asked = {"deterministic": True} if name.endswith("-deterministic") else {}
 
     def attend(q, k, v, causal):
-        o = flash_attn_func(q, k, v, causal=causal)
+        o = flash_attn_func(q, k, v, causal=causal, **asked)
         return o[0] if isinstance(o, tuple) else o
 
-    return TokensFirst(name, attend)
+    candidate = TokensFirst(name, attend)
+    if asked:
+        candidate.directions = ("backward",)  # its forward is the same one
+    return candidate
 
 
 def rotating_candidates() -> tuple:

@@ -133,7 +133,7 @@ class Record:
         """FlashAttention-2 and cuDNN, and of the other fast ones those that were there."""
         there = {row.step for row in self.rows if row.source == source and row.direction == direction}
         there |= {"FLASH", "CUDNN"}
-        return [peer for peer in ("FLASH", "FLASH-deterministic", "CUDNN", "FA3", "FA4") if peer in there]
+        return [peer for peer in ("FLASH", "FLASH-deterministic", "CUDNN", "FA3", "FA4", "FA4-deterministic") if peer in there]
 
     def results(self, direction: str, source: str = "ladder") -> list:
         """The last rung of every chapter."""
