@@ -16,6 +16,7 @@
 // about the order of their index (CUDA does not promise it, and only the time depends on it), so the last rows of many
 // heads come first, and what starts at the end is short. "Many", not all: the row tiles of a head read the same K and
 // V, and should find them in the L2 cache.
+// Head dims above 128 go to another kernel, in balanced_wide.cu.
 //
 // Expected limit: as in chapter 06, latency at two or three warps a scheduler; and the tiles on the diagonal, half of
 // which is computed and thrown away.
@@ -34,7 +35,7 @@
 
 namespace causal_earlystop {
 
-void run_wide(const attention::Problem&, const attention::ForwardArgs&, cudaStream_t);  // balanced_wide.cu: D = 256
+extern const attention::Forward balanced_wide;  // for D = 256
 
 namespace {
 
@@ -312,7 +313,7 @@ void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stre
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   if (p.head_dim == 256)
-    run_wide(p, args, stream);
+    balanced_wide.run(p, args, stream);
   else if (p.dtype == DType::fp16)
     (p.head_dim == 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
   else

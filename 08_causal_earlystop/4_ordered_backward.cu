@@ -20,6 +20,7 @@
 // down, and two blocks of a head that start together are two tiles apart until they end: the second has its shorter
 // work, and the time of the first. With 64 heads a block's predecessor has mostly started a good while before it.
 // Without a mask they go round 16 heads, as in chapter 07: blocks of one head then share its Q and dO in L2.
+// Head dims above 128 go to other kernels, in ordered_wide_backward.cu.
 //
 // Expected limit: the turns, as in chapter 07, most of all where a few heads are all there is.
 #include <cmath>
@@ -32,9 +33,7 @@
 
 namespace causal_earlystop {
 
-void run_wide(const attention::Problem&, const attention::BackwardArgs&,
-              cudaStream_t);  // ordered_wide_backward.cu: D = 256
-size_t wide_backward_workspace(const attention::Problem&);
+extern const attention::Backward ordered_wide_backward;  // for D = 256
 
 namespace {
 
@@ -335,12 +334,14 @@ void run_as(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
 }
 
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  (p.head_dim == 256 ? run_wide : p.dtype == DType::fp16 ? run_as<__half> : run_as<__nv_bfloat16>)(p, args, stream);
+  (p.head_dim == 256        ? ordered_wide_backward.run
+   : p.dtype == DType::fp16 ? run_as<__half>
+                            : run_as<__nv_bfloat16>)(p, args, stream);
 }
 
 // For tiles of 64 queries; those of 32 take no more.
 size_t workspace_bytes(const Problem& p) {
-  if (p.head_dim == 256) return wide_backward_workspace(p);
+  if (p.head_dim == 256) return ordered_wide_backward.workspace_bytes(p);
   const size_t q_tiles = size_t(p.batch) * p.heads * tiles(p.seq_q, 64);
   const size_t sums = q_tiles * (64 * p.head_dim + 2 * 64) * sizeof(float);  // dq_sum, stats
   return sums + (q_tiles * Shape128::warps + 1) * sizeof(int);               // turns, tickets

@@ -110,10 +110,14 @@ void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stre
          static_cast<const T*>(args.k), static_cast<const T*>(args.v), static_cast<T*>(args.o), args.lse);
 }
 
-}  // namespace
-
-void run_wide(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
+void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   (p.dtype == DType::fp16 ? launch_forward<__half> : launch_forward<__nv_bfloat16>)(p, args, stream);
 }
+
+}  // namespace
+
+extern const attention::Forward balanced_wide;
+constinit const attention::Forward balanced_wide = {attention::head_dim_not_8_to_256,
+                                                    [](const Problem&) { return size_t(0); }, run, true};
 
 }  // namespace causal_earlystop

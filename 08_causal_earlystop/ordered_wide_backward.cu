@@ -233,14 +233,15 @@ void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t st
   launch(of_queries<T>, {rows / own, threads, shared_bytes, stream}, p, q, k, v, d_o, stats, static_cast<T*>(args.dq));
 }
 
-}  // namespace
-
-void run_wide(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
+void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
   (p.dtype == DType::fp16 ? launch_backward<__half> : launch_backward<__nv_bfloat16>)(p, args, stream);
 }
 
-size_t wide_backward_workspace(const Problem& p) {
-  return size_t(p.batch) * p.heads * 2 * padded(p.seq_q) * sizeof(float);
-}
+size_t workspace_bytes(const Problem& p) { return size_t(p.batch) * p.heads * 2 * padded(p.seq_q) * sizeof(float); }
+
+}  // namespace
+
+extern const attention::Backward ordered_wide_backward;
+constinit const attention::Backward ordered_wide_backward = {attention::head_dim_not_8_to_256, workspace_bytes, run};
 
 }  // namespace causal_earlystop

@@ -17,6 +17,7 @@
 // semaphores, as in chapter 08. The first stores instead of adding. The last, whose keys are on the tile's diagonal,
 // has its consumers add what the others have added up, and dQ leaves rounded, by a bulk copy: nobody converts it later.
 // Queries pass by from the last tile up to the diagonal, so that a block follows its predecessor one tile behind.
+// Head dims above 128 go to other kernels, in ordered_wide_backward.cu.
 //
 // Expected limit: as in 9_bulk_backward; and a few tiles at the beginning, until blocks stand in their order.
 #include <algorithm>
@@ -40,8 +41,7 @@
 
 namespace hopper {
 
-void run_wide(const attention::Problem&, const attention::BackwardArgs&, cudaStream_t);  // ordered_wide_backward.cu
-size_t wide_backward_workspace(const attention::Problem&);
+extern const attention::Backward ordered_wide_backward;  // for D = 256
 
 namespace {
 
@@ -383,7 +383,7 @@ void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t st
 
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
   if (p.head_dim == 256)
-    run_wide(p, args, stream);
+    ordered_wide_backward.run(p, args, stream);
   else if (p.dtype == DType::fp16)
     (p.head_dim == 64 ? launch_backward<__half, 64> : launch_backward<__half, 128>)(p, args, stream);
   else
@@ -391,7 +391,7 @@ void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
 }
 
 size_t workspace_bytes(const Problem& p) {
-  if (p.head_dim == 256) return wide_backward_workspace(p);
+  if (p.head_dim == 256) return ordered_wide_backward.workspace_bytes(p);
   const int Br = p.head_dim == 64 ? Shape<64>::Br : Shape<128>::Br;
   const size_t q_tiles = size_t(p.batch) * p.heads * tiles(p.seq_q, Br);
   return (q_tiles * (Br * (p.head_dim + 2) + consumers) + 1) * sizeof(float);  // dq_sum, stats; turns, tickets

@@ -40,7 +40,7 @@
 
 namespace hopper {
 
-void run_wide(const attention::Problem&, const attention::ForwardArgs&, cudaStream_t);  // narrow_wide.cu: D = 256
+extern const attention::Forward narrow_wide;  // for D = 256
 
 namespace {
 
@@ -362,7 +362,7 @@ void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stre
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   if (p.head_dim > 128)
-    run_wide(p, args, stream);
+    narrow_wide.run(p, args, stream);
   else if (p.dtype == DType::fp16)
     (p.head_dim <= 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
   else

@@ -292,10 +292,14 @@ void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stre
          group_heads(p), args.lse);
 }
 
-}  // namespace
-
-void run_wide(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
+void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   (p.dtype == DType::fp16 ? launch_forward<__half> : launch_forward<__nv_bfloat16>)(p, args, stream);
 }
+
+}  // namespace
+
+extern const attention::Forward narrow_wide;
+constinit const attention::Forward narrow_wide = {attention::not_for_hopper_to_256,
+                                                  [](const Problem&) { return size_t(0); }, run, true};
 
 }  // namespace hopper

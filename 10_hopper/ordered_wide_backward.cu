@@ -317,14 +317,18 @@ void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t st
          static_cast<T*>(args.dq));
 }
 
-}  // namespace
-
-void run_wide(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
+void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
   (p.dtype == DType::fp16 ? launch_backward<__half> : launch_backward<__nv_bfloat16>)(p, args, stream);
 }
 
-size_t wide_backward_workspace(const Problem& p) {
+size_t workspace_bytes(const Problem& p) {
   return size_t(p.batch) * p.heads * tiles(p.seq_q, passing) * 2 * passing * sizeof(float);
 }
+
+}  // namespace
+
+extern const attention::Backward ordered_wide_backward;
+constinit const attention::Backward ordered_wide_backward = {
+    .unsupported = attention::not_for_hopper_to_256, .workspace_bytes = workspace_bytes, .run = run};
 
 }  // namespace hopper

@@ -54,6 +54,7 @@ SHAPES = [
     dict(),
     dict(heads=6, kv_heads=2, seq_q=70, seq_k=131),
     dict(heads=4, kv_heads=1, seq_q=131, seq_k=70, head_dim=128),
+    dict(heads=4, kv_heads=1, seq_q=70, seq_k=131, head_dim=72),
     dict(batch=1, heads=1, kv_heads=1, seq_q=1, seq_k=257),
 ]
 if ON_ENGINE:
