@@ -2,7 +2,8 @@
 
 A picture is {title, note, kind, panels}; a panel {title, x, y, series}, perhaps with marks: [[x, text], ..], upright lines with their
 names at the left; an axis {label, log, ticks: [[place, text], ..]}; one of the series {name, color, style, x, y}. `color` is an index: of the chapter, or a peer's name.
-Of the kind "spans" x and y are where bars begin and end, one row of them for each of the series.
+Of the kind "spans" x and y are where bars begin and end, one row of them for each of the series; or for each `row` that they
+name, and then a legend says what is of which colour.
 """
 
 import hashlib
@@ -19,9 +20,14 @@ UNORDERED = {"forward": "", "backward": "; dotted: dQ added up in no order"}
 # Okabe and Ito (2008), which the colour-blind tell apart; yellow is left out, because it is too faint on a light card.
 COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"]
 PEERS = {"FLASH": "#4d4d4d", "FLASH-deterministic": "#4d4d4d", "CUDNN": "#8a8a8a", "FA3": "#6b6b6b", "FA4": "#1f1f1f",
-         "FA4-deterministic": "#1f1f1f", "roof": "#6b6b6b", "eager+FLASH": "#8a8a8a", "compiled+FLASH": "#4d4d4d"}
+         "FA4-deterministic": "#1f1f1f", "roof": "#6b6b6b", "wait": "#c9c5bb", "eager+FLASH": "#8a8a8a", "compiled+FLASH": "#4d4d4d"}
 RING, RING_PREDICTED = "2026-11-23-11-ring.json", "2026-11-23-11-ring-predicted.json"
 RING_PYTORCH = "2026-11-23-11-ring-pytorch.json"
+HOPPER_TIMELINE = "2026-11-23-10-timeline.json"
+# What warps do there, and its colour.
+DOES = {"wait": {"name": "waits", "color": "wait"}, "copy": {"name": "starts copies", "color": 2},
+        "products": {"name": "products, and nothing else", "color": 0}, "x": {"name": "x, while P V runs", "color": 1},
+        "exp": {"name": "P", "color": 5}}
 DIGITS = 6  # of the numbers in a picture: more than can be seen
 
 
@@ -307,8 +313,8 @@ class Pictures:
                             "marks": [*marks, [bytes_in_use[-1], "DRAM "]] if bytes_in_use else [],
                             "series": _present([chase, *others])}]}
 
-    def _ring(self, file: str, part: str, **where) -> list:
-        """The entries of one of chapter 11's files that are like that; none if there is no such file."""
+    def _entries(self, file: str, part: str, **where) -> list:
+        """The entries of a file that are like that; none if there is no such file."""
         try:
             entries = self._record.file(file)[part]
         except Missing:
@@ -319,7 +325,7 @@ class Pictures:
         """How many times as fast as one GPU two are, and what was predicted."""
         panels, lengths = [], [8192 << i for i in range(8)]
         for direction in ("forward", "backward"):
-            measured = self._ring(RING, "measured", series="strong", direction=direction)
+            measured = self._entries(RING, "measured", series="strong", direction=direction)
             one = {each["seq"]: each["ms"] for each in measured if each["way"] == "one"}
             series = []
 
@@ -330,12 +336,12 @@ class Pictures:
             line("ring", 0, "solid", [each for each in measured if each["way"] == "ring"])
             line("all-to-all", 1, "solid", [each for each in measured if each["way"] == "all_to_all"])
             series.append({"name": "ring, predicted", "color": "roof", "style": "dashed", "x": [], "y": []})
-            for each in self._ring(RING_PREDICTED, "predicted", direction=direction, ranks=2):
+            for each in self._entries(RING_PREDICTED, "predicted", direction=direction, ranks=2):
                 if each["seq"] in one:
                     series[-1]["x"].append(each["seq"])
                     series[-1]["y"].append(each["speedup"])
             line("PyTorch, FLASH", "FLASH", "dashdot",
-                 self._ring(RING_PYTORCH, "measured", direction=direction, way="context_parallel+FLASH"))
+                 self._entries(RING_PYTORCH, "measured", direction=direction, way="context_parallel+FLASH"))
             panels.append({"title": direction, "x": {"label": "N", "log": True, "ticks": _lengths(lengths)},
                            "y": {"label": "times one GPU with chapter 08", "log": False}, "series": _present(series)})
         return {"kind": "lines", "title": "Two GPUs against one", "note": "B=1 H=16 D=128 fp16 causal", "panels": panels}
@@ -345,7 +351,7 @@ class Pictures:
         panels = []
         for direction in ("forward", "backward"):
             lanes = {}
-            for found in self._ring(RING, "measured", series="timeline", direction=direction):
+            for found in self._entries(RING, "measured", series="timeline", direction=direction):
                 for rank, spans in enumerate(found["ranks"]):
                     for lane, color in (("compute", 0), ("exchange", 1)):
                         lanes[f"rank {rank} {lane}"] = {"name": f"rank {rank} {lane}", "color": color, "style": "solid", "x": [], "y": []}
@@ -359,6 +365,26 @@ class Pictures:
                            "series": _present(list(lanes.values()))})
         return {"kind": "spans", "title": "What the ring does when",
                 "note": "two GPUs, N=32768, B=1 H=16 D=128 fp16 causal; each bar is a step on one of the two streams of a rank", "panels": panels}
+
+
+    def hopper_timeline(self):
+        """What a producer and the consumers of chapter 10 do, by the clock of their multiprocessor."""
+        panels = []
+        for found in self._entries(HOPPER_TIMELINE, "runs", head_dim=64):
+            series = {}
+            for lane in found["lanes"]:
+                for span in lane["spans"]:
+                    kind = DOES[span["what"]]
+                    one = series.setdefault((lane["name"], kind["name"]),
+                                            {**kind, "row": lane["name"], "style": "solid", "x": [], "y": []})
+                    one["x"].append(span["begin"])
+                    one["y"].append(span["end"])
+            end = max(place for one in series.values() for place in one["y"])
+            panels.append({"title": found["rung"],
+                           "x": {"label": "clock cycles", "log": False, "ticks": [[at, str(at)] for at in range(0, end + 1, 1000)]},
+                           "y": {"label": "", "log": False}, "series": list(series.values())})
+        return {"kind": "spans", "title": "Who waits for whom",
+                "note": "chapter 10, a thread block in the middle of its keys, three tiles of them: D=64, fp16, no mask", "panels": panels}
 
 
 def _present(series: list) -> list:
