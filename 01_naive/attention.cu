@@ -131,9 +131,9 @@ const attention::Chapter chapter = {
     .idea = "S = QK^T, softmax and O = PV as three kernels, with one thread per element and S in global memory",
     .rungs = {{.name = "swapped",
                .idea = "a warp walks along a row of the result: its stores, and its loads of V, become consecutive",
-               .forward = {attention::head_dim_not_a_multiple_of_8, workspace_bytes, forward<Walk::columns>}},
+               .forward = {attention::head_dim_not_8_to_256, workspace_bytes, forward<Walk::columns>}},
               {.name = "naive",
                .idea = "a warp walks down a column of the result, uncoalesced on purpose: the ladder's first step",
-               .forward = {attention::head_dim_not_a_multiple_of_8, workspace_bytes, forward<Walk::rows>}}}};
+               .forward = {attention::head_dim_not_8_to_256, workspace_bytes, forward<Walk::rows>}}}};
 
 }  // namespace naive

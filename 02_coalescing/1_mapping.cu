@@ -136,6 +136,6 @@ extern const attention::Rung mapping;
 constinit const attention::Rung mapping = {
     .name = "mapping",
     .idea = "a warp per row of both products, lanes along d: 32 consecutive addresses, shuffles add up the scores",
-    .forward = {attention::head_dim_not_a_multiple_of_8, workspace_bytes, forward}};
+    .forward = {attention::head_dim_not_8_to_256, workspace_bytes, forward}};
 
 }  // namespace coalescing

@@ -155,6 +155,6 @@ constinit const attention::Rung vectors = {
     .name = "vectors",
     .idea =
         "16-byte loads, eight lanes to a row of K or V: an eighth of the requests, and three shuffles for four keys",
-    .forward = {attention::head_dim_not_a_multiple_of_8, workspace_bytes, forward}};
+    .forward = {attention::head_dim_not_8_to_256, workspace_bytes, forward}};
 
 }  // namespace coalescing

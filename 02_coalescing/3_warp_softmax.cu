@@ -154,6 +154,6 @@ extern const attention::Rung warp_softmax;
 constinit const attention::Rung warp_softmax = {
     .name = "warp_softmax",
     .idea = "a warp per softmax row, lanes along it: its loads become consecutive, shuffles find maximum and sum",
-    .forward = {attention::head_dim_not_a_multiple_of_8, workspace_bytes, forward}};
+    .forward = {attention::head_dim_not_8_to_256, workspace_bytes, forward}};
 
 }  // namespace coalescing

@@ -192,6 +192,6 @@ extern const attention::Rung tiles;
 constinit const attention::Rung tiles = {
     .name = "tiles",
     .idea = "a tile of results a thread block, one a thread: 32 x 32 chunks of Q, K, P and V in shared memory",
-    .forward = {attention::head_dim_not_a_multiple_of_8, workspace_bytes, forward}};
+    .forward = {attention::head_dim_not_8_to_256, workspace_bytes, forward}};
 
 }  // namespace tiling

@@ -217,6 +217,6 @@ extern const attention::Rung registers;
 constinit const attention::Rung registers = {
     .name = "registers",
     .idea = "8 x 4 results in the registers of each thread, four numbers a read: a number read serves 4 or 8",
-    .forward = {attention::head_dim_not_a_multiple_of_8, workspace_bytes, forward}};
+    .forward = {attention::head_dim_not_8_to_256, workspace_bytes, forward}};
 
 }  // namespace tiling

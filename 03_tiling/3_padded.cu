@@ -217,6 +217,6 @@ extern const attention::Rung padded;
 constinit const attention::Rung padded = {
     .name = "padded",
     .idea = "rows in shared memory are four floats longer: eight neighbouring rows begin in different banks",
-    .forward = {attention::head_dim_not_a_multiple_of_8, workspace_bytes, forward}};
+    .forward = {attention::head_dim_not_8_to_256, workspace_bytes, forward}};
 
 }  // namespace tiling

@@ -230,7 +230,7 @@ void forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
 }
 
 std::string unsupported(const Problem& p) {
-  if (std::string why = attention::head_dim_unsupported(p, 8, 256); !why.empty()) return why;
+  if (std::string why = attention::head_dim_not_8_to_256(p); !why.empty()) return why;
   const int64_t limit = shared_memory_limit();
   if (shared_bytes(1, p.seq_k) <= limit) return "";
   const int64_t longest = (limit - shared_bytes(1, 0)) / int64_t(sizeof(float)) / 32 * 32;

@@ -258,6 +258,6 @@ extern const attention::Rung online;
 constinit const attention::Rung online = {
     .name = "online",
     .idea = "scores of one tile only: running m and l correct the softmax, and O, tile by tile; writes LSE",
-    .forward = {attention::head_dim_not_a_multiple_of_8, workspace_bytes, forward, true}};
+    .forward = {attention::head_dim_not_8_to_256, workspace_bytes, forward, true}};
 
 }  // namespace online_softmax

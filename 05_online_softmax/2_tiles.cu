@@ -262,6 +262,6 @@ extern const attention::Rung tiles;
 constinit const attention::Rung tiles = {
     .name = "tiles",
     .idea = "64 query rows and tiles of 64 keys in the memory that is free now; O, m and l in registers",
-    .forward = {attention::head_dim_not_a_multiple_of_8, workspace_bytes, forward, true}};
+    .forward = {attention::head_dim_not_8_to_256, workspace_bytes, forward, true}};
 
 }  // namespace online_softmax

@@ -130,6 +130,6 @@ extern const attention::Rung example;
 constinit const attention::Rung example = {
     .name = "example",
     .idea = "tiles of 4 x 4, to follow every number",
-    .forward = {attention::head_dim_not_a_multiple_of_8, workspace_bytes, forward, true}};
+    .forward = {attention::head_dim_not_8_to_256, workspace_bytes, forward, true}};
 
 }  // namespace online_softmax

@@ -21,7 +21,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/padded.h"
 #include "device/math.h"
 #include "device/mma.h"
 #include "device/numeric.h"
@@ -199,12 +199,14 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
     (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
 }
 
+constexpr attention::Forward unpadded = {attention::head_dim_not_8_to_128, [](const Problem&) { return size_t(0); },
+                                         run, true};
+
 }  // namespace
 
 extern const attention::Rung mma;
-constinit const attention::Rung mma = {
-    .name = "mma",
-    .idea = "both products on the tensor cores, a row in the registers of one warp",
-    .forward = {attention::head_dim_not_64_or_128, [](const Problem&) { return size_t(0); }, run, true}};
+constinit const attention::Rung mma = {.name = "mma",
+                                       .idea = "both products on the tensor cores, a row in the registers of one warp",
+                                       .forward = attention::padded<unpadded>};
 
 }  // namespace flashattn2_fwd

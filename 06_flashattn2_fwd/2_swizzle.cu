@@ -18,7 +18,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/padded.h"
 #include "device/ldmatrix.h"
 #include "device/math.h"
 #include "device/mma.h"
@@ -199,12 +199,15 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
     (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
 }
 
+constexpr attention::Forward unpadded = {attention::head_dim_not_8_to_128, [](const Problem&) { return size_t(0); },
+                                         run, true};
+
 }  // namespace
 
 extern const attention::Rung swizzle;
 constinit const attention::Rung swizzle = {
     .name = "swizzle",
     .idea = "fragments by ldmatrix, from shared memory whose 16-byte chunks are swizzled against bank conflicts",
-    .forward = {attention::head_dim_not_64_or_128, [](const Problem&) { return size_t(0); }, run, true}};
+    .forward = attention::padded<unpadded>};
 
 }  // namespace flashattn2_fwd

@@ -191,7 +191,7 @@ extern const attention::Rung materialised;
 constinit const attention::Rung materialised = {
     .name = "materialised",
     .idea = "five products straight from the equations, with S, P, dP and dS in global memory",
-    .backward = {attention::head_dim_not_a_multiple_of_8,
-                 [](const Problem& p) { return 2 * scores_size(p) * sizeof(float); }, run}};
+    .backward = {attention::head_dim_not_8_to_256, [](const Problem& p) { return 2 * scores_size(p) * sizeof(float); },
+                 run}};
 
 }  // namespace backward

@@ -333,7 +333,6 @@ constinit const attention::Rung recompute = {
     .name = "recompute",
     .idea =
         "no N x N memory: P once more from the saved LSE, D = rowsum(dO O), and every row of a gradient has one owner",
-    .backward = {[](const Problem& p) { return attention::head_dim_unsupported(p, 8, 128); },
-                 [](const Problem& p) { return p.lse_size() * sizeof(float); }, run}};
+    .backward = {attention::head_dim_not_8_to_128, [](const Problem& p) { return p.lse_size() * sizeof(float); }, run}};
 
 }  // namespace backward

@@ -26,7 +26,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/padded.h"
 #include "device/backward_tile.h"
 #include "device/math.h"
 #include "device/swizzled_tile.h"
@@ -259,11 +259,13 @@ void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
 
 size_t workspace_bytes(const Problem& p) { return size_t(p.batch) * p.heads * 2 * padded(p.seq_q) * sizeof(float); }
 
+constexpr attention::Backward unpadded = {attention::head_dim_not_8_to_128, workspace_bytes, run};
+
 }  // namespace
 
 extern const attention::Rung rows32;
 constinit const attention::Rung rows32 = {.name = "rows32",
                                           .idea = "32 rows a warp: every fragment that passes by serves two products",
-                                          .backward = {attention::head_dim_not_64_or_128, workspace_bytes, run}};
+                                          .backward = attention::padded<unpadded>};
 
 }  // namespace backward

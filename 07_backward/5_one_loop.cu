@@ -30,7 +30,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/padded.h"
 #include "device/atomic_add.h"
 #include "device/backward_tile.h"
 #include "device/swizzled_tile.h"
@@ -263,15 +263,17 @@ size_t workspace_bytes(const Problem& p) {
   return q_tiles * (64 * p.head_dim + 2 * 64) * sizeof(float);  // dq_sum, stats
 }
 
+constexpr attention::Backward unpadded = {.unsupported = attention::head_dim_not_8_to_128,
+                                          .workspace_bytes = workspace_bytes,
+                                          .run = run,
+                                          .deterministic = false};
+
 }  // namespace
 
 extern const attention::Rung one_loop;
 constinit const attention::Rung one_loop = {
     .name = "one_loop",
     .idea = "one loop and five products: the parts of dQ meet in memory, by atomic additions",
-    .backward = {.unsupported = attention::head_dim_not_64_or_128,
-                 .workspace_bytes = workspace_bytes,
-                 .run = run,
-                 .deterministic = false}};
+    .backward = attention::padded<unpadded>};
 
 }  // namespace backward

@@ -21,7 +21,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/padded.h"
 #include "device/atomic_add.h"
 #include "device/backward_tile.h"
 #include "device/swizzled_tile.h"
@@ -256,15 +256,17 @@ size_t workspace_bytes(const Problem& p) {
   return q_tiles * (64 * p.head_dim + 2 * 64) * sizeof(float);  // dq_sum, stats
 }
 
+constexpr attention::Backward unpadded = {.unsupported = attention::head_dim_not_8_to_128,
+                                          .workspace_bytes = workspace_bytes,
+                                          .run = run,
+                                          .deterministic = false};
+
 }  // namespace
 
 extern const attention::Rung late_dq;
 constinit const attention::Rung late_dq = {
     .name = "late_dq",
     .idea = "dQ of a tile is made beside the next tile's products: one barrier less",
-    .backward = {.unsupported = attention::head_dim_not_64_or_128,
-                 .workspace_bytes = workspace_bytes,
-                 .run = run,
-                 .deterministic = false}};
+    .backward = attention::padded<unpadded>};
 
 }  // namespace backward

@@ -27,7 +27,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/padded.h"
 #include "device/atomic_add.h"
 #include "device/backward_tile.h"
 #include "device/named_barrier.h"
@@ -321,15 +321,17 @@ size_t workspace_bytes(const Problem& p) {
   return q_tiles * (64 * p.head_dim + 2 * 64) * sizeof(float);  // dq_sum, stats
 }
 
+constexpr attention::Backward unpadded = {.unsupported = attention::head_dim_not_8_to_128,
+                                          .workspace_bytes = workspace_bytes,
+                                          .run = run,
+                                          .deterministic = false};
+
 }  // namespace
 
 extern const attention::Rung atomic;
 constinit const attention::Rung atomic = {
     .name = "atomic",
     .idea = "at D = 128 two warps share 32 keys: one makes P and dV, the other dS and dK",
-    .backward = {.unsupported = attention::head_dim_not_64_or_128,
-                 .workspace_bytes = workspace_bytes,
-                 .run = run,
-                 .deterministic = false}};
+    .backward = attention::padded<unpadded>};
 
 }  // namespace backward

@@ -26,7 +26,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/padded.h"
 #include "device/atomic_add.h"
 #include "device/backward_pairs.h"
 #include "device/math.h"
@@ -333,12 +333,14 @@ size_t workspace_bytes(const Problem& p) {
   return sums + (q_tiles * Shape128::warps + 1) * sizeof(int);               // turns, tickets
 }
 
+constexpr attention::Backward unpadded = {attention::head_dim_not_8_to_128, workspace_bytes, run};
+
 }  // namespace
 
 extern const attention::Rung final_rung;
 constinit const attention::Rung final_rung = {
     .name = "final",
     .idea = "the parts of dQ are added up in order: the same bits in every run",
-    .backward = {attention::head_dim_not_64_or_128, workspace_bytes, run}};
+    .backward = attention::padded<unpadded>};
 
 }  // namespace backward

@@ -23,7 +23,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/padded.h"
 #include "device/cp_async.h"
 #include "device/ldmatrix.h"
 #include "device/math.h"
@@ -33,6 +33,9 @@
 #include "device/watch.h"
 
 namespace causal_earlystop {
+
+void run_wide(const attention::Problem&, const attention::ForwardArgs&, cudaStream_t);  // balanced_wide.cu: D = 256
+
 namespace {
 
 using attention::DType;
@@ -308,11 +311,16 @@ void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stre
 }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  if (p.dtype == DType::fp16)
+  if (p.head_dim == 256)
+    run_wide(p, args, stream);
+  else if (p.dtype == DType::fp16)
     (p.head_dim == 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
   else
     (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
 }
+
+constexpr attention::Forward unpadded = {attention::head_dim_not_8_to_256, [](const Problem&) { return size_t(0); },
+                                         run, true};
 
 }  // namespace
 
@@ -320,6 +328,6 @@ extern const attention::Rung balanced;
 constinit const attention::Rung balanced = {
     .name = "balanced",
     .idea = "the longest thread blocks start first, many heads at a time, so that none is left alone at the end",
-    .forward = {attention::head_dim_not_64_or_128, [](const Problem&) { return size_t(0); }, run, true}};
+    .forward = attention::padded<unpadded>};
 
 }  // namespace causal_earlystop

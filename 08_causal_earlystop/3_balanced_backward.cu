@@ -22,7 +22,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/padded.h"
 #include "device/atomic_add.h"
 #include "device/backward_pairs.h"
 
@@ -250,12 +250,14 @@ size_t workspace_bytes(const Problem& p) {
   return q_tiles * (64 * p.head_dim + 2 * 64) * sizeof(float);  // dq_sum, stats
 }
 
+constexpr attention::Backward unpadded = {.unsupported = attention::head_dim_not_8_to_128,
+                                          .workspace_bytes = workspace_bytes,
+                                          .run = run,
+                                          .deterministic = false};
+
 }  // namespace
 
 extern const attention::Backward balanced_backward;
-constinit const attention::Backward balanced_backward = {.unsupported = attention::head_dim_not_64_or_128,
-                                                         .workspace_bytes = workspace_bytes,
-                                                         .run = run,
-                                                         .deterministic = false};
+constinit const attention::Backward balanced_backward = attention::padded<unpadded>;
 
 }  // namespace causal_earlystop

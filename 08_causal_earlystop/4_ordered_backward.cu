@@ -25,12 +25,17 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/padded.h"
 #include "device/atomic_add.h"
 #include "device/backward_pairs.h"
 #include "device/semaphore.h"
 
 namespace causal_earlystop {
+
+void run_wide(const attention::Problem&, const attention::BackwardArgs&,
+              cudaStream_t);  // ordered_wide_backward.cu: D = 256
+size_t wide_backward_workspace(const attention::Problem&);
+
 namespace {
 
 using attention::BackwardArgs;
@@ -330,19 +335,22 @@ void run_as(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
 }
 
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  (p.dtype == DType::fp16 ? run_as<__half> : run_as<__nv_bfloat16>)(p, args, stream);
+  (p.head_dim == 256 ? run_wide : p.dtype == DType::fp16 ? run_as<__half> : run_as<__nv_bfloat16>)(p, args, stream);
 }
 
 // For tiles of 64 queries; those of 32 take no more.
 size_t workspace_bytes(const Problem& p) {
+  if (p.head_dim == 256) return wide_backward_workspace(p);
   const size_t q_tiles = size_t(p.batch) * p.heads * tiles(p.seq_q, 64);
   const size_t sums = q_tiles * (64 * p.head_dim + 2 * 64) * sizeof(float);  // dq_sum, stats
   return sums + (q_tiles * Shape128::warps + 1) * sizeof(int);               // turns, tickets
 }
 
+constexpr attention::Backward unpadded = {attention::head_dim_not_8_to_256, workspace_bytes, run};
+
 }  // namespace
 
 extern const attention::Backward ordered_backward;
-constinit const attention::Backward ordered_backward = {attention::head_dim_not_64_or_128, workspace_bytes, run};
+constinit const attention::Backward ordered_backward = attention::padded<unpadded>;
 
 }  // namespace causal_earlystop

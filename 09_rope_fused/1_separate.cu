@@ -8,7 +8,7 @@
 //
 // Expected limit: that kernel's memory traffic. Q and K cross it twice more than in chapter 08, and for short
 // sequences, whose attention takes no longer than a launch, so does the second launch.
-#include "attention/rung.h"
+#include "attention/padded.h"
 #include "device/numeric.h"
 #include "device/rope_angles.h"
 
@@ -79,11 +79,13 @@ size_t workspace_bytes(const Problem& p) {
   return (p.q_size() + p.kv_size()) * 2 + causal_earlystop::balanced.forward.workspace_bytes(p);  // Q and K, rotated
 }
 
+constexpr attention::Forward unpadded = {attention::head_dim_not_8_to_128, workspace_bytes, run, true};
+
 }  // namespace
 
 extern const attention::Rung separate;
 constinit const attention::Rung separate = {.name = "separate",
                                             .idea = "a kernel rotates Q and K, then chapter 08's kernel reads them",
-                                            .forward = {attention::head_dim_not_64_or_128, workspace_bytes, run, true}};
+                                            .forward = attention::padded<unpadded>};
 
 }  // namespace rope_fused

@@ -9,7 +9,7 @@
 //
 // Expected limit: as in the forward, memory traffic and launches. Four tensors cross memory twice more than in chapter
 // 08; and dQ and dK are rounded twice.
-#include "attention/rung.h"
+#include "attention/padded.h"
 #include "device/numeric.h"
 #include "device/rope_angles.h"
 
@@ -84,9 +84,11 @@ size_t workspace_bytes(const Problem& p) {
   return (p.q_size() + p.kv_size()) * 2 + causal_earlystop::ordered_backward.workspace_bytes(p);  // Q and K, rotated
 }
 
+constexpr attention::Backward unpadded = {attention::head_dim_not_8_to_128, workspace_bytes, run};
+
 }  // namespace
 
 extern const attention::Backward separate_backward;
-constinit const attention::Backward separate_backward = {attention::head_dim_not_64_or_128, workspace_bytes, run};
+constinit const attention::Backward separate_backward = attention::padded<unpadded>;
 
 }  // namespace rope_fused

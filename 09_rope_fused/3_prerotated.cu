@@ -13,7 +13,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/padded.h"
 #include "device/cp_async.h"
 #include "device/ldmatrix.h"
 #include "device/math.h"
@@ -365,13 +365,15 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
     (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
 }
 
+constexpr attention::Forward unpadded = {attention::head_dim_not_8_to_128,
+                                         [](const Problem& p) { return p.kv_size() * 2; },  // K, rotated
+                                         run, true};
+
 }  // namespace
 
 extern const attention::Rung prerotated;
-constinit const attention::Rung prerotated = {
-    .name = "prerotated",
-    .idea = "a kernel rotates K; each thread block rotates its own rows of Q",
-    .forward = {attention::head_dim_not_64_or_128, [](const Problem& p) { return p.kv_size() * 2; },  // K, rotated
-                run, true}};
+constinit const attention::Rung prerotated = {.name = "prerotated",
+                                              .idea = "a kernel rotates K; each thread block rotates its own rows of Q",
+                                              .forward = attention::padded<unpadded>};
 
 }  // namespace rope_fused

@@ -25,7 +25,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/padded.h"
 #include "device/atomic_add.h"
 #include "device/backward_pairs.h"
 #include "device/rope_angles.h"
@@ -391,9 +391,11 @@ size_t workspace_bytes(const Problem& p) {
   return p.q_size() * 2 + sums + (q_tiles * Shape128::warps + 1) * sizeof(int);  // Q, rotated; turns, tickets
 }
 
+constexpr attention::Backward unpadded = {attention::head_dim_not_8_to_128, workspace_bytes, run};
+
 }  // namespace
 
 extern const attention::Backward prerotated_backward;
-constinit const attention::Backward prerotated_backward = {attention::head_dim_not_64_or_128, workspace_bytes, run};
+constinit const attention::Backward prerotated_backward = attention::padded<unpadded>;
 
 }  // namespace rope_fused

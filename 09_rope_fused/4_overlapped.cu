@@ -12,7 +12,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/padded.h"
 #include "device/cp_async.h"
 #include "device/dependent_launch.h"
 #include "device/ldmatrix.h"
@@ -367,13 +367,16 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
     (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
 }
 
+constexpr attention::Forward unpadded = {attention::head_dim_not_8_to_128,
+                                         [](const Problem& p) { return p.kv_size() * 2; },  // K, rotated
+                                         run, true};
+
 }  // namespace
 
 extern const attention::Rung overlapped;
 constinit const attention::Rung overlapped = {
     .name = "overlapped",
     .idea = "attention starts while the rotation of K is ending, with what needs nothing from it",
-    .forward = {attention::head_dim_not_64_or_128, [](const Problem& p) { return p.kv_size() * 2; },  // K, rotated
-                run, true}};
+    .forward = attention::padded<unpadded>};
 
 }  // namespace rope_fused

@@ -23,7 +23,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/padded.h"
 #include "device/backward_tile.h"
 #include "device/bulk_copy.h"
 #include "device/elect.h"
@@ -39,6 +39,10 @@
 #include "device/wgmma.h"
 
 namespace hopper {
+
+void run_wide(const attention::Problem&, const attention::BackwardArgs&, cudaStream_t);  // ordered_wide_backward.cu
+size_t wide_backward_workspace(const attention::Problem&);
+
 namespace {
 
 using attention::BackwardArgs;
@@ -378,22 +382,27 @@ void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t st
 }
 
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  if (p.dtype == DType::fp16)
+  if (p.head_dim == 256)
+    run_wide(p, args, stream);
+  else if (p.dtype == DType::fp16)
     (p.head_dim == 64 ? launch_backward<__half, 64> : launch_backward<__half, 128>)(p, args, stream);
   else
     (p.head_dim == 64 ? launch_backward<__nv_bfloat16, 64> : launch_backward<__nv_bfloat16, 128>)(p, args, stream);
 }
 
 size_t workspace_bytes(const Problem& p) {
+  if (p.head_dim == 256) return wide_backward_workspace(p);
   const int Br = p.head_dim == 64 ? Shape<64>::Br : Shape<128>::Br;
   const size_t q_tiles = size_t(p.batch) * p.heads * tiles(p.seq_q, Br);
   return (q_tiles * (Br * (p.head_dim + 2) + consumers) + 1) * sizeof(float);  // dq_sum, stats; turns, tickets
 }
 
+constexpr attention::Backward unpadded = {
+    .unsupported = attention::not_for_hopper_to_256, .workspace_bytes = workspace_bytes, .run = run};
+
 }  // namespace
 
 extern const attention::Backward ordered_backward;
-constinit const attention::Backward ordered_backward = {
-    .unsupported = attention::not_for_hopper, .workspace_bytes = workspace_bytes, .run = run};
+constinit const attention::Backward ordered_backward = attention::padded<unpadded>;
 
 }  // namespace hopper

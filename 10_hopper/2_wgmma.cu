@@ -20,7 +20,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/padded.h"
 #include "device/bulk_copy.h"
 #include "device/lazy_softmax.h"
 #include "device/math.h"
@@ -223,12 +223,15 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
     (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
 }
 
+constexpr attention::Forward unpadded = {attention::not_for_hopper, [](const Problem&) { return size_t(0); }, run,
+                                         true};
+
 }  // namespace
 
 extern const attention::Rung wgmma_rung;
 constinit const attention::Rung wgmma_rung = {
     .name = "wgmma",
     .idea = "warpgroup products that take their matrices from shared memory: nobody loads fragments any more",
-    .forward = {attention::not_for_hopper, [](const Problem&) { return size_t(0); }, run, true}};
+    .forward = attention::padded<unpadded>};
 
 }  // namespace hopper

@@ -22,7 +22,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/padded.h"
 #include "device/bulk_copy.h"
 #include "device/elect.h"
 #include "device/lazy_softmax.h"
@@ -278,12 +278,15 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
     (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
 }
 
+constexpr attention::Forward unpadded = {attention::not_for_hopper, [](const Problem&) { return size_t(0); }, run,
+                                         true};
+
 }  // namespace
 
 extern const attention::Rung warpspec;
 constinit const attention::Rung warpspec = {
     .name = "warpspec",
     .idea = "one warpgroup only copies and gives its registers to three that only compute; mbarriers say who may go on",
-    .forward = {attention::not_for_hopper, [](const Problem&) { return size_t(0); }, run, true}};
+    .forward = attention::padded<unpadded>};
 
 }  // namespace hopper

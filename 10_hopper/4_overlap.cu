@@ -19,7 +19,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/padded.h"
 #include "device/bulk_copy.h"
 #include "device/elect.h"
 #include "device/lazy_softmax.h"
@@ -295,12 +295,15 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
     (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
 }
 
+constexpr attention::Forward unpadded = {attention::not_for_hopper, [](const Problem&) { return size_t(0); }, run,
+                                         true};
+
 }  // namespace
 
 extern const attention::Rung overlap;
 constinit const attention::Rung overlap = {
     .name = "overlap",
     .idea = "S of the next tile is started before P V of this one, so that the tensor cores have work while x is made",
-    .forward = {attention::not_for_hopper, [](const Problem&) { return size_t(0); }, run, true}};
+    .forward = attention::padded<unpadded>};
 
 }  // namespace hopper

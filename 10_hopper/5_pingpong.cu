@@ -22,7 +22,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/padded.h"
 #include "device/bulk_copy.h"
 #include "device/elect.h"
 #include "device/lazy_softmax.h"
@@ -309,12 +309,15 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
     (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
 }
 
+constexpr attention::Forward unpadded = {attention::not_for_hopper, [](const Problem&) { return size_t(0); }, run,
+                                         true};
+
 }  // namespace
 
 extern const attention::Rung pingpong;
 constinit const attention::Rung pingpong = {
     .name = "pingpong",
     .idea = "warpgroups take turns at the tensor cores: one multiplies while another exponentiates",
-    .forward = {attention::not_for_hopper, [](const Problem&) { return size_t(0); }, run, true}};
+    .forward = attention::padded<unpadded>};
 
 }  // namespace hopper

@@ -25,7 +25,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/padded.h"
 #include "device/bulk_copy.h"
 #include "device/elect.h"
 #include "device/lazy_softmax.h"
@@ -334,11 +334,14 @@ int multiprocessors() {
   return count;
 }
 
-// [matrices, rows, D] in boxes of so many rows.
+// [matrices, rows, head_dim] in boxes of so many rows. Each page of a tile has as many of the columns as the others. If
+// they are fewer than 64, zeros fill the page up, and from a page of O they are not stored.
 template <int D, class T>
-TensorMap rows_of(const void* data, int matrices, int rows, int box_rows) {
-  return tensor_map(static_cast<const T*>(data), {64, rows, D / 64, matrices}, {2 * D, 128, int64_t(2) * D * rows},
-                    {64, box_rows, D / 64, 1});
+TensorMap rows_of(const void* data, int matrices, int rows, int head_dim, int box_rows) {
+  constexpr int pages = D / 64;
+  const int columns = head_dim / pages;
+  return tensor_map(static_cast<const T*>(data), {columns, rows, pages, matrices},
+                    {2 * head_dim, 2 * columns, int64_t(2) * head_dim * rows}, {64, box_rows, pages, 1});
 }
 
 template <class T, int D>
@@ -347,17 +350,23 @@ void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stre
   const Tiles tiles = {heads, group_heads(p), (p.seq_q + Br - 1) / Br, p.mask, static_cast<int*>(args.workspace)};
   launch(take_none, {1, 1, 0, stream}, tiles.taken);
   const unsigned blocks = std::min(multiprocessors(), tiles.heads * tiles.row_tiles);
-  launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream}, rows_of<D, T>(args.q, heads, p.seq_q, Br),
-         rows_of<D, T>(args.k, kv_heads, p.seq_k, Shape<D>::Bc), rows_of<D, T>(args.v, kv_heads, p.seq_k, Shape<D>::Bc),
-         rows_of<D, T>(args.o, heads, p.seq_q, Br), p, tiles, args.lse);
+  const auto map = [&](const void* data, int matrices, int rows, int box_rows) {
+    return rows_of<D, T>(data, matrices, rows, p.head_dim, box_rows);
+  };
+  launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream}, map(args.q, heads, p.seq_q, Br),
+         map(args.k, kv_heads, p.seq_k, Shape<D>::Bc), map(args.v, kv_heads, p.seq_k, Shape<D>::Bc),
+         map(args.o, heads, p.seq_q, Br), p, tiles, args.lse);
 }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   if (p.dtype == DType::fp16)
-    (p.head_dim == 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
+    (p.head_dim <= 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
   else
-    (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
+    (p.head_dim <= 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
 }
+
+constexpr attention::Forward unpadded = {attention::not_for_hopper, [](const Problem&) { return sizeof(int); }, run,
+                                         true};
 
 }  // namespace
 
@@ -365,6 +374,6 @@ extern const attention::Rung dynamic;
 constinit const attention::Rung dynamic = {
     .name = "dynamic",
     .idea = "whoever is done takes the next tile of the list, which a counter knows: no share is fixed beforehand",
-    .forward = {attention::not_for_hopper, [](const Problem&) { return sizeof(int); }, run, true}};
+    .forward = attention::padded<unpadded, attention::next_in_pages>};
 
 }  // namespace hopper

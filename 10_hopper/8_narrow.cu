@@ -16,6 +16,7 @@
 // What changed since 7_dynamic: At D = 128 a tile has 64 keys, no longer 80, and K and V have four places each. Lengths
 // are more often multiples of 64, so the last tile of a row is rarely half empty, and the diagonal wastes less. The
 // products of S are smaller for it, and read as much of Q for fewer keys.
+// Head dims above 128 go to another kernel, in narrow_wide.cu.
 //
 // Expected limit: at D = 128 the power that the GPU may draw, at D = 64 tensor cores and the exp unit, both half the
 // time.
@@ -23,7 +24,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/padded.h"
 #include "device/bulk_copy.h"
 #include "device/elect.h"
 #include "device/lazy_softmax.h"
@@ -38,6 +39,9 @@
 #include "device/wgmma.h"
 
 namespace hopper {
+
+void run_wide(const attention::Problem&, const attention::ForwardArgs&, cudaStream_t);  // narrow_wide.cu: D = 256
+
 namespace {
 
 using attention::DType;
@@ -332,11 +336,14 @@ int multiprocessors() {
   return count;
 }
 
-// [matrices, rows, D] in boxes of so many rows.
+// [matrices, rows, head_dim] in boxes of so many rows. Each page of a tile has as many of the columns as the others. If
+// they are fewer than 64, zeros fill the page up, and from a page of O they are not stored.
 template <int D, class T>
-TensorMap rows_of(const void* data, int matrices, int rows, int box_rows) {
-  return tensor_map(static_cast<const T*>(data), {64, rows, D / 64, matrices}, {2 * D, 128, int64_t(2) * D * rows},
-                    {64, box_rows, D / 64, 1});
+TensorMap rows_of(const void* data, int matrices, int rows, int head_dim, int box_rows) {
+  constexpr int pages = D / 64;
+  const int columns = head_dim / pages;
+  return tensor_map(static_cast<const T*>(data), {columns, rows, pages, matrices},
+                    {2 * head_dim, 2 * columns, int64_t(2) * head_dim * rows}, {64, box_rows, pages, 1});
 }
 
 template <class T, int D>
@@ -345,17 +352,25 @@ void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stre
   const Tiles tiles = {heads, group_heads(p), (p.seq_q + Br - 1) / Br, p.mask, static_cast<int*>(args.workspace)};
   launch(take_none, {1, 1, 0, stream}, tiles.taken);
   const unsigned blocks = std::min(multiprocessors(), tiles.heads * tiles.row_tiles);
-  launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream}, rows_of<D, T>(args.q, heads, p.seq_q, Br),
-         rows_of<D, T>(args.k, kv_heads, p.seq_k, Shape<D>::Bc), rows_of<D, T>(args.v, kv_heads, p.seq_k, Shape<D>::Bc),
-         rows_of<D, T>(args.o, heads, p.seq_q, Br), p, tiles, args.lse);
+  const auto map = [&](const void* data, int matrices, int rows, int box_rows) {
+    return rows_of<D, T>(data, matrices, rows, p.head_dim, box_rows);
+  };
+  launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream}, map(args.q, heads, p.seq_q, Br),
+         map(args.k, kv_heads, p.seq_k, Shape<D>::Bc), map(args.v, kv_heads, p.seq_k, Shape<D>::Bc),
+         map(args.o, heads, p.seq_q, Br), p, tiles, args.lse);
 }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  if (p.dtype == DType::fp16)
-    (p.head_dim == 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
+  if (p.head_dim > 128)
+    run_wide(p, args, stream);
+  else if (p.dtype == DType::fp16)
+    (p.head_dim <= 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
   else
-    (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
+    (p.head_dim <= 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
 }
+
+constexpr attention::Forward unpadded = {attention::not_for_hopper_to_256, [](const Problem&) { return sizeof(int); },
+                                         run, true};
 
 }  // namespace
 
@@ -363,6 +378,6 @@ extern const attention::Rung narrow;
 constinit const attention::Rung narrow = {
     .name = "narrow",
     .idea = "tiles of 64 keys at D = 128, which more lengths are a multiple of, and whose diagonals waste less",
-    .forward = {attention::not_for_hopper, [](const Problem&) { return sizeof(int); }, run, true}};
+    .forward = attention::padded<unpadded, attention::next_in_pages>};
 
 }  // namespace hopper

@@ -26,7 +26,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/padded.h"
 #include "device/backward_tile.h"
 #include "device/bulk_copy.h"
 #include "device/elect.h"
@@ -368,10 +368,12 @@ size_t workspace_bytes(const Problem& p) {
   return q_tiles * Br * (p.head_dim + 2) * sizeof(float);  // dq_sum, stats
 }
 
+constexpr attention::Backward unpadded = {
+    .unsupported = attention::not_for_hopper, .workspace_bytes = workspace_bytes, .run = run, .deterministic = false};
+
 }  // namespace
 
 extern const attention::Backward bulk_backward;
-constinit const attention::Backward bulk_backward = {
-    .unsupported = attention::not_for_hopper, .workspace_bytes = workspace_bytes, .run = run, .deterministic = false};
+constinit const attention::Backward bulk_backward = attention::padded<unpadded>;
 
 }  // namespace hopper

@@ -25,7 +25,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/padded.h"
 #include "device/cp_async.h"
 #include "device/ldmatrix.h"
 #include "device/math.h"
@@ -322,12 +322,14 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
     (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
 }
 
+constexpr attention::Forward unpadded = {attention::head_dim_not_8_to_128, workspace_bytes, run, true};
+
 }  // namespace
 
 extern const attention::Rung split;
 constinit const attention::Rung split = {
     .name = "split",
     .idea = "the keys of a head are dealt out to several thread blocks, and a second kernel merges what they made",
-    .forward = {attention::head_dim_not_64_or_128, workspace_bytes, run, true}};
+    .forward = attention::padded<unpadded>};
 
 }  // namespace split_kv

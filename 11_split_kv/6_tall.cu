@@ -29,7 +29,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/padded.h"
 #include "device/cp_async.h"
 #include "device/ldmatrix.h"
 #include "device/math.h"
@@ -348,11 +348,13 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   (p.dtype == DType::fp16 ? launch_forward<__half> : launch_forward<__nv_bfloat16>)(p, args, stream);
 }
 
+constexpr attention::Forward unpadded = {attention::head_dim_not_8_to_128, workspace_bytes, run, true};
+
 }  // namespace
 
 extern const attention::Rung tall;
 constinit const attention::Rung tall = {.name = "tall",
                                         .idea = "a tile is as high as the queries need: 16 rows or 64",
-                                        .forward = {attention::head_dim_not_64_or_128, workspace_bytes, run, true}};
+                                        .forward = attention::padded<unpadded>};
 
 }  // namespace split_kv

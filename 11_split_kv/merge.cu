@@ -3,13 +3,13 @@
 //
 // A warp owns a row, or its share of a row's parts: warps that share a row are neighbours in one thread block.
 //
-//   1. M = max of the parts' LSE                     each warp of the row for itself
-//   2. w = 2^(LSE of the part - M)   l = sum of w    over the warp's share of the parts, in the order of their numbers
-//      O = sum of w (O of the part)
-//   3. l and O of the row's warps, added up          in the order of the warps
+//   1. m, l and O as in chapter 05, with a part where a tile of keys was: m = max(m, LSE), and with w = 2^(LSE - m)
+//      l = l 2^(m before - m) + w, O likewise        over the warp's share of the parts, in the order of their numbers
+//   2. m, l and O of the row's warps become one      in the order of the warps
 //
-// and at the end O / l and LSE = ln(2) (M + log2(l)). The order does not depend on which thread block came first, so
-// the bits are the same in every run. A part that shows a row no key has LSE = -inf, and weighs 0.
+// and at the end O / l and LSE = ln(2) (m + log2(l)). No load of step 1 waits for another, so they are under way
+// together. The order does not depend on which thread block came first, so the bits are the same in every run. A part
+// that shows a row no key has LSE = -inf, and weighs 0.
 //
 // It is launched as dependent on the first kernel (chapter 09, rung `overlapped`), so it is on the multiprocessors when
 // the last part is.
@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(threads) merge_kernel(unsigned rows, int parts
 {
   constexpr int columns = D / 32;  // of a lane
   __shared__ float o_smem[warps][D];
-  __shared__ float l_smem[warps];
+  __shared__ float m_smem[warps], l_smem[warps];
 
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, share = warp % row_warps;
   const unsigned row = blockIdx.x * (warps / row_warps) + warp / row_warps;
@@ -52,23 +52,29 @@ __global__ void __launch_bounds__(threads) merge_kernel(unsigned rows, int parts
   o_parts += size_t(row) * parts * D + lane * columns;
   grid_dependency_wait();  // the parts have been written
 
-  float top = -INFINITY, l = 0, o_reg[columns] = {};
-  for (int part = lane; exists && part < parts; part += 32) top = fmaxf(top, lse_parts[part]);
-  top = warp_max(top);
+  float m = -INFINITY, l = 0, o_reg[columns] = {};
 #pragma unroll 4
   for (int part = share; exists && part < parts; part += row_warps) {
-    const float weight = lse_parts[part] == -INFINITY ? 0 : exp2_approx(lse_parts[part] - top);
-    l += weight;
-    for (int c = 0; c < columns; c++) o_reg[c] += weight * o_parts[size_t(part) * D + c];
+    const float lse_part = lse_parts[part], top = fmaxf(m, lse_part);
+    const float weight = lse_part == -INFINITY ? 0 : exp2_approx(lse_part - top);
+    const float correction = m == -INFINITY ? 0 : exp2_approx(m - top);
+    l = l * correction + weight;
+    for (int c = 0; c < columns; c++) o_reg[c] = o_reg[c] * correction + weight * o_parts[size_t(part) * D + c];
+    m = top;
   }
 
   for (int c = 0; c < columns; c++) o_smem[warp][lane * columns + c] = o_reg[c];
-  if (lane == 0) l_smem[warp] = l;
+  if (lane == 0) m_smem[warp] = m, l_smem[warp] = l;
   __syncthreads();  // every share is in shared memory
   if (share > 0 || !exists) return;
-  for (int other = warp + 1; other < warp + row_warps; other++) {
-    l += l_smem[other];
-    for (int c = 0; c < columns; c++) o_reg[c] += o_smem[other][lane * columns + c];
+  float top = -INFINITY;
+  for (int w = warp; w < warp + row_warps; w++) top = fmaxf(top, m_smem[w]);
+  l = 0;
+  for (int c = 0; c < columns; c++) o_reg[c] = 0;
+  for (int w = warp; w < warp + row_warps; w++) {
+    const float weight = l_smem[w] == 0 ? 0 : exp2_approx(m_smem[w] - top);
+    l += weight * l_smem[w];
+    for (int c = 0; c < columns; c++) o_reg[c] += weight * o_smem[w][lane * columns + c];
   }
   const float inverse = l == 0 ? 0 : 1 / l;  // l = 0: the row sees no key
   for (int c = 0; c < columns; c += 2)

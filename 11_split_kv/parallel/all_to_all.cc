@@ -40,14 +40,14 @@ class AllToAll : public Way {
       for (DeviceBuffer* buffer : {&d_o_, &dq_}) *buffer = DeviceBuffer(q);
       for (DeviceBuffer* buffer : {&dk_, &dv_}) *buffer = DeviceBuffer(kv);
     }
-    if (ranks() > 1) staging_ = DeviceBuffer(backward ? 3 * q + 2 * kv + lse : q + 2 * kv + lse);
+    if (ranks() > 1) staging_ = Inbox(transport_, backward ? 3 * q + 2 * kv + lse : q + 2 * kv + lse);
   }
 
   cudaStream_t stream() const override { return stream_; }
 
   size_t bytes() const override {
-    size_t all = 0;
-    for (const DeviceBuffer* buffer : {&workspace_, &q_, &k_, &v_, &o_, &lse_, &d_o_, &dq_, &dk_, &dv_, &staging_})
+    size_t all = staging_.bytes();
+    for (const DeviceBuffer* buffer : {&workspace_, &q_, &k_, &v_, &o_, &lse_, &d_o_, &dq_, &dk_, &dv_})
       all += buffer->bytes();
     return all;
   }
@@ -164,17 +164,17 @@ class AllToAll : public Way {
   void exchange(const std::vector<Message>& sends, const std::vector<Message>& receives) {
     double bytes = 0;
     for (const Message& message : receives) bytes += double(message.bytes);
-    if (timeline) timeline->begin("exchange", "all to all", bytes, stream_);
+    const size_t span = timeline ? timeline->begin("exchange", "all to all", bytes, stream_) : 0;
     transport_.begin(sends, receives, stream_);
     transport_.finish(stream_);
-    if (timeline) timeline->end(timeline->opened(), stream_);
+    if (timeline) timeline->end(span, stream_);
   }
 
   template <class Work>
   void compute(Work&& work) {
-    if (timeline) timeline->begin("compute", "all rows", 0, stream_);
+    const size_t span = timeline ? timeline->begin("compute", "all rows", 0, stream_) : 0;
     work();
-    if (timeline) timeline->end(timeline->opened(), stream_);
+    if (timeline) timeline->end(span, stream_);
   }
 
   const Setting set_;
@@ -182,7 +182,8 @@ class AllToAll : public Way {
   Problem own_;  // some heads, all rows
   Transport& transport_;
   Stream stream_{Stream::Urgency::usual};
-  DeviceBuffer workspace_, q_, k_, v_, o_, lse_, d_o_, dq_, dk_, dv_, staging_;
+  DeviceBuffer workspace_, q_, k_, v_, o_, lse_, d_o_, dq_, dk_, dv_;
+  Inbox staging_;
 };
 
 }  // namespace

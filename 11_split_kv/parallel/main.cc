@@ -17,8 +17,9 @@ extern const attention::Backward ordered_backward;
 }  // namespace causal_earlystop
 
 namespace hopper {
-extern const attention::Rung persistent;
-}
+extern const attention::Rung dynamic;
+extern const attention::Backward ordered_backward;
+}  // namespace hopper
 
 namespace split_kv::parallel {
 namespace {
@@ -69,7 +70,7 @@ Options parse(int argc, char** argv) {
   app.add_option("--order", options.order,
                  "balanced: a rank has rows from the front and the back; in_order: neighbours")
       ->capture_default_str();
-  app.add_option("--kernel", options.kernel, "whose forward computes a part: 08_causal_earlystop or 10_hopper")
+  app.add_option("--kernel", options.kernel, "whose kernels compute a part: 08_causal_earlystop or 10_hopper")
       ->capture_default_str();
   app.add_option("--transport", options.transport,
                  "nccl or mpi; nccl unless given, where each rank has a GPU of its own");
@@ -140,8 +141,9 @@ std::string other_arguments(World& world, int argc, char** argv) {
 }
 
 attention::Rung rung_of(const Options& options) {
-  attention::Rung rung = options.kernel == "10_hopper" ? hopper::persistent : causal_earlystop::balanced;
-  rung.backward = causal_earlystop::ordered_backward;
+  const bool on_hopper = options.kernel == "10_hopper";
+  attention::Rung rung = on_hopper ? hopper::dynamic : causal_earlystop::balanced;
+  rung.backward = on_hopper ? hopper::ordered_backward : causal_earlystop::ordered_backward;
   return rung;
 }
 
@@ -200,13 +202,14 @@ int answer(const Options& options, World& world, Transport& transport, bool back
 
   LocalTensors tensors(setting, backward);
   tensors.upload(setting, inputs);
-  const auto forward = [&] { way->forward(tensors.forward_args()); };
-  double times[2] = {milliseconds(world, transport, way->stream(), forward), 0};
+  std::vector<double> times =
+      milliseconds(world, {{transport, way->stream(), [&] { way->forward(tensors.forward_args()); }}});
   if (backward)
-    times[1] = milliseconds(world, transport, way->stream(), [&] { way->backward(tensors.backward_args()); });
+    times.push_back(
+        milliseconds(world, {{transport, way->stream(), [&] { way->backward(tensors.backward_args()); }}})[0]);
   const double megabytes = world.largest(double(tensors.bytes() + way->bytes())) / 1e6;
   if (world.rank() == 0)
-    for (int i = 0; i < (backward ? 2 : 1); i++)
+    for (size_t i = 0; i < times.size(); i++)
       std::cout << program << ": " << where << directions[i] << " " << label(p) << ": " << std::setprecision(4)
                 << times[i] << " ms, " << flops(p, i == 1) / times[i] * 1e-9 << " TFLOP/s, " << megabytes
                 << " MB on each rank" << (on_gpu ? "" : "; the engine's time, which says nothing about a GPU")
@@ -231,10 +234,11 @@ int main(int argc, char** argv) {
     const Carrier carrier = usual_transport(*world, patience, options.transport);
     if (!all_agree(*world, carrier.refusal)) return 2;
     const attention::Rung rung = rung_of(options);
-    if (!options.measure.empty())
-      return measure(*world, *carrier.transport, rung.forward, rung.backward, options.kernel, options.seconds,
-                     options.measure);
-    return answer(options, *world, *carrier.transport, backward);
+    const int status = options.measure.empty() ? answer(options, *world, *carrier.transport, backward)
+                                               : measure(*world, *carrier.transport, rung.forward, rung.backward,
+                                                         options.kernel, options.seconds, options.measure);
+    world->barrier();  // nobody needs the others' transports any more
+    return status;
   } catch (const std::exception& error) {
     const std::string who = world && world->ranks() > 1 ? ": rank " + std::to_string(world->rank()) : "";
     std::cerr << program << who << ": " << error.what() << std::endl;

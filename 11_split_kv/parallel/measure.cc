@@ -1,5 +1,6 @@
 #include "measure.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <fstream>
@@ -38,11 +39,11 @@ class Measurement {
   void take() {
     for (int n = shortest; n <= longest && world_.ranks() > 1; n *= 2) bandwidth(n);
     for (int n = shortest; n <= longest; n *= 2) {
-      solve("strong", n);
-      if (n == each_of_weak && world_.ranks() > 1) timeline(n);
+      solve(n);
+      if ((n == shortest || n == each_of_weak) && world_.ranks() > 1) timeline(n);
+      const int weak = each_of_weak * world_.ranks();
+      if (n < weak && weak < 2 * n && weak != n) solve(weak);
     }
-    if (world_.ranks() > 1 && (each_of_weak * world_.ranks() & (each_of_weak * world_.ranks() - 1)) != 0)
-      solve("weak", each_of_weak * world_.ranks());  // else it is one of the lengths above
   }
 
   bool wrong() const { return wrong_; }
@@ -68,9 +69,12 @@ class Measurement {
     std::cout << json << std::endl;
   }
 
+  // Of the rank that has least.
+  double free_bytes() { return -world_.largest(-double(harness::current_device().free_bytes)); }
+
   // Whether there is room and time for it, as rank 0 sees it; `needed` is the largest of all ranks.
   bool affordable(const std::string& what, double seconds, double bytes) {
-    const double free = -world_.largest(-double(harness::current_device().free_bytes));
+    const double free = free_bytes();
     const double needed = world_.largest(bytes);
     std::ostringstream why;
     why << std::setprecision(3);
@@ -87,6 +91,11 @@ class Measurement {
   static double tensor_bytes(const Setting& s, bool backward) {
     const double rows = double(s.shares[s.rank].queries.count()) * s.whole.heads * s.whole.head_dim * 2;
     return rows * (backward ? 8 : 4);
+  }
+
+  // Of one GPU, for the whole problem.
+  double workspace_bytes(const Problem& p, bool backward) const {
+    return double(backward ? backward_.workspace_bytes(p) : forward_.workspace_bytes(p));
   }
 
   Setting setting_of(const Problem& p, int ranks, int rank) const {
@@ -113,70 +122,102 @@ class Measurement {
     return world_.largest(std::isfinite(difference) ? difference : 1e30);
   }
 
-  // One length: one GPU, then the ways, forward and backward.
-  void solve(const char* series, int n) {
+  // One GPU, or a way, with the tensors of this rank.
+  struct Contestant {
+    const char* name;
+    Setting setting;
+    Transport& transport;
+    bool backward;
+    LocalTensors tensors{setting, backward};
+    std::unique_ptr<Way> way = nullptr;
+
+    size_t bytes() const { return tensors.bytes() + way->bytes(); }
+    void forward() const { way->forward(tensors.forward_args()); }
+    Timed timed() const {
+      if (backward) return {transport, way->stream(), [this] { way->backward(tensors.backward_args()); }};
+      return {transport, way->stream(), [this] { forward(); }};
+    }
+  };
+
+  // One length: one GPU and the ways, forward and backward. They take turns if all have room at the same time.
+  void solve(int n) {
     const Problem p = problem_with(n);
     for (const bool backward : {false, true}) {
-      const char* const direction = backward ? "backward" : "forward";
-      const std::string what = std::string(direction) + " N=" + std::to_string(n);
-      const Setting alone = setting_of(p, 1, 0);
-      const double guess = flops(p, backward) * (on_gpu ? 1 / 250e12 : 1e-9);  // seconds of one call
-      const double calls = guess > 0.5 ? 2 : 9;
-      const double extra = double(backward_.workspace_bytes(p));
-      std::unique_ptr<LocalTensors> whole;
-      double one_ms = 0;
-      const auto no_one = no_transport();
-      if (affordable("one GPU, " + what, calls * guess * (backward ? 1.5 : 1),
-                     tensor_bytes(alone, backward) + (backward ? extra : 0))) {
-        whole = std::make_unique<LocalTensors>(alone, backward);
-        const std::unique_ptr<Way> one = ring(alone, *no_one, backward);
-        fill_inputs(alone, *whole, one->stream());
-        one_ms = milliseconds(world_, *no_one, one->stream(), [&] { one->forward(whole->forward_args()); });
-        if (backward)
-          one_ms = milliseconds(world_, *no_one, one->stream(), [&] { one->backward(whole->backward_args()); });
-        note(series, "one", direction, p, 1, one_ms, double(whole->bytes() + one->bytes()), 0, 0);
-      }
-      if (world_.ranks() == 1) continue;
+      const std::string what = std::string(backward ? "backward" : "forward") + " N=" + std::to_string(n);
+      const double seconds = flops(p, backward) * (on_gpu ? 1 / 250e12 : 1e-9) * (backward ? 1.5 : 1);  // of one call
+      const double calls = seconds > 0.5 ? 2 : 9;
+      const double of_one = tensor_bytes(setting_of(p, 1, 0), backward) + workspace_bytes(p, backward);
+      const double of_each = 4 * tensor_bytes(setting_of(p, world_.ranks(), world_.rank()), backward) +
+                             2 * workspace_bytes(p, backward) / world_.ranks();
+      const bool together = of_one + 2 * of_each < 0.9 * free_bytes();
+      std::vector<std::unique_ptr<Contestant>> group;
+      double one_ms = 0, expected = 0;
+      const auto enter = [&](const char* name, auto make, int ranks, Transport& transport, double bytes) {
+        if (!affordable((ranks == 1 ? "one GPU" : name) + (", " + what), expected + calls * seconds / ranks, bytes))
+          return;
+        if (together) expected += calls * seconds / ranks;
+        const Setting s = setting_of(p, ranks, ranks == 1 ? 0 : world_.rank());
+        group.push_back(std::make_unique<Contestant>(Contestant{name, s, transport, backward}));
+        Contestant& contestant = *group.back();
+        contestant.way = make(s, transport, backward);
+        fill_inputs(s, contestant.tensors, contestant.way->stream());
+        if (backward) contestant.forward();
+      };
+      const auto finish = [&] {
+        std::vector<Timed> timed;
+        for (const auto& each : group)
+          if (each->way) timed.push_back(each->timed());
+        const std::vector<double> times = milliseconds(world_, timed);
+        size_t i = 0;
+        for (const auto& each : group) {
+          if (!each->way) continue;
+          const double ms = times[i++];
+          const bool one = each->setting.shares.size() == 1;
+          if (one) one_ms = ms;
+          note(*each, ms, one ? 0 : one_ms, one || one_ms == 0 ? 0 : distance(*each, group[0]->tensors));
+        }
+        for (const auto& each : group) each->way.reset();
+      };
+      enter("one", ring, 1, *alone_, of_one);
+      if (!together) finish();
       for (const WayName& each : ways) {
-        if (each.make == all_to_all && !heads_refused(p, world_.ranks()).empty()) continue;
-        const Setting s = setting_of(p, world_.ranks(), world_.rank());
-        const double room = 4 * tensor_bytes(s, backward) + (backward ? extra / world_.ranks() : 0);
-        if (!affordable(std::string(each.name) + ", " + what, calls * guess * (backward ? 1.5 : 1) / world_.ranks(),
-                        room))
-          continue;
-        LocalTensors tensors(s, backward);
-        const std::unique_ptr<Way> way = each.make(s, transport_, backward);
-        fill_inputs(s, tensors, way->stream());
-        double ms = milliseconds(world_, transport_, way->stream(), [&] { way->forward(tensors.forward_args()); });
-        if (backward)
-          ms = milliseconds(world_, transport_, way->stream(), [&] { way->backward(tensors.backward_args()); });
-        double distance = 0;
-        if (whole && backward)
-          for (const auto& [own, of_one] :
-               {std::pair(&tensors.dq, &whole->dq), {&tensors.dk, &whole->dk}, {&tensors.dv, &whole->dv}})
-            distance = std::max(distance, apart(s, *own, *of_one));
-        else if (whole)
-          distance = apart(s, tensors.o, whole->o);
-        wrong_ |= distance > 2e-3;  // two roundings to fp16 differ by some 3e-4
-        note(series, each.name, direction, p, world_.ranks(), ms, double(tensors.bytes() + way->bytes()), one_ms,
-             distance);
+        if (world_.ranks() == 1 || (each.make == all_to_all && !heads_refused(p, world_.ranks()).empty())) continue;
+        enter(each.name, each.make, world_.ranks(), transport_, of_each);
+        if (together) continue;
+        finish();
+        if (!group.empty() && group.back()->setting.shares.size() > 1) group.pop_back();
       }
+      if (together) finish();
     }
   }
 
-  void note(const char* series, const char* way, const char* direction, const Problem& p, int ranks, double ms,
-            double bytes, double one_ms, double distance) {
-    const double most = world_.largest(bytes);
+  double distance(const Contestant& own, const LocalTensors& whole) {
+    const LocalTensors& t = own.tensors;
+    const Setting& s = own.setting;
+    const double most = own.backward
+                            ? std::max({apart(s, t.dq, whole.dq), apart(s, t.dk, whole.dk), apart(s, t.dv, whole.dv)})
+                            : apart(s, t.o, whole.o);
+    wrong_ |= most > 2e-3;  // two roundings to fp16 differ by some 3e-4
+    return most;
+  }
+
+  // Strong scaling, and weak where each rank has as many rows as in every other run.
+  void note(const Contestant& who, double ms, double one_ms, double distance) {
+    const Problem& p = who.setting.whole;
+    const int ranks = int(who.setting.shares.size());
+    const double most = world_.largest(double(who.bytes()));
     std::ostringstream json;
-    json << std::setprecision(5) << "{\"series\": \"" << series << "\", \"way\": \"" << way << "\", \"direction\": \""
-         << direction << "\", \"seq\": " << p.seq_q << ", \"heads\": " << p.heads << ", \"head_dim\": " << p.head_dim
-         << ", \"dtype\": \"fp16\", \"causal\": true, \"ranks\": " << ranks << ", \"ms\": " << ms
-         << ", \"tflops\": " << flops(p, std::string(direction) == "backward") / ms * 1e-9
+    json << std::setprecision(5) << "\"way\": \"" << who.name << "\", \"direction\": \""
+         << (who.backward ? "backward" : "forward") << "\", \"seq\": " << p.seq_q << ", \"heads\": " << p.heads
+         << ", \"head_dim\": " << p.head_dim << ", \"dtype\": \"fp16\", \"causal\": true, \"ranks\": " << ranks
+         << ", \"ms\": " << ms << ", \"tflops\": " << flops(p, who.backward) / ms * 1e-9
          << ", \"bytes_per_rank\": " << std::setprecision(12) << most << std::setprecision(5);
     if (one_ms > 0)
       json << ", \"one_gpu_ms\": " << one_ms << ", \"speedup\": " << one_ms / ms << ", \"distance\": " << distance;
     json << "}";
-    record(json.str());
+    if (p.seq_q % shortest == 0 && (p.seq_q / shortest & (p.seq_q / shortest - 1)) == 0)
+      record("{\"series\": \"strong\", " + json.str());
+    if (p.seq_q == each_of_weak * ranks) record("{\"series\": \"weak\", " + json.str());
   }
 
   // What the ring's exchange of one step takes when nothing else is done: K and V of one rank.
@@ -185,15 +226,16 @@ class Measurement {
     const Setting s = setting_of(p, world_.ranks(), world_.rank());
     const size_t bytes = size_t(p.heads) * s.shares[0].keys.count() * p.head_dim * 2;
     if (!affordable("bandwidth N=" + std::to_string(n), 1, 4.0 * double(bytes))) return;
-    harness::DeviceBuffer k(bytes), v(bytes), next_k(bytes), next_v(bytes);
+    const harness::DeviceBuffer k(bytes), v(bytes);
+    const Inbox next_k(transport_, bytes), next_v(transport_, bytes);
     const int next = (s.rank + 1) % world_.ranks(), previous = (s.rank + world_.ranks() - 1) % world_.ranks();
     const Message sends[] = {{next, k.data(), bytes}, {next, v.data(), bytes}};
     const Message receives[] = {{previous, next_k.data(), bytes}, {previous, next_v.data(), bytes}};
     const std::unique_ptr<Way> stream = ring(setting_of(problem_with(shortest), 1, 0), transport_, false);
-    const double ms = milliseconds(world_, transport_, stream->stream(), [&] {
-      transport_.begin(sends, receives, stream->stream());
-      transport_.finish(stream->stream());
-    });
+    const double ms = milliseconds(world_, {{transport_, stream->stream(), [&] {
+                                               transport_.begin(sends, receives, stream->stream());
+                                               transport_.finish(stream->stream());
+                                             }}})[0];
     std::ostringstream json;
     json << std::setprecision(5) << "{\"series\": \"bandwidth\", \"seq\": " << n
          << ", \"bytes\": " << std::setprecision(12) << 2 * bytes << std::setprecision(5) << ", \"ms\": " << ms
@@ -208,18 +250,21 @@ class Measurement {
     const std::unique_ptr<Way> way = ring(s, transport_, true);
     fill_inputs(s, tensors, way->stream());
     harness::Event done;
-    const auto once = [&](bool backward) {
+    const auto call = [&](bool backward) {
       backward ? way->backward(tensors.backward_args()) : way->forward(tensors.forward_args());
-      done.record(way->stream());
-      transport_.wait(done.get());
     };
-    once(false), once(true);
+    call(false);  // loads the kernels
     for (const bool backward : {false, true}) {
       world_.barrier();
+      for (int i = 0; i < 15; i++) call(backward);  // what is noted comes behind others, as in the middle of a model
       Timeline timeline(way->stream());
       way->timeline = &timeline;
-      once(backward);
+      const Clock::time_point begin = Clock::now();
+      call(backward);
+      const double host_ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
       way->timeline = nullptr;
+      done.record(way->stream());
+      transport_.wait(done.get());
       std::ostringstream own;
       own << std::setprecision(6) << "[";
       const char* comma = "";
@@ -232,7 +277,7 @@ class Measurement {
       own << "]";
       std::ostringstream json;
       json << "{\"series\": \"timeline\", \"direction\": \"" << (backward ? "backward" : "forward")
-           << "\", \"seq\": " << n << ", \"ranks\": [";
+           << "\", \"seq\": " << n << ", \"host_ms\": " << std::setprecision(4) << host_ms << ", \"ranks\": [";
       const auto all = world_.gather(own.str());
       for (size_t rank = 0; rank < all.size(); rank++) json << (rank ? ", " : "") << all[rank];
       json << "]}";
@@ -242,6 +287,7 @@ class Measurement {
 
   World& world_;
   Transport& transport_;
+  const std::unique_ptr<Transport> alone_ = no_transport();
   const attention::Forward forward_;
   const attention::Backward backward_;
   const double seconds_;
@@ -251,6 +297,36 @@ class Measurement {
 };
 
 }  // namespace
+
+std::vector<double> milliseconds(World& world, const std::vector<Timed>& all) {
+  harness::Event start, stop;
+  const auto round = [&](const Timed& one, int calls) {
+    world.barrier();
+    start.record(one.stream);
+    for (int i = 0; i < calls; i++) one.call();
+    stop.record(one.stream);
+    one.transport.wait(stop.get());
+    return world.largest(stop.milliseconds_since(start) / float(calls));
+  };
+  std::vector<double> medians;
+  for (const Timed& one : all) {
+    round(one, 1);  // loads the kernels, and connects the ranks
+    medians.push_back(round(one, 1));
+  }
+  if (!on_gpu) return medians;
+  constexpr int rounds = 5;
+  std::vector<std::vector<double>> times(all.size());
+  const std::vector<double> once = medians;
+  for (int i = 0; i < rounds; i++)
+    for (size_t k = 0; k < all.size(); k++)
+      if (once[k] <= 500) times[k].push_back(round(all[k], int(std::clamp(30 / once[k], 1.0, 20.0))));
+  for (size_t k = 0; k < all.size(); k++) {
+    if (times[k].empty()) continue;
+    std::nth_element(times[k].begin(), times[k].begin() + rounds / 2, times[k].end());
+    medians[k] = times[k][rounds / 2];
+  }
+  return medians;
+}
 
 int measure(World& world, Transport& transport, const attention::Forward& forward, const attention::Backward& backward,
             const std::string& kernel, double seconds, const std::string& file) {

@@ -13,7 +13,8 @@ RESULTS = Path(__file__).resolve().parents[2] / "common" / "results" / "nvidia-h
 HEADS, HEAD_DIM = 16, 128  # B = 1, fp16, causal
 DRAM = 4.0e12  # bytes a second that a copy moves, read and write together
 LINKS = {"NVLink": 0.8 * 450e9, "400 Gb/s": 0.8 * 50e9}
-LATENCY = 20e-6  # seconds that an exchange takes beside its bytes
+LATENCY = 40e-6  # seconds that an exchange takes beside its bytes
+TAKEN = 32 / 132  # of the multiprocessors NCCL has while it exchanges
 LAUNCHES = 10e-6  # seconds between the kernels of a step
 
 
@@ -44,15 +45,22 @@ def predict(direction: str, rows: int, ranks: int, link: float) -> dict:
     own = compute(direction, n * n / 2, True, n)
     step = compute(direction, n * n / 2, False, n / 2)  # as many scores, without a mask
     back = direction == "backward"
-    # Beside attention a step copies the front half of K and V, and merges O or adds up the gradients.
-    beside = (2 * elements * 2 + (6 if ranks == 2 else 10) * elements + (2 * 10 * elements if back else 0)) / DRAM + LAUNCHES
-    sent = elements * (2 * 2 + (2 * 4 if back else 0))
-    exchange = LATENCY + sent / link
-    home = LATENCY + 2 * 4 * elements / link + 2 * 6 * elements / DRAM if back and ranks > 1 else 0
-    total = own + (ranks - 1) * (max(step, exchange) + beside) + home if ranks > 1 else one
+    # Beside attention a step copies half of K and V, or of what belongs to the queries; more than two ranks have a sum of O or dQ;
+    # and backward dK and dV are added to their sums. At the end the sums meet what the own keys have made.
+    beside = ((4 if not back else 6) + (10 if ranks > 2 else 0) + (20 if back else 0)) * elements / DRAM + LAUNCHES
+    join = ((8 if ranks > 2 else 6) + (16 if back else 0)) * elements / DRAM + LAUNCHES
+    keys, sums = LATENCY + 4 * elements / link, LATENCY + 8 * elements / link  # two tensors in fp16; in fp32
+    exchange = keys + (sums if back and ranks > 2 else 0)
+    home = sums if back else 0
+    # A multiprocessor is never idle while the own keys are left to compute with. But no step begins before its keys are there.
+    taken = TAKEN * ((ranks - 1) * exchange + home)
+    work = own + (ranks - 1) * (step + beside) + taken
+    chain = keys + (ranks - 2) * max(step + beside, exchange) + step + beside + home
+    total = max(work, chain) + join if ranks > 1 else one
     return {"direction": direction, "seq": rows, "ranks": ranks, "ms": 1e3 * total, "one_gpu_ms": 1e3 * one,
             "speedup": one / total, "own_ms": 1e3 * own, "step_ms": 1e3 * step, "exchange_ms": 1e3 * exchange,
-            "beside_ms": 1e3 * beside, "home_ms": 1e3 * home}
+            "beside_ms": 1e3 * beside, "home_ms": 1e3 * home, "join_ms": 1e3 * join, "taken_ms": 1e3 * taken,
+            "chain_ms": 1e3 * chain}
 
 
 def main() -> None:

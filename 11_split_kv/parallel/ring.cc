@@ -1,18 +1,20 @@
-// Ring attention: in each of P steps a rank computes with the keys and values of one rank, while those of the next step
-// come from the rank before it, and its present ones go to the rank after it.
+// Ring attention: in each of P - 1 steps a rank computes with the keys and values of another rank, while those of the
+// next step come from the rank before it, and its present ones go to the rank after it. What a rank makes of its own
+// keys waits for nobody, and nobody waits for it before the end: it is on a stream of the least urgency, and fills what
+// the others leave idle.
 //
-//   step          0          1          2          3
-//   compute   | own keys | of r - 1 | of r - 2 | of r - 3 |
+//   own       | own keys .................................. |
+//   compute              | of r - 1 | of r - 2 | of r - 3 |  | join |
 //   exchange  | of r - 1 | of r - 2 | of r - 3 |
 //
 // There are two buffers for keys and values: one is computed with, one is received into.
 //
-// Backward, the sums of dK and dV travel too, one step behind: a rank adds its part to what the rank before has made of
-// it. After the last step they go home. Everything is added in the order of the ring, so that the bits are the same in
-// every run.
+// Backward, sums of dK and dV travel too, one step behind: a rank adds its part to what the rank before has made of
+// it. After the last step they go home, where they meet those of the rank's own queries. Everything is added in the
+// order of the ring, and the rank's own part last, so that the bits are the same in every run.
 //
 // Hazards: the exchange of step s writes the buffer that step s - 1 has read, so it waits for that step; step s + 1
-// reads what the exchange of step s has brought, so it waits for that exchange.
+// reads what the exchange of step s has brought, so it waits for that exchange; the end waits for the own part.
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -26,7 +28,6 @@ namespace {
 
 using attention::BackwardArgs;
 using attention::ForwardArgs;
-using attention::Mask;
 using attention::Problem;
 using harness::DeviceBuffer;
 
@@ -36,9 +37,32 @@ struct QuerySlice {
   DeviceBuffer q, lse, o, d_o;  // the last three backward
 };
 
-// How often one of the rank's three runs of queries meets keys.
-struct Meetings {
-  int all = 0, so_far = 0;
+// One rank has all rows.
+class Alone : public Way {
+ public:
+  Alone(const Setting& setting, bool backward)
+      : set_(setting),
+        workspace_(std::max(set_.forward.workspace_bytes(set_.whole),
+                            backward ? set_.backward.workspace_bytes(set_.whole) : 0)) {}
+
+  cudaStream_t stream() const override { return stream_; }
+  size_t bytes() const override { return workspace_.bytes(); }
+
+  void forward(const ForwardArgs& args) override {
+    ForwardArgs own = args;
+    own.workspace = workspace_.data();
+    set_.forward.run(set_.whole, own, stream_);
+  }
+  void backward(const BackwardArgs& args) override {
+    BackwardArgs own = args;
+    own.workspace = workspace_.data();
+    set_.backward.run(set_.whole, own, stream_);
+  }
+
+ private:
+  const Setting set_;
+  const Stream stream_{Stream::Urgency::usual};
+  const DeviceBuffer workspace_;
 };
 
 class Ring : public Way {
@@ -48,92 +72,123 @@ class Ring : public Way {
         p_(setting.whole),
         transport_(transport),
         share_(set_.shares[set_.rank]),
-        steps_(ring_steps(p_, set_.shares, set_.rank, set_.order)) {
+        steps_(ring_steps(p_, set_.shares, set_.rank, set_.order)),
+        own_problem_(problem_of(p_, steps_[0].parts[0])) {
+    const auto workspace = [&](const Problem& problem) {
+      const size_t forward = set_.forward.workspace_bytes(problem);
+      return backward ? std::max(forward, set_.backward.workspace_bytes(problem)) : forward;
+    };
+    own_workspace_ = DeviceBuffer(workspace(own_problem_));
     int most_keys = 0;
     for (const Share& share : set_.shares) most_keys = std::max(most_keys, share.keys.count());
-    size_t workspace = 0;
-    for (const Step& step : steps_)
-      for (const Part& part : step.parts) {
-        const Problem problem = problem_of(p_, part);
-        workspace = std::max(workspace, set_.forward.workspace_bytes(problem));
-        if (backward) workspace = std::max(workspace, set_.backward.workspace_bytes(problem));
-      }
-    workspace_ = DeviceBuffer(workspace);
-    if (ranks() == 1) return;
-
-    const size_t q = q_bytes(share_.queries.count()), kv = kv_bytes(most_keys);
-    for (auto& buffers : kv_) buffers = {DeviceBuffer(kv), DeviceBuffer(kv)};
+    const size_t q = q_bytes(queries()), kv = kv_bytes(most_keys), lse = lse_bytes(queries());
+    const auto inboxes = [&](size_t bytes) { return Inboxes{Inbox(transport_, bytes), Inbox(transport_, bytes)}; };
+    for (int i = 0; i < std::min(2, ranks() - 1); i++) kv_[i] = inboxes(kv);
     part_q_ = DeviceBuffer(q);
-    part_lse_ = DeviceBuffer(lse_bytes(share_.queries.count()));
-    if (ranks() > 2) sum_ = DeviceBuffer(2 * q);
-    if (backward)
-      for (auto* pair : {&sums_[0], &sums_[1]}) *pair = {DeviceBuffer(2 * kv), DeviceBuffer(2 * kv)};
-    if (backward) part_kv_ = {DeviceBuffer(kv), DeviceBuffer(kv)};
+    part_lse_ = DeviceBuffer(lse);
+    if (ranks() > 2) {
+      sum_ = DeviceBuffer(2 * q);
+      sum_lse_ = DeviceBuffer(lse);
+    }
+    if (backward) {
+      for (Inboxes& pair : sums_) pair = inboxes(2 * kv);
+      part_kv_ = {DeviceBuffer(kv), DeviceBuffer(kv)};
+    }
+    size_t most_workspace = 0;
     for (size_t s = 1; s < steps_.size(); s++)
       for (const Part& part : steps_[s].parts) {
-        if (part.keys < set_.shares[steps_[s].owner].keys.count() && first_keys_[0].bytes() < kv_bytes(part.keys))
+        most_workspace = std::max(most_workspace, workspace(problem_of(p_, part)));
+        if (part.keys < rows_of(owner(s)) && first_keys_[0].bytes() < kv_bytes(part.keys))
           first_keys_ = {DeviceBuffer(kv_bytes(part.keys)), DeviceBuffer(kv_bytes(part.keys))};
-        if (part.queries < share_.queries.count() && !slice_of(part)) {
-          const size_t bytes = q_bytes(part.queries), lse = lse_bytes(part.queries);
-          slices_.push_back({part.first_query, part.queries, DeviceBuffer(bytes), DeviceBuffer(backward ? lse : 0),
-                             DeviceBuffer(backward ? bytes : 0), DeviceBuffer(backward ? bytes : 0)});
+        if (part.queries < queries() && !slice_of(part)) {
+          const size_t bytes = q_bytes(part.queries), slice_lse = lse_bytes(part.queries);
+          slices_.push_back({part.first_query, part.queries, DeviceBuffer(bytes),
+                             DeviceBuffer(backward ? slice_lse : 0), DeviceBuffer(backward ? bytes : 0),
+                             DeviceBuffer(backward ? bytes : 0)});
         }
       }
+    workspace_ = DeviceBuffer(most_workspace);
   }
 
   cudaStream_t stream() const override { return compute_; }
 
   size_t bytes() const override {
-    size_t all = workspace_.bytes() + part_q_.bytes() + part_lse_.bytes() + sum_.bytes();
-    for (const auto* pair : {&kv_[0], &kv_[1], &sums_[0], &sums_[1], &part_kv_, &first_keys_})
-      all += (*pair)[0].bytes() + (*pair)[1].bytes();
+    size_t all = 0;
+    for (const DeviceBuffer* buffer : {&own_workspace_, &workspace_, &part_q_, &part_lse_, &sum_, &sum_lse_})
+      all += buffer->bytes();
+    for (const Inboxes* pair : {&kv_[0], &kv_[1], &sums_[0], &sums_[1]}) all += (*pair)[0].bytes() + (*pair)[1].bytes();
+    for (const Pair* pair : {&part_kv_, &first_keys_}) all += (*pair)[0].bytes() + (*pair)[1].bytes();
     for (const QuerySlice& slice : slices_)
       all += slice.q.bytes() + slice.lse.bytes() + slice.o.bytes() + slice.d_o.bytes();
     return all;
   }
 
   void forward(const ForwardArgs& args) override {
-    count_meetings();
-    exchange_.wait_for(compute_);  // the rank's own keys are there
-    for (QuerySlice& slice : slices_) copy_queries(args.q, slice, slice.q);
+    ForwardArgs own = args;
+    own.workspace = own_workspace_.data();
+    begin();
     for (size_t s = 0; s < steps_.size(); s++) {
       const KeysAndValues keys = travelling(s, args.k, args.v);
       const bool more = s + 1 < steps_.size();
-      if (more) begin_exchange(s, keys, nullptr);
-      note(lane_compute, s, 0, compute_);
-      for (const Part& part : steps_[s].parts) compute_forward(s, part, keys, args);
-      noted(compute_);
+      if (more) begin_exchange(s, keys, false);
+      if (s == 0) {
+        timed("own", s, own_, [&] { set_.forward.run(own_problem_, own, own_); });
+        for (QuerySlice& slice : slices_) copy_queries(args.q, slice, slice.q);
+      } else {
+        timed("compute", s, compute_, [&] {
+          for (const Part& part : steps_[s].parts) compute_forward(part, keys, args);
+        });
+      }
       if (more) finish_exchange();
     }
+    compute_.wait_for(own_);
+    timed("join", steps_.size(), compute_, [&] {
+      for_each_result([&](Join result, const float* lse) {
+        result.to = args.o;
+        merge(result, args.lse, lse, p_, compute_);
+      });
+    });
   }
 
   void backward(const BackwardArgs& args) override {
-    count_meetings();
-    exchange_.wait_for(compute_);
-    for (QuerySlice& slice : slices_) {
-      copy_queries(args.q, slice, slice.q);
-      copy_queries(args.o, slice, slice.o);
-      copy_queries(args.d_o, slice, slice.d_o);
-      copy_rows({args.lse, share_.queries.count(), slice.first, slice.lse.data(), slice.count, 0, slice.count,
-                 q_heads(), int(sizeof(float))},
-                compute_);
-    }
+    BackwardArgs own = args;
+    own.workspace = own_workspace_.data();
+    begin();
     for (size_t s = 0; s < steps_.size(); s++) {
       const KeysAndValues keys = travelling(s, args.k, args.v);
-      if (ranks() > 1) begin_exchange(s, keys, sums_of(s));
-      note(lane_compute, s, 0, compute_);
       const std::vector<Part>& parts = steps_[s].parts;
-      if (!parts.empty()) compute_backward(s, parts[0], keys, args);
-      noted(compute_);
-      if (ranks() > 1) finish_exchange();  // it has brought the sums that these gradients are added to
-      note(lane_add, s, 0, compute_);
-      for (size_t i = 0; i < parts.size(); i++) {
-        if (i > 0) compute_backward(s, parts[i], keys, args);
-        if (ranks() > 1) add_gradients(s, parts[i]);
+      begin_exchange(s, keys, true);
+      if (s == 0) {
+        timed("own", s, own_, [&] { set_.backward.run(own_problem_, own, own_); });
+        copy_slices(args);
+        finish_exchange();
+        continue;
       }
-      noted(compute_);
+      timed("compute", s, compute_, [&] {
+        if (!parts.empty()) compute_backward(parts[0], keys, args);
+      });
+      finish_exchange();  // it has brought the sums that these gradients are added to
+      timed("add", s, compute_, [&] {
+        if (s == 1) begin_sums();
+        for (size_t i = 0; i < parts.size(); i++) {
+          if (i > 0) compute_backward(parts[i], keys, args);
+          add_gradients(s, i);
+        }
+      });
     }
-    if (ranks() > 1) bring_home(args);
+    begin_exchange(steps_.size(), {}, true);  // the sums go home
+    finish_exchange();
+    compute_.wait_for(own_);
+    timed("join", steps_.size(), compute_, [&] {
+      for_each_result([&](Join result, const float*) {
+        result.to = args.dq;
+        add(result, p_, compute_);
+      });
+      const Inboxes& home = sums_[steps_.size() % 2];
+      const int rows = share_.keys.count();
+      add({args.dk, false, home[0].data(), true, kv_heads(), rows, 0, rows, 0, rows}, p_, compute_);
+      add({args.dv, false, home[1].data(), true, kv_heads(), rows, 0, rows, 0, rows}, p_, compute_);
+    });
   }
 
  private:
@@ -143,10 +198,10 @@ class Ring : public Way {
     int rows;
   };
   using Pair = std::array<DeviceBuffer, 2>;
-
-  static constexpr const char *lane_compute = "compute", *lane_add = "add", *lane_exchange = "exchange";
+  using Inboxes = std::array<Inbox, 2>;
 
   int ranks() const { return int(set_.shares.size()); }
+  int queries() const { return share_.queries.count(); }
   int q_heads() const { return p_.batch * p_.heads; }
   int kv_heads() const { return p_.batch * p_.kv_heads; }
   int row_bytes() const { return p_.head_dim * 2; }
@@ -155,8 +210,8 @@ class Ring : public Way {
   size_t lse_bytes(int rows) const { return size_t(q_heads()) * rows * sizeof(float); }
   int next() const { return (set_.rank + 1) % ranks(); }
   int previous() const { return (set_.rank + ranks() - 1) % ranks(); }
-  int rows_of(int owner) const { return set_.shares[(owner + ranks()) % ranks()].keys.count(); }
-  int owner(size_t s) const { return set_.rank - int(s); }  // modulo the number of ranks
+  int owner(size_t s) const { return (set_.rank - int(s) + ranks()) % ranks(); }  // of the keys of step s, up to P
+  int rows_of(int rank) const { return set_.shares[rank].keys.count(); }
 
   QuerySlice* slice_of(const Part& part) {
     for (QuerySlice& slice : slices_)
@@ -165,48 +220,62 @@ class Ring : public Way {
   }
 
   void copy_queries(const void* from, const QuerySlice& slice, const DeviceBuffer& to) {
-    copy_rows(
-        {from, share_.queries.count(), slice.first, to.data(), slice.count, 0, slice.count, q_heads(), row_bytes()},
-        compute_);
+    copy_rows({from, queries(), slice.first, to.data(), slice.count, 0, slice.count, q_heads(), row_bytes()}, compute_);
+  }
+
+  void copy_slices(const BackwardArgs& args) {
+    for (QuerySlice& slice : slices_) {
+      copy_queries(args.q, slice, slice.q);
+      copy_queries(args.o, slice, slice.o);
+      copy_queries(args.d_o, slice, slice.d_o);
+      copy_rows({args.lse, queries(), slice.first, slice.lse.data(), slice.count, 0, slice.count, q_heads(),
+                 int(sizeof(float))},
+                compute_);
+    }
   }
 
   // The keys and values of step s: the rank's own, or those that came during the step before.
   KeysAndValues travelling(size_t s, const void* own_k, const void* own_v) const {
     const int rows = rows_of(owner(s));
     if (s == 0) return {own_k, own_v, rows};
-    const Pair& pair = kv_[(s - 1) % 2];
+    const Inboxes& pair = kv_[(s - 1) % 2];
     return {pair[0].data(), pair[1].data(), rows};
   }
 
-  // Sums of dK and dV for the keys of step s.
-  const Pair* sums_of(size_t s) const { return &sums_[s % 2]; }
+  // The own part begins a moment after the exchange, whose blocks find room only before those of the own part are
+  // there.
+  void begin() {
+    met_ = {};
+    exchange_.wait_for(compute_);  // the rank's own keys are there
+    own_.wait_for(exchange_);
+  }
 
   // During step s: its keys go on, those of step s + 1 come; and, backward, the sums that step s - 1 has made go on,
-  // and those that the rank before made with the keys of step s come.
-  void begin_exchange(size_t s, const KeysAndValues& keys, const Pair* sums) {
+  // and those that the rank before has made for the keys of step s come. After the last step these are the rank's own.
+  void begin_exchange(size_t s, const KeysAndValues& keys, bool sums) {
     if (s > 0) exchange_.wait_for(compute_);  // step s - 1: it read what is received into, and made the sums
     std::vector<Message> sends, receives;
     if (s + 1 < steps_.size()) {
-      const Pair& to = kv_[s % 2];
+      const Inboxes& to = kv_[s % 2];
       const size_t bytes = kv_bytes(keys.rows), coming = kv_bytes(rows_of(owner(s + 1)));
       sends = {{next(), const_cast<void*>(keys.k), bytes}, {next(), const_cast<void*>(keys.v), bytes}};
       receives = {{previous(), to[0].data(), coming}, {previous(), to[1].data(), coming}};
     }
-    if (sums && s > 0) {
-      const size_t going = 2 * kv_bytes(rows_of(owner(s - 1))), coming = 2 * kv_bytes(rows_of(owner(s)));
+    if (sums && s > 1)
       for (int i = 0; i < 2; i++) {
-        sends.push_back({next(), (*sums_of(s - 1))[i].data(), going});
-        receives.push_back({previous(), (*sums)[i].data(), coming});
+        sends.push_back({next(), sums_[(s - 1) % 2][i].data(), 2 * kv_bytes(rows_of(owner(s - 1)))});
+        receives.push_back({previous(), sums_[s % 2][i].data(), 2 * kv_bytes(rows_of(owner(s)))});
       }
-    }
     double bytes = 0;
     for (const Message& message : receives) bytes += double(message.bytes);
-    note(lane_exchange, s, bytes, exchange_);
-    exchange_span_ = timeline ? timeline->opened() : 0;
+    exchanging_ = !receives.empty();
+    if (!exchanging_) return;
+    if (timeline) exchange_span_ = timeline->begin("exchange", "step " + std::to_string(s), bytes, exchange_);
     transport_.begin(sends, receives, exchange_);
   }
 
   void finish_exchange() {
+    if (!exchanging_) return;
     transport_.finish(exchange_);
     if (timeline) timeline->end(exchange_span_, exchange_);
     compute_.wait_for(exchange_);
@@ -223,26 +292,28 @@ class Ring : public Way {
     return {first_keys_[0].data(), first_keys_[1].data(), part.keys};
   }
 
-  void compute_forward(size_t s, const Part& part, const KeysAndValues& all_keys, const ForwardArgs& args) {
+  // Where a part's O or dQ goes, and its LSE. The parts of a step have different queries, and lie one after the other.
+  void* part_q(const Part& part) const { return static_cast<char*>(part_q_.data()) + q_bytes(part.first_query); }
+  float* part_lse(const Part& part) const {
+    return static_cast<float*>(part_lse_.data()) + size_t(q_heads()) * part.first_query;
+  }
+
+  void compute_forward(const Part& part, const KeysAndValues& all_keys, const ForwardArgs& args) {
     const KeysAndValues keys = keys_of(part, all_keys);
-    const QuerySlice* const slice = part.queries < share_.queries.count() ? slice_of(part) : nullptr;
-    void* const o = s == 0 ? args.o : part_q_.data();
-    float* const lse = s == 0 ? args.lse : static_cast<float*>(part_lse_.data());
-    set_.forward.run(problem_of(p_, part),
-                     {slice ? slice->q.data() : args.q, keys.k, keys.v, o, lse, workspace_.data(), {}}, compute_);
-    for_each_run(part, [&](int from, int until, const Meetings& met) {
-      if (s == 0) return;  // the first part is the result so far
-      merge({args.o, static_cast<float*>(sum_.data()), args.lse, part_q_.data(), lse, q_heads(), share_.queries.count(),
-             part.first_query, part.queries, from, until, met.so_far == 2, met.so_far == met.all},
-            p_, compute_);
+    const QuerySlice* const slice = part.queries < queries() ? slice_of(part) : nullptr;
+    set_.forward.run(
+        problem_of(p_, part),
+        {slice ? slice->q.data() : args.q, keys.k, keys.v, part_q(part), part_lse(part), workspace_.data(), {}},
+        compute_);
+    for_each_run(part, [&](const Join& join) {
+      merge(join, static_cast<float*>(sum_lse_.data()), part_lse(part), p_, compute_);
     });
   }
 
-  // dQ is added up here. dK and dV of the part stay in part_kv_, where add_gradients() finds them.
-  void compute_backward(size_t s, const Part& part, const KeysAndValues& all_keys, const BackwardArgs& args) {
+  // dK and dV of the part stay in part_kv_, where add_gradients() finds them.
+  void compute_backward(const Part& part, const KeysAndValues& all_keys, const BackwardArgs& args) {
     const KeysAndValues keys = keys_of(part, all_keys);
-    const QuerySlice* const slice = part.queries < share_.queries.count() ? slice_of(part) : nullptr;
-    const bool alone = ranks() == 1;
+    const QuerySlice* const slice = part.queries < queries() ? slice_of(part) : nullptr;
     set_.backward.run(problem_of(p_, part),
                       {slice ? slice->q.data() : args.q,
                        keys.k,
@@ -250,57 +321,34 @@ class Ring : public Way {
                        slice ? slice->o.data() : args.o,
                        slice ? static_cast<const float*>(slice->lse.data()) : args.lse,
                        slice ? slice->d_o.data() : args.d_o,
-                       s == 0 ? args.dq : part_q_.data(),
-                       alone ? args.dk : part_kv_[0].data(),
-                       alone ? args.dv : part_kv_[1].data(),
+                       part_q(part),
+                       part_kv_[0].data(),
+                       part_kv_[1].data(),
                        workspace_.data(),
                        {}},
                       compute_);
-    for_each_run(part, [&](int from, int until, const Meetings& met) {
-      if (s == 0) return;
-      const bool second = met.so_far == 2, last = met.so_far == met.all;
-      add({second ? args.dq : sum_.data(), !second, last ? args.dq : sum_.data(), !last, part_q_.data(), q_heads(),
-           share_.queries.count(), part.first_query, part.queries, from, until},
+    for_each_run(part, [&](const Join& join) { add(join, p_, compute_); });
+  }
+
+  // Whether the first part that any rank makes of a rank's dK and dV has all of its keys.
+  bool first_has_all() const { return !steps_[1].parts.empty() && steps_[1].parts[0].keys == rows_of(owner(1)); }
+
+  void begin_sums() {
+    const int rows = rows_of(owner(1));
+    if (!first_has_all())
+      for (const Inbox& sum : sums_[1])
+        add({sum.data(), true, nullptr, false, kv_heads(), rows, 0, rows, 0, rows, true}, p_, compute_);
+  }
+
+  void add_gradients(size_t s, size_t i) {
+    const int keys = steps_[s].parts[i].keys;
+    for (int kv = 0; kv < 2; kv++)
+      add({sums_[s % 2][kv].data(), true, part_kv_[kv].data(), false, kv_heads(), rows_of(owner(s)), 0, keys, 0, keys,
+           s == 1 && i == 0 && first_has_all()},
           p_, compute_);
-    });
   }
 
-  void add_gradients(size_t s, const Part& part) {
-    for (int i = 0; i < 2; i++) {
-      void* const sum = (*sums_of(s))[i].data();
-      add({s == 0 ? nullptr : sum, true, sum, true, part_kv_[i].data(), kv_heads(), rows_of(owner(s)), 0, part.keys, 0,
-           part.keys},
-          p_, compute_);
-    }
-  }
-
-  // The last step's sums are those of the next rank's keys. Nothing is added to them any more, so they go home rounded,
-  // in the buffer of keys that no step needs: half the bytes of the last exchange, which nothing hides.
-  void bring_home(const BackwardArgs& args) {
-    const size_t last = steps_.size() - 1;
-    const int rows = rows_of(owner(last));
-    const Pair& rounded = kv_[last % 2];
-    for (int i = 0; i < 2; i++)
-      add({(*sums_of(last))[i].data(), true, rounded[i].data(), false, nullptr, kv_heads(), rows, 0, rows, 0, rows}, p_,
-          compute_);
-    exchange_.wait_for(compute_);
-    const size_t going = kv_bytes(rows), coming = kv_bytes(share_.keys.count());
-    const Message sends[] = {{next(), rounded[0].data(), going}, {next(), rounded[1].data(), going}};
-    const Message receives[] = {{previous(), args.dk, coming}, {previous(), args.dv, coming}};
-    note(lane_exchange, last + 1, 2.0 * double(coming), exchange_);
-    exchange_span_ = timeline ? timeline->opened() : 0;
-    transport_.begin(sends, receives, exchange_);
-    finish_exchange();
-  }
-
-  // ---- Which of a rank's queries have met how many parts: blind ones, its front, its back
-
-  void count_meetings() {
-    meetings_ = {};
-    for (const Step& step : steps_)
-      for (const Part& part : step.parts)
-        for (int run = 0; run < 3; run++) meetings_[run].all += contains(part, run);
-  }
+  // ---- What the keys of other ranks have made of the rank's queries
 
   int begin_of(int run) const {
     int begin = 0;
@@ -309,39 +357,47 @@ class Ring : public Way {
   }
 
   bool contains(const Part& part, int run) const {
-    const int begin = begin_of(run), count = share_.queries.run[run].count;
-    return count > 0 && part.first_query <= begin && begin + count <= part.first_query + part.queries;
+    const int begin = begin_of(run), end = begin_of(run + 1);
+    return end > begin && part.first_query <= begin && end <= part.first_query + part.queries;
   }
 
-  // Calls use(from, until, meetings) for the runs of the part, for neighbours that have met as many at once.
+  // With more than two ranks parts are added up in sum_: calls use(join) for the runs of the part (blind queries, the
+  // front, the back), for neighbours at once that have all met a part before, or have not.
   template <class Use>
   void for_each_run(const Part& part, Use&& use) {
-    for (int run = 0; run < 3; run++) meetings_[run].so_far += contains(part, run);
-    for (int run = 0; run < 3;) {
-      if (!contains(part, run)) {
-        run++;
-        continue;
-      }
+    if (ranks() == 2) return;
+    for (int run = 0; run < 3; run++) {
+      if (!contains(part, run)) continue;
       const int first = run;
-      int until = begin_of(run);
-      const auto alike = [&](int other) {
-        return contains(part, other) && meetings_[other].all == meetings_[first].all &&
-               meetings_[other].so_far == meetings_[first].so_far;
-      };
-      for (; run < 3 && alike(run); run++) until = begin_of(run) + share_.queries.run[run].count;
-      use(begin_of(first), until, meetings_[first]);
+      const bool met = met_[first];
+      while (run < 2 && contains(part, run + 1) && met_[run + 1] == met) run++;
+      use(Join{sum_.data(), true, part_q(part), false, q_heads(), queries(), part.first_query, part.queries,
+               begin_of(first), begin_of(run + 1), !met});
+      std::fill(&met_[first], &met_[run] + 1, true);
     }
   }
 
-  // ---- The timeline
-
-  void note(const char* lane, size_t step, double bytes, cudaStream_t stream) {
-    if (!timeline) return;
-    timeline->begin(lane, "step " + std::to_string(step), bytes, stream);
-    if (lane != lane_exchange) compute_span_ = timeline->opened();
+  // Calls use(join, lse) for what all other ranks' keys have made: with two ranks the parts, else their sum.
+  template <class Use>
+  void for_each_result(Use&& use) const {
+    if (ranks() == 2)
+      for (const Part& part : steps_[1].parts)
+        use(Join{nullptr, false, part_q(part), false, q_heads(), queries(), part.first_query, part.queries,
+                 part.first_query, part.first_query + part.queries},
+            part_lse(part));
+    else
+      for (int run = 0; run < 3; run++)
+        if (met_[run])
+          use(Join{nullptr, false, sum_.data(), true, q_heads(), queries(), 0, queries(), begin_of(run),
+                   begin_of(run + 1)},
+              static_cast<const float*>(sum_lse_.data()));
   }
-  void noted(cudaStream_t stream) {
-    if (timeline) timeline->end(compute_span_, stream);
+
+  template <class Work>
+  void timed(const char* lane, size_t step, cudaStream_t stream, Work&& work) {
+    const size_t span = timeline ? timeline->begin(lane, "step " + std::to_string(step), 0, stream) : 0;
+    work();
+    if (timeline) timeline->end(span, stream);
   }
 
   const Setting set_;
@@ -349,22 +405,25 @@ class Ring : public Way {
   Transport& transport_;
   const Share share_;
   const std::vector<Step> steps_;
-  Stream compute_{Stream::Urgency::usual}, exchange_{Stream::Urgency::first};
-  DeviceBuffer workspace_;
-  std::array<Pair, 2> kv_;          // K and V that travel: of this step, and of the next
-  std::array<Pair, 2> sums_;        // dK and dV likewise, fp32
+  const Problem own_problem_;  // the rank's queries and its own keys
+  Stream own_{Stream::Urgency::last}, compute_{Stream::Urgency::usual}, exchange_{Stream::Urgency::first};
+  DeviceBuffer own_workspace_, workspace_;
+  std::array<Inboxes, 2> kv_;       // K and V that travel: of this step, and of the next
+  std::array<Inboxes, 2> sums_;     // dK and dV likewise, fp32
   Pair part_kv_;                    // dK and dV of one part
   Pair first_keys_;                 // K and V of a part, if it does not have all of a rank's
-  DeviceBuffer part_q_, part_lse_;  // O or dQ, and LSE, of one part
-  DeviceBuffer sum_;                // O or dQ so far, fp32
+  DeviceBuffer part_q_, part_lse_;  // O or dQ, and LSE, of the parts of a step
+  DeviceBuffer sum_, sum_lse_;      // O or dQ, and LSE, of the steps so far; fp32
   std::deque<QuerySlice> slices_;
-  std::array<Meetings, 3> meetings_;
-  size_t compute_span_ = 0, exchange_span_ = 0;
+  std::array<bool, 3> met_;  // whether the blind queries, the front and the back are in sum_
+  bool exchanging_ = false;
+  size_t exchange_span_ = 0;
 };
 
 }  // namespace
 
 std::unique_ptr<Way> ring(const Setting& setting, Transport& transport, bool backward) {
+  if (setting.shares.size() == 1) return std::make_unique<Alone>(setting, backward);
   return std::make_unique<Ring>(setting, transport, backward);
 }
 

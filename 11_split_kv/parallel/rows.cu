@@ -63,57 +63,55 @@ __device__ void store8<float>(float* to, const Eight& eight) {
 }
 
 // D / 8 lanes of one warp have a row: 8 of them or 16, so that no row is shared by two warps.
-template <class T>
-__global__ void merge_rows(Merge m, int chunks) {
-  const int rows = m.until - m.from;
-  const size_t all = size_t(m.matrices) * rows * chunks;
+template <class To, class Part>
+__global__ void merge_rows(Join j,
+                           float* lse,             // [matrices, rows]
+                           const float* part_lse,  // [matrices, count]
+                           int chunks) {
+  const int rows = j.until - j.from;
+  const size_t all = size_t(j.matrices) * rows * chunks;
   const size_t rounds = (all + size_t(gridDim.x) * threads - 1) / (size_t(gridDim.x) * threads);
   for (size_t round = 0; round < rounds; round++) {
     const size_t i = (round * gridDim.x + blockIdx.x) * threads + threadIdx.x;
     const bool has_row = i < all;
     const size_t index = has_row ? i / chunks : 0;
     const int chunk = int(i % chunks);
-    const size_t matrix = index / rows, row = m.from + index % rows;
-    const size_t whole = matrix * m.rows + row, in_part = matrix * m.count + (row - m.first);
-    const float lse = m.lse[whole], part_lse = m.part_lse[in_part];
-    const float largest = fmaxf(lse, part_lse);
-    const float weight = largest == -INFINITY ? 0 : expf(lse - largest);
-    const float part_weight = largest == -INFINITY ? 0 : expf(part_lse - largest);
+    const size_t matrix = index / rows, row = j.from + index % rows;
+    const size_t whole = matrix * j.rows + row, in_part = matrix * j.count + (row - j.first);
+    const float one_lse = j.fresh ? -INFINITY : lse[whole], other_lse = part_lse[in_part];
+    const float largest = fmaxf(one_lse, other_lse);
+    const float weight = largest == -INFINITY ? 0 : expf(one_lse - largest);
+    const float part_weight = largest == -INFINITY ? 0 : expf(other_lse - largest);
     const float total = weight + part_weight;
     __syncwarp();  // every lane of the row has read its LSE
     if (has_row) {
-      const size_t at = (whole * chunks + chunk) * 8;
-      T* const o = static_cast<T*>(m.o) + at;
-      const Eight one = m.second ? load8(o) : load8(m.sum + at);
-      const Eight other = load8(static_cast<const T*>(m.part) + (in_part * chunks + chunk) * 8);
+      To* const to = static_cast<To*>(j.to) + (whole * chunks + chunk) * 8;
+      const Eight one = j.fresh ? Eight{} : load8(to);
+      const Eight other = load8(static_cast<const Part*>(j.part) + (in_part * chunks + chunk) * 8);
       Eight both;
       for (int e = 0; e < 8; e++)
         both.x[e] = largest == -INFINITY ? 0 : (weight * one.x[e] + part_weight * other.x[e]) / total;
-      if (m.last)
-        store8(o, both);
-      else
-        store8(m.sum + at, both);
-      if (chunk == 0) m.lse[whole] = largest == -INFINITY ? -INFINITY : largest + logf(total);
+      store8(to, both);
+      if (chunk == 0) lse[whole] = largest == -INFINITY ? -INFINITY : largest + logf(total);
     }
   }
 }
 
-template <class T, class From, class To>
-__global__ void add_rows(Addition a, int chunks) {
-  const int rows = a.until - a.from_row;
-  const size_t all = size_t(a.matrices) * rows * chunks;
+template <class To, class Part>
+__global__ void add_rows(Join j, int chunks) {
+  const int rows = j.until - j.from;
+  const size_t all = size_t(j.matrices) * rows * chunks;
   for (size_t i = size_t(blockIdx.x) * threads + threadIdx.x; i < all; i += size_t(gridDim.x) * threads) {
     const size_t index = i / chunks, chunk = i % chunks;
-    const size_t matrix = index / rows, row = a.from_row + index % rows;
-    const size_t at = ((matrix * a.rows + row) * chunks + chunk) * 8;
-    Eight sum = {};
-    if (a.part)
-      sum = load8(static_cast<const T*>(a.part) + ((matrix * a.count + (row - a.first)) * chunks + chunk) * 8);
-    if (a.from) {
-      const Eight before = load8(static_cast<const From*>(a.from) + at);
-      for (int e = 0; e < 8; e++) sum.x[e] += before.x[e];
+    const size_t matrix = index / rows, row = j.from + index % rows;
+    To* const to = static_cast<To*>(j.to) + ((matrix * j.rows + row) * chunks + chunk) * 8;
+    Eight sum = j.fresh ? Eight{} : load8(to);
+    if (j.part) {
+      const size_t in_part = matrix * j.count + (row - j.first);
+      const Eight part = load8(static_cast<const Part*>(j.part) + (in_part * chunks + chunk) * 8);
+      for (int e = 0; e < 8; e++) sum.x[e] += part.x[e];
     }
-    store8(static_cast<To*>(a.to) + at, sum);
+    store8(to, sum);
   }
 }
 
@@ -163,19 +161,25 @@ __global__ void squares(Comparable c, int D, double* sums) {
   sums[2 * first + 1] = of_whole;
 }
 
-template <class T>
-void merge_as(const Merge& m, const Problem& p, cudaStream_t stream) {
-  const int chunks = p.head_dim / 8;
-  launch(merge_rows<T>, {grid_for(size_t(m.matrices) * (m.until - m.from) * chunks), threads, 0, stream}, m, chunks);
+// Calls use(To{}, Part{}) with the two types, of which one at least is the problem's.
+template <class Use>
+void with_types(const Join& j, const Problem& p, Use&& use) {
+  const auto with = [&]<class T>(T type) {
+    if (j.to_fp32)
+      use(float{}, type);
+    else if (j.part_fp32)
+      use(type, float{});
+    else
+      use(type, type);
+  };
+  if (j.until <= j.from) return;
+  if (p.dtype == DType::fp16)
+    with(__half{});
+  else
+    with(__nv_bfloat16{});
 }
 
-template <class T>
-void add_as(const Addition& a, const Problem& p, cudaStream_t stream) {
-  const int chunks = p.head_dim / 8;
-  const auto kernel = a.from_fp32 ? (a.to_fp32 ? add_rows<T, float, float> : add_rows<T, float, T>)
-                                  : (a.to_fp32 ? add_rows<T, T, float> : add_rows<T, T, T>);
-  launch(kernel, {grid_for(size_t(a.matrices) * (a.until - a.from_row) * chunks), threads, 0, stream}, a, chunks);
-}
+dim3 grid_for(const Join& j, int chunks) { return grid_for(size_t(j.matrices) * (j.until - j.from) * chunks); }
 
 }  // namespace
 
@@ -210,12 +214,18 @@ void copy_rows(const RowCopy& c, cudaStream_t stream) {
     copy_as(float{});
 }
 
-void merge(const Merge& m, const Problem& p, cudaStream_t stream) {
-  if (m.until > m.from) (p.dtype == DType::fp16 ? merge_as<__half> : merge_as<__nv_bfloat16>)(m, p, stream);
+void merge(const Join& j, float* lse, const float* part_lse, const Problem& p, cudaStream_t stream) {
+  const int chunks = p.head_dim / 8;
+  with_types(j, p, [&]<class To, class Part>(To, Part) {
+    launch(merge_rows<To, Part>, {grid_for(j, chunks), threads, 0, stream}, j, lse, part_lse, chunks);
+  });
 }
 
-void add(const Addition& a, const Problem& p, cudaStream_t stream) {
-  if (a.until > a.from_row) (p.dtype == DType::fp16 ? add_as<__half> : add_as<__nv_bfloat16>)(a, p, stream);
+void add(const Join& j, const Problem& p, cudaStream_t stream) {
+  const int chunks = p.head_dim / 8;
+  with_types(j, p, [&]<class To, class Part>(To, Part) {
+    launch(add_rows<To, Part>, {grid_for(j, chunks), threads, 0, stream}, j, chunks);
+  });
 }
 
 }  // namespace split_kv::parallel

@@ -20,35 +20,27 @@ struct RowCopy {
 };
 void copy_rows(const RowCopy& copy, cudaStream_t stream);
 
+// Rows of a tensor, and what is joined to them: a part that has the `count` rows from `first` on. Rows `from` ..
+// `until` of the tensor alone are joined.
+struct Join {
+  void* to;  // [matrices, rows, D]
+  bool to_fp32;
+  const void* part;  // [matrices, count, D]
+  bool part_fp32;
+  int matrices, rows, first, count, from, until;
+  bool fresh = false;  // `to` holds nothing yet, and becomes the part
+};
+
 // Attention over some keys and attention over others make attention over both:
 //
 //   LSE = log(e^LSE1 + e^LSE2)      O = (e^LSE1 O1 + e^LSE2 O2) / e^LSE
-//
-// A tensor that a part belongs to has `rows` rows in each of `matrices` heads, and the part has the `count` rows from
-// `first` on. O1 is in `o` (fp16 or bf16) when a row meets its second part, else in `sum` (fp32); the result goes to
-// `o` after the last part, else to `sum`. Rows `from` .. `until` of the tensor alone are merged.
-struct Merge {
-  void* o;                // [matrices, rows, D]
-  float* sum;             // [matrices, rows, D]
-  float* lse;             // [matrices, rows], of O1, and then of the result
-  const void* part;       // [matrices, count, D]
-  const float* part_lse;  // [matrices, count]
-  int matrices, rows, first, count, from, until;
-  bool second, last;
-};
-void merge(const Merge& merge, const attention::Problem& problem, cudaStream_t stream);
+void merge(const Join& join,
+           float* lse,             // [matrices, rows], of `to` before, and then of the result
+           const float* part_lse,  // [matrices, count]
+           const attention::Problem& problem, cudaStream_t stream);
 
-// to = from + part on the same rows: of gradients, which are sums over the parts. `to` and `from` are [matrices, rows,
-// D], each fp32 or the problem's type. One of `from` and `part` may be missing.
-struct Addition {
-  const void* from;
-  bool from_fp32;
-  void* to;
-  bool to_fp32;
-  const void* part;  // [matrices, count, D]
-  int matrices, rows, first, count, from_row, until;
-};
-void add(const Addition& addition, const attention::Problem& problem, cudaStream_t stream);
+// to += part: of gradients, which are sums over the parts. Without a part it is 0.
+void add(const Join& join, const attention::Problem& problem, cudaStream_t stream);
 
 // Numbers that depend only on where a row stands in the whole sequence: about normal, with this deviation.
 struct RandomRows {

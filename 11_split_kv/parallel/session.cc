@@ -72,6 +72,7 @@ LocalTensors::LocalTensors(const Setting& s, bool backward) {
     for (DeviceBuffer* buffer : {&dk, &dv}) *buffer = DeviceBuffer(k_rows * row);
   }
   for (DeviceBuffer* buffer : {&q, &k, &v, &o, &lse, &d_o, &dq, &dk, &dv}) buffer->fill(nan_bytes);
+  check(cudaStreamSynchronize(nullptr));  // the ranks' streams do not wait for this one
 }
 
 void LocalTensors::upload(const Setting& s, const HostTensors& whole) {

@@ -1,5 +1,7 @@
-// The two streams of a rank: one computes, one exchanges.
+// The streams of a rank: some compute, one exchanges.
 #pragma once
+
+#include <algorithm>
 
 #include "device/streams.h"
 #include "harness/device_buffer.h"
@@ -8,13 +10,15 @@ namespace split_kv::parallel {
 
 class Stream {
  public:
-  // The exchange goes first where both want a multiprocessor: its few blocks take little, and the other rank waits for
-  // them.
-  enum class Urgency { usual, first };
+  // Whose blocks get a multiprocessor where several streams want it. The exchange goes first: its few blocks take
+  // little, and the other rank waits for them.
+  enum class Urgency { last, usual, first };
   explicit Stream(Urgency urgency) {
-    int least = 0, most = 0;
+    int least = 0, most = 0;  // the more urgent, the smaller the number
     check(cudaDeviceGetStreamPriorityRange(&least, &most));
-    check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, urgency == Urgency::first ? most : least));
+    const int usual = std::max(least - 1, most);
+    const int priority = urgency == Urgency::last ? least : urgency == Urgency::usual ? usual : most;
+    check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority));
     check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
   }
   Stream(const Stream&) = delete;

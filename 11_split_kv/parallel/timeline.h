@@ -13,15 +13,14 @@ class Timeline {
  public:
   explicit Timeline(cudaStream_t stream) { start_.record(stream); }
 
-  void begin(const char* lane, std::string what, double bytes, cudaStream_t stream) {
+  // Returns which one it is, for end().
+  size_t begin(const char* lane, std::string what, double bytes, cudaStream_t stream) {
     spans_.push_back({lane, std::move(what), bytes});
     events_.emplace_back().record(stream);
     events_.emplace_back();
-    open_ = spans_.size() - 1;
+    return spans_.size() - 1;
   }
-  // Of the span `which`, as opened() said.
   void end(size_t which, cudaStream_t stream) { events_[2 * which + 1].record(stream); }
-  size_t opened() const { return open_; }
 
   struct Span {
     std::string lane, what;
@@ -42,7 +41,6 @@ class Timeline {
   harness::Event start_;
   std::vector<Span> spans_;
   std::deque<harness::Event> events_;
-  size_t open_ = 0;
 };
 
 }  // namespace split_kv::parallel

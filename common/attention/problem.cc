@@ -65,14 +65,12 @@ std::string head_dim_unsupported(const Problem& p, int step, int largest) {
          " up to " + std::to_string(largest);
 }
 
-std::string head_dim_not_a_multiple_of_8(const Problem& p) { return head_dim_unsupported(p, 8, 256); }
+std::string head_dim_not_8_to_256(const Problem& p) { return head_dim_unsupported(p, 8, 256); }
+std::string head_dim_not_8_to_128(const Problem& p) { return head_dim_unsupported(p, 8, 128); }
 
-std::string head_dim_not_64_or_128(const Problem& p) {
-  if (p.head_dim == 64 || p.head_dim == 128) return "";
-  return "head-dim is " + std::to_string(p.head_dim) + ": supported are 64 and 128";
-}
+namespace {
 
-std::string not_for_hopper(const Problem& p) {
+std::string device_not_hopper() {
   constexpr int shared_bytes = 227 * 1024;  // that a thread block can have (CUDA C++ Programming Guide, 9.0)
   int device = 0, major = 0, minor = 0, here = shared_bytes;
   if (cudaGetDevice(&device) == cudaSuccess) {
@@ -86,7 +84,19 @@ std::string not_for_hopper(const Problem& p) {
       return "a thread block can have " + std::to_string(here) + " bytes of shared memory: supported are " +
              std::to_string(shared_bytes) + ", as on compute capability 9.0";
   }
-  return head_dim_not_64_or_128(p);
+  return "";
+}
+
+}  // namespace
+
+std::string not_for_hopper(const Problem& p) {
+  const std::string why = device_not_hopper();
+  return why.empty() ? head_dim_not_8_to_128(p) : why;
+}
+
+std::string not_for_hopper_to_256(const Problem& p) {
+  const std::string why = device_not_hopper();
+  return why.empty() ? head_dim_not_8_to_256(p) : why;
 }
 
 }  // namespace attention

@@ -31,11 +31,11 @@ enum class Mask { none, causal };
 
 struct Problem {
   int batch = 1;
-  int heads = 1;     // query heads
-  int kv_heads = 1;  // heads % kv_heads == 0: query head h reads kv head h / (heads / kv_heads)
-  int seq_q = 1;     // N of the queries
-  int seq_k = 1;     // N of the keys and values; may differ from seq_q
-  int head_dim = 64;
+  int heads = 1;      // query heads
+  int kv_heads = 1;   // heads % kv_heads == 0: query head h reads kv head h / (heads / kv_heads)
+  int seq_q = 1;      // N of the queries
+  int seq_k = 1;      // N of the keys and values; may differ from seq_q
+  int head_dim = 64;  // a multiple of 8 up to 128 for every chapter, and up to 256 for some
   DType dtype = DType::fp16;
   Mask mask = Mask::none;
   float scale = 0.125f;  // 1 / sqrt(head_dim) unless the caller wants another: see default_scale()
@@ -98,14 +98,13 @@ std::string invalid(const Problem& problem);
 // One line if head_dim is not a multiple of `step` in [step, largest]; else empty. For Pass::unsupported.
 std::string head_dim_unsupported(const Problem& problem, int step, int largest);
 
-// One line if head_dim is not a multiple of 8 up to 256; else empty. For Pass::unsupported.
-std::string head_dim_not_a_multiple_of_8(const Problem& problem);
+// With a step of 8, which all chapters have.
+std::string head_dim_not_8_to_256(const Problem& problem);
+std::string head_dim_not_8_to_128(const Problem& problem);
 
-// One line if head_dim is neither 64 nor 128; else empty. For Pass::unsupported.
-std::string head_dim_not_64_or_128(const Problem& problem);
-
-// The same, and one line if the current device is a GPU that does not have the instructions of Hopper, which no later
+// The latter, and one line if the current device is a GPU that does not have the instructions of Hopper, which no later
 // one has either, or a device whose blocks have less shared memory.
 std::string not_for_hopper(const Problem& problem);
+std::string not_for_hopper_to_256(const Problem& problem);  // and this one with head dims up to 256
 
 }  // namespace attention

@@ -43,10 +43,10 @@ typedef struct {
   int kv_heads;
   int seq_q;
   int seq_k;
-  int head_dim;
-  int dtype;   /* a faw_dtype */
-  int causal;  /* 0, or 1: query i sees keys j <= i + seq_k - seq_q (bottom-right aligned) */
-  float scale; /* of the logits; faw_default_scale(head_dim) unless another is wanted */
+  int head_dim; /* a multiple of 8, up to 128 for every chapter; faw_default_chapter finds one up to 256 without RoPE */
+  int dtype;    /* a faw_dtype */
+  int causal;   /* 0, or 1: query i sees keys j <= i + seq_k - seq_q (bottom-right aligned) */
+  float scale;  /* of the logits; faw_default_scale(head_dim) unless another is wanted */
   /* For chapters that rotate Q and K (faw_rotates), and NULL for all others: the angles of RoPE, fp32, device memory,
    * 16-byte aligned, [max(seq_q, seq_k), head_dim / 2]. Row p has those of position p; key j stands at position j and
    * query i at i + seq_k - seq_q. Asking for the size of a workspace does not need them. */

@@ -112,11 +112,12 @@ endfunction()
 # tests and, without its number, the namespace of the kernels. Every .cu file of the directory belongs to it.
 #
 # workbook_chapter([LOWEST_ARCHITECTURE 80]  what its kernels need of a GPU: 80 for tensor cores and cp.async, 90a for wgmma
+#                  [FOR_HOPPER FILE..]       of its files those with wgmma: for 90a alone, whatever the others need
 #                  [NO_SPILLS]               they live on the edge of the register file: a spill fails the build
 #                  [LINKS OTHER..]           with the kernels of other chapters, for what this one starts from
 #                  [FORWARD_ALONE TOOL..])   with these tools of compute-sanitizer, which cannot follow its backward
 function(workbook_chapter)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "NO_SPILLS" "LOWEST_ARCHITECTURE" "LINKS;FORWARD_ALONE")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "NO_SPILLS" "LOWEST_ARCHITECTURE" "LINKS;FOR_HOPPER;FORWARD_ALONE")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "workbook_chapter does not know ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -130,8 +131,21 @@ function(workbook_chapter)
   endif()
   configure_file(${CMAKE_SOURCE_DIR}/common/cmake/the_chapter.cc.in the_chapter.cc @ONLY)
 
+  if(WORKBOOK_CUDA AND arg_FOR_HOPPER)  # whoever links the others gets these with them
+    list(TRANSFORM arg_FOR_HOPPER PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+    list(REMOVE_ITEM sources ${arg_FOR_HOPPER})
+    add_library(${chapter}_hopper_kernels OBJECT ${arg_FOR_HOPPER})
+    target_link_libraries(${chapter}_hopper_kernels PUBLIC attention)
+    workbook_lowest_architecture(${chapter}_hopper_kernels 90a)
+    if(arg_NO_SPILLS)
+      workbook_refuse_spills(${chapter}_hopper_kernels)
+    endif()
+  endif()
   add_library(${chapter}_kernels OBJECT ${sources})
   target_link_libraries(${chapter}_kernels PUBLIC attention)
+  if(TARGET ${chapter}_hopper_kernels)
+    target_sources(${chapter}_kernels INTERFACE $<TARGET_OBJECTS:${chapter}_hopper_kernels>)
+  endif()
   if(arg_LOWEST_ARCHITECTURE)
     workbook_lowest_architecture(${chapter}_kernels ${arg_LOWEST_ARCHITECTURE})
   endif()

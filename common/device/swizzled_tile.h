@@ -23,11 +23,13 @@ __device__ void copy_tile(T* tile,        // [rows][D]
                           const T* from,  // [rows_left, D] in global memory
                           int rows_left) {
   constexpr int rows_per_copy = threads / (D / 8);
+  constexpr bool eights = rows_per_copy % 8 == 0;  // then a thread's chunks have the same place in every row
   const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8);
-  tile += position<rows>(row, chunk);
+  if (eights) tile += position<rows>(row, chunk);
   from += row * D + chunk * 8;
 #pragma unroll
-  for (int i = 0; i < rows; i += rows_per_copy) cp_async_16_or_zero(tile + i * 64, from + i * D, row + i < rows_left);
+  for (int i = 0; i < rows; i += rows_per_copy)
+    cp_async_16_or_zero(tile + (eights ? i * 64 : position<rows>(row + i, chunk)), from + i * D, row + i < rows_left);
 }
 
 // A B^T of a warp, for 16 * blocks rows of A and `columns` rows of B.

@@ -16,8 +16,8 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& what) { throw CudaError(cudaErrorInvalidValue, "tensor map: " + what); }
 
-void require(bool holds, const std::string& what) {
-  if (!holds) refuse(what);
+std::string of_dimension(int i, int64_t value) {
+  return " of dimension " + std::to_string(i) + " is " + std::to_string(value);
 }
 
 #ifndef WORKBOOK_SIMT
@@ -30,7 +30,8 @@ PFN_cuTensorMapEncodeTiled_v12000 find_encode() {
 #else
   check(cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &function, cudaEnableDefault, &found));
 #endif
-  require(found == cudaDriverEntryPointSuccess, "the driver has no cuTensorMapEncodeTiled, which came with CUDA 12.0");
+  if (found != cudaDriverEntryPointSuccess)
+    refuse("the driver has no cuTensorMapEncodeTiled, which came with CUDA 12.0");
   return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(function);
 }
 #endif
@@ -39,20 +40,18 @@ PFN_cuTensorMapEncodeTiled_v12000 find_encode() {
 
 TensorMap make_tensor_map(TensorElement element, int rank, const void* data, const int64_t* sizes,
                           const int64_t* strides, const int* box) {
+  // A launch makes several maps: words are put together for a refusal alone, as they take longer than all the rest.
   const int element_bytes = element == TensorElement::fp32 ? 4 : 2;
-  require(reinterpret_cast<uintptr_t>(data) % 16 == 0, "the tensor's address is not a multiple of 16");
+  if (reinterpret_cast<uintptr_t>(data) % 16 != 0) refuse("the tensor's address is not a multiple of 16");
   for (int i = 0; i < rank; i++) {
-    const std::string dimension = " of dimension " + std::to_string(i) + " is ";
-    require(sizes[i] >= 1 && sizes[i] <= int64_t(1) << 32,
-            "the size" + dimension + std::to_string(sizes[i]) + ": must be 1 to 2^32");
-    require(box[i] >= 1 && box[i] <= 256, "the box" + dimension + std::to_string(box[i]) + ": must be 1 to 256");
-    if (i < rank - 1)
-      require(strides[i] > 0 && strides[i] % 16 == 0 && strides[i] < int64_t(1) << 40,
-              "the stride of dimension " + std::to_string(i + 1) + " is " + std::to_string(strides[i]) +
-                  " bytes: must be a multiple of 16 below 2^40");
+    if (sizes[i] < 1 || sizes[i] > int64_t(1) << 32)
+      refuse("the size" + of_dimension(i, sizes[i]) + ": must be 1 to 2^32");
+    if (box[i] < 1 || box[i] > 256) refuse("the box" + of_dimension(i, box[i]) + ": must be 1 to 256");
+    if (i < rank - 1 && (strides[i] <= 0 || strides[i] % 16 != 0 || strides[i] >= int64_t(1) << 40))
+      refuse("the stride" + of_dimension(i + 1, strides[i]) + " bytes: must be a multiple of 16 below 2^40");
   }
-  require(box[0] * element_bytes == 128,
-          "a row of the box is " + std::to_string(box[0] * element_bytes) + " bytes: must be 128");
+  if (box[0] * element_bytes != 128)
+    refuse("a row of the box is " + std::to_string(box[0] * element_bytes) + " bytes: must be 128");
 #ifdef WORKBOOK_SIMT
   TensorMap map = {};
   map.data = const_cast<void*>(data);
@@ -78,7 +77,7 @@ TensorMap make_tensor_map(TensorElement element, int rank, const void* data, con
       encode(&made, types[int(element)], cuuint32_t(rank), const_cast<void*>(data), global_sizes, global_strides,
              box_sizes, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
              CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  require(result == CUDA_SUCCESS, "cuTensorMapEncodeTiled failed with CUresult " + std::to_string(int(result)));
+  if (result != CUDA_SUCCESS) refuse("cuTensorMapEncodeTiled failed with CUresult " + std::to_string(int(result)));
   TensorMap map;
   static_assert(sizeof(map) == sizeof(made) && alignof(TensorMap) >= alignof(CUtensorMap));
   std::memcpy(&map, &made, sizeof(map));

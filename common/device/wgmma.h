@@ -8,8 +8,9 @@
 // All 128 threads execute each of these together. A warpgroup's warps are 4 i to 4 i + 3.
 //
 // D lies in the registers as C of device/mma.h does: warp w of the warpgroup has rows 16 w to 16 w + 15, and d[n] is
-// the fragment of columns 8 n to 8 n + 7. N is 8 times as many, and comes from the array: 64 to 192 in steps of 16. A
-// is in registers, the fragment of device/mma.h of the warp's 16 rows, or in shared memory; B is in shared memory.
+// the fragment of columns 8 n to 8 n + 7. N is 8 times as many, and comes from the array: 64 to 192 in steps of 16,
+// or 256. A is in registers, the fragment of device/mma.h of the warp's 16 rows, or in shared memory; B is in shared
+// memory.
 //
 // A matrix in shared memory is a tile that is swizzled as in device/swizzle.h, in pages of 128 bytes by any number of
 // rows, which begin at multiples of 1024 bytes. Which way the rows run, its major says:
@@ -124,11 +125,14 @@ __device__ __forceinline__ void wgmma_wait(D& d, E& e) {
 #include "device/wgmma_ptx.h"
 #endif
 
+template <int N>
+constexpr bool wgmma_has_columns = (N >= 64 && N <= 192 && N % 16 == 0) || N == 256;
+
 // D += A B, or D = A B if not `accumulate`, with A and B in shared memory: their descriptors, and their majors.
 template <class T, Major a_major = Major::k, Major b_major = Major::k, int fragments>
 __device__ __forceinline__ void wgmma(float (&d)[fragments][4], uint64_t a, uint64_t b, bool accumulate) {
   static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>);
-  static_assert(fragments >= 8 && fragments <= 24 && fragments % 2 == 0, "N is 64 to 192, in steps of 16");
+  static_assert(wgmma_has_columns<8 * fragments>, "N is 64 to 192 in steps of 16, or 256");
 #ifdef WORKBOOK_SIMT
   simt::wgmma(std::is_same_v<T, __half>, 8 * fragments, d[0], a, a_major == Major::mn, b, b_major == Major::mn,
               accumulate);
@@ -141,7 +145,7 @@ __device__ __forceinline__ void wgmma(float (&d)[fragments][4], uint64_t a, uint
 template <class T, Major b_major = Major::k, int fragments>
 __device__ __forceinline__ void wgmma(float (&d)[fragments][4], const uint32_t (&a)[4], uint64_t b, bool accumulate) {
   static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>);
-  static_assert(fragments >= 8 && fragments <= 24 && fragments % 2 == 0, "N is 64 to 192, in steps of 16");
+  static_assert(wgmma_has_columns<8 * fragments>, "N is 64 to 192 in steps of 16, or 256");
 #ifdef WORKBOOK_SIMT
   simt::wgmma(std::is_same_v<T, __half>, 8 * fragments, d[0], a, b, b_major == Major::mn, accumulate);
 #else

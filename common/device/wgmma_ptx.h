@@ -1,4 +1,4 @@
-// The PTX of device/wgmma.h. An instruction names each of its 32 to 96 registers of D, and inline assembly takes no
+// The PTX of device/wgmma.h. An instruction names each of its 32 to 128 registers of D, and inline assembly takes no
 // array: so the lists are written out here, by macros that end with this file.
 #pragma once
 
@@ -35,6 +35,13 @@ namespace wgmma_ptx {
 #define NAMES176 NAMES160 ", %80, %81, %82, %83, %84, %85, %86, %87"
 #define D192 D176, D16(22)
 #define NAMES192 NAMES176 ", %88, %89, %90, %91, %92, %93, %94, %95"
+#define D256 D192, D16(24), D16(26), D16(28), D16(30)
+#define NAMES256                                     \
+  NAMES192                                           \
+  ", %96, %97, %98, %99, %100, %101, %102, %103, "   \
+  "%104, %105, %106, %107, %108, %109, %110, %111, " \
+  "%112, %113, %114, %115, %116, %117, %118, %119, " \
+  "%120, %121, %122, %123, %124, %125, %126, %127"
 
 // N, T by its name in PTX, and the numbers of the operands that follow D.
 #define FROM_SHARED(N, T, A, B, ACCUMULATE, A_MN, B_MN)                                        \
@@ -64,6 +71,7 @@ __device__ __forceinline__ void from_shared(float (&d)[fragments][4], uint64_t a
   BOTH_TYPES(160, FROM_SHARED, 80, 81, 82, 83, 84);
   BOTH_TYPES(176, FROM_SHARED, 88, 89, 90, 91, 92);
   BOTH_TYPES(192, FROM_SHARED, 96, 97, 98, 99, 100);
+  BOTH_TYPES(256, FROM_SHARED, 128, 129, 130, 131, 132);
 }
 
 template <class T, bool b_mn, int fragments>
@@ -78,11 +86,14 @@ __device__ __forceinline__ void from_registers(float (&d)[fragments][4], const u
   BOTH_TYPES(160, FROM_REGISTERS, 80, 81, 82, 83, 84, 85, 86);
   BOTH_TYPES(176, FROM_REGISTERS, 88, 89, 90, 91, 92, 93, 94);
   BOTH_TYPES(192, FROM_REGISTERS, 96, 97, 98, 99, 100, 101, 102);
+  BOTH_TYPES(256, FROM_REGISTERS, 128, 129, 130, 131, 132, 133, 134);
 }
 
 #undef BOTH_TYPES
 #undef FROM_REGISTERS
 #undef FROM_SHARED
+#undef NAMES256
+#undef D256
 #undef NAMES192
 #undef D192
 #undef NAMES176

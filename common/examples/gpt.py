@@ -1,41 +1,73 @@
-"""A character-level GPT that learns this project's own sources and lessons, with the attention of a chapter or of PyTorch.
+"""A character-level GPT that learns this project's own lessons and sources, with the attention of a chapter or of PyTorch.
 
-    python3 common/examples/gpt.py --attention 08_causal_earlystop --out 08.json
-    python3 common/examples/gpt.py --attention sdpa --out sdpa.json
+    python3 common/examples/gpt.py                                        # all runs, one after another
+    python3 common/examples/gpt.py sdpa 08_causal_earlystop --steps 300   # two of them, a short while
 
-The same seed gives the same weights and the same batches, so two runs differ in nothing but the attention, and their
-losses, which --out keeps as JSON, should lie on one another. Positions are told by RoPE: chapter 09 rotates q and k
-itself, for the others they are rotated in PyTorch. Chapter 05 has no backward and takes that of chapter 08.
+Runs with the same positions and the same seed start from the same weights and read the same batches, so they differ in
+nothing but the attention, and their losses should lie on one another. Runs of the other seed show how far apart losses
+lie without any reason. README.md, beside this file, shows what an H200 makes of it.
 
-It needs PyTorch and the package flash_attention_workbook (`pip install .`). --tiny is a model for the engine, where 20
-steps take seconds.
+It needs PyTorch, and for the chapters the package flash_attention_workbook: installed, or built in this tree. --tiny is
+a model for the engine, where 20 steps take seconds.
 """
 
 import argparse
-import json
-import pathlib
+import functools
+import hashlib
+import math
+import statistics
 import sys
 import time
+from pathlib import Path
+from typing import NamedTuple, Optional
 
-import torch
-from torch import nn
-from torch.nn import functional as F
+try:
+    import torch
+    from torch import nn
+    from torch.nn import functional as F
+except ImportError:
+    print("gpt.py: it needs PyTorch: pip install torch", file=sys.stderr)
+    sys.exit(2)
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-ATTENTIONS = {  # the arguments of flash_attention_workbook.attention
-    "sdpa": None,
-    "05_online_softmax": {"chapter": "05_online_softmax", "backward_chapter": "08_causal_earlystop"},
-    "08_causal_earlystop": {"chapter": "08_causal_earlystop"},
-    "09_rope_fused": {"chapter": "09_rope_fused"},
-}
+ROOT = Path(__file__).resolve().parents[2]
+sys.path += [str(ROOT / "common"), str(ROOT / "common" / "python")]
+from tools.machine import Failure, system  # noqa: E402
+from tools.record import commit, results  # noqa: E402
+
 HEAD_DIM = 64
+HIGHEST_RATE = 1e-3  # of learning
+HELD_OUT = 10  # every tenth file is for validation
+SUFFIXES = (".md", ".cu", ".cc", ".h", ".py")
 
 
-def text():
-    """A megabyte and more: the chapters and common/, in an order that is the same everywhere."""
-    files = [path for folder in [*ROOT.glob("[0-9][0-9]_*"), ROOT / "common"] for path in folder.rglob("*")
-             if path.suffix in (".md", ".cu", ".cc", ".h", ".py")]
-    return "\n".join(path.read_text(encoding="utf-8") for path in sorted(files))
+class Run(NamedTuple):
+    positions: str  # "learned": a vector for each position is added to the embedding; "rope": q and k are rotated
+    attention: Optional[dict] = None  # arguments of flash_attention_workbook.attention; none means PyTorch's
+    other_seed: bool = False
+
+
+RUNS = {
+    "sdpa": Run("learned"),
+    "sdpa_other_seed": Run("learned", other_seed=True),
+    # Chapter 05 has no backward: that of chapter 07 starts from its O and LSE.
+    "05_online_softmax": Run("learned", {"chapter": "05_online_softmax", "backward_chapter": "07_backward"}),
+    "08_causal_earlystop": Run("learned", {"chapter": "08_causal_earlystop"}),
+    "sdpa_rope": Run("rope"),
+    "sdpa_rope_other_seed": Run("rope", other_seed=True),
+    "09_rope_fused": Run("rope", {"chapter": "09_rope_fused"}),
+}
+
+
+# --- Attention -------------------------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(None)
+def workbook():
+    try:
+        import flash_attention_workbook
+    except ImportError as error:
+        raise Failure(str(error), status=2) from None
+    return flash_attention_workbook
 
 
 def rotated(x, cos, sin):
@@ -44,20 +76,26 @@ def rotated(x, cos, sin):
     return torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1).to(x.dtype)
 
 
-def attend(name, q, k, v, rope):
-    """Causal attention of q, k and v [B, H, N, D], as ATTENTIONS has it."""
-    if name != "09_rope_fused":
-        q, k = rotated(q, *rope), rotated(k, *rope)
-    if name == "sdpa":
+def attend(run, qkv, rope):
+    """Causal attention of qkv [3, B, H, N, D]; rope is the tables (cos, sin), or None."""
+    if run.attention is None:
+        q, k, v = qkv
+        if rope:
+            q, k = rotated(q, *rope), rotated(k, *rope)
         return F.scaled_dot_product_attention(q, k, v, is_causal=True)
-    return workbook.attention(q.contiguous(), k.contiguous(), v.contiguous(), causal=True,
-                              rope=rope if name == "09_rope_fused" else None, **ATTENTIONS[name])
+    try:
+        return workbook().attention(*qkv.contiguous(), causal=True, rope=rope, **run.attention)
+    except workbook().Error as error:  # what this GPU, or this library, does not have
+        raise Failure(str(error), status=2) from None
+
+
+# --- The model -------------------------------------------------------------------------------------------------------
 
 
 class Block(nn.Module):
-    def __init__(self, width, attention):
+    def __init__(self, width, run):
         super().__init__()
-        self.attention = attention
+        self.run = run
         self.before_attention, self.before_mlp = nn.LayerNorm(width), nn.LayerNorm(width)
         self.qkv, self.out = nn.Linear(width, 3 * width, bias=False), nn.Linear(width, width, bias=False)
         self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
@@ -65,101 +103,220 @@ class Block(nn.Module):
     def forward(self, x, rope):
         batch, length, width = x.shape
         qkv = self.qkv(self.before_attention(x)).view(batch, length, 3, -1, HEAD_DIM)
-        o = attend(self.attention, *qkv.permute(2, 0, 3, 1, 4), rope)
+        o = attend(self.run, qkv.permute(2, 0, 3, 1, 4), rope)
         x = x + self.out(o.transpose(1, 2).reshape(batch, length, width))
         return x + self.mlp(self.before_mlp(x))
 
 
 class Gpt(nn.Module):
-    def __init__(self, characters, layers, width, length, attention):
+    def __init__(self, characters, options, run):
         super().__init__()
-        self.embedding = nn.Embedding(characters, width)
-        self.blocks = nn.ModuleList(Block(width, attention) for _ in range(layers))
-        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, characters, bias=False)
+        self.embedding = nn.Embedding(characters, options.width)
+        self.blocks = nn.ModuleList(Block(options.width, run) for _ in range(options.layers))
+        self.norm, self.head = nn.LayerNorm(options.width), nn.Linear(options.width, characters, bias=False)
         nn.init.normal_(self.embedding.weight, std=0.02)
-        angles = torch.outer(torch.arange(length).double(), 10000.0 ** (-torch.arange(0, HEAD_DIM, 2).double() / HEAD_DIM))
-        self.register_buffer("cos", angles.cos().float())
-        self.register_buffer("sin", angles.sin().float())
+        if run.positions == "learned":
+            self.position = nn.Parameter(0.02 * torch.randn(options.length, options.width))
+            self.cos, self.sin = None, None
+        else:
+            frequencies = 10000.0 ** (-torch.arange(0, HEAD_DIM, 2).double() / HEAD_DIM)
+            angles = torch.outer(torch.arange(options.length).double(), frequencies)
+            self.position = None
+            self.register_buffer("cos", angles.cos().float())
+            self.register_buffer("sin", angles.sin().float())
 
     def forward(self, x):
         x = self.embedding(x)
+        if self.position is not None:
+            x = x + self.position
         for block in self.blocks:
-            x = block(x, (self.cos, self.sin))
+            x = block(x, None if self.cos is None else (self.cos, self.sin))
         return self.head(self.norm(x))
 
 
-def train(options, device):
-    """The report: what was trained, the loss of each step, and tokens per second without the first steps."""
-    written = text()
-    known = sorted(set(written))
-    number = {character: i for i, character in enumerate(known)}
-    tokens = torch.tensor([number[character] for character in written])
-    torch.manual_seed(options.seed)
-    model = Gpt(len(known), options.layers, options.width, options.length, options.attention)
-    parameters = sum(weight.numel() for weight in model.parameters())
-    model.to(device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, betas=(0.9, 0.95))
-    choice = torch.Generator().manual_seed(options.seed)
+# --- The text --------------------------------------------------------------------------------------------------------
 
-    def settled():
+
+def files():
+    """{name: text} of the chapters and of common/, in an order that is the same everywhere."""
+    paths = sorted(path for folder in [*ROOT.glob("[0-9][0-9]_*"), ROOT / "common"] for path in folder.rglob("*")
+                   if path.suffix in SUFFIXES)
+    return {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+
+
+class Text:
+    """Characters as numbers: of the files that are learned, and of those that are held out."""
+
+    def __init__(self, files):
+        self.files, self.held_out = files, list(files)[::HELD_OUT]
+        self.characters = sorted(set().union(*files.values()))
+        self.training = self._numbers(name for name in files if name not in self.held_out)
+        self.validation = self._numbers(self.held_out)
+
+    def _numbers(self, names):
+        number = {character: i for i, character in enumerate(self.characters)}
+        return torch.tensor([number[character] for name in names for character in self.files[name]])
+
+    def about(self):
+        whole = hashlib.sha256("".join(self.files.values()).encode()).hexdigest()
+        return {"training_characters": len(self.training), "validation_characters": len(self.validation),
+                "different_characters": len(self.characters), "sha256": whole,
+                "files": {name: len(text) for name, text in self.files.items()}, "held_out": self.held_out}
+
+
+# --- Training --------------------------------------------------------------------------------------------------------
+
+
+def learning_rate(step, steps):
+    """Rises in the first twentieth of the steps, and sinks to a tenth of the highest along a cosine."""
+    rising = max(1, steps // 20)
+    if step < rising:
+        return HIGHEST_RATE * (step + 1) / rising
+    return HIGHEST_RATE * (0.55 + 0.45 * math.cos(math.pi * (step - rising) / max(1, steps - rising)))
+
+
+def train(name, text, options, device):
+    """What --out keeps of this run: the loss of each step and of the validations, and the tokens per second between these."""
+    run, seed = RUNS[name], options.seed + RUNS[name].other_seed
+    torch.manual_seed(seed)
+    model = Gpt(len(text.characters), options, run).to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95), weight_decay=0.1, fused=True)
+    along = torch.arange(options.length + 1, device=device)
+    choice = torch.Generator().manual_seed(seed)
+    starts = torch.randint(len(text.training) - options.length, (options.steps, options.batch, 1), generator=choice).to(device)
+    begins = torch.arange(0, len(text.validation) - options.length, options.length)
+    begins = begins[::max(1, len(begins) // options.windows)].to(device).unsqueeze(1)
+    training, validation = text.training.to(device), text.validation.to(device)
+
+    def loss_of(rows):
+        with torch.autocast(device, dtype=torch.bfloat16):
+            logits = model(rows[:, :-1])
+        return F.cross_entropy(logits.float().flatten(0, 1), rows[:, 1:].flatten())
+
+    def validated():
+        with torch.no_grad():
+            parts = [(len(some), loss_of(validation[some + along])) for some in begins.split(options.batch)]
+        return sum(count * loss.item() for count, loss in parts) / len(begins)
+
+    def now():
         if device == "cuda":
             torch.cuda.synchronize()
         return time.perf_counter()
 
-    losses, warm = [], min(10, options.steps - 1)
+    losses, steps, validations, rates = [], [], [], []
+    begin = since = now()
     for step in range(options.steps):
-        if step == warm:
-            begin = settled()
-        starts = torch.randint(len(tokens) - options.length, (options.batch,), generator=choice)
-        rows = torch.stack([tokens[start:start + options.length + 1] for start in starts.tolist()]).to(device)
-        with torch.autocast(device, dtype=torch.bfloat16):
-            logits = model(rows[:, :-1])
-        loss = F.cross_entropy(logits.float().flatten(0, 1), rows[:, 1:].flatten())
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(step, options.steps)
+        loss = loss_of(training[starts[step] + along])
         optimizer.zero_grad()
         loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         losses.append(loss.detach())
-        if (step + 1) % 100 == 0:
-            print(f"step {step + 1} of {options.steps}: loss {loss.item():.3f}", flush=True)
-    seconds = settled() - begin
-    return {"attention": options.attention, "seed": options.seed, "device": torch.cuda.get_device_name() if device == "cuda"
-            else "cpu", "torch": torch.__version__, "parameters": parameters, "layers": options.layers, "width": options.width,
-            "length": options.length, "batch": options.batch, "lr": options.lr, "characters": len(written),
-            "tokens_per_second": (options.steps - warm) * options.batch * options.length / seconds,
-            "losses": torch.stack(losses).tolist()}
+        if (step + 1) % options.every == 0 or step + 1 == options.steps:
+            count = step + 1 - (steps[-1] if steps else 0)
+            rates.append(count * options.batch * options.length / (now() - since))
+            steps.append(step + 1)
+            validations.append(validated())
+            print(f"{name}: step {step + 1} of {options.steps}, training loss {loss.item():.3f}, "
+                  f"validation loss {validations[-1]:.3f}, {rates[-1]:.0f} tokens/s", flush=True)
+            since = now()
+            if options.seconds and since - begin > options.seconds:
+                break
+    return {
+        "name": name,
+        "positions": run.positions,
+        "attention": run.attention or "scaled_dot_product_attention",
+        "seed": seed,
+        "parameters": sum(weight.numel() for weight in model.parameters()),
+        "tokens_per_second": round(statistics.median(rates[1:] or rates)),  # the first ones are for warming up
+        "rates": [round(rate) for rate in rates],
+        "losses": [round(loss, 5) for loss in torch.stack(losses).tolist()],
+        "validation": {"steps": steps, "losses": [round(loss, 6) for loss in validations]},
+    }
+
+
+# --- The command line ------------------------------------------------------------------------------------------------
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse, but what is wrong fits on one line."""
+
+    def error(self, message):
+        raise Failure(f"{message} (see --help)", status=2)
+
+
+def _whole(said):
+    if not said.isdecimal() or not 1 <= int(said) <= 1000000:
+        raise argparse.ArgumentTypeError(f"{said} is not a whole number from 1 to 1000000")
+    return int(said)
 
 
 def arguments(said=None):
-    parser = argparse.ArgumentParser(description="Trains a character-level GPT on this project's text.")
-
-    def positive(said):
-        if not said.isdecimal() or int(said) == 0:
-            raise argparse.ArgumentTypeError(f"{said} is not a whole number of at least 1")
-        return int(said)
-
-    parser.add_argument("--attention", choices=ATTENTIONS, default="08_causal_earlystop")
-    parser.add_argument("--seed", type=int, default=1, help="of the weights and the batches")
-    parser.add_argument("--steps", type=positive, default=3000)
-    parser.add_argument("--out", help="the JSON file of the losses")
+    parser = _Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    parser.add_argument("runs", nargs="*", metavar="RUN", help=f"which to train: {', '.join(RUNS)} (default: all)")
+    parser.add_argument("--seed", type=_whole, default=1, help="of the weights and the batches; the other seed is the next one")
+    parser.add_argument("--steps", type=_whole, default=1000, help="of each run (default: 1000)")
+    parser.add_argument("--seconds", type=_whole, help="a run ends with the first validation after so long")
     parser.add_argument("--tiny", action="store_true", help="a model for the engine")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="a JSON file for the losses and speeds")
     options = parser.parse_args(said)
-    options.layers, options.width, options.length, options.batch, options.lr = (
-        (2, 2 * HEAD_DIM, 64, 2, 3e-3) if options.tiny else (6, 4 * HEAD_DIM, 512, 32, 1e-3))
+    for name in options.runs:
+        if name not in RUNS:
+            parser.error(f"there is no run {name}: there are {', '.join(RUNS)}")
+    if options.out and not options.out.resolve().parent.is_dir():
+        parser.error(f"--out is {options.out}: there is no directory {options.out.parent}")
+    if options.out and options.out.is_dir():
+        parser.error(f"--out is {options.out}, a directory: it must be a file")
+    options.runs = options.runs or list(RUNS)
+    options.layers, options.width, options.length, options.batch, options.every, options.windows = (
+        (2, 2 * HEAD_DIM, 64, 2, 10, 4) if options.tiny else (6, 4 * HEAD_DIM, 1024, 32, 50, 256))
     return options
 
 
-if __name__ == "__main__":
-    options = arguments()
+def device_for(options):
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    if options.attention != "sdpa":
-        try:
-            import flash_attention_workbook as workbook
-        except ImportError as error:
-            print(f"gpt.py: {error}", file=sys.stderr)
-            sys.exit(2)
-        device = workbook.DEVICE
-    report = train(options, device)
-    print(f"{report['attention']}, seed {report['seed']}: {report['parameters']} parameters, loss {report['losses'][0]:.3f} at first, "
-          f"{report['losses'][-1]:.3f} at last, {report['tokens_per_second']:.0f} tokens per second")
-    if options.out:
-        pathlib.Path(options.out).write_text(json.dumps(report) + "\n")
+    if any(RUNS[name].attention for name in options.runs):
+        if workbook().DEVICE == "cuda" and device == "cpu":
+            raise Failure(f"flash_attention_workbook is built for a GPU, and PyTorch {torch.__version__} finds none", status=2)
+        device = workbook().DEVICE
+    if device == "cpu" and not options.tiny:
+        raise Failure("this runs on the CPU, for which the model is too large: add --tiny", status=2)
+    return device
+
+
+def context(device):
+    about = {"commit": commit(), "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "torch": torch.__version__}
+    if device == "cpu":
+        return {**about, "gpu": None}
+    return {**about, **system.machine(), "gpu": torch.cuda.get_device_name(), "cuda": torch.version.cuda}
+
+
+def main(said=None):
+    try:
+        options = arguments(said)
+        device = device_for(options)
+        text = Text(files())
+        report = {"context": context(device),
+                  "model": {key: getattr(options, key) for key in ("layers", "width", "length", "batch", "steps")},
+                  "text": text.about(), "runs": []}
+        for name in options.runs:
+            report["runs"].append(train(name, text, options, device))
+            if options.out:  # after each: what is there stays, if a later one fails
+                results.write(options.out, report)
+        width = max(map(len, options.runs))
+        for run in report["runs"]:
+            print(f"{run['name']:{width}}  validation loss {run['validation']['losses'][-1]:.4f}, "
+                  f"{run['tokens_per_second']} tokens/s")
+        return 0
+    except Failure as failure:
+        print(f"gpt.py: {failure}", file=sys.stderr)
+        return failure.status
+    except KeyboardInterrupt:
+        print("gpt.py: stopped", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

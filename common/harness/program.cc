@@ -202,8 +202,13 @@ std::string gigabytes(double bytes) {
 // Before anything is allocated or launched.
 void require_support(const Options& options, const Device& device) {
   const Problem& p = options.problem;
+  const auto takes_it = [&](const Rung* rung) { return unsupported(*rung, options).empty(); };
   for (const Rung* rung : options.rungs)
-    if (const std::string why = unsupported(*rung, options); !why.empty()) throw Refusal(why);
+    if (const std::string why = unsupported(*rung, options); !why.empty()) {
+      const auto other = std::find_if(options.rungs.rbegin(), options.rungs.rend(), takes_it);
+      if (other == options.rungs.rend()) throw Refusal(unsupported(*options.rungs.back(), options));
+      throw Refusal("rung " + std::string(rung->name) + ": " + why + "; --rung=" + (*other)->name + " takes it");
+    }
   const auto require = [&](const Rung& rung, double needed) {
     if (needed > double(device.free_bytes))
       throw Refusal(std::string("rung ") + rung.name + " needs " + gigabytes(needed) +

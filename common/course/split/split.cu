@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "attention/chapter.h"
+#include "attention/padded.h"
 #include "device/math.h"
 #include "device/numeric.h"
 
@@ -138,12 +139,14 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
 
 size_t workspace_bytes(const Problem& p) { return parts * (p.q_size() + p.lse_size()) * sizeof(float); }
 
+constexpr attention::Forward unpadded = {attention::head_dim_not_8_to_128, workspace_bytes, run, true};
+
 extern const attention::Chapter chapter;
 const attention::Chapter chapter = {
     .name = "split",
     .idea = "ranges of keys, each for itself, and a merge of their O by their LSE",
     .rungs = {{.name = "split",
                .idea = "ranges of keys, each for itself, and a merge of their O by their LSE",
-               .forward = {attention::head_dim_not_64_or_128, workspace_bytes, run, true}}}};
+               .forward = attention::padded<unpadded>}}};
 
 }  // namespace split

@@ -10,11 +10,13 @@
 
 The kernels come from the shared library flash_attention_workbook: from the one beside this file, where the package is
 installed, else from the one that the `cuda` preset builds. To use another build, set FLASH_ATTENTION_WORKBOOK_LIBRARY
-to its path. A library of the `cpu` preset runs the kernels on the SIMT engine, and takes CPU tensors and no others.
+to its path. The operators, compiled for one PyTorch and one Python, are in the library's directory. A library of the
+`cpu` preset runs the kernels on the SIMT engine, and takes CPU tensors and no others.
 
 The book's last word on a problem is the last chapter that is a general answer and takes the problem on its device
-(faw_default_chapter of common/capi/flash_attention_workbook.h). A chapter without a backward takes no tensors that
-require gradients, unless `backward_chapter` names one that has it.
+(faw_default_chapter of common/capi/flash_attention_workbook.h). It has head dims that are multiples of 8, up to 256, with
+RoPE up to 128. A chapter without a backward takes no tensors that require gradients, unless `backward_chapter` names one
+that has it. What is refused raises Error, a ValueError, with one line.
 """
 
 try:
@@ -22,6 +24,10 @@ try:
 except ImportError:
     raise ImportError("flash_attention_workbook needs PyTorch: install torch, or use the C interface in common/capi") from None
 del torch
+
+from . import library
+
+__path__.append(str(library.DIRECTORY))  # in the tree, the compiled operators are where the library was built
 
 from .library import DEVICE, Error, chapters, default_problem, flops
 from .operators import attention, backward, forward, rope_tables, sdpa

@@ -39,7 +39,8 @@ Case many_tiles(int head_dim) {
 std::vector<Case> small_cases() {
   return {make({1, 2, 1, 65, 129, 64}, DType::fp16, Mask::causal),
           make({1, 1, 1, 130, 67, 128}, DType::bf16, Mask::none),
-          make({1, 1, 1, 300, 20, 128}, DType::fp16, Mask::causal)};
+          make({1, 1, 1, 300, 20, 128}, DType::fp16, Mask::causal),
+          make({1, 2, 1, 40, 190, 200}, DType::bf16, Mask::causal)};
 }
 
 std::vector<Case> cases_that_fill_again() {
@@ -47,7 +48,7 @@ std::vector<Case> cases_that_fill_again() {
           make({1, 1, 1, 20, 330, 128}, DType::bf16, Mask::none)};
 }
 
-bool must_be_supported(const Problem& p) { return (p.head_dim == 64 || p.head_dim == 128) && p.seq_k <= 512; }
+bool must_be_supported(const Problem& p) { return attention::head_dim_not_8_to_128(p).empty() && p.seq_k <= 512; }
 
 namespace {
 

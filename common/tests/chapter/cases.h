@@ -32,12 +32,12 @@ Case ragged(int head_dim = 64);
 Case many_tiles(int head_dim = 64);
 
 // A few that are quick where every access is looked at: ragged tiles, several of them, more queries than keys and
-// fewer.
+// fewer, and a head dim that many passes refuse and others pad.
 std::vector<Case> small_cases();
 std::vector<Case> cases_that_fill_again();  // every buffer of tiles, however many of them chapter 10 has
 
-// What every chapter must be able to do: head dims 64 and 128, and 512 keys (more may not fit where score rows are
-// kept in shared memory).
+// What every chapter must be able to do: head dims that are multiples of 8 up to 128, and 512 keys (more may not fit
+// where score rows are kept in shared memory).
 bool must_be_supported(const attention::Problem& problem);
 
 // Solves the case and compares with the reference: an empty string, or what is wrong, be it a number, a failed launch

@@ -166,7 +166,7 @@ template <BackwardMutation mutation>
 attention::Backward make_backward() {
   attention::Backward pass;
   pass.deterministic = mutation != BackwardMutation::stale_workspace;
-  pass.unsupported = attention::head_dim_not_64_or_128;
+  pass.unsupported = attention::head_dim_not_8_to_128;
   pass.workspace_bytes = [](const Problem& p) {
     return p.lse_size() * sizeof(float) + (p.rope ? 2 * (p.q_size() + p.kv_size()) : 0);
   };

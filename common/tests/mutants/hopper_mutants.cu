@@ -3,6 +3,7 @@
 //
 // A thread block owns 64 query rows of a head. Warps 0 to 3 multiply; a thread of warp 4 copies Q, and K and V through
 // two places. O leaves by a bulk copy, from Q's place.
+#include "attention/padded.h"
 #include "device/bulk_copy.h"
 #include "device/launch.h"
 #include "device/lazy_softmax.h"
@@ -132,26 +133,23 @@ void launch_forward(const Problem& p, const ForwardArgs& args, HopperMutation mu
 }
 
 template <HopperMutation mutation>
-attention::Forward make() {
-  attention::Forward pass;
-  pass.unsupported = attention::not_for_hopper;
-  pass.workspace_bytes = [](const Problem&) { return size_t(0); };
-  pass.writes_lse = true;
-  pass.run = [](const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-    const auto run = [&]<class T>(T) {
-      (p.head_dim == 64 ? launch_forward<T, 64> : launch_forward<T, 128>)(p, args, mutation, stream);
-    };
-    if (p.dtype == attention::DType::fp16)
-      run(__half());
-    else
-      run(__nv_bfloat16());
+void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
+  const auto run_as = [&]<class T>(T) {
+    (p.head_dim == 64 ? launch_forward<T, 64> : launch_forward<T, 128>)(p, args, mutation, stream);
   };
-  return pass;
+  if (p.dtype == attention::DType::fp16)
+    run_as(__half());
+  else
+    run_as(__nv_bfloat16());
 }
+
+template <HopperMutation mutation>
+constexpr attention::Forward unpadded = {attention::not_for_hopper, [](const Problem&) { return size_t(0); },
+                                         run<mutation>, true};
 
 template <size_t... mutation>
 auto make_all(std::index_sequence<mutation...>) {
-  return std::array{make<HopperMutation(mutation)>()...};
+  return std::array{attention::padded<unpadded<HopperMutation(mutation)>>...};
 }
 
 }  // namespace

@@ -106,11 +106,11 @@ enum class HopperMutation {
 // A small streaming-softmax forward with that mistake: head dims up to 128 in steps of 8, with RoPE or without.
 attention::Forward forward(Mutation mutation);
 
-// A plain backward with that mistake, one thread a row of dQ, or of dK and dV: head dims 64 and 128, with RoPE or
+// A plain backward with that mistake, one thread a row of dQ, or of dK and dV: head dims up to 128, with RoPE or
 // without.
 attention::Backward backward(BackwardMutation mutation);
 
-// A small forward of bulk copies and wgmma, head dims 64 and 128, for the engine alone.
+// A small forward of bulk copies and wgmma, head dims up to 128, for the engine alone.
 attention::Forward forward(HopperMutation mutation);
 
 struct Mutant {

@@ -196,7 +196,8 @@ class TestPlans(unittest.TestCase):
                 "mutants.All/Mutants.AreRejectedByWhatTheTableSays/no_max", "03_tiling.sanitizer.memcheck.fp16"]
         others = ["simt.Barrier.Works", "style.format", "mutants.On/KillMatrix.NoMutantLives/gpu", "reference.A.B",
                   "tools.ladder", "03_tiling.refuses --heads=0",
-                  "harness.program.refuses_a_negative_seed", "harness.Verdict.X", "python.without_pytorch"]
+                  "harness.program.refuses_a_negative_seed", "harness.Verdict.X", "python.without_pytorch",
+                  "python.package"]
         self.assertEqual(test.for_a_gpu(others + some), some)
 
 

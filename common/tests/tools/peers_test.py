@@ -45,6 +45,14 @@ class Sweeps(unittest.TestCase):
         self.assertEqual({p.kv_heads for p in peers.sweep("decode", {"heads": 16}, DEFAULT)}, {16})
         self.assertEqual({p.kv_heads for p in peers.sweep("decode", {"kv_heads": 4}, DEFAULT)}, {4})
 
+    def test_of_head_dims(self):
+        points = peers.sweep("dims", {}, DEFAULT)
+        self.assertEqual(len(points), 7 * 2 * 2)
+        self.assertEqual(points[0], Problem(8, 51, 51, 2048, 2048, 40, "fp16", False))
+        self.assertEqual(points[-1], Problem(2, 8, 8, 8192, 8192, 256, "fp16", True))
+        self.assertEqual({p.heads for p in points if p.head_dim == 192}, {11})
+        self.assertEqual({p.head_dim for p in peers.sweep("dims", {"head_dim": 88}, DEFAULT)}, {88})
+
     def test_restrictions(self):
         self.assertEqual(len(peers.sweep("fa", {"head_dim": 128, "causal": True}, DEFAULT)), 6)
         self.assertEqual(peers.sweep("ladder", {"head_dim": 128, "causal": False}, DEFAULT)[0],
@@ -173,6 +181,41 @@ class Peers(BesideAStandInForTorch):
         with self.assertRaises(RuntimeError):
             lanes[0].launch(0)
         mode.assert_called_with(False)
+
+
+class Overhead(BesideAStandInForTorch):
+    """tools/measuring/overhead_main.py: what a call costs the CPU."""
+
+    def test_candidates_take_turns_in_their_modes_and_are_compared_with_pytorchs_choice(self):
+        sys.modules.pop("tools.measuring.overhead_main", None)
+        overhead = importlib.import_module("tools.measuring.overhead_main")
+        now, order = [0.0], []
+
+        def candidate(name, seconds):
+            def call():
+                order.append((name, mode_of.get("mode")))
+                now[0] += seconds
+            return call
+
+        mode_of = {}
+
+        @contextlib.contextmanager
+        def flash():
+            now[0] += 1000.0  # entering is not timed
+            mode_of["mode"] = "flash"
+            yield
+            mode_of.clear()
+
+        calls = {name: (candidate(name, seconds), mode) for name, seconds, mode in
+                 [("workbook", 2.0, contextlib.nullcontext), ("SDPA", 3.0, contextlib.nullcontext), ("FLASH", 4.0, flash)]}
+        with mock.patch.object(overhead.time, "perf_counter", lambda: now[0]):
+            self.torch.cuda.synchronize.side_effect = lambda: now.__setitem__(0, now[0] + 0.5)  # the GPU has to finish
+            times = overhead.in_turn(calls, 3)
+        self.assertEqual(order[:3], [("workbook", None), ("SDPA", None), ("FLASH", "flash")])
+        self.assertEqual(len(order), 3 * (100 + 3))
+        self.assertEqual({name: (returned["median"], done["median"]) for name, (returned, done) in times.items()},
+                         {"workbook": (2.0, 2.5), "SDPA": (3.0, 3.5), "FLASH": (4.0, 4.5)})
+        self.assertEqual(overhead.compared(times)["workbook"]["ratio"], 1.5)
 
 
 class Runs(BesideAStandInForTorch):

@@ -334,7 +334,7 @@ class InTables(Measured):
     def test_every_table_can_be_made_of_nothing(self):
         empty = Tables(Record(self.root))
         for text in ("ladder('forward')", "times('forward')", "beside('06', 'forward')", "sweep('forward', '06')", "against('forward')",
-                     "memory('forward')", "repeated()", "machine()", "levels()", "latencies()", "branches()", "sums()", "divisions()"):
+                     "memory('forward')", "repeated()", "machine()", "levels()", "latencies()", "branches()", "sums()", "divisions()", "training()"):
             self.assertEqual(evaluate(text, empty), NOT_YET, text)
 
     def test_a_broken_table_is_found_and_mended(self):
@@ -398,6 +398,49 @@ class TheMachine(Measured):
         self.assertEqual(panel["series"][0]["y"], [19, 19, 20, 200, 600])
         self.assertEqual(panel["series"][1]["x"], [8192, 1 << 30])
         self.assertEqual([mark[0] for mark in panel["marks"]], [233472, 52428800, 1 << 30])
+
+
+class ATrainedModel(Measured):
+    """common/examples/gpt.py: runs with the same positions are compared with PyTorch's."""
+
+    def setUp(self):
+        super().setUp()
+
+        def run(name, positions, attention, rate, losses):
+            return {"name": name, "positions": positions, "attention": attention, "tokens_per_second": rate,
+                    "validation": {"steps": [50 * (i + 1) for i in range(len(losses))], "losses": losses}}
+
+        pytorchs = "scaled_dot_product_attention"
+        results.write(self.directory / "2026-11-23-gpt.json", {
+            "model": {"layers": 6, "width": 256, "length": 1024, "batch": 32},
+            "runs": [run("06_two", "learned", {"chapter": "06_two"}, 1e6, [2.5, 1.5]), run("sdpa", "learned", pytorchs, 2e6, [2.25, 1.75, 1]),
+                     run("sdpa_other_seed", "learned", pytorchs, 2e6, [2, 1.75, 1]), run("09_rope", "rope", {"chapter": "09_rope"}, 3e6, [2])]})
+        self.record = Record(self.directory)
+
+    def test_numbers(self):
+        for text, expected in [('trained("06_two", "loss")', 1.5), ('trained("06_two", "most_apart")', 0.25), ('trained("06_two", "speed")', 0.5),
+                               ('trained("sdpa_other_seed", "apart")', 0.25 / 3), ('trained("09_rope", "tokens_per_second")', 3e6)]:
+            self.assertEqual(self.value(text), expected, text)
+        for text, error, words in [('trained("07", "loss")', Missing, "^07 is no run of .*gpt.json .it has 06_two, sdpa, "),
+                                   ('trained("09_rope", "apart")', Missing, "no run with PyTorch's attention to compare 09_rope"),
+                                   ('trained("sdpa", "price")', NotUnderstood, "there is no price of a run")]:
+            with self.assertRaisesRegex(error, words, msg=text):
+                self.value(text)
+
+    def test_table(self):
+        self.assertEqual(Tables(self.record).training().split("\n")[2:],
+                         ["| `06_two` | 1.5000 | 0.2500 | 0.2500 | 1.00 | 0.500× |", "| `sdpa` | 1.0000 |  |  | 2.00 |  |",
+                          "| `sdpa_other_seed` | 1.0000 | 0.0833 | 0.2500 | 2.00 | 1.00× |", "| `09_rope` | 2.0000 | – | – | 3.00 | – |"])
+
+    def test_picture(self):
+        losses, rope, apart, nothing = pictures.all_pictures(self.record)["training"]["panels"]
+        self.assertEqual([(one["name"], one["color"], one["style"]) for one in losses["series"]],
+                         [("06 two", 5, "solid"), ("SDPA", "SDPA", "dashed"), ("SDPA, other seed", "SDPA, other seed", "dashdot")])
+        self.assertEqual((losses["series"][1]["x"], losses["series"][1]["y"]), ([50, 100, 150], [2.25, 1.75, 1]))
+        self.assertEqual([one["y"] for one in apart["series"]], [[0.25, -0.25], [0, 0, 0], [-0.25, 0, 0]])
+        self.assertLess(apart["y"]["from"], -0.25)
+        self.assertEqual((rope["title"], len(rope["series"])), ("RoPE", 1))
+        self.assertEqual((nothing["title"], nothing["series"]), ("RoPE, minus SDPA's", []))
 
 
 class OfFiles(Measured):

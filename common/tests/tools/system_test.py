@@ -1,11 +1,14 @@
-"""What is missing, and which preset a machine gets."""
+"""What is missing, which preset a machine gets, and when it is configured."""
 
+import contextlib
+import io
+import shutil
 import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
 
-from tools.machine import Failure, system
+from tools.machine import Failure, build, system
 from tools.machine.system import Gpu, Nvcc, Package, choose_preset, missing_packages
 
 H200 = (Gpu("NVIDIA H200", "580.1"), "")
@@ -71,3 +74,23 @@ class Presets(unittest.TestCase):
         self.assertEqual(choose_preset("cuda", NONE, NVCC).preset, "cuda")
         with self.assertRaisesRegex(Failure, "no nvcc"):
             choose_preset("cuda", H200, None)
+class Configuring(unittest.TestCase):
+    def test_again_for_the_pytorch_of_another_python(self):
+        with tempfile.TemporaryDirectory() as scratch, contextlib.redirect_stdout(io.StringIO()), \
+                mock.patch.multiple(build, BUILD=Path(scratch), require_packages=mock.Mock(), _build=mock.Mock()), \
+                mock.patch.object(build, "follow") as follow:
+            here = Path(scratch) / "cuda"
+
+            def configure(command, *_, **__):
+                settings = [word[2:] for word in command if word.startswith("-D")]
+                (here / "CMakeCache.txt").write_text("\n".join(["WORKBOOK_ONE_ARCHITECTURE:BOOL=OFF", *settings, ""]))
+                (here / "build.ninja").touch()
+                return 0
+
+            follow.side_effect = configure
+            for python, times in [(None, 1), ("python3", 2), ("python3", 2), (None, 2), ("sh", 3)]:
+                build.ensure_built("cuda", python=python)
+                self.assertEqual(follow.call_count, times, python)
+            self.assertIn(f"-DPython3_EXECUTABLE:FILEPATH={shutil.which('sh')}", follow.call_args.args[0])
+
+

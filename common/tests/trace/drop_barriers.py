@@ -7,7 +7,8 @@ shared memory that is not there yet, a copy or a kernel that nobody waits for, a
 there for global memory, whose order among threads the engine does not check, for compute-sanitizer's racecheck alone, or
 for the time alone, so that no result depends on it, says so in the comment on its line, and may go unnoticed.
 
-What a rung has from the rung before, with the same lines around it, is tried there, and only with --all in both.
+What a rung has from the rung before, with the same lines around it, is tried there, and only with --all in both. So is what a
+kernel for wide heads, RUNG_wide.cu or RUNG_wide_backward.cu, has from any rung of its chapter.
 
     drop_barriers.py SOURCE_DIRECTORY PROGRAM [--all]
 """
@@ -29,6 +30,7 @@ NOTICED = re.compile(r"deadlock|barrier divergence|named barrier|race on shared 
                      r"|waited for the kernel before|the kernel before wrote|: FAIL |that a bulk copy of"
                      r"|nobody has waited for|that a wgmma of|of the wgmma at|waited for this wgmma|no fence\.proxy\.async"
                      r"|to the memory of the mbarrier|might have counted in the phase before")
+WIDE = re.compile(r"_wide(_backward)?$")
 EXEMPT = re.compile("global memory|for racecheck alone|no result depends on it")
 SHARED, SHARED_CALL = "device/swizzled_tile.h", "store_rows"  # has barriers of its own, tried in every source that calls it
 SHARED_PATH = Path(__file__).resolve().parents[2] / SHARED
@@ -39,6 +41,10 @@ PROBLEMS = [["--heads=1", "--seq-q=70", "--seq-k=200", "--head-dim=128", "--no-c
 # Of forwards where mbarriers pass large tiles from hand to hand: so long that every buffer is used again, and a block has several
 # tiles.
 LONG_PROBLEM = ["--heads=2", "--seq-q=700", "--head-dim=64", "--causal"]
+# Of kernels for wide heads.
+WIDE_PROBLEMS = [["--heads=1", "--seq-q=70", "--seq-k=200", "--head-dim=256", "--no-causal"],
+                 ["--heads=1", "--seq-q=150", "--seq-k=40", "--head-dim=256", "--causal"],
+                 ["--heads=1", "--seq-q=140", "--seq-k=420", "--head-dim=256", "--causal"]]
 
 
 def barriers(source: Path) -> list:
@@ -60,12 +66,12 @@ def with_neighbours(source: Path) -> dict:
 
 
 def new_barriers(source: Path) -> list:
-    """Those that the rung before has not, of the same direction."""
+    """Those that the rung before has not, of the same direction; of a kernel for wide heads, that no rung has."""
     def backward(path: Path) -> bool:
         return path.stem.endswith("_backward")
     rungs = sorted((path for path in source.parent.glob("[0-9]*_*.cu") if backward(path) == backward(source)),
                    key=lambda path: int(path.name.partition("_")[0]))
-    before = rungs[:rungs.index(source)][-1:] if source in rungs else []
+    before = rungs[:rungs.index(source)][-1:] if source in rungs else rungs if WIDE.search(source.stem) else []
     known = {around for rung in before for around in with_neighbours(rung).values()}
     around = with_neighbours(source)
     return [barrier for barrier in barriers(source) if around.get(barrier[0]) not in known]
@@ -77,9 +83,11 @@ def run(program: str, *arguments: str, without: str = "") -> subprocess.Complete
 
 
 def problems(source: Path, rungs: dict) -> list:
-    """Of the rung and the direction that are in the source (NUMBER_RUNG.cu or NUMBER_RUNG_backward.cu), or of all."""
+    """Of the rung and the direction that are in the source (NUMBER_RUNG.cu, NUMBER_RUNG_backward.cu, RUNG_wide.cu, ..), or of
+    all."""
     some = PROBLEMS + ([LONG_PROBLEM] if "mbarrier_wait(" in source.read_text() and "_backward" not in source.stem else [])
-    _, rung, backward = re.fullmatch(r"(\d+_)?(.+?)(_backward)?", source.stem).groups()
+    some = WIDE_PROBLEMS if WIDE.search(source.stem) else some
+    _, rung, _, backward = re.fullmatch(r"(\d+_)?(.+?)(_wide)?(_backward)?", source.stem).groups()
     if rung in rungs:
         direction = "backward" if backward or not rungs[rung]["forward"] else "forward"
         return [[f"--rung={rung}", f"--direction={direction}", *problem] for problem in some]

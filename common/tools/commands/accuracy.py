@@ -27,9 +27,9 @@ def run(arguments) -> int:
         raise Failure(f"accuracy needs a GPU: {no_gpu}")
     python = peers.python_with_torch("accuracy")
     system.choose_preset("cuda", (gpu, ""))  # says so if nvcc is missing
-    library = build.ensure_built("cuda", ["flash_attention_workbook"]) / "common/capi/libflash_attention_workbook.so"
-    report = peers.measure(python, library, {"chapters": [chapter.name for chapter in chosen], "seed": arguments.seed,
-                                             "commit": commit()}, "accuracy")
+    built = build.ensure_built("cuda", ["flash_attention_workbook"], python=python)
+    report = peers.measure(python, built, {"chapters": [chapter.name for chapter in chosen], "seed": arguments.seed,
+                                           "commit": commit()}, "accuracy")
     whole = len(chosen) == len(chapters.all_chapters())
     path = arguments.out or (RESULTS / slug(gpu.name) if whole else build.directory("cuda") / "bench") / "accuracy.json"
     results.write(path, report)

@@ -49,10 +49,12 @@ def run(arguments) -> int:
     left = [piece for piece, at in zip(planned, states) if not at.done]
     if left:
         say(pieces.plan_table(planned, states, commit()) + "\n")
+        python = None
         if any(piece.command[0] in pieces.BESIDE_PYTORCH for piece in left):
             try:
-                say(f"PyTorch: {peers.python_with_torch()}")
+                python = peers.python_with_torch()
+                say(f"PyTorch: {python}")
             except Failure as failure:
                 say(f"The pieces beside PyTorch will fail: {failure}")
-        build.ensure_built("cuda", pieces.targets(left, names))
+        build.ensure_built("cuda", pieces.targets(left, names), python=python)
     return pieces.measure(planned, directory, arguments.within)

@@ -34,8 +34,8 @@ def run(arguments) -> int:
         raise Failure(f"peers needs a GPU: {no_gpu}")
     python = peers.python_with_torch()
     system.choose_preset("cuda", (gpu, ""))  # says so if nvcc is missing
-    library = build.ensure_built("cuda", ["flash_attention_workbook"]) / "common/capi/libflash_attention_workbook.so"
-    report = peers.measure(python, library, {
+    built = build.ensure_built("cuda", ["flash_attention_workbook"], python=python)
+    report = peers.measure(python, built, {
         "sweep": arguments.sweep,
         "said": {**said, **({"seq_q": arguments.seq_q} if arguments.seq_q else {})},
         "chapters": [chapter.name for chapter in chosen],

@@ -19,7 +19,7 @@ from tools.machine import BUILD, ROOT, Failure, Progress, bad, bold, build, chap
 # Tests, by their names, of the host alone, of the engine alone, and of what a program does before it runs a kernel; all
 # others run kernels.
 NO_KERNELS = re.compile(r"(simt|reference|style|tools|course)\.|[^.]+\.(program\.)?(refuses|names|helps|describes)"
-                        r"|harness\.(?!program|Memory)|mutants\.(On/KillMatrix|Kinds)|capi\.(shows|Book)|python\.without")
+                        r"|harness\.(?!program|Memory)|mutants\.(On/KillMatrix|Kinds)|capi\.(shows|Book)|python\.(without|package)")
 
 # Tests at a time on one GPU: each process holds a few hundred MiB of its memory for the CUDA context.
 GPU_JOBS = 4

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 from tools.machine.errors import Failure
@@ -27,32 +28,35 @@ def directory(preset: str) -> Path:
     return BUILD / preset
 
 
-def ensure_built(preset: str, targets: "list | None" = None, one_architecture: bool = False, quietly: bool = False) -> Path:
+def ensure_built(preset: str, targets: "list | None" = None, one_architecture: bool = False, quietly: bool = False,
+                 python: "str | None" = None) -> Path:
     """Installs what is missing, configures if need be, builds the targets (all of them if None).
 
     With one_architecture, and without a GPU, for one kind of GPU only: see common/cmake/cuda_architectures.cmake. Returns the
-    build directory. Quietly: neither how long it took nor the errors, which are in DoesNotBuild, are printed.
+    build directory. Quietly: neither how long it took nor the errors, which are in DoesNotBuild, are printed. `python` is the
+    interpreter for whose PyTorch the operators are compiled, if it matters.
     """
     require_packages(preset)
     build_directory = directory(preset)
     build_directory.mkdir(parents=True, exist_ok=True)
-    _configure(preset, build_directory, "ON" if one_architecture else "OFF")
+    settings = [f"WORKBOOK_ONE_ARCHITECTURE:BOOL={'ON' if one_architecture else 'OFF'}"] if preset == "cuda" else []
+    settings += [f"Python3_EXECUTABLE:FILEPATH={shutil.which(python)}"] if python else []
+    _configure(preset, build_directory, settings)
     _build(preset, build_directory, targets, quietly)
     return build_directory
 
 
-def _configure(preset: str, build_directory: Path, one_architecture: str) -> None:
+def _configure(preset: str, build_directory: Path, settings: list) -> None:
     cache, rules = build_directory / "CMakeCache.txt", build_directory / "build.ninja"
     presets = ROOT / "CMakePresets.json"
-    setting = f"WORKBOOK_ONE_ARCHITECTURE:BOOL={one_architecture}"
     if rules.exists() and cache.exists() and cache.stat().st_mtime > presets.stat().st_mtime:
-        if preset != "cuda" or setting in cache.read_text():
+        known = cache.read_text().splitlines()
+        if all(setting in known for setting in settings):
             return  # from here on the build itself notices when it must be configured again
     log_path = BUILD / f"{preset}-configure.log"
     with open(log_path, "w") as log, Progress(f"Configuring {shown(build_directory)}") as progress:
         compiler = {"CXX": os.environ.get("CXX") or "g++"}  # c++, CMake's own first choice, may be another one
-        flags = [f"-D{setting}"] if preset == "cuda" else []
-        status = follow(["cmake", "--preset", preset, *flags], log, progress.show, cwd=ROOT, environment=compiler)
+        status = follow(["cmake", "--preset", preset, *(f"-D{setting}" for setting in settings)], log, progress.show, cwd=ROOT, environment=compiler)
     if status:
         _fail(f"cmake --preset {preset} failed", log_path, f"mend it, or remove {shown(build_directory)} if it was "
               "configured in another place or another way, and run the command again")

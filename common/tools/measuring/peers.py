@@ -40,7 +40,10 @@ SWEEPS = {
     "fa": "the FlashAttention papers': 16384 tokens, H * D = 2048, D = 64 and 128, N = 512 ... 16384, full and causal",
     "ladder": "the ladder's problems: B=2 H=16 D=64 causal, N = 512 ... 8192",
     "decode": "few queries and many keys: H=32, Nq = 1, 4 and 16, Nk = 8192, 65536 and 262144, D = 64 and 128, full",
+    "dims": "head dims of models: 16384 tokens, H * D = 2048 or nearly, D = 40, 72, 80, 96, 112, 192 and 256, N = 2048 and 8192, "
+            "full and causal",
 }
+HEAD_DIMS = [40, 72, 80, 96, 112, 192, 256]  # of that sweep
 DECODING = [(1, 32), (1, 8), (8, 8), (64, 8)]  # (B, Hkv) of that sweep
 MOST_KEYS = 2**25  # over all kv heads: with more, K and V of two sets of inputs do not fit into the memory of an H200
 SHAPE = ("batch", "heads", "kv_heads", "seq_q", "seq_k")  # who names one of these asks for a sweep of his own
@@ -63,11 +66,12 @@ def sweep(name: str, said: dict, default: Problem) -> list:
     elif name == "ladder":
         points = [replace(default, seq_q=n, seq_k=n) for n in said.get("seq_q", LENGTHS)]
     else:
-        points = [replace(default, batch=max(1, 16384 // n), heads=max(1, 2048 // size), seq_q=n, seq_k=n, head_dim=size,
+        sizes, lengths = (HEAD_DIMS, [2048, 8192]) if name == "dims" else ([64, 128], [*LENGTHS, 16384])
+        points = [replace(default, batch=max(1, 16384 // n), heads=max(1, round(2048 / size)), seq_q=n, seq_k=n, head_dim=size,
                           causal=mask)
-                  for size in ([said["head_dim"]] if "head_dim" in said else [64, 128])
+                  for size in ([said["head_dim"]] if "head_dim" in said else sizes)
                   for mask in ([said["causal"]] if "causal" in said else [False, True])
-                  for n in said.get("seq_q", [*LENGTHS, 16384])]
+                  for n in said.get("seq_q", lengths)]
     points = [replace(point, **fields) for point in points]
     if name == "decode" and "heads" not in said:
         return list(dict.fromkeys(points))
@@ -167,8 +171,8 @@ def python_with_torch(who: str = "peers") -> str:
     return python
 
 
-def measure(python: str, library: Path, request: dict, who: str = "peers") -> dict:
-    """The report about what is requested: see run() of peers_main, or of another such program."""
+def measure(python: str, built: Path, request: dict, who: str = "peers") -> dict:
+    """The report about what is requested: see run() of peers_main, or of another such program. `built` is a preset's directory."""
     out = BUILD / f"{who}.json"
     out.unlink(missing_ok=True)
     log_path = BUILD / f"{who}.log"
@@ -186,7 +190,8 @@ def measure(python: str, library: Path, request: dict, who: str = "peers") -> di
         status = follow(
             [python, "-B", "-m", f"tools.measuring.{who}_main", json.dumps(request), out], log, on_line, cwd=ROOT,
             environment={**with_python_path(ROOT / "common", ROOT / "common" / "python"),
-                         "FLASH_ATTENTION_WORKBOOK_LIBRARY": str(library), "PYTHONUNBUFFERED": "1"},
+                         "FLASH_ATTENTION_WORKBOOK_LIBRARY": str(built / "common/capi/libflash_attention_workbook.so"),
+                         "PYTHONUNBUFFERED": "1"},
         )
     if status:
         raise Failure(last_words or f"the measurement ended with status {status} (log: {shown(log_path)})",

@@ -7,3 +7,4 @@ from tools.record.problem import LENGTHS, Problem, read_label
 from tools.record.quantities import Quantities
 from tools.record.results import commit
 from tools.record.rows import AGAIN, SECONDS_PER, THE_BOOKS, Missing, Record, repeated
+from tools.record.training import Training

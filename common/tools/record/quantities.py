@@ -18,6 +18,7 @@ from tools.machine import NotUnderstood
 from tools.record.counted import Counts
 from tools.record.experiments import LATENCY, Experiments
 from tools.record.rows import Missing, Record
+from tools.record.training import Training
 
 
 class Quantities:
@@ -206,6 +207,12 @@ class Quantities:
                     norm = result["norms"][tensor][one["exponents"].index(exponent)]
                     return float("inf") if norm is None else norm
         raise Missing(f"{tensor} of {step}, dO * 2^{exponent}, {dtype} is not in accuracy")
+
+    # A small GPT that was trained with one attention and another (common/examples)
+
+    def trained(self, run, what):
+        """trained("08_causal_earlystop", "loss"), "apart", "most_apart", "tokens_per_second" or "speed": see Training.value."""
+        return Training.of(self._record).value(run, what)
 
     # Any file
 

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 from tools.machine import amount_of_memory, significant
-from tools.record import LENGTHS, Experiments, Missing, Quantities, Record
+from tools.record import LENGTHS, Experiments, Missing, Quantities, Record, Training
 from tools.showing.counts import GPUS
 from tools.showing.tables import PEER_NAMES
 
@@ -20,9 +20,11 @@ UNORDERED = {"forward": "", "backward": "; dotted: dQ added up in no order"}
 # Okabe and Ito (2008), which the colour-blind tell apart; yellow is left out, because it is too faint on a light card.
 COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"]
 PEERS = {"FLASH": "#4d4d4d", "FLASH-deterministic": "#4d4d4d", "CUDNN": "#8a8a8a", "FA3": "#6b6b6b", "FA4": "#1f1f1f",
-         "FA4-deterministic": "#1f1f1f", "roof": "#6b6b6b", "wait": "#c9c5bb", "eager+FLASH": "#8a8a8a", "compiled+FLASH": "#4d4d4d"}
+         "FA4-deterministic": "#1f1f1f", "SDPA": "#4d4d4d", "SDPA, other seed": "#8a8a8a", "roof": "#6b6b6b", "wait": "#c9c5bb",
+         "eager+FLASH": "#8a8a8a", "compiled+FLASH": "#4d4d4d"}
 RING, RING_PREDICTED = "2026-11-23-11-ring.json", "2026-11-23-11-ring-predicted.json"
 RING_PYTORCH = "2026-11-23-11-ring-pytorch.json"
+POSITIONS = {"learned": "learned positions", "rope": "RoPE"}
 HOPPER_TIMELINE = "2026-11-23-10-timeline.json"
 # What warps do there, and its colour.
 DOES = {"wait": {"name": "waits", "color": "wait"}, "copy": {"name": "starts copies", "color": 2},
@@ -313,8 +315,8 @@ class Pictures:
                             "marks": [*marks, [bytes_in_use[-1], "DRAM "]] if bytes_in_use else [],
                             "series": _present([chase, *others])}]}
 
-    def _entries(self, file: str, part: str, **where) -> list:
-        """The entries of a file that are like that; none if there is no such file."""
+    def _ring(self, file: str, part: str, **where) -> list:
+        """The entries of one of chapter 11's files that are like that; none if there is no such file."""
         try:
             entries = self._record.file(file)[part]
         except Missing:
@@ -325,7 +327,7 @@ class Pictures:
         """How many times as fast as one GPU two are, and what was predicted."""
         panels, lengths = [], [8192 << i for i in range(8)]
         for direction in ("forward", "backward"):
-            measured = self._entries(RING, "measured", series="strong", direction=direction)
+            measured = self._ring(RING, "measured", series="strong", direction=direction)
             one = {each["seq"]: each["ms"] for each in measured if each["way"] == "one"}
             series = []
 
@@ -336,41 +338,87 @@ class Pictures:
             line("ring", 0, "solid", [each for each in measured if each["way"] == "ring"])
             line("all-to-all", 1, "solid", [each for each in measured if each["way"] == "all_to_all"])
             series.append({"name": "ring, predicted", "color": "roof", "style": "dashed", "x": [], "y": []})
-            for each in self._entries(RING_PREDICTED, "predicted", direction=direction, ranks=2):
+            for each in self._ring(RING_PREDICTED, "predicted", direction=direction, ranks=2):
                 if each["seq"] in one:
                     series[-1]["x"].append(each["seq"])
                     series[-1]["y"].append(each["speedup"])
             line("PyTorch, FLASH", "FLASH", "dashdot",
-                 self._entries(RING_PYTORCH, "measured", direction=direction, way="context_parallel+FLASH"))
+                 self._ring(RING_PYTORCH, "measured", direction=direction, way="context_parallel+FLASH"))
             panels.append({"title": direction, "x": {"label": "N", "log": True, "ticks": _lengths(lengths)},
                            "y": {"label": "times one GPU with chapter 08", "log": False}, "series": _present(series)})
         return {"kind": "lines", "title": "Two GPUs against one", "note": "B=1 H=16 D=128 fp16 causal", "panels": panels}
+
+    def ring_scaling(self):
+        """How many times as fast as one GPU several are: the model's curves, and what was measured."""
+        panels, numbers = [], [1, 2, 4, 8]
+        for direction in ("forward", "backward"):
+            series = []
+            for index, rows in enumerate((8192, 32768, 131072, 1048576)):
+                name = f"N = {rows // 1024}k"
+                measured = {one["ranks"]: one["speedup"]
+                            for one in self._ring(RING, "measured", series="strong", way="ring", direction=direction, seq=rows)}
+                modelled = {one["ranks"]: one["speedup"]
+                            for one in self._ring(RING_PREDICTED, "predicted", link="NVLink", direction=direction, seq=rows)}
+                for label, style, speedups in ((name, "solid", measured), (f"{name}, modelled", "dashed", modelled)):
+                    if speedups:
+                        series.append({"name": label, "color": index, "style": style, "x": [1, *speedups], "y": [1, *speedups.values()]})
+            panels.append({"title": direction, "x": {"label": "GPUs", "log": True, "ticks": [[n, str(n)] for n in numbers]},
+                           "y": {"label": "times one GPU with chapter 08", "log": False}, "series": series})
+        return {"kind": "lines", "title": "More GPUs", "note": "B=1 H=16 D=128 fp16 causal, the ring over NVLink; dashed: the model", "panels": panels}
 
     def ring_timeline(self):
         """What each of two ranks computes and exchanges, and when."""
         panels = []
         for direction in ("forward", "backward"):
             lanes = {}
-            for found in self._entries(RING, "measured", series="timeline", direction=direction):
+            for found in self._ring(RING, "measured", series="timeline", direction=direction, seq=32768):
                 for rank, spans in enumerate(found["ranks"]):
-                    for lane, color in (("compute", 0), ("exchange", 1)):
-                        lanes[f"rank {rank} {lane}"] = {"name": f"rank {rank} {lane}", "color": color, "style": "solid", "x": [], "y": []}
-                    for span in spans:
-                        lane = lanes[f"rank {rank} {'exchange' if span['lane'] == 'exchange' else 'compute'}"]
-                        lane["x"].append(span["begin_ms"])
-                        lane["y"].append(span["end_ms"])
+                    for number, (name, of) in enumerate({"own keys": ["own"], "others' keys": ["compute", "add", "join"],
+                                                         "exchange": ["exchange"]}.items()):
+                        there = [span for span in spans if span["lane"] in of]
+                        lanes[rank, name] = {"name": f"rank {rank}, {name}", "color": number, "style": "solid",
+                                             "x": [span["begin_ms"] for span in there], "y": [span["end_ms"] for span in there]}
             end = max((end for lane in lanes.values() for end in lane["y"]), default=1)
             ticks = [[ms, str(ms)] for ms in range(0, int(end) + 1, max(1, round(end / 8)))]
             panels.append({"title": direction, "x": {"label": "ms", "log": False, "ticks": ticks}, "y": {"label": "", "log": False},
                            "series": _present(list(lanes.values()))})
         return {"kind": "spans", "title": "What the ring does when",
-                "note": "two GPUs, N=32768, B=1 H=16 D=128 fp16 causal; each bar is a step on one of the two streams of a rank", "panels": panels}
+                "note": "two GPUs, N=32768, B=1 H=16 D=128 fp16 causal; each bar is a step on one of the three streams of a rank", "panels": panels}
+
+    def training(self):
+        """A small GPT with one attention and with another: validation losses, and below how far they are from PyTorch's."""
+        try:
+            of = Training.of(self._record)
+        except Missing:
+            return {"kind": "lines", "title": "A small GPT with each attention", "note": "", "panels": []}
+        panels = []
+        for what, label, curve in [("", "validation loss", of.validation), (", minus SDPA's", "difference of losses", of.apart)]:
+            for positions in of.positions():
+                series = []
+                for name in of.names(positions):
+                    who = name if name[0].isdigit() else "SDPA, other seed" if name.endswith("other_seed") else "SDPA"
+                    style = {"SDPA": "dashed", "SDPA, other seed": "dashdot"}.get(who, "solid")
+                    found = curve(name)
+                    series.append({"name": _short(who), "color": _chapter(who), "style": style, "x": list(found), "y": list(found.values())})
+                values = [y for one in series for y in one["y"]] or [0]
+                panels.append({"title": POSITIONS[positions] + what, "x": {"label": "step", "log": False}, "series": _present(series),
+                               "y": {"label": label, "log": False, "from": min(values) - 0.05 * (max(values) - min(values))}})
+        model = of.model
+        return {"kind": "lines", "title": "A small GPT with each attention",
+                "note": f"{model['layers']} layers, {model['width']} wide, N={model['length']}, bf16, {model['batch']} sequences a step; "
+                        "SDPA is PyTorch's attention; all but the other seeds start from the same one", "panels": panels}
 
 
     def hopper_timeline(self):
         """What a producer and the consumers of chapter 10 do, by the clock of their multiprocessor."""
         panels = []
-        for found in self._entries(HOPPER_TIMELINE, "runs", head_dim=64):
+        try:
+            runs = self._record.file(HOPPER_TIMELINE)["runs"]
+        except Missing:
+            runs = []
+        for found in runs:
+            if found["head_dim"] != 64:
+                continue
             series = {}
             for lane in found["lanes"]:
                 for span in lane["spans"]:

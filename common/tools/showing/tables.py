@@ -11,7 +11,7 @@ import re
 import statistics
 
 from tools.machine import amount_of_memory, significant
-from tools.record import LENGTHS, Experiments, Missing, Quantities, Record, repeated
+from tools.record import LENGTHS, Experiments, Missing, Quantities, Record, Training, repeated
 from tools.showing import experiments
 from tools.showing.markdown import NOT_YET, factor, known, markdown, power
 
@@ -243,6 +243,22 @@ class Tables:
                  f"{machine['sm_clock_max_mhz']:.0f} MHz", f"{machine['power_limit_w']:.0f} W", f"`{context['commit']}`",
                  known(self._of.matmul_tflops, lambda value: f"{value:.0f} TFLOP/s"),
                  known(self._of.copy_tbytes, lambda value: f"{value:.2f} TB/s")]]
+        return markdown(rows)
+
+    def training(self):
+        """The runs of common/examples/gpt.py: the validation loss at the end, how far it was from PyTorch's, and tokens per second."""
+        try:
+            of = Training.of(self._record)
+        except Missing:
+            return NOT_YET
+        rows = [["", "validation loss at the end", "away from PyTorch's: mean", "at most", "million tokens/s", "of PyTorch's"]]
+        for name in of.names():
+            def cell(what, text, alone=False):
+                """Nothing where PyTorch's would be compared with itself."""
+                return "" if name == of.pytorchs(name) and not alone else known(lambda: of.value(name, what), text)
+
+            rows.append([f"`{name}`", cell("loss", "{:.4f}".format, True), *(cell(what, "{:.4f}".format) for what in ("apart", "most_apart")),
+                         cell("tokens_per_second", lambda rate: significant(1e-6 * rate), True), cell("speed", factor)])
         return markdown(rows)
 
     # What ./workbook machine found

@@ -1,0 +1,152 @@
+// The copies of attention/padded.h.
+#include <algorithm>
+#include <cstdint>
+
+#include "attention/padded.h"
+
+namespace attention {
+namespace {
+
+constexpr int threads = 256;
+constexpr int block_rows = 64;  // rows of a tensor that a thread block copies
+
+// A tensor that is copied: the rows of a problem's are narrow, those that the kernel works on are wide.
+struct Copy {
+  const void* from;
+  void* to;
+  int64_t rows;
+  int parts;  // of a row, 1 or 2, each of which is padded
+};
+
+struct Copies {
+  static constexpr int most = 7;  // Q, K, V, O, dO and two tables
+  Copy list[most];
+  int count = 0;
+
+  void add(const void* from, void* to, size_t rows, int parts = 1) { list[count++] = {from, to, int64_t(rows), parts}; }
+};
+
+// Copies rows of `from_width` pieces to rows of `to_width`, one tensor with each blockIdx.y. What a row has not is
+// zero, and what has no room is left out.
+template <class Piece>
+__global__ void __launch_bounds__(threads) copy_rows(Copies copies, int from_width, int to_width) {
+  const Copy copy = copies.list[blockIdx.y];
+  const int64_t first_row = int64_t(blockIdx.x) * block_rows;
+  const int rows = int(min(int64_t(block_rows), copy.rows - first_row));  // 0 or fewer: it is a shorter tensor
+  const Piece* const from = static_cast<const Piece*>(copy.from) + first_row * from_width;
+  Piece* const to = static_cast<Piece*>(copy.to) + first_row * to_width;
+  const int from_part = from_width / copy.parts, to_part = to_width / copy.parts;
+#pragma unroll 4
+  for (int i = threadIdx.x; i < rows * to_width; i += threads) {
+    const int part = i / to_part, at = i % to_part;  // parts are counted over all rows
+    to[i] = at < from_part ? from[part * from_part + at] : Piece{};
+  }
+}
+
+// From rows of one head dim to rows of another. A row of a table has half as many numbers, twice as large.
+void copy_all(const Copies& copies, int from_head_dim, int to_head_dim, bool rope, cudaStream_t stream) {
+  int64_t most_rows = 0;
+  for (int i = 0; i < copies.count; i++) most_rows = std::max(most_rows, copies.list[i].rows);
+  const dim3 blocks(unsigned((most_rows + block_rows - 1) / block_rows), unsigned(copies.count));
+  if (rope)  // a half of a row may be a multiple of 8 bytes, and not of 16
+    launch(copy_rows<uint2>, {blocks, threads, 0, stream}, copies, from_head_dim / 4, to_head_dim / 4);
+  else
+    launch(copy_rows<uint4>, {blocks, threads, 0, stream}, copies, from_head_dim / 8, to_head_dim / 8);
+}
+
+// Gives out a workspace from its beginning on, or only counts the bytes.
+class Workspace {
+ public:
+  explicit Workspace(void* data) : data_(static_cast<char*>(data)) {}
+
+  void* take(size_t bytes) {
+    void* const taken = data_ ? data_ + taken_ : nullptr;
+    taken_ += (bytes + 255) / 256 * 256;  // all begin as cudaMalloc's memory does
+    return taken;
+  }
+  size_t taken() const { return taken_; }
+
+ private:
+  char* data_;
+  size_t taken_ = 0;
+};
+
+// The wide problem, and copies to and from its tensors, which lie in the workspace.
+template <class Args>
+struct Padded {
+  Problem problem;
+  Args args;
+  Copies inputs, results;
+  Workspace workspace;
+
+  Padded(const Problem& p, const Args& narrow, int head_dim) : problem(p), args(narrow), workspace(narrow.workspace) {
+    problem.head_dim = head_dim;
+    const size_t q_rows = p.lse_size(), kv_rows = size_t(p.batch) * p.kv_heads * p.seq_k;
+    const int rotated_parts = p.rope ? 2 : 1;
+    const auto input = [&](const void*& from, size_t rows, int parts) {
+      void* const to = workspace.take(rows * head_dim * sizeof(uint16_t));
+      inputs.add(from, to, rows, parts);
+      from = to;
+    };
+    const auto result = [&](void*& to, size_t rows, int parts) {
+      void* const from = workspace.take(rows * head_dim * sizeof(uint16_t));
+      results.add(from, to, rows, parts);
+      to = from;
+    };
+    input(args.q, q_rows, rotated_parts);
+    input(args.k, kv_rows, rotated_parts);
+    input(args.v, kv_rows, 1);
+    if (p.rope)
+      for (const float** table : {&args.rope.cos, &args.rope.sin}) {
+        const void* wide = *table;
+        input(wide, p.rope_rows(), 1);
+        *table = static_cast<const float*>(wide);
+      }
+    if constexpr (std::is_same_v<Args, ForwardArgs>) {
+      result(args.o, q_rows, 1);
+    } else {
+      input(args.o, q_rows, 1);
+      input(args.d_o, q_rows, 1);
+      result(args.dq, q_rows, rotated_parts);
+      result(args.dk, kv_rows, rotated_parts);
+      result(args.dv, kv_rows, 1);
+    }
+  }
+};
+
+template <class Args>
+size_t workspace_of(const Pass<Args>& pass, const Problem& p, int head_dim) {
+  if (p.head_dim == head_dim) return pass.workspace_bytes(p);
+  Padded<Args> padded(p, {}, head_dim);
+  padded.workspace.take(pass.workspace_bytes(padded.problem));
+  return padded.workspace.taken();
+}
+
+template <class Args>
+void run_any(const Pass<Args>& pass, const Problem& p, const Args& args, int head_dim, cudaStream_t stream) {
+  if (p.head_dim == head_dim) return pass.run(p, args, stream);
+  Padded<Args> padded(p, args, head_dim);
+  padded.args.workspace = padded.workspace.take(pass.workspace_bytes(padded.problem));
+  copy_all(padded.inputs, p.head_dim, head_dim, p.rope, stream);
+  pass.run(padded.problem, padded.args, stream);
+  copy_all(padded.results, head_dim, p.head_dim, p.rope, stream);
+}
+
+}  // namespace
+
+size_t padded_workspace(const Pass<ForwardArgs>& pass, const Problem& p, int head_dim) {
+  return workspace_of(pass, p, head_dim);
+}
+size_t padded_workspace(const Pass<BackwardArgs>& pass, const Problem& p, int head_dim) {
+  return workspace_of(pass, p, head_dim);
+}
+void run_padded(const Pass<ForwardArgs>& pass, const Problem& p, const ForwardArgs& args, int head_dim,
+                cudaStream_t stream) {
+  run_any(pass, p, args, head_dim, stream);
+}
+void run_padded(const Pass<BackwardArgs>& pass, const Problem& p, const BackwardArgs& args, int head_dim,
+                cudaStream_t stream) {
+  run_any(pass, p, args, head_dim, stream);
+}
+
+}  // namespace attention

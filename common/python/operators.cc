@@ -1,0 +1,413 @@
+// The operators of PyTorch over the C interface: their kernels, what autograd and autocast make of them, and forward()
+// for Python, which saves the 2 us that torch.ops takes to read the arguments.
+//
+// Each call wants a plan: which chapter, how much workspace. The C interface is asked once for a problem; then the plan
+// is in a map. Memory comes from PyTorch's allocator, kernels go to its current stream.
+#include <ATen/TensorSubclassLikeUtils.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <Python.h>  // has to be the first
+#include <c10/core/Allocator.h>
+#include <c10/core/DeviceGuard.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/library.h>
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "capi/flash_attention_workbook.h"
+
+#ifndef WORKBOOK_SIMT
+#include <c10/cuda/CUDAStream.h>
+#endif
+
+namespace {
+
+using at::Tensor;
+using MaybeTensor = std::optional<Tensor>;
+using Name = std::optional<std::string_view>;  // of a chapter or of a rung; without one, the library chooses
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+const c10::DeviceType device_type = faw_on_engine() ? c10::kCPU : c10::kCUDA;
+
+// What is refused is a ValueError; what fails on the way is a RuntimeError.
+void require(faw_status status) {
+  TORCH_CHECK_VALUE(status != FAW_INVALID && status != FAW_UNSUPPORTED, faw_error());
+  TORCH_CHECK(status == FAW_OK, faw_error());
+}
+
+// --- What a call must be
+// -----------------------------------------------------------------------------------------------
+
+std::string dtype_name(const Tensor& tensor) { return "torch." + c10::getDtypeNames(tensor.scalar_type()).first; }
+
+constexpr uintptr_t alignment = 16;  // bytes: what kernels move at a time
+
+bool aligned(const Tensor& tensor) { return reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) % alignment == 0; }
+
+void check_tensor(const char* name, const Tensor& tensor, const Tensor& q) {
+  TORCH_CHECK_VALUE(tensor.device().type() == device_type || (!tensor.is_same(q) && tensor.device() == q.device()),
+                    name, " is on ", tensor.device(), ": it must be a ", device_type == c10::kCPU ? "CPU" : "CUDA",
+                    " tensor", device_type == c10::kCPU ? ", as the library is the SIMT engine's" : "");
+  TORCH_CHECK_VALUE(tensor.device() == q.device(), name, " is on ", tensor.device(), " and q is on ", q.device(),
+                    ": all tensors must be on one device");
+  TORCH_CHECK_VALUE(tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16, name, " is ",
+                    dtype_name(tensor), ": supported are torch.float16 and torch.bfloat16");
+  TORCH_CHECK_VALUE(tensor.scalar_type() == q.scalar_type(), name, " is ", dtype_name(tensor), " and q is ",
+                    dtype_name(q), ": all tensors must have one dtype");
+  TORCH_CHECK_VALUE(tensor.dim() == 4, name, " has shape ", tensor.sizes(),
+                    ": it must be [batch, heads, sequence, head_dim]");
+  TORCH_CHECK_VALUE(tensor.is_contiguous(), name, " is not contiguous as [batch, heads, sequence, head_dim]: pass ",
+                    name, ".contiguous()");
+  TORCH_CHECK_VALUE(aligned(tensor), name, " starts at an address that is not a multiple of ", alignment,
+                    " bytes: pass ", name, ".clone()");
+}
+
+void check_shape(const char* name, const Tensor& tensor, at::IntArrayRef shape) {
+  TORCH_CHECK_VALUE(tensor.sizes() == shape, name, " has shape ", tensor.sizes(), ": it must be ", shape);
+}
+
+void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v) {
+  check_tensor("q", q, q);
+  check_tensor("k", k, q);
+  TORCH_CHECK_VALUE(k.size(0) == q.size(0) && k.size(3) == q.size(3), "k has shape ", k.sizes(), " and q ", q.sizes(),
+                    ": batch and head_dim must be equal");
+  check_tensor("v", v, q);
+  check_shape("v", v, k.sizes());
+}
+
+// fp32 and contiguous, such as lse or a table of RoPE.
+const float* check_fp32(const char* name, const Tensor& tensor, at::IntArrayRef shape, const Tensor& q) {
+  TORCH_CHECK_VALUE(tensor.scalar_type() == at::kFloat && tensor.sizes() == shape && tensor.is_contiguous() &&
+                        tensor.device() == q.device(),
+                    name, " is ", dtype_name(tensor), " ", tensor.sizes(), " on ", tensor.device(),
+                    ": it must be torch.float32 ", shape, ", contiguous, on ", q.device());
+  return tensor.const_data_ptr<float>();
+}
+
+// --- Plans
+// -------------------------------------------------------------------------------------------------------------
+
+enum class Direction { forward, backward };
+
+struct Plan {
+  std::string chapter;
+  std::optional<std::string> rung;
+  faw_problem problem;
+  size_t workspace;  // bytes
+  bool writes_lse;
+
+  const char* rung_name() const { return rung ? rung->c_str() : nullptr; }
+};
+
+// All that a plan depends on: the numbers (of the scale, its bits), the chapter and the rung.
+template <class String>
+using Question = std::tuple<std::array<int64_t, 12>, std::optional<String>, std::optional<String>>;
+
+Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, bool causal, float scale, bool rotates,
+               Name chapter, Name rung) {
+  for (const auto& [name, tensor] : {std::pair("q", q), std::pair("k", k)})
+    for (const int64_t size : tensor.sizes())
+      TORCH_CHECK_VALUE(size <= std::numeric_limits<int>::max(), name, " has shape ", tensor.sizes(),
+                        ": no axis may be longer than ", std::numeric_limits<int>::max());
+  Plan plan;
+  plan.problem = {.batch = int(q.size(0)),
+                  .heads = int(q.size(1)),
+                  .kv_heads = int(k.size(1)),
+                  .seq_q = int(q.size(2)),
+                  .seq_k = int(k.size(2)),
+                  .head_dim = int(q.size(3)),
+                  .dtype = q.scalar_type() == at::kHalf ? FAW_FP16 : FAW_BF16,
+                  .causal = causal,
+                  .scale = scale,
+                  .rope_cos = nullptr,
+                  .rope_sin = nullptr};
+  if (rung) plan.rung = std::string(*rung);
+  if (chapter) {
+    plan.chapter = *chapter;
+  } else {
+    TORCH_CHECK_VALUE(!rung, "rung is ", *rung, " and no chapter is given: which chapter's?");
+    const char* name = nullptr;
+    require(faw_default_chapter(&plan.problem, rotates, direction == Direction::backward, &name));
+    plan.chapter = name;
+  }
+  TORCH_CHECK_VALUE(rotates || !faw_rotates(plan.chapter.c_str()), plan.chapter,
+                    " rotates q and k: pass rope, such as rope_tables(q, k)");
+  const auto ask = direction == Direction::forward ? faw_forward_workspace : faw_backward_workspace;
+  require(ask(plan.chapter.c_str(), plan.rung_name(), &plan.problem, &plan.workspace));
+  plan.writes_lse = faw_writes_lse(plan.chapter.c_str(), plan.rung_name());
+  return plan;
+}
+
+// The plan on the current device, which is q's. It lives until this thread's next call.
+const Plan& plan_of(Direction direction, const Tensor& q, const Tensor& k, bool causal, std::optional<double> scale,
+                    bool rotates, Name chapter, Name rung) {
+  thread_local std::map<Question<std::string>, Plan, std::less<>> plans;
+  const float factor = scale ? float(*scale) : faw_default_scale(int(q.size(3)));
+  const Question<std::string_view> question = {
+      {q.size(0), q.size(1), k.size(1), q.size(2), k.size(2), q.size(3), int64_t(q.scalar_type()), causal,
+       std::bit_cast<int32_t>(factor), rotates, int64_t(direction), q.device().index()},
+      chapter,
+      rung};
+  if (const auto known = plans.find(question); known != plans.end()) return known->second;
+  constexpr size_t most = 4096;  // a program whose lengths are ever new must not fill the memory
+  if (plans.size() == most) plans.clear();
+  return plans.emplace(question, make_plan(direction, q, k, causal, factor, rotates, chapter, rung)).first->second;
+}
+
+// --- The kernels of the operators
+// --------------------------------------------------------------------------------------
+
+void* current_stream([[maybe_unused]] const Tensor& q) {
+#ifdef WORKBOOK_SIMT
+  return nullptr;
+#else
+  return c10::cuda::getCurrentCUDAStream(q.device().index()).stream();
+#endif
+}
+
+c10::DataPtr allocate(size_t bytes) { return bytes ? c10::GetAllocator(device_type)->allocate(bytes) : c10::DataPtr(); }
+
+// The plan's problem with the tables of RoPE, if there are some.
+faw_problem with_tables(const Plan& plan, const Tensor& q, const MaybeTensor& cos, const MaybeTensor& sin) {
+  faw_problem problem = plan.problem;
+  if (cos && sin) {
+    const std::array<int64_t, 2> shape = {std::max(problem.seq_q, problem.seq_k), problem.head_dim / 2};
+    problem.rope_cos = check_fp32("rope's cos", *cos, shape, q);
+    problem.rope_sin = check_fp32("rope's sin", *sin, shape, q);
+  }
+  return problem;
+}
+
+// (o, lse). An lse that the rung does not write has no elements.
+std::tuple<Tensor, Tensor> forward(const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor& cos,
+                                   const MaybeTensor& sin, bool causal, std::optional<double> scale, Name chapter,
+                                   Name rung, Name, Name) {
+  check_inputs(q, k, v);
+  const c10::DeviceGuard guard(q.device());
+  const Plan& plan = plan_of(Direction::forward, q, k, causal, scale, cos && sin, chapter, rung);
+  const faw_problem problem = with_tables(plan, q, cos, sin);
+  const Tensor o = at::empty(q.sizes(), q.options());
+  const Tensor lse =
+      at::empty(plan.writes_lse ? q.sizes().slice(0, 3) : at::IntArrayRef(0), q.options().dtype(at::kFloat));
+  const c10::DataPtr workspace = allocate(plan.workspace);
+  require(faw_forward(plan.chapter.c_str(), plan.rung_name(), &problem, q.const_data_ptr(), k.const_data_ptr(),
+                      v.const_data_ptr(), o.mutable_data_ptr(),
+                      plan.writes_lse ? lse.mutable_data_ptr<float>() : nullptr, workspace.get(), current_stream(q)));
+  return {o, lse};
+}
+
+// (dq, dk, dv)
+std::tuple<Tensor, Tensor, Tensor> backward(const Tensor& any_d_o, const Tensor& q, const Tensor& k, const Tensor& v,
+                                            const Tensor& o, const Tensor& lse, const MaybeTensor& cos,
+                                            const MaybeTensor& sin, bool causal, std::optional<double> scale,
+                                            Name chapter, Name rung) {
+  check_inputs(q, k, v);
+  check_tensor("o", o, q);
+  check_shape("o", o, q.sizes());
+  const Tensor d_o = aligned(any_d_o) ? any_d_o : any_d_o.clone();  // where it starts is autograd's choice
+  check_tensor("d_o", d_o, q);
+  check_shape("d_o", d_o, q.sizes());
+  const float* lse_data = check_fp32("lse", lse, q.sizes().slice(0, 3), q);
+  const c10::DeviceGuard guard(q.device());
+  const Plan& plan = plan_of(Direction::backward, q, k, causal, scale, cos && sin, chapter, rung);
+  const faw_problem problem = with_tables(plan, q, cos, sin);
+  const Tensor dq = at::empty(q.sizes(), q.options());
+  const Tensor dk = at::empty(k.sizes(), k.options());
+  const Tensor dv = at::empty(v.sizes(), v.options());
+  const c10::DataPtr workspace = allocate(plan.workspace);
+  require(faw_backward(plan.chapter.c_str(), plan.rung_name(), &problem, q.const_data_ptr(), k.const_data_ptr(),
+                       v.const_data_ptr(), o.const_data_ptr(), lse_data, d_o.const_data_ptr(), dq.mutable_data_ptr(),
+                       dk.mutable_data_ptr(), dv.mutable_data_ptr(), workspace.get(), current_stream(q)));
+  return {dq, dk, dv};
+}
+
+template <class... Arguments>
+std::tuple<Tensor, Tensor> call_forward(const Arguments&... arguments) {
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("flash_attention_workbook::forward", "")
+                             .typed<decltype(forward)>();
+  return op.call(arguments...);
+}
+
+template <class... Arguments>
+std::tuple<Tensor, Tensor, Tensor> call_backward(const Arguments&... arguments) {
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("flash_attention_workbook::backward", "")
+                             .typed<decltype(backward)>();
+  return op.call(arguments...);
+}
+
+// --- Autograd and autocast
+// ---------------------------------------------------------------------------------------------
+
+struct Attention : torch::autograd::Function<Attention> {
+  static constexpr bool is_traceable = true;
+
+  static variable_list forward(AutogradContext* context, const Tensor& q, const Tensor& k, const Tensor& v,
+                               const MaybeTensor& cos, const MaybeTensor& sin, bool causal, std::optional<double> scale,
+                               Name chapter, Name rung, Name backward_chapter, Name backward_rung) {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    auto [o, lse] = call_forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung);
+    context->save_for_backward({q, k, v, o, lse, cos.value_or(Tensor()), sin.value_or(Tensor())});
+    context->mark_non_differentiable({lse});  // it is the backward's own
+    context->set_materialize_grads(false);
+    context->saved_data["options"] = std::tuple(causal, scale, backward_chapter, backward_rung);
+    return {o, lse};
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    variable_list found(11);  // of the arguments that are no tensors, and of the tables, there is none
+    if (!gradients[0].defined()) return found;
+    const variable_list saved = context->get_saved_variables();
+    const auto table = [&](size_t i) { return saved[i].defined() ? MaybeTensor(saved[i]) : std::nullopt; };
+    // With create_graph=True the operator is recorded in its turn, and refuses to be differentiated.
+    std::optional<at::AutoDispatchBelowADInplaceOrView> below_autograd;
+    if (!at::GradMode::is_enabled()) below_autograd.emplace();
+    const auto& options = context->saved_data["options"].toTupleRef().elements();
+    // The gradient of a sum is one number, expanded.
+    std::tie(found[0], found[1], found[2]) =
+        call_backward(gradients[0].contiguous(), saved[0], saved[1], saved[2], saved[3], saved[4], table(5), table(6),
+                      options[0].toBool(), options[1].toOptional<double>(), options[2].toOptional<std::string_view>(),
+                      options[3].toOptional<std::string_view>());
+    return found;
+  }
+};
+
+std::tuple<Tensor, Tensor> forward_for_autograd(const Tensor& q, const Tensor& k, const Tensor& v,
+                                                const MaybeTensor& cos, const MaybeTensor& sin, bool causal,
+                                                std::optional<double> scale, Name chapter, Name rung,
+                                                Name backward_chapter, Name backward_rung) {
+  if (at::GradMode::is_enabled() && (q.requires_grad() || k.requires_grad() || v.requires_grad())) {
+    if (!at::areAnyTensorSubclassLike({q, k, v})) {  // what the backward refuses is refused now
+      check_inputs(q, k, v);
+      const c10::DeviceGuard guard(q.device());
+      plan_of(Direction::backward, q, k, causal, scale, cos && sin, backward_chapter, backward_rung);
+    }
+    const variable_list output =
+        Attention::apply(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung);
+    return {output[0], output[1]};
+  }
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  return call_forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung);
+}
+
+c10::DispatchKey autocast_key() { return at::autocast::get_autocast_dispatch_key_from_device_type(device_type); }
+
+std::tuple<Tensor, Tensor> forward_for_autocast(const Tensor& q, const Tensor& k, const Tensor& v,
+                                                const MaybeTensor& cos, const MaybeTensor& sin, bool causal,
+                                                std::optional<double> scale, Name chapter, Name rung,
+                                                Name backward_chapter, Name backward_rung) {
+  const c10::impl::ExcludeDispatchKeyGuard below_autocast(autocast_key());
+  const at::ScalarType dtype = at::autocast::get_autocast_dtype(device_type);
+  const auto cast = [dtype](const Tensor& tensor) { return at::autocast::cached_cast(dtype, tensor, device_type); };
+  return call_forward(cast(q), cast(k), cast(v), cos, sin, causal, scale, chapter, rung, backward_chapter,
+                      backward_rung);
+}
+
+// The last arguments name the rungs of both directions; cos and sin are the tables of RoPE. The shapes of what comes
+// out, for a compiler, are told by operators.py.
+TORCH_LIBRARY(flash_attention_workbook, library) {
+  const std::vector<at::Tag> tags = {at::Tag::needs_fixed_stride_order, at::Tag::pt2_compliant_tag};
+  library.def(
+      "forward(Tensor q, Tensor k, Tensor v, Tensor? cos, Tensor? sin, bool causal, float? scale, str? chapter, str? "
+      "rung, "
+      "str? backward_chapter, str? backward_rung) -> (Tensor, Tensor)",
+      tags);
+  library.def(
+      "backward(Tensor d_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, Tensor? cos, Tensor? sin, bool causal, "
+      "float? scale, str? chapter, str? rung) -> (Tensor, Tensor, Tensor)",
+      tags);
+  for (const c10::DispatchKey key : {c10::DispatchKey::CPU, c10::DispatchKey::CUDA}) {  // one of them, to be refused
+    library.impl("forward", torch::dispatch(key, forward));
+    library.impl("backward", torch::dispatch(key, backward));
+  }
+  library.impl("forward", torch::dispatch(c10::DispatchKey::Autograd, forward_for_autograd));
+  library.impl("backward",
+               torch::dispatch(c10::DispatchKey::Autograd, torch::autograd::autogradNotImplementedFallback()));
+  library.impl("forward", torch::dispatch(autocast_key(), forward_for_autocast));
+}
+
+// --- For Python
+// --------------------------------------------------------------------------------------------------------
+
+std::string repr(PyObject* object) { return py::repr(py::handle(object)).cast<std::string>(); }
+
+const Tensor& tensor_in(const char* name, PyObject* object) {
+  TORCH_CHECK_VALUE(THPVariable_Check(object), name, " is a ", Py_TYPE(object)->tp_name, ": it must be a torch.Tensor");
+  return THPVariable_Unpack(object);
+}
+
+MaybeTensor table_in(PyObject* object) {
+  return object == Py_None ? std::nullopt : MaybeTensor(tensor_in("a table of rope", object));
+}
+
+bool causal_in(PyObject* object) {
+  const long number = PyLong_Check(object) ? PyLong_AsLong(object) : -1;  // True and False are ints
+  TORCH_CHECK_VALUE(number == 0 || number == 1, "causal is ", repr(object), ": it must be True or False");
+  return number == 1;
+}
+
+std::optional<double> scale_in(PyObject* object) {
+  if (object == Py_None) return std::nullopt;
+  TORCH_CHECK_VALUE(PyFloat_Check(object) || PyLong_Check(object), "scale is ", repr(object), ": it must be a number");
+  const double number = PyFloat_AsDouble(object);
+  if (!PyErr_Occurred()) return number;
+  PyErr_Clear();  // an int that is beyond every double
+  return std::numeric_limits<double>::infinity();
+}
+
+Name name_in(const char* what, PyObject* object) {
+  if (object == Py_None) return std::nullopt;
+  TORCH_CHECK_VALUE(PyUnicode_Check(object), what, " is ", repr(object), ": it must be a name");
+  Py_ssize_t size = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(object, &size);
+  if (!text) throw python_error();
+  return std::string_view(text, size_t(size));
+}
+
+// The operator, as torch.ops.flash_attention_workbook.forward.default, with these 11 arguments in order.
+PyObject* python_forward(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  HANDLE_TH_ERRORS
+  TORCH_CHECK_TYPE(count == 11, "forward takes 11 arguments: it was given ", count);
+  const Tensor &q = tensor_in("q", arguments[0]), &k = tensor_in("k", arguments[1]), &v = tensor_in("v", arguments[2]);
+  const MaybeTensor cos = table_in(arguments[3]), sin = table_in(arguments[4]);
+  const bool causal = causal_in(arguments[5]);
+  const std::optional<double> scale = scale_in(arguments[6]);
+  const Name chapter = name_in("chapter", arguments[7]), rung = name_in("rung", arguments[8]);
+  const Name backward_chapter = name_in("backward_chapter", arguments[9]);
+  const Name backward_rung = name_in("backward_rung", arguments[10]);
+  std::tuple<Tensor, Tensor> output;
+  {
+    const py::gil_scoped_release others_may_run;
+    output = call_forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung);
+  }
+  const py::object o = py::reinterpret_steal<py::object>(THPVariable_Wrap(std::get<0>(std::move(output))));
+  const py::object lse = py::reinterpret_steal<py::object>(THPVariable_Wrap(std::get<1>(std::move(output))));
+  return PyTuple_Pack(2, o.ptr(), lse.ptr());
+  END_HANDLE_TH_ERRORS
+}
+
+PyMethodDef functions[] = {
+    {"forward", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(python_forward)), METH_FASTCALL, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyModuleDef module = {PyModuleDef_HEAD_INIT, "_operators", nullptr, -1, functions, nullptr, nullptr, nullptr, nullptr};
+
+}  // namespace
+
+PyMODINIT_FUNC PyInit__operators() { return PyModule_Create(&module); }

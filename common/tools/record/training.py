@@ -1,0 +1,64 @@
+"""What common/examples/gpt.py found: losses and speeds of a small GPT, trained with one attention and with another."""
+
+import statistics
+
+from tools.machine import NotUnderstood
+from tools.record.rows import Missing, Record
+
+FILE = "2026-11-23-gpt.json"
+PYTORCHS = "scaled_dot_product_attention"
+
+
+class Training:
+    """Runs with the same positions are compared with the first of them that has PyTorch's attention."""
+
+    @staticmethod
+    def of(record: Record) -> "Training":
+        return Training(record.file(FILE))
+
+    def __init__(self, report: dict):
+        self.model = report["model"]
+        self._runs = {run["name"]: run for run in report["runs"]}
+
+    def names(self, positions: "str | None" = None) -> list:
+        return [name for name, run in self._runs.items() if positions in (None, run["positions"])]
+
+    def positions(self) -> list:
+        return list(dict.fromkeys(run["positions"] for run in self._runs.values()))
+
+    def pytorchs(self, name: str) -> "str | None":
+        """The run that this one is compared with, if there is one."""
+        positions = self._run(name)["positions"]
+        return next((other for other in self.names(positions) if self._runs[other]["attention"] == PYTORCHS), None)
+
+    def validation(self, name: str) -> dict:
+        """{step: loss}"""
+        found = self._run(name)["validation"]
+        return dict(zip(found["steps"], found["losses"]))
+
+    def apart(self, name: str) -> dict:
+        """{step: how much larger the validation loss is than that with PyTorch's attention}"""
+        expected = self.validation(self.pytorchs(name)) if self.pytorchs(name) else {}
+        return {step: loss - expected[step] for step, loss in self.validation(name).items() if step in expected}
+
+    def value(self, name: str, what: str) -> float:
+        """"loss": of the last validation; "apart", "most_apart": the mean and the largest distance from PyTorch's validation losses;
+        "tokens_per_second"; "speed": as a multiple of PyTorch's."""
+        if what == "loss":
+            return list(self.validation(name).values())[-1]
+        if what == "tokens_per_second":
+            return self._run(name)["tokens_per_second"]
+        if what not in ("apart", "most_apart", "speed"):
+            raise NotUnderstood(f"there is no {what} of a run: there are loss, apart, most_apart, tokens_per_second and speed")
+        other = self.pytorchs(name)
+        if other is None:
+            raise Missing(f"{FILE} has no run with PyTorch's attention to compare {name} with")
+        if what == "speed":
+            return self._run(name)["tokens_per_second"] / self._run(other)["tokens_per_second"]
+        distances = [abs(one) for one in self.apart(name).values()]
+        return statistics.fmean(distances) if what == "apart" else max(distances)
+
+    def _run(self, name: str) -> dict:
+        if name not in self._runs:
+            raise Missing(f"{name} is no run of {FILE} (it has {', '.join(self._runs) or 'none'})")
+        return self._runs[name]
