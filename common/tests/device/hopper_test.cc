@@ -85,7 +85,9 @@ TEST_P(TensorCopies, BringEveryElementToItsPlaceAndZerosFromOutside) {
   });
 }
 
-TEST_P(TensorCopies, StoreWhatIsInsideAndNothingElse) {
+class TensorStores : public TensorCopies {};  // from no coordinate below 0: the GPU stops
+
+TEST_P(TensorStores, WriteWhatIsInsideAndNothingElse) {
   const auto& [boxes, at] = GetParam();
   const Halves before(product_of(boxes.sizes), 0xfffe);
   const Halves shared = counted(product_of(boxes.box), 7);
@@ -96,12 +98,22 @@ TEST_P(TensorCopies, StoreWhatIsInsideAndNothingElse) {
   });
   ASSERT_EQ(after, expected);
 }
-INSTANTIATE_TEST_SUITE_P(Boxes, TensorCopies, testing::ValuesIn(box_cases), [](const auto& info) {
+std::string name_of_box(const testing::TestParamInfo<BoxCase>& info) {
   std::string name = "at";
   for (const int coordinate : info.param.at)
     name += (coordinate < 0 ? "_minus" : "_") + std::to_string(std::abs(coordinate));
   return name;
-});
+}
+
+std::vector<BoxCase> without_negative_coordinates() {
+  std::vector<BoxCase> cases;
+  for (const BoxCase& c : box_cases)
+    if (*std::min_element(c.at.begin(), c.at.end()) >= 0) cases.push_back(c);
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Boxes, TensorCopies, testing::ValuesIn(box_cases), name_of_box);
+INSTANTIATE_TEST_SUITE_P(Boxes, TensorStores, testing::ValuesIn(without_negative_coordinates()), name_of_box);
 
 class BulkCopies : public OnHopper<> {};
 
