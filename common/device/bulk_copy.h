@@ -58,7 +58,8 @@ __device__ __forceinline__ void tensor_load(void* shared, const TensorMap& map, 
 #endif
 }
 
-// The box from shared memory, as tensor_load would have brought it there, to where it belongs in the tensor.
+// The box from shared memory, as tensor_load would have brought it there, to where it belongs in the tensor. It may go
+// beyond the tensor's end, but with a negative coordinate the GPU stops with an illegal instruction.
 __device__ __forceinline__ void tensor_store(const TensorMap& map, const void* shared, int c0, int c1) {
 #ifdef WORKBOOK_SIMT
   simt::tensor_store(map, shared, {c0, c1, 0, 0}, 2);

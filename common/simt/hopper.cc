@@ -67,6 +67,11 @@ BulkCopy tensor_copy(BulkCopy::Kind kind, const void* shared, const TensorMap& m
     self.fail(cudaErrorIllegalInstruction, &self.current(), line_of(pc),
               std::string(copy.name()) + ": the innermost coordinate is " + std::to_string(at[0]) + ", which is " +
                   std::to_string(at[0] * map.element_bytes) + " bytes: must be a multiple of 16");
+  for (int i = 0; i < rank && kind == BulkCopy::store; ++i)
+    if (at[i] < 0)
+      self.fail(cudaErrorIllegalInstruction, &self.current(), line_of(pc),
+                std::string(copy.name()) + ": coordinate " + std::to_string(i) + " of a store is " +
+                    std::to_string(at[i]) + ": must not be negative");
   return copy;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
 
 #include "device/cuda_error.h"
@@ -73,32 +74,50 @@ const BoxCase box_cases[] = {
     {{{64, 20, 2, 3}, {64, 16, 2, 1}}, {0, 40, 0, 2}},  // nothing of it is inside
 };
 
-class TensorCopies : public OnHopper<> {};
+class TensorCopies : public OnHopper<testing::TestWithParam<BoxCase>> {};
 
-TEST_F(TensorCopies, BringEveryElementToItsPlaceAndZerosFromOutside) {
-  for (const auto& [boxes, at] : box_cases) {
-    const Halves tensor = counted(product_of(boxes.sizes), 1);
-    const Halves shared = load_box(boxes, tensor, at);
-    for_each_element(boxes, at, [&](int place, int index) {
-      ASSERT_EQ(shared[place], index < 0 ? 0 : tensor[index]) << "element " << place << " of the box";
-    });
-  }
+TEST_P(TensorCopies, BringEveryElementToItsPlaceAndZerosFromOutside) {
+  const auto& [boxes, at] = GetParam();
+  const Halves tensor = counted(product_of(boxes.sizes), 1);
+  const Halves shared = load_box(boxes, tensor, at);
+  for_each_element(boxes, at, [&](int place, int index) {
+    ASSERT_EQ(shared[place], index < 0 ? 0 : tensor[index]) << "element " << place << " of the box";
+  });
 }
 
-TEST_F(TensorCopies, StoreWhatIsInsideAndNothingElse) {
-  for (const auto& [boxes, at] : box_cases) {
-    const Halves before(product_of(boxes.sizes), 0xfffe);
-    const Halves shared = counted(product_of(boxes.box), 7);
-    const Halves after = store_box(boxes, before, at, shared);
-    Halves expected = before;
-    for_each_element(boxes, at, [&](int place, int index) {
-      if (index >= 0) expected[index] = shared[place];
-    });
-    ASSERT_EQ(after, expected);
-  }
+class TensorStores : public TensorCopies {};  // from no coordinate below 0: the GPU stops
+
+TEST_P(TensorStores, WriteWhatIsInsideAndNothingElse) {
+  const auto& [boxes, at] = GetParam();
+  const Halves before(product_of(boxes.sizes), 0xfffe);
+  const Halves shared = counted(product_of(boxes.box), 7);
+  const Halves after = store_box(boxes, before, at, shared);
+  Halves expected = before;
+  for_each_element(boxes, at, [&](int place, int index) {
+    if (index >= 0) expected[index] = shared[place];
+  });
+  ASSERT_EQ(after, expected);
+}
+std::string name_of_box(const testing::TestParamInfo<BoxCase>& info) {
+  std::string name = "at";
+  for (const int coordinate : info.param.at)
+    name += (coordinate < 0 ? "_minus" : "_") + std::to_string(std::abs(coordinate));
+  return name;
 }
 
-TEST_F(TensorCopies, OfBytesLoadStoreAndAdd) {
+std::vector<BoxCase> without_negative_coordinates() {
+  std::vector<BoxCase> cases;
+  for (const BoxCase& c : box_cases)
+    if (*std::min_element(c.at.begin(), c.at.end()) >= 0) cases.push_back(c);
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Boxes, TensorCopies, testing::ValuesIn(box_cases), name_of_box);
+INSTANTIATE_TEST_SUITE_P(Boxes, TensorStores, testing::ValuesIn(without_negative_coordinates()), name_of_box);
+
+class BulkCopies : public OnHopper<> {};
+
+TEST_F(BulkCopies, OfBytesLoadStoreAndAdd) {
   Floats from(512), to(512);
   std::iota(from.begin(), from.end(), 1.f);
   std::iota(to.begin(), to.end(), 5000.f);

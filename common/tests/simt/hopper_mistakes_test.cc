@@ -129,6 +129,7 @@ __global__ void odd_copies(const __grid_constant__ TensorMap map, int which, flo
   if (which == 6) bulk_load(smem, global, 16, full + 1);
   if (which == 7) bulk_store(global, smem, 16);
   if (which == 8) tensor_load(smem, map, full, -12, 0);
+  if (which == 9) tensor_store(map, smem, 0, -5);
 }
 
 TEST_F(HopperMistake, impossible_copies) {
@@ -142,8 +143,9 @@ TEST_F(HopperMistake, impossible_copies) {
       "byte 8 of dynamic shared memory, is not a multiple of 16",
       "cp.async.bulk: no mbarrier was made at this address",
       "the thread returned without having waited for this cp.async.bulk",
-      "cp.async.bulk.tensor: the innermost coordinate is -12, which is -24 bytes: must be a multiple of 16"};
-  for (int i = 0; i < 9; ++i) expect_contains(failure_of(odd_copies, for_tiles(1), map_, i, out_).message, said[i]);
+      "cp.async.bulk.tensor: the innermost coordinate is -12, which is -24 bytes: must be a multiple of 16",
+      "cp.async.bulk.tensor: coordinate 1 of a store is -5: must not be negative"};
+  for (int i = 0; i < 10; ++i) expect_contains(failure_of(odd_copies, for_tiles(1), map_, i, out_).message, said[i]);
 }
 
 struct ProductMistakes {

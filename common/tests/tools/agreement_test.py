@@ -66,6 +66,15 @@ class Verdicts(unittest.TestCase):
         self.assertEqual([counted[name] for name in agreement.HOPPER], [160, 0, 8, 96, 0])
         self.assertEqual(agreement.measured_counters({"sm__inst_executed_pipe_tensor_op_gmma.sum": 8.0}), {"wgmma instructions": 8})
 
+    def test_more_wavefronts_beside_products_are_explained_and_fewer_are_not(self):
+        def of(kernel, measured):
+            return agreement.beside(kernel, "shared load wavefronts", {"shared load wavefronts": 4096, "shared load conflicts": 0},
+                                    {"shared load wavefronts": measured, "shared load conflicts": 0})
+
+        self.assertIn("beside products of wgmma", of("hopper::gradients<__half, 64>", 6458)["why"])
+        self.assertEqual(of("hopper::forward<__half, 64>", 4000)["verdict"], "different")
+        self.assertEqual(of("other::scale<__half, 64>", 6458)["verdict"], "different")
+
     def test_copies_with_a_plain_predicate_have_fewer_wavefronts_but_one_a_pass(self):
         def of(kernel, engine, measured, instructions):
             return agreement.judged(kernel, "cp.async wavefronts", {"cp.async wavefronts": engine, "cp.async instructions": instructions},

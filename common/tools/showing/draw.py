@@ -15,6 +15,7 @@ import matplotlib
 
 matplotlib.use("svg")
 import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.patches import Patch  # noqa: E402
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator  # noqa: E402
 
 from tools.showing.pictures import color  # noqa: E402
@@ -175,19 +176,26 @@ def bars(data: dict) -> plt.Figure:
 
 def spans(data: dict) -> plt.Figure:
     panels = data["panels"]
-    figure, grid = plt.subplots(len(panels), 1, figsize=(8.2, 0.9 + sum(0.75 + 0.32 * len(one["series"]) for one in panels)),
+    rows = [list(dict.fromkeys(one.get("row", one["name"]) for one in panel["series"])) for panel in panels]
+    figure, grid = plt.subplots(len(panels), 1, figsize=(8.2, 0.9 + sum(0.75 + 0.32 * len(names) for names in rows)),
                                 squeeze=False)
     height = figure.get_size_inches()[1]
     figure.subplots_adjust(left=0.16, right=0.97, top=1 - 0.85 / height, bottom=0.5 / height, hspace=0.55)
-    for panel, ax in zip(panels, grid.flat):
+    for panel, names, ax in zip(panels, rows, grid.flat):
         axes(panel, ax)
         ax.grid(axis="y", visible=False)
-        for number, one in enumerate(panel["series"]):
+        for one in panel["series"]:
+            number = names.index(one.get("row", one["name"]))
             ax.broken_barh([(begin, end - begin) for begin, end in zip(one["x"], one["y"])], (number - 0.34, 0.68),
                            facecolor=color(one["color"]), edgecolor=CARD, linewidth=0.8)
-        ax.set_ylim(len(panel["series"]) - 0.4, -0.6)
-        ax.yaxis.set_major_locator(FixedLocator(range(len(panel["series"]))))
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _, series=panel["series"]: series[round(value)]["name"]))
+        ax.set_ylim(len(names) - 0.4, -0.6)
+        ax.yaxis.set_major_locator(FixedLocator(range(len(names))))
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _, names=names: names[round(value)]))
+    kinds = {one["name"]: color(one["color"]) for panel in panels for one in panel["series"] if "row" in one}
+    if kinds:
+        figure.legend(handles=[Patch(facecolor=paint, label=name) for name, paint in kinds.items()], loc="upper right",
+                      bbox_to_anchor=(0.98, 1 - 0.08 / height), ncols=len(kinds), fontsize=9, frameon=False,
+                      handlelength=1, columnspacing=1.2)
     return figure
 
 

@@ -2,7 +2,8 @@
 
 A picture is {title, note, kind, panels}; a panel {title, x, y, series}, perhaps with marks: [[x, text], ..], upright lines with their
 names at the left; an axis {label, log, ticks: [[place, text], ..]}; one of the series {name, color, style, x, y}. `color` is an index: of the chapter, or a peer's name.
-Of the kind "spans" x and y are where bars begin and end, one row of them for each of the series.
+Of the kind "spans" x and y are where bars begin and end, one row of them for each of the series; or for each `row` that they
+name, and then a legend says what is of which colour.
 """
 
 import hashlib
@@ -19,11 +20,16 @@ UNORDERED = {"forward": "", "backward": "; dotted: dQ added up in no order"}
 # Okabe and Ito (2008), which the colour-blind tell apart; yellow is left out, because it is too faint on a light card.
 COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"]
 PEERS = {"FLASH": "#4d4d4d", "FLASH-deterministic": "#4d4d4d", "CUDNN": "#8a8a8a", "FA3": "#6b6b6b", "FA4": "#1f1f1f",
-         "FA4-deterministic": "#1f1f1f", "SDPA": "#4d4d4d", "SDPA, other seed": "#8a8a8a", "roof": "#6b6b6b",
+         "FA4-deterministic": "#1f1f1f", "SDPA": "#4d4d4d", "SDPA, other seed": "#8a8a8a", "roof": "#6b6b6b", "wait": "#c9c5bb",
          "eager+FLASH": "#8a8a8a", "compiled+FLASH": "#4d4d4d"}
 RING, RING_PREDICTED = "2026-11-23-11-ring.json", "2026-11-23-11-ring-predicted.json"
 RING_PYTORCH = "2026-11-23-11-ring-pytorch.json"
 POSITIONS = {"learned": "learned positions", "rope": "RoPE"}
+HOPPER_TIMELINE = "2026-11-23-10-timeline.json"
+# What warps do there, and its colour.
+DOES = {"wait": {"name": "waits", "color": "wait"}, "copy": {"name": "starts copies", "color": 2},
+        "products": {"name": "products, and nothing else", "color": 0}, "x": {"name": "x, while P V runs", "color": 1},
+        "exp": {"name": "P", "color": 5}}
 DIGITS = 6  # of the numbers in a picture: more than can be seen
 
 
@@ -401,6 +407,32 @@ class Pictures:
         return {"kind": "lines", "title": "A small GPT with each attention",
                 "note": f"{model['layers']} layers, {model['width']} wide, N={model['length']}, bf16, {model['batch']} sequences a step; "
                         "SDPA is PyTorch's attention; all but the other seeds start from the same one", "panels": panels}
+
+
+    def hopper_timeline(self):
+        """What a producer and the consumers of chapter 10 do, by the clock of their multiprocessor."""
+        panels = []
+        try:
+            runs = self._record.file(HOPPER_TIMELINE)["runs"]
+        except Missing:
+            runs = []
+        for found in runs:
+            if found["head_dim"] != 64:
+                continue
+            series = {}
+            for lane in found["lanes"]:
+                for span in lane["spans"]:
+                    kind = DOES[span["what"]]
+                    one = series.setdefault((lane["name"], kind["name"]),
+                                            {**kind, "row": lane["name"], "style": "solid", "x": [], "y": []})
+                    one["x"].append(span["begin"])
+                    one["y"].append(span["end"])
+            end = max(place for one in series.values() for place in one["y"])
+            panels.append({"title": found["rung"],
+                           "x": {"label": "clock cycles", "log": False, "ticks": [[at, str(at)] for at in range(0, end + 1, 1000)]},
+                           "y": {"label": "", "log": False}, "series": list(series.values())})
+        return {"kind": "spans", "title": "Who waits for whom",
+                "note": "chapter 10, a thread block in the middle of its keys, three tiles of them: D=64, fp16, no mask", "panels": panels}
 
 
 def _present(series: list) -> list:
