@@ -40,14 +40,14 @@ class AllToAll : public Way {
       for (DeviceBuffer* buffer : {&d_o_, &dq_}) *buffer = DeviceBuffer(q);
       for (DeviceBuffer* buffer : {&dk_, &dv_}) *buffer = DeviceBuffer(kv);
     }
-    if (ranks() > 1) staging_ = Inbox(transport_, backward ? 3 * q + 2 * kv + lse : q + 2 * kv + lse);
+    if (ranks() > 1) staging_ = DeviceBuffer(backward ? 3 * q + 2 * kv + lse : q + 2 * kv + lse);
   }
 
   cudaStream_t stream() const override { return stream_; }
 
   size_t bytes() const override {
-    size_t all = staging_.bytes();
-    for (const DeviceBuffer* buffer : {&workspace_, &q_, &k_, &v_, &o_, &lse_, &d_o_, &dq_, &dk_, &dv_})
+    size_t all = 0;
+    for (const DeviceBuffer* buffer : {&workspace_, &q_, &k_, &v_, &o_, &lse_, &d_o_, &dq_, &dk_, &dv_, &staging_})
       all += buffer->bytes();
     return all;
   }
@@ -182,8 +182,7 @@ class AllToAll : public Way {
   Problem own_;  // some heads, all rows
   Transport& transport_;
   Stream stream_{Stream::Urgency::usual};
-  DeviceBuffer workspace_, q_, k_, v_, o_, lse_, d_o_, dq_, dk_, dv_;
-  Inbox staging_;
+  DeviceBuffer workspace_, q_, k_, v_, o_, lse_, d_o_, dq_, dk_, dv_, staging_;
 };
 
 }  // namespace

@@ -20,14 +20,6 @@ class Nobody : public Transport {
 
 void World::abort(int status) { _exit(status); }
 
-void* Transport::allocate(size_t bytes) {
-  void* data = nullptr;
-  check(cudaMalloc(&data, bytes));
-  return data;
-}
-
-void Transport::release(void* data) { cudaFree(data); }
-
 std::unique_ptr<Transport> no_transport() { return std::make_unique<Nobody>(); }
 
 Carrier usual_transport(World& world, std::chrono::milliseconds patience, const std::string& asked_for) {

@@ -213,9 +213,9 @@ int answer(const Options& options, World& world, Transport& transport, bool back
   if (world.rank() == 0)
     for (size_t i = 0; i < times.size(); i++)
       std::cout << program << ": " << where << directions[i] << " " << label(p) << ": " << std::setprecision(4)
-                << times[i] << " ms, " << flops(p, i == 1) / times[i] * 1e-9 << " TFLOP/s, " << megabytes
-                << " MB on each rank" << (on_gpu ? "" : "; the engine's time, which says nothing about a GPU")
-                << std::endl;
+                << times[i] << " ms, " << flops(p, i == 1) / times[i] * 1e-9 << " TFLOP/s, " << std::setprecision(7)
+                << megabytes << " MB on each rank"
+                << (on_gpu ? "" : "; the engine's time, which says nothing about a GPU") << std::endl;
   return 0;
 }
 
@@ -236,11 +236,10 @@ int main(int argc, char** argv) {
     const Carrier carrier = usual_transport(*world, patience, options.transport);
     if (!all_agree(*world, carrier.refusal)) return 2;
     const attention::Rung rung = rung_of(options);
-    const int status = options.measure.empty() ? answer(options, *world, *carrier.transport, backward)
-                                               : measure(*world, *carrier.transport, rung.forward, rung.backward,
-                                                         options.kernel, options.seconds, options.measure);
-    world->barrier();  // nobody needs the others' transports any more
-    return status;
+    if (!options.measure.empty())
+      return measure(*world, *carrier.transport, rung.forward, rung.backward, options.kernel, options.seconds,
+                     options.measure);
+    return answer(options, *world, *carrier.transport, backward);
   } catch (const std::exception& error) {
     const std::string who = world && world->ranks() > 1 ? ": rank " + std::to_string(world->rank()) : "";
     std::cerr << program << who << ": " << error.what() << std::endl;

@@ -226,8 +226,7 @@ class Measurement {
     const Setting s = setting_of(p, world_.ranks(), world_.rank());
     const size_t bytes = size_t(p.heads) * s.shares[0].keys.count() * p.head_dim * 2;
     if (!affordable("bandwidth N=" + std::to_string(n), 1, 4.0 * double(bytes))) return;
-    const harness::DeviceBuffer k(bytes), v(bytes);
-    const Inbox next_k(transport_, bytes), next_v(transport_, bytes);
+    const harness::DeviceBuffer k(bytes), v(bytes), next_k(bytes), next_v(bytes);
     const int next = (s.rank + 1) % world_.ranks(), previous = (s.rank + world_.ranks() - 1) % world_.ranks();
     const Message sends[] = {{next, k.data(), bytes}, {next, v.data(), bytes}};
     const Message receives[] = {{previous, next_k.data(), bytes}, {previous, next_v.data(), bytes}};

@@ -3,7 +3,8 @@
     python3 11_split_kv/parallel/model.py > common/results/nvidia-h200/2026-11-23-11-ring-predicted.json
 
 The rates are chapter 08's on one GPU, from the recorded sweep. The link is assumed: NVLink 4 has 450 GB/s in each direction, a
-network of 400 Gb/s has 50, and four fifths of either are reached.
+network of 400 Gb/s has 50, and four fifths of either are reached. How long an exchange takes beside its bytes, and how many
+multiprocessors it has, was seen when two GPUs exchanged and did nothing else.
 """
 
 import json
@@ -13,8 +14,8 @@ RESULTS = Path(__file__).resolve().parents[2] / "common" / "results" / "nvidia-h
 HEADS, HEAD_DIM = 16, 128  # B = 1, fp16, causal
 DRAM = 4.0e12  # bytes a second that a copy moves, read and write together
 LINKS = {"NVLink": 0.8 * 450e9, "400 Gb/s": 0.8 * 50e9}
-LATENCY = 40e-6  # seconds that an exchange takes beside its bytes
-TAKEN = 32 / 132  # of the multiprocessors NCCL has while it exchanges
+LATENCY = 25e-6  # seconds that an exchange takes beside its bytes
+TAKEN = 32 / 132  # of the multiprocessors NCCL has for as long as the bytes take over NVLink
 LAUNCHES = 10e-6  # seconds between the kernels of a step
 
 
@@ -53,7 +54,8 @@ def predict(direction: str, rows: int, ranks: int, link: float) -> dict:
     exchange = keys + (sums if back and ranks > 2 else 0)
     home = sums if back else 0
     # A multiprocessor is never idle while the own keys are left to compute with. But no step begins before its keys are there.
-    taken = TAKEN * ((ranks - 1) * exchange + home)
+    sent = (4 * (ranks - 1) + (8 * (ranks - 1) if back else 0)) * elements
+    taken = TAKEN * sent / LINKS["NVLink"]
     work = own + (ranks - 1) * (step + beside) + taken
     chain = keys + (ranks - 2) * max(step + beside, exchange) + step + beside + home
     total = max(work, chain) + join if ranks > 1 else one
@@ -68,7 +70,7 @@ def main() -> None:
     for name, ranks in (("NVLink", 2), ("NVLink", 4), ("NVLink", 8), ("400 Gb/s", 64)):
         for direction in ("forward", "backward"):
             predicted += [{"link": name, **predict(direction, 8192 << i, ranks, LINKS[name])} for i in range(10)]
-    print(json.dumps({"context": {"link_bytes_per_second": LINKS, "dram_bytes_per_second": DRAM, "latency_s": LATENCY,
+    print(json.dumps({"context": {"link_bytes_per_second": LINKS, "dram_bytes_per_second": DRAM, "latency_s": LATENCY, "taken": TAKEN,
                                   "launches_s": LAUNCHES, "heads": HEADS, "head_dim": HEAD_DIM},
                       "predicted": [{key: round(value, 4) if isinstance(value, float) else value for key, value in one.items()}
                                     for one in predicted]}, indent=0))

@@ -82,8 +82,8 @@ class Ring : public Way {
     int most_keys = 0;
     for (const Share& share : set_.shares) most_keys = std::max(most_keys, share.keys.count());
     const size_t q = q_bytes(queries()), kv = kv_bytes(most_keys), lse = lse_bytes(queries());
-    const auto inboxes = [&](size_t bytes) { return Inboxes{Inbox(transport_, bytes), Inbox(transport_, bytes)}; };
-    for (int i = 0; i < std::min(2, ranks() - 1); i++) kv_[i] = inboxes(kv);
+    const auto pair_of = [](size_t bytes) { return Pair{DeviceBuffer(bytes), DeviceBuffer(bytes)}; };
+    for (int i = 0; i < std::min(2, ranks() - 1); i++) kv_[i] = pair_of(kv);
     part_q_ = DeviceBuffer(q);
     part_lse_ = DeviceBuffer(lse);
     if (ranks() > 2) {
@@ -91,15 +91,15 @@ class Ring : public Way {
       sum_lse_ = DeviceBuffer(lse);
     }
     if (backward) {
-      for (Inboxes& pair : sums_) pair = inboxes(2 * kv);
-      part_kv_ = {DeviceBuffer(kv), DeviceBuffer(kv)};
+      for (Pair& pair : sums_) pair = pair_of(2 * kv);
+      part_kv_ = pair_of(kv);
     }
     size_t most_workspace = 0;
     for (size_t s = 1; s < steps_.size(); s++)
       for (const Part& part : steps_[s].parts) {
         most_workspace = std::max(most_workspace, workspace(problem_of(p_, part)));
         if (part.keys < rows_of(owner(s)) && first_keys_[0].bytes() < kv_bytes(part.keys))
-          first_keys_ = {DeviceBuffer(kv_bytes(part.keys)), DeviceBuffer(kv_bytes(part.keys))};
+          first_keys_ = pair_of(kv_bytes(part.keys));
         if (part.queries < queries() && !slice_of(part)) {
           const size_t bytes = q_bytes(part.queries), slice_lse = lse_bytes(part.queries);
           slices_.push_back({part.first_query, part.queries, DeviceBuffer(bytes),
@@ -116,8 +116,8 @@ class Ring : public Way {
     size_t all = 0;
     for (const DeviceBuffer* buffer : {&own_workspace_, &workspace_, &part_q_, &part_lse_, &sum_, &sum_lse_})
       all += buffer->bytes();
-    for (const Inboxes* pair : {&kv_[0], &kv_[1], &sums_[0], &sums_[1]}) all += (*pair)[0].bytes() + (*pair)[1].bytes();
-    for (const Pair* pair : {&part_kv_, &first_keys_}) all += (*pair)[0].bytes() + (*pair)[1].bytes();
+    for (const Pair* pair : {&kv_[0], &kv_[1], &sums_[0], &sums_[1], &part_kv_, &first_keys_})
+      all += (*pair)[0].bytes() + (*pair)[1].bytes();
     for (const QuerySlice& slice : slices_)
       all += slice.q.bytes() + slice.lse.bytes() + slice.o.bytes() + slice.d_o.bytes();
     return all;
@@ -184,7 +184,7 @@ class Ring : public Way {
         result.to = args.dq;
         add(result, p_, compute_);
       });
-      const Inboxes& home = sums_[steps_.size() % 2];
+      const Pair& home = sums_[steps_.size() % 2];
       const int rows = share_.keys.count();
       add({args.dk, false, home[0].data(), true, kv_heads(), rows, 0, rows, 0, rows}, p_, compute_);
       add({args.dv, false, home[1].data(), true, kv_heads(), rows, 0, rows, 0, rows}, p_, compute_);
@@ -198,7 +198,8 @@ class Ring : public Way {
     int rows;
   };
   using Pair = std::array<DeviceBuffer, 2>;
-  using Inboxes = std::array<Inbox, 2>;
+
+  static constexpr int moments = 2;  // of a few microseconds: launches of a kernel that does nothing
 
   int ranks() const { return int(set_.shares.size()); }
   int queries() const { return share_.queries.count(); }
@@ -238,7 +239,7 @@ class Ring : public Way {
   KeysAndValues travelling(size_t s, const void* own_k, const void* own_v) const {
     const int rows = rows_of(owner(s));
     if (s == 0) return {own_k, own_v, rows};
-    const Inboxes& pair = kv_[(s - 1) % 2];
+    const Pair& pair = kv_[(s - 1) % 2];
     return {pair[0].data(), pair[1].data(), rows};
   }
 
@@ -256,7 +257,7 @@ class Ring : public Way {
     if (s > 0) exchange_.wait_for(compute_);  // step s - 1: it read what is received into, and made the sums
     std::vector<Message> sends, receives;
     if (s + 1 < steps_.size()) {
-      const Inboxes& to = kv_[s % 2];
+      const Pair& to = kv_[s % 2];
       const size_t bytes = kv_bytes(keys.rows), coming = kv_bytes(rows_of(owner(s + 1)));
       sends = {{next(), const_cast<void*>(keys.k), bytes}, {next(), const_cast<void*>(keys.v), bytes}};
       receives = {{previous(), to[0].data(), coming}, {previous(), to[1].data(), coming}};
@@ -336,7 +337,7 @@ class Ring : public Way {
   void begin_sums() {
     const int rows = rows_of(owner(1));
     if (!first_has_all())
-      for (const Inbox& sum : sums_[1])
+      for (const DeviceBuffer& sum : sums_[1])
         add({sum.data(), true, nullptr, false, kv_heads(), rows, 0, rows, 0, rows, true}, p_, compute_);
   }
 
@@ -408,8 +409,8 @@ class Ring : public Way {
   const Problem own_problem_;  // the rank's queries and its own keys
   Stream own_{Stream::Urgency::last}, compute_{Stream::Urgency::usual}, exchange_{Stream::Urgency::first};
   DeviceBuffer own_workspace_, workspace_;
-  std::array<Inboxes, 2> kv_;       // K and V that travel: of this step, and of the next
-  std::array<Inboxes, 2> sums_;     // dK and dV likewise, fp32
+  std::array<Pair, 2> kv_;          // K and V that travel: of this step, and of the next
+  std::array<Pair, 2> sums_;        // dK and dV likewise, fp32
   Pair part_kv_;                    // dK and dV of one part
   Pair first_keys_;                 // K and V of a part, if it does not have all of a rank's
   DeviceBuffer part_q_, part_lse_;  // O or dQ, and LSE, of the parts of a step

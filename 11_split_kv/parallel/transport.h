@@ -5,7 +5,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 
 #include "device/launch.h"
 #include "world.h"
@@ -32,36 +31,6 @@ class Transport {
 
   // Waits, on the host, until the event has happened. Throws Lost if another rank keeps it from happening.
   virtual void wait(cudaEvent_t event) = 0;
-
-  // Device memory that is received into, time and again: a transport may show it to the other ranks once, which then
-  // write into it themselves.
-  virtual void* allocate(size_t bytes);
-  virtual void release(void* data);
-};
-
-// Memory of a transport, which must live longer.
-class Inbox {
- public:
-  Inbox() = default;
-  Inbox(Transport& transport, size_t bytes) : transport_(&transport), data_(transport.allocate(bytes)), bytes_(bytes) {}
-  Inbox(Inbox&& other) noexcept { *this = std::move(other); }
-  Inbox& operator=(Inbox&& other) noexcept {
-    std::swap(transport_, other.transport_);
-    std::swap(data_, other.data_);
-    std::swap(bytes_, other.bytes_);
-    return *this;
-  }
-  ~Inbox() {
-    if (data_) transport_->release(data_);
-  }
-
-  void* data() const { return data_; }
-  size_t bytes() const { return bytes_; }
-
- private:
-  Transport* transport_ = nullptr;
-  void* data_ = nullptr;
-  size_t bytes_ = 0;
 };
 
 // NCCL, between GPUs; nullptr if the program was built without it.

@@ -2,7 +2,6 @@
 // that a rank that waits can see whether another one has failed, and give up when nothing comes any more.
 #include <nccl.h>
 
-#include <map>
 #include <string>
 #include <thread>
 
@@ -43,21 +42,6 @@ class NcclTransport : public Transport {
 
   void finish(cudaStream_t) override {}  // it is on the stream
 
-  // What NCCL knows is written into by the other GPU; elsewhere that one writes into a buffer of NCCL's, and this one
-  // copies it out of there.
-  void* allocate(size_t bytes) override {
-    void* data = nullptr;
-    require(ncclMemAlloc(&data, bytes));
-    require(ncclCommRegister(comm_, data, bytes, &registered_[data]));
-    return data;
-  }
-
-  void release(void* data) override {
-    if (comm_) ncclCommDeregister(comm_, registered_[data]);  // nothing is left of one that was aborted
-    registered_.erase(data);
-    ncclMemFree(data);
-  }
-
   void wait(cudaEvent_t event) override {
     const Clock::time_point until = Clock::now() + patience_;
     for (cudaError_t state; (state = cudaEventQuery(event)) != cudaSuccess;) {
@@ -96,7 +80,6 @@ class NcclTransport : public Transport {
   World& world_;
   milliseconds patience_;
   ncclComm_t comm_ = nullptr;
-  std::map<void*, void*> registered_;  // memory, and what NCCL calls it
 };
 
 }  // namespace

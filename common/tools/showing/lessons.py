@@ -53,7 +53,7 @@ class Difference:
 
 
 def lessons(root: Path) -> list:
-    return [path for path in [root / "README.md", *sorted(root.glob("[0-9][0-9]_*/README.md")),
+    return [path for path in [root / "README.md", *sorted(root.glob("[0-9][0-9]_*/*.md")),
                               root / "common" / "examples" / "README.md", root / "common" / "results" / "README.md"] if path.exists()]
 
 

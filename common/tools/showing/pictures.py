@@ -373,7 +373,7 @@ class Pictures:
             lanes = {}
             for found in self._ring(RING, "measured", series="timeline", direction=direction, seq=32768):
                 for rank, spans in enumerate(found["ranks"]):
-                    for number, (name, of) in enumerate({"own keys": ["own"], "others' keys": ["compute", "add", "join"],
+                    for number, (name, of) in enumerate({"own": ["own"], "others'": ["compute", "add", "join"],
                                                          "exchange": ["exchange"]}.items()):
                         there = [span for span in spans if span["lane"] in of]
                         lanes[rank, name] = {"name": f"rank {rank}, {name}", "color": number, "style": "solid",
@@ -383,7 +383,7 @@ class Pictures:
             panels.append({"title": direction, "x": {"label": "ms", "log": False, "ticks": ticks}, "y": {"label": "", "log": False},
                            "series": _present(list(lanes.values()))})
         return {"kind": "spans", "title": "What the ring does when",
-                "note": "two GPUs, N=32768, B=1 H=16 D=128 fp16 causal; each bar is a step on one of the three streams of a rank", "panels": panels}
+                "note": "two GPUs, N=32768, B=1 H=16 D=128 fp16 causal; own: with the rank's own keys; others': with the other's keys", "panels": panels}
 
     def training(self):
         """A small GPT with one attention and with another: validation losses, and below how far they are from PyTorch's."""
