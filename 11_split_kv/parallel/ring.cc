@@ -199,8 +199,6 @@ class Ring : public Way {
   };
   using Pair = std::array<DeviceBuffer, 2>;
 
-  static constexpr int moments = 2;  // of a few microseconds: launches of a kernel that does nothing
-
   int ranks() const { return int(set_.shares.size()); }
   int queries() const { return share_.queries.count(); }
   int q_heads() const { return p_.batch * p_.heads; }
@@ -243,8 +241,6 @@ class Ring : public Way {
     return {pair[0].data(), pair[1].data(), rows};
   }
 
-  // The own part begins a moment after the exchange, whose blocks find room only before those of the own part are
-  // there.
   void begin() {
     met_ = {};
     exchange_.wait_for(compute_);  // the rank's own keys are there

@@ -68,23 +68,26 @@ std::string head_dim_unsupported(const Problem& p, int step, int largest) {
 std::string head_dim_not_8_to_256(const Problem& p) { return head_dim_unsupported(p, 8, 256); }
 std::string head_dim_not_8_to_128(const Problem& p) { return head_dim_unsupported(p, 8, 128); }
 
+std::string not_hopper(int major, int minor, int block_bytes) {
+  constexpr int needed = 227 * 1024;  // that a thread block can have (CUDA C++ Programming Guide, 9.0)
+  if (major != 9 || minor != 0)
+    return "this GPU has compute capability " + std::to_string(major) + "." + std::to_string(minor) +
+           ": supported is 9.0 (H100, H200), whose instructions the kernel is made of";
+  if (block_bytes < needed)
+    return "a thread block can have " + std::to_string(block_bytes) + " bytes of shared memory: supported are " +
+           std::to_string(needed) + ", as on compute capability 9.0";
+  return "";
+}
+
 namespace {
 
 std::string device_not_hopper() {
-  constexpr int shared_bytes = 227 * 1024;  // that a thread block can have (CUDA C++ Programming Guide, 9.0)
-  int device = 0, major = 0, minor = 0, here = shared_bytes;
-  if (cudaGetDevice(&device) == cudaSuccess) {
-    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-    cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
-    cudaDeviceGetAttribute(&here, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-    if (on_gpu && (major != 9 || minor != 0))
-      return "this GPU has compute capability " + std::to_string(major) + "." + std::to_string(minor) +
-             ": supported is 9.0 (H100, H200), whose instructions the kernel is made of";
-    if (here < shared_bytes)
-      return "a thread block can have " + std::to_string(here) + " bytes of shared memory: supported are " +
-             std::to_string(shared_bytes) + ", as on compute capability 9.0";
-  }
-  return "";
+  int device = 0, major = 0, minor = 0, block_bytes = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return "";
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+  cudaDeviceGetAttribute(&block_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  return not_hopper(major, minor, block_bytes);
 }
 
 }  // namespace

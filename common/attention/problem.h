@@ -102,8 +102,11 @@ std::string head_dim_unsupported(const Problem& problem, int step, int largest);
 std::string head_dim_not_8_to_256(const Problem& problem);
 std::string head_dim_not_8_to_128(const Problem& problem);
 
-// The latter, and one line if the current device is a GPU that does not have the instructions of Hopper, which no later
-// one has either, or a device whose blocks have less shared memory.
+// One line if a GPU of this compute capability does not have the instructions of Hopper, which no later one has either,
+// or if its thread blocks can have too few bytes of shared memory.
+std::string not_hopper(int major, int minor, int block_bytes);
+
+// That for the current device, and then head_dim_not_8_to_128.
 std::string not_for_hopper(const Problem& problem);
 std::string not_for_hopper_to_256(const Problem& problem);  // and this one with head dims up to 256
 
