@@ -20,7 +20,8 @@
 // What changed since 5_deep: `Tile`, which says how high a tile is, where the kernel had constants.
 //   - `row_warps` warps have rows of their own, and `key_warps` of them keys: 1 and 4 as before, or 2 and 2.
 //   - A warp with two blocks of rows uses each fragment of K and V twice.
-//   - A stage of the tall tile has half as many keys, and the ring five of them. Q stays behind it, in shared memory.
+//   - A stage of the tall tile has half as many keys, and the ring five of them. Q of that tile is behind it, in shared
+//     memory: 32 rows a warp would take too many registers.
 //   - Low tiles have little to compute: one block of them, with 64 KB on their way, is enough for a multiprocessor, and
 //     half as many parts are half as many partial results. Of tall tiles it takes two.
 //
