@@ -22,6 +22,7 @@
 #include "device/dependent_launch.h"
 #include "device/math.h"
 #include "device/numeric.h"
+
 namespace key_parts {
 
 using attention::ForwardArgs;

@@ -1,6 +1,7 @@
 // The copies of attention/padded.h.
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "attention/padded.h"
 
