@@ -123,6 +123,14 @@ class Little(unittest.TestCase):
         self.assertNotIn("book.pdf", self.pages.sources({}, None)["index.md"])
         self.assertIn('href="book.pdf"', self.pages.sources({}, "book.pdf")["index.md"])
 
+    def test_a_second_page_of_a_chapter_stands_below_its_lesson_on_screen_and_on_paper(self):
+        (self.book.root / "01_one/more.md").write_text("# More\n\nText.\n")
+        self.add("01_one/README.md", "\n[More](more.md)\n")
+        pages = book_pages.Pages(book.Book(self.book.root))
+        for sources in (pages.sources({}, None), pages.paper()):
+            self.assertIn("01_one/more.md", sources)
+            self.assertRegex(sources["01_one/index.md"], r"(?s)\{toctree\}.*/01_one/more\n")
+
     def test_paper_has_no_code_pages(self):
         self.assertEqual(set(self.pages.paper()), {"index.md", "01_one/index.md", "02_two/index.md"})
         self.assertIn("[One](01_one/index.md), its kernel, a folder, data, host.", self.pages.paper()["index.md"])

@@ -60,13 +60,12 @@ class Pages:
         chapter = os.path.dirname(page)
         if page not in (f"{each}/README.md" for each in self.book.chapters):
             return restore(blank) + (self._contents() if page == "README.md" else "")
+        others = [("", f"/{other[:-3]}") for other in self.book.pages if os.path.dirname(other) == chapter and other != page]
         if paper:
-            return restore(blank)
+            return restore(blank) + (_toctree(others) if others else "")
         text = "\n\n".join(self._with_walks(page, restore(paragraph)) for paragraph in blank.split("\n\n"))
         head, mark, rest = text.partition("\n## ")
-        others = [other for other in self.book.pages if os.path.dirname(other) == chapter and other != page]
-        below = _toctree([*(("", f"/{other[:-3]}") for other in others),
-                          *((Path(kernel).name, f"/{kernel}") for kernel in self.book.kernels(chapter))])
+        below = _toctree([*others, *((Path(kernel).name, f"/{kernel}") for kernel in self.book.kernels(chapter))])
         return f"{head}\n{self._kernel_list(page)}\n{mark}{rest}{below}"
 
     def _address(self, path: str) -> str:
