@@ -312,9 +312,7 @@ void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stre
 }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  if (p.head_dim == 256)
-    balanced_wide.run(p, args, stream);
-  else if (p.dtype == DType::fp16)
+  if (p.dtype == DType::fp16)
     (p.head_dim == 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
   else
     (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
@@ -329,6 +327,6 @@ extern const attention::Rung balanced;
 constinit const attention::Rung balanced = {
     .name = "balanced",
     .idea = "the longest thread blocks start first, many heads at a time, so that none is left alone at the end",
-    .forward = attention::padded<unpadded>};
+    .forward = attention::padded<unpadded, attention::next_64_128_256, balanced_wide>};
 
 }  // namespace causal_earlystop

@@ -334,14 +334,11 @@ void run_as(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
 }
 
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  (p.head_dim == 256        ? ordered_wide_backward.run
-   : p.dtype == DType::fp16 ? run_as<__half>
-                            : run_as<__nv_bfloat16>)(p, args, stream);
+  (p.dtype == DType::fp16 ? run_as<__half> : run_as<__nv_bfloat16>)(p, args, stream);
 }
 
 // For tiles of 64 queries; those of 32 take no more.
 size_t workspace_bytes(const Problem& p) {
-  if (p.head_dim == 256) return ordered_wide_backward.workspace_bytes(p);
   const size_t q_tiles = size_t(p.batch) * p.heads * tiles(p.seq_q, 64);
   const size_t sums = q_tiles * (64 * p.head_dim + 2 * 64) * sizeof(float);  // dq_sum, stats
   return sums + (q_tiles * Shape128::warps + 1) * sizeof(int);               // turns, tickets
@@ -352,6 +349,7 @@ constexpr attention::Backward unpadded = {attention::head_dim_not_8_to_256, work
 }  // namespace
 
 extern const attention::Backward ordered_backward;
-constinit const attention::Backward ordered_backward = attention::padded<unpadded>;
+constinit const attention::Backward ordered_backward =
+    attention::padded<unpadded, attention::next_64_128_256, ordered_wide_backward>;
 
 }  // namespace causal_earlystop

@@ -382,16 +382,13 @@ void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t st
 }
 
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  if (p.head_dim == 256)
-    ordered_wide_backward.run(p, args, stream);
-  else if (p.dtype == DType::fp16)
+  if (p.dtype == DType::fp16)
     (p.head_dim == 64 ? launch_backward<__half, 64> : launch_backward<__half, 128>)(p, args, stream);
   else
     (p.head_dim == 64 ? launch_backward<__nv_bfloat16, 64> : launch_backward<__nv_bfloat16, 128>)(p, args, stream);
 }
 
 size_t workspace_bytes(const Problem& p) {
-  if (p.head_dim == 256) return ordered_wide_backward.workspace_bytes(p);
   const int Br = p.head_dim == 64 ? Shape<64>::Br : Shape<128>::Br;
   const size_t q_tiles = size_t(p.batch) * p.heads * tiles(p.seq_q, Br);
   return (q_tiles * (Br * (p.head_dim + 2) + consumers) + 1) * sizeof(float);  // dq_sum, stats; turns, tickets
@@ -403,6 +400,7 @@ constexpr attention::Backward unpadded = {
 }  // namespace
 
 extern const attention::Backward ordered_backward;
-constinit const attention::Backward ordered_backward = attention::padded<unpadded>;
+constinit const attention::Backward ordered_backward =
+    attention::padded<unpadded, attention::next_64_128_256, ordered_wide_backward>;
 
 }  // namespace hopper

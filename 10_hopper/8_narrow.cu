@@ -361,9 +361,7 @@ void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stre
 }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  if (p.head_dim > 128)
-    narrow_wide.run(p, args, stream);
-  else if (p.dtype == DType::fp16)
+  if (p.dtype == DType::fp16)
     (p.head_dim <= 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
   else
     (p.head_dim <= 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
@@ -378,6 +376,6 @@ extern const attention::Rung narrow;
 constinit const attention::Rung narrow = {
     .name = "narrow",
     .idea = "tiles of 64 keys at D = 128, which more lengths are a multiple of, and whose diagonals waste less",
-    .forward = attention::padded<unpadded, attention::next_in_pages>};
+    .forward = attention::padded<unpadded, attention::next_in_pages, narrow_wide>};
 
 }  // namespace hopper

@@ -38,12 +38,16 @@ void run_padded(const Pass<BackwardArgs>& pass, const Problem& problem, const Ba
 //   constexpr attention::Forward unpadded = {attention::head_dim_not_8_to_128, workspace_bytes, run, true};
 //   ..
 //   .forward = attention::padded<unpadded>
-template <const auto& unpadded, KernelHeadDim kernel_head_dim = next_64_128_256>
+//
+// Where `unsupported` takes more than 128, `wide` is the pass for those.
+template <const auto& unpadded, KernelHeadDim kernel_head_dim = next_64_128_256, const auto& wide = unpadded>
 constexpr auto padded = [] {
   auto pass = unpadded;
-  pass.workspace_bytes = [](const Problem& p) { return padded_workspace(unpadded, p, kernel_head_dim(p.head_dim)); };
+  pass.workspace_bytes = [](const Problem& p) {
+    return padded_workspace(p.head_dim > 128 ? wide : unpadded, p, kernel_head_dim(p.head_dim));
+  };
   pass.run = [](const Problem& p, const auto& args, cudaStream_t stream) {
-    run_padded(unpadded, p, args, kernel_head_dim(p.head_dim), stream);
+    run_padded(p.head_dim > 128 ? wide : unpadded, p, args, kernel_head_dim(p.head_dim), stream);
   };
   return pass;
 }();
