@@ -291,13 +291,35 @@ class InTables(Measured):
         content["points"] += [point(sweep_problem(512, 64, "causal", "fp16"), FLASH=3e-3, **{"06_two": 1e-3, "06_two__mma": None})]
         results.write(piece, content)
         lines = Tables(Record(self.directory)).against("forward").split("\n")[2:]
-        self.assertEqual(lines, ["| `06_two`, no mask | 4.00× (2.00 to 8.00) | – | – | – |",
-                                 "| `06_two`, causal | 3.00× (3.00 to 3.00) | – | – | – |"])
+        self.assertEqual(lines, ["| `06_two`, no mask | 4.00× (2.00 to 8.00) | – |",
+                                 "| `06_two`, causal | 3.00× (3.00 to 3.00) | – |"])
         with self.assertRaisesRegex(Missing, "^FLASH, forward, seq_q=512 is 2 times in sweep-fp16-forward$"):
             Record(self.directory).row("sweep-fp16-forward", "FLASH", "forward", seq_q=512)
         content["points"] += [point(sweep_problem(1024, 64, "causal", "fp16"), FLASH=3e-3, **{"06_two": None})]
         results.write(piece, content)  # not at every point
         self.assertEqual(Tables(Record(self.directory)).against("forward").split("\n")[2:], lines[:1])
+
+    def test_rates_of_the_sweep(self):
+        table = Tables(self.record).sweep("forward", "FLASH", "CUDNN", "06", mask="full", head_dim=64).split("\n")
+        self.assertEqual(table[0], "|  | FlashAttention-2 | cuDNN | `final` | last against FlashAttention-2 |")
+        self.assertEqual(table[2:4], ["| full, D = 64, N = 512 | 34.4 | – | 68.7 | 2.00× |", "| full, D = 64, N = 1024 | 68.7 | – | 550 | 8.00× |"])
+        self.assertEqual(len(table), 2 + 6)
+        self.assertEqual(Tables(self.record).sweep("forward", "FLASH", "CUDNN", "06/final", mask="full", head_dim=64).split("\n"), table)
+        self.assertEqual(len(Tables(self.record).sweep("forward", "FLASH", "06").split("\n")), 2 + 24)
+        with self.assertRaises(Missing):
+            Tables(self.record).sweep("forward", "FLASH", "06/other")
+
+    def test_few_queries_and_many_keys_are_not_the_ladder(self):
+        few = Problem(1, 32, 8, 1, 8192, 128, "fp16", False)
+        results.write(self.directory / "ladder-11_few.json", {"benchmarks": [
+            one for rung in ("whole", "chosen") for one in run(f"11_few/{rung}", ladder_problem(512), 1e-3)]})
+        self.assertEqual(Record(self.directory).results("forward"), ["02_only/only", "06_two/final", "11_few/chosen"])
+        results.write(self.directory / "decode-fp16.json", {"points": [point(few, FLASH=2e-5, **{"11_few": 1e-5, "11_few__whole": 3e-5})]})
+        record = Record(self.directory)
+        self.assertEqual(record.results("forward"), ["02_only/only", "06_two/final"])
+        self.assertEqual(record.rungs("11", "forward", "decode-fp16"), ["11_few/chosen", "11_few/whole"])
+        self.assertEqual(evaluate('ms("11", 512)', Quantities(record)), 1)
+        self.assertEqual(record.row("decode-fp16", "11_few/chosen", "forward", seq_q=1).seconds, 1e-5)
 
     def test_more_peers_are_shown_where_they_were_there(self):
         self.assertNotIn("deterministic", Tables(self.record).ladder("forward"))
@@ -333,7 +355,7 @@ class InTables(Measured):
 
     def test_every_table_can_be_made_of_nothing(self):
         empty = Tables(Record(self.root))
-        for text in ("ladder('forward')", "times('forward')", "beside('06', 'forward')", "sweep('forward', '06')", "against('forward')",
+        for text in ("ladder('forward')", "times('forward')", "beside('06', 'forward')", "sweep('forward', 'FLASH', '06')", "against('forward')",
                      "memory('forward')", "repeated()", "machine()", "levels()", "latencies()", "branches()", "sums()", "divisions()", "training()"):
             self.assertEqual(evaluate(text, empty), NOT_YET, text)
 

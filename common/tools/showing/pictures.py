@@ -236,7 +236,7 @@ class Pictures:
     def chapters_forward(self):
         """The results of the chapters without RoPE: the ladder at a glance."""
         steps = [(step, _short(step)) for step in self._record.results("forward") if not self._record.rope(step)]
-        return self._bars("forward", steps, "The forward, chapter by chapter", ["FLASH", "CUDNN"])
+        return self._bars("forward", steps, "The forward, chapter by chapter", self._record.peers("forward", "peers-ladder"))
 
     def _steps(self, direction: str) -> dict:
         """Every rung on the way to the last one without RoPE."""
@@ -246,7 +246,7 @@ class Pictures:
             if self._record.rope(step) or step not in first and chapter == first[0].split("/")[0]:
                 continue  # the ladder begins with the first chapter's result
             steps.append((step, _short(step) if len(self._record.rungs(chapter, direction)) == 1 else _rung(step)))
-        return self._bars(direction, steps, f"Every step of the {direction}", ["FLASH"])
+        return self._bars(direction, steps, f"Every step of the {direction}", self._record.peers(direction, "peers-ladder"))
 
     def steps_forward(self):
         return self._steps("forward")
