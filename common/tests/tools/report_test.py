@@ -146,6 +146,40 @@ class Numbers(Measured):
             with self.assertRaisesRegex(Missing, expected, msg=text):
                 self.value(text)
 
+    def test_few_queries_and_many_keys(self):
+        one, four, late = (Problem(1, 32, 8, queries, 8192, 128, "fp16", False) for queries in (1, 4, 16))
+        copy = {"copy": {"byte_rate": 4e12}}  # 33.5 MB of K and V: 8.4 us
+        results.write(self.directory / "decode-fp16.json", {"ceilings": copy, "points": [
+            point(one, FLASH=2e-5, CUDNN=3e-5, **{"11_few__chosen": 1e-5}), point(four, FLASH=9e-5, CUDNN=8e-5, **{"11_few__chosen": 1e-5}),
+            point(late, FLASH=2e-5, CUDNN=None, **{"11_few__chosen": 1e-5})]})
+        results.write(self.directory / "decode-bf16.json", {"ceilings": copy, "points": [
+            point(Problem(1, 32, 32, 1, 8192, 128, "bf16", False), FLASH=3e-5, CUDNN=2e-5, **{"11_few__chosen": 3.4e-5})]})
+        self.record = Record(self.directory)
+        for text, expected in [('decode_us("CUDNN", 8192, queries=4)', 80), ('decode_floor_us(8192)', 8.388608),
+                               ('decode_floor_us(8192, kv_heads=32, dtype="bf16")', 33.554432),
+                               ('decode_all("11", "points")', 3), ('decode_all("11", "ahead")', 2),  # one point has no second peer
+                               ('decode_all("11", "mean", 4)', 8), ('decode_all("11", "least")', 2 / 3.4),
+                               ('decode_all("11", "at_the_floor")', 1), ('decode_all("11", "least_of_floor")', 0.8388608),
+                               ('decode_all("11", "points", floor_from_us=10)', 1), ('decode_all("11", "points", floor_to_us=10)', 2)]:
+            self.assertAlmostEqual(self.value(text), expected, msg=text)
+        self.assertEqual(Tables(self.record).decoding("FLASH", "CUDNN", "11/chosen", kv_heads=8).split("\n")[0::2],
+                         ["| B, Nk, Nq | floor | FlashAttention-2 | cuDNN | `chosen` |", "| 1, 8192, 1 | 8.39 | 20.0 | 30.0 | 10.0 |",
+                          "| 1, 8192, 16 | 8.39 | 20.0 | – | 10.0 |"])
+        self.assertIn("| 1, 8, 8192 | 8.39 | 20.0 |", Tables(self.record).decoding("FLASH", queries=1))
+        for text in ('decode_us("11", 65536)', 'decode_all("06", "mean")', 'decode_all("11", "mean", floor_from_us=1000)'):
+            with self.assertRaises(Missing, msg=text):
+                self.value(text)
+        with self.assertRaises(NotUnderstood):
+            self.value('decode_all("11", "median")')
+
+    def test_where_nsight_compute_agrees(self):
+        counters = {"global load sectors": {"verdict": "equal"}, "dram bytes": {"verdict": "beside"}}
+        results.write(self.directory / "engine-and-ncu.json", {"launches": [{"chapter": "06_two", "counters": counters}] * 2})
+        self.record = Record(self.directory)
+        self.assertEqual([self.value(f'agreed("06", "{verdict}")') for verdict in ("equal", "beside", "different")], [2, 2, 0])
+        with self.assertRaises(Missing):
+            self.value('agreed("02", "equal")')
+
     def test_arithmetic(self):
         for text, expected in [("134217728 / 32", 4194304), ("sqrt(141e9 / 128)", 33189.8), ("floor(65536 / (256 * 56))", 4),
                                ("ceil(1000 / 128) * 2", 16), ("exp(log(5) - 1) * exp(1)", 5), ("min(3, 2) + max(1, 4, 2)", 6)]:
@@ -266,6 +300,13 @@ class InTables(Measured):
         self.assertEqual(cells[3][1:], ["8.00", "10.0×", "10.0×", "50 B", "1.2%", "1.50×", "0.500×"])
         self.assertEqual({len(row) for row in cells}, {8})
 
+    def test_a_step_is_compared_with_the_one_before_that_has_no_rope(self):
+        results.write(self.directory / "ladder-07_rotated.json", {"benchmarks": [
+            {**one, "name": one["name"].replace("_causal/", "_causal_rope/")} for one in run("07_rotated/only", ladder_problem(4096), 9e-3)]})
+        results.write(self.directory / "ladder-08_late.json", {"benchmarks": run("08_late/only", ladder_problem(4096), 4e-3)})
+        gains = {line.split("|")[1].strip(): line.split("|")[3].strip() for line in Tables(Record(self.directory)).ladder("forward").split("\n")}
+        self.assertEqual((gains["`07_rotated`, with RoPE"], gains["`08_late`"]), ("0.889×", "2.00×"))
+
     def test_what_warps_wait_for(self):
         stalled = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
         launch = {"gpu__time_duration.sum": 2e6, "smsp__inst_executed.sum": 3e9, stalled.format("barrier"): 1.5}
@@ -356,7 +397,7 @@ class InTables(Measured):
     def test_every_table_can_be_made_of_nothing(self):
         empty = Tables(Record(self.root))
         for text in ("ladder('forward')", "times('forward')", "beside('06', 'forward')", "sweep('forward', 'FLASH', '06')", "against('forward')",
-                     "memory('forward')", "repeated()", "machine()", "levels()", "latencies()", "branches()", "sums()", "divisions()", "training()"):
+                     "memory('forward')", "decoding('FLASH', queries=1)", "repeated()", "machine()", "levels()", "latencies()", "branches()", "sums()", "divisions()", "training()"):
             self.assertEqual(evaluate(text, empty), NOT_YET, text)
 
     def test_a_broken_table_is_found_and_mended(self):

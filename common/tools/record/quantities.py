@@ -16,6 +16,7 @@ import statistics
 
 from tools.machine import NotUnderstood
 from tools.record.counted import Counts
+from tools.record.decoding import Decoding
 from tools.record.experiments import LATENCY, Experiments
 from tools.record.rows import Missing, Record
 from tools.record.training import Training
@@ -106,6 +107,23 @@ class Quantities:
 
     def most_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None):
         return max(self._ratios(step, peer, dtype, direction, mask, head_dim))
+
+    # Few queries and many keys: H = 32, no mask
+
+    def decode_us(self, step, keys, batch=1, kv_heads=8, queries=1, head_dim=128, dtype="fp16"):
+        """Microseconds."""
+        return 1e6 * Decoding(self._record).seconds(step, batch=batch, kv_heads=kv_heads, seq_q=queries, seq_k=keys, head_dim=head_dim,
+                                                    dtype=dtype)
+
+    def decode_floor_us(self, keys, batch=1, kv_heads=8, head_dim=128, dtype="fp16"):
+        """Microseconds that K and V take at the rate of a long copy."""
+        return 1e6 * Decoding(self._record).floor(dtype, batch=batch, kv_heads=kv_heads, seq_k=keys, head_dim=head_dim)
+
+    def decode_all(self, step, what, queries=None, floor_from_us=0, floor_to_us=math.inf):
+        """Over all points, or those with so many queries, or a floor in these limits: their number ("points"), how many times as fast
+        as the faster of FlashAttention-2 and cuDNN ("mean", "least"), at how many at least as fast ("ahead"); at how many it reads at
+        95% of a copy's rate ("at_the_floor"), and the least of these rates ("least_of_floor")."""
+        return Decoding(self._record).summary(step, what, queries, 1e-6 * floor_from_us, 1e-6 * floor_to_us)
 
     # Bytes
 
@@ -239,6 +257,15 @@ class Quantities:
         """As common/tests/trace/*.json name it: "global_load sectors", "barriers". Of all kernels of the step, or of those whose
         names contain `kernel`; of the forward, if the chapter has both directions and none is named."""
         return self._counts.sum(step, what, kernel, direction)
+
+    def agreed(self, chapter, verdict):
+        """How many of its kernels' counters, beside Nsight Compute's (./workbook verify), are "equal", "equal but for noise",
+        "explained", "different", or stand "beside" a bound."""
+        counters = [counter for launch in self._record.piece("engine-and-ncu")["launches"] for counter in launch["counters"].values()
+                    if launch["chapter"].split("_")[0] == chapter]
+        if not counters:
+            raise Missing(f"{chapter} is not in engine-and-ncu")
+        return sum(counter["verdict"] == verdict for counter in counters)
 
     # Arithmetic
 

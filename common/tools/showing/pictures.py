@@ -277,7 +277,7 @@ class Pictures:
         """What rotating Q and K adds to attention without it."""
         direction = "forward"
         steps = [step for step in self._record.steps(direction) if self._record.rope(step)]
-        alone = [step for step in self._record.results(direction) if not self._record.rope(step)][-1:]
+        alone = [step for step in self._record.results(direction) if steps and step.split("/")[0] < steps[0].split("/")[0]][-1:]
         of = self._of
         series = [self._series(peer, direction, LENGTHS,
                                lambda n: 1e3 * (of.peer_ms(peer, n, direction) - of.peer_ms("FLASH", n, direction)),
