@@ -227,7 +227,7 @@ class Pictures:
                 ms = self._of.peer_ms(peer, n, direction)
             except Missing:
                 continue
-            bars.append({"name": PEER_NAMES[peer], "color": peer, "style": "bar", "x": [ms], "y": [0],
+            bars.append({"name": _short(peer), "color": peer, "style": "bar", "x": [ms], "y": [0],
                          "text": f"{significant(ms)} ms"})
         return {"kind": "bars", "title": title,
                 "note": f"B=2 H=16 N={n} D=64 fp16 causal; logarithmic; × is the gain over the step above",
