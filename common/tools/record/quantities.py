@@ -84,7 +84,7 @@ class Quantities:
 
     def _ratios(self, step, peer, dtype, direction, mask, head_dim) -> list:
         direction = self._direction(step, direction)
-        source, name = f"sweep-{dtype}-{direction}", self._record.step(step, direction)
+        source, name, peer = f"sweep-{dtype}-{direction}", self._record.step(step, direction), self._record.step(peer, direction)
         ratios = []
         for row in self._record.rows:
             row_mask = "causal" if row.problem.causal else "full"
