@@ -155,22 +155,16 @@ class Numbers(Measured):
         results.write(self.directory / "decode-bf16.json", {"ceilings": copy, "points": [
             point(Problem(1, 32, 32, 1, 8192, 128, "bf16", False), FLASH=3e-5, CUDNN=2e-5, **{"11_few__chosen": 3.4e-5})]})
         self.record = Record(self.directory)
-        for text, expected in [('decode_us("CUDNN", 8192, queries=4)', 80), ('decode_floor_us(8192)', 8.388608),
-                               ('decode_floor_us(8192, kv_heads=32, dtype="bf16")', 33.554432),
-                               ('decode_all("11", "points")', 3), ('decode_all("11", "ahead")', 2),  # one point has no second peer
-                               ('decode_all("11", "mean", 4)', 8), ('decode_all("11", "least")', 2 / 3.4),
-                               ('decode_all("11", "at_the_floor")', 1), ('decode_all("11", "least_of_floor")', 0.8388608),
-                               ('decode_all("11", "points", floor_from_us=10)', 1), ('decode_all("11", "points", floor_to_us=10)', 2)]:
+        for text, expected in [('decoding("points")', 3), ('decoding("ahead")', 2),  # one point has no second peer
+                               ('decoding("mean", queries=4)', 8), ('decoding("least", "11/chosen")', 2 / 3.4),
+                               ('decoding("at_the_floor")', 1), ('decoding("least_of_floor")', 0.8388608),
+                               ('decoding("points", floor_from_us=10)', 1), ('decoding("points", floor_to_us=10)', 2)]:
             self.assertAlmostEqual(self.value(text), expected, msg=text)
-        self.assertEqual(Tables(self.record).decoding("FLASH", "CUDNN", "11/chosen", kv_heads=8).split("\n")[0::2],
-                         ["| B, Nk, Nq | floor | FlashAttention-2 | cuDNN | `chosen` |", "| 1, 8192, 1 | 8.39 | 20.0 | 30.0 | 10.0 |",
-                          "| 1, 8192, 16 | 8.39 | 20.0 | – | 10.0 |"])
-        self.assertIn("| 1, 8, 8192 | 8.39 | 20.0 |", Tables(self.record).decoding("FLASH", queries=1))
-        for text in ('decode_us("11", 65536)', 'decode_all("06", "mean")', 'decode_all("11", "mean", floor_from_us=1000)'):
+        for text in ('decoding("points", "06")', 'decoding("mean", floor_from_us=1000)'):
             with self.assertRaises(Missing, msg=text):
                 self.value(text)
         with self.assertRaises(NotUnderstood):
-            self.value('decode_all("11", "median")')
+            self.value('decoding("median")')
 
     def test_where_nsight_compute_agrees(self):
         counters = {"global load sectors": {"verdict": "equal"}, "dram bytes": {"verdict": "beside"}}
@@ -400,7 +394,7 @@ class InTables(Measured):
     def test_every_table_can_be_made_of_nothing(self):
         empty = Tables(Record(self.root))
         for text in ("ladder('forward')", "times('forward')", "beside('06', 'forward')", "sweep('forward', 'FLASH', '06')", "against('forward')",
-                     "memory('forward')", "decoding('FLASH', queries=1)", "repeated()", "machine()", "levels()", "latencies()", "branches()", "sums()", "divisions()", "training()"):
+                     "memory('forward')", "repeated()", "machine()", "levels()", "latencies()", "branches()", "sums()", "divisions()", "training()"):
             self.assertEqual(evaluate(text, empty), NOT_YET, text)
 
     def test_a_broken_table_is_found_and_mended(self):

@@ -110,19 +110,11 @@ class Quantities:
 
     # Few queries and many keys: H = 32, no mask
 
-    def decode_us(self, step, keys, batch=1, kv_heads=8, queries=1, head_dim=128, dtype="fp16"):
-        """Microseconds."""
-        return 1e6 * Decoding(self._record).seconds(step, batch=batch, kv_heads=kv_heads, seq_q=queries, seq_k=keys, head_dim=head_dim,
-                                                    dtype=dtype)
-
-    def decode_floor_us(self, keys, batch=1, kv_heads=8, head_dim=128, dtype="fp16"):
-        """Microseconds that K and V take at the rate of a long copy."""
-        return 1e6 * Decoding(self._record).floor(dtype, batch=batch, kv_heads=kv_heads, seq_k=keys, head_dim=head_dim)
-
-    def decode_all(self, step, what, queries=None, floor_from_us=0, floor_to_us=math.inf):
-        """Over all points, or those with so many queries, or a floor in these limits: their number ("points"), how many times as fast
-        as the faster of FlashAttention-2 and cuDNN ("mean", "least"), at how many at least as fast ("ahead"); at how many it reads at
-        95% of a copy's rate ("at_the_floor"), and the least of these rates ("least_of_floor")."""
+    def decoding(self, what, step="11", queries=None, floor_from_us=0, floor_to_us=math.inf):
+        """Over all points, or those with so many queries, or a floor in these limits, which is what K and V take at the rate of a long
+        copy: their number ("points"), how many times as fast as the faster of FlashAttention-2 and cuDNN ("mean", "least"), at how many
+        at least as fast ("ahead"); at how many it reads at 95% of a copy's rate ("at_the_floor"), the least of these rates
+        ("least_of_floor")."""
         return Decoding(self._record).summary(step, what, queries, 1e-6 * floor_from_us, 1e-6 * floor_to_us)
 
     # Bytes

@@ -11,7 +11,7 @@ import re
 import statistics
 
 from tools.machine import amount_of_memory, significant
-from tools.record import LENGTHS, Decoding, Experiments, Missing, Quantities, Record, Training, repeated
+from tools.record import LENGTHS, Experiments, Missing, Quantities, Record, Training, repeated
 from tools.showing import experiments
 from tools.showing.markdown import NOT_YET, factor, known, markdown, power
 
@@ -157,19 +157,6 @@ class Tables:
                 rates = {one["name"]: one.get("flop_rate") for one in point["results"]}
                 rows.append([f"{'causal' if problem['causal'] else 'full'}, D = {problem['head_dim']}, N = {problem['seq_q']}",
                              *(significant(1e-12 * rates[step]) if rates.get(step) else "" for step in steps)])
-        return markdown(rows)
-
-    def decoding(self, *steps, queries=None, kv_heads=None):
-        """Microseconds with few queries and many keys, D = 128, fp16: of these peers and rungs, and of a copy of K and V ("floor")."""
-        of = Decoding(self._record)
-        fixed = {field: value for field, value in (("seq_q", queries), ("kv_heads", kv_heads)) if value is not None}
-        columns = {"batch": "B", "kv_heads": "H<sub>kv</sub>", "seq_k": "Nk", "seq_q": "Nq"}
-        shown = [field for field in columns if field not in fixed]
-        rows = [[", ".join(columns[field] for field in shown), "floor",
-                 *(PEER_NAMES.get(step, f"`{step.split('/')[-1]}`") for step in steps)]]
-        for problem in of.problems(dtype="fp16", head_dim=128, **fixed):
-            rows.append([", ".join(str(getattr(problem, field)) for field in shown), known(lambda: 1e6 * of.floor(**vars(problem))),
-                         *(known(lambda: 1e6 * of.seconds(step, **vars(problem))) for step in steps)])
         return markdown(rows)
 
     def against(self, direction, *steps):
