@@ -372,6 +372,17 @@ class Reports(unittest.TestCase):
         self.assertEqual(made["summary"], [])
         self.assertIn("06", beside_peers.tables(made))
 
+    def test_few_queries_are_a_table_for_each_shape_in_microseconds(self):
+        made = report({"FLASH": 2e-5, "11": 1e-5}, {"FLASH": 3e-5, "11": 1.5e-5}, {"FLASH": 4e-5, "11": 4e-5})
+        for point, (batch, queries) in zip(made["points"], [(1, 1), (1, 4), (8, 1)]):
+            point["problem"].update(batch=batch, kv_heads=8, seq_q=queries, seq_k=8192)
+        lines = [line.split() for line in beside_peers.tables({**made, "what": "decode-fp16"}).split("\n")]
+        self.assertEqual(lines, [
+            ["forward,", "B=1", "H=16", "(kv", "8)", "D=128", "fp16", "full,", "us", "N=1x8192", "N=4x8192"],
+            ["FLASH", "20.0", "30.0"], ["11", "10.0", "15.0"], ["x", "FLASH", "2.00", "2.00"], [],
+            ["forward,", "B=8", "H=16", "(kv", "8)", "D=128", "fp16", "full,", "us", "N=1x8192"],
+            ["FLASH", "40.0"], ["11", "40.0"], ["x", "FLASH", "1.00"]])
+
     def test_the_table_and_the_remarks(self):
         made = report({"FLASH": 2.0, "01": "one launch would take about 1.2 s", "06": 1.0},
                       {"FLASH": 2.0, "01": "one launch would take about 4.7 s", "06": "o differs by 1"})
