@@ -123,7 +123,7 @@ class Numbers(Measured):
         for text, expected in [
             ('ms("06", 512)', 1), ('ms("06/mma", 512)', 2), ('gain("02", "06", 4096)', 10), ('gain("06/mma", "06", 512) * 2', 4),
             ('peer_ms("FLASH", 4096)', 12), ('against("06", "FLASH", 4096)', 1.5), ('against("06", "CUDNN", 4096)', 0.5),
-            ('mean_against("06")', 4), ('mean_against("06", "06/final")', 1), ('least_against("06")', 2), ('most_against("06", mask="full")', 8),
+            ('mean_against("06")', 4), ('mean_against("06", "06/final")', 1), ('least_against("06")', 2), ('points_against("06")', 2), ('most_against("06", mask="full")', 8),
             ('device_bytes("06", 32768) / device_bytes("06", 2048)', 16), ('intensity("06")', 2), ('matmul_tflops()', 700),
             ('entry("memory.json", "commit", "context")', "abc"), ("-(1 + 2) * 3 / 2 - 0.5", -5),
         ]:

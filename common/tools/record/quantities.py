@@ -102,6 +102,10 @@ class Quantities:
         """How many times faster than the peer: the geometric mean of the sweep."""
         return statistics.geometric_mean(self._ratios(step, peer, dtype, direction, mask, head_dim))
 
+    def points_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None):
+        """At how many points of the sweep both have a steady time."""
+        return len(self._ratios(step, peer, dtype, direction, mask, head_dim))
+
     def least_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None):
         return min(self._ratios(step, peer, dtype, direction, mask, head_dim))
 
