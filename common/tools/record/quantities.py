@@ -6,7 +6,7 @@ In a lesson, right after the number and its unit:
     10.0<!-- = counted("02", "global_load sectors", "scores") / counted("02", "global_load requests", "scores") -->
     67,108,864 bytes<!-- = 2 * 16 * 4096 * 64 * 2 * 4 -->                              calculated
 
-Steps are "06" (the chapter's result), "06/mma", or a peer: FLASH (FlashAttention-2, from PyTorch), CUDNN, MATH. Unless a
+Steps are "06" (the chapter's result), "06/mma", or a peer: FLASH (FlashAttention-2, from PyTorch), CUDNN, FA4, MATH. Unless a
 function says otherwise: B=2, H=16, D=64, fp16, causal. Times of the ladder are Google Benchmark's; what is put beside a peer is
 taken from the same process as the peer.
 """
