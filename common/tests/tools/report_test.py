@@ -300,6 +300,12 @@ class InTables(Measured):
         results.write(self.directory / "ladder-08_late.json", {"benchmarks": run("08_late/only", ladder_problem(4096), 4e-3)})
         gains = {line.split("|")[1].strip(): line.split("|")[3].strip() for line in Tables(Record(self.directory)).ladder("forward").split("\n")}
         self.assertEqual((gains["`07_rotated`, with RoPE"], gains["`08_late`"]), ("0.889×", "2.00×"))
+        peers = results.read(self.directory / "peers-ladder.json")
+        peers["points"] += [point(ladder_problem(4096), rope=True, **{"07_rotated": 9e-3})]
+        peers["points"][0]["results"] += point(ladder_problem(4096), **{"08_late": 4e-3})["results"]
+        results.write(self.directory / "peers-ladder.json", peers)
+        (panel,) = pictures.all_pictures(Record(self.directory))["rope"]["panels"]
+        self.assertEqual([(one["name"], one["x"], one["y"]) for one in panel["series"]], [("only", [4096], [1000.0])])  # over 06, not 08
 
     def test_what_warps_wait_for(self):
         stalled = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
