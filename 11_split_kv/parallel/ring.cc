@@ -159,9 +159,13 @@ class Ring : public Way {
     return {pair[0].data(), pair[1].data(), rows};
   }
 
+  // The own part begins some microseconds after the exchange, whose thread blocks have so many registers that each
+  // needs a multiprocessor of its own. If blocks of the own part were first, the exchange would wait until enough of
+  // them are done, on each rank. On two H200s a call with N = 8192 takes 0.42 ms this way, and often 0.51 without it.
   void begin() {
     exchange_.wait_for(compute_);  // the rank's own keys are there
     own_.wait_for(exchange_);
+    for (int i = 0; i < 2; i++) pause(own_);
   }
 
   // During step s: its keys go on, those of step s + 1 come; and, backward, the sums that step s - 1 has made go on,
