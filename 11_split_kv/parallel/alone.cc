@@ -18,6 +18,8 @@ class Nobody : public Transport {
 
 }  // namespace
 
+void World::roll_call() { _exit(1); }
+
 void World::abort(int status) { _exit(status); }
 
 std::unique_ptr<Transport> no_transport() { return std::make_unique<Nobody>(); }

@@ -28,6 +28,9 @@ Problem problem_with(int n) {
   return p;
 }
 
+constexpr int rounds = 6;
+constexpr double at_most_once = 0.5;  // seconds: a longer call is timed once, after one that loads the kernels
+
 constexpr int shortest = on_gpu ? 8192 : 128, longest = on_gpu ? 1 << 20 : 256, each_of_weak = on_gpu ? 32768 : 128;
 
 class Measurement {
@@ -144,8 +147,10 @@ class Measurement {
     const Problem p = problem_with(n);
     for (const bool backward : {false, true}) {
       const std::string what = std::string(backward ? "backward" : "forward") + " N=" + std::to_string(n);
-      const double seconds = flops(p, backward) * (on_gpu ? 1 / 250e12 : 1e-9) * (backward ? 1.5 : 1);  // of one call
-      const double calls = seconds > 0.5 ? 2 : 9;
+      const auto seconds = [&](int ranks) {  // of a contestant, at the rate that one GPU had at the length before
+        const double call = flops(p, backward) / rate_[backward] / ranks;
+        return call * (call > at_most_once ? 2 : 2 + rounds);
+      };
       const double of_one = tensor_bytes(setting_of(p, 1, 0), backward) + workspace_bytes(p, backward);
       const double of_each = 4 * tensor_bytes(setting_of(p, world_.ranks(), world_.rank()), backward) +
                              2 * workspace_bytes(p, backward) / world_.ranks();
@@ -153,15 +158,19 @@ class Measurement {
       std::vector<std::unique_ptr<Contestant>> group;
       double one_ms = 0, expected = 0;
       const auto enter = [&](const char* name, auto make, int ranks, Transport& transport, double bytes) {
-        if (!affordable((ranks == 1 ? "one GPU" : name) + (", " + what), expected + calls * seconds / ranks, bytes))
-          return;
-        if (together) expected += calls * seconds / ranks;
+        if (!affordable((ranks == 1 ? "one GPU" : name) + (", " + what), expected + seconds(ranks), bytes)) return;
+        if (together) expected += seconds(ranks);
         const Setting s = setting_of(p, ranks, ranks == 1 ? 0 : world_.rank());
         group.push_back(std::make_unique<Contestant>(Contestant{name, s, transport, backward}));
         Contestant& contestant = *group.back();
         contestant.way = make(s, transport, backward);
         fill_inputs(s, contestant.tensors, contestant.way->stream());
-        if (backward) contestant.forward();
+        if (backward) {
+          contestant.forward();
+          harness::Event done;
+          done.record(contestant.way->stream());
+          transport.wait(done.get());
+        }
       };
       const auto finish = [&] {
         std::vector<Timed> timed;
@@ -173,7 +182,7 @@ class Measurement {
           if (!each->way) continue;
           const double ms = times[i++];
           const bool one = each->setting.shares.size() == 1;
-          if (one) one_ms = ms;
+          if (one) one_ms = ms, rate_[backward] = flops(p, backward) / ms * 1e3;
           note(*each, ms, one ? 0 : one_ms, one || one_ms == 0 ? 0 : distance(*each, group[0]->tensors));
         }
         for (const auto& each : group) each->way.reset();
@@ -291,6 +300,7 @@ class Measurement {
   const attention::Backward backward_;
   const double seconds_;
   const Clock::time_point begin_ = Clock::now();
+  double rate_[2] = {on_gpu ? 250e12 : 1e9, on_gpu ? 160e12 : 1e9};  // operations a second, forward and backward
   std::vector<std::string> records_, left_out_;
   bool wrong_ = false;
 };
@@ -313,16 +323,17 @@ std::vector<double> milliseconds(World& world, const std::vector<Timed>& all) {
     medians.push_back(round(one, 1));
   }
   if (!on_gpu) return medians;
-  constexpr int rounds = 5;
   std::vector<std::vector<double>> times(all.size());
   const std::vector<double> once = medians;
   for (int i = 0; i < rounds; i++)
-    for (size_t k = 0; k < all.size(); k++)
-      if (once[k] <= 500) times[k].push_back(round(all[k], int(std::clamp(30 / once[k], 1.0, 20.0))));
+    for (size_t turn = 0; turn < all.size(); turn++) {
+      const size_t k = i % 2 == 0 ? turn : all.size() - 1 - turn;
+      if (once[k] <= at_most_once * 1e3) times[k].push_back(round(all[k], int(std::clamp(30 / once[k], 1.0, 20.0))));
+    }
   for (size_t k = 0; k < all.size(); k++) {
     if (times[k].empty()) continue;
-    std::nth_element(times[k].begin(), times[k].begin() + rounds / 2, times[k].end());
-    medians[k] = times[k][rounds / 2];
+    std::sort(times[k].begin(), times[k].end());
+    medians[k] = (times[k][rounds / 2 - 1] + times[k][rounds / 2]) / 2;
   }
   return medians;
 }

@@ -115,6 +115,8 @@ __global__ void add_rows(Join j, int chunks) {
   }
 }
 
+__global__ void nothing() {}
+
 // Where row `row` of a rank's tensor stands in the whole sequence.
 __device__ int whole_row(const Runs& runs, int row) {
   int run = 0;
@@ -182,6 +184,8 @@ void with_types(const Join& j, const Problem& p, Use&& use) {
 dim3 grid_for(const Join& j, int chunks) { return grid_for(size_t(j.matrices) * (j.until - j.from) * chunks); }
 
 }  // namespace
+
+void pause(cudaStream_t stream) { launch(nothing, {1, 1, 0, stream}); }
 
 void random_rows(const RandomRows& r, const Problem& p, cudaStream_t stream) {
   const size_t all = size_t(r.matrices) * r.runs.count() * p.head_dim;

@@ -42,6 +42,9 @@ void merge(const Join& join,
 // to += part: of gradients, which are sums over the parts. Without a part it is 0.
 void add(const Join& join, const attention::Problem& problem, cudaStream_t stream);
 
+// A launch that does nothing: what follows on the stream comes some microseconds later.
+void pause(cudaStream_t stream);
+
 // Numbers that depend only on where a row stands in the whole sequence: about normal, with this deviation.
 struct RandomRows {
   void* to;  // [matrices, the rows of `runs`, D]

@@ -29,7 +29,7 @@ class Transport {
   // Work that is put on the stream after this finds the messages received, and may overwrite those sent.
   virtual void finish(cudaStream_t stream) = 0;
 
-  // Waits, on the host, until the event has happened. Throws Lost if another rank keeps it from happening.
+  // Waits, on the host, until the event has happened. Calls the roll if another rank keeps it from happening.
   virtual void wait(cudaEvent_t event) = 0;
 };
 

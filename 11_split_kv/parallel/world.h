@@ -5,16 +5,10 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace split_kv::parallel {
-
-// Another rank does not answer. The text names it.
-struct Lost : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 class World {
  public:
@@ -27,15 +21,15 @@ class World {
   virtual int local_rank() const { return 0; }  // among those of this host
   virtual int local_ranks() const { return 1; }
 
-  // All of these wait for the other ranks, and throw Lost when one is silent for longer than the patience.
+  // All of these wait for the other ranks, and call the roll when one is silent for longer than the patience.
   virtual void barrier() {}
   virtual std::vector<std::string> gather(const std::string& bytes) { return {bytes}; }  // on rank 0; elsewhere empty
   virtual void broadcast(void* /*data*/, size_t /*bytes*/) {}                            // rank 0's
   virtual double largest(double value) { return value; }                                 // of all ranks' values
 
-  // What a rank does that has waited too long. The others wait too, and call the roll as well: throws Lost, with the
-  // names of those that do not answer within the patience.
-  [[noreturn]] virtual void roll_call() { throw Lost("nothing happens any more"); }
+  // What a rank does that has waited too long. The others wait too, and call the roll as well. Says which ranks do not
+  // answer within the patience, and ends every rank.
+  [[noreturn]] virtual void roll_call();
 
   // Ends every rank.
   [[noreturn]] virtual void abort(int status);
