@@ -160,7 +160,8 @@ class Record:
         chosen = [step for step in of_chapter if step.partition("/")[2] == rung] if rung else of_chapter[-1:]
         if not chosen:
             raise Missing(f"{word}, {direction}, is not in {self.directory.name}")
-        in_the_ladder = [] if rung else self.rungs(of_chapter[0].split("/")[0], direction)
+        in_the_ladder = [row.step for row in self.rows if not rung and row.source == "ladder" and row.direction == direction
+                         and row.step in of_chapter]
         return (in_the_ladder or chosen)[-1]
 
     def rope(self, step: str) -> bool:
@@ -182,7 +183,7 @@ class Record:
         except KeyError:
             raise Missing(f"peers-ladder has no ceiling {which}") from None
 
-    @property
+    @cached_property
     def again(self) -> "Record":
         """The second measurement."""
         return Record(self.directory / AGAIN)
