@@ -351,6 +351,7 @@ class InTables(Measured):
         self.assertEqual(len(table), 2 + 6)
         self.assertEqual(Tables(self.record).sweep("forward", "FLASH", "CUDNN", "06/final", mask="full", head_dim=64).split("\n"), table)
         self.assertEqual(len(Tables(self.record).sweep("forward", "FLASH", "06").split("\n")), 2 + 24)
+        self.assertEqual(len(Tables(self.record).sweep("forward", "FLASH", "06", longest=2048).split("\n")), 2 + 12)
         with self.assertRaises(Missing):
             Tables(self.record).sweep("forward", "FLASH", "06/other")
 

@@ -130,7 +130,7 @@ class Tables:
                          known(lambda: self._of.against(steps[-1], last, n, direction), factor)])
         return markdown(rows)
 
-    def sweep(self, direction, peer, *others, mask=None, head_dim=None):
+    def sweep(self, direction, peer, *others, mask=None, head_dim=None, longest=16384):
         """TFLOP/s on FlashAttention's sweep: of peers, of rungs ("10/overlap"), of every rung of a chapter ("06"); and how many times
         as fast as the first peer the last one is."""
         columns = [step for word in (peer, *others) for step in (
@@ -140,7 +140,7 @@ class Tables:
         rows = [["", *(PEER_NAMES.get(step, f"`{step.split('/')[-1]}`") for step in columns), f"last against {PEER_NAMES[peer]}"]]
         for one_mask in ("full", "causal") if mask is None else (mask,):
             for size in (64, 128) if head_dim is None else (head_dim,):
-                for n in [*LENGTHS, 16384]:
+                for n in (one for one in [*LENGTHS, 16384] if one <= longest):
                     def rate(step):
                         return self._of.tflops(step, n, size, one_mask, direction=direction)
 
