@@ -153,7 +153,7 @@ class Tables:
         rows = [["", *(PEER_NAMES.get(step, f"`{step.split('/')[-1]}`") for step in steps)]]
         for point in self._record.file(file)["points"]:
             problem = point["problem"]
-            if point["direction"] == direction:
+            if point["direction"] == direction and not point.get("rope"):
                 rates = {one["name"]: one.get("flop_rate") for one in point["results"]}
                 rows.append([f"{'causal' if problem['causal'] else 'full'}, D = {problem['head_dim']}, N = {problem['seq_q']}",
                              *(significant(1e-12 * rates[step]) if rates.get(step) else "" for step in steps)])
