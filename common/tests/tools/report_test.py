@@ -421,11 +421,6 @@ class InTables(Measured):
 
     def test_two_measurements(self):
         write_measurement(self.directory / "again", times=1.1)
-        self.record = Record(self.directory)
-        sweep = results.read(self.directory / "again" / "sweep-fp16-forward.json")
-        sweep["points"] = sweep["points"][:1]
-        results.write(self.directory / "again" / "sweep-fp16-forward.json", sweep)
-        self.assertEqual([self.value(f'mean_against("06"{again})') for again in ("", ", again=True")], [4, 2])
         text = Tables(Record(self.directory)).repeated()
         self.assertIn("| `ladder` | 6 | 10.0% | 10.0% | 10.0% |", text)
         self.assertIn("| `peers-ladder` | 3 | 0.0% |", text)

@@ -82,36 +82,35 @@ class Quantities:
         of = {"seq_q": n, "head_dim": head_dim, "causal": mask == "causal"}
         return 1e-12 * self._row(f"sweep-{dtype}-{direction}", step, direction, **of).flop_rate
 
-    def _ratios(self, step, peer, dtype="fp16", direction=None, mask=None, head_dim=None, again=False) -> list:
-        direction, record = self._direction(step, direction), self._record.again if again else self._record
-        source, name, peer = f"sweep-{dtype}-{direction}", record.step(step, direction), record.step(peer, direction)
+    def _ratios(self, step, peer, dtype, direction, mask, head_dim) -> list:
+        direction = self._direction(step, direction)
+        source, name, peer = f"sweep-{dtype}-{direction}", self._record.step(step, direction), self._record.step(peer, direction)
         ratios = []
-        for row in record.rows:
+        for row in self._record.rows:
             row_mask = "causal" if row.problem.causal else "full"
             if (row.source, row.step) == (source, name) and mask in (None, row_mask) and (
                     head_dim in (None, row.problem.head_dim)):
                 try:
-                    ratios.append(record.row(source, peer, direction, **vars(row.problem)).seconds / row.seconds)
+                    ratios.append(self._record.row(source, peer, direction, **vars(row.problem)).seconds / row.seconds)
                 except Missing:
                     continue
         if not ratios:
             raise Missing(f"{step} beside {peer} is not in {source}")
         return ratios
 
-    def mean_against(self, step, peer="FLASH", **of):
-        """How many times faster than the peer: the geometric mean of the sweep's points where both have a steady time. `of` may name
-        dtype, direction, mask or head_dim, and again=True the second measurement."""
-        return statistics.geometric_mean(self._ratios(step, peer, **of))
+    def mean_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None):
+        """How many times faster than the peer: the geometric mean of the sweep."""
+        return statistics.geometric_mean(self._ratios(step, peer, dtype, direction, mask, head_dim))
 
-    def points_against(self, step, peer="FLASH", **of):
-        """How many points these are."""
-        return len(self._ratios(step, peer, **of))
+    def points_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None):
+        """At how many points of the sweep both have a steady time."""
+        return len(self._ratios(step, peer, dtype, direction, mask, head_dim))
 
-    def least_against(self, step, peer="FLASH", **of):
-        return min(self._ratios(step, peer, **of))
+    def least_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None):
+        return min(self._ratios(step, peer, dtype, direction, mask, head_dim))
 
-    def most_against(self, step, peer="FLASH", **of):
-        return max(self._ratios(step, peer, **of))
+    def most_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None):
+        return max(self._ratios(step, peer, dtype, direction, mask, head_dim))
 
     # Few queries and many keys: H = 32, no mask
 

@@ -148,6 +148,17 @@ class Tables:
                                  known(lambda: rate(columns[-1]) / rate(peer), factor)])
         return markdown(rows)
 
+    def beside_in(self, file, direction, *steps):
+        """TFLOP/s of these peers and rungs at every point of one file that `./workbook peers` wrote."""
+        rows = [["", *(PEER_NAMES.get(step, f"`{step.split('/')[-1]}`") for step in steps)]]
+        for point in self._record.file(file)["points"]:
+            problem = point["problem"]
+            if point["direction"] == direction and not point.get("rope"):
+                rates = {one["name"]: one.get("flop_rate") for one in point["results"]}
+                rows.append([f"{'causal' if problem['causal'] else 'full'}, D = {problem['head_dim']}, N = {problem['seq_q']}",
+                             *(significant(1e-12 * rates[step]) if rates.get(step) else "" for step in steps)])
+        return markdown(rows)
+
     def against(self, direction, *steps):
         """How many times faster than the peers, over the sweep, with each mask by itself: the geometric mean, and the range."""
         source, of = f"sweep-fp16-{direction}", self._of
