@@ -333,8 +333,8 @@ class InTables(Measured):
         content["points"] += [point(sweep_problem(512, 64, "causal", "fp16"), FLASH=3e-3, **{"06_two": 1e-3, "06_two__mma": None})]
         results.write(piece, content)
         lines = Tables(Record(self.directory)).against("forward").split("\n")[2:]
-        self.assertEqual(lines, ["| `06_two`, no mask | 4.00× (2.00 to 8.00) | – |",
-                                 "| `06_two`, causal | 3.00× (3.00 to 3.00) | – |"])
+        self.assertEqual(lines, ["| `06_two`, no mask | 4.00× (2.00–8.00) | – |",
+                                 "| `06_two`, causal | 3.00× (3.00–3.00) | – |"])
         with self.assertRaisesRegex(Missing, "^FLASH, forward, seq_q=512 is 2 times in sweep-fp16-forward$"):
             Record(self.directory).row("sweep-fp16-forward", "FLASH", "forward", seq_q=512)
         content["points"] += [point(sweep_problem(1024, 64, "causal", "fp16"), FLASH=3e-3, **{"06_two": None})]
@@ -342,7 +342,7 @@ class InTables(Measured):
         self.assertEqual(Tables(Record(self.directory)).against("forward").split("\n")[2:], lines[:1])
         content["points"][0]["results"][-1]["seconds"]["p10"] = 1e-4  # not steady: its other points count
         results.write(piece, content)
-        self.assertEqual(Tables(Record(self.directory)).against("forward").split("\n")[2:], ["| `06_two`, no mask | 8.00× (8.00 to 8.00) | – |"])
+        self.assertEqual(Tables(Record(self.directory)).against("forward").split("\n")[2:], ["| `06_two`, no mask | 8.00× (8.00–8.00) | – |"])
 
     def test_rates_of_the_sweep(self):
         table = Tables(self.record).sweep("forward", "FLASH", "CUDNN", "06", mask="full", head_dim=64).split("\n")

@@ -177,14 +177,15 @@ class Tables:
         def text(step, peer, mask):
             where = {"direction": direction, "mask": mask}
             return known(lambda: [one(step, peer, **where) for one in (of.mean_against, of.least_against, of.most_against)],
-                         lambda found: f"{found[0]:.2f}× ({found[1]:.2f} to {found[2]:.2f})")
+                         lambda found: f"{found[0]:.2f}× ({found[1]:.2f}–{found[2]:.2f})")
 
         peers = self._record.peers(direction, source)
         rows = [["", *(PEER_NAMES[peer] for peer in peers)]]
         for step in [self._record.step(step, direction) for step in steps] or results:
             for mask, words in (("full", "no mask"), ("causal", "causal")):
                 if everywhere(step, mask == "causal"):
-                    rows.append([f"{self._name(step, direction)}, {words}", *(text(step, peer, mask) for peer in peers)])
+                    name = self._name(step, direction) if step in results else f"`{step.split('_')[0]}/{step.split('/')[1]}`"
+                    rows.append([f"{name}, {words}", *(text(step, peer, mask) for peer in peers)])
         return markdown(rows)
 
     def memory(self, direction):
