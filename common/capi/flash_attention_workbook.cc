@@ -260,6 +260,11 @@ int faw_rotates(const char* chapter_name) {
   return chapter && chapter->rope;
 }
 
+int faw_is_general(const char* chapter_name) {
+  const Chapter* chapter = find_chapter(chapter_name);
+  return chapter && chapter->general;
+}
+
 faw_status faw_default_chapter(const faw_problem* problem, int rotates, int backward, const char** chapter) {
   return guarded([&] {
     if (!chapter) refuse("chapter is NULL");

@@ -86,6 +86,9 @@ int faw_writes_lse(const char* chapter, const char* rung);
 /* 1 if the chapter rotates Q and K by their positions (RoPE), and therefore wants the tables of angles. */
 int faw_rotates(const char* chapter);
 
+/* 1 if the chapter is a general answer, 0 if it is made for few problems and slower at the others that it takes. */
+int faw_is_general(const char* chapter);
+
 /* The chapter to take where nobody names one: the last of the book that is a general answer, whose result in that
  * direction takes this problem on the current device and, if it is a forward, writes lse. `rotates` is 1 for a chapter
  * that rotates Q and K, 0 for one that does not. FAW_UNSUPPORTED if there is none, and faw_error() says what the

@@ -389,19 +389,34 @@ Verdict verdict_on(const Rung& rung, const Options& options, const HostTensors& 
   return verdict;
 }
 
+// What the launches of one rung work on. All repetitions of its benchmark share them; the next rung's take their place.
+struct RotatingSets {
+  const Rung* rung = nullptr;
+  std::vector<std::unique_ptr<DeviceTensors>> sets;
+
+  void make_for(const Rung& wanted, const Options& options, const Device& device, const HostTensors& inputs,
+                const Reference& reference) {
+    if (rung == &wanted) return;
+    sets.clear();  // first, for there may not be memory for both
+    for (int i = 0; i < rotating_sets(wanted, options, device); i++) {
+      sets.push_back(
+          std::make_unique<DeviceTensors>(options.problem, inputs, workspace_bytes(wanted, options), options.backward));
+      if (options.backward) upload_forward(*sets.back(), options.problem, reference);
+    }
+    rung = &wanted;
+  }
+};
+
 // Every launch is timed on its own; a benchmark's time is the mean of its iterations, and the report gives the median
 // of the repetitions.
 void register_benchmark(const Rung& rung, const Verdict& verdict, const Options& options, const Device& device,
-                        const HostTensors& inputs, const Reference& reference, ColdTimer& timer) {
+                        const HostTensors& inputs, const Reference& reference, ColdTimer& timer,
+                        RotatingSets& rotating) {
   const std::string title =
       the_chapter().name + "/" + rung.name + (options.backward ? "/bwd/" : "/fwd/") + label(options.problem);
   auto* const benchmark = benchmark::RegisterBenchmark(title.c_str(), [&, rung = &rung](benchmark::State& state) {
-    std::vector<std::unique_ptr<DeviceTensors>> sets;
-    for (int i = 0; i < rotating_sets(*rung, options, device); i++) {
-      sets.push_back(
-          std::make_unique<DeviceTensors>(options.problem, inputs, workspace_bytes(*rung, options), options.backward));
-      if (options.backward) upload_forward(*sets.back(), options.problem, reference);
-    }
+    rotating.make_for(*rung, options, device, inputs, reference);
+    const auto& sets = rotating.sets;
     run(*rung, options, *sets[0]);  // warm-up: the first launch loads the kernel
     check(cudaDeviceSynchronize());
     size_t turn = 0;
@@ -484,8 +499,9 @@ int answer(const Options& options, const Device& device) {
 
   add_context(device);
   ColdTimer timer;
+  RotatingSets rotating;
   for (size_t i = 0; i < options.rungs.size(); i++)
-    register_benchmark(*options.rungs[i], verdicts[i], options, device, inputs, *reference, timer);
+    register_benchmark(*options.rungs[i], verdicts[i], options, device, inputs, *reference, timer, rotating);
   if (benchmark::RunSpecifiedBenchmarks() == 0) throw Refusal("no benchmark of this chapter has such a name");
   return 0;
 }

@@ -30,6 +30,7 @@ FUNCTIONS = [  # of that header, those that are called from here: name, result, 
     ("faw_has_backward", ctypes.c_int, [_NAME, _NAME]),
     ("faw_writes_lse", ctypes.c_int, [_NAME, _NAME]),
     ("faw_rotates", ctypes.c_int, [_NAME]),
+    ("faw_is_general", ctypes.c_int, [_NAME]),
 ]
 
 
@@ -74,7 +75,8 @@ def _read_book():
             rungs[rung.decode()] = {"forward": bool(_library.faw_has_forward(chapter, rung)),
                                     "backward": bool(_library.faw_has_backward(chapter, rung)),
                                     "lse": bool(_library.faw_writes_lse(chapter, rung)),
-                                    "rope": bool(_library.faw_rotates(chapter))}
+                                    "rope": bool(_library.faw_rotates(chapter)),
+                                    "general": bool(_library.faw_is_general(chapter))}
     return book
 
 
@@ -82,7 +84,8 @@ BOOK = _read_book()  # the library's, which does not change
 
 
 def chapters():
-    """{chapter: {rung: {"forward": bool, "backward": bool, "lse": bool, "rope": bool}}}, in the order of the book."""
+    """{chapter: {rung: {"forward": bool, "backward": bool, "lse": bool, "rope": bool, "general": bool}}}, in the order of the
+    book. Not general are chapters that are made for few problems, and slower at the others that they take."""
     return {chapter: {rung: dict(has) for rung, has in rungs.items()} for chapter, rungs in BOOK.items()}
 
 

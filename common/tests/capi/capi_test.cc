@@ -394,6 +394,9 @@ TEST_F(Capi, WantsTablesFromWhoRotatesAndFromNobodyElse) {
   for (const Chapter* chapter : all_chapters()) EXPECT_EQ(faw_rotates(chapter->name.c_str()), chapter->rope);
   EXPECT_EQ(faw_rotates("none"), 0);
   EXPECT_EQ(faw_rotates(nullptr), 0);
+  for (const Chapter* chapter : all_chapters()) EXPECT_EQ(faw_is_general(chapter->name.c_str()), chapter->general);
+  EXPECT_EQ(faw_is_general("11_split_kv"), 0);
+  EXPECT_EQ(faw_is_general("none"), 0);
 }
 
 TEST_F(Capi, NamesTheDirectionThatIsMissing) {

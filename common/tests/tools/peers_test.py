@@ -221,11 +221,12 @@ class Overhead(BesideAStandInForTorch):
 class Runs(BesideAStandInForTorch):
     """From what the user said to what is measured: the library names the default problem and counts the operations."""
 
-    rungs = {"last": {"forward": True, "backward": True, "lse": True, "rope": False}}
+    rungs = {"last": {"forward": True, "backward": True, "lse": True, "rope": False, "general": True}}
 
-    def run_with(self, said, directions=("forward", "backward")):
+    def run_with(self, said, directions=("forward", "backward"), chapters=("08_c",), named=True):
         workbook = mock.MagicMock()
-        workbook.chapters.return_value = {"08_c": self.rungs}
+        few = {"last": {**self.rungs["last"], "general": False}}
+        workbook.chapters.return_value = {"08_c": self.rungs, "11_f": few}
         workbook.default_problem.return_value = asdict(DEFAULT)
         workbook.flops.side_effect = lambda problem, backward: problem["seq_q"] * (10 if backward else 1)
         self.torch.cuda.get_device_capability.return_value = (9, 0)
@@ -236,8 +237,8 @@ class Runs(BesideAStandInForTorch):
             measured.append((direction, problem.seq_q, problem.dtype, flops, [one.name for one in candidates]))
             return [{"name": one.name, "kind": one.kind, "seconds": peers.percentiles([2.0])} for one in candidates]
 
-        request = {"sweep": "ladder", "said": said, "chapters": ["08_c"], "rung": None, "all_rungs": False,
-                   "directions": directions, "seed": 0, "patience": 1.0, "commit": "abc"}
+        request = {"sweep": "ladder", "said": said, "chapters": list(chapters), "named": named,
+                   "rung": None, "all_rungs": False, "directions": directions, "seed": 0, "patience": 1.0, "commit": "abc"}
         modules = {"flash_attention_workbook": workbook, "flash_attn": None, "flash_attn_interface": None}
         with mock.patch.dict(sys.modules, modules), \
                 mock.patch.multiple(self.peers_main, measure=measure, Flush=mock.Mock(), ceilings=mock.Mock()), \
@@ -257,6 +258,15 @@ class Runs(BesideAStandInForTorch):
         self.assertEqual(set(report["absent"]), {"FA3", "FA4", "FA4-deterministic"})
         self.assertLessEqual({"gpu", "driver", "torch", "cuda", "commit", "before", "after"}, set(report["context"]))
         self.assertIn("08_c, backward: 1.000 x FLASH", "\n".join(beside_peers.remarks(report)))
+
+    def test_a_chapter_for_few_queries_is_asked_about_many_by_name_only(self):
+        def asked(said, **more):
+            measured, report = self.run_with({"seq_q": [64], **said}, ["forward"], ["08_c", "11_f"], **more)
+            return measured[0][-1][-1], "11_f" in report["absent"]
+
+        self.assertEqual(asked({}, named=False), ("08_c", True))
+        self.assertEqual(asked({"seq_k": 256}, named=False), ("11_f", False))
+        self.assertEqual(asked({}, named=True), ("11_f", False))
 
     def test_where_nothing_is_said(self):
         measured, report = self.run_with({}, ["forward"])
@@ -361,6 +371,17 @@ class Reports(unittest.TestCase):
         self.assertIsNone(made["points"][0]["results"][1]["ratio"])
         self.assertEqual(made["summary"], [])
         self.assertIn("06", beside_peers.tables(made))
+
+    def test_few_queries_are_a_table_for_each_shape_in_microseconds(self):
+        made = report({"FLASH": 2e-5, "11": 1e-5}, {"FLASH": 3e-5, "11": 1.5e-5}, {"FLASH": 4e-5, "11": 4e-5})
+        for point, (batch, queries) in zip(made["points"], [(1, 1), (1, 4), (8, 1)]):
+            point["problem"].update(batch=batch, kv_heads=8, seq_q=queries, seq_k=8192)
+        lines = [line.split() for line in beside_peers.tables({**made, "what": "decode-fp16"}).split("\n")]
+        self.assertEqual(lines, [
+            ["forward,", "B=1", "H=16", "(kv", "8)", "D=128", "fp16", "full,", "us", "N=1x8192", "N=4x8192"],
+            ["FLASH", "20.0", "30.0"], ["11", "10.0", "15.0"], ["x", "FLASH", "2.00", "2.00"], [],
+            ["forward,", "B=8", "H=16", "(kv", "8)", "D=128", "fp16", "full,", "us", "N=1x8192"],
+            ["FLASH", "40.0"], ["11", "40.0"], ["x", "FLASH", "1.00"]])
 
     def test_the_table_and_the_remarks(self):
         made = report({"FLASH": 2.0, "01": "one launch would take about 1.2 s", "06": 1.0},

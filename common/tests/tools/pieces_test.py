@@ -58,6 +58,14 @@ class Plans(unittest.TestCase):
         with self.assertRaisesRegex(Failure, "no piece is called speed"):
             pieces.chosen(planned, ["speed"])
 
+    def test_what_is_measured_twice(self):
+        planned = pieces.pieces(NAMES)
+        self.assertEqual([piece.name for piece in pieces.chosen(planned, [], again=True)],
+                         ["ladder-01_a", "ladder-02_b", "peers-ladder", "sweep-fp16-forward", "sweep-fp16-backward",
+                          "sweep-bf16-forward", "sweep-bf16-backward", "decode-fp16", "decode-bf16", "dims"])
+        self.assertEqual([piece.name for piece in pieces.chosen(planned, ["machine"], again=True)], ["machine"])
+        self.assertTrue(pieces.chosen(pieces.rehearsal(NAMES), [], again=True))
+
     def test_what_must_be_built(self):
         planned = pieces.pieces(NAMES)
         self.assertEqual(pieces.targets(planned[:1], NAMES), ["01_a"])
@@ -97,6 +105,12 @@ class Pieces(unittest.TestCase):
         self.assertEqual((context["commit"], context["device"], context["piece"]["command"]), ("abc", "D", "./workbook bench 01"))
         self.assertEqual(set(context["machine"]), {"gpu", "driver", "cuda", "sm_clock_max_mhz", "power_limit_w"})
         self.assertIn("power_w", context["piece"]["after"])
+
+    def test_two_measurements_at_once_have_logs_of_their_own(self):
+        for directory in ("gpu", "gpu/again"):
+            pieces.take(self.piece, self.directory / directory, "abc", lambda line: None, fake(report={"context": {}}, says=directory))
+        logs = self.directory / "build" / "measure"
+        self.assertEqual([(logs / name / "p.log").read_text().strip() for name in ("gpu", "again")], ["gpu", "gpu/again"])
 
     def test_a_failure_leaves_nothing_and_says_why(self):
         for runner in (fake(status=1, report={"context": {}}), fake(status=0), fake(status=0, report='{"context": '),

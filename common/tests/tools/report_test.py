@@ -123,7 +123,7 @@ class Numbers(Measured):
         for text, expected in [
             ('ms("06", 512)', 1), ('ms("06/mma", 512)', 2), ('gain("02", "06", 4096)', 10), ('gain("06/mma", "06", 512) * 2', 4),
             ('peer_ms("FLASH", 4096)', 12), ('against("06", "FLASH", 4096)', 1.5), ('against("06", "CUDNN", 4096)', 0.5),
-            ('mean_against("06")', 4), ('least_against("06")', 2), ('most_against("06", mask="full")', 8),
+            ('mean_against("06")', 4), ('mean_against("06", "06/final")', 1), ('least_against("06")', 2), ('points_against("06")', 2), ('most_against("06", mask="full")', 8),
             ('device_bytes("06", 32768) / device_bytes("06", 2048)', 16), ('intensity("06")', 2), ('matmul_tflops()', 700),
             ('entry("memory.json", "commit", "context")', "abc"), ("-(1 + 2) * 3 / 2 - 0.5", -5),
         ]:
@@ -145,6 +145,34 @@ class Numbers(Measured):
                                ('counted("06/mma", "global_store sectors", "first")', "counts no global_store sectors in first")]:
             with self.assertRaisesRegex(Missing, expected, msg=text):
                 self.value(text)
+
+    def test_few_queries_and_many_keys(self):
+        one, four, late = (Problem(1, 32, 8, queries, 8192, 128, "fp16", False) for queries in (1, 4, 16))
+        copy = {"copy": {"byte_rate": 4e12}}  # 33.5 MB of K and V: 8.4 us
+        results.write(self.directory / "decode-fp16.json", {"ceilings": copy, "points": [
+            point(one, FLASH=2e-5, CUDNN=3e-5, **{"11_few__chosen": 1e-5}), point(four, FLASH=9e-5, CUDNN=8e-5, **{"11_few__chosen": 1e-5}),
+            point(late, FLASH=2e-5, CUDNN=None, **{"11_few__chosen": 1e-5})]})
+        results.write(self.directory / "decode-bf16.json", {"ceilings": copy, "points": [
+            point(Problem(1, 32, 32, 1, 8192, 128, "bf16", False), FLASH=3e-5, CUDNN=2e-5, **{"11_few__chosen": 3.4e-5})]})
+        self.record = Record(self.directory)
+        for text, expected in [('decoding("points")', 3), ('decoding("ahead")', 2),  # one point has no second peer
+                               ('decoding("mean", queries=4)', 8), ('decoding("least", "11/chosen")', 2 / 3.4),
+                               ('decoding("at_the_floor")', 1), ('decoding("least_of_floor")', 0.8388608),
+                               ('decoding("points", floor_from_us=10)', 1), ('decoding("points", floor_to_us=10)', 2)]:
+            self.assertAlmostEqual(self.value(text), expected, msg=text)
+        for text in ('decoding("points", "06")', 'decoding("mean", floor_from_us=1000)'):
+            with self.assertRaises(Missing, msg=text):
+                self.value(text)
+        with self.assertRaises(NotUnderstood):
+            self.value('decoding("median")')
+
+    def test_where_nsight_compute_agrees(self):
+        counters = {"global load sectors": {"verdict": "equal"}, "dram bytes": {"verdict": "beside"}}
+        results.write(self.directory / "engine-and-ncu.json", {"launches": [{"chapter": "06_two", "counters": counters}] * 2})
+        self.record = Record(self.directory)
+        self.assertEqual([self.value(f'agreed("06", "{verdict}")') for verdict in ("equal", "beside", "different")], [2, 2, 0])
+        with self.assertRaises(Missing):
+            self.value('agreed("02", "equal")')
 
     def test_arithmetic(self):
         for text, expected in [("134217728 / 32", 4194304), ("sqrt(141e9 / 128)", 33189.8), ("floor(65536 / (256 * 56))", 4),
@@ -266,6 +294,19 @@ class InTables(Measured):
         self.assertEqual(cells[3][1:], ["8.00", "10.0×", "10.0×", "50 B", "1.2%", "1.50×", "0.500×"])
         self.assertEqual({len(row) for row in cells}, {8})
 
+    def test_a_step_is_compared_with_the_one_before_that_has_no_rope(self):
+        results.write(self.directory / "ladder-07_rotated.json", {"benchmarks": [
+            {**one, "name": one["name"].replace("_causal/", "_causal_rope/")} for one in run("07_rotated/only", ladder_problem(4096), 9e-3)]})
+        results.write(self.directory / "ladder-08_late.json", {"benchmarks": run("08_late/only", ladder_problem(4096), 4e-3)})
+        gains = {line.split("|")[1].strip(): line.split("|")[3].strip() for line in Tables(Record(self.directory)).ladder("forward").split("\n")}
+        self.assertEqual((gains["`07_rotated`, with RoPE"], gains["`08_late`"]), ("0.889×", "2.00×"))
+        peers = results.read(self.directory / "peers-ladder.json")
+        peers["points"] += [point(ladder_problem(4096), rope=True, **{"07_rotated": 9e-3})]
+        peers["points"][0]["results"] += point(ladder_problem(4096), **{"08_late": 4e-3})["results"]
+        results.write(self.directory / "peers-ladder.json", peers)
+        (panel,) = pictures.all_pictures(Record(self.directory))["rope"]["panels"]
+        self.assertEqual([(one["name"], one["x"], one["y"]) for one in panel["series"]], [("only", [4096], [1000.0])])  # over 06, not 08
+
     def test_what_warps_wait_for(self):
         stalled = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
         launch = {"gpu__time_duration.sum": 2e6, "smsp__inst_executed.sum": 3e9, stalled.format("barrier"): 1.5}
@@ -291,13 +332,38 @@ class InTables(Measured):
         content["points"] += [point(sweep_problem(512, 64, "causal", "fp16"), FLASH=3e-3, **{"06_two": 1e-3, "06_two__mma": None})]
         results.write(piece, content)
         lines = Tables(Record(self.directory)).against("forward").split("\n")[2:]
-        self.assertEqual(lines, ["| `06_two`, no mask | 4.00× (2.00 to 8.00) | – | – | – |",
-                                 "| `06_two`, causal | 3.00× (3.00 to 3.00) | – | – | – |"])
+        self.assertEqual(lines, ["| `06_two`, no mask | 4.00× (2.00 to 8.00) | – |",
+                                 "| `06_two`, causal | 3.00× (3.00 to 3.00) | – |"])
         with self.assertRaisesRegex(Missing, "^FLASH, forward, seq_q=512 is 2 times in sweep-fp16-forward$"):
             Record(self.directory).row("sweep-fp16-forward", "FLASH", "forward", seq_q=512)
         content["points"] += [point(sweep_problem(1024, 64, "causal", "fp16"), FLASH=3e-3, **{"06_two": None})]
         results.write(piece, content)  # not at every point
         self.assertEqual(Tables(Record(self.directory)).against("forward").split("\n")[2:], lines[:1])
+        content["points"][0]["results"][-1]["seconds"]["p10"] = 1e-4  # not steady: its other points count
+        results.write(piece, content)
+        self.assertEqual(Tables(Record(self.directory)).against("forward").split("\n")[2:], ["| `06_two`, no mask | 8.00× (8.00 to 8.00) | – |"])
+
+    def test_rates_of_the_sweep(self):
+        table = Tables(self.record).sweep("forward", "FLASH", "CUDNN", "06", mask="full", head_dim=64).split("\n")
+        self.assertEqual(table[0], "|  | FlashAttention-2 | cuDNN | `final` | last against FlashAttention-2 |")
+        self.assertEqual(table[2:4], ["| full, D = 64, N = 512 | 34.4 | – | 68.7 | 2.00× |", "| full, D = 64, N = 1024 | 68.7 | – | 550 | 8.00× |"])
+        self.assertEqual(len(table), 2 + 6)
+        self.assertEqual(Tables(self.record).sweep("forward", "FLASH", "CUDNN", "06/final", mask="full", head_dim=64).split("\n"), table)
+        self.assertEqual(len(Tables(self.record).sweep("forward", "FLASH", "06").split("\n")), 2 + 24)
+        with self.assertRaises(Missing):
+            Tables(self.record).sweep("forward", "FLASH", "06/other")
+
+    def test_few_queries_and_many_keys_are_not_the_ladder(self):
+        few = Problem(1, 32, 8, 1, 8192, 128, "fp16", False)
+        results.write(self.directory / "ladder-11_few.json", {"benchmarks": [
+            one for rung in ("whole", "chosen") for one in run(f"11_few/{rung}", ladder_problem(512), 1e-3)]})
+        self.assertEqual(Record(self.directory).results("forward"), ["02_only/only", "06_two/final", "11_few/chosen"])
+        results.write(self.directory / "decode-fp16.json", {"points": [point(few, FLASH=2e-5, **{"11_few": 1e-5, "11_few__whole": 3e-5})]})
+        record = Record(self.directory)
+        self.assertEqual(record.results("forward"), ["02_only/only", "06_two/final"])
+        self.assertEqual(record.rungs("11", "forward", "decode-fp16"), ["11_few/chosen", "11_few/whole"])
+        self.assertEqual(evaluate('ms("11", 512)', Quantities(record)), 1)
+        self.assertEqual(record.row("decode-fp16", "11_few/chosen", "forward", seq_q=1).seconds, 1e-5)
 
     def test_more_peers_are_shown_where_they_were_there(self):
         self.assertNotIn("deterministic", Tables(self.record).ladder("forward"))
@@ -333,7 +399,7 @@ class InTables(Measured):
 
     def test_every_table_can_be_made_of_nothing(self):
         empty = Tables(Record(self.root))
-        for text in ("ladder('forward')", "times('forward')", "beside('06', 'forward')", "sweep('forward', '06')", "against('forward')",
+        for text in ("ladder('forward')", "times('forward')", "beside('06', 'forward')", "sweep('forward', 'FLASH', '06')", "against('forward')",
                      "memory('forward')", "repeated()", "machine()", "levels()", "latencies()", "branches()", "sums()", "divisions()", "training()"):
             self.assertEqual(evaluate(text, empty), NOT_YET, text)
 

@@ -1,7 +1,9 @@
 """What is missing, which preset a machine gets, and when it is configured."""
 
 import contextlib
+import fcntl
 import io
+import os
 import shutil
 import tempfile
 import unittest
@@ -74,7 +76,46 @@ class Presets(unittest.TestCase):
         self.assertEqual(choose_preset("cuda", NONE, NVCC).preset, "cuda")
         with self.assertRaisesRegex(Failure, "no nvcc"):
             choose_preset("cuda", H200, None)
+
+
+class TwoGpus(unittest.TestCase):
+    """Of the one that programs use, the measurements tell."""
+
+    UUIDS = {"0": "GPU-aaaaaaaa-1", "1": "GPU-bbbbbbbb-2", "GPU-bbbbbbbb-2": "GPU-bbbbbbbb-2"}
+
+    def told(self, visible, uuid=""):
+        def nvidia_smi(command, timeout):
+            asked = [word.removeprefix("--id=") for word in command if str(word).startswith("--id=")]
+            return "\n".join([self.UUIDS[one] for one in asked] if asked else ["GPU-aaaaaaaa-1", "GPU-bbbbbbbb-2"])
+
+        visible = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+        with mock.patch.object(system, "output_of", nvidia_smi), mock.patch.dict(os.environ, visible):
+            if not visible:
+                os.environ.pop("CUDA_VISIBLE_DEVICES", None)
+            return system.smi({"uuid": "uuid"}, uuid)["uuid"], system.gpu_identity()
+
+    def test_the_first_that_is_visible(self):
+        first, second = ("GPU-aaaaaaaa-1", "aaaaaaaa"), ("GPU-bbbbbbbb-2", "bbbbbbbb")
+        for visible, expected in [(None, first), ("0", first), ("1", second), ("1,0", second), ("GPU-bbbbbbbb-2", second)]:
+            self.assertEqual(self.told(visible), expected, visible)
+
+    def test_or_the_one_that_is_named(self):
+        self.assertEqual(self.told("0", "GPU-bbbbbbbb-2")[0], "GPU-bbbbbbbb-2")
+
+
 class Configuring(unittest.TestCase):
+    def test_two_commands_build_one_after_the_other(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            def locked(*_):
+                with open(Path(scratch) / "cuda.lock") as other, self.assertRaises(BlockingIOError):
+                    fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+            with mock.patch.multiple(build, BUILD=Path(scratch), require_packages=mock.Mock(), _build=mock.Mock(side_effect=locked),
+                                     _configure=mock.Mock(side_effect=locked)):
+                build.ensure_built("cuda")
+            with open(Path(scratch) / "cuda.lock") as other:
+                fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
     def test_again_for_the_pytorch_of_another_python(self):
         with tempfile.TemporaryDirectory() as scratch, contextlib.redirect_stdout(io.StringIO()), \
                 mock.patch.multiple(build, BUILD=Path(scratch), require_packages=mock.Mock(), _build=mock.Mock()), \
@@ -92,5 +133,3 @@ class Configuring(unittest.TestCase):
                 build.ensure_built("cuda", python=python)
                 self.assertEqual(follow.call_count, times, python)
             self.assertIn(f"-DPython3_EXECUTABLE:FILEPATH={shutil.which('sh')}", follow.call_args.args[0])
-
-

@@ -5,7 +5,8 @@ common/results, under the GPU's name. A piece that is there, of the commit at ha
 when time was up (--within), run the command again. ./workbook report makes the pictures and tables of the READMEs from
 these files, without a GPU.
 
---again measures for a second time, beside the first: the report says how far the two lie apart.
+--again measures for a second time, beside the first: the report says how far the two lie apart. Without names of pieces these are
+the ones that are taken for their times. Both can run at once, on two GPUs of one machine: CUDA_VISIBLE_DEVICES names one for each.
 """
 
 from tools.machine import BUILD, RESULTS, Failure, build, chapters, say, slug, system
@@ -29,7 +30,7 @@ def run(arguments) -> int:
     names = [chapter.name for chapter in chapters.all_chapters()]
     gpu, no_gpu = (None, "") if arguments.rehearse else system.find_gpu()
     planned = pieces.rehearsal(names) if arguments.rehearse else pieces.pieces(names, arguments.engine)
-    planned = pieces.chosen(planned, arguments.pieces)
+    planned = pieces.chosen(planned, arguments.pieces, arguments.again)
     if arguments.rehearse:
         directory = BUILD / "rehearsal"
     else:

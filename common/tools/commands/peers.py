@@ -14,7 +14,8 @@ from tools.showing import beside_peers
 
 
 def add_arguments(parser) -> None:
-    parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="number or name: 01 05 (default: all)")
+    parser.add_argument("chapters", nargs="*", metavar="CHAPTER",
+                        help="number or name: 01 05 (default: all; 11 where queries are fewer than keys)")
     asked.add_arguments(parser, several=True)
     asked.add_rung(parser, default="its last", or_all=True)
     parser.add_argument("--sweep", choices=list(peers.SWEEPS), default="fa", help="what is timed (default: fa); " + "; ".join(
@@ -39,6 +40,7 @@ def run(arguments) -> int:
         "sweep": arguments.sweep,
         "said": {**said, **({"seq_q": arguments.seq_q} if arguments.seq_q else {})},
         "chapters": [chapter.name for chapter in chosen],
+        "named": bool(arguments.chapters),
         "rung": arguments.rung,
         "all_rungs": arguments.all_rungs,
         "directions": [arguments.direction] if arguments.direction else ["forward", "backward"],

@@ -1,5 +1,7 @@
 """Configuring and building a preset with CMake, quietly: the output goes to a log, the first errors to the user."""
 
+import contextlib
+import fcntl
 import os
 import re
 import shutil
@@ -41,9 +43,18 @@ def ensure_built(preset: str, targets: "list | None" = None, one_architecture: b
     build_directory.mkdir(parents=True, exist_ok=True)
     settings = [f"WORKBOOK_ONE_ARCHITECTURE:BOOL={'ON' if one_architecture else 'OFF'}"] if preset == "cuda" else []
     settings += [f"Python3_EXECUTABLE:FILEPATH={shutil.which(python)}"] if python else []
-    _configure(preset, build_directory, settings)
-    _build(preset, build_directory, targets, quietly)
+    with _alone(preset):
+        _configure(preset, build_directory, settings)
+        _build(preset, build_directory, targets, quietly)
     return build_directory
+
+
+@contextlib.contextmanager
+def _alone(preset: str):
+    """Two commands at once build one after the other: neither ninja nor the logs are made for two."""
+    with open(BUILD / f"{preset}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
+        yield
 
 
 def _configure(preset: str, build_directory: Path, settings: list) -> None:

@@ -170,8 +170,13 @@ class Nvcc:
     version: tuple
 
 
+def visible_gpu() -> str:
+    """The index or the UUID of the GPU that programs will use, where CUDA_VISIBLE_DEVICES names some; else empty."""
+    return os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip()
+
+
 def find_gpu() -> "tuple[Gpu | None, str]":
-    """The first GPU that answers and an empty string, or None and why there is none."""
+    """The GPU that programs will use, if it answers, and an empty string; or None and why there is none."""
     if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
         return None, "CUDA_VISIBLE_DEVICES hides every GPU"
     if not shutil.which("nvidia-smi"):
@@ -197,9 +202,16 @@ def machine_state(uuid: str = "") -> dict:
     return smi(STATE, uuid)
 
 
+def gpu_identity() -> "str | None":
+    """Which of several alike it is: the first eight digits of its UUID."""
+    uuid = smi({"uuid": "uuid"})["uuid"]
+    return uuid and str(uuid).removeprefix("GPU-")[:8]
+
+
 def smi(what: dict, uuid: str = "") -> dict:
-    """{name: what nvidia-smi says} of the first GPU, or of that one: numbers where they are some, None for what it does not
-    know."""
+    """{name: what nvidia-smi says} of that GPU, else of the one that programs will use: numbers where they are some, None for
+    what it does not know."""
+    uuid = uuid or visible_gpu()
     query = ["nvidia-smi", f"--query-gpu={','.join(what.values())}", "--format=csv,noheader,nounits"]
     lines = (uuid and output_of([*query, f"--id={uuid}"], timeout=60)) or output_of(query, timeout=60) or ""
     values = [value.strip() for value in (lines.splitlines() or [""])[0].split(",")]

@@ -74,10 +74,14 @@ ORDER = Reason("the order in which the warps of a grid get their places is not d
 ONE_MORE = Reason("nvcc loads eight neighbours as two vectors, though the source needs seven of them", fewer=True)
 BESIDE_PRODUCTS = Reason("the machine code has as many loads and stores as the engine counts; beside products of wgmma, which read shared "
                          "memory, too, Nsight Compute counts more wavefronts of them", fewer=False)
+JOINED = Reason("nvcc joins what a thread loads or stores side by side, number by number in the source, into one access",
+                fewer=True)
 IN_SHARED_MEMORY = [f"shared {kind} {what}" for kind in ("load", "store") for what in ("wavefronts", "conflicts")]
 EXPLAINED = {
     "hopper::forward": dict.fromkeys(IN_SHARED_MEMORY, BESIDE_PRODUCTS),
     "hopper::gradients": dict.fromkeys(IN_SHARED_MEMORY, BESIDE_PRODUCTS),
+    "split_kv::forward": {"shared load wavefronts": JOINED, "shared load conflicts": JOINED},
+    "key_parts::merge_kernel": {"shared store wavefronts": JOINED, "shared store conflicts": JOINED},
     "rope_fused::forward": {"cp.async wavefronts": PREDICATE},
     "patterns::copy_async<2, 4096, 0>": {"cp.async wavefronts": PREDICATE},
     "patterns::copy_halves_async<0>": {"cp.async wavefronts": PREDICATE},

@@ -7,7 +7,7 @@ tools/measuring/peers_main.py measures, in a Python that has PyTorch. Its JSON, 
     what      the sweep and its restrictions, in a word
     ceilings  what this GPU reached in the same process, timed like everything else: matmul {flop_rate, seconds}, a matrix
               product of two 8192 x 8192 matrices in fp16; copy {byte_rate, seconds}, 1 GiB read and written
-    absent    {peer: why it could not be asked}
+    absent    {peer or chapter: why it was not asked}
     points    one for each problem and direction:
       problem, direction, flops, baseline (what its ratios are to), rope (whether q and k are rotated first: by the chapter,
                 or by PyTorch before its FLASH)
@@ -26,6 +26,7 @@ import math
 import os
 import statistics
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -173,11 +174,11 @@ def python_with_torch(who: str = "peers") -> str:
 
 def measure(python: str, built: Path, request: dict, who: str = "peers") -> dict:
     """The report about what is requested: see run() of peers_main, or of another such program. `built` is a preset's directory."""
-    out = BUILD / f"{who}.json"
-    out.unlink(missing_ok=True)
-    log_path = BUILD / f"{who}.log"
+    gpu = system.visible_gpu()
+    log_path = BUILD / f"{who}{'-' + gpu if gpu else ''}.log"  # on each of several GPUs there may be one at a time
     last_words = ""
-    with open(log_path, "w") as log, Progress("Checking and timing") as progress:
+    with tempfile.TemporaryDirectory() as scratch, open(log_path, "w") as log, Progress("Checking and timing") as progress:
+        out = Path(scratch) / "report.json"
 
         def on_line(line: str) -> None:
             nonlocal last_words
@@ -193,7 +194,7 @@ def measure(python: str, built: Path, request: dict, who: str = "peers") -> dict
                          "FLASH_ATTENTION_WORKBOOK_LIBRARY": str(built / "common/capi/libflash_attention_workbook.so"),
                          "PYTHONUNBUFFERED": "1"},
         )
-    if status:
-        raise Failure(last_words or f"the measurement ended with status {status} (log: {shown(log_path)})",
-                      status=2 if status == 2 else 1)
-    return json.loads(out.read_text())
+        if status:
+            raise Failure(last_words or f"the measurement ended with status {status} (log: {shown(log_path)})",
+                          status=2 if status == 2 else 1)
+        return json.loads(out.read_text())

@@ -122,9 +122,19 @@ class Chapter(Candidate):
         return None
 
 
-def chapter_candidates(workbook, request: dict) -> list:
+def chapters_for(points: list, workbook, request: dict) -> tuple:
+    """(chapters, {chapter: why it is not there}). Chapters that are made for fewer queries than keys are asked about others
+    only by name."""
+    few_queries = any(point.seq_q < point.seq_k for point in points)
+    absent = {} if request["named"] or few_queries else {
+        chapter: "it is made for fewer queries than keys; its name asks about others, too" for chapter in request["chapters"]
+        if not all(has["general"] for has in workbook.chapters()[chapter].values())}
+    return [chapter for chapter in request["chapters"] if chapter not in absent], absent
+
+
+def chapter_candidates(workbook, chapters: list, request: dict) -> list:
     candidates, rung = [], request["rung"]
-    for chapter in request["chapters"]:
+    for chapter in chapters:
         rungs = workbook.chapters()[chapter]
         rope = any(has["rope"] for has in rungs.values())
         if rung and rung not in rungs:
@@ -445,18 +455,20 @@ def the_workbook(who: str):
 
 
 def run(request: dict) -> dict:
-    """request: sweep and said (see peers.sweep), chapters, rung, all_rungs, directions, seed, patience, commit."""
+    """request: sweep and said (see peers.sweep), chapters, named (by the user), rung, all_rungs, directions, seed, patience,
+    commit."""
     workbook = the_workbook("peers")
-    chapters = chapter_candidates(workbook, request)
+    points = sweep(request["sweep"], request["said"], Problem(**workbook.default_problem()))
+    chosen, left_out = chapters_for(points, workbook, request)
+    chapters = chapter_candidates(workbook, chosen, request)
     directions = [d for d in request["directions"] if any(d in candidate.directions for candidate in chapters)]
     if not directions:
         able = [name for name, rungs in workbook.chapters().items() if any(has["backward"] for has in rungs.values())]
         raise Refusal(f"no backward in {', '.join(request['chapters'])}: chapters that have one: {', '.join(able) or 'none yet'}")
     peers, absent = peer_candidates() if any(not candidate.rope for candidate in chapters) else ([], {})
     rotating_peers, missing = rotating_candidates() if any(candidate.rope for candidate in chapters) else ([], {})
-    absent |= missing
+    absent |= missing | left_out
     begin = time.monotonic()
-    points = sweep(request["sweep"], request["said"], Problem(**workbook.default_problem()))
     what = word_for(request["sweep"], request["said"], points)
     report = {"context": context(request), "what": what, "absent": absent, "points": []}
     report["context"]["before"] = system.machine_state(uuid())

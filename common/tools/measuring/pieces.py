@@ -3,10 +3,10 @@
 A piece is a command line of ./workbook that writes one JSON file: nothing is timed here. Its file becomes
 common/results/GPU/PIECE.json, with the machine, the command and the commit in its context; the second measurement's
 (--again) lies in common/results/GPU/again/. A piece whose file is there, of the commit that is measured now, is not
-taken again; a piece that fails leaves no file.
+taken again; a piece that fails leaves no file. On a machine with several GPUs two measurements may run at once, each with
+its own in CUDA_VISIBLE_DEVICES.
 """
 
-import itertools
 import sys
 import tempfile
 import time
@@ -28,6 +28,7 @@ class Piece:
     holds: str
     command: tuple  # the words after ./workbook; --out FILE is added
     seconds: float  # roughly, on an H200
+    timed: bool = False  # for its times, which a second measurement takes again
     may_say_1: bool = False  # the exit status 1 is a finding that the file holds
 
     def shown(self) -> str:
@@ -40,31 +41,36 @@ def pieces(names: list, engine: "Path | None" = None) -> list:
     """The plan for these chapters. `engine` holds the engine's counts, where this machine cannot build the engine."""
     planned = []
     for name in names:
-        slowest = name == names[0]  # by far: the ladder begins there
         planned.append(Piece(f"ladder-{name}", f"{name}, every rung: B=2 H=16 D=64 fp16 causal, N = 512 ... 8192",
-                             ("bench", name.split("_")[0], "--all-rungs"), 50 if slowest else 12))
-    planned.append(Piece("peers-ladder", "every rung beside PyTorch's attention on the ladder's problems; with RoPE, too",
-                         ("peers", "--sweep=ladder", "--all-rungs", f"--patience={PATIENCE}"), 45))
-    for dtype, direction in itertools.product(("fp16", "bf16"), ("forward", "backward")):
-        # Every rung in fp16; in bf16 of the backward, whose result is not its quickest rung.
-        rungs = ("--all-rungs",) if dtype == "fp16" or direction == "backward" else ()
-        planned.append(Piece(
-            f"sweep-{dtype}-{direction}",
-            f"FlashAttention's sweep, {dtype}, {direction}, {'every rung' if rungs else 'chapters'} and peers",
-            ("peers", "--sweep=fa", f"--dtype={dtype}", f"--direction={direction}", *rungs,
-             f"--patience={PATIENCE}"), 90 if rungs else 45))
-    planned.append(Piece("machine", "the GPU itself: latencies, bandwidths, a branch, sums in fp16 (common/machine)", ("machine",), 60))
-    planned.append(Piece("accuracy", "how far every rung is from fp64, beside PyTorch's attention: 256 queries, 1024 ... 131072 keys",
-                         ("accuracy",), 60, may_say_1=True))
+                             ("bench", name.split("_")[0], "--all-rungs"), 35, timed=True))
+    planned.append(Piece("machine", "the GPU itself: latencies, bandwidths, a branch, sums in fp16 (common/machine)", ("machine",), 10))
     # Bytes do not depend on how often a launch is timed: once is enough.
     planned.append(Piece("memory", "device memory of the forward: B=1 H=8 D=64 fp16 causal, N = 2048 ... 32768",
                          ("bench", "--direction=forward", "--seq-q=2048,8192,32768", "--batch=1", "--heads=8",
-                          "--benchmark_repetitions=1", "--benchmark_min_time=0.001"), 60))
+                          "--benchmark_repetitions=1", "--benchmark_min_time=0.001"), 70))
     for name in names:
         planned.append(Piece(f"profile-{name}", f"{name}, every rung under Nsight Compute: N = 4096",
-                             ("profile", name.split("_")[0]), 25 if name == names[0] else 10))
+                             ("profile", name.split("_")[0]), 25))
+    planned.append(Piece("profile-decode", "11, every rung under Nsight Compute: few queries, 65536 keys",
+                         ("profile", "11", "--batch=1", "--heads=32", "--kv-heads=8", "--seq-q=1,16", "--seq-k=65536", "--head-dim=128",
+                          "--no-causal"), 45))
     planned.append(Piece("engine-and-ncu", "every counter of the SIMT engine beside Nsight Compute's, N = 256",
-                         ("verify", *([f"--engine={engine}"] if engine else [])), 60, may_say_1=True))
+                         ("verify", *([f"--engine={engine}"] if engine else [])), 190, may_say_1=True))
+    planned.append(Piece("accuracy", "how far every rung is from fp64, beside PyTorch's attention: 256 queries, 1024 ... 131072 keys",
+                         ("accuracy",), 40, may_say_1=True))
+    patience = f"--patience={PATIENCE}"
+    planned.append(Piece("peers-ladder", "every rung beside PyTorch's attention on the ladder's problems; with RoPE, too",
+                         ("peers", "--sweep=ladder", "--all-rungs", patience), 75, timed=True))
+    for (dtype, direction), seconds in {("fp16", "forward"): 150, ("fp16", "backward"): 195, ("bf16", "forward"): 150,
+                                        ("bf16", "backward"): 185}.items():
+        planned.append(Piece(f"sweep-{dtype}-{direction}", f"FlashAttention's sweep, {dtype}, {direction}, every rung and peers",
+                             ("peers", "--sweep=fa", f"--dtype={dtype}", f"--direction={direction}", "--all-rungs", patience),
+                             seconds, timed=True))
+    for dtype in ("fp16", "bf16"):
+        planned.append(Piece(f"decode-{dtype}", f"few queries and many keys, {dtype}, beside PyTorch's attention",
+                             ("peers", "11", "--sweep=decode", f"--dtype={dtype}", "--direction=forward", patience), 30, timed=True))
+    planned.append(Piece("dims", "head dims of models, fp16, both directions, beside PyTorch's attention",
+                         ("peers", "08", "10", "--sweep=dims", patience), 45, timed=True))
     return planned
 
 
@@ -72,17 +78,19 @@ def rehearsal(names: list) -> list:
     """The same on the SIMT engine, as far as it goes, at sizes that it can do: to see that every step works."""
     small = ("--preset=cpu", "--seq-q=32,64", "--heads=1", "--batch=1")
     ladders = [Piece(f"ladder-{name}", f"{name}, every rung: N = 32, 64",
-                     ("bench", name.split("_")[0], *small, "--all-rungs"), 3) for name in names]
+                     ("bench", name.split("_")[0], *small, "--all-rungs"), 3, timed=True) for name in names]
     return ladders + [Piece("machine", "the experiments of common/machine", ("machine", "--preset=cpu"), 3),
                       Piece("memory", "device memory", ("bench", *small), 10)]
 
 
-def chosen(planned: list, words: list) -> list:
-    """The pieces that begin with one of the words; all without words."""
+def chosen(planned: list, words: list, again: bool = False) -> list:
+    """The pieces that begin with one of the words; without words all, or those that are measured twice."""
     for word in words:
         if not any(piece.name.startswith(word) for piece in planned):
             raise Failure(f"no piece is called {word} (pieces: {', '.join(piece.name for piece in planned)})", status=2)
-    return [piece for piece in planned if not words or any(piece.name.startswith(word) for word in words)]
+    if not words:
+        return [piece for piece in planned if piece.timed or not again]
+    return [piece for piece in planned if any(piece.name.startswith(word) for word in words)]
 
 
 # --- State -----------------------------------------------------------------------------------------------------------
@@ -128,7 +136,7 @@ def take(piece: Piece, directory: Path, measured_commit: str, on_line, runner=ru
     """Runs the piece's command, and puts its JSON into place. Failure leaves nothing."""
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "piece.json"
-        log_path = BUILD / "measure" / f"{piece.name}.log"
+        log_path = BUILD / "measure" / directory.name / f"{piece.name}.log"
         log_path.parent.mkdir(parents=True, exist_ok=True)
         before, begin = system.machine_state(), time.monotonic()
         status = runner([*piece.command, f"--out={out}"], log_path, on_line)
@@ -142,7 +150,7 @@ def take(piece: Piece, directory: Path, measured_commit: str, on_line, runner=ru
             "commit": measured_commit,
             "machine": system.machine(),
             "piece": {"name": piece.name, "command": piece.shown(), "seconds": round(seconds, 1),
-                      "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "before": before, "after": after},
+                      "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "gpu": system.gpu_identity(), "before": before, "after": after},
         })
         results.write(directory / f"{piece.name}.json", shortened(report))
 

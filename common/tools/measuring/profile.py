@@ -3,13 +3,14 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from tools.machine import Progress, chapters
+from tools.machine import Progress, chapters, system
 from tools.measuring import asked, ncu
 
 TIME, CYCLES = "gpu__time_duration.sum", "sm__cycles_elapsed.max"
 DRAM = ("dram__bytes_read.sum", "dram__bytes_write.sum")
 L2 = "lts__t_bytes.sum"
 TENSOR = "sm__inst_executed_pipe_tensor_op_hmma.sum"
+WGMMA = "sm__inst_executed_pipe_tensor_op_gmma.sum"  # which Nsight Compute counts on Hopper alone, once for each of four warps
 # How busy the schedulers are, and what keeps a warp from its next instruction: cycles of each reason for each instruction. The
 # long scoreboard is memory behind L1, the short one shared memory and shuffles, MIO and LG are the queues of the load unit.
 STALLS = [f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio" for reason in
@@ -18,6 +19,12 @@ STALLS = [f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio" f
 ISSUE = ["smsp__inst_executed.sum", "smsp__issue_active.avg.pct_of_peak_sustained_active",
          "smsp__average_warp_latency_per_inst_issued.ratio"]
 METRICS = [TIME, CYCLES, *DRAM, L2, TENSOR, "launch__registers_per_thread", *ISSUE, *STALLS]
+
+
+def metrics() -> list:
+    """What the GPU at hand has of them."""
+    on_hopper = system.smi({"capability": "compute_cap"})["capability"] == 9.0
+    return METRICS + [WGMMA] * on_hopper
 
 
 def sums(launches: list) -> dict:
@@ -29,7 +36,7 @@ def sums(launches: list) -> dict:
 def rungs(chosen: list, problems: list, directions: list, rung: "str | None", build_directory: Path) -> list:
     """One for each rung (or the one named), direction and problem: chapter, rung, direction, problem, flops, launches [{kernel,
     metric: value}], and their sum: seconds (the profiler's, each launch cold), dram_bytes, l2_bytes."""
-    profiled = []
+    profiled, wanted = [], metrics()
     with Progress("Profiling") as progress:
         for chapter in chosen:
             program, description = chapter.program(build_directory), chapters.describe(chapter, [build_directory])
@@ -39,7 +46,7 @@ def rungs(chosen: list, problems: list, directions: list, rung: "str | None", bu
                         problem, flops = asked.resolved(program, flags)
                         progress.show(f"{chapter.name}/{one} {direction} {problem}")
                         launches = ncu.one_pass(ncu.profile(
-                            [program, "--check", *flags, f"--direction={direction}", f"--rung={one}"], METRICS))
+                            [program, "--check", *flags, f"--direction={direction}", f"--rung={one}"], wanted))
                         profiled.append({"chapter": chapter.name, "rung": one, "direction": direction, "problem": asdict(problem),
                                          "flops": flops[direction], **sums(launches), "launches": launches})
     return profiled

@@ -2,6 +2,7 @@
 
 from tools.record import results
 from tools.record.counted import Counts
+from tools.record.decoding import Decoding
 from tools.record.experiments import LATENCY, Experiments
 from tools.record.problem import LENGTHS, Problem, read_label
 from tools.record.quantities import Quantities

@@ -6,7 +6,7 @@ In a lesson, right after the number and its unit:
     10.0<!-- = counted("02", "global_load sectors", "scores") / counted("02", "global_load requests", "scores") -->
     67,108,864 bytes<!-- = 2 * 16 * 4096 * 64 * 2 * 4 -->                              calculated
 
-Steps are "06" (the chapter's result), "06/mma", or a peer: FLASH (FlashAttention-2, from PyTorch), CUDNN, MATH. Unless a
+Steps are "06" (the chapter's result), "06/mma", or a peer: FLASH (FlashAttention-2, from PyTorch), CUDNN, FA4, MATH. Unless a
 function says otherwise: B=2, H=16, D=64, fp16, causal. Times of the ladder are Google Benchmark's; what is put beside a peer is
 taken from the same process as the peer.
 """
@@ -16,6 +16,7 @@ import statistics
 
 from tools.machine import NotUnderstood
 from tools.record.counted import Counts
+from tools.record.decoding import Decoding
 from tools.record.experiments import LATENCY, Experiments
 from tools.record.rows import Missing, Record
 from tools.record.training import Training
@@ -83,7 +84,7 @@ class Quantities:
 
     def _ratios(self, step, peer, dtype, direction, mask, head_dim) -> list:
         direction = self._direction(step, direction)
-        source, name = f"sweep-{dtype}-{direction}", self._record.step(step, direction)
+        source, name, peer = f"sweep-{dtype}-{direction}", self._record.step(step, direction), self._record.step(peer, direction)
         ratios = []
         for row in self._record.rows:
             row_mask = "causal" if row.problem.causal else "full"
@@ -101,11 +102,24 @@ class Quantities:
         """How many times faster than the peer: the geometric mean of the sweep."""
         return statistics.geometric_mean(self._ratios(step, peer, dtype, direction, mask, head_dim))
 
+    def points_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None):
+        """At how many points of the sweep both have a steady time."""
+        return len(self._ratios(step, peer, dtype, direction, mask, head_dim))
+
     def least_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None):
         return min(self._ratios(step, peer, dtype, direction, mask, head_dim))
 
     def most_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None):
         return max(self._ratios(step, peer, dtype, direction, mask, head_dim))
+
+    # Few queries and many keys: H = 32, no mask
+
+    def decoding(self, what, step="11", queries=None, floor_from_us=0, floor_to_us=math.inf):
+        """Over all points, or those with so many queries, or a floor in these limits, which is what K and V take at the rate of a long
+        copy: their number ("points"), how many times as fast as the faster of FlashAttention-2 and cuDNN ("mean", "least"), at how many
+        at least as fast ("ahead"); at how many it reads at 95% of a copy's rate ("at_the_floor"), the least of these rates
+        ("least_of_floor")."""
+        return Decoding(self._record).summary(step, what, queries, 1e-6 * floor_from_us, 1e-6 * floor_to_us)
 
     # Bytes
 
@@ -239,6 +253,15 @@ class Quantities:
         """As common/tests/trace/*.json name it: "global_load sectors", "barriers". Of all kernels of the step, or of those whose
         names contain `kernel`; of the forward, if the chapter has both directions and none is named."""
         return self._counts.sum(step, what, kernel, direction)
+
+    def agreed(self, chapter, verdict):
+        """How many of its kernels' counters, beside Nsight Compute's (./workbook verify), are "equal", "equal but for noise",
+        "explained", "different", or stand "beside" a bound."""
+        counters = [counter for launch in self._record.piece("engine-and-ncu")["launches"] for counter in launch["counters"].values()
+                    if launch["chapter"].split("_")[0] == chapter]
+        if not counters:
+            raise Missing(f"{chapter} is not in engine-and-ncu")
+        return sum(counter["verdict"] == verdict for counter in counters)
 
     # Arithmetic
 

@@ -8,31 +8,34 @@ from tools.record import Problem
 
 
 def tables(report: dict) -> str:
-    """One for each direction and each problem but its length: TFLOP/s, and the ratio to FLASH below each chapter's."""
-    groups = {}
+    """One for each direction and each problem but its length: TFLOP/s, or microseconds where queries are few, and the ratio to FLASH
+    below each chapter's."""
+    groups, few_queries = {}, report["what"].startswith("decode")
     for point in report["points"]:
         problem = Problem(**point["problem"])
-        same_but_length = (problem.heads, problem.head_dim) if report["what"].startswith("custom") else (problem.head_dim,)
+        same_but_length = ((problem.batch, problem.kv_heads, problem.head_dim) if few_queries else
+                           (problem.heads, problem.head_dim) if report["what"].startswith("custom") else (problem.head_dim,))
         key = point["direction"], problem.causal, problem.dtype, bool(point.get("rope")), same_but_length
         groups.setdefault(key, []).append(point)
     blocks = []
     for (direction, causal, dtype, rope, _), points in groups.items():
         first, baseline = Problem(**points[0]["problem"]), points[0]["baseline"]
-        title = (f"{direction}, D={first.head_dim} {dtype} {'causal' if causal else 'full'}{' RoPE' if rope else ''}, "
-                 "TFLOP/s")
+        title = f"{direction}, D={first.head_dim} {dtype} {'causal' if causal else 'full'}{' RoPE' if rope else ''}, TFLOP/s"
+        if few_queries:
+            title = f"{direction}, {first.without_length()}, us"
         rows = [[title, *(f"N={Problem(**point['problem']).length()}" for point in points)]]
         for number, result in enumerate(points[0]["results"]):
             column = [point["results"][number] for point in points]
-            rows.append([f"  {result['name']}", *map(_rate, column)])
+            rows.append([f"  {result['name']}", *(_shown(one, few_queries) for one in column)])
             if result["name"] != baseline and any(one.get("ratio") for one in column):
                 rows.append([f"    x {baseline}", *(f"{one['ratio']:.2f}" if one.get("ratio") else "-" for one in column)])
         blocks.append(table(rows))
     return "\n\n".join(blocks)
 
 
-def _rate(result: dict) -> str:
+def _shown(result: dict, in_microseconds: bool) -> str:
     if "seconds" in result:
-        return significant(result["flop_rate"] * 1e-12)
+        return significant(result["seconds"]["median"] * 1e6 if in_microseconds else result["flop_rate"] * 1e-12)
     return "wrong" if "wrong" in result else "-"
 
 

@@ -227,7 +227,7 @@ class Pictures:
                 ms = self._of.peer_ms(peer, n, direction)
             except Missing:
                 continue
-            bars.append({"name": PEER_NAMES[peer], "color": peer, "style": "bar", "x": [ms], "y": [0],
+            bars.append({"name": _short(peer), "color": peer, "style": "bar", "x": [ms], "y": [0],
                          "text": f"{significant(ms)} ms"})
         return {"kind": "bars", "title": title,
                 "note": f"B=2 H=16 N={n} D=64 fp16 causal; logarithmic; × is the gain over the step above",
@@ -236,7 +236,7 @@ class Pictures:
     def chapters_forward(self):
         """The results of the chapters without RoPE: the ladder at a glance."""
         steps = [(step, _short(step)) for step in self._record.results("forward") if not self._record.rope(step)]
-        return self._bars("forward", steps, "The forward, chapter by chapter", ["FLASH", "CUDNN"])
+        return self._bars("forward", steps, "The forward, chapter by chapter", self._record.peers("forward", "peers-ladder"))
 
     def _steps(self, direction: str) -> dict:
         """Every rung on the way to the last one without RoPE."""
@@ -246,7 +246,7 @@ class Pictures:
             if self._record.rope(step) or step not in first and chapter == first[0].split("/")[0]:
                 continue  # the ladder begins with the first chapter's result
             steps.append((step, _short(step) if len(self._record.rungs(chapter, direction)) == 1 else _rung(step)))
-        return self._bars(direction, steps, f"Every step of the {direction}", ["FLASH"])
+        return self._bars(direction, steps, f"Every step of the {direction}", self._record.peers(direction, "peers-ladder"))
 
     def steps_forward(self):
         return self._steps("forward")
@@ -277,7 +277,7 @@ class Pictures:
         """What rotating Q and K adds to attention without it."""
         direction = "forward"
         steps = [step for step in self._record.steps(direction) if self._record.rope(step)]
-        alone = [step for step in self._record.results(direction) if not self._record.rope(step)][-1:]
+        alone = [step for step in self._record.results(direction) if steps and step.split("/")[0] < steps[0].split("/")[0]][-1:]
         of = self._of
         series = [self._series(peer, direction, LENGTHS,
                                lambda n: 1e3 * (of.peer_ms(peer, n, direction) - of.peer_ms("FLASH", n, direction)),

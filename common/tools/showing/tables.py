@@ -22,6 +22,8 @@ PEER_NAMES = {"FLASH": "FlashAttention-2", "FLASH-deterministic": "FlashAttentio
               "compiled+FLASH": "compiled RoPE, then FlashAttention-2",
               "rotated+FLASH": "RoPE in fp32, then FlashAttention-2"}
 
+PYTORCHS = ("FLASH", "FLASH-deterministic", "CUDNN")  # of the peers
+
 
 class Tables:
     def __init__(self, record: Record):
@@ -40,6 +42,7 @@ class Tables:
                  "of a matrix product's FLOP/s", "against FlashAttention-2", "against cuDNN"]]
         for number, step in enumerate(steps):
             rope = self._record.rope(step)
+            before = [one for one in steps[:number] if not self._record.rope(one)][-1:]
 
             def against(peer):
                 try:
@@ -50,7 +53,7 @@ class Tables:
             rows.append([
                 self._name(step),
                 known(lambda: of.ms(step, n, direction)),
-                known(lambda: of.gain(steps[number - 1], step, n, direction), factor) if number else "",
+                known(lambda: of.gain(before[0], step, n, direction), factor) if before else "",
                 known(lambda: of.gain(steps[0], step, n, direction), factor) if number else "",
                 known(lambda: of.dram_bytes(step, direction), amount_of_memory),
                 known(lambda: of.percent(step, n, direction), lambda value: f"{significant(value, 2)}%"),
@@ -115,7 +118,8 @@ class Tables:
         rope = any(self._record.rope(step) for step in steps)
         peers = ["eager+FLASH", "compiled+FLASH"] if rope else []
         before = [step for step in self._record.results(direction) if step.split("/")[0] < chapter][-1:] if rope else []
-        columns = [*peers, *(["FLASH"] if rope else self._record.peers(direction, "peers-ladder")), *before, *steps]
+        without_rope = [peer for peer in self._record.peers(direction, "peers-ladder") if peer in (("FLASH",) if rope else PYTORCHS)]
+        columns = [*peers, *without_rope, *before, *steps]
         last = peers[-1] if peers else "FLASH"
         names = [self._name(step) if "/" not in step or step in before else step.split("/")[1] for step in columns]
         if rope:
@@ -126,25 +130,22 @@ class Tables:
                          known(lambda: self._of.against(steps[-1], last, n, direction), factor)])
         return markdown(rows)
 
-    def sweep(self, direction, *chapters, dtype="fp16", mask=None):
-        """TFLOP/s on FlashAttention's sweep: peers, and the chapters' results, or the rungs of the one chapter named."""
-        source = f"sweep-{dtype}-{direction}"
-        if len(chapters) == 1:
-            steps = self._record.rungs(chapters[0], direction, source)
-        else:
-            steps = [step for step in self._record.results(direction, source) if step.split("_")[0] in chapters]
-        if not steps:
+    def sweep(self, direction, peer, *others, mask=None, head_dim=None):
+        """TFLOP/s on FlashAttention's sweep: of peers, of rungs ("10/overlap"), of every rung of a chapter ("06"); and how many times
+        as fast as the first peer the last one is."""
+        columns = [step for word in (peer, *others) for step in (
+            self._record.rungs(word, direction, f"sweep-fp16-{direction}") if word.isdigit() else [self._record.step(word, direction)])]
+        if len(columns) < 1 + len(others):
             return NOT_YET
-        columns = [*self._record.peers(direction, source), *steps]
-        names = [PEER_NAMES.get(step, f"`{step.split('/')[-1 if len(chapters) == 1 else 0]}`") for step in columns]
-        rows = [["", *names, "last against FlashAttention-2"]]
+        rows = [["", *(PEER_NAMES.get(step, f"`{step.split('/')[-1]}`") for step in columns), f"last against {PEER_NAMES[peer]}"]]
         for one_mask in ("full", "causal") if mask is None else (mask,):
-            for head_dim in (64, 128):
+            for size in (64, 128) if head_dim is None else (head_dim,):
                 for n in [*LENGTHS, 16384]:
-                    where = (n, head_dim, one_mask, dtype, direction)
-                    rows.append([f"{one_mask}, D = {head_dim}, N = {n}",
-                                 *(known(lambda: self._of.tflops(step, *where)) for step in columns),
-                                 known(lambda: self._of.tflops(steps[-1], *where) / self._of.tflops("FLASH", *where), factor)])
+                    def rate(step):
+                        return self._of.tflops(step, n, size, one_mask, direction=direction)
+
+                    rows.append([f"{one_mask}, D = {size}, N = {n}", *(known(lambda: rate(step)) for step in columns),
+                                 known(lambda: rate(columns[-1]) / rate(peer), factor)])
         return markdown(rows)
 
     def beside_in(self, file, direction, *steps):
@@ -152,7 +153,7 @@ class Tables:
         rows = [["", *(PEER_NAMES.get(step, f"`{step.split('/')[-1]}`") for step in steps)]]
         for point in self._record.file(file)["points"]:
             problem = point["problem"]
-            if point["direction"] == direction:
+            if point["direction"] == direction and not point.get("rope"):
                 rates = {one["name"]: one.get("flop_rate") for one in point["results"]}
                 rows.append([f"{'causal' if problem['causal'] else 'full'}, D = {problem['head_dim']}, N = {problem['seq_q']}",
                              *(significant(1e-12 * rates[step]) if rates.get(step) else "" for step in steps)])
@@ -165,20 +166,25 @@ class Tables:
         if not results:
             return NOT_YET
 
-        def points(step, causal):
-            return sum((row.source, row.step, row.problem.causal) == (source, step, causal) for row in self._record.rows)
+        def everywhere(step, causal):
+            """Whether it was timed at every point: else its mean is of other points than the peers'."""
+            chapter = step.split("/")[0]
+            return all(any(one["name"].split("/")[0] == chapter and self._record.step(one["name"], direction) == step and "seconds" in one
+                           for one in point["results"])
+                       for point in self._record.piece(source)["points"]
+                       if point["direction"] == direction and point["problem"]["causal"] == causal and not point.get("rope"))
 
-        def text(step, peer, dtype, mask):
+        def text(step, peer, mask):
             where = {"direction": direction, "mask": mask}
-            return known(lambda: [one(step, peer, dtype, **where) for one in (of.mean_against, of.least_against, of.most_against)],
+            return known(lambda: [one(step, peer, **where) for one in (of.mean_against, of.least_against, of.most_against)],
                          lambda found: f"{found[0]:.2f}× ({found[1]:.2f} to {found[2]:.2f})")
 
-        columns = [(peer, dtype) for peer in self._record.peers(direction, source) for dtype in ("fp16", "bf16")]
-        rows = [["", *(f"{PEER_NAMES[peer]}, {dtype}" for peer, dtype in columns)]]
+        peers = self._record.peers(direction, source)
+        rows = [["", *(PEER_NAMES[peer] for peer in peers)]]
         for step in [self._record.step(step, direction) for step in steps] or results:
             for mask, words in (("full", "no mask"), ("causal", "causal")):
-                if points(step, mask == "causal") >= points("FLASH", mask == "causal"):  # else its mean is of other points
-                    rows.append([f"{self._name(step, direction)}, {words}", *(text(step, *column, mask) for column in columns)])
+                if everywhere(step, mask == "causal"):
+                    rows.append([f"{self._name(step, direction)}, {words}", *(text(step, peer, mask) for peer in peers)])
         return markdown(rows)
 
     def memory(self, direction):
