@@ -223,6 +223,7 @@ int main(int argc, char** argv) {
   const Options options = parse(argc, argv);
   const std::chrono::milliseconds patience(int64_t((options.refusal.empty() ? options.patience : 60) * 1000));
   std::unique_ptr<World> world;
+  Carrier carrier;  // not ended before an error is told: NCCL may wait for a rank that is gone
   try {
     world = World::join(patience);
     if (!options.help.empty()) {
@@ -233,7 +234,7 @@ int main(int argc, char** argv) {
     if (!all_agree(*world, options.refusal)) return 2;
     const bool backward = options.direction != "forward";
     if (!all_agree(*world, unsupported(options, *world, backward))) return 2;
-    const Carrier carrier = usual_transport(*world, patience, options.transport);
+    carrier = usual_transport(*world, patience, options.transport);
     if (!all_agree(*world, carrier.refusal)) return 2;
     const attention::Rung rung = rung_of(options);
     if (!options.measure.empty())

@@ -52,6 +52,7 @@ class NcclTransport : public Transport {
 
  private:
   void require(ncclResult_t result) {
+    if (result == ncclRemoteError) world_.roll_call();
     if (result != ncclSuccess && result != ncclInProgress)
       throw std::runtime_error(std::string("NCCL: ") + ncclGetErrorString(result));
   }
