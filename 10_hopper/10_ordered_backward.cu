@@ -11,7 +11,9 @@
 //      dS^T = P^T o (dP^T - D)                stays in registers, as A of dK, and goes to shared memory, transposed
 //   3. dV += P^T dO                           and meanwhile both consumers wait until dS is there, all of its keys
 //   4. dQ^T = K^T dS^T                        64 x 64 of it, over the keys of both consumers
-//      dK += dS^T Q                           and meanwhile dQ goes to shared memory, and from there to memory
+//      dK += dS^T Q                           and meanwhile dQ goes to shared memory
+//
+// and two other warps of the producer's warpgroup, one for each consumer, bring dQ to memory when it is their turn.
 //
 // What changed since 9_bulk_backward: the blocks of a kv head add to dQ in the order of their keys, by tickets and
 // semaphores, as in chapter 08. The first stores instead of adding. The last, whose keys are on the tile's diagonal,

@@ -12,8 +12,8 @@
 // and at the end O / l and LSE = ln(2) (m + log2(l)).
 //
 // What changed since 1_tma: The products are wgmma's. Nobody loads fragments of Q, K and V any more, and an instruction
-// does 16 times as much or more; it runs while its warps wait. A warp has 16 rows, not 32, since K and V are read once
-// for the four warps. There are three warpgroups, and tiles of 80 or 128 keys, in the place of four warps and 64.
+// does 32 to 64 times as much; it runs while its warps wait. A warp has 16 rows, not 32, since K and V are read once
+// for the four warps. There are three warpgroups, and tiles of 80 or 128 keys, in the place of four warps and 64 or 32.
 //
 // Expected limit: nobody has anything else to do while products run, nor have the tensor cores while P is made.
 #include <algorithm>
@@ -76,7 +76,7 @@ __device__ Tile tile_of_block(const Problem& p, int group_heads) {
 }
 
 template <int D>
-__device__ int key_tiles(const Problem& p, int last_row) {  // one at least, all of whose keys are hidden
+__device__ int key_tiles(const Problem& p, int last_row) {  // one at least, also where all keys are hidden
   return max(1, (p.visible_keys(last_row) + Shape<D>::Bc - 1) / Shape<D>::Bc);
 }
 

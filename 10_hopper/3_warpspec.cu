@@ -16,8 +16,8 @@
 // `empty`, and the producer waits for that. K and V have mbarriers of their own. So each warpgroup goes its own way,
 // and ends at its own diagonal.
 //
-// Expected limit: a warpgroup's tensor cores wait while it makes P, and its exp unit waits while they multiply. Only
-// the two other warpgroups fill the gaps, by chance.
+// Expected limit: a warpgroup has nothing for the tensor cores to do while it makes P, and nothing for the exp unit
+// while its products run. Only the two other warpgroups fill the gaps, by chance.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -92,7 +92,7 @@ __device__ Tile tile_of_block(const Problem& p, int group_heads) {
 }
 
 template <int D>
-__device__ int key_tiles(const Problem& p, int last_row) {  // one at least, all of whose keys are hidden
+__device__ int key_tiles(const Problem& p, int last_row) {  // one at least, also where all keys are hidden
   return max(1, (p.visible_keys(last_row) + Shape<D>::Bc - 1) / Shape<D>::Bc);
 }
 

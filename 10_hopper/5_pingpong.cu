@@ -93,7 +93,7 @@ __device__ Tile tile_of_block(const Problem& p, int group_heads) {
 }
 
 template <int D>
-__device__ int key_tiles(const Problem& p, int last_row) {  // one at least, all of whose keys are hidden
+__device__ int key_tiles(const Problem& p, int last_row) {  // one at least, also where all keys are hidden
   return max(1, (p.visible_keys(last_row) + Shape<D>::Bc - 1) / Shape<D>::Bc);
 }
 

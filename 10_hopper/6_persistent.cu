@@ -1,8 +1,8 @@
 // Chapter 10, rung 6, persistent: a thread block for each multiprocessor walks a list of tiles.
 //
-// A thread block stays as long as the kernel runs and takes every so-manieth tile of Br = 192 query rows of one head.
-// Three consumer warpgroups have 64 rows of it each, from Q to O; the fourth warpgroup is the producer, of which two
-// warps have work. What is done by whom, and who waits for whom:
+// A thread block stays as long as the kernel runs and takes its share of the tiles of Br = 192 query rows of one head.
+// Three consumer warpgroups have 64 rows of a tile each, from Q to O; the fourth warpgroup is the producer, of which
+// two warps have work. What is done by whom, and who waits for whom:
 //
 //   producer, warp 0   Q of a tile            waits for q_empty                      -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
@@ -108,7 +108,7 @@ struct Tiles {
 };
 
 template <int D>
-__device__ int key_tiles(const Problem& p, int last_row) {  // one at least, all of whose keys are hidden
+__device__ int key_tiles(const Problem& p, int last_row) {  // one at least, also where all keys are hidden
   return max(1, (p.visible_keys(last_row) + Shape<D>::Bc - 1) / Shape<D>::Bc);
 }
 

@@ -1,8 +1,8 @@
 // Chapter 10, rung 7, dynamic: whoever is done takes the next tile of the list.
 //
-// A thread block stays as long as the kernel runs and takes one tile of Br = 192 query rows of one head after the
-// other. Three consumer warpgroups have 64 rows of it each, from Q to O; the fourth warpgroup is the producer, of which
-// two warps have work. What is done by whom, and who waits for whom:
+// A thread block stays as long as the kernel runs and takes tile after tile, each Br = 192 query rows of one head.
+// Three consumer warpgroups have 64 rows of it each, from Q to O; the fourth warpgroup is the producer, of which two
+// warps have work. What is done by whom, and who waits for whom:
 //
 //   producer, warp 0   which tile, and its Q  waits for q_empty                      -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
@@ -106,7 +106,7 @@ struct Tiles {
 };
 
 template <int D>
-__device__ int key_tiles(const Problem& p, int last_row) {  // one at least, all of whose keys are hidden
+__device__ int key_tiles(const Problem& p, int last_row) {  // one at least, also where all keys are hidden
   return max(1, (p.visible_keys(last_row) + Shape<D>::Bc - 1) / Shape<D>::Bc);
 }
 

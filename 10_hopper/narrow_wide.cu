@@ -43,7 +43,7 @@ using attention::ForwardArgs;
 using attention::Problem;
 
 constexpr int D = 256;
-constexpr int Bc = 80, stages = 2;  // keys of a tile: a thread has 128 registers of O, 40 of S, 20 of P; 224 KB
+constexpr int Bc = 80, stages = 2;  // keys of a tile: a thread has 128 registers of O, 40 of S, 20 of P; 225 KB
 constexpr int consumers = 2, threads = 128 * (consumers + 1);
 constexpr int Br = 64 * consumers;  // query rows of a thread block, 64 to a consumer: the height of a wgmma
 
@@ -80,7 +80,7 @@ __device__ Tile tile_of_block(const Problem& p, int group_heads) {
   return {first_head + index % heads, (row_tiles - 1 - index / heads) * Br};
 }
 
-__device__ int key_tiles(const Problem& p, int last_row) {  // one at least, all of whose keys are hidden
+__device__ int key_tiles(const Problem& p, int last_row) {  // one at least, also where all keys are hidden
   return max(1, (p.visible_keys(last_row) + Bc - 1) / Bc);
 }
 

@@ -19,7 +19,7 @@
 // products where the equations have five. Every gradient has one owner, nothing is added up in memory, and the result
 // is the same bits in every run. Rows of A and B fill so much of the shared memory that C has two places and E one.
 //
-// Expected limit: tensor cores, which have three eighths more to do than they should.
+// Expected limit: tensor cores, which have three fifths more to do than they should.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -18,8 +18,8 @@
 // What changed since 3_packed: who has what.
 //   - All warps have the same 16 rows, and of a stage each has keys of its own: a warp is a part of the keys, too.
 //   - So what merge.cu does with parts is done with warps first, in shared memory: step 4.
-//   - A warp's S, P and O are half as high, and take a third of the registers that they did. All of Q stays in shared
-//     memory.
+//   - A warp's S, P and O are half as high, and take at most half of the registers that they did. All of Q stays in
+//     shared memory.
 //   - A stage has 8 KB of K and V for each warp, at any D.
 //
 // Expected limit: how many bytes are on their way from memory at a time.

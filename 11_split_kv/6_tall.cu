@@ -18,7 +18,7 @@
 // warps, and O / l and M + log2(l) go to the workspace. The kernel in merge.cu makes O and LSE of the parts.
 //
 // What changed since 5_deep: `Tile`, which says how high a tile is, where the kernel had constants.
-//   - `row_warps` warps have rows of their own, and `key_warps` of them keys: 1 and 4 as before, or 2 and 2.
+//   - The rows are dealt out to `row_warps` warps, and the keys to `key_warps`: 1 and 4 as before, or 2 and 2.
 //   - A warp with two blocks of rows uses each fragment of K and V twice.
 //   - A stage of the tall tile has half as many keys, and the ring five of them. Q of that tile is behind it, in shared
 //     memory: 32 rows a warp would take too many registers.

@@ -14,8 +14,8 @@
 // The kernel in merge.cu makes O and LSE of the parts.
 //
 // What changed since 6_tall: the instructions of chapter 10, whose rung `warpspec` this is but for the keys' bounds,
-// the rows of a group, and where O goes.
-//   - A product of wgmma has 64 rows, reads K and V from shared memory by itself, and is twice as fast as one of mma.
+// the rows of a group, the number of consumers, and where O goes.
+//   - A product of wgmma has 64 rows, reads K and V from shared memory by itself, and takes the tensor cores less time.
 //     So one warpgroup has all rows and all keys of a part, and there is nothing to merge in the block.
 //   - One thread starts all copies: the bytes on their way do not depend on when the warps come to a barrier.
 //   - There are no tiles of 16 rows: with fewer, some of the 64 stand empty.

@@ -12,7 +12,7 @@
 // that shows a row no key has LSE = -inf, and weighs 0.
 //
 // It is launched as dependent on the first kernel (chapter 09, rung `overlapped`), so it is on the multiprocessors when
-// the last part is.
+// the last part is written.
 //
 // Expected limit: latency. It reads 4 D bytes of a part and a row, once.
 #include <cmath>
