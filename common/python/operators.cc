@@ -52,7 +52,9 @@ void require(faw_status status) {
 
 // --- What a call must be ---------------------------------------------------------------------------------------------
 
-std::string dtype_name(const Tensor& tensor) { return "torch." + c10::getDtypeNames(tensor.scalar_type()).first; }
+std::string dtype_name(const Tensor& tensor) {
+  return "torch." + std::string(c10::getDtypeNames(tensor.scalar_type()).first);  // of older ones a string, else a view
+}
 
 constexpr uintptr_t alignment = 16;  // bytes: what kernels move at a time
 
