@@ -64,7 +64,7 @@ class BadInput(unittest.TestCase):
             (["run", "--seq-q=7,"], "nothing is not a whole number"),
             (["run", "--batch=2147483648"], "2147483648 is not a whole number of at least 1 and at most 2147483647"),
             (["run", "--batch=" + 5000 * "9"], "9 is not a whole number of at least 1"),
-            (["run", "--seed=9223372036854775808"], "9223372036854775808 is not a whole number of at least 0"),
+            (["run", "--seed=9223372036854775807"], "9223372036854775807 is not a whole number of at least 0"),
             (["bench", "--keep", "--preset=cpu"], "--keep is for measurements from a GPU"),
             (["run", "--benchmark_filter=x"], "unknown argument"),
             (["test", "--preset", "gpu"], "invalid choice"),

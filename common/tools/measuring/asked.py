@@ -13,7 +13,7 @@ from tools.record import read_label
 
 # What the programs are told as it was said; N of the queries, of which there may be several, apart.
 FIELDS = ("batch", "heads", "kv_heads", "seq_k", "head_dim", "dtype", "causal", "seed")
-LARGEST_INT, LARGEST_SEED = 2**31 - 1, 2**63 - 1  # that the programs can hold
+LARGEST_INT, LARGEST_SEED = 2**31 - 1, 2**63 - 2  # that the programs can hold
 # All that only chapters take, a rung too: {argparse's name: flag}.
 NAMES = {name: f"--{name.replace('_', '-')}" for name in (*FIELDS, "seq_q", "direction", "rung")}
 
