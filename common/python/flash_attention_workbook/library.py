@@ -128,6 +128,8 @@ def default_problem():
 
 def flops(problem, backward=False):
     """Floating-point operations of such a problem, as FlashAttention counts them."""
+    if problem["dtype"] not in _DTYPE_NAMES:
+        raise ValueError(f"dtype is {problem['dtype']!r}: supported are {' and '.join(_DTYPE_NAMES)}")
     count = ctypes.c_double()
     _require(_library.faw_flops(Problem(**{**problem, "dtype": _DTYPE_NAMES.index(problem["dtype"])}), backward, count))
     return count.value

@@ -87,6 +87,8 @@ class Declarations(unittest.TestCase):
         self.assertEqual(self.module.flops({**given, "causal": True}, backward=True), 4 * 4 * 50 * 70 * 128 * 1.25)
         with self.assertRaisesRegex(ValueError, "^kv-heads is 0: it must be at least 1$"):
             self.module.flops({**given, "kv_heads": 0})
+        with self.assertRaisesRegex(ValueError, "^dtype is 'fp32': supported are fp16 and bf16$"):
+            self.module.flops({**given, "dtype": "fp32"})
 
 
 if __name__ == "__main__":
