@@ -52,7 +52,9 @@ def _load(path):
                           f"cuda --target flash_attention_workbook`, or set {LIBRARY_VARIABLE}") from None
 
     for function, result, arguments in FUNCTIONS:
-        entry = getattr(library, function)
+        entry = getattr(library, function, None)
+        if entry is None:
+            raise ImportError(f"{path} is not the workbook's library, or not of this version: it has no {function}")
         entry.restype, entry.argtypes = result, arguments
     return library
 

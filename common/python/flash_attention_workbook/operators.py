@@ -100,7 +100,8 @@ def _with_backward(chapter, rung, backward_chapter, backward_rung, rotates):
         backward_chapter, backward_rung = chapter, rung
     able = library.able("backward", rotates)
     if not (able if backward_chapter is None else library.has("backward", backward_chapter, backward_rung)):
-        raise ValueError(f"{backward_chapter or 'the workbook'} has no backward and a tensor requires gradients: use "
+        who = (backward_chapter or "the workbook") + (f", rung {backward_rung}," if backward_rung else "")
+        raise ValueError(f"{who} has no backward and a tensor requires gradients: use "
                          f"torch.no_grad(), or a backward_chapter of: {', '.join(able) or '(none yet)'}")
     if chapter is None or not library.has("forward", chapter, None):
         chapter, rung = None, None

@@ -263,6 +263,8 @@ class Refusals(unittest.TestCase):
         q, k, v = tensors(gradients=True)
         self.refused("^05_online_softmax has no backward and a tensor requires gradients: use torch.no_grad.., or",
                      q, k, v, chapter="05_online_softmax")
+        self.refused("^10_hopper, rung narrow, has no backward and a tensor requires gradients: .* backward_chapter of: .*10_hopper$",
+                     q, k, v, chapter="10_hopper", rung="narrow")
         with torch.no_grad():
             faw.attention(q, k, v, chapter="05_online_softmax")
         o, lse = faw.forward(q, k, v)
