@@ -29,7 +29,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--lines", type=asked.at_least_one, default=8, metavar="N",
                         help="source lines to show per kernel (default: 8)")
     parser.add_argument("--json", action="store_true", help="print the counts as JSON instead")
-    parser.add_argument("--patterns", action="store_true", help="count the access patterns of common/tests/trace too")
+    parser.add_argument("--patterns", action="store_true", default=None, help="count the access patterns of common/tests/trace too")
     add_file_arguments(parser, SECONDS)
 
 
