@@ -123,7 +123,8 @@ class Verdicts(unittest.TestCase):
             self.assertEqual(agreement.own_name(kernel), "k", kernel)
 
     def test_a_file_of_counts_that_lacks_something(self):
-        of_05 = {"chapter": "05_a", "problem": "B1_H2_N64_D64_fp16_causal", "direction": "forward", "rungs": [{"rung": "r", "launches": []}]}
+        of_05 = {"chapter": "05_a", "problem": "B1_H2_N64_D64_fp16_causal", "direction": "forward",
+                 "rungs": [{"rung": "r", "launches": []}]}
         patterns = {**of_05, "chapter": "patterns"}
         with tempfile.TemporaryDirectory() as scratch:
             path = Path(scratch) / "counts.json"

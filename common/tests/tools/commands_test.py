@@ -58,6 +58,11 @@ class BadInput(unittest.TestCase):
             (["machine", "--out=/"], "/ is not the name of a file"),
             (["peers", "--patience=inf"], "inf is not a number of seconds above 0"),
             (["run", "--rung="], "a rung has a name"),
+            (["run", "10/ordered", "05"], "10/ordered names a rung: beside it there can be no other chapter or rung"),
+            (["run", "10/ordered", "--rung=narrow"], "10/ordered names a rung"),
+            (["bench", "10/ordered", "--all-rungs"], "10/ordered names a rung"),
+            (["trace", "99/ordered"], "no chapter 99"),
+            (["accuracy", "10/ordered"], "no chapter 10/ordered"),
             (["run", "--seq-q=6_4"], "6_4 is not a whole number"),
             (["run", "--seq-q= 64"], " 64 is not a whole number"),
             (["run", "--seq-q=\u0663"], "\u0663 is not a whole number"),
@@ -179,6 +184,13 @@ class Ladders(unittest.TestCase):
             self.assertEqual(self.names("08", "--rung=both"), [[("08_d/both", "forward", "both")], [("08_d/both", "backward", "both")]])
             self.assertEqual(self.names("08", "--rung=none"), [[("08_d/none", "forward", "none")]])
             self.assertEqual(self.names("08", "--rung=last", "--direction=forward"), [[("08_d/last", "forward", "last")]])
+
+    def test_a_rung_with_its_chapter(self):
+        for word, chapter, rung in [("5/x", "05_online_softmax", "x"), ("naive/", "01_naive", None), ("10/", "10_hopper", None),
+                                    ("10_hopper/a/b", "10_hopper", "a/b")]:
+            arguments = argparse.Namespace(chapters=[word], rung=None)
+            self.assertEqual([chosen.name for chosen in asked.chosen_chapters(arguments)], [chapter])
+            self.assertEqual(arguments.rung, rung)
 
     def test_of_all_chapters_those_that_have_the_rung(self):
         chosen = [chapters.Chapter(name) for name in self.described]

@@ -27,7 +27,7 @@ def add_arguments(parser) -> None:
 
 
 def run(arguments) -> int:
-    chosen = chapters.select(arguments.chapters, chapters.all_chapters())
+    chosen = asked.chosen_chapters(arguments)
     said = asked.said(arguments)
     seed = said.pop("seed", 0)
     gpu, no_gpu = system.find_gpu()

@@ -11,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-from tools.machine import bold, chapters, say
+from tools.machine import bold, say
 from tools.measuring import asked, engine
 from tools.own import Asked, Ran, add_file_arguments, conclude_files, files_of, refuse_without_files, run_files
 from tools.record import read_label
@@ -38,7 +38,7 @@ def run(arguments) -> int:
     if files:
         return _trace(files, arguments)
     refuse_without_files(arguments)
-    chosen = chapters.select(arguments.chapters, chapters.all_chapters())
+    chosen = asked.chosen_chapters(arguments)
     (flags,) = asked.problems(arguments)
     # JSON has stdout to itself.
     with contextlib.redirect_stdout(sys.stderr if arguments.json else sys.stdout):

@@ -8,7 +8,7 @@ import os
 import re
 from pathlib import Path
 
-from tools.machine import Failure, answer_of
+from tools.machine import Failure, answer_of, chapters
 from tools.record import read_label
 
 # What the programs are told as it was said; N of the queries, of which there may be several, apart.
@@ -37,9 +37,20 @@ def add_arguments(parser: argparse.ArgumentParser, several: bool,
 
 def add_rung(parser: argparse.ArgumentParser, default: str, or_all: bool = False) -> None:
     rungs = parser.add_mutually_exclusive_group()
-    rungs.add_argument("--rung", type=rung_name, metavar="NAME", help=f"this rung of the chapter (default: {default})")
+    rungs.add_argument("--rung", type=rung_name, metavar="NAME",
+                       help=f"this rung of the chapter; 10/ordered is 10 --rung=ordered (default: {default})")
     if or_all:
         rungs.add_argument("--all-rungs", action="store_true", help="every rung of a chapter")
+
+
+def chosen_chapters(arguments: argparse.Namespace) -> list:
+    """Those that are named, or all. A rung that is named with its chapter, 10/ordered, becomes arguments.rung."""
+    words = [word.rstrip("/").partition("/") for word in arguments.chapters]
+    for word, (_, _, rung) in zip(arguments.chapters, words):
+        if rung and (len(words) > 1 or arguments.rung or getattr(arguments, "all_rungs", False)):
+            raise Failure(f"{word} names a rung: beside it there can be no other chapter or rung", status=2)
+        arguments.rung = rung or arguments.rung
+    return chapters.select([chapter for chapter, _, _ in words], chapters.all_chapters())
 
 
 def rung_name(text: str) -> str:

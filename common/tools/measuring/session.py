@@ -124,7 +124,7 @@ def say_device(choice: system.Choice) -> None:
 
 def begin(arguments: argparse.Namespace, more_flags: list = ()) -> Session:
     """Chooses preset and problems, says so, and builds the programs of the chapters that are asked for."""
-    chosen = chapters.select(arguments.chapters, chapters.all_chapters())
+    chosen = asked.chosen_chapters(arguments)
     if not chosen:
         raise Failure("there are no chapters here: is the checkout complete?")
     choice = choose_device(arguments.preset)
@@ -134,8 +134,8 @@ def begin(arguments: argparse.Namespace, more_flags: list = ()) -> Session:
     if not arguments.chapters:
         chosen = chapters.with_rung(arguments.rung, chosen, [directory])
     problems = [(asked.resolved(chosen[0].program(directory), flags)[0], flags) for flags in wanted]
-    return Session(choice, chosen, bool(arguments.chapters or arguments.rung), problems, arguments.direction, arguments.rung, list(more_flags),
-                   directory)
+    return Session(choice, chosen, bool(arguments.chapters or arguments.rung), problems, arguments.direction, arguments.rung,
+                   list(more_flags), directory)
 
 
 def measure_ladders(current: Session, show, all_rungs: bool = False) -> tuple:
