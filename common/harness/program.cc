@@ -527,13 +527,18 @@ int main(int argc, char** argv) {
     return 0;
   }
   for (const std::string_view flag : benchmarks) {
-    const std::string_view repetitions = "--benchmark_repetitions=";
-    if (flag.starts_with(repetitions)) {
+    const auto value_of = [&](std::string_view name) {
+      return flag.starts_with(name) ? flag.data() + name.size() : nullptr;
+    };
+    if (const char* repetitions = value_of("--benchmark_repetitions=")) {
       options.repetitions_given = true;
-      if (std::atoi(flag.data() + repetitions.size()) < 1)
-        throw Refusal(std::string(flag) + ": it must be a whole number of at least 1");
+      if (std::atoi(repetitions) < 1) throw Refusal(std::string(flag) + ": it must be a whole number of at least 1");
     }
-    options.time_given |= flag.starts_with("--benchmark_min_time=");
+    if (const char* seconds = value_of("--benchmark_min_time=")) {
+      options.time_given = true;
+      if (const double least = std::atof(seconds); !(least >= 0 && least < 1e6))  // of NaN it would never have enough
+        throw Refusal(std::string(flag) + ": it must be a number of seconds");
+    }
   }
   for (const auto& [asked, name] : {std::pair(options.trace, "trace"), std::pair(options.walk, "walk")})
     if (asked && !can_trace)

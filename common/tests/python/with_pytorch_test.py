@@ -436,6 +436,16 @@ class InsidePyTorch(unittest.TestCase):
                 first.sum().backward()
 
 
+    def test_the_transforms_of_torch_func_are_refused(self):
+        """But for vmap, which has no gradients."""
+        inputs = tensors(batch=1, heads=1, kv_heads=1, seq_q=17, seq_k=17)
+        for transform in torch.func.grad, torch.func.jacrev, torch.func.hessian:
+            with self.assertRaisesRegex(RuntimeError, "^cannot use C.. torch::autograd::Function with functorch transforms[^\n]*$"):
+                transform(lambda *some: faw.attention(*some).sum())(*inputs)
+        twice = [torch.stack([x, 2 * x]) for x in inputs]
+        self.assertSame(torch.func.vmap(faw.attention)(*twice), [faw.attention(*some) for some in zip(*twice)])
+
+
 class AsPyTorchsOwn(unittest.TestCase):
     def sdpa(self, *inputs, **options):
         """PyTorch's, in fp64."""
