@@ -117,7 +117,7 @@ def attention(q, k, v, causal=False, scale=None, chapter=None, rung=None, backwa
               rope=None):
     """softmax(scale q k^T) v as o [B, H, Nq, D]; arguments as for forward().
 
-    Differentiable where the chapter has a backward, or backward_chapter names one that has. A direction for which no
+    Differentiable, in reverse mode, where the chapter has a backward, or backward_chapter names one that has. A direction for which no
     chapter is named takes the book's last word, and so does the forward of a chapter that is a backward alone. Under
     autocast q, k and v are converted to its type first.
     """
