@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import io
 import unittest
+from pathlib import Path
 from unittest import mock
 
 from tools import cli
@@ -137,6 +138,14 @@ class WhatIsTraced(unittest.TestCase):
 
     def test_of_a_rung_those_that_it_has(self):
         self.assertEqual(self.passes(rung="last")[-1:], [("08", "backward")])
+
+    def test_a_rung_of_all_chapters_is_that_of_those_that_have_it(self):
+        with mock.patch.object(chapters, "describe", lambda chapter, _: chapters.Description("", self.described[chapter.name])), \
+                mock.patch.object(build, "ensure_built", return_value=Path("build")), contextlib.redirect_stdout(io.StringIO()), \
+                mock.patch.object(engine, "counts_of", lambda program, *_: program.name):
+            every = [chapters.Chapter(name) for name in self.described]
+            self.assertEqual(engine.count(every, [], rung="last", named=False), {"chapters": ["08_c"]})
+            self.assertEqual(engine.count(every, [], rung="last"), {"chapters": ["05_a", "07_b", "08_c"]})
 
     def test_what_nobody_has_is_left_to_the_programs_to_refuse(self):
         self.assertEqual(self.passes(rung="none"), [("05", "forward"), ("07", "forward"), ("08", "forward")])

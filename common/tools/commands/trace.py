@@ -42,7 +42,7 @@ def run(arguments) -> int:
     (flags,) = asked.problems(arguments)
     # JSON has stdout to itself.
     with contextlib.redirect_stdout(sys.stderr if arguments.json else sys.stdout):
-        counted = engine.count(chosen, flags, arguments.direction, arguments.rung, arguments.patterns)
+        counted = engine.count(chosen, flags, arguments.direction, arguments.rung, arguments.patterns, bool(arguments.chapters))
     if arguments.json:
         print(json.dumps(counted, indent=1))
     else:

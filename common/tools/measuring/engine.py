@@ -23,9 +23,11 @@ def counts_of(program: Path, *flags) -> dict:
 
 
 def count(chosen: list, flags: list, direction: "str | None" = None, rung: "str | None" = None,
-          with_patterns: bool = False) -> dict:
-    """Builds and counts. Chapters that do not take the problem are left out, unless all are."""
+          with_patterns: bool = False, named: bool = True) -> dict:
+    """Builds and counts. Chapters that do not take the problem are left out, unless all are; those without the rung, too, if
+    the chapters were not named."""
     directory = build.ensure_built("trace", [*(chapter.name for chapter in chosen), *(["trace_patterns"] if with_patterns else [])])
+    chosen = chosen if named else chapters.with_rung(rung, chosen, [directory])
     of_rung = [f"--rung={rung}"] if rung else []
     counted, refusals = [], []
     with Progress("Counting") as progress:
