@@ -408,6 +408,11 @@ class Reports(unittest.TestCase):
         self.assertIn("06 wrong at N=1024: o differs by 1", said)
         self.assertIn("FA3 is not here: No module", said)
 
+    def test_a_wrong_peer_is_a_remark_and_a_wrong_chapter_a_failure(self):
+        self.assertEqual(beside_peers.wrong_chapters(report({"FA4": "o is not finite", "06": 1.0})), [])
+        self.assertIn("FA4 wrong at N=512: o is not finite", beside_peers.remarks(report({"FA4": "o is not finite", "06": 1.0})))
+        self.assertEqual(beside_peers.wrong_chapters(report({"FLASH": 2.0, "06": 1.0}, {"FLASH": 2.0, "06": "o differs by 1"})), ["06"])
+
 
 class BadInput(unittest.TestCase):
     def ending_of(self, *words) -> tuple:

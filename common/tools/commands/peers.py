@@ -1,8 +1,10 @@
 """chapters beside PyTorch's attention, on the same tensors in one process
 
 FlashAttention-2 (also in its deterministic mode), cuDNN and the unfused one, as scaled_dot_product_attention has them, and
-FlashAttention-3 and -4 (this one, too, in its deterministic mode), where they are installed. Every result is checked before it is timed. It needs a GPU, and a Python
-with PyTorch: this one, the PATH's python3, or the one that WORKBOOK_PYTHON names. The JSON goes into common/results.
+FlashAttention-3 and -4 (this one, too, in its deterministic mode), where they are installed. Every result is checked before it is
+timed: a peer that is wrong at a problem is said to be and is not timed there, and after a chapter that is wrong the command fails. It
+needs a GPU, and a Python with PyTorch: this one, the PATH's python3, or the one that WORKBOOK_PYTHON names. The JSON goes into
+common/results.
 """
 
 from pathlib import Path
@@ -56,7 +58,7 @@ def run(arguments) -> int:
     for line in beside_peers.remarks(report):
         say(line)
     say(f"JSON: {shown(path)}")
-    wrong = sorted({result["name"] for point in report["points"] for result in point["results"] if "wrong" in result})
+    wrong = beside_peers.wrong_chapters(report)
     if wrong:
         raise Failure(f"not right: {', '.join(wrong)}")
     return 0

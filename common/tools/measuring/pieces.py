@@ -70,7 +70,7 @@ def pieces(names: list, engine: "Path | None" = None) -> list:
         planned.append(Piece(f"decode-{dtype}", f"few queries and many keys, {dtype}, beside PyTorch's attention",
                              ("peers", "11", "--sweep=decode", f"--dtype={dtype}", "--direction=forward", patience), 30, timed=True))
     planned.append(Piece("dims", "head dims of models, fp16, both directions, beside PyTorch's attention",
-                         ("peers", "08", "10", "--sweep=dims", patience), 45, timed=True))
+                         ("peers", "08", "10", "--sweep=dims", patience), 160, timed=True))
     return planned
 
 

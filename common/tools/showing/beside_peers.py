@@ -39,6 +39,12 @@ def _shown(result: dict, in_microseconds: bool) -> str:
     return "wrong" if "wrong" in result else "-"
 
 
+def wrong_chapters(report: dict) -> list:
+    """Names of those that were not right somewhere. Of a peer that is a remark: no chapter can mend it."""
+    return sorted({result["name"] for point in report["points"] for result in point["results"]
+                   if "wrong" in result and result["kind"] == "chapter"})
+
+
 def remarks(report: dict) -> list:
     """The geometric means, how steady the times were, and why anything is missing."""
     lines = [f"{one['name']}, {one['direction']}: {one['geometric_mean']:.3f} x {one['baseline']} (geometric mean of "
