@@ -112,7 +112,9 @@ const Pass<Args>& require_pass(const char* chapter_name, const char* rung_name, 
                                        " has no " + name_of(direction)};
   const Pass<Args>& pass = rung->*direction;
   if (const std::string why = pass.unsupported(problem); !why.empty())
-    throw Failure{FAW_UNSUPPORTED, chapter->name + ": " + why};
+    throw Failure{FAW_UNSUPPORTED,
+                  chapter->name + (rung_name ? std::string(", ") + name_of(direction) + " of rung " + rung_name : "") +
+                      ": " + why};
   return pass;
 }
 

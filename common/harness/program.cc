@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <iomanip>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -126,6 +127,8 @@ Options parse(int argc, char** argv) {
   if (!direction.empty() && direction != "forward" && direction != "backward")
     throw Refusal("direction is " + direction + ": it must be forward or backward");
   if (seed < 0) throw Refusal("seed is " + std::to_string(seed) + ": it must not be negative");
+  if (seed == std::numeric_limits<int64_t>::max())  // which CLI11 makes of all that is larger, too
+    throw Refusal("seed is " + std::to_string(seed) + " or more: it must be less");
   options.seed = uint64_t(seed);
   p.dtype = dtype == "fp16" ? attention::DType::fp16 : attention::DType::bf16;
   p.mask = causal ? attention::Mask::causal : attention::Mask::none;
@@ -202,12 +205,14 @@ std::string gigabytes(double bytes) {
 // Before anything is allocated or launched.
 void require_support(const Options& options, const Device& device) {
   const Problem& p = options.problem;
+  const std::vector<const Rung*> all = rungs_with(options.backward, "");
   const auto takes_it = [&](const Rung* rung) { return unsupported(*rung, options).empty(); };
   for (const Rung* rung : options.rungs)
     if (const std::string why = unsupported(*rung, options); !why.empty()) {
-      const auto other = std::find_if(options.rungs.rbegin(), options.rungs.rend(), takes_it);
-      if (other == options.rungs.rend()) throw Refusal(unsupported(*options.rungs.back(), options));
-      throw Refusal("rung " + std::string(rung->name) + ": " + why + "; --rung=" + (*other)->name + " takes it");
+      const auto other = std::find_if(all.rbegin(), all.rend(), takes_it);
+      if (other == all.rend()) throw Refusal(unsupported(*options.rungs.back(), options));
+      throw Refusal("rung " + std::string(rung->name) + ": " + why + "; --direction=" +
+                    (options.backward ? "backward" : "forward") + " --rung=" + (*other)->name + " takes it");
     }
   const auto require = [&](const Rung& rung, double needed) {
     if (needed > double(device.free_bytes))
@@ -522,8 +527,18 @@ int main(int argc, char** argv) {
     return 0;
   }
   for (const std::string_view flag : benchmarks) {
-    options.repetitions_given |= flag.starts_with("--benchmark_repetitions=");
-    options.time_given |= flag.starts_with("--benchmark_min_time=");
+    const auto value_of = [&](std::string_view name) {
+      return flag.starts_with(name) ? flag.data() + name.size() : nullptr;
+    };
+    if (const char* repetitions = value_of("--benchmark_repetitions=")) {
+      options.repetitions_given = true;
+      if (std::atoi(repetitions) < 1) throw Refusal(std::string(flag) + ": it must be a whole number of at least 1");
+    }
+    if (const char* seconds = value_of("--benchmark_min_time=")) {
+      options.time_given = true;
+      if (const double least = std::atof(seconds); !(least >= 0 && least < 1e6))  // of NaN it would never have enough
+        throw Refusal(std::string(flag) + ": it must be a number of seconds");
+    }
   }
   for (const auto& [asked, name] : {std::pair(options.trace, "trace"), std::pair(options.walk, "walk")})
     if (asked && !can_trace)

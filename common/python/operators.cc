@@ -1,5 +1,6 @@
-// The operators of PyTorch over the C interface: their kernels, what autograd and autocast make of them, and forward()
-// for Python, which saves the 2 us that torch.ops takes to read the arguments.
+// The operators of PyTorch over the C interface: their kernels, what autograd and autocast make of them, and both as
+// functions for Python, which say in one line what they do not take, and save the 2 us that torch.ops takes to read the
+// arguments.
 //
 // Each call wants a plan: which chapter, how much workspace. The C interface is asked once for a problem; then the plan
 // is in a map. Memory comes from PyTorch's allocator, kernels go to its current stream.
@@ -20,6 +21,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <optional>
@@ -52,7 +54,9 @@ void require(faw_status status) {
 
 // --- What a call must be ---------------------------------------------------------------------------------------------
 
-std::string dtype_name(const Tensor& tensor) { return "torch." + c10::getDtypeNames(tensor.scalar_type()).first; }
+std::string dtype_name(const Tensor& tensor) {
+  return "torch." + std::string(c10::getDtypeNames(tensor.scalar_type()).first);  // of older ones a string, else a view
+}
 
 constexpr uintptr_t alignment = 16;  // bytes: what kernels move at a time
 
@@ -96,6 +100,21 @@ const float* check_fp32(const char* name, const Tensor& tensor, at::IntArrayRef 
                     name, " is ", dtype_name(tensor), " ", tensor.sizes(), " on ", tensor.device(),
                     ": it must be torch.float32 ", shape, ", contiguous, on ", q.device());
   return tensor.const_data_ptr<float>();
+}
+
+// Are there tables of RoPE? Both or none.
+bool rotates(const MaybeTensor& cos, const MaybeTensor& sin) {
+  TORCH_CHECK_VALUE(cos.has_value() == sin.has_value(), "rope's ", cos ? "cos" : "sin",
+                    " is given alone: pass both tables");
+  return cos.has_value();
+}
+
+// What forward-mode differentiation, as that of torch.func.jvp, carries along. The results would have none, which is
+// taken for zeros.
+void refuse_tangents(std::initializer_list<std::pair<const char*, const Tensor&>> tensors) {
+  for (const auto& [name, tensor] : tensors)
+    TORCH_CHECK_VALUE(!tensor._fw_grad(0).defined(), name,
+                      " has a tangent: gradients are of the reverse mode alone, as torch.autograd.grad takes them");
 }
 
 // --- Plans -----------------------------------------------------------------------------------------------------------
@@ -182,7 +201,7 @@ c10::DataPtr allocate(size_t bytes) { return bytes ? c10::GetAllocator(device_ty
 // The plan's problem with the tables of RoPE, if there are some.
 faw_problem with_tables(const Plan& plan, const Tensor& q, const MaybeTensor& cos, const MaybeTensor& sin) {
   faw_problem problem = plan.problem;
-  if (cos && sin) {
+  if (rotates(cos, sin)) {
     const std::array<int64_t, 2> shape = {std::max(problem.seq_q, problem.seq_k), problem.head_dim / 2};
     problem.rope_cos = check_fp32("rope's cos", *cos, shape, q);
     problem.rope_sin = check_fp32("rope's sin", *sin, shape, q);
@@ -196,7 +215,7 @@ std::tuple<Tensor, Tensor> forward(const Tensor& q, const Tensor& k, const Tenso
                                    Name rung, Name, Name) {
   check_inputs(q, k, v);
   const c10::DeviceGuard guard(q.device());
-  const Plan& plan = plan_of(Direction::forward, q, k, causal, scale, cos && sin, chapter, rung);
+  const Plan& plan = plan_of(Direction::forward, q, k, causal, scale, rotates(cos, sin), chapter, rung);
   const faw_problem problem = with_tables(plan, q, cos, sin);
   const Tensor o = at::empty(q.sizes(), q.options());
   const Tensor lse =
@@ -221,7 +240,7 @@ std::tuple<Tensor, Tensor, Tensor> backward(const Tensor& any_d_o, const Tensor&
   check_shape("d_o", d_o, q.sizes());
   const float* lse_data = check_fp32("lse", lse, q.sizes().slice(0, 3), q);
   const c10::DeviceGuard guard(q.device());
-  const Plan& plan = plan_of(Direction::backward, q, k, causal, scale, cos && sin, chapter, rung);
+  const Plan& plan = plan_of(Direction::backward, q, k, causal, scale, rotates(cos, sin), chapter, rung);
   const faw_problem problem = with_tables(plan, q, cos, sin);
   const Tensor dq = at::empty(q.sizes(), q.options());
   const Tensor dk = at::empty(k.sizes(), k.options());
@@ -289,11 +308,12 @@ std::tuple<Tensor, Tensor> forward_for_autograd(const Tensor& q, const Tensor& k
                                                 const MaybeTensor& cos, const MaybeTensor& sin, bool causal,
                                                 std::optional<double> scale, Name chapter, Name rung,
                                                 Name backward_chapter, Name backward_rung) {
+  refuse_tangents({{"q", q}, {"k", k}, {"v", v}});
   if (at::GradMode::is_enabled() && (q.requires_grad() || k.requires_grad() || v.requires_grad())) {
     if (!at::areAnyTensorSubclassLike({q, k, v})) {  // what the backward refuses is refused now
       check_inputs(q, k, v);
       const c10::DeviceGuard guard(q.device());
-      plan_of(Direction::backward, q, k, causal, scale, cos && sin, backward_chapter, backward_rung);
+      plan_of(Direction::backward, q, k, causal, scale, rotates(cos, sin), backward_chapter, backward_rung);
     }
     Tensor lse;
     Tensor o = Attention::apply(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung, &lse);
@@ -345,11 +365,14 @@ std::string repr(PyObject* object) { return py::repr(py::handle(object)).cast<st
 
 const Tensor& tensor_in(const char* name, PyObject* object) {
   TORCH_CHECK_VALUE(THPVariable_Check(object), name, " is a ", Py_TYPE(object)->tp_name, ": it must be a torch.Tensor");
-  return THPVariable_Unpack(object);
+  const Tensor& tensor = THPVariable_Unpack(object);
+  TORCH_CHECK_VALUE(tensor.layout() == at::kStrided && !tensor.is_nested() && !tensor.is_quantized(), name,
+                    " is a sparse, nested or quantized tensor: it must be an ordinary one");
+  return tensor;
 }
 
-MaybeTensor table_in(PyObject* object) {
-  return object == Py_None ? std::nullopt : MaybeTensor(tensor_in("a table of rope", object));
+MaybeTensor table_in(const char* name, PyObject* object) {
+  return object == Py_None ? std::nullopt : MaybeTensor(tensor_in(name, object));
 }
 
 bool causal_in(PyObject* object) {
@@ -376,12 +399,20 @@ Name name_in(const char* what, PyObject* object) {
   return std::string_view(text, size_t(size));
 }
 
+template <class... Tensors>
+PyObject* tuple_of(std::tuple<Tensors...> tensors) {
+  const auto wrapped = [](auto&... each) {
+    return py::make_tuple(py::reinterpret_steal<py::object>(THPVariable_Wrap(std::move(each)))...);
+  };
+  return std::apply(wrapped, tensors).release().ptr();
+}
+
 // The operator, as torch.ops.flash_attention_workbook.forward.default, with these 11 arguments in order.
 PyObject* python_forward(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   HANDLE_TH_ERRORS
   TORCH_CHECK_TYPE(count == 11, "forward takes 11 arguments: it was given ", count);
   const Tensor &q = tensor_in("q", arguments[0]), &k = tensor_in("k", arguments[1]), &v = tensor_in("v", arguments[2]);
-  const MaybeTensor cos = table_in(arguments[3]), sin = table_in(arguments[4]);
+  const MaybeTensor cos = table_in("rope's cos", arguments[3]), sin = table_in("rope's sin", arguments[4]);
   const bool causal = causal_in(arguments[5]);
   const std::optional<double> scale = scale_in(arguments[6]);
   const Name chapter = name_in("chapter", arguments[7]), rung = name_in("rung", arguments[8]);
@@ -392,14 +423,33 @@ PyObject* python_forward(PyObject*, PyObject* const* arguments, Py_ssize_t count
     const py::gil_scoped_release others_may_run;
     output = call_forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung);
   }
-  const py::object o = py::reinterpret_steal<py::object>(THPVariable_Wrap(std::get<0>(std::move(output))));
-  const py::object lse = py::reinterpret_steal<py::object>(THPVariable_Wrap(std::get<1>(std::move(output))));
-  return PyTuple_Pack(2, o.ptr(), lse.ptr());
+  return tuple_of(std::move(output));
+  END_HANDLE_TH_ERRORS
+}
+
+// The operator backward, likewise, with its 12 arguments in order.
+PyObject* python_backward(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  HANDLE_TH_ERRORS
+  TORCH_CHECK_TYPE(count == 12, "backward takes 12 arguments: it was given ", count);
+  const Tensor& d_o = tensor_in("d_o", arguments[0]);
+  const Tensor &q = tensor_in("q", arguments[1]), &k = tensor_in("k", arguments[2]), &v = tensor_in("v", arguments[3]);
+  const Tensor &o = tensor_in("o", arguments[4]), &lse = tensor_in("lse", arguments[5]);
+  const MaybeTensor cos = table_in("rope's cos", arguments[6]), sin = table_in("rope's sin", arguments[7]);
+  const bool causal = causal_in(arguments[8]);
+  const std::optional<double> scale = scale_in(arguments[9]);
+  const Name chapter = name_in("chapter", arguments[10]), rung = name_in("rung", arguments[11]);
+  std::tuple<Tensor, Tensor, Tensor> output;
+  {
+    const py::gil_scoped_release others_may_run;
+    output = call_backward(d_o, q, k, v, o, lse, cos, sin, causal, scale, chapter, rung);
+  }
+  return tuple_of(std::move(output));
   END_HANDLE_TH_ERRORS
 }
 
 PyMethodDef functions[] = {
     {"forward", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(python_forward)), METH_FASTCALL, nullptr},
+    {"backward", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(python_backward)), METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 PyModuleDef module = {PyModuleDef_HEAD_INIT, "_operators", nullptr, -1, functions, nullptr, nullptr, nullptr, nullptr};

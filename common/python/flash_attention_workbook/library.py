@@ -52,7 +52,9 @@ def _load(path):
                           f"cuda --target flash_attention_workbook`, or set {LIBRARY_VARIABLE}") from None
 
     for function, result, arguments in FUNCTIONS:
-        entry = getattr(library, function)
+        entry = getattr(library, function, None)
+        if entry is None:
+            raise ImportError(f"{path} is not the workbook's library, or not of this version: it has no {function}")
         entry.restype, entry.argtypes = result, arguments
     return library
 
@@ -128,6 +130,8 @@ def default_problem():
 
 def flops(problem, backward=False):
     """Floating-point operations of such a problem, as FlashAttention counts them."""
+    if problem["dtype"] not in _DTYPE_NAMES:
+        raise ValueError(f"dtype is {problem['dtype']!r}: supported are {' and '.join(_DTYPE_NAMES)}")
     count = ctypes.c_double()
     _require(_library.faw_flops(Problem(**{**problem, "dtype": _DTYPE_NAMES.index(problem["dtype"])}), backward, count))
     return count.value

@@ -18,11 +18,21 @@ def rope_tables(q, k, base=10000.0):
     Row p holds p * base^(-2 i / D), i < D / 2, by which elements i and i + D / 2 are turned at position p. Key j stands
     at position j, query i at i + Nk - Nq. Made in fp64: positions far out have angles that fp32 does not resolve.
     """
+    _require_tensors(q=q, k=k)
+    if not isinstance(base, (int, float)) or not base > 0:
+        raise ValueError(f"base is {base!r}: it must be a number above 0")
     head_dim = q.shape[-1]
     positions = torch.arange(max(q.shape[-2], k.shape[-2]), dtype=torch.float64, device=q.device)
     frequencies = base ** (-torch.arange(0, head_dim, 2, dtype=torch.float64, device=q.device) / head_dim)
     angles = torch.outer(positions, frequencies)
     return angles.cos().float(), angles.sin().float()
+
+
+def _require_tensors(**arguments):
+    """Where Python looks into tensors before the operators do."""
+    for name, value in arguments.items():
+        if not isinstance(value, torch.Tensor):
+            raise ValueError(f"{name} is a {type(value).__name__}: it must be a torch.Tensor")
 
 
 def _pair(rope):
@@ -39,6 +49,13 @@ def _forward(*arguments):
     if torch.compiler.is_compiling():
         return torch.ops.flash_attention_workbook.forward.default(*arguments)
     return _operators.forward(*arguments)
+
+
+def _backward(*arguments):
+    """The operator backward, likewise."""
+    if torch.compiler.is_compiling():
+        return torch.ops.flash_attention_workbook.backward.default(*arguments)
+    return _operators.backward(*arguments)
 
 
 def forward(q, k, v, causal=False, scale=None, chapter=None, rung=None, rope=None):
@@ -60,7 +77,7 @@ def backward(q, k, v, o, lse, d_o, causal=False, scale=None, chapter=None, rung=
     were rotated."""
     library.check_names(chapter, rung)
     with torch.no_grad():
-        return torch.ops.flash_attention_workbook.backward.default(d_o, q, k, v, o, lse, *_pair(rope), causal, scale, chapter, rung)
+        return _backward(d_o, q, k, v, o, lse, *_pair(rope), causal, scale, chapter, rung)
 
 
 @torch.library.register_fake("flash_attention_workbook::forward")
@@ -83,7 +100,8 @@ def _with_backward(chapter, rung, backward_chapter, backward_rung, rotates):
         backward_chapter, backward_rung = chapter, rung
     able = library.able("backward", rotates)
     if not (able if backward_chapter is None else library.has("backward", backward_chapter, backward_rung)):
-        raise ValueError(f"{backward_chapter or 'the workbook'} has no backward and a tensor requires gradients: use "
+        who = (backward_chapter or "the workbook") + (f", rung {backward_rung}," if backward_rung else "")
+        raise ValueError(f"{who} has no backward and a tensor requires gradients: use "
                          f"torch.no_grad(), or a backward_chapter of: {', '.join(able) or '(none yet)'}")
     if chapter is None or not library.has("forward", chapter, None):
         chapter, rung = None, None
@@ -99,13 +117,14 @@ def attention(q, k, v, causal=False, scale=None, chapter=None, rung=None, backwa
               rope=None):
     """softmax(scale q k^T) v as o [B, H, Nq, D]; arguments as for forward().
 
-    Differentiable where the chapter has a backward, or backward_chapter names one that has. A direction for which no
+    Differentiable, in reverse mode, where the chapter has a backward, or backward_chapter names one that has. A direction for which no
     chapter is named takes the book's last word, and so does the forward of a chapter that is a backward alone. Under
     autocast q, k and v are converted to its type first.
     """
     if not (chapter is rung is backward_chapter is backward_rung is None):
         library.check_names(chapter, rung)
         library.check_names(backward_chapter, backward_rung)
+        _require_tensors(q=q, k=k, v=v)
         if torch.is_grad_enabled() and any([x.requires_grad for x in (q, k, v)]):
             chapter, rung, backward_chapter, backward_rung = _with_backward(chapter, rung, backward_chapter, backward_rung,
                                                                             rope is not None)
@@ -119,6 +138,7 @@ def sdpa(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scal
     is_causal is PyTorch's, aligned top-left: query i sees keys j <= i. With as many queries as keys that is attention()'s.
     With fewer queries, the keys that none of them sees are left out, which takes a copy of the others.
     """
+    _require_tensors(query=query, key=key, value=value)
     if attn_mask is not None:
         raise ValueError("attn_mask is given: supported are is_causal=True and no mask")
     if dropout_p != 0:

@@ -366,6 +366,10 @@ TEST_F(Capi, RefusesWhatAChapterCannotDo) {
       "head_dim", [](Call& c) { c.problem.head_dim = 60; }, FAW_UNSUPPORTED,
       "05_online_softmax: head-dim is 60: supported are");
   expect_refusal(
+      "head_dim of a rung",
+      [](Call& c) { c.chapter = "05_online_softmax", c.rung = "online", c.problem.head_dim = 60; }, FAW_UNSUPPORTED,
+      "05_online_softmax, forward of rung online: head-dim is 60: supported are");
+  expect_refusal(
       "too long", [](Call& c) { c.chapter = "04_fusion", c.problem.seq_k = 1 << 20; }, FAW_UNSUPPORTED,
       "04_fusion: seq-k is 1048576");
 }

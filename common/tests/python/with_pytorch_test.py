@@ -170,6 +170,43 @@ class Refusals(unittest.TestCase):
         self.refused(r"^q starts at an address that is not a multiple of 16 bytes: pass q.clone\(\)$",
                      memory[1:].view(q.shape), k, v)
 
+    def test_what_is_no_tensor(self):
+        o, lse = faw.forward(*tensors())
+        q, k, v = tensors()
+        calls = [(faw.attention, (q, k, v), "qkv", {}), (faw.attention, (q, k, v), "qkv", dict(chapter="05_online_softmax")),
+                 (faw.forward, (q, k, v), "qkv", {}), (faw.backward, (q, k, v, o, lse, o), ["q", "k", "v", "o", "lse", "d_o"], {}),
+                 (faw.sdpa, (q, k, v), ["query", "key", "value"], {}), (faw.rope_tables, (q, k), "qk", {})]
+        for (call, inputs, names, options), wrong in itertools.product(calls, (None, 1, "x", [q])):
+            for i, name in enumerate(names):
+                with self.subTest(call=call.__name__, argument=name, is_a=type(wrong).__name__):
+                    self.refused(f"^{name} is a {type(wrong).__name__}: it must be a torch.Tensor$",
+                                 *inputs[:i], wrong, *inputs[i + 1:], call=call, **options)
+
+    def test_tensors_of_other_layouts(self):
+        q, k, v = tensors()
+        for other in (q.to_sparse(), torch.nested.nested_tensor([q[0], q[0]]),
+                      torch.nested.nested_tensor([q[0, 0], q[0, 0, :5]], layout=torch.jagged),
+                      torch.quantize_per_tensor(q.float(), 0.1, 0, torch.qint8)):
+            self.refused("^k is a sparse, nested or quantized tensor: it must be an ordinary one$", q, other, v)
+
+    def test_options_of_the_backward(self):
+        q, k, v = tensors()
+        o, lse = faw.forward(q, k, v)
+        self.refused("^scale is 'x': it must be a number$", q, k, v, o, lse, o, scale="x", call=faw.backward)
+        self.refused("^causal is 'x': it must be True or False$", q, k, v, o, lse, o, causal="x", call=faw.backward)
+
+    def test_gradients_of_the_forward_mode(self):
+        text = "^{} has a tangent: gradients are of the reverse mode alone, as torch.autograd.grad takes them$"
+        inputs = tensors(seq_q=20, seq_k=20)
+        for call in (faw.attention, faw.sdpa, lambda *some: faw.forward(*some)[0]):
+            self.refused(text.format("q"), call, tuple(inputs), tuple(inputs), call=torch.func.jvp)
+            for i, name in enumerate("qkv"):
+                for wanted in (False, True):  # gradients of the reverse mode, too
+                    with torch.autograd.forward_ad.dual_level():
+                        some = [x.clone().requires_grad_(wanted) for x in inputs]
+                        some[i] = torch.autograd.forward_ad.make_dual(some[i], inputs[i])
+                        self.refused(text.format(name), *some, call=call)
+
     def test_options(self):
         q, k, v = tensors()
         self.refused("^chapter is 'none': there are 01_naive, ", q, k, v, chapter="none")
@@ -202,6 +239,10 @@ class Refusals(unittest.TestCase):
         self.refused("^05_online_softmax does not rotate Q and K", q, k, v, rope=(cos, sin), chapter="05_online_softmax")
         for chapter in rotating:
             self.refused(f"^{chapter} rotates q and k: pass rope, such as", q, k, v, chapter=chapter)
+        for base in (0, -1.0, float("nan"), "x"):
+            self.refused("^base is .*: it must be a number above 0$", q, k, base, call=faw.rope_tables)
+        operator = torch.ops.flash_attention_workbook.forward.default
+        self.refused("^rope's cos is given alone: pass both tables$", q, k, v, cos, None, False, *5 * [None], call=operator)
 
     def test_what_a_chapter_cannot_do(self):
         q, k, v = tensors(head_dim=60)
@@ -222,6 +263,8 @@ class Refusals(unittest.TestCase):
         q, k, v = tensors(gradients=True)
         self.refused("^05_online_softmax has no backward and a tensor requires gradients: use torch.no_grad.., or",
                      q, k, v, chapter="05_online_softmax")
+        self.refused("^10_hopper, rung narrow, has no backward and a tensor requires gradients: .* backward_chapter of: .*10_hopper$",
+                     q, k, v, chapter="10_hopper", rung="narrow")
         with torch.no_grad():
             faw.attention(q, k, v, chapter="05_online_softmax")
         o, lse = faw.forward(q, k, v)
@@ -391,6 +434,16 @@ class InsidePyTorch(unittest.TestCase):
             first, = torch.autograd.grad(o.sum(), inputs[:1], create_graph=True)
             with self.assertRaisesRegex(RuntimeError, "^derivative for flash_attention_workbook::backward is not implemented$"):
                 first.sum().backward()
+
+
+    def test_the_transforms_of_torch_func_are_refused(self):
+        """But for vmap, which has no gradients."""
+        inputs = tensors(batch=1, heads=1, kv_heads=1, seq_q=17, seq_k=17)
+        for transform in torch.func.grad, torch.func.jacrev, torch.func.hessian:
+            with self.assertRaisesRegex(RuntimeError, "^cannot use C.. torch::autograd::Function with functorch transforms[^\n]*$"):
+                transform(lambda *some: faw.attention(*some).sum())(*inputs)
+        twice = [torch.stack([x, 2 * x]) for x in inputs]
+        self.assertSame(torch.func.vmap(faw.attention)(*twice), [faw.attention(*some) for some in zip(*twice)])
 
 
 class AsPyTorchsOwn(unittest.TestCase):

@@ -33,6 +33,10 @@ class Imports(unittest.TestCase):
         with self.assertRaisesRegex(ImportError, "^cannot load /nowhere/lib.so .*: build it with .*cmake --preset cuda"):
             imported(mock.MagicMock(), FLASH_ATTENTION_WORKBOOK_LIBRARY="/nowhere/lib.so")
 
+    def test_another_library(self):
+        with self.assertRaisesRegex(ImportError, "^libc.so.6 is not the workbook's library, or not of this version: it has no faw_error$"):
+            imported(mock.MagicMock(), FLASH_ATTENTION_WORKBOOK_LIBRARY="libc.so.6")
+
     def test_no_operators(self):
         with self.assertRaisesRegex(ImportError, r"^cannot load the operators for PyTorch 2\.11 .*: they are compiled for one PyTorch "
                                                  r"and one Python; install the package again \(pip install \.\)[^\n]*$"):
@@ -87,6 +91,8 @@ class Declarations(unittest.TestCase):
         self.assertEqual(self.module.flops({**given, "causal": True}, backward=True), 4 * 4 * 50 * 70 * 128 * 1.25)
         with self.assertRaisesRegex(ValueError, "^kv-heads is 0: it must be at least 1$"):
             self.module.flops({**given, "kv_heads": 0})
+        with self.assertRaisesRegex(ValueError, "^dtype is 'fp32': supported are fp16 and bf16$"):
+            self.module.flops({**given, "dtype": "fp32"})
 
 
 if __name__ == "__main__":

@@ -123,7 +123,8 @@ class Verdicts(unittest.TestCase):
             self.assertEqual(agreement.own_name(kernel), "k", kernel)
 
     def test_a_file_of_counts_that_lacks_something(self):
-        of_05 = {"chapter": "05_a", "problem": "p", "direction": "forward", "rungs": [{"rung": "r", "launches": []}]}
+        of_05 = {"chapter": "05_a", "problem": "B1_H2_N64_D64_fp16_causal", "direction": "forward",
+                 "rungs": [{"rung": "r", "launches": []}]}
         patterns = {**of_05, "chapter": "patterns"}
         with tempfile.TemporaryDirectory() as scratch:
             path = Path(scratch) / "counts.json"
@@ -141,6 +142,13 @@ class Verdicts(unittest.TestCase):
             for missing in ("problem", "direction", "rungs"):
                 with self.assertRaisesRegex(Failure, "does not hold the engine's counts"):
                     read({"chapters": [{key: value for key, value in of_05.items() if key != missing}]}, "05_a")
+            for wrong in ({"problem": "p"}, {"problem": 7}, {"rungs": 7}, {"rungs": [{"launches": 7}]}, {"rungs": [{"launches": ["k"]}]},
+                          {"rungs": [{"launches": [{"kernel": "k"}]}]}):
+                with self.assertRaisesRegex(Failure, "does not hold the engine's counts"):
+                    read({"chapters": [{**of_05, **wrong}]}, "05_a")
+            path.write_text(100_000 * "[")
+            with self.assertRaisesRegex(Failure, "does not hold the engine's counts"):
+                engine.read(path, [])
 
     def test_the_reason_is_kept(self):
         name = "global load requests"

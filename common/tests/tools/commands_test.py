@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import io
 import unittest
+from pathlib import Path
 from unittest import mock
 
 from tools import cli
@@ -11,6 +12,7 @@ from tools.commands import bench, test
 from tools.machine import Failure, build, chapters, system
 from tools.machine.system import Choice, Gpu
 from tools.measuring import asked, engine, session
+from tools.measuring.program import Outcome
 from tools.record import LENGTHS
 
 
@@ -44,6 +46,31 @@ class BadInput(unittest.TestCase):
             (["bench", "--keep", "--out=x"], "not allowed with argument --keep"),
             (["bench", "--patience=1"], "unknown argument --patience=1"),
             (["bench", "--peers"], "unknown argument --peers"),
+            (["bench", "--benchmark_out=x"], "unknown argument --benchmark_out=x"),
+            (["bench", "--benchmark_format=csv"], "unknown argument --benchmark_format=csv"),
+            (["bench", "--out=/"], "/ is not the name of a file"),
+            (["bench", "--out="], "nothing is not the name of a file"),
+            (["bench", "--out=/dev/null"], "/dev/null is not the name of a file"),
+            (["bench", "--out=/dev/null/x.json"], "cannot write /dev/null/x.json: /dev/null is no directory that can be written"),
+            (["accuracy", "--out=/"], "/ is not the name of a file"),
+            (["peers", "--out=/"], "/ is not the name of a file"),
+            (["profile", "--out=/"], "/ is not the name of a file"),
+            (["verify", "--out=/"], "/ is not the name of a file"),
+            (["machine", "--out=/"], "/ is not the name of a file"),
+            (["peers", "--patience=inf"], "inf is not a number of seconds above 0"),
+            (["run", "--rung="], "a rung has a name"),
+            (["run", "10/ordered", "05"], "10/ordered names a rung: beside it there can be no other chapter or rung"),
+            (["run", "10/ordered", "--rung=narrow"], "10/ordered names a rung"),
+            (["bench", "10/ordered", "--all-rungs"], "10/ordered names a rung"),
+            (["trace", "99/ordered"], "no chapter 99"),
+            (["accuracy", "10/ordered"], "no chapter 10/ordered"),
+            (["run", "--seq-q=6_4"], "6_4 is not a whole number"),
+            (["run", "--seq-q= 64"], " 64 is not a whole number"),
+            (["run", "--seq-q=\u0663"], "\u0663 is not a whole number"),
+            (["run", "--seq-q=7,"], "nothing is not a whole number"),
+            (["run", "--batch=2147483648"], "2147483648 is not a whole number of at least 1 and at most 2147483647"),
+            (["run", "--batch=" + 5000 * "9"], "9 is not a whole number of at least 1"),
+            (["run", "--seed=9223372036854775807"], "9223372036854775807 is not a whole number of at least 0"),
             (["bench", "--keep", "--preset=cpu"], "--keep is for measurements from a GPU"),
             (["run", "--benchmark_filter=x"], "unknown argument"),
             (["test", "--preset", "gpu"], "invalid choice"),
@@ -70,6 +97,7 @@ class BadInput(unittest.TestCase):
 
     def test_benchmark_flags_are_for_bench(self):
         self.assertTrue(bench.passes_on("--benchmark_filter=x"))
+        self.assertFalse(bench.passes_on("--benchmark_out=x"))
         self.assertFalse(bench.passes_on("--bench"))
 
 
@@ -111,18 +139,28 @@ class WhatIsTraced(unittest.TestCase):
     def test_of_a_rung_those_that_it_has(self):
         self.assertEqual(self.passes(rung="last")[-1:], [("08", "backward")])
 
+    def test_a_rung_of_all_chapters_is_that_of_those_that_have_it(self):
+        with mock.patch.object(chapters, "describe", lambda chapter, _: chapters.Description("", self.described[chapter.name])), \
+                mock.patch.object(build, "ensure_built", return_value=Path("build")), contextlib.redirect_stdout(io.StringIO()), \
+                mock.patch.object(engine, "counts_of", lambda program, *_: program.name):
+            every = [chapters.Chapter(name) for name in self.described]
+            self.assertEqual(engine.count(every, [], rung="last", named=False), {"chapters": ["08_c"]})
+            self.assertEqual(engine.count(every, [], rung="last"), {"chapters": ["05_a", "07_b", "08_c"]})
+
     def test_what_nobody_has_is_left_to_the_programs_to_refuse(self):
         self.assertEqual(self.passes(rung="none"), [("05", "forward"), ("07", "forward"), ("08", "forward")])
         self.assertEqual(self.passes("backward"), [("05", "backward"), ("07", "backward"), ("08", "backward")])
 
 
 class Ladders(unittest.TestCase):
-    """05 has a forward, 06 two, 07 two backwards."""
+    """05 has a forward, 06 two, 07 two backwards; 08, which only some tests know, has a rung of both and a backward."""
 
     described = {
         name: chapters.Description("", [{"name": rung, "forward": name[:2] != "07", "backward": name[:2] == "07"} for rung in rungs])
         for name, rungs in {"05_a": ["a"], "06_b": ["mma", "final"], "07_c": ["plain", "final"]}.items()
     }
+    with_both = {**described, "08_d": chapters.Description("", [{"name": "both", "forward": True, "backward": True},
+                                                               {"name": "last", "forward": False, "backward": True}])}
 
     def names(self, *words, **options):
         parser = argparse.ArgumentParser()
@@ -149,8 +187,58 @@ class Ladders(unittest.TestCase):
     def test_one_rung(self):
         self.assertEqual(self.names("07", "--rung=plain"), [[("07_c/plain", "backward", "plain")]])
 
+    def test_one_rung_in_the_directions_that_it_has(self):
+        with mock.patch.object(self, "described", self.with_both):
+            self.assertEqual(self.names("08", "--rung=last"), [[("08_d/last", "backward", "last")]])
+            self.assertEqual(self.names("08", "--rung=both"), [[("08_d/both", "forward", "both")], [("08_d/both", "backward", "both")]])
+            self.assertEqual(self.names("08", "--rung=none"), [[("08_d/none", "forward", "none")]])
+            self.assertEqual(self.names("08", "--rung=last", "--direction=forward"), [[("08_d/last", "forward", "last")]])
+
+    def test_a_rung_with_its_chapter(self):
+        for word, chapter, rung in [("5/x", "05_online_softmax", "x"), ("naive/", "01_naive", None), ("10/", "10_hopper", None),
+                                    ("10_hopper/a/b", "10_hopper", "a/b")]:
+            arguments = argparse.Namespace(chapters=[word], rung=None)
+            self.assertEqual([chosen.name for chosen in asked.chosen_chapters(arguments)], [chapter])
+            self.assertEqual(arguments.rung, rung)
+
+    def test_of_all_chapters_those_that_have_the_rung(self):
+        chosen = [chapters.Chapter(name) for name in self.described]
+        with mock.patch.object(chapters, "describe", lambda chapter, _: self.described[chapter.name]):
+            for rung, numbers in [("final", ["06", "07"]), ("plain", ["07"]), ("none", ["05", "06", "07"]), (None, ["05", "06", "07"])]:
+                self.assertEqual([chapter.number for chapter in chapters.with_rung(rung, chosen, [])], numbers)
+
     def test_who_asks_a_chapter_for_what_it_has_not_is_told_by_its_program(self):
         self.assertEqual(self.names("05", "--direction=backward"), [[("05_a", "backward", None)]])
+
+
+class Refusals(unittest.TestCase):
+    """08 has a rung in both directions."""
+
+    steps = [session.Step("08_d/both", chapters.Chapter("08_d"), direction, "both") for direction in ("forward", "backward")]
+
+    def ending(self, *verdicts):
+        """(what is shown, what is said, or the failure) where the first direction ends like this, and the second like that."""
+        shown, said = [], io.StringIO()
+        outcomes = iter([[[Outcome(verdict, "N is 7")]] for verdict in verdicts])
+        with mock.patch.object(session.Session, "ladders", lambda *_: [[step] for step in self.steps]), \
+                mock.patch.object(session.Session, "measure_all", lambda *_: next(outcomes)), contextlib.redirect_stdout(said):
+            current = session.Session(*8 * [None])
+            try:
+                session.conclude(*session.measure_ladders(current, lambda _, steps, __: shown.append(steps[0].direction)))
+            except Failure as failure:
+                return shown, f"{failure.status}: {failure}"
+        return shown, said.getvalue()
+
+    def test_a_direction_that_is_refused_hides_no_other(self):
+        said = "1 of 2 agree with the fp64 reference; 08_d/both ({}) did not take the problem.\n"
+        self.assertEqual(self.ending("correct", "refused"), (["forward", "backward"], said.format("backward")))
+        self.assertEqual(self.ending("refused", "correct"), (["forward", "backward"], said.format("forward")))
+
+    def test_what_nobody_takes_is_bad_input(self):
+        self.assertEqual(self.ending("refused", "refused"), ([], "2: 08_d/both: N is 7"))
+
+    def test_what_is_wrong_names_the_direction_and_the_chapters_test(self):
+        self.assertEqual(self.ending("correct", "wrong")[1], "1: not right: 08_d/both (backward); ./workbook test 08_d shows where")
 
 
 class Beginnings(unittest.TestCase):

@@ -223,10 +223,11 @@ class Runs(BesideAStandInForTorch):
 
     rungs = {"last": {"forward": True, "backward": True, "lse": True, "rope": False, "general": True}}
 
-    def run_with(self, said, directions=("forward", "backward"), chapters=("08_c",), named=True):
+    def run_with(self, said, directions=("forward", "backward"), chapters=("08_c",), named=True, rung=None):
         workbook = mock.MagicMock()
         few = {"last": {**self.rungs["last"], "general": False}}
-        workbook.chapters.return_value = {"08_c": self.rungs, "11_f": few}
+        back = {"alone": {**self.rungs["last"], "forward": False}}
+        workbook.chapters.return_value = {"07_b": back, "08_c": self.rungs, "11_f": few}
         workbook.default_problem.return_value = asdict(DEFAULT)
         workbook.flops.side_effect = lambda problem, backward: problem["seq_q"] * (10 if backward else 1)
         self.torch.cuda.get_device_capability.return_value = (9, 0)
@@ -238,7 +239,7 @@ class Runs(BesideAStandInForTorch):
             return [{"name": one.name, "kind": one.kind, "seconds": peers.percentiles([2.0])} for one in candidates]
 
         request = {"sweep": "ladder", "said": said, "chapters": list(chapters), "named": named,
-                   "rung": None, "all_rungs": False, "directions": directions, "seed": 0, "patience": 1.0, "commit": "abc"}
+                   "rung": rung, "all_rungs": False, "directions": directions, "seed": 0, "patience": 1.0, "commit": "abc"}
         modules = {"flash_attention_workbook": workbook, "flash_attn": None, "flash_attn_interface": None}
         with mock.patch.dict(sys.modules, modules), \
                 mock.patch.multiple(self.peers_main, measure=measure, Flush=mock.Mock(), ceilings=mock.Mock()), \
@@ -267,6 +268,17 @@ class Runs(BesideAStandInForTorch):
         self.assertEqual(asked({}, named=False), ("08_c", True))
         self.assertEqual(asked({"seq_k": 256}, named=False), ("11_f", False))
         self.assertEqual(asked({}, named=True), ("11_f", False))
+
+    def test_a_rung_of_all_chapters_is_that_of_those_that_have_it(self):
+        measured, _ = self.run_with({"seq_q": [64]}, chapters=["07_b", "08_c"], named=False, rung="alone")
+        self.assertEqual([(point[0], point[-1][-1]) for point in measured], [("backward", "07_b/alone")])
+
+    def test_a_direction_that_nobody_has_is_refused_by_its_name(self):
+        for rung, name in ((None, "07_b"), ("alone", "07_b/alone")):
+            with self.assertRaisesRegex(self.peers_main.Refusal, f"^no forward in {name}: chapters that have one: 08_c, 11_f$"):
+                self.run_with({}, ["forward"], ["07_b"], rung=rung)
+        with self.assertRaisesRegex(self.peers_main.Refusal, "^rung is alone: 08_c has last$"):
+            self.run_with({}, chapters=["08_c"], rung="alone")
 
     def test_where_nothing_is_said(self):
         measured, report = self.run_with({}, ["forward"])

@@ -6,8 +6,6 @@ FlashAttention-2. And what becomes of gradients when dO is scaled by powers of t
 one, the PATH's python3, or the one that WORKBOOK_PYTHON names.
 """
 
-from pathlib import Path
-
 from tools.machine import RESULTS, Failure, build, chapters, say, shown, slug, system
 from tools.measuring import accuracy, asked, peers
 from tools.record import commit, results
@@ -17,7 +15,7 @@ from tools.showing import errors
 def add_arguments(parser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="number or name: 06 07 (default: all)")
     parser.add_argument("--seed", type=asked.at_least_zero, default=0, metavar="N", help="of the random inputs (default: 0)")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="where the JSON goes")
+    parser.add_argument("--out", type=asked.file_to_write, metavar="FILE", help="where the JSON goes")
 
 
 def run(arguments) -> int:

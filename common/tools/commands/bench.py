@@ -1,8 +1,9 @@
 """time the chapters with Google Benchmark and keep its raw JSON
 
 Every chapter is checked before it is timed. On a GPU N goes from 512 to 8192, unless other ones are named. Flags that begin
-with --benchmark_ go to Google Benchmark. The JSON of all chapters goes into one file, in Google Benchmark's own format: in
-the build directory, or with --keep among the project's measurements in common/results (from a GPU only), or where --out says.
+with --benchmark_ go to Google Benchmark, but for those that say what it prints and where. The JSON of all chapters goes into
+one file, in Google Benchmark's own format: in the build directory, or with --keep among the project's measurements in
+common/results (from a GPU only), or where --out says.
 """
 
 import time
@@ -18,13 +19,13 @@ def add_arguments(parser) -> None:
     session.add_arguments(parser)
     asked.add_rung(parser, default="its last; of a backward: all", or_all=True)
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--out", type=Path, metavar="FILE", help="where the JSON goes")
+    where.add_argument("--out", type=asked.file_to_write, metavar="FILE", help="where the JSON goes")
     where.add_argument("--keep", action="store_true", help="keep the JSON in common/results, under the GPU's name")
 
 
 def passes_on(flag: str) -> bool:
-    """Whether an unknown flag is one for the chapters' programs."""
-    return flag.startswith("--benchmark_")
+    """Whether an unknown flag is one for the chapters' programs. What they print is read here, and where is --out's to say."""
+    return flag.startswith("--benchmark_") and not flag.startswith(("--benchmark_out", "--benchmark_format", "--benchmark_list"))
 
 
 def run(arguments) -> int:

@@ -42,9 +42,9 @@ def run(arguments) -> int:
     direction = arguments.direction or _shared_direction(words, counting)
     steps = [_step(chapter, rung, direction, counting) for chapter, rung in words]
 
+    counted = [_counted(step, small, direction, counting) for step in steps]  # first, as it refuses what the steps do not take
     say(bold(f"\n{steps[0]} and {steps[1]}, {direction}") + "\n")
     _say_times(steps, direction, arguments)
-    counted = [_counted(step, small, direction, counting) for step in steps]
     say(f"\nCounted by the SIMT engine, {read_label(counted[0]['problem'])[0]}\n")
     rungs = [one["rungs"][0] for one in counted]
     _say_counters(steps, rungs)

@@ -12,14 +12,14 @@ import tempfile
 from pathlib import Path
 
 from tools.machine import RESULTS, Failure, Progress, bold, build, follow, say, shown
-from tools.measuring import session
+from tools.measuring import asked, session
 from tools.record import THE_BOOKS, Experiments, Missing, Record, results
 from tools.showing import experiments
 
 
 def add_arguments(parser) -> None:
     parser.add_argument("--preset", choices=["cpu", "cuda"], help="default: cuda if there is a GPU and nvcc, else cpu")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="where the JSON goes")
+    parser.add_argument("--out", type=asked.file_to_write, metavar="FILE", help="where the JSON goes")
 
 
 def run(arguments) -> int:

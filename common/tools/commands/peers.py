@@ -25,11 +25,11 @@ def add_arguments(parser) -> None:
     parser.add_argument("--patience", type=asked.seconds, default=peers.PATIENCE, metavar="SECONDS",
                         help="what the launches of one chapter at one point may take; what takes longer is left out there "
                         f"(default: {peers.PATIENCE})")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="where the JSON goes")
+    parser.add_argument("--out", type=asked.file_to_write, metavar="FILE", help="where the JSON goes")
 
 
 def run(arguments) -> int:
-    chosen = chapters.select(arguments.chapters, chapters.all_chapters())
+    chosen = asked.chosen_chapters(arguments)
     said = asked.said(arguments)
     seed = said.pop("seed", 0)
     gpu, no_gpu = system.find_gpu()

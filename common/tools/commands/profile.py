@@ -4,9 +4,7 @@ Needs a GPU and Nsight Compute. Every rung is profiled, N = 4096 unless another 
 and L2 and tensor-core instructions of each launch, goes into common/results, under the GPU's name.
 """
 
-from pathlib import Path
-
-from tools.machine import (RESULTS, Failure, amount_of_memory, build, chapters, say, shown, significant, slug, system, table)
+from tools.machine import RESULTS, Failure, amount_of_memory, build, say, shown, significant, slug, system, table
 from tools.measuring import asked, ncu, profile
 from tools.record import commit, results
 
@@ -15,11 +13,11 @@ def add_arguments(parser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="number or name: 01 05 (default: all)")
     asked.add_arguments(parser, several=True)
     asked.add_rung(parser, default="all")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="where the JSON goes")
+    parser.add_argument("--out", type=asked.file_to_write, metavar="FILE", help="where the JSON goes")
 
 
 def run(arguments) -> int:
-    chosen = chapters.select(arguments.chapters, chapters.all_chapters())
+    chosen = asked.chosen_chapters(arguments)
     problems = asked.problems(arguments)
     ncu.require()
     directory = build.ensure_built("cuda", [chapter.name for chapter in chosen])

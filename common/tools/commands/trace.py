@@ -11,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-from tools.machine import bold, chapters, say
+from tools.machine import bold, say
 from tools.measuring import asked, engine
 from tools.own import Asked, Ran, add_file_arguments, conclude_files, files_of, refuse_without_files, run_files
 from tools.record import read_label
@@ -29,7 +29,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--lines", type=asked.at_least_one, default=8, metavar="N",
                         help="source lines to show per kernel (default: 8)")
     parser.add_argument("--json", action="store_true", help="print the counts as JSON instead")
-    parser.add_argument("--patterns", action="store_true", help="count the access patterns of common/tests/trace too")
+    parser.add_argument("--patterns", action="store_true", default=None, help="count the access patterns of common/tests/trace too")
     add_file_arguments(parser, SECONDS)
 
 
@@ -38,11 +38,11 @@ def run(arguments) -> int:
     if files:
         return _trace(files, arguments)
     refuse_without_files(arguments)
-    chosen = chapters.select(arguments.chapters, chapters.all_chapters())
+    chosen = asked.chosen_chapters(arguments)
     (flags,) = asked.problems(arguments)
     # JSON has stdout to itself.
     with contextlib.redirect_stdout(sys.stderr if arguments.json else sys.stdout):
-        counted = engine.count(chosen, flags, arguments.direction, arguments.rung, arguments.patterns)
+        counted = engine.count(chosen, flags, arguments.direction, arguments.rung, arguments.patterns, bool(arguments.chapters))
     if arguments.json:
         print(json.dumps(counted, indent=1))
     else:

@@ -7,8 +7,6 @@ explained (the reason stands beside it), or different, which is a failure; what 
 
 import os
 import time
-from pathlib import Path
-
 from tools.machine import Failure, bad, bold, chapters, good, say, system, table
 from tools.measuring import agreement, asked, engine, ncu
 from tools.record import commit, read_label, results
@@ -20,7 +18,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="number or name: 01 05 (default: all, and the access "
                         "patterns of common/tests/trace)")
     parser.add_argument("--engine", type=asked.existing_file, metavar="FILE", help="the engine's counts, instead of counting here")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="keep the comparison, as JSON")
+    parser.add_argument("--out", type=asked.file_to_write, metavar="FILE", help="keep the comparison, as JSON")
 
 
 def run(arguments) -> int:

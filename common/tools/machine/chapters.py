@@ -73,6 +73,12 @@ def describe(chapter: Chapter, build_directories: list) -> "Description | None":
     return None
 
 
+def with_rung(rung: "str | None", among: list, build_directories: list) -> list:
+    """Those that have it. If none has, all: their programs say which there are."""
+    described = [(chapter, describe(chapter, build_directories)) for chapter in among] if rung else []
+    return [chapter for chapter, known in described if known and rung in [one["name"] for one in known.rungs]] or among
+
+
 def title(chapter: Chapter, root: Path = ROOT) -> str:
     """The first heading of the chapter's README; empty if it has none."""
     readme = root / chapter.name / "README.md"

@@ -3,13 +3,17 @@ program, which knows the rest."""
 
 import argparse
 import json
+import math
+import os
+import re
 from pathlib import Path
 
-from tools.machine import Failure, answer_of
+from tools.machine import Failure, answer_of, chapters
 from tools.record import read_label
 
 # What the programs are told as it was said; N of the queries, of which there may be several, apart.
 FIELDS = ("batch", "heads", "kv_heads", "seq_k", "head_dim", "dtype", "causal", "seed")
+LARGEST_INT, LARGEST_SEED = 2**31 - 1, 2**63 - 2  # that the programs can hold
 # All that only chapters take, a rung too: {argparse's name: flag}.
 NAMES = {name: f"--{name.replace('_', '-')}" for name in (*FIELDS, "seq_q", "direction", "rung")}
 
@@ -33,27 +37,40 @@ def add_arguments(parser: argparse.ArgumentParser, several: bool,
 
 def add_rung(parser: argparse.ArgumentParser, default: str, or_all: bool = False) -> None:
     rungs = parser.add_mutually_exclusive_group()
-    rungs.add_argument("--rung", metavar="NAME", help=f"this rung of the chapter (default: {default})")
+    rungs.add_argument("--rung", type=rung_name, metavar="NAME",
+                       help=f"this rung of the chapter; 10/ordered is 10 --rung=ordered (default: {default})")
     if or_all:
         rungs.add_argument("--all-rungs", action="store_true", help="every rung of a chapter")
 
 
+def chosen_chapters(arguments: argparse.Namespace) -> list:
+    """Those that are named, or all. A rung that is named with its chapter, 10/ordered, becomes arguments.rung."""
+    words = [word.rstrip("/").partition("/") for word in arguments.chapters]
+    for word, (_, _, rung) in zip(arguments.chapters, words):
+        if rung and (len(words) > 1 or arguments.rung or getattr(arguments, "all_rungs", False)):
+            raise Failure(f"{word} names a rung: beside it there can be no other chapter or rung", status=2)
+        arguments.rung = rung or arguments.rung
+    return chapters.select([chapter for chapter, _, _ in words], chapters.all_chapters())
+
+
+def rung_name(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("a rung has a name")
+    return text
+
+
 def at_least_one(text: str) -> int:
-    return _whole_number(text, 1)
+    return _whole_number(text, 1, LARGEST_INT)
 
 
 def at_least_zero(text: str) -> int:
-    return _whole_number(text, 0)
+    return _whole_number(text, 0, LARGEST_SEED)
 
 
-def _whole_number(text: str, least: int) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        value = least - 1
-    if value < least:
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number of at least {least}")
-    return value
+def _whole_number(text: str, least: int, most: int) -> int:
+    if not re.fullmatch("[0-9]{1,99}", text) or not least <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"{text or 'nothing'} is not a whole number of at least {least} and at most {most}")
+    return int(text)
 
 
 def lengths(text: str) -> list:
@@ -66,7 +83,7 @@ def seconds(text: str) -> float:
         value = float(text)
     except ValueError:
         value = 0
-    if not value > 0:
+    if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
     return value
 
@@ -75,6 +92,17 @@ def existing_file(text: str) -> Path:
     if not Path(text).is_file():
         raise argparse.ArgumentTypeError(f"there is no file {text}")
     return Path(text).resolve()
+
+
+def file_to_write(text: str) -> Path:
+    """Refuses before anything takes time what could not be written afterwards. Directories that are not there will be made."""
+    path = Path(text)
+    if path.exists() and not path.is_file():  # a directory, or a device, in whose place there would be a file
+        raise argparse.ArgumentTypeError(f"{text or 'nothing'} is not the name of a file")
+    above = next(one for one in path.absolute().parents if one.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        raise argparse.ArgumentTypeError(f"cannot write {text}: {above} is no directory that can be written")
+    return path
 
 
 def said(arguments: argparse.Namespace) -> dict:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from tools.machine import Failure, Progress, answer_of, build, chapters
+from tools.record import read_label
 
 PATTERNS = "patterns"  # the access patterns of common/tests/trace, which stand beside the chapters
 
@@ -22,9 +23,11 @@ def counts_of(program: Path, *flags) -> dict:
 
 
 def count(chosen: list, flags: list, direction: "str | None" = None, rung: "str | None" = None,
-          with_patterns: bool = False) -> dict:
-    """Builds and counts. Chapters that do not take the problem are left out, unless all are."""
+          with_patterns: bool = False, named: bool = True) -> dict:
+    """Builds and counts. Chapters that do not take the problem are left out, unless all are; those without the rung, too, if
+    the chapters were not named."""
     directory = build.ensure_built("trace", [*(chapter.name for chapter in chosen), *(["trace_patterns"] if with_patterns else [])])
+    chosen = chosen if named else chapters.with_rung(rung, chosen, [directory])
     of_rung = [f"--rung={rung}"] if rung else []
     counted, refusals = [], []
     with Progress("Counting") as progress:
@@ -64,13 +67,15 @@ def read(path: Path, chosen: list) -> dict:
         counted = json.loads(path.read_text())
         wanted = {chapter.name for chapter in chosen} | {PATTERNS}
         counted["chapters"] = [chapter for chapter in counted["chapters"] if chapter["chapter"] in wanted]
-        whole = all("problem" in chapter and "direction" in chapter and all("launches" in rung for rung in chapter["rungs"])
-                    for chapter in counted["chapters"])
-        if not whole:
-            raise KeyError
+        for chapter in counted["chapters"]:
+            if chapter["problem"]:
+                read_label(chapter["problem"])
+            launches = [launch for rung in chapter["rungs"] for launch in rung["launches"]]
+            if "direction" not in chapter or not all(part in launch for launch in launches for part in ("kernel", "totals", "bytes")):
+                raise KeyError
     except OSError as error:
         raise Failure(f"cannot read {path}: {error.strerror}", status=2)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise Failure(f"{path} does not hold the engine's counts: make it with ./workbook trace --json", status=2)
     missing = {chapter.name for chapter in chosen} - {chapter["chapter"] for chapter in counted["chapters"]}
     if missing:

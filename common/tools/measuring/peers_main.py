@@ -134,6 +134,8 @@ def chapters_for(points: list, workbook, request: dict) -> tuple:
 
 def chapter_candidates(workbook, chapters: list, request: dict) -> list:
     candidates, rung = [], request["rung"]
+    if rung and not request["named"]:  # of all chapters those that have it
+        chapters = [chapter for chapter in chapters if rung in workbook.chapters()[chapter]] or chapters
     for chapter in chapters:
         rungs = workbook.chapters()[chapter]
         rope = any(has["rope"] for has in rungs.values())
@@ -463,8 +465,10 @@ def run(request: dict) -> dict:
     chapters = chapter_candidates(workbook, chosen, request)
     directions = [d for d in request["directions"] if any(d in candidate.directions for candidate in chapters)]
     if not directions:
-        able = [name for name, rungs in workbook.chapters().items() if any(has["backward"] for has in rungs.values())]
-        raise Refusal(f"no backward in {', '.join(request['chapters'])}: chapters that have one: {', '.join(able) or 'none yet'}")
+        lacking, = request["directions"]  # of both there would be one
+        able = [name for name, rungs in workbook.chapters().items() if any(has[lacking] for has in rungs.values())]
+        raise Refusal(f"no {lacking} in {', '.join(one.name for one in chapters)}: chapters that have one: "
+                      f"{', '.join(able) or 'none yet'}")
     peers, absent = peer_candidates() if any(not candidate.rope for candidate in chapters) else ([], {})
     rotating_peers, missing = rotating_candidates() if any(candidate.rope for candidate in chapters) else ([], {})
     absent |= missing | left_out

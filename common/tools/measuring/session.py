@@ -1,11 +1,12 @@
 """What run and bench share: choosing where to run, building the chapters, measuring them on the problems."""
 
 import argparse
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 from tools.machine import Failure, Progress, build, chapters, say, system
-from tools.measuring import asked
+from tools.measuring import asked, engine
 from tools.measuring.program import measure, only, read_report
 from tools.record import LENGTHS, Problem
 
@@ -30,7 +31,7 @@ class Step:
 class Session:
     choice: system.Choice
     chapters: list
-    named: bool  # the chapters are those that the user names
+    named: bool  # the chapters are those that the user names, or that have the rung that the user names
     problems: list  # [(Problem, the flags that ask a program for it)]
     direction: "str | None"  # that the user asks for; None is for each, with the chapters that have it
     rung: "str | None"  # that the user names
@@ -49,12 +50,13 @@ class Session:
         """The steps of each direction: the chapters' results, which are their last rungs (or the one that the user
         names), or every rung; of backwards, which share one chapter, always every rung."""
         described = [(chapter, chapters.describe(chapter, [self.build_directory])) for chapter in self.chapters]
+        passes = engine.passes(self.chapters, self.direction, self.rung, self.build_directory)
         ladders = []
-        for direction in [self.direction] if self.direction else ["forward", "backward"]:
+        for direction in ("forward", "backward"):
             steps = []
             for chapter, description in described:
                 rungs = description.rungs_with(direction) if description else []
-                if not rungs and not (self.direction and self.named):
+                if (chapter, direction) not in passes or not rungs and not self.named:
                     continue
                 if (all_rungs or direction == "backward") and not self.rung and len(rungs) > 1:
                     steps += [Step(f"{chapter.name}/{rung}", chapter, direction, rung) for rung in rungs]
@@ -91,7 +93,6 @@ class Session:
                     for i in range(first, first + count):
                         rung = [f"--rung={steps[i].rung}"] if steps[i].rung else []
                         outcomes[i][number] = run(steps[i].name, steps[i], problem, [*flags, *rung])
-        _refuse_if_all_refused(outcomes)
         return outcomes
 
 
@@ -123,47 +124,50 @@ def say_device(choice: system.Choice) -> None:
 
 def begin(arguments: argparse.Namespace, more_flags: list = ()) -> Session:
     """Chooses preset and problems, says so, and builds the programs of the chapters that are asked for."""
-    chosen = chapters.select(arguments.chapters, chapters.all_chapters())
+    chosen = asked.chosen_chapters(arguments)
     if not chosen:
         raise Failure("there are no chapters here: is the checkout complete?")
     choice = choose_device(arguments.preset)
     wanted = asked.problems(arguments, LENGTHS if choice.gpu else None)
     say_device(choice)
     directory = build.ensure_built(choice.preset, [chapter.name for chapter in chosen])
+    if not arguments.chapters:
+        chosen = chapters.with_rung(arguments.rung, chosen, [directory])
     problems = [(asked.resolved(chosen[0].program(directory), flags)[0], flags) for flags in wanted]
-    return Session(choice, chosen, bool(arguments.chapters), problems, arguments.direction, arguments.rung, list(more_flags),
-                   directory)
-
-
-def _refuse_if_all_refused(outcomes: list) -> None:
-    """A problem that no chapter takes is bad input, not a result: the first one's reason will do."""
-    flat = [outcome for row in outcomes for outcome in row]
-    if all(outcome.verdict == "refused" for outcome in flat):
-        raise Failure(flat[0].detail, status=2)
+    return Session(choice, chosen, bool(arguments.chapters or arguments.rung), problems, arguments.direction, arguments.rung,
+                   list(more_flags), directory)
 
 
 def measure_ladders(current: Session, show, all_rungs: bool = False) -> tuple:
     """Every ladder, one after the other, each shown as it is there: show(session, steps, outcomes). Returns all steps and their
-    outcomes."""
-    steps, outcomes = [], []
+    outcomes. A problem that nobody takes is bad input, not a result: the first one's reason will do."""
+    steps, outcomes, unseen = [], [], []
     for ladder_steps in current.ladders(all_rungs):
         measured = current.measure_all(ladder_steps)
-        show(current, ladder_steps, measured)
         steps += ladder_steps
         outcomes += measured
+        unseen.append((ladder_steps, measured))
+        if any(outcome.verdict != "refused" for row in outcomes for outcome in row):
+            for one in unseen:
+                show(current, *one)
+            unseen = []
+    if unseen:
+        raise Failure(f"{steps[0].name}: {outcomes[0][0].detail}", status=2)
     return steps, outcomes
 
 
 def conclude(steps: list, outcomes: list) -> int:
     """The closing line and the exit status."""
-    names = [step.name for step in steps]
+    often = Counter(step.name for step in steps)
+    names = [step.name + f" ({step.direction})" * (often[step.name] > 1) for step in steps]
     taken = [[outcome for outcome in row if outcome.verdict != "refused"] for row in outcomes]
-    wrong = [name for name, row in zip(names, taken) if any(outcome.bad for outcome in row)]
+    bad = [any(outcome.bad for outcome in row) for row in taken]
+    wrong = [name for name, is_bad in zip(names, bad) if is_bad]
     refused = [name for name, row in zip(names, taken) if not row]
     right = len(names) - len(wrong) - len(refused)
     line = f"{right} of {len(names)} agree with the fp64 reference"
     say(line + (f"; {', '.join(refused)} did not take the problem." if refused else "."))
     if wrong:
-        test = " ".join(dict.fromkeys(name.split('/')[0] for name in wrong))
+        test = " ".join(dict.fromkeys(step.chapter.name for step, is_bad in zip(steps, bad) if is_bad))
         raise Failure(f"not right: {', '.join(wrong)}; ./workbook test {test} shows where")
     return 0

@@ -93,7 +93,7 @@ def files_of(arguments, of_chapters: dict, seconds: float) -> "Asked | None":
         if not Path(file).is_file():
             raise Failure(f"there is no file {file}", status=2)
     for name, flag in of_chapters.items():
-        if getattr(arguments, name) not in (None, False):
+        if getattr(arguments, name) is not None:
             raise Failure(f"{flag} is for chapters, and {files[0]} is a file", status=2)
     flags = [f"-I{directory}" for directory in arguments.include or []]
     for directory in arguments.include or []:
@@ -128,14 +128,14 @@ def _launch(arguments) -> "Launch | None":
         _add(values, "--buffer", text, _buffer(text))
     for text in arguments.arg or []:
         _add(values, "--arg", text, _number(text))
-    shared = arguments.shared or "0"
-    if not re.fullmatch(r"\d{1,7}", shared):
-        raise Failure(f"--shared {shared}: must be a number of bytes", status=2)
+    shared = "0" if arguments.shared is None else arguments.shared
+    if not re.fullmatch(r"[0-9]{1,7}", shared):
+        raise Failure(f"--shared {shared}: must be a number of bytes, below 10000000", status=2)
     return Launch(arguments.kernel, _extent("--grid", arguments.grid, (2**31 - 1, 65535, 65535)), block, int(shared), values)
 
 
 def _extent(flag: str, text: str, most: tuple) -> tuple:
-    if not re.fullmatch(r"\d{1,10}([,x]\d{1,10}){0,2}", text):
+    if not re.fullmatch(r"[0-9]{1,10}([,x][0-9]{1,10}){0,2}", text):
         raise Failure(f"{flag} {text}: must be one to three numbers, as in 16 or 16,16,2", status=2)
     extent = (*map(int, re.split("[,x]", text)), 1, 1)[:3]
     for value, limit in zip(extent, most):
