@@ -154,8 +154,6 @@ std::string unsupported(const Options& options, const World& world, bool backwar
   if (ranks > rows)
     return "there are " + std::to_string(ranks) + " ranks and seq-" + (p.seq_q <= p.seq_k ? "q" : "k") + " is " +
            std::to_string(rows) + ": each rank needs a row at least";
-  if (p.head_dim != 64 && p.head_dim != 128)  // merge_rows() shares a row among lanes of one warp
-    return "head-dim is " + std::to_string(p.head_dim) + ": supported are 64 and 128";
   const attention::Rung rung = rung_of(options);
   if (const std::string why = rung.forward.unsupported(p); !why.empty()) return why;
   if (backward)

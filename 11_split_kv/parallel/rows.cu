@@ -2,6 +2,7 @@
 // kernels are limited by DRAM: each reads and writes every row once, which takes a few percent of the time of the part
 // that made it.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -62,20 +63,21 @@ __device__ void store8<float>(float* to, const Eight& eight) {
   *reinterpret_cast<float4*>(to + 4) = *reinterpret_cast<const float4*>(eight.x + 4);
 }
 
-// D / 8 lanes of one warp have a row: 8 of them or 16, so that no row is shared by two warps.
+// Neighbouring lanes of one warp have a row, `chunks` of them (D / 8). That many or, up to the next power of two, more
+// without work: so no row is shared by two warps, and none loses its LSE to one before the other has read it.
 template <class To, class Part>
 __global__ void merge_rows(Join j,
                            float* lse,             // [matrices, rows]
                            const float* part_lse,  // [matrices, count]
-                           int chunks) {
+                           int chunks, int lanes) {
   const int rows = j.until - j.from;
-  const size_t all = size_t(j.matrices) * rows * chunks;
+  const size_t all = size_t(j.matrices) * rows * lanes;
   const size_t rounds = (all + size_t(gridDim.x) * threads - 1) / (size_t(gridDim.x) * threads);
   for (size_t round = 0; round < rounds; round++) {
     const size_t i = (round * gridDim.x + blockIdx.x) * threads + threadIdx.x;
-    const bool has_row = i < all;
-    const size_t index = has_row ? i / chunks : 0;
-    const int chunk = int(i % chunks);
+    const int chunk = int(i % lanes);
+    const bool has_chunk = i < all && chunk < chunks;
+    const size_t index = has_chunk ? i / lanes : 0;
     const size_t matrix = index / rows, row = j.from + index % rows;
     const size_t whole = matrix * j.rows + row, in_part = matrix * j.count + (row - j.first);
     const float one_lse = j.fresh ? -INFINITY : lse[whole], other_lse = part_lse[in_part];
@@ -84,7 +86,7 @@ __global__ void merge_rows(Join j,
     const float part_weight = largest == -INFINITY ? 0 : expf(other_lse - largest);
     const float total = weight + part_weight;
     __syncwarp();  // every lane of the row has read its LSE
-    if (has_row) {
+    if (has_chunk) {
       To* const to = static_cast<To*>(j.to) + (whole * chunks + chunk) * 8;
       const Eight one = j.fresh ? Eight{} : load8(to);
       const Eight other = load8(static_cast<const Part*>(j.part) + (in_part * chunks + chunk) * 8);
@@ -181,7 +183,7 @@ void with_types(const Join& j, const Problem& p, Use&& use) {
     with(__nv_bfloat16{});
 }
 
-dim3 grid_for(const Join& j, int chunks) { return grid_for(size_t(j.matrices) * (j.until - j.from) * chunks); }
+dim3 grid_for(const Join& j, int of_a_row) { return grid_for(size_t(j.matrices) * (j.until - j.from) * of_a_row); }
 
 }  // namespace
 
@@ -219,9 +221,9 @@ void copy_rows(const RowCopy& c, cudaStream_t stream) {
 }
 
 void merge(const Join& j, float* lse, const float* part_lse, const Problem& p, cudaStream_t stream) {
-  const int chunks = p.head_dim / 8;
+  const int chunks = p.head_dim / 8, lanes = int(std::bit_ceil(unsigned(chunks)));
   with_types(j, p, [&]<class To, class Part>(To, Part) {
-    launch(merge_rows<To, Part>, {grid_for(j, chunks), threads, 0, stream}, j, lse, part_lse, chunks);
+    launch(merge_rows<To, Part>, {grid_for(j, lanes), threads, 0, stream}, j, lse, part_lse, chunks, lanes);
   });
 }
 

@@ -39,6 +39,8 @@ const Case cases[] = {
     {"more_queries", 2, 2, 2, 150, 60, 64, DType::fp16, Mask::causal, InputKind::loud},
     {"no_mask", 2, 2, 1, 65, 127, 128, DType::bf16, Mask::none, InputKind::growing},
     {"in_order", 1, 1, 1, 130, 140, 128, DType::fp16, Mask::causal, InputKind::sink, Order::in_order},
+    {"head_dim_72", 1, 2, 1, 70, 90, 72, DType::bf16, Mask::causal, InputKind::growing},
+    {"head_dim_136", 1, 1, 1, 40, 50, 136, DType::fp16, Mask::none, InputKind::spread},
     {"a_row_each", 1, 2, 2, 0, 0, 64},  // as many rows as ranks
 };
 
