@@ -241,13 +241,13 @@ class MpiTransport : public Transport {
   void begin(std::span<const Message> sends, std::span<const Message> receives, cudaStream_t stream) override {
     sent_.clear();
     for (const Message& message : sends) {
-      sent_.emplace_back(message.bytes, '\0');
+      sent_.emplace_back(message.bytes);
       check(cudaMemcpyAsync(sent_.back().data(), message.data, message.bytes, cudaMemcpyDeviceToHost, stream));
     }
     check(cudaStreamSynchronize(stream));
     for (size_t i = 0; i < sends.size(); i++) MpiWorld::send(sent_[i].data(), sends[i].bytes, sends[i].peer, requests_);
     for (const Message& message : receives) {
-      received_.emplace_back(message, std::string(message.bytes, '\0'));
+      received_.emplace_back(message, std::vector<char>(message.bytes));
       MpiWorld::receive(received_.back().second.data(), message.bytes, message.peer, requests_);
     }
   }
@@ -265,8 +265,9 @@ class MpiTransport : public Transport {
 
  private:
   MpiWorld& world_;
-  std::vector<std::string> sent_;
-  std::vector<std::pair<Message, std::string>> received_;
+  // Of vectors, which keep their bytes where they are when the list grows: a short string does not.
+  std::vector<std::vector<char>> sent_;
+  std::vector<std::pair<Message, std::vector<char>>> received_;
   std::vector<MPI_Request> requests_;
 };
 
