@@ -5,6 +5,8 @@
 // Without a GPU each rank's kernels run on the SIMT engine. Exit status: 0 if the result was right, 1 if it was wrong,
 // a launch failed or a rank was lost, 2 if the question is wrong.
 #include <CLI/CLI.hpp>
+#include <fstream>
+#include <future>
 #include <iomanip>
 #include <iostream>
 #include <sstream>
@@ -46,6 +48,13 @@ std::string one_of(const char* flag, const std::string& value, std::initializer_
     names += (names.empty() ? "" : ", ") + std::string(each);
   }
   return std::string(flag) + " is " + value + ": there are " + names;
+}
+
+std::string seconds_refused(const char* flag, double seconds) {
+  if (seconds >= 0.1 && seconds <= 86400) return "";
+  std::ostringstream line;
+  line << flag << " is " << seconds << ": it must lie between 0.1 and 86400 seconds";
+  return line.str();
 }
 
 // What is wrong goes to `refusal`: every rank must get as far as telling the others.
@@ -107,8 +116,7 @@ Options parse(int argc, char** argv) {
            options.transport.empty() ? none : one_of("transport", options.transport, {"nccl", "mpi"}),
            options.direction.empty() ? none : one_of("direction", options.direction, {"forward", "backward"}),
            seed < 0 ? "seed is " + std::to_string(seed) + ": it must not be negative" : "",
-           options.patience >= 0.1 && options.patience <= 86400 ? ""
-                                                                : "patience must lie between 0.1 and 86400 seconds",
+           seconds_refused("patience", options.patience), seconds_refused("seconds", options.seconds),
            attention::invalid(p)})
     if (options.refusal.empty()) options.refusal = wrong;
   return options;
@@ -138,6 +146,12 @@ std::string other_arguments(World& world, int argc, char** argv) {
       return "rank " + std::to_string(rank) + " was started with \"" + all[rank] + "\" and rank 0 with \"" + all[0] +
              "\": all ranks need the same arguments";
   return "";
+}
+
+// Before the measurement, which takes minutes. The file is rank 0's.
+std::string file_refused(const std::string& file, const World& world) {
+  const bool refused = world.rank() == 0 && !std::ofstream(file, std::ios::app);
+  return refused ? "measure is " + file + ": this file cannot be written" : "";
 }
 
 attention::Rung rung_of(const Options& options) {
@@ -188,7 +202,12 @@ int answer(const Options& options, World& world, Transport& transport, bool back
   const harness::HostTensors inputs = harness::make_inputs(p, harness::InputKind::spread, options.seed);
   const Gathered made = solve(setting, *way, world, transport, inputs, backward);
   const bool same_bits = made == solve(setting, *way, world, transport, inputs, backward);
-  const std::vector<harness::Verdict> verdicts = judge(setting, made, inputs, backward);
+  // Rank 0 compares as long as it takes, and the others hear from it meanwhile.
+  auto comparison = std::async(std::launch::async, judge, setting, made, inputs, backward);
+  const std::chrono::duration<double> pause(options.patience / 4);
+  for (int done = 0; !done; world.broadcast(&done, sizeof done))
+    done = comparison.wait_for(pause) == std::future_status::ready;
+  const std::vector<harness::Verdict> verdicts = comparison.get();
   int wrong = 0;
   const std::string where = std::to_string(world.ranks()) + (world.ranks() == 1 ? " rank" : " ranks") + ", " +
                             options.way + ", " + transport.name() + ", ";
@@ -235,13 +254,14 @@ int main(int argc, char** argv) {
     carrier = usual_transport(*world, patience, options.transport);
     if (!all_agree(*world, carrier.refusal)) return 2;
     const attention::Rung rung = rung_of(options);
+    if (!options.measure.empty() && !all_agree(*world, file_refused(options.measure, *world))) return 2;
     if (!options.measure.empty())
       return measure(*world, *carrier.transport, rung.forward, rung.backward, options.kernel, options.seconds,
                      options.measure);
     return answer(options, *world, *carrier.transport, backward);
   } catch (const std::exception& error) {
     const std::string who = world && world->ranks() > 1 ? ": rank " + std::to_string(world->rank()) : "";
-    std::cerr << program << who << ": " << error.what() << std::endl;
+    std::cerr << program + who + ": " + error.what() + "\n";  // at once: other ranks may speak, too
     if (world && world->ranks() > 1) world->abort(1);
     _exit(1);  // what MPI has begun cannot be ended in order
   }

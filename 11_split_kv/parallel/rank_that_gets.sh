@@ -7,6 +7,6 @@ shift 2
 rank=$!
 sleep "$seconds"
 kill -"$signal" $rank
-trap 'kill -KILL $rank; exit' TERM
+trap 'kill -KILL $rank 2> /dev/null; exit' TERM
 sleep 60 &
 wait $!

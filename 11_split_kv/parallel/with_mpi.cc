@@ -94,10 +94,8 @@ class MpiWorld : public World {
  public:
   explicit MpiWorld(milliseconds patience) : patience_(patience) {
     const Arrivals arrivals;
-    {
-      const Deadline deadline(patience, [&] { return arrivals.missing(patience); });
-      MPI_Init(nullptr, nullptr);
-    }
+    const Deadline deadline(patience, [&] { return arrivals.missing(patience); });
+    MPI_Init(nullptr, nullptr);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
     answers_.resize(ranks_, MPI_REQUEST_NULL);
@@ -118,6 +116,9 @@ class MpiWorld : public World {
         MPI_Cancel(&answer);
         MPI_Request_free(&answer);
       }
+    const Deadline deadline(patience_, [&] {
+      return "rank " + std::to_string(rank_) + ": not every rank has come to the end within " + seconds(patience_);
+    });
     MPI_Finalize();
   }
 
@@ -165,14 +166,17 @@ class MpiWorld : public World {
     return all;
   }
 
-  void roll_call() override {
+  void roll_call(const std::string& why) override {
+    const std::string who = "rank " + std::to_string(rank_) + ": ";
+    if (!why.empty()) std::fputs((who + why + "\n").c_str(), stderr);
     const char here = 1;
     std::vector<MPI_Request> calls(ranks_, MPI_REQUEST_NULL);
     for (int other = 0; other < ranks_; other++)
       if (other != rank_) MPI_Isend(&here, 1, MPI_BYTE, other, roll_call_tag, MPI_COMM_WORLD, &calls[other]);
-    arrived(answers_, patience_);
+    // After an error the others may still be patient, and call the roll only then.
+    arrived(answers_, why.empty() ? patience_ : 2 * patience_);
     // An exception would free the GPU's memory on its way, which waits for the GPU, which waits for the lost rank.
-    std::fputs(("rank " + std::to_string(rank_) + ": " + missing(answers_) + "\n").c_str(), stderr);
+    std::fputs((who + missing(answers_) + "\n").c_str(), stderr);
     abort(1);
   }
 
@@ -180,7 +184,7 @@ class MpiWorld : public World {
 
   // Waits for all of them, or calls the roll.
   void await(std::span<MPI_Request> requests) {
-    if (!arrived(requests, patience_)) roll_call();
+    if (!arrived(requests, patience_)) roll_call("");
   }
 
   // MPI counts in int: what is longer goes in pieces.
@@ -241,13 +245,13 @@ class MpiTransport : public Transport {
   void begin(std::span<const Message> sends, std::span<const Message> receives, cudaStream_t stream) override {
     sent_.clear();
     for (const Message& message : sends) {
-      sent_.emplace_back(message.bytes, '\0');
+      sent_.emplace_back(message.bytes);
       check(cudaMemcpyAsync(sent_.back().data(), message.data, message.bytes, cudaMemcpyDeviceToHost, stream));
     }
     check(cudaStreamSynchronize(stream));
     for (size_t i = 0; i < sends.size(); i++) MpiWorld::send(sent_[i].data(), sends[i].bytes, sends[i].peer, requests_);
     for (const Message& message : receives) {
-      received_.emplace_back(message, std::string(message.bytes, '\0'));
+      received_.emplace_back(message, std::vector<char>(message.bytes));
       MpiWorld::receive(received_.back().second.data(), message.bytes, message.peer, requests_);
     }
   }
@@ -265,8 +269,9 @@ class MpiTransport : public Transport {
 
  private:
   MpiWorld& world_;
-  std::vector<std::string> sent_;
-  std::vector<std::pair<Message, std::string>> received_;
+  // Of vectors, which keep their bytes where they are when the list grows: a short string does not.
+  std::vector<std::vector<char>> sent_;
+  std::vector<std::pair<Message, std::vector<char>>> received_;
   std::vector<MPI_Request> requests_;
 };
 

@@ -51,10 +51,10 @@ class NcclTransport : public Transport {
   }
 
  private:
+  // An exception would free the GPU's memory on its way, which may wait for another rank: roll_call() frees nothing.
   void require(ncclResult_t result) {
-    if (result == ncclRemoteError) world_.roll_call();
     if (result != ncclSuccess && result != ncclInProgress)
-      throw std::runtime_error(std::string("NCCL: ") + ncclGetErrorString(result));
+      world_.roll_call(std::string("NCCL: ") + ncclGetErrorString(result));
   }
 
   // Until the calls before have been taken by the GPU, which may mean until the other ranks have made theirs.
@@ -68,9 +68,9 @@ class NcclTransport : public Transport {
 
   void look(Clock::time_point until) {
     ncclResult_t state = ncclSuccess;
-    ncclCommGetAsyncError(comm_, &state);
-    const bool failed = state != ncclSuccess && state != ncclInProgress;
-    if (failed || Clock::now() > until) world_.roll_call();
+    require(ncclCommGetAsyncError(comm_, &state));
+    require(state);
+    if (Clock::now() > until) world_.roll_call();
     std::this_thread::yield();
   }
 

@@ -27,9 +27,9 @@ class World {
   virtual void broadcast(void* /*data*/, size_t /*bytes*/) {}                            // rank 0's
   virtual double largest(double value) { return value; }                                 // of all ranks' values
 
-  // What a rank does that has waited too long. The others wait too, and call the roll as well. Says which ranks do not
-  // answer within the patience, and ends every rank.
-  [[noreturn]] virtual void roll_call();
+  // What a rank does that has waited too long, or knows why it would. The others wait too, and call the roll as well.
+  // Says why, and which ranks do not answer within the patience, and ends every rank.
+  [[noreturn]] virtual void roll_call(const std::string& why = "");
 
   // Ends every rank.
   [[noreturn]] virtual void abort(int status);
