@@ -4,7 +4,6 @@ from tools.teaching.classes import grade_class, submissions_in
 from tools.teaching.coursefile import Plan, Week, read_plan, without_a_file
 from tools.teaching.grading import ANSWERS, Bench, Grade, grade, not_graded
 from tools.teaching.handout import Handout, hand_out
-from tools.teaching.kernelcode import Objection, objection
 from tools.teaching.late import date_of_gradescope, read_dates, without_late_points
 from tools.teaching.performance import with_performance
 from tools.teaching.results import FORMATS, written
