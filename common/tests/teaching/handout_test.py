@@ -175,6 +175,21 @@ class HandedOut(unittest.TestCase):
         self.assertNotIn(b"// exercise", made.student["01_naive/attention.cu"])
         self.assertIn(b"// exercise rescale", made.student["05_online_softmax/1_online.cu"])
 
+    def test_the_front_page_names_what_is_there(self):
+        for words in (["05.rescale"], ["01.sectors"], ["04.barrier", "05.merge"], []):
+            made = hand_out(self.course, without_a_file(self.course.select(words)))
+            page, exercises = made.student["README.md"].decode(), made.plan.exercises
+            with self.subTest(handed_out=words):
+                named = re.findall(r"^\./workbook (?:check|hint|reset) (?:--watch )?([\w.]+)", page, re.M)
+                self.assertEqual(len(named), 3)
+                for word in [*named, *re.findall(r"`\./workbook check --watch (\w+)`", page)]:
+                    self.assertTrue(any(word in (one.id, one.id[:2]) for one in exercises), word)
+                for word in ("answers.json", "--student"):
+                    self.assertEqual(word in page, any(one.kind == "measure" for one in exercises), word)
+                handed_in = re.search(r"^zip mine.zip (.*)$", page, re.M)[1].split()
+                needed = {"answers.json" if one.kind == "measure" else str(Path(one.file).parent / "*.cu") for one in exercises}
+                self.assertEqual(set(handed_in), needed)
+
     def test_the_full_solution_is_the_workbook_itself(self):
         """So it scores full marks: what is taken from a student's tree with all solutions, laid over the whole workbook, changes
         no byte of it, and the workbook passes its own tests."""
