@@ -65,9 +65,9 @@ class KernelCode(unittest.TestCase):
         text = self.course.student_files([self.exercise])[self.exercise.file]
         first = self.course.region(self.exercise, text).first
         self.assertEqual(refusal(self.course, self.exercise, f"int x = system(0);\n{text}"), "")
-        written = text.replace("const float correction = 1;", 'const float correction = 1;\nprintf("%f", l);')
+        written = text.replace("const float correction = 1;", 'const float correction = 1;\nprintf("%f\\n", l);')
         self.assertEqual(refusal(self.course, self.exercise, written),
-                         f'{self.exercise.file}:{first + 2}: a string or a character: printf("%f", l);')
+                         f'{self.exercise.file}:{first + 2}: a string or a character: printf("%f\\n", l);')
 
     def test_the_line(self):
         self.assertEqual(self.objection("l = 1;\n/* two\nlines */ fork();").line, 3)

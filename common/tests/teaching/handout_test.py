@@ -12,7 +12,7 @@ from pathlib import Path
 from tools import course
 from tools.course import bare, lines_of, markers
 from tools.machine import ROOT, Failure, system
-from tools.teaching import hand_out, require_a_new, without_a_file, write, write_archive
+from tools.teaching import hand_out, require_a_new, trees, without_a_file, write, write_archive
 from tools.teaching.grading import taken_from
 from tools.teaching.handout import compatible
 from tools.teaching.submission import Submission
@@ -228,6 +228,15 @@ class HandedOut(unittest.TestCase):
                 for name in ("setup.sh", "run_autograder", "workbook/workbook"):
                     self.assertTrue(archive.getinfo(name).external_attr >> 16 & 0o100, name)
                 self.assertIn("/autograder/results/results.json", archive.read("run_autograder").decode())
+
+    def test_only_the_workbook_is_read(self):
+        """Handouts, submissions and grades may lie beside it, and no student gets what others have handed in."""
+        with tempfile.TemporaryDirectory() as directory:
+            root = Path(directory)
+            write(root, self.made.instructor)
+            write(root, {file: b"x" for file in ("week1/instructor/01_naive/attention.cu", "class/ada.zip", "grades/grades.csv", "course.json",
+                                                 "ada.json", "07_class/ada/07_backward/1_materialised.cu", "build/x", "answers.json")})
+            self.assertEqual(sorted(trees.read(root)), sorted(self.made.instructor))
 
     def test_nothing_is_overwritten(self):
         with tempfile.TemporaryDirectory() as directory:

@@ -80,13 +80,17 @@ def objection(written: str, visible: list, may: list, balanced: bool = True) -> 
         return wrong
     for number, line in enumerate(code.splitlines(), 1):
         for what, found in [("a line for the preprocessor", "#" in line and not _UNROLL.fullmatch(line)),
-                            ("a backslash", "\\" in line), ("a string or a character", '"' in line or "'" in re.sub(r"\d'\d", "", line)),
+                            ("a string or a character", '"' in line or "'" in re.sub(r"\d'\d", "", line)), ("a backslash", "\\" in line),
                             ("a digraph", "%:" in line or "<:" in line or "<%" in line),
                             ("an attribute", re.search(r"\[\s*\[", line)), ("a character that is not ASCII", not line.isascii()),
                             ("a control character", re.search(r"[\0-\10\13-\37\177]", line))]:
             if found:
-                return Objection(number, f"{what}: {ascii(line.strip()[:60])[1:-1]}")
+                return Objection(number, f"{what}: {_in_ascii(line.strip()[:60])}")
     return _brackets(code) if balanced and _brackets(code) else _names(code, visible, may)
+
+
+def _in_ascii(line: str) -> str:
+    return "".join(letter if letter.isascii() and letter.isprintable() else ascii(letter)[1:-1] for letter in line)
 
 
 def _without_comments(text: str) -> tuple:
