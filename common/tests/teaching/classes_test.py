@@ -41,7 +41,8 @@ class OfAClass(unittest.TestCase):
         benches = [types.SimpleNamespace(root=self.course.root, course=self.course, no_gpu=self.no_gpu) for _ in range(2)]
         with mock.patch.object(classes, "grade", side_effect=grade), mock.patch.object(classes, "say"), \
                 mock.patch.object(classes.trees, "read", return_value={"a": b"b"}):
-            return classes.grade_class(benches, [Submission(name, {"x": name}) for name in states], self.exercises, self.out, plan, dates, others)
+            submissions = [Submission(name, {"x": name}) for name in states]
+            return classes.grade_class(benches, submissions, self.exercises, self.out, plan, dates, others)
 
     def test_the_table_the_pages_and_what_went_wrong_most(self):
         self.grade_class({"ada": ["right", "right"], "grace": ["right", "wrong"], "=cmd()": ["not attempted", "hangs"]})

@@ -233,9 +233,10 @@ class HandedOut(unittest.TestCase):
         """Handouts, submissions and grades may lie beside it, and no student gets what others have handed in."""
         with tempfile.TemporaryDirectory() as directory:
             root = Path(directory)
-            write(root, self.made.instructor)
-            write(root, {file: b"x" for file in ("week1/instructor/01_naive/attention.cu", "class/ada.zip", "grades/grades.csv", "course.json",
-                                                 "ada.json", "07_class/ada/07_backward/1_materialised.cu", "build/x", "answers.json")})
+            write(root, dict.fromkeys(self.made.instructor, b"x"))
+            write(root, {file: b"x" for file in (
+                "week1/instructor/01_naive/attention.cu", "class/ada.zip", "07_class/ada/07_backward/1_materialised.cu",
+                "grades/grades.csv", "course.json", "ada.json", "build/x", "answers.json")})
             self.assertEqual(sorted(trees.read(root)), sorted(self.made.instructor))
 
     def test_nothing_is_overwritten(self):

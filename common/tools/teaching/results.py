@@ -83,7 +83,8 @@ def page_of(grade: Grade, exercises: list) -> str:
 
 
 def no_submissions(names: list) -> str:
-    return f"Not graded, because {'it is' if len(names) == 1 else 'each is'} neither a directory nor a zip or tar archive: {', '.join(names)}."
+    what = "it is" if len(names) == 1 else "each is"
+    return f"Not graded, because {what} neither a directory nor a zip or tar archive: {', '.join(names)}."
 
 
 def page_of_class(grades: list, exercises: list, alike: list, without: str, namesakes: tuple = (), others: list = ()) -> str:

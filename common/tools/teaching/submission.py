@@ -82,8 +82,8 @@ def _take(submission: Submission, files: dict, wanted: list) -> None:
         except _Refused as refused:
             submission.wrong[file] = (refused.verdict, f"{file}: {refused.why}")
     if not submission.texts and not submission.wrong:
-        there = sorted(file for file in files)
-        raise _Refused("other files", f"it has none of {', '.join(wanted)}: it has {', '.join([*there[:3], *['..'][: len(there) > 3]])}")
+        there = ", ".join(sorted(files)[:3]) + (", .." if len(files) > 3 else "")
+        raise _Refused("other files", f"it has none of {', '.join(wanted)}: it has {there}")
 
 
 def _too_large(what: str, size: int, most: int) -> _Refused:
