@@ -57,6 +57,13 @@ class Check(LittleTree):
         status, said = self.check("05.rescale", "06.barrier")
         self.assertEqual((status, said.splitlines()[-1]), (1, "0 of 2 right"))
 
+    def test_a_right_kernel_that_grading_would_refuse_is_not_called_right(self):
+        self.write("05_online/1_online.cu", self.read("05_online/1_online.cu").replace(SOLUTION, f"{SOLUTION}  printf(l);\n"))
+        status, said = self.check("05.rescale")
+        self.assertEqual((status, said.splitlines()[:2]), (1, [
+            "05.rescale refused: a title",
+            "  05_online/1_online.cu:4: printf, which neither the file nor common/device offers, and which is not declared here"]))
+
     def test_watching_checks_again_whenever_a_file_is_saved(self):
         right = self.read("05_online/1_online.cu")
         with self.edited(right.replace(SOLUTION, "  l = 0;\n"), right), self.assertRaises(KeyboardInterrupt):

@@ -199,7 +199,7 @@ class InAStudentsTree(LittleTree):
         self.assertTrue(self.loaded().attempted(self.barrier))
 
     def test_code_elsewhere_in_the_file_does_not_count(self):
-        self.write("05_online/1_online.cu", self.read("05_online/1_online.cu").replace("a();", "other();"))
+        self.write("05_online/1_online.cu", self.read("05_online/1_online.cu").replace("a(l, sum);", "other();"))
         self.assertFalse(self.loaded().attempted(self.rescale))
 
     def test_reset(self):
@@ -225,7 +225,7 @@ class SomeOfThem(LittleTree):
         self.declare(CODE, {**CODE, "id": "05.other"}, MEASURE)
         there = self.loaded()
         files = there.student_files(there.select(["05.other", "05.sectors"]))
-        self.assertEqual(files, {"05_online/1_online.cu": "a();\n" + SOLUTION + "b();\n// exercise other: x\n// end other\n"})
+        self.assertEqual(files, {"05_online/1_online.cu": "a(l, sum);\n" + SOLUTION + "b();\n// exercise other: x\n// end other\n"})
 
 
 class Solutions(LittleTree):

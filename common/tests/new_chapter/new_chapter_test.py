@@ -70,8 +70,12 @@ class OnTheEngine(InACopy):
         self.assertEqual(counts.read_text(), expected)
 
     def test_5_bad_names_are_refused_and_nothing_is_written(self):
+        left = self.tree / "common/tests/trace/14_gone.json"  # of a chapter whose directory has been removed
+        left.write_text("{}")
+        self.addCleanup(left.unlink)
         before = self.files()
         for words, what in [(["12_mine", "--from", "05"], "12_mine exists already"),
+                            (["14_gone", "--from", "05"], "common/tests/trace/14_gone.json is left of a chapter that is gone: remove it"),
                             (["05_mine", "--from", "05"], "the number 05 is taken by 05_online_softmax"),
                             (["13_mine", "--from", "05"], "namespace mine"), (["13_other", "--from", "77"], "no chapter 77"),
                             (["13-other", "--from", "05"], "two digits"), (["13_new", "--from", "05"], "namespace new"),

@@ -10,9 +10,10 @@ from pathlib import Path
 from unittest import mock
 
 from tools import course
+from tools.commands import grade as grade_command
 from tools.course import Verdict
 from tools.machine import Failure
-from tools.teaching import alike, classes, date_of_gradescope, read_dates, results, submissions_in
+from tools.teaching import alike, classes, date_of_gradescope, no_submissions_in, read_dates, results, submissions_in
 from tools.teaching.coursefile import Plan, Week
 from tools.teaching.grading import Grade
 from tools.teaching.submission import Submission
@@ -27,7 +28,7 @@ class OfAClass(unittest.TestCase):
         self.exercises = self.course.select(["01.scores", "05.rescale"])
         self.graded, self.no_gpu = [], ""
 
-    def grade_class(self, states: dict, plan=Plan("", []), dates={}):
+    def grade_class(self, states: dict, plan=Plan("", []), dates={}, others=()):
         """With a grader that finds these states {student: [of 01.scores, of 05.rescale]}; an exception is raised."""
         def grade(bench, submission, exercises):
             self.graded.append(submission.name)
@@ -40,7 +41,8 @@ class OfAClass(unittest.TestCase):
         benches = [types.SimpleNamespace(root=self.course.root, course=self.course, no_gpu=self.no_gpu) for _ in range(2)]
         with mock.patch.object(classes, "grade", side_effect=grade), mock.patch.object(classes, "say"), \
                 mock.patch.object(classes.trees, "read", return_value={"a": b"b"}):
-            return classes.grade_class(benches, [Submission(name, {"x": name}) for name in states], self.exercises, self.out, plan, dates)
+            submissions = [Submission(name, {"x": name}) for name in states]
+            return classes.grade_class(benches, submissions, self.exercises, self.out, plan, dates, others)
 
     def test_the_table_the_pages_and_what_went_wrong_most(self):
         self.grade_class({"ada": ["right", "right"], "grace": ["right", "wrong"], "=cmd()": ["not attempted", "hangs"]})
@@ -116,6 +118,29 @@ class OfAClass(unittest.TestCase):
         (self.out / "in/ada.zip").write_bytes(b"")
         self.assertEqual([one.name for one in submissions_in(self.out / "in", ["x"])], ["ada", "ada.zip"])
         self.assertRaises(Failure, submissions_in, self.out / "in/ada", ["x"])
+
+    def test_what_is_no_submission_is_named(self):
+        (self.out / "in/ada").mkdir(parents=True)
+        for name in ("grace.rar", "1_online.cu", ".DS_Store"):
+            (self.out / "in" / name).write_bytes(b"")
+        self.assertEqual(no_submissions_in(self.out / "in"), ["1_online.cu", "grace.rar"])
+        self.grade_class({"ada": ["right", "right"]}, others=["1_online.cu", "grace.rar"])
+        self.assertIn("Not graded, because each is neither a directory nor a zip or tar archive: 1\\_online.cu, grace.rar.",
+                      (self.out / "class.md").read_text())
+
+    def test_results_lie_where_they_lose_nothing(self):
+        (self.out / "class/ada").mkdir(parents=True)
+        (self.out / "ada.zip").write_bytes(b"")
+        (self.out / "notes.csv").write_text("hi")
+        for submission, out, words in [("ada.zip", "grades", "of one submission it must be a file that ends with .json"),
+                                       ("class", "notes.csv", "which is a file"), ("class", "class", "among the submissions"),
+                                       ("class", "class/grades", "among the submissions")]:
+            with self.subTest(out=out), self.assertRaises(Failure) as caught:
+                grade_command.require_a_place(self.out / submission, self.out / out)
+            self.assertIn(words, str(caught.exception))
+            self.assertEqual(caught.exception.status, 2)
+        for submission, out in [("ada.zip", "ada.json"), ("class", "ada.json"), ("class", "grades")]:
+            grade_command.require_a_place(self.out / submission, self.out / out)
 
     def test_who_cannot_be_compared(self):
         long = "float x = 1;\n" * 20

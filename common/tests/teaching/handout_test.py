@@ -12,7 +12,7 @@ from pathlib import Path
 from tools import course
 from tools.course import bare, lines_of, markers
 from tools.machine import ROOT, Failure, system
-from tools.teaching import hand_out, require_a_new, without_a_file, write, write_archive
+from tools.teaching import hand_out, require_a_new, trees, without_a_file, write, write_archive
 from tools.teaching.grading import taken_from
 from tools.teaching.handout import compatible
 from tools.teaching.submission import Submission
@@ -175,6 +175,21 @@ class HandedOut(unittest.TestCase):
         self.assertNotIn(b"// exercise", made.student["01_naive/attention.cu"])
         self.assertIn(b"// exercise rescale", made.student["05_online_softmax/1_online.cu"])
 
+    def test_the_front_page_names_what_is_there(self):
+        for words in (["05.rescale"], ["01.sectors"], ["04.barrier", "05.merge"], []):
+            made = hand_out(self.course, without_a_file(self.course.select(words)))
+            page, exercises = made.student["README.md"].decode(), made.plan.exercises
+            with self.subTest(handed_out=words):
+                named = re.findall(r"^\./workbook (?:check|hint|reset) (?:--watch )?([\w.]+)", page, re.M)
+                self.assertEqual(len(named), 3)
+                for word in [*named, *re.findall(r"`\./workbook check --watch (\w+)`", page)]:
+                    self.assertTrue(any(word in (one.id, one.id[:2]) for one in exercises), word)
+                for word in ("answers.json", "--student"):
+                    self.assertEqual(word in page, any(one.kind == "measure" for one in exercises), word)
+                handed_in = re.search(r"^zip mine.zip (.*)$", page, re.M)[1].split()
+                needed = {"answers.json" if one.kind == "measure" else str(Path(one.file).parent / "*.cu") for one in exercises}
+                self.assertEqual(set(handed_in), needed)
+
     def test_the_full_solution_is_the_workbook_itself(self):
         """So it scores full marks: what is taken from a student's tree with all solutions, laid over the whole workbook, changes
         no byte of it, and the workbook passes its own tests."""
@@ -213,6 +228,16 @@ class HandedOut(unittest.TestCase):
                 for name in ("setup.sh", "run_autograder", "workbook/workbook"):
                     self.assertTrue(archive.getinfo(name).external_attr >> 16 & 0o100, name)
                 self.assertIn("/autograder/results/results.json", archive.read("run_autograder").decode())
+
+    def test_only_the_workbook_is_read(self):
+        """Handouts, submissions and grades may lie beside it, and no student gets what others have handed in."""
+        with tempfile.TemporaryDirectory() as directory:
+            root = Path(directory)
+            write(root, dict.fromkeys(self.made.instructor, b"x"))
+            write(root, {file: b"x" for file in (
+                "week1/instructor/01_naive/attention.cu", "class/ada.zip", "07_class/ada/07_backward/1_materialised.cu",
+                "grades/grades.csv", "course.json", "ada.json", "build/x", "answers.json")})
+            self.assertEqual(sorted(trees.read(root)), sorted(self.made.instructor))
 
     def test_nothing_is_overwritten(self):
         with tempfile.TemporaryDirectory() as directory:

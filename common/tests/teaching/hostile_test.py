@@ -8,8 +8,8 @@ from unittest import mock
 from benches import a_bench
 
 from tools import course
-from tools.course import markers
-from tools.teaching import grade, grading, kernelcode
+from tools.course import kernelcode, markers
+from tools.teaching import grade, grading
 from tools.teaching.submission import Submission
 
 ALL_RIGHT = 'for i in 1 2; do echo "[  PASSED  ] $i tests."; done; echo "secret 1 0" >&$WORKBOOK_WITNESS'
@@ -107,7 +107,7 @@ class Hostile(unittest.TestCase):
         text = self.course.text(self.barrier)
         verdict = self.graded(self.barrier, text.replace("namespace fusion {", 'namespace fusion {\nextern "C" int puts(const char*);', 1))
         self.assertEqual(verdict.state, "refused", verdict.lines)
-        verdict = self.graded(self.barrier, text + "int x;\n" * (grading._MOST_CHANGED_LINES + 1))
+        verdict = self.graded(self.barrier, text + "int x;\n" * (kernelcode._MOST_CHANGED_LINES + 1))
         self.assertEqual(verdict.state, "refused", verdict.lines)
 
     def test_6_another_rung_does_not_mend_it(self):

@@ -3,7 +3,8 @@
 Runs what the exercise's own tests say, for its rung alone, on the SIMT engine: no GPU is needed. It says whether the exercise
 is right, wrong, or not attempted; of what is wrong it shows the first element (b, h, row, column, what was computed and what
 should have been) or, where the engine saw a race, an access out of bounds, a deadlock or a read of what was never written, that
-and its line in your file. Of a chapter it checks every exercise; of nothing, every exercise there is.
+and its line in your file. A right solution that grading would refuse, for it has more than a kernel's code, is named as that. Of a
+chapter it checks every exercise; of nothing, every exercise there is.
 
 A question is answered in the file answers.json; its numbers are drawn from your name, which --student writes there.
 The exit status is 0 if all of them are right.
@@ -11,7 +12,7 @@ The exit status is 0 if all of them are right.
 
 import time
 
-from tools.course import Answers, Course, Exercise, Progress, Verdict, judge, load, verdict_of_answer
+from tools.course import Answers, Course, Exercise, Progress, Verdict, judge, kernelcode, load, verdict_of_answer
 from tools.machine import Failure, bad, bold, good, say, system
 
 WAIT = 0.3  # seconds between two looks at the files
@@ -58,6 +59,9 @@ def _check(course: Course, chosen: list, gpu: bool) -> int:
             judged, verdict = answers.written(exercise), verdict_of_answer(exercise, answers)
         else:
             judged, verdict = course.text(exercise), judge(course, exercise, gpu)
+            refused = kernelcode.refusal(course, exercise, judged) if verdict.state == "right" else ""
+            if refused:
+                verdict = Verdict("refused", [refused, "what it computes is right, but grading takes only a kernel's code"])
         progress.checked(exercise, judged, verdict.state)
         _say(exercise, verdict)
         states.append(verdict.state)
@@ -67,7 +71,7 @@ def _check(course: Course, chosen: list, gpu: bool) -> int:
 
 
 def _say(exercise: Exercise, verdict: Verdict) -> None:
-    styled = {"right": good, "wrong": bad, "does not compile": bad}.get(verdict.state, bold)
+    styled = {"right": good, "wrong": bad, "does not compile": bad, "refused": bad}.get(verdict.state, bold)
     say(f"{exercise.id} {styled(verdict.state)}: {exercise.title}")
     for line in verdict.lines:
         say(f"  {line}")

@@ -18,8 +18,9 @@ from pathlib import Path
 from tools.commands.handout import chosen_plan
 from tools.course import load
 from tools.machine import BUILD, ROOT, Failure, build, say, shown
-from tools.teaching import (ANSWERS, FORMATS, Bench, date_of_gradescope, grade, grade_class, is_submission, not_graded,
-                            read_dates, read_submission, submissions_in, with_performance, without_late_points, written)
+from tools.teaching import (ANSWERS, FORMATS, Bench, date_of_gradescope, grade, grade_class, is_submission, no_submissions,
+                            no_submissions_in, not_graded, read_dates, read_submission, submissions_in, with_performance,
+                            without_late_points, written)
 
 
 def add_arguments(parser) -> None:
@@ -62,11 +63,25 @@ def run(arguments) -> int:
         raise Failure("grade needs a submission and --out", status=2)
     if not arguments.submission.exists() or not is_submission(arguments.submission):
         raise Failure(f"{arguments.submission} is neither a directory nor a zip or tar archive", status=2)
+    require_a_place(arguments.submission, arguments.out)
     if len(timed) > len(exercises):
         say("Performance is not graded: that takes a GPU, and --gpu.")
     if arguments.out.suffix != ".json":
         return _class(arguments, course, plan, exercises)
     return _one(arguments, course, plan, exercises)
+
+
+def require_a_place(submission: Path, out: Path) -> None:
+    """For the results, where they overwrite nothing and are not taken for submissions the next time."""
+    if out.suffix == ".json":
+        return
+    if not submission.is_dir():
+        raise Failure(f"--out is {out}: of one submission it must be a file that ends with .json", status=2)
+    if out.exists() and not out.is_dir():
+        raise Failure(f"--out is {out}, which is a file: of a class it must be a directory, of one submission a file that ends with "
+                      ".json", status=2)
+    if submission.resolve() in (out.resolve(), *out.resolve().parents):
+        raise Failure(f"--out is {out}: it must not lie among the submissions in {submission}", status=2)
 
 
 def _one(arguments, course, plan, exercises: list) -> int:
@@ -102,9 +117,12 @@ def _dates(arguments, plan, names: list, otherwise=None) -> dict:
 def _class(arguments, course, plan, exercises: list) -> int:
     begin = time.monotonic()
     submissions = submissions_in(arguments.submission, wanted(exercises))
-    benches = [_bench(course, exercises, number, arguments.patience) for number in range(min(build.cores(), len(submissions)))]
+    others = no_submissions_in(arguments.submission)
+    if others:
+        say(no_submissions(others))
     dates = _dates(arguments, plan, [one.name for one in submissions])
-    done = grade_class(benches, submissions, exercises, arguments.out, plan, dates)
+    benches = [_bench(course, exercises, number, arguments.patience) for number in range(min(build.cores(), len(submissions)))]
+    done = grade_class(benches, submissions, exercises, arguments.out, plan, dates, others)
     minutes = (time.monotonic() - begin) / 60
     say(f"{len(done.grades)} submissions in {minutes:.1f} minutes: {shown(arguments.out)}/grades.csv, class.md, students")
     for name in done.failed:

@@ -40,7 +40,8 @@ def run(arguments) -> int:
     if made.rungs:
         say(f"not in the student's tree, for they show or need a solution: {', '.join(made.rungs)}")
     points = sum(exercise.points for exercise in made.plan.exercises)
-    say(f"{len(made.plan.exercises)} exercises, {points} points: {shown(arguments.out)}/student, instructor, autograder.zip")
+    number = len(made.plan.exercises)
+    say(f"{number} exercise{'s' if number > 1 else ''}, {points} points: {shown(arguments.out)}/student, instructor, autograder.zip")
     return 0
 
 

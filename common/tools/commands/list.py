@@ -49,7 +49,7 @@ def _say_exercises(each: bool) -> None:
     text = f"{right} of {len(course.exercises)} right, {points} of {total} points"
     say(bold("exercises"))
     say("  " + (good(text) if course.exercises and right == len(course.exercises) else text) +
-        ("" if each else "; ./workbook list --exercises shows each, ./workbook check 05 checks those of a chapter"))
+        ("" if each else "; ./workbook list --exercises shows each, ./workbook check CHAPTER checks those of a chapter"))
 
 
 def known_state(course: Course, answers: Answers, progress: Progress, exercise: Exercise) -> str:

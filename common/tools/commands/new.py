@@ -62,8 +62,10 @@ def _require_a_free_name(name: str, existing: list) -> None:
     number, _, namespace = name.partition("_")
     taken = {chapter.number: chapter.name for chapter in existing}
     free = ", ".join(f"{i:02}" for i in range(1, 100) if f"{i:02}" not in taken)[:10]
-    if (ROOT / name).exists() or counts_of(name).exists():
+    if (ROOT / name).exists():
         raise Failure(f"{name} exists already (the next numbers that are free: {free})", status=2)
+    if counts_of(name).exists():
+        raise Failure(f"{shown(counts_of(name))} is left of a chapter that is gone: remove it", status=2)
     if number in taken:
         raise Failure(f"the number {number} is taken by {taken[number]} (the next ones that are free: {free})", status=2)
     namespaces = {chapter.name.partition("_")[2] for chapter in existing} | _namespaces_of_common() | {"std"}

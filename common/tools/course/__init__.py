@@ -1,6 +1,6 @@
 """The workbook as a course: exercises in the chapters' sources, what a student's file looks like, whether an answer is right."""
 
-from tools.course import markers, planted
+from tools.course import kernelcode, markers, planted
 from tools.course.exercises import FILE, HANDED_OUT, Course, Exercise, kinds_of_tests, load
 from tools.course.judging import DoesNotEnd, Verdict, Workshop, judge
 from tools.course.markers import without_markers

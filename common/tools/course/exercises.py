@@ -18,6 +18,7 @@ The keys of an exercise, those in brackets need not be there:
       tests      kinds of test (common/tests/chapter/kinds.cc) that the rung has to pass; `trace` is the engine with its checks
       [limits]   what the engine may count at most: [{"problem": {"heads": 2, ..}, "kernel": "scores", "count": "global_load
                  sectors", "at_most": 1000}]; the problem's keys are the flags of a chapter's program
+      [may]      words that a solution may have although kernels do not need them: see kernelcode.py
       [tile]     how many rows of an output a thread block owns, a number or a constant of the file: {"o": "Br"}
     measure
       question   a sentence; {seq_q} in it stands for that number of the problem
@@ -49,7 +50,7 @@ _KINDS_OF_TESTS = Path("common/tests/chapter/kinds.cc")
 
 _ALL = {"id": str, "title": str, "kind": str, "file": str, "rung": str, "points": int, "difficulty": int, "required": bool,
         "needs_gpu": bool, "hints": list}
-_MAY = {"direction": str, "limits": list, "tile": dict, "lesson": list}
+_MAY = {"direction": str, "limits": list, "tile": dict, "lesson": list, "may": list}
 _JUDGED = {"tests": list}
 KINDS = {"code": _JUDGED, "debug": _JUDGED, "measure": {"question": str, "problem": dict, "draw": dict, "answer": str}}
 _OF_A_LIMIT = {"problem": dict, "kernel": str, "count": str, "at_most": int}
@@ -72,6 +73,7 @@ class Exercise:
     limits: list = field(default_factory=list)
     tile: dict = field(default_factory=dict)
     lesson: list = field(default_factory=list)
+    may: list = field(default_factory=list)
     question: str = ""
     problem: dict = field(default_factory=dict)
     draw: dict = field(default_factory=dict)

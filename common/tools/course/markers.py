@@ -54,7 +54,7 @@ def regions(where: str, text: str) -> list:
         elif _NEARLY.match(line):
             fail(number, "no marker of an exercise: `// exercise NAME: what to do` and `// end NAME | stub` are")
     if open_region:
-        fail(open_region[2], f"exercise {open_region[0]} has no end")
+        fail(open_region[2], f"exercise {open_region[0]} has no end, a line `// end {open_region[0]}`")
     return list(found.values())
 
 

@@ -38,9 +38,15 @@ def submissions_in(directory: Path, wanted: list) -> list:
     return read
 
 
-def grade_class(benches: list, submissions: list, exercises: list, out: Path, plan: Plan, dates: dict) -> Class:
+def no_submissions_in(directory: Path) -> list:
+    """The names of what else is there, hidden files aside: somebody may have handed in a file that is no archive."""
+    return sorted(name_of(path) for path in directory.iterdir()
+                  if not (is_submission(path) or path.is_symlink() or path.name.startswith(".")))
+
+
+def grade_class(benches: list, submissions: list, exercises: list, out: Path, plan: Plan, dates: dict, others: list = ()) -> Class:
     """With as many at a time as there are benches. Writes a page for each student, grades.csv and class.md. What is kept of a
-    submission has all its points, whenever it was handed in."""
+    submission has all its points, whenever it was handed in. `others` are names of what is no submission."""
     (out / _KEPT).mkdir(parents=True, exist_ok=True)
     (out / "students").mkdir(exist_ok=True)
     free, failed, done = queue.SimpleQueue(), [], []
@@ -74,7 +80,7 @@ def grade_class(benches: list, submissions: list, exercises: list, out: Path, pl
         grades = list(pool.map(graded, submissions))
     found, without = alike({one.name: taken_from(benches[0].course, one, exercises) for one in submissions}, benches[0].course)
     (out / "grades.csv").write_text(results.table_of_class(grades, exercises))
-    (out / "class.md").write_text(results.page_of_class(grades, exercises, found, without, namesakes(submissions)))
+    (out / "class.md").write_text(results.page_of_class(grades, exercises, found, without, namesakes(submissions), others))
     return Class(grades, failed)
 
 

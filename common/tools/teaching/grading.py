@@ -4,7 +4,6 @@ Of a submission only these lines and the answers are taken, so that its tests, s
 been handed in for one rung is judged alone: other exercises of the same rung have their solutions meanwhile.
 """
 
-import difflib
 import fcntl
 import json
 import os
@@ -18,9 +17,10 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.course import Answers, Course, DoesNotEnd, Exercise, Verdict, Workshop, judge, load, markers, verdict_of_answer
+from tools.course import (Answers, Course, DoesNotEnd, Exercise, Verdict, Workshop, judge, kernelcode, load, markers,
+                          verdict_of_answer)
 from tools.machine import Failure, build, shown, system
-from tools.teaching import kernelcode, performance, trees
+from tools.teaching import performance, trees
 from tools.teaching.performance import Timed
 from tools.teaching.sandbox import Done, Limits, Sandbox, python
 from tools.teaching.submission import Submission
@@ -30,7 +30,6 @@ _TO_BUILD, _TO_COMPILE_A_LOT = 4 * 1024**3, 512 * 1024**2
 _HOST_OF_A_GPU = 64 * 1024**3  # what CUDA reserves of a host's addresses is more than it uses
 _ONE_AT_A_TIME = threading.Lock()  # on the GPU
 _NO_MEMORY = "bad_alloc|annot allocate memory|out of memory|virtual memory exhausted|cudaErrorMemoryAllocation|: stack overflow: "
-_MOST_CHANGED_LINES = 40  # of a debugging exercise
 _OF_CUDA = ("CUDACXX", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
 _OUT_OF_BOUNDS = ("invalid read", "invalid write", "outside", "out of bounds", "misaligned")
 
@@ -297,18 +296,15 @@ def _taken(course: Course, submission: Submission, one: Exercise) -> "str | Verd
     if one.kind == "measure":
         return submission.texts[file]
     text = submission.texts[file]
-    solved = course.text(one)
-    if one.kind == "debug":
-        return _mended(course, one, text)
     try:
-        written = markers.inside(text, course.region(one, text))
+        refused = kernelcode.refusal(course, one, text)
     except Failure as failure:
         return Verdict("no markers", [str(failure)])
-    wrong = kernelcode.objection(written, _visible(course, one), markers.inside(solved, course.region(one, solved)))
-    if wrong:
-        line = course.region(one, text).first + wrong.line
-        return Verdict("refused", [f"{file}:{line}: {wrong.what}"])
-    return written
+    if refused:
+        return Verdict("refused", [refused])
+    if one.kind == "debug":
+        return text if text.endswith("\n") else text + "\n"
+    return markers.inside(text, course.region(one, text))
 
 
 def taken_from(course: Course, submission: Submission, exercises: list) -> dict:
@@ -316,34 +312,6 @@ def taken_from(course: Course, submission: Submission, exercises: list) -> dict:
     taken = {one.id: _taken(course, submission, one) for one in exercises if one.kind == "code"}
     return {one.id: taken[one.id] for one in exercises if isinstance(taken.get(one.id), str)
             and taken[one.id].split() != course.handed_out(one).split()}
-
-
-def _visible(course: Course, one: Exercise) -> list:
-    """The sources whose names a solution may use."""
-    return [course.student_files([one])[one.file], *(path.read_text() for path in sorted(course.root.glob("common/device/*.h")))]
-
-
-def _mended(course: Course, one: Exercise, text: str) -> "str | Verdict":
-    """A debugging exercise is the whole file. Of what is not as it was handed out, all has to be a kernel's code, and little."""
-    start = markers.without_markers(course.handed_out(one) or "")
-    before, after = start.splitlines(), text.splitlines()
-    changed, written = 0, []
-    for kind, begin, end, first, last in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if kind != "equal":
-            changed += max(end - begin, last - first)
-            written += [(number + 1, after[number]) for number in range(first, last)]
-    if changed > _MOST_CHANGED_LINES:
-        return Verdict("refused", [f"{one.file}: {changed} lines are not as they were handed out, and at most {_MOST_CHANGED_LINES} may be"])
-    wrong = kernelcode.objection("\n".join(line for _, line in written), _visible(course, one), _right_lines(start, course.text(one)), balanced=False)
-    if wrong:
-        return Verdict("refused", [f"{one.file}:{written[wrong.line - 1][0]}: {wrong.what}"])
-    return text if text.endswith("\n") else text + "\n"
-
-
-def _right_lines(handed_out: str, solved: str) -> str:
-    """The lines that mend it. The host code around them is not what a solution has to say."""
-    there = set(handed_out.splitlines())
-    return "\n".join(line for line in markers.without_markers(solved).splitlines() if line not in there)
 
 
 def _judged(bench: Bench, one: Exercise, written: str) -> Verdict:

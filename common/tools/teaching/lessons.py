@@ -1,6 +1,7 @@
 """The pages of a student's tree: lessons that do not show what an exercise asks for, and the page that says what to do."""
 
 import re
+from pathlib import Path
 
 from tools.teaching.leaks import shows
 
@@ -40,24 +41,30 @@ def without_links(page: str, exists) -> str:
 
 
 def front_page(plan, chapters: list) -> str:
-    """The student's README."""
+    """The student's README. Its commands are about what is handed out."""
+    first = next((one for one in plan.exercises if one.kind != "measure"), plan.exercises[0])
+    chapter, has_questions = first.id[:2], any(one.kind == "measure" for one in plan.exercises)
+    commands = [(f"check {chapter}" + (' --student "Your Name"' if has_questions else ""),
+                 f"how far you are with chapter {chapter}" + ("; the name is needed once, for questions" if has_questions else "")),
+                (f"hint {first.id}", "the next hint"), (f"reset {first.id}", "begin again"),
+                ("list --exercises", "all exercises, and how far you are")]
+    width = max(len(command) for command, _ in commands)
+    handed_in = sorted({"answers.json" if one.kind == "measure" else f"{Path(one.file).parent}/*.cu" for one in plan.exercises})
     lines = [f"# {plan.title}", "",
              "Each exercise is a few lines of a CUDA kernel that you write, a mistake that you find, or a number that you count. No GPU is",
              "needed: `g++` builds the kernels for an engine that runs CUDA threads on the CPU, and that finds races and accesses out of",
-             "bounds.", "", "```",
-             "./workbook check 01 --student \"Your Name\"   # how far you are with chapter 01; the name is needed once, for questions",
-             "./workbook hint 01.scores                    # the next hint", "./workbook reset 01.scores                   # begin again",
-             "./workbook list --exercises                  # all exercises, and how far you are", "```", "",
+             "bounds.", "", "```", *[f"./workbook {command:{width}}   # {what}" for command, what in commands], "```", "",
              "Your lines stand between the two comments `// exercise NAME: ..` and `// end NAME`. Leave both comments as they are: only",
              "what stands between them is graded. In an exercise about a mistake you may change every line of the file, but few changes are",
-             "enough. Answers to questions stand in `answers.json`. In your lines you may use what the file and `common/device` offer, and",
-             "your own variables. Calls of the C++ library and lines that begin with `#` are refused, but for `#pragma unroll`.", "",
+             "enough. In your lines you may use what the file and `common/device` offer, and your own variables. Calls of the C++ library",
+             "(`printf` too) and lines that begin with `#` are refused, but for `#pragma unroll`; the check says so.",
+             *(["Answers to questions stand in `answers.json`."] if has_questions else []), "",
              "The first check of a chapter takes a minute or two, because it compiles the engine and the tests; each later one takes some",
-             "seconds. `./workbook check --watch 01` checks again whenever you save a file.", "",
+             f"seconds. `./workbook check --watch {chapter}` checks again whenever you save a file.", "",
              "[The log](common/course/log.md) says what to write down about your measurements, if your course asks for that. Give",
              "[this page](common/course/tutor.md) to an AI assistant before you ask it about an exercise.", "",
-             "**Hand in** the files that the table names and `answers.json`, in their directories, as a zip archive:",
-             "`zip mine.zip [0-9]*_*/*.cu common/course/split/*.cu answers.json` makes one.", ""]
+             "**Hand in** the files that the table names, in their directories, as a zip archive. This makes one:", "",
+             "```", f"zip mine.zip {' '.join(handed_in)}", "```", ""]
     for number, week in enumerate(plan.weeks, 1):
         if not week.exercises:
             continue

@@ -82,9 +82,14 @@ def page_of(grade: Grade, exercises: list) -> str:
     return "\n".join(lines)
 
 
-def page_of_class(grades: list, exercises: list, alike: list, without: str, namesakes: tuple = ()) -> str:
-    """For the instructor: which exercises went wrong most often, who has how much, whose solutions are alike, and which submissions
-    answer the questions of one name: these have the same right answers."""
+def no_submissions(names: list) -> str:
+    what = "it is" if len(names) == 1 else "each is"
+    return f"Not graded, because {what} neither a directory nor a zip or tar archive: {', '.join(names)}."
+
+
+def page_of_class(grades: list, exercises: list, alike: list, without: str, namesakes: tuple = (), others: list = ()) -> str:
+    """For the instructor: which exercises went wrong most often, who has how much, what else was there, whose solutions are alike,
+    and which submissions answer the questions of one name: these have the same right answers."""
     lines = [f"# {len(grades)} submissions", "", "| exercise | right | not attempted | all else | what else it was |", "|---|---|---|---|---|"]
     rows = []
     for one in exercises:
@@ -98,6 +103,7 @@ def page_of_class(grades: list, exercises: list, alike: list, without: str, name
     lines += ["", "The exercise that most got wrong comes first.", "", "| submission | points | |", "|---|---|---|"]
     lines += [f"| [{_in_a_cell(grade.name)}](students/{quote(grade.name)}.md) | {grade.score} | "
               f"{_in_a_cell(': '.join(grade.refused)) if grade.refused else ''} |" for grade in grades]
+    lines += ["", no_submissions([_in_a_cell(name) for name in others])] if others else []
     lines += ["", "## Alike", ""]
     lines += [without] if without else [f"- {one} and {other}: {share:.0%} of {exercise}" for one, other, exercise, share in alike] or \
         ["No two solutions are nearly the same."]

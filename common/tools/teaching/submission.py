@@ -82,7 +82,8 @@ def _take(submission: Submission, files: dict, wanted: list) -> None:
         except _Refused as refused:
             submission.wrong[file] = (refused.verdict, f"{file}: {refused.why}")
     if not submission.texts and not submission.wrong:
-        raise _Refused("empty", f"it has none of {', '.join(wanted)}")
+        there = ", ".join(sorted(files)[:3]) + (", .." if len(files) > 3 else "")
+        raise _Refused("other files", f"it has none of {', '.join(wanted)}: it has {there}")
 
 
 def _too_large(what: str, size: int, most: int) -> _Refused:
@@ -154,6 +155,6 @@ def _archive(path: Path) -> dict:
         if not file.parts:
             continue
         if file.is_absolute() or ".." in file.parts:
-            raise _Refused("a link", f"{name} leads out of the archive")
+            raise _Refused("a path", f"{name} leads out of the archive")
         found[str(file)] = _link if is_link else (lambda opened=opened: _limited(opened()))
     return found

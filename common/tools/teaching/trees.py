@@ -1,19 +1,25 @@
 """Trees of files as {path: bytes}, and writing them: the same tree gives the same bytes, whenever and wherever it is written."""
 
 import os
+import re
 import subprocess
 import zipfile
 from pathlib import Path
 
-from tools.machine import Failure, shown
+from tools.machine import Failure, chapters, shown
 
 _NEVER = {"build", "__pycache__", ".git", ".carry", "answers.json"}
+# What the workbook has at its top, beside the chapters. Handouts, submissions and grades may lie there, too.
+_AT_THE_TOP = re.compile(r"common|workbook|\.(ci|clang-format|clangd|devcontainer|github|gitignore)|CMakeLists\.txt|CMakePresets\.json|"
+                         r"pyproject\.toml|(CONTRIBUTING|README)\.md|LICENSE")
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first date that a zip archive can say
 
 
 def read(root: Path) -> dict:
-    """{path: bytes} of the workbook: what git knows, or all but builds where there is no git."""
-    return {file: (root / file).read_bytes() for file in _files(root)}
+    """{path: bytes} of the workbook: of what git knows, or of all but builds where there is no git, what is at its place."""
+    tops = {chapter.name for chapter in chapters.all_chapters(root)}
+    return {file: (root / file).read_bytes() for file in _files(root)
+            if (top := file.partition("/")[0]) in tops or _AT_THE_TOP.fullmatch(top)}
 
 
 def _files(root: Path) -> list:

@@ -2,11 +2,16 @@
 
 On the SIMT engine a kernel is code of an ordinary process. So a solution may contain only what kernels need: the names that its
 file and common/device offer, CUDA's and its mathematics, and variables and functions that it declares itself. It has no lines
-for the preprocessor but #pragma unroll, no strings, no assembly, and nothing of the C++ library.
+for the preprocessor but #pragma unroll, no strings, no assembly, and nothing of the C++ library. Grading refuses the rest, and
+./workbook check says so before.
 """
 
+import difflib
 import re
 from dataclasses import dataclass
+
+from tools.course import markers
+from tools.course.exercises import Course, Exercise
 
 KEYWORDS = set("""alignas auto bool break case char class const constexpr continue default do double else enum false float for if
     inline int int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t long return short signed sizeof size_t
@@ -18,14 +23,15 @@ CUDA = set("""__device__ __global__ __forceinline__ __restrict__ __shared__ __sy
     threadIdx blockIdx blockDim gridDim warpSize x y z w dim3 uint2 uint3 uint4 int2 int3 int4 float2 float3 float4 half half2
     make_float2 make_float4 make_uint2 make_uint4 make_int2 make_int4 atomicAdd atomicMax atomicMin atomicCAS
     expf exp2f logf log2f sqrtf rsqrtf fmaxf fminf fabsf fmaf sinf cosf powf floorf ceilf roundf max min abs INFINITY NAN FLT_MAX
-    isinf isnan isfinite unroll pragma""".split())
+    exp exp2 log log2 sqrt fmax fmin fabs sin cos pow floor ceil round isinf isnan isfinite unroll pragma""".split())
 TYPES = set("""auto bool char const double float int int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t long short
     signed size_t unsigned void constexpr half half2 __half __half2 __nv_bfloat16 __nv_bfloat162 float2 float3 float4 uint2 uint3 uint4
     int2 int3 int4 dim3""".split())
-# Refused even where the file's host code uses them, unless the solution does.
+# Refused even where the file's host code uses them, unless the exercise says that it may have them.
 NEVER = set("""std simt testing cuda asm extern static thread_local new delete throw try catch operator friend namespace goto
     volatile reinterpret_cast const_cast dynamic_cast typeid decltype union typedef memcpy memset launch chapter stream
     exit abort fork system main signal raise""".split())
+_MOST_CHANGED_LINES = 40  # of a debugging exercise
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.']*|\.\d[\w.']*|[^\s\w]")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _UNROLL = re.compile(r"[ \t]*#pragma unroll(?:[ \t]+\d+|[ \t]*\(\d+\))?[ \t]*")
@@ -37,21 +43,54 @@ class Objection:
     what: str
 
 
-def objection(written: str, visible: list, solution: str, balanced: bool = True) -> "Objection | None":
-    """The first thing that is no code of a kernel. `visible` are the sources whose names may be used; what the solution uses may be
-    used. With `balanced`, each bracket has its partner."""
+def refusal(course: Course, exercise: Exercise, text: str) -> str:
+    """The first thing that grading refuses in this text of the exercise's file, with its line; empty if there is none. Failure if
+    the markers are not there."""
+    if exercise.kind == "debug":
+        return _refusal_of_a_file(course, exercise, text)
+    region = course.region(exercise, text)
+    wrong = objection(markers.inside(text, region), _visible(course, exercise), exercise.may)
+    return f"{exercise.file}:{region.first + wrong.line}: {wrong.what}" if wrong else ""
+
+
+def _refusal_of_a_file(course: Course, exercise: Exercise, text: str) -> str:
+    """A debugging exercise is the whole file. Of what is not as it was handed out, all has to be a kernel's code, and little."""
+    before, after = markers.without_markers(course.handed_out(exercise) or "").splitlines(), text.splitlines()
+    changed, written = 0, []
+    for kind, begin, end, first, last in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if kind != "equal":
+            changed += max(end - begin, last - first)
+            written += [(number + 1, after[number]) for number in range(first, last)]
+    if changed > _MOST_CHANGED_LINES:
+        return f"{exercise.file}: {changed} lines are not as they were handed out, and at most {_MOST_CHANGED_LINES} may be"
+    wrong = objection("\n".join(line for _, line in written), _visible(course, exercise), exercise.may, balanced=False)
+    return f"{exercise.file}:{written[wrong.line - 1][0]}: {wrong.what}" if wrong else ""
+
+
+def _visible(course: Course, exercise: Exercise) -> list:
+    """The sources whose names a solution may use."""
+    return [course.student_files([exercise])[exercise.file], *(path.read_text() for path in sorted(course.root.glob("common/device/*.h")))]
+
+
+def objection(written: str, visible: list, may: list, balanced: bool = True) -> "Objection | None":
+    """The first thing that is no code of a kernel. `visible` are the sources whose names may be used, and `may` are words that may
+    be used besides. With `balanced`, each bracket has its partner."""
     code, wrong = _without_comments(written)
     if wrong:
         return wrong
     for number, line in enumerate(code.splitlines(), 1):
         for what, found in [("a line for the preprocessor", "#" in line and not _UNROLL.fullmatch(line)),
-                            ("a backslash", "\\" in line), ("a string or a character", '"' in line or "'" in re.sub(r"\d'\d", "", line)),
+                            ("a string or a character", '"' in line or "'" in re.sub(r"\d'\d", "", line)), ("a backslash", "\\" in line),
                             ("a digraph", "%:" in line or "<:" in line or "<%" in line),
                             ("an attribute", re.search(r"\[\s*\[", line)), ("a character that is not ASCII", not line.isascii()),
                             ("a control character", re.search(r"[\0-\10\13-\37\177]", line))]:
             if found:
-                return Objection(number, f"{what}: {ascii(line.strip()[:60])[1:-1]}")
-    return _brackets(code) if balanced and _brackets(code) else _names(code, visible, solution)
+                return Objection(number, f"{what}: {_in_ascii(line.strip()[:60])}")
+    return _brackets(code) if balanced and _brackets(code) else _names(code, visible, may)
+
+
+def _in_ascii(line: str) -> str:
+    return "".join(letter if letter.isascii() and letter.isprintable() else ascii(letter)[1:-1] for letter in line)
 
 
 def _without_comments(text: str) -> tuple:
@@ -75,24 +114,23 @@ def _brackets(code: str) -> "Objection | None":
     return Objection(open_ones[-1][1], f"a {open_ones[-1][0]} that is not closed") if open_ones else None
 
 
-def _names(code: str, visible: list, solution: str) -> "Objection | None":
+def _names(code: str, visible: list, may: list) -> "Objection | None":
     sources = "\n".join(visible)
-    of_solution = set(_NAME.findall(_without_comments(solution)[0]))
-    known = (set(_NAME.findall(sources)) | KEYWORDS | CUDA) - (NEVER - of_solution)
+    known = (set(_NAME.findall(sources)) | KEYWORDS | CUDA) - NEVER | set(may)
     types = TYPES | set(re.findall(r"\b(?:struct|class|typename|enum|using)\s+(\w+)", sources))
     tokens = [(token, number) for number, line in enumerate(code.splitlines(), 1) for token in _TOKEN.findall(line)]
     words = [token for token, _ in tokens]
     mine = set()
     for at, (word, number) in enumerate(tokens):
         if not _NAME.fullmatch(word):
-            if word == ":" and words[at + 1 : at + 2] == [":"] and words[at - 1 : at] != [":"] and not _is_offered(words, at, sources + solution):
+            if word == ":" and words[at + 1 : at + 2] == [":"] and words[at - 1 : at] != [":"] and not _is_offered(words, at, sources):
                 return Objection(number, "::, a name of somewhere else")
             continue
-        if word in NEVER and word not in of_solution:
+        if word in NEVER and word not in may:
             return Objection(number, f"{word}, which a kernel does not need")
-        if re.match(r"__|_[A-Z]", word) and word not in CUDA | of_solution:
+        if re.match(r"__|_[A-Z]", word) and word not in CUDA:
             return Objection(number, f"{word}, which a kernel does not need")
-        if word.startswith("cuda") and word not in of_solution:
+        if word.startswith("cuda"):
             return Objection(number, f"{word}, which the host calls")
         if word in known | mine:
             if word in types - TYPES and at and words[at - 1] in types - {"const", "constexpr", "typename"}:

@@ -3,7 +3,7 @@
 import unittest
 
 from tools import course
-from tools.teaching import objection
+from tools.course.kernelcode import objection, refusal
 
 REFUSED = [
     ("replaces a library function", 'extern "C" void* memcpy(void* a, const void* b, size_t n) { return a; }', "string"),
@@ -30,7 +30,7 @@ ALLOWED = ["", "for (int j = lane, n = 3; j < n; j += 32) l += s_row[j];", "floa
            "const auto twice = [&](float x, float y) { return 2 * x + y; };\nl = twice(l, m);", "#pragma unroll\nfor (int i = 0; i < 4; i++) l += 1;",
            "#pragma unroll 4\nfor (int i = 0; i < 4; i++) l += 1;", "__shared__ float row[32]; row[lane] = l; __syncwarp();",
            "l = fmaxf(l, __shfl_xor_sync(0xffffffff, l, 1));  // größer", "if (const float x = 1, y = 2; x < y) l = x;", "float4 v = make_float4(1, 2, 3, 4); l = v.x;",
-           "const T mine = s_row[0];", "for (;;) {}"]
+           "const T mine = s_row[0];", "for (;;) {}", "l = fmax(exp(l), log(m)) + fabs(sqrt(pow(2, floor(l))));"]
 
 
 class KernelCode(unittest.TestCase):
@@ -41,7 +41,7 @@ class KernelCode(unittest.TestCase):
 
     def objection(self, written: str, exercise=None):
         one = exercise or self.exercise
-        return objection(written, [self.course.student_files([one])[one.file], *self.device], self.course.written(one))
+        return objection(written, [self.course.student_files([one])[one.file], *self.device], one.may)
 
     def test_every_solution_and_every_stub(self):
         for one in self.course.exercises:
@@ -60,6 +60,14 @@ class KernelCode(unittest.TestCase):
                 found = self.objection(code)
                 self.assertIsNotNone(found, code)
                 self.assertIn(expected, found.what)
+
+    def test_of_a_file_only_what_the_student_writes(self):
+        text = self.course.student_files([self.exercise])[self.exercise.file]
+        first = self.course.region(self.exercise, text).first
+        self.assertEqual(refusal(self.course, self.exercise, f"int x = system(0);\n{text}"), "")
+        written = text.replace("const float correction = 1;", 'const float correction = 1;\nprintf("%f\\n", l);')
+        self.assertEqual(refusal(self.course, self.exercise, written),
+                         f'{self.exercise.file}:{first + 2}: a string or a character: printf("%f\\n", l);')
 
     def test_the_line(self):
         self.assertEqual(self.objection("l = 1;\n/* two\nlines */ fork();").line, 3)
