@@ -200,7 +200,7 @@ class Plots(unittest.TestCase):
                 continue
             series = [one for panel in picture["panels"] for one in panel["series"]]
             self.assertEqual([(trace["name"], trace["x"]) for trace in self.plots[name]["data"]],
-                             [("; ".join(filter(None, [one.get("slope"), one["name"]])), one["x"]) for one in series])
+                             [("<br>".join(filter(None, [one.get("slope"), one["name"]])), one["x"]) for one in series])
             json.dumps(self.plots[name], allow_nan=False)
 
     def test_peers_are_told_apart_without_their_greys(self):

@@ -53,7 +53,7 @@ def figure(name: str, data: dict) -> dict:
         for one in panel["series"]:
             trace = _bar(one) if bars else _line(one)
             shown = [_words(name, panel, one, x, y) for x, y in zip(one["x"], one["y"])]
-            named = f"{one['slope']}; {one['name']}" if "slope" in one else one["name"]
+            named = f"{one['slope']}<br>{one['name']}" if "slope" in one else one["name"]
             trace.update({"name": named, "xaxis": f"x{axis}", "yaxis": f"y{axis}", "legendgroup": one["name"],
                           "showlegend": not bars and one["name"] not in [each["name"] for each in traces],
                           "customdata": shown, "hovertemplate": "%{customdata}<extra></extra>",
