@@ -85,7 +85,8 @@ class Site(unittest.TestCase):
         self.assertEqual(len(re.findall(r'<div class="plot drawn">', drawn)), len(plots))
         for name, figure in plots.items():
             for trace in figure["data"]:
-                self.assertIn(trace["name"], drawn, name)
+                for line in trace["name"].split("<br>"):
+                    self.assertIn(line, drawn, name)
         self.assertEqual(drawn.count('class="main-svg"'), 3 * len(plots))
 
 

@@ -199,8 +199,17 @@ class Plots(unittest.TestCase):
                 self.assertNotIn(name, self.plots)
                 continue
             series = [one for panel in picture["panels"] for one in panel["series"]]
-            self.assertEqual([(trace["name"], trace["x"]) for trace in self.plots[name]["data"]], [(one["name"], one["x"]) for one in series])
+            self.assertEqual([(trace["name"], trace["x"]) for trace in self.plots[name]["data"]],
+                             [("<br>".join(filter(None, [one.get("slope"), one["name"]])), one["x"]) for one in series])
             json.dumps(self.plots[name], allow_nan=False)
+
+    def test_peers_are_told_apart_without_their_greys(self):
+        for name in ("time-forward", "time-backward", "tflops-forward", "tflops-backward"):
+            peers = {trace["name"]: (trace["mode"], trace["line"]["dash"], trace["marker"]["symbol"])
+                     for trace in self.plots[name]["data"] if not trace["name"][0].isdigit()}
+            self.assertGreater(len(peers), 2)
+            self.assertEqual(len(set(peers.values())), len(peers), peers)
+            self.assertEqual({mode for mode, _, _ in peers.values()}, {"lines+markers"})
 
     def test_what_is_shown_is_what_was_measured(self):
         of = Quantities(self.record)

@@ -330,10 +330,12 @@ class InBrowser(unittest.TestCase):
         words = self.browser.execute_script("return [...arguments[0].querySelectorAll('li')].map((item) => item.textContent)", self.part("steps"))
         launches = [int(line.split()[1].rstrip(",")) for line in words]
         self.assertEqual((launches, set(launches)), (sorted(launches), {1, 2, 3}))
-        self.assertEqual({line.split()[3] for line in words if line.startswith("Launch 1")}, {"0,", "1,"})  # its rows, both tiles of keys
+        self.assertEqual({line.split()[3] for line in words if line.startswith("Launch 1")}, {"0:", "1:"})  # its rows, both tiles of keys
+        for line in words:
+            self.assertRegex(line, r"^Launch \d, block \d+: the block \w")
         tiles = self.browser.execute_script("return sides[0].block().tiles.map((tile) => [sides[0].steps()[tile.step].from, ...tile.keys])")
-        self.assertEqual(tiles, [["Launch 1, block 0,", 0, 63], ["Launch 1, block 1,", 64, 127],
-                                 *(["Launch 3, block 0,", first, first + 31] for first in range(0, 128, 32))])
+        self.assertEqual(tiles, [["Launch 1, block 0:", 0, 63], ["Launch 1, block 1:", 64, 127],
+                                 *(["Launch 3, block 0:", first, first + 31] for first in range(0, 128, 32))])
         self.part("all-launches").click()
         self.assertRegex(self.part("says").text, r"Step 1 of \d+\. The block ")
 
@@ -362,6 +364,14 @@ class InBrowser(unittest.TestCase):
                 for i, a in enumerate(boxes):
                     for b in boxes[i + 1:]:
                         self.assertFalse(min(a[2], b[2]) - max(a[0], b[0]) > 1 and min(a[3], b[3]) - max(a[1], b[1]) > 1, (name, width, a, b))
+
+    def test_the_table_of_bytes_is_not_cut(self):
+        for width in (390, 1280):
+            self.open("one", width)
+            self.click("#last")
+            wide, room = self.browser.execute_script("const table = arguments[0].querySelector('table'), box = table.parentElement;"
+                                                     "return [table.scrollWidth, box.clientWidth]", self.part("bytes"))
+            self.assertLessEqual(wide, room, width)
 
 
 if __name__ == "__main__":

@@ -182,7 +182,7 @@ def counters(rung: dict) -> dict:
 
 def _say_counters(steps: list, counted: list) -> None:
     first, second = map(counters, counted)
-    rows = [["", *map(str, steps), "ratio"]]
+    rows = [["", *(f"{step.chapter.number}/{step.rung}" for step in steps), "ratio"]]
     for name in dict.fromkeys([*first, *second]):
         a, b = first.get(name, 0), second.get(name, 0)
         if a or b:

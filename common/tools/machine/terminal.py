@@ -14,6 +14,11 @@ def is_terminal() -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
+def columns() -> int:
+    """How long a line may be: as the terminal is wide; elsewhere as it likes."""
+    return shutil.get_terminal_size().columns if is_terminal() else sys.maxsize
+
+
 def _styled(code: str, text: str) -> str:
     if not is_terminal() or os.environ.get("NO_COLOR"):
         return text

@@ -12,6 +12,9 @@ from tools.record import Record
 from tools.showing.pictures import all_pictures, color
 
 MARKERS = ["circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x", "triangle-left", "triangle-right"]
+# Peers are all grey and dashed, and no name stands at the end of a line here.
+PEER_MARKERS = {"FLASH": "circle-open", "FLASH-deterministic": "circle-open", "CUDNN": "square-open", "FA3": "triangle-up-open",
+                "FA4": "diamond-open", "FA4-deterministic": "diamond-open"}
 DASHES = {"solid": "solid", "dashed": "dash", "dotted": "dot", "dashdot": "dashdot"}
 ON_DARK = {"#000000": "#ffffff", "#1f1f1f": "#e8e8e8", "#4d4d4d": "#c4c4c4", "#6b6b6b": "#a8a8a8", "#8a8a8a": "#9a9a9a",
            "#0072B2": "#3d9be0"}
@@ -50,7 +53,8 @@ def figure(name: str, data: dict) -> dict:
         for one in panel["series"]:
             trace = _bar(one) if bars else _line(one)
             shown = [_words(name, panel, one, x, y) for x, y in zip(one["x"], one["y"])]
-            trace.update({"name": one["name"], "xaxis": f"x{axis}", "yaxis": f"y{axis}", "legendgroup": one["name"],
+            named = f"{one['slope']}<br>{one['name']}" if "slope" in one else one["name"]
+            trace.update({"name": named, "xaxis": f"x{axis}", "yaxis": f"y{axis}", "legendgroup": one["name"],
                           "showlegend": not bars and one["name"] not in [each["name"] for each in traces],
                           "customdata": shown, "hovertemplate": "%{customdata}<extra></extra>",
                           "meta": {"light": color(one["color"]), "dark": ON_DARK.get(color(one["color"]), color(one["color"]))}})
@@ -84,10 +88,10 @@ def _above(axis: str, reference: str, x: float, anchor: str, text: str) -> dict:
 def _line(one: dict) -> dict:
     own = isinstance(one["color"], int)
     point = one["style"] in ("point", "hollow")
-    symbol = MARKERS[one["color"] % len(MARKERS)] if own else "circle"
-    return {"type": "scatter", "x": one["x"], "y": one["y"], "mode": "markers" if point else "lines+markers" if own else "lines",
+    symbol = MARKERS[one["color"] % len(MARKERS)] if own else PEER_MARKERS.get(one["color"])
+    return {"type": "scatter", "x": one["x"], "y": one["y"], "mode": "markers" if point else "lines+markers" if symbol else "lines",
             "line": {"dash": DASHES.get(one["style"], "solid")},
-            "marker": {"symbol": symbol + ("-open" if one["style"] == "hollow" else ""), "size": 11 if point else 7}}
+            "marker": {"symbol": (symbol or "circle") + ("-open" if one["style"] == "hollow" else ""), "size": 11 if point else 7}}
 
 
 def _bar(one: dict) -> dict:

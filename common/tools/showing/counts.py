@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 
-from tools.machine import ROOT, bold, table
+from tools.machine import ROOT, bold, columns, table
 
 
 @dataclass(frozen=True)
@@ -123,30 +123,36 @@ def totals_table(launch: dict) -> str:
 
 
 def bytes_table(launch: dict) -> str:
-    rows = [["bytes of global memory", "all requests", "different in a block", "different in the launch"]]
+    rows = [["global memory", "all requests", "different in a block", "different in the launch"]]
     for what in ("read", "written"):
         level = launch["bytes"][what]
         rows.append([what, amount(level["warps"]), amount(level["blocks"]), amount(level["launch"])])
     return table(rows)
 
 
+def cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[:most - 3] + "..."
+
+
 def lines_table(launch: dict, most: int, roots: tuple = CHAPTERS) -> str:
-    """The lines that keep the load and store unit busiest, first; each with the source."""
+    """The lines that keep the load and store unit busiest, first; each with the source, under it where the terminal is narrow."""
     total = sum(map(wavefronts, launch["lines"])) or 1
     worst = sorted(launch["lines"], key=lambda line: (-wavefronts(line), line["line"], line["op"]))
-    rows = [["line", "", "share", "a request", "ideal", "  source"]]
+    rows = [["line", "", "share", "a request", "ideal", "source"]]
     for line in worst[:most]:
         place = line["line"] + (f" > {line['within'].rpartition(':')[2]}" if line["within"] else "")
-        text = source_text(line["line"], roots)
-        if len(text) > 76:
-            text = text[:73] + "..."
-        rows.append([place, OP_NAMES[line["op"]], f"{100 * wavefronts(line) / total:.0f}%", *_per_request(line), text])
+        rows.append([place, OP_NAMES[line["op"]], f"{100 * wavefronts(line) / total:.0f}%", *_per_request(line),
+                     source_text(line["line"], roots)])
     widths = [max(len(row[i]) for row in rows) for i in range(5)]
+    room = columns() - sum(widths) - 2 * len(widths)
+    between = "  "
+    if room < 30:
+        room, between, rows[0][5] = columns() - 4, "\n    ", ""
     lines = []
     for number, row in enumerate(rows):
         cells = [row[0].ljust(widths[0]), row[1].ljust(widths[1])] + [row[i].rjust(widths[i]) for i in (2, 3, 4)]
-        text = "  ".join(cells) + "  " + row[5].strip()
-        lines.append(bold(text.rstrip()) if number == 0 else text.rstrip())
+        text = ("  ".join(cells) + between + cut(row[5], min(room, 76))).rstrip()
+        lines.append(bold(text) if number == 0 else text)
     for line in worst[:most]:
         if line.get("neighbours"):
             lines.append(f"{line['line']}: {line['neighbours']:,} of {line['requests']:,} requests go on where the one before "

@@ -126,7 +126,8 @@ def roofline(data: dict) -> plt.Figure:
     for one in roofs:
         ax.plot(one["x"], one["y"], color=color("roof"), linewidth=1.4)
         if "slope" in one:  # the highest: above it there is nothing
-            ax.text(right, one["y"][-1] * 1.08, one["name"], ha="right", va="bottom", fontsize=8.5, color=color("roof"))
+            ax.text(right, one["y"][-1] * 1.08, one["name"], ha="right", va="bottom", fontsize=8.5, color=color("roof"),
+                    bbox={"facecolor": CARD, "edgecolor": "none", "pad": 0})  # a line of the grid may run there
         else:
             ax.text(max(one["x"][1], left) * 1.2, one["y"][-1] / 1.12, one["name"], ha="left", va="top", fontsize=8.5, color=color("roof"))
     figure.canvas.draw()
@@ -189,6 +190,8 @@ def spans(data: dict) -> plt.Figure:
             ax.broken_barh([(begin, end - begin) for begin, end in zip(one["x"], one["y"])], (number - 0.34, 0.68),
                            facecolor=color(one["color"]), edgecolor=CARD, linewidth=0.8)
         ax.set_ylim(len(names) - 0.4, -0.6)
+        if "to" in panel["x"]:
+            ax.set_xlim(-0.02 * panel["x"]["to"], 1.02 * panel["x"]["to"])
         ax.yaxis.set_major_locator(FixedLocator(range(len(names))))
         ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _, names=names: names[round(value)]))
     kinds = {one["name"]: color(one["color"]) for panel in panels for one in panel["series"] if "row" in one}

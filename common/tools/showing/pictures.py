@@ -1,7 +1,8 @@
 """The pictures: what is in each, as plain data that tools/showing/draw.py draws.
 
 A picture is {title, note, kind, panels}; a panel {title, x, y, series}, perhaps with marks: [[x, text], ..], upright lines with their
-names at the left; an axis {label, log, ticks: [[place, text], ..]}; one of the series {name, color, style, x, y}. `color` is an index: of the chapter, or a peer's name.
+names at the left; an axis {label, log}, perhaps with ticks: [[place, text], ..], and with from and to, where it begins and ends; one
+of the series {name, color, style, x, y}. `color` is an index: of the chapter, or a peer's name.
 Of the kind "spans" x and y are where bars begin and end, one row of them for each of the series; or for each `row` that they
 name, and then a legend says what is of which colour.
 """
@@ -427,10 +428,11 @@ class Pictures:
                                             {**kind, "row": lane["name"], "style": "solid", "x": [], "y": []})
                     one["x"].append(span["begin"])
                     one["y"].append(span["end"])
-            end = max(place for one in series.values() for place in one["y"])
-            panels.append({"title": found["rung"],
-                           "x": {"label": "clock cycles", "log": False, "ticks": [[at, str(at)] for at in range(0, end + 1, 1000)]},
-                           "y": {"label": "", "log": False}, "series": list(series.values())})
+            panels.append({"title": found["rung"], "x": {"label": "clock cycles", "log": False}, "y": {"label": "", "log": False},
+                           "series": list(series.values())})
+        end = max((place for panel in panels for one in panel["series"] for place in one["y"]), default=0)
+        for panel in panels:  # one clock, one scale
+            panel["x"].update({"to": end, "ticks": [[at, str(at)] for at in range(0, end + 1, 1000)]})
         return {"kind": "spans", "title": "Who waits for whom",
                 "note": "chapter 10, a thread block in the middle of its keys, three tiles of them: D=64, fp16, no mask", "panels": panels}
 

@@ -5,7 +5,7 @@ const { walks } = JSON.parse($("walks").textContent);
 const sides = walks.map((walk) => new Side(walk, walks.length > 1 ? walk.step : ""));
 let timer = null;
 
-const sentence = (side, step) => `${step.from ? `${step.from} ${step.by ? partyName(step.by).toLowerCase() : ""}` : partyName(step.by)} ${stepWords(side, step)}`;
+const sentence = (side, step) => `${step.from ? `${step.from} ${partyName(step.by).toLowerCase()}` : partyName(step.by)} ${stepWords(side, step)}`;
 
 function drawSide(side) {
   side.part("says").textContent = `${side.name ? `Step ${side.step + 1} of ${side.steps().length}. ` : ""}${sentence(side, side.steps()[side.step])}`;

@@ -5,17 +5,17 @@ function drawScores(side, chooseTile) {
   const now = side.tileNow();
   const { tiles, skipped } = side.block();
   const head = tiles[Math.max(now, 0)]?.head ?? 0;
-  const left = 34, top = 20, most = 460;
-  const scale = most / Math.max(problem.seq_q, problem.seq_k);
-  const width = problem.seq_k * scale, height = problem.seq_q * scale;
+  const left = 34, top = 20, most = 460, least = 90; // the least: as long as the words beside it
+  const [width, height] = [problem.seq_k, problem.seq_q].map((n) => Math.max(most * n / Math.max(problem.seq_q, problem.seq_k), least));
+  const across = width / problem.seq_k, down = height / problem.seq_q;
   const picture = side.part("scores");
   const focused = document.activeElement?.closest?.("[data-tile]")?.dataset.tile;
   const hadFocus = focused !== undefined && picture.contains(document.activeElement);
   picture.replaceChildren();
-  picture.setAttribute("viewBox", `0 0 ${left + width + 8} ${top + height + 8}`);
-  const box = (tile, inset) => ({ x: left + tile.keys[0] * scale + inset, y: top + tile.queries[0] * scale + inset,
-                                  width: Math.max((tile.keys[1] - tile.keys[0] + 1) * scale - 2 * inset, 1),
-                                  height: Math.max((tile.queries[1] - tile.queries[0] + 1) * scale - 2 * inset, 1) });
+  picture.setAttribute("viewBox", `0 0 ${left + most + 8} ${top + height + 8}`);
+  const box = (tile, inset) => ({ x: left + tile.keys[0] * across + inset, y: top + tile.queries[0] * down + inset,
+                                  width: Math.max((tile.keys[1] - tile.keys[0] + 1) * across - 2 * inset, 1),
+                                  height: Math.max((tile.queries[1] - tile.queries[0] + 1) * down - 2 * inset, 1) });
   svg(picture, "rect", { class: "frame", x: left, y: top, width, height });
   svg(picture, "text", { x: left, y: 13 }, `keys 0 to ${problem.seq_k - 1} →`);
   svg(picture, "text", { transform: `translate(13 ${top}) rotate(90)` }, `queries 0 to ${problem.seq_q - 1} →`);
@@ -41,7 +41,7 @@ function drawScores(side, chooseTile) {
       chooseTile(i);
     });
   });
-  if (problem.causal) drawEdge(side, picture, left, top, scale);
+  if (problem.causal) drawEdge(side, picture, left, top, across, down);
   if (now >= 0) svg(picture, "rect", { class: "now", ...box(tiles[now], 2) });
   if (side.tile !== null && tiles[side.tile]) svg(picture, "rect", { class: "chosen", ...box(tiles[side.tile], 6) });
   if (hadFocus) picture.querySelector(`[data-tile="${focused}"]`)?.focus();
@@ -57,10 +57,10 @@ function drawScores(side, chooseTile) {
 const visibleKeys = (problem, i) => (problem.causal ? Math.min(Math.max(i + problem.seq_k - problem.seq_q + 1, 0), problem.seq_k) : problem.seq_k);
 
 // Which keys a query sees, as a line: left of it is what counts.
-function drawEdge(side, picture, left, top, scale) {
+function drawEdge(side, picture, left, top, across, down) {
   let path = "";
   for (let i = 0; i < side.problem.seq_q; i++)
-    path += `${path ? "L" : "M"}${left + visibleKeys(side.problem, i) * scale} ${top + i * scale}V${top + (i + 1) * scale}`;
+    path += `${path ? "L" : "M"}${left + visibleKeys(side.problem, i) * across} ${top + i * down}V${top + (i + 1) * down}`;
   svg(picture, "path", { class: "edge", d: path });
 }
 

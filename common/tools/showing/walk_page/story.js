@@ -31,7 +31,7 @@ function storyOf(launches, launchAt, blockAt) {
     story.tiles.push(...block.tiles.map((tile) => ({ ...tile, step: tile.step + before })));
     const later = story.steps.length ? story.steps.at(-1).at + 1 : 0;
     const moved = (after) => after?.map((each) => ({ ...each, steps: each.steps?.map((step) => step + before) }));
-    const from = `Launch ${i + 1}, block ${launches[i].blocks.indexOf(block)},`;
+    const from = `Launch ${i + 1}, block ${launches[i].blocks.indexOf(block)}:`;
     story.steps.push(...block.steps.map((step) => ({ ...step, from, at: step.at + later, after: moved(step.after) })));
   }
   return story;
