@@ -18,6 +18,7 @@ myst_heading_anchors = 4
 myst_dmath_double_inline = True
 
 highlight_language = "none"
+smartquotes = False  # m' is the next m
 
 html_theme = "furo"
 html_title = project
