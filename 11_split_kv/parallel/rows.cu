@@ -63,8 +63,9 @@ __device__ void store8<float>(float* to, const Eight& eight) {
   *reinterpret_cast<float4*>(to + 4) = *reinterpret_cast<const float4*>(eight.x + 4);
 }
 
-// Neighbouring lanes of one warp have a row, `chunks` of them (D / 8). That many or, up to the next power of two, more
-// without work: so no row is shared by two warps, and none loses its LSE to one before the other has read it.
+// A row has D / 8 chunks of eight elements, and a lane for each. `lanes` is the next power of two: lanes without a
+// chunk fill the row up, so that no row lies in two warps. Then all lanes of a row have read its LSE before one writes
+// it.
 template <class To, class Part>
 __global__ void merge_rows(Join j,
                            float* lse,             // [matrices, rows]
@@ -76,11 +77,11 @@ __global__ void merge_rows(Join j,
   for (size_t round = 0; round < rounds; round++) {
     const size_t i = (round * gridDim.x + blockIdx.x) * threads + threadIdx.x;
     const int chunk = int(i % lanes);
-    const bool has_chunk = i < all && chunk < chunks;
-    const size_t index = has_chunk ? i / lanes : 0;
+    const bool has_row = i < all, has_chunk = has_row && chunk < chunks;
+    const size_t index = has_row ? i / lanes : 0;
     const size_t matrix = index / rows, row = j.from + index % rows;
     const size_t whole = matrix * j.rows + row, in_part = matrix * j.count + (row - j.first);
-    const float one_lse = j.fresh ? -INFINITY : lse[whole], other_lse = part_lse[in_part];
+    const float one_lse = j.fresh || !has_row ? -INFINITY : lse[whole], other_lse = part_lse[in_part];
     const float largest = fmaxf(one_lse, other_lse);
     const float weight = largest == -INFINITY ? 0 : expf(one_lse - largest);
     const float part_weight = largest == -INFINITY ? 0 : expf(other_lse - largest);
