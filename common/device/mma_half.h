@@ -2,7 +2,7 @@
 // "Matrix Fragments for mma.m16n8k16 with floating point type". Compute capability 8.0 and later.
 //
 // A and B are the fragments of device/mma.h. C is half as large: c0 of lane (g, t) holds columns 2t and 2t + 1 of row
-// g, c1 those of row g + 8. No chapter uses it; common/machine/accumulate.cu shows why.
+// g, c1 those of row g + 8. No chapter uses it; common/microbenchmarks/accumulate.cu shows why.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ if faw.DEVICE == "cuda" and not torch.cuda.is_available():
     print("NOT RUN: PyTorch finds no GPU")
     sys.exit(1 if os.environ.get("REQUIRE_GPU") == "1" else 77)
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "examples"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "python" / "examples"))
 import gpt
 
 torch.set_num_threads(1)  # for tensors as small as these more would wait for one another

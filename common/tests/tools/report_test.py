@@ -469,7 +469,7 @@ class TheMachine(Measured):
 
 
 class ATrainedModel(Measured):
-    """common/examples/gpt.py: runs with the same positions are compared with PyTorch's."""
+    """common/python/examples/gpt.py: runs with the same positions are compared with PyTorch's."""
 
     def setUp(self):
         super().setUp()

@@ -1,6 +1,6 @@
 """what the GPU itself can do, measured: latency and bandwidth of each memory, and four experiments
 
-Builds and runs the experiments of common/machine, which check their own results: a pointer chase, the bandwidth of every level,
+Builds and runs the experiments of common/microbenchmarks, which check their own results: a pointer chase, the bandwidth of every level,
 a branch that lanes take two ways, sums in fp16 and fp32, attention divided by queries and by keys, and on Hopper products of
 zeros and of other numbers. The JSON, in Google Benchmark's own format, goes into the build directory, or where --out says.
 Without a GPU the experiments run on the SIMT engine, which shows that they are right, and the tables are those of the GPU that
@@ -25,8 +25,8 @@ def add_arguments(parser) -> None:
 def run(arguments) -> int:
     choice = session.choose_device(arguments.preset)
     session.say_device(choice)
-    directory = build.ensure_built(choice.preset, ["machine"])
-    report = measured(directory / "common" / "machine" / "machine")
+    directory = build.ensure_built(choice.preset, ["microbenchmarks"])
+    report = measured(directory / "common" / "microbenchmarks" / "microbenchmarks")
     path = arguments.out or directory / "bench" / "machine.json"
     results.write(path, report)
     if choice.gpu:
@@ -55,7 +55,7 @@ def measured(program: Path) -> dict:
         with open(log_path, "w") as log:
             status = follow([program, f"--benchmark_out={out}", "--benchmark_out_format=json"], log, on_line)
         if status:
-            raise Failure((log_path.read_text(errors="replace").strip().splitlines() or [f"machine: status {status}"])[-1])
+            raise Failure((log_path.read_text(errors="replace").strip().splitlines() or [f"microbenchmarks: status {status}"])[-1])
         report = results.read(out)
     for private in ("executable", "host_name"):
         report["context"].pop(private, None)

@@ -43,7 +43,7 @@ def pieces(names: list, engine: "Path | None" = None) -> list:
     for name in names:
         planned.append(Piece(f"ladder-{name}", f"{name}, every rung: B=2 H=16 D=64 fp16 causal, N = 512 ... 8192",
                              ("bench", name.split("_")[0], "--all-rungs"), 35, timed=True))
-    planned.append(Piece("machine", "the GPU itself: latencies, bandwidths, a branch, sums in fp16 (common/machine)", ("machine",), 10))
+    planned.append(Piece("machine", "the GPU itself: latencies, bandwidths, a branch, sums in fp16 (common/microbenchmarks)", ("machine",), 10))
     # Bytes do not depend on how often a launch is timed: once is enough.
     planned.append(Piece("memory", "device memory of the forward: B=1 H=8 D=64 fp16 causal, N = 2048 ... 32768",
                          ("bench", "--direction=forward", "--seq-q=2048,8192,32768", "--batch=1", "--heads=8",
@@ -79,7 +79,7 @@ def rehearsal(names: list) -> list:
     small = ("--preset=cpu", "--seq-q=32,64", "--heads=1", "--batch=1")
     ladders = [Piece(f"ladder-{name}", f"{name}, every rung: N = 32, 64",
                      ("bench", name.split("_")[0], *small, "--all-rungs"), 3, timed=True) for name in names]
-    return ladders + [Piece("machine", "the experiments of common/machine", ("machine", "--preset=cpu"), 3),
+    return ladders + [Piece("machine", "the experiments of common/microbenchmarks", ("machine", "--preset=cpu"), 3),
                       Piece("memory", "device memory", ("bench", *small), 10)]
 
 

@@ -1,4 +1,4 @@
-"""What the experiments of common/machine found, by name: "latency/shared", "latency/global/16384", "bandwidth/L2", "branch/by_lane"."""
+"""What the experiments of common/microbenchmarks found, by name: "latency/shared", "latency/global/16384", "bandwidth/L2", "branch/by_lane"."""
 
 from tools.record.rows import MACHINE, Missing, Record, aggregated
 

@@ -173,7 +173,7 @@ class Quantities:
 
     def experiment(self, name, what):
         """experiment("branch/by_lane", "ms"), experiment("sum/fp16/4096", "error"), experiment("rate/fp32", "FLOP/s"): a counter of
-        common/machine."""
+        common/microbenchmarks."""
         return Experiments.of(self._record).value(name, what)
 
     def gpu(self, what):
@@ -222,7 +222,7 @@ class Quantities:
                     return float("inf") if norm is None else norm
         raise Missing(f"{tensor} of {step}, dO * 2^{exponent}, {dtype} is not in accuracy")
 
-    # A small GPT that was trained with one attention and another (common/examples)
+    # A small GPT that was trained with one attention and another (common/python/examples)
 
     def trained(self, run, what):
         """trained("08_causal_earlystop", "loss"), "apart", "most_apart", "tokens_per_second" or "speed": see Training.value."""

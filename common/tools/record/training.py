@@ -1,4 +1,4 @@
-"""What common/examples/gpt.py found: losses and speeds of a small GPT, trained with one attention and with another."""
+"""What common/python/examples/gpt.py found: losses and speeds of a small GPT, trained with one attention and with another."""
 
 import statistics
 

@@ -1,4 +1,4 @@
-"""Tables of what the experiments of common/machine found, in Markdown."""
+"""Tables of what the experiments of common/microbenchmarks found, in Markdown."""
 
 from tools.machine import amount_of_memory, significant
 from tools.record import LATENCY, Experiments

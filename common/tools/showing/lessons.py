@@ -54,7 +54,7 @@ class Difference:
 
 def lessons(root: Path) -> list:
     return [path for path in [root / "README.md", *sorted(root.glob("[0-9][0-9]_*/*.md")),
-                              root / "common" / "examples" / "README.md", root / "common" / "results" / "README.md"] if path.exists()]
+                              root / "common" / "python" / "examples" / "README.md", root / "common" / "results" / "README.md"] if path.exists()]
 
 
 def rewritten(text: str, record: Record, file: Path = Path("")) -> tuple:

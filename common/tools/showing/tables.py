@@ -253,7 +253,7 @@ class Tables:
         return markdown(rows)
 
     def training(self):
-        """The runs of common/examples/gpt.py: the validation loss at the end, how far it was from PyTorch's, and tokens per second."""
+        """The runs of common/python/examples/gpt.py: the validation loss at the end, how far it was from PyTorch's, and tokens per second."""
         try:
             of = Training.of(self._record)
         except Missing:

@@ -219,7 +219,7 @@ class Bench(Workshop):
         limits = Limits(self.patience, memory=_HOST_OF_A_GPU, file_bytes=_TO_COMPILE_A_LOT)
         said = []
         try:
-            program = self.built(self.times_on, [one.target]) / "common/judge" / one.target
+            program = self.built(self.times_on, [one.target]) / "common/harness/judge" / one.target
             with _ONE_AT_A_TIME:
                 for _ in range(runs):
                     done, heard = self._heard([program, *flags, f"--times={times}"], limits, {}, devices=_nvidia())

@@ -18,7 +18,7 @@ from tools.teaching.coursefile import Plan
 
 # Of no use to a student, or nothing for a student's eyes.
 _LEFT_OUT = re.compile(r"(\.ci|\.github|common/tests/(capi|course|harness|mutants|new_chapter|python|ranks|style|teaching|tools)|"
-                       r"common/tools/teaching|common/judge)/|common/tests/trace/\w+_test\.py$|common/tools/commands/(grade|handout|mutants)\.py$|"
+                       r"common/tools/teaching|common/harness/judge)/|common/tests/trace/\w+_test\.py$|common/tools/commands/(grade|handout|mutants)\.py$|"
                        r"common/course/(?!(exercises\.json|log\.md|tutor\.md)$|split/)|CONTRIBUTING\.md$")
 _COUNTS = "common/tests/trace"
 

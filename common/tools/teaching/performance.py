@@ -5,7 +5,7 @@
     {"id": "06.pipeline", "points": 2, "at_most": 1.1, "problem": {"seq_q": 8192, ..}}
 
 `points` come on top of the exercise's own, which the engine can judge. The kernel may take `at_most` times as long as the
-solution's for the `problem`, whose keys are the flags of common/judge/main.cc. That program times both, and says which results
+solution's for the `problem`, whose keys are the flags of common/harness/judge/main.cc. That program times both, and says which results
 of the timed launches are wrong; what that means is said here.
 """
 
@@ -39,7 +39,7 @@ class Timed:
         return f"{self.of}.speed"
 
     @property
-    def handed_in(self) -> str:  # the file that common/judge/CMakeLists.txt compiles
+    def handed_in(self) -> str:  # the file that common/harness/judge/CMakeLists.txt compiles
         return f"handed_in/{self.of}.cu"
 
     @property

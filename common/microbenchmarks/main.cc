@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "harness/timing.h"
-#include "machine/experiment.h"
+#include "microbenchmarks/experiment.h"
 
 namespace machine {
 namespace {
@@ -102,7 +102,7 @@ int main(int argc, char** argv) {
   try {
     return machine::main(argc, argv);
   } catch (const std::exception& error) {
-    std::cerr << "machine: " << error.what() << "\n";
+    std::cerr << "microbenchmarks: " << error.what() << "\n";
     return 1;
   }
 }

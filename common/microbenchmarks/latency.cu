@@ -15,7 +15,7 @@
 
 #include "device/clock.h"
 #include "device/launch.h"
-#include "machine/experiment.h"
+#include "microbenchmarks/experiment.h"
 
 namespace machine {
 namespace {

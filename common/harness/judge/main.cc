@@ -25,7 +25,7 @@
 #include "attention/rung.h"
 #include "harness/device_buffer.h"
 #include "harness/witness.h"
-#include "judge/rows.h"
+#include "harness/judge/rows.h"
 
 const attention::Rung& solution();    // both generated for each exercise: rungs.cc.in
 const attention::Rung& submission();  // what was handed in

@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "device/launch.h"
-#include "machine/experiment.h"
+#include "microbenchmarks/experiment.h"
 
 namespace machine {
 namespace {

@@ -14,7 +14,7 @@
 #include "device/mma.h"
 #include "device/mma_half.h"
 #include "device/numeric.h"
-#include "machine/experiment.h"
+#include "microbenchmarks/experiment.h"
 
 namespace machine {
 namespace {

@@ -3,7 +3,7 @@
 #include "device/launch.h"
 #include "device/math.h"
 #include "device/numeric.h"
-#include "judge/rows.h"
+#include "harness/judge/rows.h"
 
 namespace judge {
 namespace {

@@ -21,7 +21,7 @@
 #include "device/launch.h"
 #include "device/math.h"
 #include "device/swizzled_tile.h"
-#include "machine/experiment.h"
+#include "microbenchmarks/experiment.h"
 
 namespace machine {
 namespace {

@@ -1,7 +1,7 @@
 """A character-level GPT that learns this project's own lessons and sources, with the attention of a chapter or of PyTorch.
 
-    python3 common/examples/gpt.py                                        # all runs, one after another
-    python3 common/examples/gpt.py sdpa 08_causal_earlystop --steps 300   # two of them, a short while
+    python3 common/python/examples/gpt.py                                        # all runs, one after another
+    python3 common/python/examples/gpt.py sdpa 08_causal_earlystop --steps 300   # two of them, a short while
 
 Runs with the same positions and the same seed start from the same weights and read the same batches, so they differ in
 nothing but the attention, and their losses should lie on one another. Runs of the other seed show how far apart losses
@@ -29,7 +29,7 @@ except ImportError:
     print("gpt.py: it needs PyTorch: pip install torch", file=sys.stderr)
     sys.exit(2)
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 sys.path += [str(ROOT / "common"), str(ROOT / "common" / "python")]
 from tools.machine import Failure, system  # noqa: E402
 from tools.record import commit, results  # noqa: E402

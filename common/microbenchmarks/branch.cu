@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "device/launch.h"
-#include "machine/experiment.h"
+#include "microbenchmarks/experiment.h"
 
 namespace machine {
 namespace {

@@ -19,7 +19,7 @@
 #include "device/proxy_fence.h"
 #include "device/swizzle.h"
 #include "device/wgmma.h"
-#include "machine/experiment.h"
+#include "microbenchmarks/experiment.h"
 
 namespace machine {
 namespace {
