@@ -1,4 +1,4 @@
-// Device memory with something in it, for a kernel that ./workbook launches by itself (common/tools/own/harness.py).
+// Device memory with something in it, for a kernel that ./workbook launches by itself (common/tools/user_files/generated_main.py).
 #pragma once
 
 #include <cstdio>

@@ -16,7 +16,7 @@ import signal
 import sys
 
 from tools import commands
-from tools.machine import Failure
+from tools.base import Failure
 
 
 def known_commands() -> dict:

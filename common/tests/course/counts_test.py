@@ -8,10 +8,9 @@ from pathlib import Path
 from unittest import mock
 
 from tools import course
+from tools.base import build
 from tools.course import judging, wrong
 from tools.course.questions import TOLERANCE
-from tools.machine import build
-
 
 _counts, _known = judging.counts, {}
 

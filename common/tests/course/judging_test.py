@@ -7,8 +7,8 @@ from unittest import mock
 import little
 from little import CODE, DEBUG, MEASURE, LittleTree
 
+from tools.base import build
 from tools.course import judging
-from tools.machine import build
 
 
 def failure(words: str) -> str:

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
+from tools.base import ROOT, build
 from tools.course import judging
 from tools.course.exercises import Course, Exercise, load
 from tools.course.wrong import wrong_solutions
-from tools.machine import ROOT, build
 
 STUB = "stub"  # the name of what is handed out
 COUNTS = "counts"  # what rejects a solution that goes beyond a limit

@@ -9,8 +9,8 @@ import unittest
 import trials
 
 from tools import course
+from tools.base import ROOT, chapters
 from tools.course import wrong
-from tools.machine import ROOT, chapters
 
 ROW = re.compile(r"\| (\d\d\.\w+) \| `(\w+)` \| (.*) \| (.*) \|")
 

@@ -7,10 +7,10 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from tools.machine import Failure
-from tools.own import Asked, Ran
-from tools.own.asked import Buffer, Launch
-from tools.own.running import conclude_files, messages, program_of, run_program
+from tools.base import Failure
+from tools.user_files import Asked, Ran
+from tools.user_files.file_flags import Buffer, Launch
+from tools.user_files.running import conclude_files, messages, program_of, run_program
 
 HERE = Path(__file__).parent
 BUILD = Path(os.environ["WORKBOOK_BUILD"])

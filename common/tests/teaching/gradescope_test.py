@@ -10,9 +10,9 @@ import zipfile
 from pathlib import Path
 
 from tools import course
-from tools.machine import BUILD, ROOT
-from tools.teaching import hand_out, write_archive
-from tools.teaching.coursefile import read_plan
+from tools.base import BUILD, ROOT, file_trees
+from tools.course.plan import read_plan
+from tools.handout import hand_out
 
 PLAN = {"title": "Spring", "late": {"percent_a_day": 10, "days": 3},
         "weeks": [{"title": "memory", "begins": "2027-02-01", "due": "2027-02-08", "exercises": ["01.scores", "05.rescale"]}]}
@@ -64,7 +64,7 @@ class Gradescope(unittest.TestCase):
         plan.write_text(json.dumps(PLAN))
         whole = course.load(ROOT)
         made = hand_out(whole, read_plan(plan, whole), plan.read_bytes())
-        write_archive(self.place / "a.zip", made.autograder)
+        file_trees.write_archive(self.place / "a.zip", made.autograder)
         with zipfile.ZipFile(self.place / "a.zip") as archive:
             for entry in archive.infolist():
                 archive.extract(entry, self.place / "source")

@@ -11,9 +11,9 @@ import zipfile
 from pathlib import Path
 
 from tools import course
+from tools.base import ROOT
 from tools.course import markers
-from tools.machine import ROOT
-from tools.teaching import ANSWERS
+from tools.grading import ANSWERS
 
 PLAN = {"title": "A short course", "late": {"percent_a_day": 10, "days": 3}, "points": {"01.scores": 3, "01.sectors": 5, "05.rescale": 7},
         "weeks": [{"title": "memory", "begins": "2027-02-01", "due": "2027-02-08", "exercises": ["01.scores", "01.sectors"]},

@@ -10,9 +10,9 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from tools.machine import ROOT
-from tools.teaching import sandbox
-from tools.teaching.sandbox import Limits, Sandbox, python
+from tools.base import ROOT
+from tools.grading import sandbox
+from tools.grading.sandbox import Limits, Sandbox, python
 
 
 class InTheSandbox(unittest.TestCase):
@@ -103,7 +103,7 @@ class InAContainer(unittest.TestCase):
         return done.stdout
 
     def test_what_holds(self):
-        code = "from pathlib import Path; from tools.teaching.sandbox import Sandbox; import sys; print(Sandbox().held(Path(sys.argv[1])))"
+        code = "from pathlib import Path; from tools.grading.sandbox import Sandbox; import sys; print(Sandbox().held(Path(sys.argv[1])))"
         with tempfile.TemporaryDirectory() as writable:
             held = self.run_there(code, writable)
         self.assertIn("'user': 'its own'", held)
@@ -111,7 +111,7 @@ class InAContainer(unittest.TestCase):
 
     def test_one_that_leaves_others_behind(self):
         left = "import os, sys, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep(60)\n    print(os.getpid())"
-        code = f"""from tools.teaching import sandbox
+        code = f"""from tools.grading import sandbox
 sandbox._works = lambda *_: False  # no namespaces for the other user, too
 box = sandbox.Sandbox()
 done = box.run([sandbox.python(), "-c", {left!r}], sandbox.Limits(5), sandbox._environment())

@@ -10,11 +10,11 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from tools.base import RESULTS, ROOT, output_of
 from tools.commands import book as command
-from tools.machine import RESULTS, ROOT, output_of
 from tools.record import THE_BOOKS, Record
 from tools.showing import book, book_check, book_pages, book_plots
-from tools.showing.lessons import FENCED
+from tools.showing.lesson_numbers import FENCED
 
 sys.path.insert(0, str(Path(os.environ["WORKBOOK_BUILD"]).parent / "browser"))
 try:

@@ -8,11 +8,11 @@ from pathlib import Path
 from unittest import mock
 
 from tools import cli
+from tools.base import Failure, build, chapters, cuda
+from tools.base.cuda import Choice, Gpu
 from tools.commands import bench, test
-from tools.machine import Failure, build, chapters, system
-from tools.machine.system import Choice, Gpu
-from tools.measuring import asked, engine, session
-from tools.measuring.program import Outcome
+from tools.measuring import engine_counts, problem_flags, session
+from tools.measuring.timing import Outcome
 from tools.record import LENGTHS
 
 
@@ -104,8 +104,8 @@ class BadInput(unittest.TestCase):
 class Problems(unittest.TestCase):
     def problems(self, *words, default_lengths=None):
         parser = argparse.ArgumentParser()
-        asked.add_arguments(parser, several=True)
-        return [" ".join(flags) for flags in asked.problems(parser.parse_args(words), default_lengths)]
+        problem_flags.add_arguments(parser, several=True)
+        return [" ".join(flags) for flags in problem_flags.problems(parser.parse_args(words), default_lengths)]
 
     def test_what_is_not_said_is_left_to_the_program(self):
         self.assertEqual(self.problems(), [""])
@@ -131,7 +131,7 @@ class WhatIsTraced(unittest.TestCase):
     def passes(self, direction=None, rung=None):
         with mock.patch.object(chapters, "describe", lambda chapter, _: chapters.Description("", self.described[chapter.name])):
             chosen = [chapters.Chapter(name) for name in self.described]
-            return [(chapter.number, of) for chapter, of in engine.passes(chosen, direction, rung, None)]
+            return [(chapter.number, of) for chapter, of in engine_counts.passes(chosen, direction, rung, None)]
 
     def test_each_direction_that_a_chapter_has(self):
         self.assertEqual(self.passes(), [("05", "forward"), ("07", "backward"), ("08", "forward"), ("08", "backward")])
@@ -142,10 +142,10 @@ class WhatIsTraced(unittest.TestCase):
     def test_a_rung_of_all_chapters_is_that_of_those_that_have_it(self):
         with mock.patch.object(chapters, "describe", lambda chapter, _: chapters.Description("", self.described[chapter.name])), \
                 mock.patch.object(build, "ensure_built", return_value=Path("build")), contextlib.redirect_stdout(io.StringIO()), \
-                mock.patch.object(engine, "counts_of", lambda program, *_: program.name):
+                mock.patch.object(engine_counts, "counts_of", lambda program, *_: program.name):
             every = [chapters.Chapter(name) for name in self.described]
-            self.assertEqual(engine.count(every, [], rung="last", named=False), {"chapters": ["08_c"]})
-            self.assertEqual(engine.count(every, [], rung="last"), {"chapters": ["05_a", "07_b", "08_c"]})
+            self.assertEqual(engine_counts.count(every, [], rung="last", named=False), {"chapters": ["08_c"]})
+            self.assertEqual(engine_counts.count(every, [], rung="last"), {"chapters": ["05_a", "07_b", "08_c"]})
 
     def test_what_nobody_has_is_left_to_the_programs_to_refuse(self):
         self.assertEqual(self.passes(rung="none"), [("05", "forward"), ("07", "forward"), ("08", "forward")])
@@ -165,7 +165,7 @@ class Ladders(unittest.TestCase):
     def names(self, *words, **options):
         parser = argparse.ArgumentParser()
         session.add_arguments(parser)
-        asked.add_rung(parser, default="")
+        problem_flags.add_rung(parser, default="")
         arguments = parser.parse_args(words)
         chosen = chapters.select(arguments.chapters, [chapters.Chapter(name) for name in self.described])
         current = session.Session(None, chosen, bool(arguments.chapters), [], arguments.direction, arguments.rung, [], None)
@@ -198,7 +198,7 @@ class Ladders(unittest.TestCase):
         for word, chapter, rung in [("5/x", "05_online_softmax", "x"), ("naive/", "01_naive", None), ("10/", "10_hopper", None),
                                     ("10_hopper/a/b", "10_hopper", "a/b")]:
             arguments = argparse.Namespace(chapters=[word], rung=None)
-            self.assertEqual([chosen.name for chosen in asked.chosen_chapters(arguments)], [chapter])
+            self.assertEqual([chosen.name for chosen in problem_flags.chosen_chapters(arguments)], [chapter])
             self.assertEqual(arguments.rung, rung)
 
     def test_of_all_chapters_those_that_have_the_rung(self):
@@ -245,9 +245,9 @@ class Beginnings(unittest.TestCase):
     def flags(self, choice, *words):
         parser = argparse.ArgumentParser()
         session.add_arguments(parser)
-        asked.add_rung(parser, default="")
-        with mock.patch.object(system, "choose_preset", return_value=choice), mock.patch.object(build, "ensure_built"), \
-                mock.patch.object(asked, "resolved", return_value=("problem", {})), contextlib.redirect_stdout(io.StringIO()):
+        problem_flags.add_rung(parser, default="")
+        with mock.patch.object(cuda, "choose_preset", return_value=choice), mock.patch.object(build, "ensure_built"), \
+                mock.patch.object(problem_flags, "resolved", return_value=("problem", {})), contextlib.redirect_stdout(io.StringIO()):
             current = session.begin(parser.parse_args(["05", *words]), ["--benchmark_min_time=1"])
         self.assertEqual(current.flags, ["--benchmark_min_time=1"])
         return [" ".join(flags) for _, flags in current.problems]

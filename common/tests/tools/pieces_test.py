@@ -10,12 +10,12 @@ from pathlib import Path
 from unittest import mock
 
 from tools import cli
-from tools.machine import Failure, chapters
+from tools.base import Failure, chapters
 from tools.measuring import pieces, session
 from tools.measuring.ncu import one_pass
 from tools.measuring.profile import METRICS, sums
-from tools.measuring.program import only
-from tools.record import commit, read_label, results
+from tools.measuring.timing import only
+from tools.record import commit, read_label, result_files
 
 NAMES = ["01_a", "02_b"]
 
@@ -141,7 +141,7 @@ class Pieces(unittest.TestCase):
             taken.append(piece.name)
             if piece.name == "b" and taken.count("b") == 1:
                 raise Failure("no luck")
-            results.write(directory / f"{piece.name}.json", {"context": {"commit": measured_commit, "piece": {}}})
+            result_files.write(directory / f"{piece.name}.json", {"context": {"commit": measured_commit, "piece": {}}})
 
         with contextlib.redirect_stdout(io.StringIO()), self.assertRaisesRegex(Failure, "1 of 3 pieces failed: b;"):
             pieces.measure(planned, self.directory, None, take)
@@ -154,7 +154,7 @@ class Pieces(unittest.TestCase):
         planned = [pieces.Piece("long", "", (), 100), pieces.Piece("short", "", (), 1)]
 
         def take(piece, directory, measured_commit, on_line):
-            results.write(directory / f"{piece.name}.json", {"context": {"commit": measured_commit, "piece": {}}})
+            result_files.write(directory / f"{piece.name}.json", {"context": {"commit": measured_commit, "piece": {}}})
 
         with contextlib.redirect_stdout(io.StringIO()) as said:
             pieces.measure(planned, self.directory, 50, take)
@@ -175,7 +175,7 @@ class Pieces(unittest.TestCase):
 class Files(unittest.TestCase):
     def test_lists_of_numbers_and_runs_take_one_line(self):
         report = {"samples": [1.5, 2e-05, -3], "empty": [], "names": ["a", "b"], "benchmarks": [{"a": [1, 2]}, {"b": "]"}]}
-        text = results.compact(report)
+        text = result_files.compact(report)
         self.assertEqual(json.loads(text), report)
         self.assertIn('"samples": [1.5, 2e-05, -3]', text)
         self.assertIn('  {"a": [1, 2]},\n  {"b": "]"}\n', text)
@@ -183,7 +183,7 @@ class Files(unittest.TestCase):
     def test_results_and_lessons_do_not_change_what_is_measured(self):
         with mock.patch.dict(os.environ, {"WORKBOOK_COMMIT": " abc\n"}):
             self.assertEqual(commit(), "abc")
-        with mock.patch.dict(os.environ), mock.patch("tools.record.results.output_of", side_effect=["abc\n", " M x.cu\n"]) as asked:
+        with mock.patch.dict(os.environ), mock.patch("tools.record.result_files.output_of", side_effect=["abc\n", " M x.cu\n"]) as asked:
             os.environ.pop("WORKBOOK_COMMIT", None)
             self.assertEqual(commit(), "abc-dirty")
             self.assertIn(":(exclude)common/results", asked.call_args[0][0])

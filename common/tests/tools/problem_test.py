@@ -4,8 +4,8 @@ import os
 import unittest
 from pathlib import Path
 
-from tools.machine import Failure, chapters
-from tools.measuring import asked
+from tools.base import Failure, chapters
+from tools.measuring import problem_flags
 from tools.record import Problem, read_label
 
 DIRECTORY = Path(os.environ.get("WORKBOOK_BUILD", "/nowhere"))
@@ -31,18 +31,18 @@ class Programs(unittest.TestCase):
     def test_they_write_what_is_read(self):
         for chapter in BUILT:
             for problem in self.problems:
-                read, flops = asked.resolved(chapter.program(DIRECTORY), problem.flags())
+                read, flops = problem_flags.resolved(chapter.program(DIRECTORY), problem.flags())
                 self.assertEqual(read, problem, chapter.name)
                 self.assertEqual(flops["backward"], 2.5 * flops["forward"])
 
     def test_they_solve_one_problem_where_nobody_names_one(self):
-        defaults = {asked.resolved(chapter.program(DIRECTORY), [])[0] for chapter in BUILT}
+        defaults = {problem_flags.resolved(chapter.program(DIRECTORY), [])[0] for chapter in BUILT}
         self.assertEqual(len(defaults), 1)
         self.assertEqual(str(*defaults).partition(" ")[2].split()[2:], ["D=64", "fp16", "causal"])
 
     def test_what_they_refuse_is_one_line(self):
         with self.assertRaisesRegex(Failure, "^heads is 2 and kv-heads is 3: heads must be a multiple of kv-heads$") as raised:
-            asked.resolved(BUILT[0].program(DIRECTORY), ["--kv-heads=3", "--heads=2"])
+            problem_flags.resolved(BUILT[0].program(DIRECTORY), ["--kv-heads=3", "--heads=2"])
         self.assertEqual(raised.exception.status, 2)
 
 

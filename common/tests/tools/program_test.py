@@ -4,7 +4,7 @@ import json
 import math
 import unittest
 
-from tools.measuring.program import interpret
+from tools.measuring.timing import interpret
 
 
 def report(**changes) -> str:

@@ -10,8 +10,9 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from tools.machine import Failure, build, system
-from tools.machine.system import Gpu, Nvcc, Package, choose_preset, missing_packages
+from tools.base import Failure, build, cuda, packages
+from tools.base.cuda import Gpu, Nvcc, choose_preset
+from tools.base.packages import Package, missing_packages
 
 H200 = (Gpu("NVIDIA H200", "580.1"), "")
 NONE = (None, "no nvidia-smi")
@@ -39,17 +40,17 @@ class Packages(unittest.TestCase):
         self.assertIn("libeigen3-dev", cuda)
 
     def test_without_mpi_everything_else_goes_on(self):
-        def refuse(packages):
+        def refuse(_):
             raise Failure("no network")
 
         for root, reason in [(lambda: None, "needs the packages"), (lambda: [], "no network")]:
             said = []
             with tempfile.TemporaryDirectory() as build, mock.patch.multiple(
-                    system, RANKS=[Package("mpi", program="no-such-program")], BUILD=Path(build), _become_root=root,
+                    packages, RANKS=[Package("mpi", program="no-such-program")], BUILD=Path(build), _become_root=root,
                     _install=refuse, say=said.append, shutil=mock.Mock(which=lambda name: name)):
                 with mock.patch.object(Package, "present", lambda *_: False):
-                    system._install_mpi()
-                    system._install_mpi()
+                    packages._install_mpi()
+                    packages._install_mpi()
             self.assertEqual(len(said), 1, said)
             self.assertIn("built for one rank", said[0])
             self.assertIn(reason, said[0])
@@ -89,10 +90,10 @@ class TwoGpus(unittest.TestCase):
             return "\n".join([self.UUIDS[one] for one in asked] if asked else ["GPU-aaaaaaaa-1", "GPU-bbbbbbbb-2"])
 
         visible = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
-        with mock.patch.object(system, "output_of", nvidia_smi), mock.patch.dict(os.environ, visible):
+        with mock.patch.object(cuda, "output_of", nvidia_smi), mock.patch.dict(os.environ, visible):
             if not visible:
                 os.environ.pop("CUDA_VISIBLE_DEVICES", None)
-            return system.smi({"uuid": "uuid"}, uuid)["uuid"], system.gpu_identity()
+            return cuda.smi({"uuid": "uuid"}, uuid)["uuid"], cuda.gpu_identity()
 
     def test_the_first_that_is_visible(self):
         first, second = ("GPU-aaaaaaaa-1", "aaaaaaaa"), ("GPU-bbbbbbbb-2", "bbbbbbbb")

@@ -9,7 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from tools.machine import BUILD, RESULTS, ROOT, Failure, Progress, follow, output_of, python_with_packages, say, shown
+from tools.base import BUILD, RESULTS, ROOT, Failure, Progress, follow, output_of, pythons, say, shown
 from tools.record import THE_BOOKS, Record
 from tools.showing import book, book_check, book_pages, book_plots
 
@@ -29,7 +29,7 @@ def run(arguments) -> int:
     lessons = book.Book(ROOT)
     pages = book_pages.Pages(lessons)
     _require("links of the lessons lead nowhere", [line for page in lessons.pages for line in lessons.broken(page)])
-    python = python_with_packages(SITE / "requirements.txt", HOME / "venv", LOWEST_PYTHON)
+    python = pythons.with_packages(SITE / "requirements.txt", HOME / "venv", LOWEST_PYTHON)
     browser = find_browser()
     _record(lessons.walks)
     files = {name: (ROOT / name).read_bytes() for name in lessons.files}

@@ -7,7 +7,7 @@ numbers. The word `patterns` stands for the access patterns that the engine's ow
 
 import json
 
-from tools.machine import Failure, build, chapters, output_of, say
+from tools.base import Failure, build, chapters, output_of, say
 
 PATTERNS = "patterns"
 

@@ -4,9 +4,9 @@ Each call shows one more; every hint helps a bit more than the one before. For a
 that is not known to be right.
 """
 
+from tools.base import say
 from tools.commands.list import known_state
-from tools.course import Answers, Progress, load
-from tools.machine import say
+from tools.course import Answers, StudentProgress, load
 
 
 def add_arguments(parser) -> None:
@@ -14,7 +14,7 @@ def add_arguments(parser) -> None:
 
 
 def run(arguments) -> int:
-    course, progress = load(), Progress()
+    course, progress = load(), StudentProgress()
     chosen = course.select([arguments.exercise])
     answers = Answers(course.root)
     exercise = next((one for one in chosen if known_state(course, answers, progress, one) != "right"), chosen[-1])

@@ -14,8 +14,8 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+from tools.base import ROOT, Failure, Progress, build, cuda, say, shown
 from tools.course import WRONG, load, wrong_solutions
-from tools.machine import ROOT, Failure, Progress, build, say, shown, system
 
 README = ROOT / "common" / "tests" / "mutants" / "README.md"
 SANITIZERS = {
@@ -39,7 +39,7 @@ def run(arguments) -> int:
     if arguments.exercises:
         path = ROOT / WRONG / "README.md"
         return _say_or_write(path, _with_table(path.read_text(), "exercises", _wrong_solutions_as_markdown()), arguments.write)
-    choice = system.choose_preset(None)
+    choice = cuda.choose_preset(None)
     if arguments.device == "gpu" and not choice.gpu:
         raise Failure(f"--device gpu: {choice.why}")
     text = README.read_text()

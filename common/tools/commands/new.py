@@ -10,8 +10,8 @@ import re
 import shutil
 import subprocess
 
+from tools.base import ROOT, Failure, chapters, say, shown
 from tools.course import without_markers
-from tools.machine import ROOT, Failure, chapters, say, shown
 
 LESSON = """# {name}
 

@@ -14,7 +14,22 @@ import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 
-from tools.machine import BUILD, ROOT, Failure, Progress, bad, bold, build, chapters, follow, output_of, say, shown, system
+from tools.base import (
+    BUILD,
+    ROOT,
+    Failure,
+    Progress,
+    bad,
+    bold,
+    build,
+    chapters,
+    cuda,
+    follow,
+    output_of,
+    packages,
+    say,
+    shown,
+)
 
 # Tests, by their names, of the host alone, of the engine alone, and of what a program does before it runs a kernel; all
 # others run kernels.
@@ -40,7 +55,7 @@ class Plan:
     no_gpu: str  # why the tests for a GPU are not run; empty if they are
 
 
-def plan(wanted: "str | None", require_gpu: bool, only_some: bool, choice: system.Choice, has_nvcc: bool) -> Plan:
+def plan(wanted: "str | None", require_gpu: bool, only_some: bool, choice: cuda.Choice, has_nvcc: bool) -> Plan:
     """choice is what this machine would choose for itself."""
     gpu_ready = choice.preset == "cuda"
     if require_gpu and not gpu_ready:
@@ -55,11 +70,11 @@ def plan(wanted: "str | None", require_gpu: bool, only_some: bool, choice: syste
 
 def run(arguments) -> int:
     selected = chapters.select(arguments.chapters, chapters.all_chapters()) if arguments.chapters else []
-    nvcc = system.find_nvcc()
-    usable_nvcc = nvcc is not None and nvcc.version >= system.LOWEST_NVCC
+    nvcc = cuda.find_nvcc()
+    usable_nvcc = nvcc is not None and nvcc.version >= cuda.LOWEST_NVCC
     if arguments.preset:
-        system.choose_preset(arguments.preset)  # says so if it cannot be had
-    todo = plan(arguments.preset, arguments.require_gpu, bool(selected), system.choose_preset(None), usable_nvcc)
+        cuda.choose_preset(arguments.preset)  # says so if it cannot be had
+    todo = plan(arguments.preset, arguments.require_gpu, bool(selected), cuda.choose_preset(None), usable_nvcc)
 
     how = {"cpu": "on the SIMT engine", "trace": "with its counters", "cuda": "with CUDA"}
     say("Testing " + ", ".join(how[name] for name in todo.presets) + (f" ({todo.no_gpu})." if todo.no_gpu else "."))
@@ -75,7 +90,7 @@ def run(arguments) -> int:
         say(f"  {preset}: {result.line()}")
     for preset in todo.compile_only:
         where = "" if arguments.all_architectures or "CUDAARCHS" in os.environ else " for compute capability 9.0"
-        say(f"  {preset}: compiled with nvcc {system.dotted(nvcc.version)}{where}, not run")
+        say(f"  {preset}: compiled with nvcc {packages.dotted(nvcc.version)}{where}, not run")
     if todo.no_gpu and todo.presets != ["trace"]:  # whose tests are of the engine alone
         names = _test_names((todo.compile_only or todo.presets)[0], selected)
         say(f"  {len(for_a_gpu(names))} tests for a GPU were NOT run: {todo.no_gpu}")

@@ -8,8 +8,8 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tools.base import build, started
 from tools.course.exercises import Course, Exercise
-from tools.machine import build, started, system
 
 PATIENCE = 60  # seconds for one run of a program: what takes longer hangs
 _SHOWN_OF_A_RESULT = re.compile(r"(\w+)\[b=(\d+), h=(\d+), i=(\d+)(?:, d=(\d+))?\] is (\S+), expected (\S+)")

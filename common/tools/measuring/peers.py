@@ -30,7 +30,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from tools.machine import BUILD, ROOT, Failure, Progress, follow, shown, significant, system, with_python_path
+from tools.base import BUILD, ROOT, Failure, Progress, cuda, follow, pythons, shown, significant, with_python_path
 from tools.record import LENGTHS, Problem
 
 BASELINE = "FLASH"  # PyTorch's FLASH backend, which is FlashAttention-2: what ratios are against
@@ -163,7 +163,7 @@ def summary(points: list) -> list:
 
 
 def python_with_torch(who: str = "peers") -> str:
-    python = system.python_with("torch")
+    python = pythons.with_module("torch")
     if python is None:
         named = os.environ.get("WORKBOOK_PYTHON")
         where = f"{named} (WORKBOOK_PYTHON)" if named else f"{sys.executable} and the python3 on the PATH"
@@ -174,7 +174,7 @@ def python_with_torch(who: str = "peers") -> str:
 
 def measure(python: str, built: Path, request: dict, who: str = "peers") -> dict:
     """The report about what is requested: see run() of peers_main, or of another such program. `built` is a preset's directory."""
-    gpu = system.visible_gpu()
+    gpu = cuda.visible_gpu()
     log_path = BUILD / f"{who}{'-' + gpu if gpu else ''}.log"  # on each of several GPUs there may be one at a time
     last_words = ""
     with tempfile.TemporaryDirectory() as scratch, open(log_path, "w") as log, Progress("Checking and timing") as progress:

@@ -13,8 +13,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.machine import BUILD, ROOT, Failure, Progress, bad, bold, follow, say, shown, system, table
-from tools.record import commit, results
+from tools.base import BUILD, ROOT, Failure, Progress, bad, bold, cuda, follow, say, shown, table
+from tools.record import commit, result_files
 
 # Seconds that one candidate may take at one point of a sweep with peers. Chapters that need more than about 75 ms a launch are
 # left out there; the ladder has them.
@@ -106,7 +106,7 @@ class State:
 
 def state(piece: Piece, directory: Path, measured_commit: str) -> State:
     try:
-        context = (results.read(directory / f"{piece.name}.json") or {}).get("context", {})
+        context = (result_files.read(directory / f"{piece.name}.json") or {}).get("context", {})
     except Failure:  # half of a file, from whoever wrote it: taken anew
         context = {}
     last = context.get("piece", {}).get("seconds")
@@ -138,21 +138,21 @@ def take(piece: Piece, directory: Path, measured_commit: str, on_line, runner=ru
         out = Path(scratch) / "piece.json"
         log_path = BUILD / "measure" / directory.name / f"{piece.name}.log"
         log_path.parent.mkdir(parents=True, exist_ok=True)
-        before, begin = system.machine_state(), time.monotonic()
+        before, begin = cuda.machine_state(), time.monotonic()
         status = runner([*piece.command, f"--out={out}"], log_path, on_line)
-        seconds, after = time.monotonic() - begin, system.machine_state()
+        seconds, after = time.monotonic() - begin, cuda.machine_state()
         if status not in ((0, 1) if piece.may_say_1 else (0,)) or not out.exists():
             said = log_path.read_text(errors="replace").strip() if log_path.exists() else ""
             last = said.splitlines()[-1].removeprefix("workbook: ") if said else "no output"
             raise Failure(f"{last} (status {status}, log: {shown(log_path)})")
-        report = results.read(out)
+        report = result_files.read(out)
         report.setdefault("context", {}).update({
             "commit": measured_commit,
-            "machine": system.machine(),
+            "machine": cuda.machine(),
             "piece": {"name": piece.name, "command": piece.shown(), "seconds": round(seconds, 1),
-                      "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "gpu": system.gpu_identity(), "before": before, "after": after},
+                      "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "gpu": cuda.gpu_identity(), "before": before, "after": after},
         })
-        results.write(directory / f"{piece.name}.json", shortened(report))
+        result_files.write(directory / f"{piece.name}.json", shortened(report))
 
 
 def shortened(report: dict) -> dict:

@@ -14,11 +14,11 @@ taken from the same process as the peer.
 import math
 import statistics
 
-from tools.machine import NotUnderstood
-from tools.record.counted import Counts
+from tools.base import NotUnderstood
 from tools.record.decoding import Decoding
-from tools.record.experiments import LATENCY, Experiments
-from tools.record.rows import Missing, Record
+from tools.record.measurements import Missing, Record
+from tools.record.microbenchmarks import LATENCY, Microbenchmarks
+from tools.record.recorded_counts import Counts
 from tools.record.training import Training
 
 
@@ -174,12 +174,12 @@ class Quantities:
     def experiment(self, name, what):
         """experiment("branch/by_lane", "ms"), experiment("sum/fp16/4096", "error"), experiment("rate/fp32", "FLOP/s"): a counter of
         common/microbenchmarks."""
-        return Experiments.of(self._record).value(name, what)
+        return Microbenchmarks.of(self._record).value(name, what)
 
     def gpu(self, what):
         """What the driver says: "multiprocessors", "registers_of_multiprocessor", "shared_bytes_of_multiprocessor",
         "shared_bytes_of_block", "threads_of_multiprocessor", "l2_bytes", "dram_bytes", "sm_clock_max_mhz"."""
-        return Experiments.of(self._record).size(what)
+        return Microbenchmarks.of(self._record).size(what)
 
     # How far from fp64 (./workbook accuracy): 256 queries, no mask
 

@@ -1,0 +1,57 @@
+"""Files of measurements: how they are written and read, and of which commit they are."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+from tools.base import ROOT, Failure, output_of
+
+
+def commit() -> str:
+    """What is measured: the commit, with a mark if the sources differ from it; results and lessons are none. WORKBOOK_COMMIT
+    names it where the sources are a copy without their history."""
+    named = os.environ.get("WORKBOOK_COMMIT")
+    if named:
+        return named.strip()
+    described = output_of(["git", "-C", ROOT, "describe", "--always", "--abbrev=12"])
+    if not described:
+        return "unknown"
+    changed = output_of(["git", "-C", ROOT, "status", "--porcelain", "--untracked-files=no", "--", ".",
+                         ":(exclude)common/results", ":(exclude,glob)**/*.md"])
+    return described.strip() + ("-dirty" if changed else "")
+
+
+def compact(report: dict) -> str:
+    """JSON with one line for a list of numbers, and one for each of Google Benchmark's runs."""
+    runs = report.get("benchmarks")
+    text = json.dumps({**report, "benchmarks": []} if runs else report, indent=1)
+    if runs:
+        lines = ",\n".join("  " + json.dumps(run) for run in runs)
+        text = text.replace('"benchmarks": []', f'"benchmarks": [\n{lines}\n ]')
+    return re.sub(r"\[\s+([-+.\deE,\s]+?)\s+\]", lambda found: "[" + re.sub(r"\s+", " ", found[1]) + "]", text) + "\n"
+
+
+def write(path: Path, report: dict) -> None:
+    """All of it, or nothing."""
+    unfinished = path.with_name(path.name + ".unfinished")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished.write_text(compact(report))
+        os.replace(unfinished, path)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise Failure(f"cannot write {path}: {error.strerror}; name another file with --out")
+
+
+def read(path: Path) -> "dict | None":
+    """None if there is no such file; Failure if it holds something else."""
+    try:
+        report = json.loads(path.read_text())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise Failure(f"cannot read {path}: {error}")
+    if not isinstance(report, dict):
+        raise Failure(f"{path} is no measurement: it holds no JSON object")
+    return report
