@@ -1,4 +1,4 @@
-"""./workbook accuracy: what is compared with fp64, how it is judged, and the tables of it."""
+"""./workbook dev accuracy: what is compared with fp64, how it is judged, and the tables of it."""
 
 import contextlib
 import importlib
@@ -241,7 +241,7 @@ class BadInput(unittest.TestCase):
                                         (["--seq-q=7"], 2, "unknown argument --seq-q"), (["--seed=-1"], 2, "-1 is not a whole number")]:
             stderr = io.StringIO()
             with contextlib.redirect_stderr(stderr), mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": ""}):
-                self.assertEqual(cli.main(["accuracy", *words]), status, words)
+                self.assertEqual(cli.main(["dev", "accuracy", *words]), status, words)
             self.assertIn(expected, stderr.getvalue())
             self.assertEqual(stderr.getvalue().count("\n"), 1, stderr.getvalue())
 
@@ -259,7 +259,7 @@ class Endings(unittest.TestCase):
                 mock.patch.object(cuda, "find_gpu", return_value=(cuda.Gpu("G", "1"), "")), \
                 mock.patch.object(cuda, "choose_preset"), mock.patch.object(command.build, "ensure_built", return_value=Path(scratch)), \
                 mock.patch.multiple(command.peers, python_with_torch=mock.Mock(), measure=mock.Mock(return_value=report)):
-            status = cli.main(["accuracy", f"--out={scratch}/x.json"])
+            status = cli.main(["dev", "accuracy", f"--out={scratch}/x.json"])
             return status, said.getvalue(), result_files.read(Path(scratch) / "x.json")
 
     def test_near_enough(self):

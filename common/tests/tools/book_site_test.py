@@ -1,4 +1,4 @@
-"""The book as the generator and a browser make it. Needs what ./workbook book has installed, a Chromium or Chrome for the plots, and, for
+"""The book as the generator and a browser make it. Needs what ./workbook dev book has installed, a Chromium or Chrome for the plots, and, for
 axe, what common/tests/trace/walk_browser_test.py needs."""
 
 import os
@@ -30,10 +30,10 @@ CODE = "05_online_softmax/example.cu"  # a short page of code
 FORMULA = re.compile(r"\$\$.+?\$\$|(?<![\w$`])\$[^$\n`]+\$(?![\w$])", re.DOTALL)
 
 
-@unittest.skipUnless(PYTHON.exists(), "NOT RUN: needs ./workbook book's packages")
+@unittest.skipUnless(PYTHON.exists(), "NOT RUN: needs ./workbook dev book's packages")
 class Site(unittest.TestCase):
     def test_the_lessons_are_whole(self):
-        """Every link, anchor, picture and formula of the lessons; ./workbook book asks the same of the pages of code."""
+        """Every link, anchor, picture and formula of the lessons; ./workbook dev book asks the same of the pages of code."""
         lessons = book.Book(ROOT)
         with tempfile.TemporaryDirectory() as directory:
             source, out = Path(directory) / "source", Path(directory) / "out"

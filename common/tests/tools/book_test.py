@@ -329,7 +329,7 @@ class Packages(unittest.TestCase):
         said = io.StringIO()
         with mock.patch.object(pythons, "with_packages", side_effect=Failure("pip could not install x")), \
                 contextlib.redirect_stderr(said):
-            self.assertEqual(cli.main(["book"]), 1)
+            self.assertEqual(cli.main(["dev", "book"]), 1)
         self.assertEqual(said.getvalue(), "workbook: pip could not install x\n")
 
 

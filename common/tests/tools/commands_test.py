@@ -3,14 +3,18 @@
 import argparse
 import contextlib
 import io
+import re
+import subprocess
+import sys
+import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
 
-from tools import cli
-from tools.base import Failure, build, chapters, cuda
+from tools import cli, commands
+from tools.base import ROOT, Failure, build, chapters, cuda, with_python_path
 from tools.base.cuda import Choice, Gpu
-from tools.commands import bench, test
+from tools.commands import GROUPS, bench, test
 from tools.measuring import engine_counts, problem_flags, session
 from tools.measuring.timing import Outcome
 from tools.record import LENGTHS
@@ -25,7 +29,11 @@ def ending_of(*words) -> tuple:
 class BadInput(unittest.TestCase):
     def test_one_line_and_status_2(self):
         for words, expected in [
-            (["rnu"], "did you mean run"),
+            (["rnu"], "unknown command rnu; did you mean run? (see ./workbook --help: run, test, "),
+            (["ev"], "unknown command ev; did you mean dev?"),
+            (["dev", "bnech"], "unknown command bnech; did you mean bench? (see ./workbook dev --help: bench, peers, "),
+            (["--sead"], "unknown argument --sead (see ./workbook --help)"),
+            (["dev", "--sead"], "unknown argument --sead (see ./workbook dev --help)"),
             (["run", "--cusal"], "did you mean --causal"),
             (["run", "99"], "no chapter 99"),
             (["run", "--batch", "0"], "0 is not a whole number of at least 1"),
@@ -37,33 +45,33 @@ class BadInput(unittest.TestCase):
             (["trace", "--seq-q=512,1024"], "512,1024 is not a whole number"),
             (["trace", "--preset=cuda"], "unknown argument --preset=cuda"),
             (["compare", "03", "05", "--rung=mma"], "unknown argument --rung=mma"),
-            (["verify", "--engine=/nowhere"], "there is no file /nowhere"),
-            (["verify", "--seq-q=7"], "unknown argument --seq-q=7"),
-            (["profile", "--keep"], "unknown argument --keep"),
-            (["report", "--check", "--again"], "not allowed with argument --check"),
-            (["bench", "--seq-q=512,x"], "x is not a whole number"),
-            (["bench", "--rung=x", "--all-rungs"], "not allowed with argument --rung"),
-            (["bench", "--keep", "--out=x"], "not allowed with argument --keep"),
-            (["bench", "--patience=1"], "unknown argument --patience=1"),
-            (["bench", "--peers"], "unknown argument --peers"),
-            (["bench", "--benchmark_out=x"], "unknown argument --benchmark_out=x"),
-            (["bench", "--benchmark_format=csv"], "unknown argument --benchmark_format=csv"),
-            (["bench", "--out=/"], "/ is not the name of a file"),
-            (["bench", "--out="], "nothing is not the name of a file"),
-            (["bench", "--out=/dev/null"], "/dev/null is not the name of a file"),
-            (["bench", "--out=/dev/null/x.json"], "cannot write /dev/null/x.json: /dev/null is no directory that can be written"),
-            (["accuracy", "--out=/"], "/ is not the name of a file"),
-            (["peers", "--out=/"], "/ is not the name of a file"),
-            (["profile", "--out=/"], "/ is not the name of a file"),
-            (["verify", "--out=/"], "/ is not the name of a file"),
-            (["machine", "--out=/"], "/ is not the name of a file"),
-            (["peers", "--patience=inf"], "inf is not a number of seconds above 0"),
+            (["dev", "verify", "--engine=/nowhere"], "there is no file /nowhere"),
+            (["dev", "verify", "--seq-q=7"], "unknown argument --seq-q=7"),
+            (["dev", "profile", "--keep"], "unknown argument --keep"),
+            (["dev", "report", "--check", "--again"], "not allowed with argument --check"),
+            (["dev", "bench", "--seq-q=512,x"], "x is not a whole number"),
+            (["dev", "bench", "--rung=x", "--all-rungs"], "not allowed with argument --rung"),
+            (["dev", "bench", "--keep", "--out=x"], "not allowed with argument --keep"),
+            (["dev", "bench", "--patience=1"], "unknown argument --patience=1"),
+            (["dev", "bench", "--peers"], "unknown argument --peers"),
+            (["dev", "bench", "--benchmark_out=x"], "unknown argument --benchmark_out=x"),
+            (["dev", "bench", "--benchmark_format=csv"], "unknown argument --benchmark_format=csv"),
+            (["dev", "bench", "--out=/"], "/ is not the name of a file"),
+            (["dev", "bench", "--out="], "nothing is not the name of a file"),
+            (["dev", "bench", "--out=/dev/null"], "/dev/null is not the name of a file"),
+            (["dev", "bench", "--out=/dev/null/x.json"], "cannot write /dev/null/x.json: /dev/null is no directory that can be written"),
+            (["dev", "accuracy", "--out=/"], "/ is not the name of a file"),
+            (["dev", "peers", "--out=/"], "/ is not the name of a file"),
+            (["dev", "profile", "--out=/"], "/ is not the name of a file"),
+            (["dev", "verify", "--out=/"], "/ is not the name of a file"),
+            (["dev", "machine", "--out=/"], "/ is not the name of a file"),
+            (["dev", "peers", "--patience=inf"], "inf is not a number of seconds above 0"),
             (["run", "--rung="], "a rung has a name"),
             (["run", "10/ordered", "05"], "10/ordered names a rung: beside it there can be no other chapter or rung"),
             (["run", "10/ordered", "--rung=narrow"], "10/ordered names a rung"),
-            (["bench", "10/ordered", "--all-rungs"], "10/ordered names a rung"),
+            (["dev", "bench", "10/ordered", "--all-rungs"], "10/ordered names a rung"),
             (["trace", "99/ordered"], "no chapter 99"),
-            (["accuracy", "10/ordered"], "no chapter 10/ordered"),
+            (["dev", "accuracy", "10/ordered"], "no chapter 10/ordered"),
             (["run", "--seq-q=6_4"], "6_4 is not a whole number"),
             (["run", "--seq-q= 64"], " 64 is not a whole number"),
             (["run", "--seq-q=\u0663"], "\u0663 is not a whole number"),
@@ -71,10 +79,10 @@ class BadInput(unittest.TestCase):
             (["run", "--batch=2147483648"], "2147483648 is not a whole number of at least 1 and at most 2147483647"),
             (["run", "--batch=" + 5000 * "9"], "9 is not a whole number of at least 1"),
             (["run", "--seed=9223372036854775807"], "9223372036854775807 is not a whole number of at least 0"),
-            (["bench", "--keep", "--preset=cpu"], "--keep is for measurements from a GPU"),
+            (["dev", "bench", "--keep", "--preset=cpu"], "--keep is for measurements from a GPU"),
             (["run", "--benchmark_filter=x"], "unknown argument"),
             (["test", "--preset", "gpu"], "invalid choice"),
-            (["machine", "--keep"], "unknown argument --keep"),
+            (["dev", "machine", "--keep"], "unknown argument --keep"),
             (["walk", "99"], "no chapter 99"),
             (["walk"], "the following arguments are required: STEP"),
             (["walk", "05", "--heads=6", "--kv-heads=4"], "heads must be a multiple of kv-heads"),
@@ -95,10 +103,68 @@ class BadInput(unittest.TestCase):
             self.assertIn(expected, stderr)
             self.assertEqual(stderr.count("\n"), 1, stderr)
 
+    def test_a_command_that_moved_says_where_it_is(self):
+        for group in GROUPS:
+            for name in group.names:
+                words, now = ([name], f"{name} is now ./workbook dev {name}") if group.word else (["dev", name], f"{name} is ./workbook {name}")
+                self.assertEqual(ending_of(*words, "--whatever"), (2, f"workbook: {now}\n"))
+
     def test_benchmark_flags_are_for_bench(self):
         self.assertTrue(bench.passes_on("--benchmark_filter=x"))
         self.assertFalse(bench.passes_on("--benchmark_out=x"))
         self.assertFalse(bench.passes_on("--bench"))
+
+
+class Groups(unittest.TestCase):
+    def printed(self, *words) -> tuple:
+        stdout = io.StringIO()
+        with contextlib.redirect_stdout(stdout):
+            return cli.main(list(words)), stdout.getvalue()
+
+    def test_every_command_is_in_one_group(self):
+        files = {path.stem for path in commands.DIRECTORY.glob("[a-z]*.py")}
+        self.assertEqual(sorted(name for group in GROUPS for name in group.names), sorted(files))
+
+    def test_the_front_page_has_the_learners_and_the_instructors_and_one_line_for_the_rest(self):
+        status, front = self.printed("--help")
+        self.assertEqual((status, self.printed()), (0, (2, front)))
+        for group in GROUPS:
+            for name, line in commands.help_lines(group).items():
+                self.assertTrue(line, name)
+                self.assertEqual(f"  {name:<10}{line}\n" in front, not group.word, name)
+        self.assertEqual(len(re.findall("^  dev .*$", front, re.M)), 1)
+
+    def test_dev_lists_its_own(self):
+        status, page = self.printed("dev", "--help")
+        self.assertEqual((status, self.printed("dev")), (0, (2, page)))
+        for group in GROUPS:
+            for name, line in commands.help_lines(group).items():
+                self.assertEqual(f"  {name:<10}{line}\n" in page, bool(group.word), name)
+
+    def test_the_readme_shows_the_same(self):
+        rows = re.findall(r"^\| `\./workbook (?:(dev) )?(\w+)[^`]*` \| (.*) \|$", (ROOT / "README.md").read_text(), re.M)
+        self.assertEqual(rows, [(group.word, name, line) for group in GROUPS for name, line in commands.help_lines(group).items()])
+
+    def test_only_the_chosen_command_is_imported(self):
+        for words, expected in [(["list", "--help"], {"list"}), (["dev", "counts", "--help"], {"counts"}), (["--help"], set()),
+                                (["dev", "--help"], set()), (["report"], set()), (["nothing"], set())]:
+            code = ("import sys, contextlib, io; from tools import cli\n"
+                    "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit): cli.main(sys.argv[1:])\n"
+                    "print(*(name[15:] for name in sys.modules if name.startswith('tools.commands.')))")
+            done = subprocess.run([sys.executable, "-B", "-c", code, *words], capture_output=True, text=True,
+                                  env=with_python_path(ROOT / "common"))
+            self.assertEqual(set(done.stdout.split()), expected, done.stderr)
+
+    def test_a_tree_without_some_of_them_does_not_list_them(self):
+        with tempfile.TemporaryDirectory() as directory:
+            for name in ("run", "bench"):
+                (Path(directory) / f"{name}.py").write_text(f'"""does {name}"""\n')
+            with mock.patch.object(commands, "DIRECTORY", Path(directory)):
+                front = self.printed("--help")[1]
+                self.assertIn("does run", front)
+                self.assertNotIn("instructor", front)
+                self.assertIn("does bench", self.printed("dev", "--help")[1])
+                self.assertIn("unknown command grade (see ./workbook --help: run, dev)", ending_of("grade")[1])
 
 
 class Problems(unittest.TestCase):

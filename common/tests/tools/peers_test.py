@@ -1,4 +1,4 @@
-"""./workbook peers: what is measured, and the arithmetic on it."""
+"""./workbook dev peers: what is measured, and the arithmetic on it."""
 
 import contextlib
 import importlib
@@ -417,7 +417,7 @@ class BadInput(unittest.TestCase):
     def ending_of(self, *words) -> tuple:
         stderr = io.StringIO()
         with contextlib.redirect_stderr(stderr):
-            return cli.main(["peers", *words]), stderr.getvalue()
+            return cli.main(["dev", "peers", *words]), stderr.getvalue()
 
     def test_one_line(self):
         hidden = {"CUDA_VISIBLE_DEVICES": ""}

@@ -39,7 +39,7 @@ class Plans(unittest.TestCase):
     def test_every_piece_is_a_command_line_that_is_understood(self):
         planned = pieces.pieces(NAMES) + pieces.rehearsal(NAMES)
         for piece in planned:
-            words = [*piece.command, "--out=x"]
+            words = ["dev", *piece.command, "--out=x"]
             with mock.patch(f"tools.commands.{piece.command[0]}.run", return_value=0) as run:
                 status = cli.main(words)
             self.assertEqual((status, run.called), (0, True), piece)
@@ -75,9 +75,9 @@ class Plans(unittest.TestCase):
     def test_without_a_gpu_there_is_one_line(self):
         stderr = io.StringIO()
         with contextlib.redirect_stderr(stderr), mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": ""}):
-            self.assertEqual(cli.main(["measure"]), 1)
-            self.assertEqual(cli.main(["measure", "--within=0"]), 2)
-            self.assertEqual(cli.main(["measure", "--engine=/nowhere"]), 2)
+            self.assertEqual(cli.main(["dev", "measure"]), 1)
+            self.assertEqual(cli.main(["dev", "measure", "--within=0"]), 2)
+            self.assertEqual(cli.main(["dev", "measure", "--engine=/nowhere"]), 2)
         self.assertEqual(stderr.getvalue().count("\n"), 3, stderr.getvalue())
 
 
@@ -102,7 +102,7 @@ class Pieces(unittest.TestCase):
         self.take(runner)
         self.assertEqual(runner.calls[0][:2], ["bench", "01"])
         context = json.loads((self.directory / "p.json").read_text())["context"]
-        self.assertEqual((context["commit"], context["device"], context["piece"]["command"]), ("abc", "D", "./workbook bench 01"))
+        self.assertEqual((context["commit"], context["device"], context["piece"]["command"]), ("abc", "D", "./workbook dev bench 01"))
         self.assertEqual(set(context["machine"]), {"gpu", "driver", "cuda", "sm_clock_max_mhz", "power_limit_w"})
         self.assertIn("power_w", context["piece"]["after"])
 

@@ -1,4 +1,4 @@
-"""./workbook report: tables, numbers and pictures are what was measured; and what is not is noticed."""
+"""./workbook dev report: tables, numbers and pictures are what was measured; and what is not is noticed."""
 
 import contextlib
 import io
@@ -70,7 +70,7 @@ def write_measurement(directory: Path, times=1.0) -> None:
 
 
 def write_experiments(directory: Path) -> None:
-    """As ./workbook machine keeps them: two repetitions and their median; a latency that grows from 8 KiB to 1 GiB."""
+    """As ./workbook dev machine keeps them: two repetitions and their median; a latency that grows from 8 KiB to 1 GiB."""
     def runs(name, **counters):
         whole = f"{name}/iterations:1/repeats:2/manual_time"
         return [{"name": whole, "run_type": "iteration", "repetition_index": i, "real_time": 9.0, "time_unit": "ns"} for i in (0, 1)] + [
@@ -140,7 +140,7 @@ class Numbers(Measured):
             ('counted("08/a", "global_store sectors", direction="backward")', 2),
         ]:
             self.assertEqual(self.value(text), expected, text)
-        for text, expected in [('counted("05", "barriers")', "05 has not been counted: ./workbook counts 05 does"),
+        for text, expected in [('counted("05", "barriers")', "05 has not been counted: ./workbook dev counts 05 does"),
                                ('counted("06/swizzle", "barriers")', "06/swizzle has not been counted"),
                                ('counted("06/mma", "grid")', r"06/mma counts no grid \(it counts global_load requests, global_l"),
                                ('counted("06/mma", "global_store sectors", "first")', "counts no global_store sectors in first")]:
@@ -530,7 +530,7 @@ class OfFiles(Measured):
     def ending_of(self, *words):
         with mock.patch.multiple(command, ROOT=self.root, RESULTS=self.directory.parent, THE_BOOKS="g"), contextlib.redirect_stdout(
                 io.StringIO()) as said, contextlib.redirect_stderr(said):
-            return cli.main(["report", "--gpu=g", *words]), said.getvalue()
+            return cli.main(["dev", "report", "--gpu=g", *words]), said.getvalue()
 
     def test_questions_without_an_answer_are_named(self):
         (self.root / "05_online").mkdir()
@@ -594,10 +594,10 @@ class TheLessons(unittest.TestCase):
     record = Record(RESULTS / command.THE_BOOKS)
 
     def test_numbers_are_what_was_measured_and_questions_have_answers(self):
-        self.assertEqual([str(difference) for difference in lesson_numbers.check(ROOT, self.record)], [], "./workbook report mends numbers")
+        self.assertEqual([str(difference) for difference in lesson_numbers.check(ROOT, self.record)], [], "./workbook dev report mends numbers")
 
     def test_pictures_are_of_what_was_measured(self):
-        self.assertEqual(pictures.stale(self.record, self.record.directory / "pictures"), [], "./workbook report draws them")
+        self.assertEqual(pictures.stale(self.record, self.record.directory / "pictures"), [], "./workbook dev report draws them")
 
     def test_pictures_that_are_shown_are_there(self):
         for path in lesson_numbers.lessons(ROOT):

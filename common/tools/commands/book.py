@@ -1,4 +1,4 @@
-"""the lessons as a site: formulas, plots to point at, walks, the code and what changed in it, search; and as a PDF
+"""these pages as a site with plots, walks and search, and as a PDF
 
 Writes build/book/html, which opens from the disk and needs no network, and build/book/html/book.pdf where there is a Chromium or
 Chrome. The generator is Sphinx; it is installed into build/book/venv, once.

@@ -1,4 +1,4 @@
-"""record what the kernels count, as the numbers that the tests expect from now on
+"""record what the kernels count: the numbers that the tests expect from now on
 
 For a chapter that is new, or whose kernels were meant to change: its requests, sectors, wavefronts and bytes on the
 counting engine go into common/tests/trace. Look at the difference before you commit it: the lessons are about these

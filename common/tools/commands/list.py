@@ -1,4 +1,4 @@
-"""the chapters, what each adds, how far you are with the exercises, what is supported here"""
+"""the chapters and their rungs, how far you are with the exercises, what this machine supports"""
 
 from tools.base import ROOT, bold, build, chapters, cuda, good, packages, say, table
 from tools.course import Answers, Course, Exercise, StudentProgress, load

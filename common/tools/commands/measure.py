@@ -2,7 +2,7 @@
 
 Each piece is a command of ./workbook (--dry-run shows them all, and about how long they take) that writes one JSON file to
 common/results, under the GPU's name. A piece that is there, of the commit at hand, is not taken again: after a failure, or
-when time was up (--within), run the command again. ./workbook report makes the pictures and tables of the READMEs from
+when time was up (--within), run the command again. ./workbook dev report makes the pictures and tables of the READMEs from
 these files, without a GPU.
 
 --again measures for a second time, beside the first: the report says how far the two lie apart. Without names of pieces these are

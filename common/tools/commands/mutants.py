@@ -1,4 +1,4 @@
-"""which kind of test rejects which wrong kernel: every one against every other
+"""which kind of test rejects which wrong kernel: each against each
 
 The wrong kernels (mutants) and the kinds of tests are those of common/tests. On the SIMT engine it takes some minutes. With a
 GPU the table for GPUs is made too, with compute-sanitizer's tools beside our own tests. --write puts the tables into

@@ -1,4 +1,4 @@
-"""pictures, and the tables and numbers of the READMEs, from the measurements in common/results
+"""pictures, tables and numbers of these pages, from the measurements in common/results
 
 Needs no GPU. Pictures (SVG) need matplotlib; tables and numbers do not. With --check nothing is written: what stands in a README
 and is not what was measured is named, and the exit status is 1.
@@ -34,7 +34,7 @@ def run(arguments) -> int:
         rows = [["", "first", "second", "apart", "what"]]
         rows += [[one.where, significant(one.first), significant(one.second), f"{one.apart:.1f}%", f" {one.expression}"]
                  for one in lesson_numbers.repeated(ROOT, record)]
-        say(table(rows) if len(rows) > 1 else "No number of the READMEs has been measured twice (./workbook measure --again).")
+        say(table(rows) if len(rows) > 1 else "No number of the READMEs has been measured twice (./workbook dev measure --again).")
         return 0
     if arguments.check:
         return check(record, directory / "pictures")
@@ -62,7 +62,7 @@ def check(record: Record, directory: Path) -> int:
     for line in differences:
         say(line)
     if differences:
-        raise Failure(f"{len(differences)} differences; ./workbook report mends tables, numbers and pictures")
+        raise Failure(f"{len(differences)} differences; ./workbook dev report mends tables, numbers and pictures")
     say("Tables and numbers are what was measured, and the pictures were drawn from it.")
     return 0
 

@@ -1,4 +1,4 @@
-"""build and run the chapters, check each against the reference, print the ladder
+"""build and run the chapters, check each against the reference, print the ladder; or run any CUDA file
 
 Without a GPU every kernel runs on the SIMT engine, on a problem small enough for it. Beside each verdict stand the bytes that
 the kernel moves, as counted by the engine, and its time on the GPU that the lessons tell of, as recorded. With a GPU the

@@ -1,4 +1,4 @@
-"""the whole test suite, on what this machine has
+"""the whole test suite on what this machine has, or the tests of a chapter
 
 The engine's tests run everywhere, once plain and once counting memory accesses and looking for races. With a GPU and nvcc
 the same suite runs on the GPU too; with nvcc alone everything is compiled for one, after the tests, for compute capability

@@ -1,4 +1,4 @@
-"""requests, sectors, bank conflicts and bytes of each kernel, by source line, without a GPU
+"""requests, sectors, bank conflicts and bytes of each kernel by source line, and its races; needs no GPU
 
 Of chapters, or of any CUDA file: ./workbook trace mine.cu. The SIMT engine runs the kernels once and counts what Nsight Compute
 would: requests and 32-byte sectors of global memory, wavefronts and bank conflicts of shared memory, and bytes at three levels.

@@ -1,4 +1,4 @@
-"""a page that replays a real run: which tiles each thread block works on, step by step, with its numbers, without a GPU
+"""a page that replays a run, tile by tile, with its numbers; needs no GPU
 
 The SIMT engine runs the kernels once and records which rows of which matrix every thread block reads and writes, and the numbers that
 the kernels show. The page is one file that needs no network. STEP is a chapter, whose last rung is meant, or a rung of one: 05,

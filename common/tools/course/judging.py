@@ -219,7 +219,7 @@ def _flags(problem: dict) -> list:
 
 
 def _flat(name: str, value: dict) -> dict:
-    """{"a": {"b": 1}} -> {"a b": 1}: the names that ./workbook counts writes."""
+    """{"a": {"b": 1}} -> {"a b": 1}: the names that ./workbook dev counts writes."""
     found = {}
     for key, part in value.items():
         if isinstance(part, dict):

@@ -26,7 +26,7 @@ BESIDE_PYTORCH = ("accuracy", "peers")  # commands that need PyTorch
 class Piece:
     name: str
     holds: str
-    command: tuple  # the words after ./workbook; --out FILE is added
+    command: tuple  # the words after ./workbook dev; --out FILE is added
     seconds: float  # roughly, on an H200
     timed: bool = False  # for its times, which a second measurement takes again
     may_say_1: bool = False  # the exit status 1 is a finding that the file holds
@@ -34,7 +34,7 @@ class Piece:
     def shown(self) -> str:
         # Of a path no more than the file's name: the line is kept, and the path is this machine's.
         words = [f"--engine={Path(word).name}" if word.startswith("--engine=") else word for word in self.command]
-        return " ".join(["./workbook", *words])
+        return " ".join(["./workbook", "dev", *words])
 
 
 def pieces(names: list, engine: "Path | None" = None) -> list:
@@ -129,7 +129,7 @@ def plan_table(planned: list, states: list, measured_commit: str) -> str:
 
 def run_workbook(command: list, log_path: Path, on_line) -> int:
     with open(log_path, "w") as log:
-        return follow([sys.executable, ROOT / "workbook", *command], log, on_line, cwd=ROOT)
+        return follow([sys.executable, ROOT / "workbook", "dev", *command], log, on_line, cwd=ROOT)
 
 
 def take(piece: Piece, directory: Path, measured_commit: str, on_line, runner=run_workbook) -> None:

@@ -1,4 +1,4 @@
-"""What has been measured on one GPU, from the pieces of ./workbook measure: every time, rate and size by step and problem.
+"""What has been measured on one GPU, from the pieces of ./workbook dev measure: every time, rate and size by step and problem.
 
 A step is a rung of a chapter, "06_flashattn2_fwd/mma", or a peer, "FLASH". Which chapters and rungs there are, and in which
 order, the files say.

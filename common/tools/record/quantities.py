@@ -159,7 +159,7 @@ class Quantities:
         """TB/s of a large copy, read and written."""
         return 1e-12 * self._record.ceiling("copy")
 
-    # Its experiments (./workbook machine)
+    # Its experiments (./workbook dev machine)
 
     def latency(self, level, unit="ns"):
         """Of a load from "registers", "shared", "L1", "L2" or "DRAM": nanoseconds, or "cycles"."""
@@ -181,7 +181,7 @@ class Quantities:
         "shared_bytes_of_block", "threads_of_multiprocessor", "l2_bytes", "dram_bytes", "sm_clock_max_mhz"."""
         return Microbenchmarks.of(self._record).size(what)
 
-    # How far from fp64 (./workbook accuracy): 256 queries, no mask
+    # How far from fp64 (./workbook dev accuracy): 256 queries, no mask
 
     def relative_error(self, step, tensor, keys, dtype="fp16", head_dim=128):
         """|x - exact| / |exact| of "o", "dq", "dk" or "dv", whole tensors."""
@@ -255,7 +255,7 @@ class Quantities:
         return self._counts.sum(step, what, kernel, direction)
 
     def agreed(self, chapter, verdict):
-        """How many of its kernels' counters, beside Nsight Compute's (./workbook verify), are "equal", "equal but for noise",
+        """How many of its kernels' counters, beside Nsight Compute's (./workbook dev verify), are "equal", "equal but for noise",
         "explained", "different", or stand "beside" a bound."""
         counters = [counter for launch in self._record.piece("engine-and-ncu")["launches"] for counter in launch["counters"].values()
                     if launch["chapter"].split("_")[0] == chapter]

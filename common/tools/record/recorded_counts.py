@@ -1,6 +1,6 @@
 """What the SIMT engine counts of every kernel, as common/tests/trace keeps it and the tests `NN.trace.counts` hold it to.
 
-All of one problem: B=1, H=2, N=256, D=64, fp16, no mask. ./workbook counts writes the files.
+All of one problem: B=1, H=2, N=256, D=64, fp16, no mask. ./workbook dev counts writes the files.
 """
 
 import re
@@ -42,7 +42,7 @@ class Counts:
         every = self._chapter(number.partition("_")[0])
         rungs = {name: launches for (one, name), launches in every.items() if one in ("", direction or "forward")}
         if not rungs or rung and rung not in rungs:
-            raise Missing(f"{step}{f', {direction},' if direction else ''} has not been counted: ./workbook counts {number} does")
+            raise Missing(f"{step}{f', {direction},' if direction else ''} has not been counted: ./workbook dev counts {number} does")
         return rungs[rung] if rung else list(rungs.values())[-1]
 
     def sum(self, step: str, what: str, kernel: str = "", direction: "str | None" = None) -> int:

@@ -1,4 +1,4 @@
-"""How far from fp64: what ./workbook accuracy prints about what tools/measuring/accuracy.py has measured."""
+"""How far from fp64: what ./workbook dev accuracy prints about what tools/measuring/accuracy.py has measured."""
 
 import re
 

@@ -1,12 +1,12 @@
 """The lessons against the record: what stands between markers, and every number that says where it comes from.
 
-    <!-- report: ladder("forward") -->        a table of tools/showing/lesson_tables.py, written by ./workbook report
+    <!-- report: ladder("forward") -->        a table of tools/showing/lesson_tables.py, written by ./workbook dev report
     <!-- /report -->
 
     2.67×<!-- = gain("02", "03", 8192) -->    a number of tools/record/quantities.py, right after the number and its unit: measured,
                                               counted(..) by the engine, or calculated. It has to agree to as many places as are
                                               shown.
-    – ms<!-- = ms("02/mine", 8192) -->        a number that nobody has measured yet: ./workbook report writes it once somebody has
+    – ms<!-- = ms("02/mine", 8192) -->        a number that nobody has measured yet: ./workbook dev report writes it once somebody has
 
 Every question of a lesson has its answer, folded away, with the command or the calculation that shows it:
 

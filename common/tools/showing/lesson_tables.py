@@ -1,7 +1,7 @@
 """The tables of the READMEs, in Markdown: each public method is one, named between markers:
 
     <!-- report: ladder("forward") -->
-    (the table, written by ./workbook report)
+    (the table, written by ./workbook dev report)
     <!-- /report -->
 
 What has not been measured is a dash.
@@ -149,7 +149,7 @@ class Tables:
         return markdown(rows)
 
     def beside_in(self, file, direction, *steps):
-        """TFLOP/s of these peers and rungs at every point of one file that `./workbook peers` wrote."""
+        """TFLOP/s of these peers and rungs at every point of one file that `./workbook dev peers` wrote."""
         rows = [["", *(PEER_NAMES.get(step, f"`{step.split('/')[-1]}`") for step in steps)]]
         for point in self._record.file(file)["points"]:
             problem = point["problem"]
@@ -268,7 +268,7 @@ class Tables:
                          cell("tokens_per_second", lambda rate: significant(1e-6 * rate), True), cell("speed", factor)])
         return markdown(rows)
 
-    # What ./workbook machine found
+    # What ./workbook dev machine found
 
     def _of_experiments(self, table) -> str:
         try:
