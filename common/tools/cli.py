@@ -1,4 +1,4 @@
-"""The command line: finds the command, parses its words, and turns every way of failing into one line and an exit status.
+"""The command line: finds the command, parses its words, and turns every failure into one line and an exit status.
 
 A command is a file in common/tools/commands: its docstring's first line is its help, `add_arguments(parser)` its
 flags, `run(arguments)` its work; it returns the exit status or raises Failure. Only the chosen command is imported.
@@ -14,8 +14,8 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Iterable
 from types import ModuleType
-from typing import Iterable, List, Optional, Tuple
 
 from tools.base import Failure
 from tools.commands import GROUPS, Group, group_of, help_lines, spoken
@@ -40,45 +40,48 @@ def _perhaps(word: str, choices: Iterable[str]) -> str:
     return f"; did you mean {close[0]}?" if close else ""
 
 
-def _help(of: Optional[Group] = None) -> str:
-    """The front page, or that of one group."""
-    parts = [] if of else [f"usage: ./workbook COMMAND ...\n\n{WELCOME}"]
-    for group in [of] if of else GROUPS:
-        if group.word and not of:
-            lines = {group.word: f"{group.title}: ./workbook {group.word} --help lists these commands"}
-        else:
-            lines = help_lines(group)
-        if of:
-            parts.append(f"usage: ./workbook {group.word} COMMAND ...")
-        title = f"{group.title}:\n" if of or not group.word else ""
-        if lines:
-            parts.append(title + "\n".join(f"  {name:<10}{line}" for name, line in lines.items()))
-    end = "./workbook COMMAND --help says every flag." if not of else f"./workbook {of.word} COMMAND --help says every flag."
-    return "\n\n".join([*parts, end if of else f"{end} {START}"])
+def _front_page() -> str:
+    parts = ["usage: ./workbook COMMAND ...", WELCOME]
+    for group in GROUPS:
+        if group.word:
+            parts.append(f"  {group.word:<10}{group.title}: ./workbook {group.word} --help lists these commands")
+        elif group.present():
+            parts.append(_listed(group))
+    return "\n\n".join([*parts, f"./workbook COMMAND --help says every flag. {START}"])
 
 
-def _chosen(words: List[str]) -> Tuple[Optional[str], List[str]]:
-    """(the command, the words after it); None where only help was asked for, which then has been printed."""
-    word = next((group.word for group in GROUPS if group.word and words[:1] == [group.word]), "")
-    where = f"./workbook {word}".rstrip()
-    among = [group for group in GROUPS if group.word == word]
-    rest = words[1:] if word else words
+def _page_of(group: Group) -> str:
+    where = f"./workbook {group.word} COMMAND"
+    return "\n\n".join([f"usage: {where} ...", _listed(group), f"{where} --help says every flag."])
+
+
+def _listed(group: Group) -> str:
+    return "\n".join([f"{group.title}:", *(f"  {name:<10}{line}" for name, line in help_lines(group).items())])
+
+
+def _chosen(words: list[str]) -> "tuple[str | None, list[str]]":
+    """(the command, the words after it); None if a page of help has been printed."""
+    within = next((group for group in GROUPS if group.word and words[:1] == [group.word]), None)
+    rest = words[1:] if within else words
     if not rest or rest[0] in ("-h", "--help"):
-        print(_help(among[0] if word else None))
-        return (None, rest)
+        print(_page_of(within) if within else _front_page())
+        return None, rest
+    where = f"./workbook {within.word} --help" if within else "./workbook --help"
     if rest[0].startswith("-"):
-        raise Failure(f"unknown argument {rest[0]} (see {where} --help)", status=2)
+        raise Failure(f"unknown argument {rest[0]} (see {where})", status=2)
     group = group_of(rest[0])
-    if group and group.word != word:
-        raise Failure(f"{rest[0]} is now {spoken(rest[0])}" if group.word else f"{rest[0]} is {spoken(rest[0])}", status=2)
-    if not group:
+    if group is None:
+        among = [within] if within else [one for one in GROUPS if not one.word]
         names = [name for one in among for name in one.present()]
-        names += [one.word for one in GROUPS if one.word and not word]
-        raise Failure(f"unknown command {rest[0]}{_perhaps(rest[0], names)} (see {where} --help: {', '.join(names)})", status=2)
+        names += [] if within else [one.word for one in GROUPS if one.word]
+        perhaps = _perhaps(rest[0], names)
+        raise Failure(f"unknown command {rest[0]}{perhaps} (see {where}: {', '.join(names)})", status=2)
+    if group.word != (within.word if within else ""):
+        raise Failure(f"{rest[0]} is {'now ' if group.word else ''}{spoken(rest[0])}", status=2)
     return rest[0], rest[1:]
 
 
-def _parse(name: str, words: List[str]) -> Tuple[ModuleType, argparse.Namespace]:
+def _parse(name: str, words: list[str]) -> tuple[ModuleType, argparse.Namespace]:
     command = importlib.import_module(f"tools.commands.{name}")
     parser = _Parser(prog=spoken(name), description=command.__doc__, allow_abbrev=False,
                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -96,7 +99,7 @@ def _parse(name: str, words: List[str]) -> Tuple[ModuleType, argparse.Namespace]
     return command, arguments
 
 
-def _split(words: List[str]) -> Tuple[List[str], List[str]]:
+def _split(words: list[str]) -> tuple[list[str], list[str]]:
     """(those before --, those after it)"""
     place = words.index("--") if "--" in words else len(words)
     return words[:place], words[place + 1:]
@@ -106,7 +109,7 @@ def _terminated(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def main(words: List[str]) -> int:
+def main(words: list[str]) -> int:
     signal.signal(signal.SIGTERM, _terminated)
     try:
         name, rest = _chosen(words)

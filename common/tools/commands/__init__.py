@@ -1,9 +1,8 @@
-"""The commands of ./workbook, a file for each. Who uses which is said here alone: --help and the README show these groups."""
+"""The commands of ./workbook, a file for each. Who uses which is said here alone; --help and the README show it."""
 
 import ast
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, List, Optional, Tuple
 
 DIRECTORY = Path(__file__).parent
 
@@ -11,10 +10,10 @@ DIRECTORY = Path(__file__).parent
 @dataclass(frozen=True)
 class Group:
     title: str
-    names: Tuple[str, ...]
+    names: tuple[str, ...]
     word: str = ""  # stands between ./workbook and the command: ./workbook dev bench
 
-    def present(self) -> List[str]:
+    def present(self) -> list[str]:
         """Its commands in this tree: a student's has not all of them."""
         return [name for name in self.names if (DIRECTORY / f"{name}.py").exists()]
 
@@ -23,12 +22,12 @@ GROUPS = (
     Group("for everybody", ("run", "test", "check", "hint", "reset", "list", "trace", "walk", "compare")),
     Group("for an instructor", ("handout", "grade")),
     Group("to change the workbook, and to measure it",
-          ("bench", "peers", "accuracy", "profile", "verify", "machine", "measure", "report", "book", "new", "counts", "mutants"),
-          word="dev"),
+          ("bench", "peers", "accuracy", "profile", "verify", "machine", "measure", "report", "book", "new", "counts",
+           "mutants"), word="dev"),
 )
 
 
-def group_of(name: str) -> Optional[Group]:
+def group_of(name: str) -> "Group | None":
     """None if there is no such command here."""
     return next((group for group in GROUPS if name in group.present()), None)
 
@@ -39,7 +38,7 @@ def spoken(name: str) -> str:
     return " ".join(["./workbook", *([group.word] if group and group.word else []), name])
 
 
-def help_lines(group: Group) -> Dict[str, str]:
+def help_lines(group: Group) -> dict[str, str]:
     """{command: the first line of its docstring}, read without importing it."""
-    documented = {name: ast.get_docstring(ast.parse((DIRECTORY / f"{name}.py").read_text())) for name in group.present()}
-    return {name: (text or "").partition("\n")[0] for name, text in documented.items()}
+    parsed = {name: ast.parse((DIRECTORY / f"{name}.py").read_text()) for name in group.present()}
+    return {name: (ast.get_docstring(module) or "").partition("\n")[0] for name, module in parsed.items()}
