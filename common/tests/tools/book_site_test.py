@@ -31,6 +31,18 @@ FORMULA = re.compile(r"\$\$.+?\$\$|(?<![\w$`])\$[^$\n`]+\$(?![\w$])", re.DOTALL)
 
 
 @unittest.skipUnless(PYTHON.exists(), "NOT RUN: needs ./workbook dev book's packages")
+class Packages(unittest.TestCase):
+    def test_every_one_accepts_the_oldest_python_that_the_command_accepts(self):
+        oldest = ".".join(map(str, (*command.LOWEST_PYTHON, 0)))
+        code = ("from importlib.metadata import distributions; from packaging.specifiers import SpecifierSet\n"
+                "for one in distributions():\n"
+                f"    if {oldest!r} not in SpecifierSet(one.metadata.get('Requires-Python') or ''):\n"
+                "        print(one.metadata['Name'], one.version, one.metadata['Requires-Python'])")
+        done = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+
+
+@unittest.skipUnless(PYTHON.exists(), "NOT RUN: needs ./workbook dev book's packages")
 class Site(unittest.TestCase):
     def test_the_lessons_are_whole(self):
         """Every link, anchor, picture and formula of the lessons; ./workbook dev book asks the same of the pages of code."""
