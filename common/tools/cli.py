@@ -106,11 +106,16 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _terminated(*_: object) -> None:
+    """What runs is ended as after Ctrl-C; who asks twice need not wait less."""
+    for one in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(one, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def main(words: list[str]) -> int:
-    signal.signal(signal.SIGTERM, _terminated)
+    for one in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(one) != signal.SIG_IGN:  # nohup
+            signal.signal(one, _terminated)
     try:
         name, rest = _chosen(words)
         if name is None:

@@ -130,7 +130,7 @@ class Judging(LittleTree):
         self.assertEqual((verdict.state, len(self.ran)), ("wrong", 1))
         self.assertIn("it has not ended after", verdict.lines[0])
         verdict = self.judged({"cpu": (-11, "[ RUN      ] a test\n")})
-        self.assertEqual((verdict.state, verdict.lines), ("wrong", ["the tests inputs ended with signal SIGSEGV: [ RUN      ] a test"]))
+        self.assertEqual((verdict.state, verdict.lines), ("wrong", ["the tests inputs was killed by SIGSEGV: [ RUN      ] a test"]))
 
     def test_fewer_tests_than_asked_for_are_no_pass(self):
         self.assertEqual(self.judged({"cpu": "[  PASSED  ] 0 tests.\n"}).state, "wrong")

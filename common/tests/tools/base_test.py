@@ -1,16 +1,32 @@
-"""What is missing, which preset a machine gets, and when it is configured."""
+"""What is missing, which preset a machine gets, when it is configured; and how programs are started, read and ended."""
 
 import contextlib
 import fcntl
 import io
 import os
 import shutil
+import signal
+import subprocess
+import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 from unittest import mock
 
-from tools.base import Failure, build, cuda, packages
+from tools.base import (
+    ROOT,
+    Failure,
+    answer_of,
+    build,
+    cuda,
+    ending_of,
+    json_from,
+    packages,
+    processes,
+    started,
+    with_python_path,
+)
 from tools.base.cuda import Gpu, Nvcc, choose_preset
 from tools.base.packages import Package, missing_packages
 
@@ -117,6 +133,21 @@ class Configuring(unittest.TestCase):
             with open(Path(scratch) / "cuda.lock") as other:
                 fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
+    def test_a_corrupt_cache_is_named(self):
+        right = "# a comment\n//another\nCMAKE_GENERATOR:INTERNAL=Ninja\n\"a:b=c\":STRING=x\nA-ADVANCED:INTERNAL=1\n"
+        with tempfile.TemporaryDirectory() as scratch:
+            cache = Path(scratch) / "CMakeCache.txt"
+            cache.write_text(right)
+            self.assertEqual(len(build._entries(cache)), 3)
+            for content, what in [(b"", "it names no generator"), (right.encode() + b"CMAKE_CXX_FL", "line 6 is no NAME:TYPE=VALUE"),
+                                  (right.encode() + b"\0\0\xff\n", "line 6 is no NAME"), (right[:30].encode(), "line 3 is no")]:
+                cache.write_bytes(content)
+                with mock.patch.multiple(build, BUILD=Path(scratch).parent, require_packages=mock.Mock()), \
+                        mock.patch.object(build, "follow", side_effect=AssertionError("CMake is not asked")), \
+                        self.assertRaises(Failure) as raised:
+                    build.ensure_built(Path(scratch).name)
+                self.assertRegex(str(raised.exception), rf"^{build.shown(cache)} is corrupt \({what}.*\): remove ")
+
     def test_again_for_the_pytorch_of_another_python(self):
         with tempfile.TemporaryDirectory() as scratch, contextlib.redirect_stdout(io.StringIO()), \
                 mock.patch.multiple(build, BUILD=Path(scratch), require_packages=mock.Mock(), _build=mock.Mock()), \
@@ -125,7 +156,8 @@ class Configuring(unittest.TestCase):
 
             def configure(command, *_, **__):
                 settings = [word[2:] for word in command if word.startswith("-D")]
-                (here / "CMakeCache.txt").write_text("\n".join(["WORKBOOK_ONE_ARCHITECTURE:BOOL=OFF", *settings, ""]))
+                (here / "CMakeCache.txt").write_text("\n".join(["CMAKE_GENERATOR:INTERNAL=Ninja", "WORKBOOK_ONE_ARCHITECTURE:BOOL=OFF",
+                                                                 *settings, ""]))
                 (here / "build.ninja").touch()
                 return 0
 
@@ -134,3 +166,80 @@ class Configuring(unittest.TestCase):
                 build.ensure_built("cuda", python=python)
                 self.assertEqual(follow.call_count, times, python)
             self.assertIn(f"-DPython3_EXECUTABLE:FILEPATH={shutil.which('sh')}", follow.call_args.args[0])
+
+
+# A CMake whose build starts a compiler as Ninja does, in a process group of its own, and writes down which process that is.
+CMAKE = """#!/usr/bin/env python3
+import subprocess, sys, time
+if "--build" in sys.argv:
+    compiler = subprocess.Popen(["sleep", "300"], preexec_fn=__import__("os").setpgrp, stdout=subprocess.DEVNULL)
+    open("SCRATCH/compiler", "w").write(str(compiler.pid))
+    print("[1/2] compiling", flush=True)
+    time.sleep(300)
+"""
+BUILDS = """
+import sys
+from pathlib import Path
+from unittest import mock
+from tools import cli
+from tools.base import build
+from tools.commands import counts
+with mock.patch.multiple(build, BUILD=Path("SCRATCH"), require_packages=mock.Mock()):
+    sys.exit(cli.main(["dev", "counts", "01"]))
+"""
+
+
+class Ends(unittest.TestCase):
+    def is_there(self, pid: int) -> bool:
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        except OSError:
+            return False
+
+    def test_compilers_end_with_the_command_that_started_them(self):
+        for asked in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            with self.subTest(asked.name), tempfile.TemporaryDirectory() as scratch:
+                cmake = Path(scratch) / "bin" / "cmake"
+                cmake.parent.mkdir()
+                cmake.write_text(CMAKE.replace("SCRATCH", scratch))
+                cmake.chmod(0o755)
+                environment = {**with_python_path(ROOT / "common"), "PATH": f"{cmake.parent}:{os.environ['PATH']}"}
+                command = subprocess.Popen([sys.executable, "-B", "-c", BUILDS.replace("SCRATCH", scratch)], env=environment,
+                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                noted, deadline = Path(scratch) / "compiler", time.monotonic() + 60
+                while not (noted.exists() and noted.read_text()) and time.monotonic() < deadline:
+                    time.sleep(0.05)
+                compiler = int(noted.read_text())
+                self.assertTrue(self.is_there(compiler))
+                command.send_signal(asked)
+                _, said = command.communicate(timeout=60)
+                self.assertEqual((command.returncode, said), (130, "workbook: stopped\n"))
+                self.assertFalse(self.is_there(compiler))
+
+    def test_who_does_not_want_to_end_is_made_to(self):
+        with mock.patch.object(processes, "PATIENCE", 0.2), self.assertRaises(KeyboardInterrupt), \
+                started(["sh", "-c", "trap '' TERM; echo ready; sleep 300 & wait; sleep 300"], stdout=subprocess.PIPE) as stubborn:
+            stubborn.stdout.readline()
+            raise KeyboardInterrupt
+        self.assertEqual(stubborn.returncode, -signal.SIGKILL)
+        self.assertEqual(list(processes._session(stubborn.pid)), [])
+
+
+class Words(unittest.TestCase):
+    def test_how_a_program_ended(self):
+        self.assertEqual([ending_of(status) for status in (3, -11, -6, -64)],
+                         ["ended with status 3", "was killed by SIGSEGV", "was killed by SIGABRT", "was killed by SIGRTMAX"])
+        for script, words in [("exit 3", "sh ended with status 3"), ("echo why >&2; exit 3", "why"),
+                              ("kill -SEGV $$", "sh was killed by SIGSEGV"),
+                              ("echo before >&2; kill -SEGV $$", "sh was killed by SIGSEGV after: before")]:
+            self.assertEqual(answer_of(["sh", "-c", script])[2], words)
+
+    def test_json_that_is_none(self):
+        self.assertEqual(json_from("p", "[1]"), [1])
+        for text in ("", "{", "[" * 100000, "{} x"):
+            with self.assertRaisesRegex(Failure, "^p printed no JSON that can be read: [^\n]+$"):
+                json_from("p", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

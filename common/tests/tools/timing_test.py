@@ -57,7 +57,7 @@ class Interpretation(unittest.TestCase):
         self.assertEqual(interpret(2, "", "x").verdict, "refused")
         diagnosis = "01_naive/naive: PASS\n01_naive: block (0,0,0):\n  invalid global access\n"
         self.assertEqual(interpret(1, "", diagnosis).detail, "01_naive: block (0,0,0): invalid global access")
-        self.assertEqual(interpret(-11, "", "").detail, "killed by signal 11")
+        self.assertEqual(interpret(-11, "", "").detail, "was killed by SIGSEGV")
 
     def test_an_unreadable_report(self):
         for text in ("", "{", "{}", '{"benchmarks": []}'):

@@ -60,8 +60,8 @@ def _alone(preset: str):
 def _configure(preset: str, build_directory: Path, settings: list) -> None:
     cache, rules = build_directory / "CMakeCache.txt", build_directory / "build.ninja"
     presets = ROOT / "CMakePresets.json"
-    if rules.exists() and cache.exists() and cache.stat().st_mtime > presets.stat().st_mtime:
-        known = cache.read_text().splitlines()
+    known = _entries(cache) if cache.exists() else []
+    if rules.exists() and known and cache.stat().st_mtime > presets.stat().st_mtime:
         if all(setting in known for setting in settings):
             return  # from here on the build itself notices when it must be configured again
     log_path = BUILD / f"{preset}-configure.log"
@@ -72,6 +72,17 @@ def _configure(preset: str, build_directory: Path, settings: list) -> None:
         _fail(f"cmake --preset {preset} failed", log_path, f"mend it, or remove {shown(build_directory)} if it was "
               "configured in another place or another way, and run the command again")
     cache.touch()
+
+
+def _entries(cache: Path) -> list[str]:
+    """The lines NAME:TYPE=VALUE of a CMakeCache.txt; Failure if it has others, or too few, for CMake does not name the file."""
+    lines = cache.read_text(errors="replace").splitlines()
+    entries = [line for line in lines if line.strip() and not line.startswith(("#", "//"))]
+    wrong = next((line for line in entries if not re.match(r'("[^"]+"|[^":=]+):[A-Z]+=', line)), None)
+    if wrong is None and any(line.startswith("CMAKE_GENERATOR:") for line in entries):
+        return entries
+    where = f"line {lines.index(wrong) + 1} is no NAME:TYPE=VALUE" if wrong is not None else "it names no generator"
+    raise Failure(f"{shown(cache)} is corrupt ({where}): remove {shown(cache.parent)}, and run the command again")
 
 
 def _build(preset: str, build_directory: Path, targets: "list | None", quietly: bool) -> None:

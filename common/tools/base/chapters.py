@@ -68,7 +68,7 @@ def describe(chapter: Chapter, build_directories: list) -> "Description | None":
             try:
                 described = json.loads(answer)
                 return Description(described["idea"], described["rungs"], described.get("example", ""))
-            except (ValueError, KeyError):
+            except (ValueError, KeyError, TypeError):
                 continue
     return None
 

@@ -92,8 +92,9 @@ def _install(missing: list) -> None:
             if line.startswith("E:"):
                 errors.append(line[2:].strip())
 
-        follow([*apt, "update"], log, on_line)  # may fail for one source of many: the installation decides
-        failed = follow([*apt, "install", "--no-install-recommends", *names.split()], log, on_line)
+        follow([*apt, "update"], log, on_line, own_session=False)  # may fail for one source of many: the installation decides
+        failed = follow([*apt, "install", "--no-install-recommends", *names.split()], log, on_line,
+                        own_session=False)
     still = [package.name for package in missing if not package.present(prefixes())]
     if failed or still:
         reason = errors[-1] if errors else f"still missing afterwards: {' '.join(still)}"

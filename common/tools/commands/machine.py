@@ -11,7 +11,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from tools.base import RESULTS, Failure, Progress, bold, build, follow, say, shown
+from tools.base import RESULTS, Failure, Progress, bold, build, ending_of, follow, say, shown
 from tools.measuring import problem_flags, session
 from tools.record import THE_BOOKS, Microbenchmarks, Missing, Record, result_files
 from tools.showing import microbenchmark_tables
@@ -55,7 +55,7 @@ def measured(program: Path) -> dict:
         with open(log_path, "w") as log:
             status = follow([program, f"--benchmark_out={out}", "--benchmark_out_format=json"], log, on_line)
         if status:
-            raise Failure((log_path.read_text(errors="replace").strip().splitlines() or [f"microbenchmarks: status {status}"])[-1])
+            raise Failure((log_path.read_text(errors="replace").strip().splitlines() or [f"microbenchmarks {ending_of(status)}"])[-1])
         report = result_files.read(out)
     for private in ("executable", "host_name"):
         report["context"].pop(private, None)

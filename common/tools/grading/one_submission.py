@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.base import Failure, build, cuda, file_trees, shown
+from tools.base import Failure, build, cuda, file_trees, shown, started
 from tools.course import (
     Answers,
     Course,
@@ -190,9 +190,10 @@ class Workbench(Workshop):
         if inside:
             limits = Limits(seconds, memory=_TO_BUILD, file_bytes=_TO_COMPILE_A_LOT)
             return self.sandbox.run(command, limits, self._environment, cwd=self.tree, writable=(self.tree / "build",), builds=True)
-        done = subprocess.run([str(word) for word in command], cwd=self.tree, env=self._environment, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-        return Done(done.returncode, done.stdout)
+        with started(command, cwd=self.tree, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                     text=True, errors="replace") as process:
+            output, _ = process.communicate()
+        return Done(process.returncode, output)
 
     def answer(self, command: list, environment: dict) -> tuple:
         """The program's answer; on its socket it says how many tests have passed, and how many have not."""

@@ -5,7 +5,7 @@ import json
 import sys
 from pathlib import Path
 
-from tools.base import Failure, Progress, answer_of, build, chapters
+from tools.base import Failure, Progress, answer_of, build, chapters, json_from
 from tools.record import read_label
 
 PATTERNS = "patterns"  # the access patterns of common/tests/trace, which stand beside the chapters
@@ -19,7 +19,7 @@ def counts_of(program: Path, *flags) -> dict:
     status, output, last_words = answer_of([program, *flags])
     if status:
         raise Failure(last_words, status=2 if status == 2 else 1)
-    return json.loads(output)
+    return json_from(program.name, output)
 
 
 def count(chosen: list, flags: list, direction: "str | None" = None, rung: "str | None" = None,

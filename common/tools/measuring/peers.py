@@ -30,7 +30,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from tools.base import BUILD, ROOT, Failure, Progress, cuda, follow, pythons, shown, significant, with_python_path
+from tools.base import BUILD, ROOT, Failure, Progress, cuda, ending_of, follow, pythons, shown, significant, with_python_path
 from tools.record import LENGTHS, Problem
 
 BASELINE = "FLASH"  # PyTorch's FLASH backend, which is FlashAttention-2: what ratios are against
@@ -195,6 +195,6 @@ def measure(python: str, built: Path, request: dict, who: str = "peers") -> dict
                          "PYTHONUNBUFFERED": "1"},
         )
         if status:
-            raise Failure(last_words or f"the measurement ended with status {status} (log: {shown(log_path)})",
+            raise Failure(last_words or f"the measurement {ending_of(status)} (log: {shown(log_path)})",
                           status=2 if status == 2 else 1)
         return json.loads(out.read_text())

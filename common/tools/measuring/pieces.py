@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.base import BUILD, ROOT, Failure, Progress, bad, bold, cuda, follow, say, shown, table
+from tools.base import BUILD, ROOT, Failure, Progress, bad, bold, cuda, ending_of, follow, say, shown, table
 from tools.record import commit, result_files
 
 # Seconds that one candidate may take at one point of a sweep with peers. Chapters that need more than about 75 ms a launch are
@@ -144,7 +144,7 @@ def take(piece: Piece, directory: Path, measured_commit: str, on_line, runner=ru
         if status not in ((0, 1) if piece.may_say_1 else (0,)) or not out.exists():
             said = log_path.read_text(errors="replace").strip() if log_path.exists() else ""
             last = said.splitlines()[-1].removeprefix("workbook: ") if said else "no output"
-            raise Failure(f"{last} (status {status}, log: {shown(log_path)})")
+            raise Failure(f"{last} ({ending_of(status)}, log: {shown(log_path)})")
         report = result_files.read(out)
         report.setdefault("context", {}).update({
             "commit": measured_commit,

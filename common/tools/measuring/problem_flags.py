@@ -2,13 +2,12 @@
 program, which knows the rest."""
 
 import argparse
-import json
 import math
 import os
 import re
 from pathlib import Path
 
-from tools.base import Failure, answer_of, chapters
+from tools.base import Failure, answer_of, chapters, json_from
 from tools.record import read_label
 
 # What the programs are told as it was said; N of the queries, of which there may be several, apart.
@@ -130,5 +129,8 @@ def resolved(program: Path, flags: list) -> tuple:
     status, answer, last_words = answer_of([program, "--describe", *flags])
     if status:
         raise Failure(last_words.removeprefix(f"{program.name}: "), status=2 if status == 2 else 1)
-    described = json.loads(answer)
-    return read_label(described["problem"])[0], described["flops"]
+    described = json_from(program.name, answer)
+    try:
+        return read_label(described["problem"])[0], described["flops"]
+    except (KeyError, TypeError, ValueError):
+        raise Failure(f"{program.name} --describe does not say its problem") from None

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.base import started
+from tools.base import ending_of, started
 from tools.record import SECONDS_PER, commit
 
 
@@ -62,12 +62,12 @@ def interpret(status: int, report_text: str, stderr: str) -> Outcome:
     if status == 0:
         try:
             return read_report(json.loads(report_text))
-        except (ValueError, KeyError) as problem:
+        except (ValueError, KeyError, TypeError) as problem:
             return Outcome("failed", f"its report cannot be read: {problem}")
     last_words = _last_words(stderr)
     if status < 0:
-        return Outcome("failed", f"killed by signal {-status}" + (f" after: {last_words}" if last_words else ""))
-    detail = last_words or f"exit status {status} without a word"
+        return Outcome("failed", ending_of(status) + (f" after: {last_words}" if last_words else ""))
+    detail = last_words or f"{ending_of(status)} without a word"
     return Outcome("refused" if status == 2 else "wrong" if ": FAIL " in detail else "failed", detail)
 
 

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -11,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.base import BUILD, Failure, Progress, build, started
+from tools.base import BUILD, Failure, Progress, build, ending_of, started
 from tools.user_files import access_widths, generated_main
 from tools.user_files.file_flags import CUDA, Asked
 from tools.user_files.unsupported import refused
@@ -157,8 +156,7 @@ def conclude_files(asked: Asked, ran: Ran) -> int:
     if ran.failures:
         wrong.append(f"{len(ran.failures)} of {ran.launched} launches failed")
     if ran.status:
-        how = f"with status {ran.status}" if ran.status > 0 else f"by signal {-ran.status} ({signal.strsignal(-ran.status)})"
-        wrong.append(f"its program ended {how}")
+        wrong.append(f"its program {ending_of(ran.status)}")
     if wrong:
         raise Failure(f"{asked.name}: {' and '.join(wrong)}")
     if not ran.launched:
