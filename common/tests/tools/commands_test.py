@@ -86,7 +86,8 @@ class BadInput(unittest.TestCase):
             (["walk", "99"], "no chapter 99"),
             (["walk"], "the following arguments are required: STEP"),
             (["walk", "05", "--heads=6", "--kv-heads=4"], "heads must be a multiple of kv-heads"),
-            (["walk", "05", "--out=/nowhere/walk.html"], "cannot write /nowhere/walk.html: No such file or directory"),
+            (["walk", "05", "--out=/"], "/ is not the name of a file"),
+            (["walk", "05", "--out=/dev/null/walk.html"], "cannot write /dev/null/walk.html: /dev/null is no directory"),
             (["check", "05.nothing"], "no exercise 05.nothing (exercises: 01.scores, "),
             (["check", "99"], "no chapter 99"),
             (["check", "05", "--student= "], "--student needs a name"),
@@ -165,6 +166,25 @@ class Groups(unittest.TestCase):
                 self.assertNotIn("instructor", front)
                 self.assertIn("does bench", self.printed("dev", "--help")[1])
                 self.assertIn("unknown command grade (see ./workbook --help: run, dev)", ending_of("grade")[1])
+
+
+class Output(unittest.TestCase):
+    def ending(self, redirected: str, *words: str) -> tuple[int, str]:
+        done = subprocess.run(["sh", "-c", f'"$@" {redirected}', "sh", sys.executable, "-B", ROOT / "workbook", *words],
+                              stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        return done.returncode, done.stderr
+
+    def test_one_that_nobody_can_read(self):
+        for words in (["list"], ["--help"], ["run", "99"]):
+            self.assertEqual(self.ending(">&-", *words),
+                             (2, "workbook: standard output is closed: nothing can be printed\n"))
+
+    def test_one_that_is_full(self):
+        for words in (["list"], ["--help"]):
+            self.assertEqual(self.ending(">/dev/full", *words), (1, "workbook: [Errno 28] No space left on device\n"))
+
+    def test_one_that_is_read_to_its_first_line(self):
+        self.assertEqual(self.ending("| true", "list"), (0, ""))  # the status is that of `true`
 
 
 class Problems(unittest.TestCase):

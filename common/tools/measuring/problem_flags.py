@@ -3,7 +3,6 @@ program, which knows the rest."""
 
 import argparse
 import math
-import os
 import re
 from pathlib import Path
 
@@ -91,17 +90,6 @@ def existing_file(text: str) -> Path:
     if not Path(text).is_file():
         raise argparse.ArgumentTypeError(f"there is no file {text}")
     return Path(text).resolve()
-
-
-def file_to_write(text: str) -> Path:
-    """Refuses before anything takes time what could not be written afterwards. Directories that are not there will be made."""
-    path = Path(text)
-    if path.exists() and not path.is_file():  # a directory, or a device, in whose place there would be a file
-        raise argparse.ArgumentTypeError(f"{text or 'nothing'} is not the name of a file")
-    above = next(one for one in path.absolute().parents if one.exists())
-    if not above.is_dir() or not os.access(above, os.W_OK):
-        raise argparse.ArgumentTypeError(f"cannot write {text}: {above} is no directory that can be written")
-    return path
 
 
 def said(arguments: argparse.Namespace) -> dict:
