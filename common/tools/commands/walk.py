@@ -59,6 +59,7 @@ def run(arguments) -> int:
     words = [word.partition("/") for word in arguments.steps]
     asked_for = [(chapters.select([name], known)[0], rung) for name, _, rung in words]
     problem_flags.said(arguments)  # refuses what is wrong in itself, before anything is built
+    problem_flags.require_takers([chapter for chapter, _ in asked_for], arguments)
 
     os.environ.setdefault("SIMT_THREADS", "1")  # the engine has as many multiprocessors
     directory = build.ensure_built("trace", sorted({NAIVE, *(chapter.name for chapter, _ in asked_for)}))
