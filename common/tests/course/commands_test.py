@@ -125,7 +125,7 @@ class Hint(LittleTree):
         self.declare(CODE)
         self.write("build", "a file, in which there can be no progress.json\n")
         said = self.hint("05.rescale")
-        self.assertRegex(said, r"^05.rescale: it cannot be noted which hints you have seen \(.*Not a directory.*\), so here are all\n")
+        self.assertRegex(said, r"^05.rescale: it cannot be noted which hints you have seen \(.*File exists.*\), so here are all\n")
         self.assertIn("\n  1. first\n  2. second\n", said)
 
 
