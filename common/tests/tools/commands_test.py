@@ -12,7 +12,7 @@ from pathlib import Path
 from unittest import mock
 
 from tools import cli, commands
-from tools.base import ROOT, Failure, build, chapters, cuda, with_python_path
+from tools.base import ROOT, Failure, build, chapters, cuda, file_trees, with_python_path
 from tools.base.cuda import Choice, Gpu
 from tools.commands import GROUPS, bench, test
 from tools.measuring import engine_counts, problem_flags, session
@@ -153,6 +153,16 @@ class Groups(unittest.TestCase):
     def test_the_readme_shows_the_same(self):
         rows = re.findall(r"^\| `\./workbook (?:(dev) )?(\w+)[^`]*` \| (.*) \|$", (ROOT / "README.md").read_text(), re.M)
         self.assertEqual(rows, [(group.word, name, line) for group in GROUPS for name, line in commands.help_lines(group).items()])
+
+    def test_every_page_and_message_calls_a_command_by_its_name(self):
+        written = {".cc", ".cmake", ".cu", ".h", ".md", ".py", ".txt", ".yml"}
+        for file, content in file_trees.read(ROOT).items():
+            if Path(file).suffix not in written:
+                continue
+            for within, name in re.findall(r"\./workbook\s+(?:(dev)\s+)?([a-z]+)\b", content.decode()):
+                group = commands.group_of(name)
+                if group or within:
+                    self.assertEqual(within, group.word if group else "a command's group", f"{file}: ./workbook {within} {name}")
 
     def test_only_the_chosen_command_is_imported(self):
         for words, expected in [(["list", "--help"], {"list"}), (["dev", "counts", "--help"], {"counts"}), (["--help"], set()),
