@@ -45,5 +45,5 @@ def _candidates(root: Path):
 
 
 def bare(line: str) -> str:
-    """The line without its comment and blanks."""
+    """Without its comment and without blanks."""
     return "".join(line.partition("//")[0].split())

@@ -43,11 +43,11 @@ DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
 
 class Refusal(Exception):
-    """A request that cannot be answered; the message is one line."""
+    """A question that cannot be answered: one line."""
 
 
 class Skipped(Exception):
-    """Raised when a candidate is left out at a point; the message says why."""
+    """Not this candidate at this point: why."""
 
 
 def first_line(error: Exception) -> str:
