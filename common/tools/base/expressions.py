@@ -7,15 +7,15 @@ OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mu
 
 
 class NotUnderstood(Exception):
-    """An expression that cannot be evaluated; the message is one line that says why."""
+    """One line: what an expression is that should not be there."""
 
 
 class DividesByZero(NotUnderstood):
-    """The divisor is 0: what was counted did not happen."""
+    """What was counted is 0."""
 
 
 def evaluate(text: str, names):
-    """Evaluates an expression made of numbers, strings, + - * /, brackets, and calls of public methods of `names`."""
+    """An expression of calls of the public methods of `names`, numbers, strings, + - * / and brackets."""
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except SyntaxError:

@@ -15,7 +15,7 @@ def is_terminal() -> bool:
 
 
 def columns() -> int:
-    """The longest line that fits: the terminal's width; no limit elsewhere."""
+    """How long a line may be: as the terminal is wide; elsewhere as it likes."""
     return shutil.get_terminal_size().columns if is_terminal() else sys.maxsize
 
 
@@ -42,7 +42,7 @@ def say(text: str = "") -> None:
 
 
 class Progress:
-    """A progress line: what is going on, and how far it has come.
+    """What is going on, and how far it is.
 
     On a terminal one line is rewritten in place and erased at the end. Elsewhere the title is printed when there is
     something to show, then a line whenever `quiet_seconds` have passed: a log shows life without being flooded.
@@ -79,7 +79,7 @@ class Progress:
             say(f"  {state}")
 
     def say(self, text: str) -> None:
-        """Prints a line that stays above the progress line."""
+        """A line that stays, above the progress line."""
         if is_terminal():
             sys.stdout.write("\r\033[K")
         say(text)

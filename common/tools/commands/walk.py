@@ -81,7 +81,7 @@ def run(arguments) -> int:
 
 
 def _page(arguments, known: list, steps: list, direction: str, directory: Path, small: dict) -> str:
-    """The page of these steps; `small` is the problem where the user names none."""
+    """Of these steps, with the problem `small` where the user says nothing."""
     published = any(step.is_example for step in steps) and all(getattr(arguments, name) is None for name in SHAPE)
     flags = _flags(copy.copy(arguments), small) + [f"--padded-from={EXAMPLE_HEAD_DIM}"] * published
     for step in steps:
@@ -103,14 +103,14 @@ def _page(arguments, known: list, steps: list, direction: str, directory: Path, 
 
 
 def _small(direction: str, steps: int) -> dict:
-    """The default problem of these steps, whose numbers fit on a page."""
+    """The problem of these steps where nothing is said: its numbers fit a page."""
     if steps == 1:
         return {"seq_q": [LENGTH], "heads": 2 if direction == "forward" else 1}
     return {"seq_q": [LENGTH if direction == "forward" else SHORT], "heads": 1}
 
 
 def _flags(arguments, default: dict) -> list:
-    """The flags of the problem that the user asks for, or of a small one."""
+    """Of the problem that the user asks for, a small one where nothing is said."""
     if arguments.kv_heads:
         default = {**default, "heads": arguments.kv_heads}
     for name, value in default.items():

@@ -229,7 +229,7 @@ def load(root: Path = ROOT) -> Course:
 
 
 class _Reader:
-    """Reads the entries of exercises.json, one after the other."""
+    """Of the entries of exercises.json, one after the other."""
 
     def __init__(self, root: Path, text: str):
         self.root, self.lines = root, text.splitlines()
@@ -283,7 +283,7 @@ class _Reader:
 
 
 def kinds_of_tests(root: Path = ROOT) -> list:
-    """The names of the kinds of tests, in the order of the suite's source."""
+    """Their names, in the order of the suite's source."""
     return re.findall(r'(?:\bkind(?:_of_cases)?\(|\{)\s*"(\w+)",\s*"', _read(root, _KINDS_OF_TESTS))
 
 

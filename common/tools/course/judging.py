@@ -35,7 +35,7 @@ class Workshop:
         return build.ensure_built(preset, targets, quietly=True)
 
     def has_built(self, preset: str) -> bool:
-        """Whether the preset has been built before, so that a build takes little time."""
+        """Whether a build of the preset takes little time, because it is not the first."""
         return True
 
     def answer(self, command: list, environment: dict) -> tuple:
@@ -251,7 +251,7 @@ def _beyond_a_limit(exercise: Exercise, workshop: Workshop) -> list:
 
 
 def _trace(exercise: Exercise) -> str:
-    """The command that counts the exercise's rung."""
+    """The command that counts its rung."""
     if str(exercise.place) != exercise.chapter:  # no chapter: ./workbook trace does not know it
         return f"build/trace/{exercise.place}/{exercise.chapter} --trace"
     return f"./workbook trace {exercise.chapter[:2]} --rung={exercise.rung}"
