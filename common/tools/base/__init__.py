@@ -1,6 +1,7 @@
 """What all else stands on: paths, chapters, builds, packages, the GPU, processes, the terminal, a failure in one line."""
 
 from tools.base import build, chapters, cuda, file_trees, packages, pythons
+from tools.base.annotations import Command, JsonObject
 from tools.base.expressions import DividesByZero, NotUnderstood, evaluate
 from tools.base.failure import Failure
 from tools.base.paths import BUILD, COUNTS, RESULTS, ROOT, file_to_write, shown, slug, write_whole

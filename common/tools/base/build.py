@@ -5,6 +5,7 @@ import fcntl
 import os
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from tools.base.failure import Failure
@@ -17,7 +18,7 @@ from tools.base.terminal import Progress, say
 class DoesNotBuild(Failure):
     """A build that failed, with the lines that say why."""
 
-    def __init__(self, message: str, errors: list):
+    def __init__(self, message: str, errors: list[str]):
         super().__init__(message)
         self.errors = errors
 
@@ -30,7 +31,7 @@ def directory(preset: str) -> Path:
     return BUILD / preset
 
 
-def ensure_built(preset: str, targets: "list | None" = None, one_architecture: bool = False, quietly: bool = False,
+def ensure_built(preset: str, targets: "list[str] | None" = None, one_architecture: bool = False, quietly: bool = False,
                  python: "str | None" = None) -> Path:
     """Installs what is missing, configures if need be, builds the targets (all of them if None).
 
@@ -50,14 +51,14 @@ def ensure_built(preset: str, targets: "list | None" = None, one_architecture: b
 
 
 @contextlib.contextmanager
-def _alone(preset: str):
+def _alone(preset: str) -> Iterator[None]:
     """Two commands at once build one after the other: neither ninja nor the logs are made for two."""
     with open(BUILD / f"{preset}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
         yield
 
 
-def _configure(preset: str, build_directory: Path, settings: list) -> None:
+def _configure(preset: str, build_directory: Path, settings: list[str]) -> None:
     cache, rules = build_directory / "CMakeCache.txt", build_directory / "build.ninja"
     presets = ROOT / "CMakePresets.json"
     known = _entries(cache) if cache.exists() else []
@@ -85,7 +86,7 @@ def _entries(cache: Path) -> list[str]:
     raise Failure(f"{shown(cache)} is corrupt ({where}): remove {shown(cache.parent)}, and run the command again")
 
 
-def _build(preset: str, build_directory: Path, targets: "list | None", quietly: bool) -> None:
+def _build(preset: str, build_directory: Path, targets: "list[str] | None", quietly: bool) -> None:
     log_path = BUILD / f"{preset}-build.log"
     command = ["cmake", "--build", build_directory, "--parallel", cores()]
     if targets:
@@ -114,7 +115,7 @@ def _short(step: str) -> str:
     return found[1] + found[2] if found else step
 
 
-def first_errors(log_text: str, limit: int = 5) -> list:
+def first_errors(log_text: str, limit: int = 5) -> list[str]:
     """The lines of a build log that say what is wrong, or its last ones if none looks like that."""
     lines = [line for line in log_text.splitlines() if line.strip()]
     pattern = re.compile(r"(^|\s|:)(fatal )?error\b.*:|undefined reference|multiple definition|ninja: error", re.I)

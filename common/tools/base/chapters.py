@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tools.base.annotations import JsonObject
 from tools.base.failure import Failure
 from tools.base.paths import ROOT
 from tools.base.processes import output_of
@@ -28,18 +29,18 @@ class Description:
     """What a chapter's program says about itself (--describe)."""
 
     idea: str
-    rungs: list = field(default_factory=list)  # [{"name", "idea", "forward": bool, "backward": bool}]
+    rungs: list[JsonObject] = field(default_factory=list)  # [{"name", "idea", "forward": bool, "backward": bool}]
     example: str = ""  # a forward that is no rung: to be looked at, not timed
 
-    def rungs_with(self, direction: str) -> list:
+    def rungs_with(self, direction: str) -> list[str]:
         return [rung["name"] for rung in self.rungs if rung[direction]]
 
 
-def all_chapters(root: Path = ROOT) -> list:
+def all_chapters(root: Path = ROOT) -> list[Chapter]:
     return [Chapter(path.parent.name) for path in sorted(root.glob("[0-9][0-9]_*/CMakeLists.txt"))]
 
 
-def select(words: list, chapters: list) -> list:
+def select(words: list[str], chapters: list[Chapter]) -> list[Chapter]:
     """The chapters that the user names, each by number (5, 05), name (online_softmax) or directory; all if none."""
     if not words:
         return chapters
@@ -47,7 +48,7 @@ def select(words: list, chapters: list) -> list:
     return [chapter for chapter in chapters if chapter in chosen]
 
 
-def _find(word: str, chapters: list) -> Chapter:
+def _find(word: str, chapters: list[Chapter]) -> Chapter:
     wanted = word.rstrip("/")
     for chapter in chapters:
         is_number = re.fullmatch(r"\d+", wanted) and int(wanted) == int(chapter.number)
@@ -59,7 +60,7 @@ def _find(word: str, chapters: list) -> Chapter:
     raise Failure(f"no chapter {word}{perhaps} (chapters: {', '.join(names)})", status=2)
 
 
-def describe(chapter: Chapter, build_directories: list) -> "Description | None":
+def describe(chapter: Chapter, build_directories: list[Path]) -> "Description | None":
     """Asks the chapter's program, from the first of the build directories that has it; None if none answers."""
     for directory in build_directories:
         program = chapter.program(directory)
@@ -101,7 +102,7 @@ def names_a_rung(chapter: Chapter, rung: str, root: Path = ROOT) -> bool:
     return any(f'.name = "{rung}"' in path.read_text(errors="replace") for path in (root / chapter.name).glob("*.cu"))
 
 
-def with_rung(rung: "str | None", among: list, build_directories: list) -> list:
+def with_rung(rung: "str | None", among: list[Chapter], build_directories: list[Path]) -> list[Chapter]:
     """Those that have it. If none has, all: their programs say which there are."""
     described = [(chapter, describe(chapter, build_directories)) for chapter in among] if rung else []
     return [chapter for chapter, known in described if known and rung in [one["name"] for one in known.rungs]] or among

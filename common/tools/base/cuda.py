@@ -5,6 +5,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.base.annotations import JsonObject
 from tools.base.failure import Failure
 from tools.base.packages import dotted, version_of
 from tools.base.processes import output_of
@@ -21,7 +22,7 @@ class Gpu:
 @dataclass(frozen=True)
 class Nvcc:
     path: str
-    version: tuple
+    version: tuple[int, ...]
 
 
 def visible_gpu() -> str:
@@ -45,13 +46,13 @@ STATE = {"sm_clock_mhz": "clocks.sm", "memory_clock_mhz": "clocks.mem", "power_w
          "temperature_c": "temperature.gpu"}
 
 
-def machine(uuid: str = "") -> dict:
+def machine(uuid: str = "") -> JsonObject:
     """The GPU, its driver, its limits, and the CUDA toolkit that compiles for it."""
     nvcc = find_nvcc()
     return {**smi(MACHINE, uuid), "cuda": dotted(nvcc.version) if nvcc else None}
 
 
-def machine_state(uuid: str = "") -> dict:
+def machine_state(uuid: str = "") -> JsonObject:
     """Its clocks, power and temperature now."""
     return smi(STATE, uuid)
 
@@ -62,7 +63,7 @@ def gpu_identity() -> "str | None":
     return uuid and str(uuid).removeprefix("GPU-")[:8]
 
 
-def smi(what: dict, uuid: str = "") -> dict:
+def smi(what: dict[str, str], uuid: str = "") -> JsonObject:
     """{name: what nvidia-smi says} of that GPU, else of the one that programs will use: numbers where they are some, None for
     what it does not know."""
     uuid = uuid or visible_gpu()
@@ -70,7 +71,7 @@ def smi(what: dict, uuid: str = "") -> dict:
     lines = (uuid and output_of([*query, f"--id={uuid}"], timeout=60)) or output_of(query, timeout=60) or ""
     values = [value.strip() for value in (lines.splitlines() or [""])[0].split(",")]
 
-    def number(text: str):
+    def number(text: str) -> "float | str | None":
         try:
             return float(text)
         except ValueError:

@@ -2,8 +2,10 @@
 
 import ast
 import operator
+from collections.abc import Callable
+from typing import Any
 
-OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
+OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 
 
 class NotUnderstood(Exception):
@@ -14,14 +16,14 @@ class DividesByZero(NotUnderstood):
     """What was counted is 0."""
 
 
-def evaluate(text: str, names):
+def evaluate(text: str, names: object) -> Any:
     """An expression of calls of the public methods of `names`, numbers, strings, + - * / and brackets."""
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except SyntaxError:
         raise NotUnderstood(f"{text.strip()} is no expression") from None
 
-    def value(node):
+    def value(node: ast.expr) -> Any:
         if isinstance(node, ast.Constant) and isinstance(node.value, (int, float, str, type(None))):
             return node.value
         if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
@@ -37,7 +39,7 @@ def evaluate(text: str, names):
                 known = [name for name in dir(names) if not name.startswith("_")]
                 raise NotUnderstood(f"there is no {node.func.id} (there are {', '.join(known)})")
             arguments = [value(argument) for argument in node.args]
-            keywords = {keyword.arg: value(keyword.value) for keyword in node.keywords}
+            keywords: dict[Any, Any] = {keyword.arg: value(keyword.value) for keyword in node.keywords}
             try:
                 return method(*arguments, **keywords)
             except TypeError as error:

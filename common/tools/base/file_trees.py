@@ -10,6 +10,8 @@ from tools.base import chapters
 from tools.base.failure import Failure
 from tools.base.paths import shown
 
+FileTree = dict[str, bytes]  # {path: what is in the file}
+
 _NEVER = {"build", "__pycache__", ".git", ".carry", "answers.json"}
 # What the workbook has at its top, beside the chapters. Handouts, submissions and grades may lie there, too.
 _AT_THE_TOP = re.compile(r"common|workbook|\.(ci|clang-format|clangd|devcontainer|github|gitignore)|CMakeLists\.txt|CMakePresets\.json|"
@@ -17,14 +19,14 @@ _AT_THE_TOP = re.compile(r"common|workbook|\.(ci|clang-format|clangd|devcontaine
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first date that a zip archive can say
 
 
-def read(root: Path) -> dict:
+def read(root: Path) -> FileTree:
     """{path: bytes} of the workbook: of what git knows, or of all but builds where there is no git, what is at its place."""
     tops = {chapter.name for chapter in chapters.all_chapters(root)}
     return {file: (root / file).read_bytes() for file in _files(root)
             if (top := file.partition("/")[0]) in tops or _AT_THE_TOP.fullmatch(top)}
 
 
-def _files(root: Path) -> list:
+def _files(root: Path) -> list[str]:
     if (root / ".git").exists():
         listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if listed.returncode == 0:
@@ -40,7 +42,7 @@ def is_program(content: bytes) -> bool:
     return content.startswith(b"#!")
 
 
-def write(directory: Path, tree: dict) -> None:
+def write(directory: Path, tree: FileTree) -> None:
     for file, content in sorted(tree.items()):
         path = directory / file
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,7 +50,7 @@ def write(directory: Path, tree: dict) -> None:
         path.chmod(0o755 if is_program(content) else 0o644)
 
 
-def write_archive(path: Path, tree: dict) -> None:
+def write_archive(path: Path, tree: FileTree) -> None:
     """A zip archive of it: sorted, all dates the same."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for file, content in sorted(tree.items()):

@@ -22,9 +22,9 @@ class Package:
 
     name: str
     program: str = ""  # on the PATH
-    files: tuple = ()  # patterns below an installation prefix such as /usr; one match is enough
+    files: tuple[str, ...] = ()  # patterns below an installation prefix such as /usr; one match is enough
 
-    def present(self, prefixes: list) -> bool:
+    def present(self, prefixes: list[str]) -> bool:
         if self.program:
             return shutil.which(self.program) is not None
         return any(glob.glob(os.path.join(prefix, pattern)) for prefix in prefixes for pattern in self.files)
@@ -46,13 +46,13 @@ RANKS = [  # of chapter 11; without them its program is one rank
 ]
 
 
-def prefixes() -> list:
+def prefixes() -> list[str]:
     """Where CMake's find_package looks, as far as it matters here."""
     chosen = re.split("[:;]", os.environ.get("CMAKE_PREFIX_PATH", ""))
     return [prefix for prefix in chosen if prefix] + ["/usr", "/usr/local"]
 
 
-def missing_packages(preset: str, where: "list | None" = None) -> list:
+def missing_packages(preset: str, where: "list[str] | None" = None) -> list[Package]:
     wanted = TOOLS + LIBRARIES + (ENGINE_LIBRARIES if preset != "cuda" else [])
     where = prefixes() if where is None else where
     return [package for package in wanted if not package.present(where)]
@@ -69,7 +69,7 @@ def require_packages(preset: str) -> None:
         _require_version("g++", r"\) (\d[\d.]*)", LOWEST_GXX)
 
 
-def _install(missing: list) -> None:
+def _install(missing: list[Package]) -> None:
     names = " ".join(package.name for package in missing)
     become_root = _become_root() if shutil.which("apt-get") else None
     if become_root is None:
@@ -85,7 +85,7 @@ def _install(missing: list) -> None:
     say(f"Installing missing packages with apt-get{' (sudo)' if become_root else ''}: {names}")
     apt = [*become_root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-y", "-o", "DPkg::Lock::Timeout=300"]
     with open(log_path, "w") as log, Progress("Installing packages") as progress:
-        errors = []
+        errors: list[str] = []
 
         def on_line(line: str) -> None:
             progress.show(line)
@@ -118,7 +118,7 @@ def _install_mpi() -> None:
     tried.write_text(why)
 
 
-def _become_root() -> "list | None":
+def _become_root() -> "list[str] | None":
     """What to put before a command to run it as root; None if that cannot be done from here."""
     if os.geteuid() == 0:
         return []
@@ -132,7 +132,7 @@ def _become_root() -> "list | None":
     return None
 
 
-def _require_version(program: str, pattern: str, lowest: tuple) -> None:
+def _require_version(program: str, pattern: str, lowest: tuple[int, ...]) -> None:
     version = version_of(program, pattern)
     if version and version < lowest:
         raise Failure(
@@ -141,11 +141,11 @@ def _require_version(program: str, pattern: str, lowest: tuple) -> None:
         )
 
 
-def version_of(program: str, pattern: str) -> "tuple | None":
+def version_of(program: str, pattern: str) -> "tuple[int, ...] | None":
     """What the pattern finds in `program --version`, as numbers: (12, 2, 0)."""
     found = re.search(pattern, output_of([program, "--version"]) or "")
     return tuple(int(part) for part in found[1].strip(".").split(".")) if found else None
 
 
-def dotted(version: tuple) -> str:
+def dotted(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))

@@ -6,17 +6,18 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
+from tools.base.annotations import Command
 from tools.base.failure import Failure
 
 PATIENCE = 10.0  # seconds that programs have to end in, once they are asked to
 
 
 @contextlib.contextmanager
-def started(command: list, own_session: bool = True, **options):
+def started(command: Command, own_session: bool = True, **options: Any) -> Iterator[subprocess.Popen[str]]:
     """subprocess.Popen in `with`, which on the way out (Ctrl-C, SIGTERM, an error) ends the child and all that it started.
 
     To be found, these have a session of their own. (Not so below sudo, which knows its user by the terminal.)
@@ -32,7 +33,7 @@ def started(command: list, own_session: bool = True, **options):
             process.stdout.close()
 
 
-def _end(process: subprocess.Popen) -> None:
+def _end(process: subprocess.Popen[str]) -> None:
     """Asks the process and its session to end, and makes them if they do not. A build's compilers are in process groups of
     their own, and go on if only CMake is ended."""
     for ending in (signal.SIGTERM, signal.SIGKILL):
@@ -58,7 +59,7 @@ def _session(leader: int) -> Iterator[int]:
             yield int(path.parent.name)
 
 
-def follow(command: list, log, on_line, cwd=None, environment=None, own_session: bool = True) -> int:
+def follow(command: Command, log: TextIO, on_line: Callable[[str], object], cwd: "Path | None" = None, environment: "Mapping[str, str] | None" = None, own_session: bool = True) -> int:
     """Runs the command, writes stdout and stderr to the open text file `log`, and hands each line to on_line.
 
     Returns the exit status.
@@ -73,14 +74,14 @@ def follow(command: list, log, on_line, cwd=None, environment=None, own_session:
         text=True,
         errors="replace",
     ) as process:
-        for line in process.stdout:
+        for line in process.stdout or ():
             log.write(line)
             log.flush()
             on_line(line.rstrip("\n"))
         return process.wait()
 
 
-def output_of(command: list, timeout: float = 20) -> "str | None":
+def output_of(command: Command, timeout: float = 20) -> "str | None":
     """What the command prints, or None if it cannot be run or fails."""
     try:
         done = subprocess.run(
@@ -96,13 +97,13 @@ def output_of(command: list, timeout: float = 20) -> "str | None":
     return done.stdout if done.returncode == 0 else None
 
 
-def answer_of(command: list) -> tuple[int, str, str]:
+def answer_of(command: Command) -> tuple[int, str, str]:
     """(exit status, what it prints, why it failed: the last line of what it complains)"""
     with started(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace") as process:
         output, errors = process.communicate()
     words = (errors.strip().splitlines() or [""])[-1]
     if process.returncode < 0 or not words:
-        words = f"{os.path.basename(command[0])} {ending_of(process.returncode)}{f' after: {words}' if words else ''}"
+        words = f"{os.path.basename(str(command[0]))} {ending_of(process.returncode)}{f' after: {words}' if words else ''}"
     return process.returncode, output, words
 
 
@@ -124,6 +125,6 @@ def json_from(program: str, text: str) -> Any:
         raise Failure(f"{program} printed no JSON that can be read: {error}") from None
 
 
-def with_python_path(*directories) -> dict:
+def with_python_path(*directories: Path) -> dict[str, str]:
     """The environment in which Python finds modules in these directories before those where the user has it look."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join([*map(str, directories), *filter(None, [os.environ.get("PYTHONPATH")])])}

@@ -12,7 +12,7 @@ from tools.base.processes import follow, output_of
 from tools.base.terminal import Progress, say
 
 
-def with_packages(requirements: Path, home: Path, lowest: tuple) -> Path:
+def with_packages(requirements: Path, home: Path, lowest: tuple[int, ...]) -> Path:
     """The environment's interpreter. `lowest` is the oldest Python that the packages accept."""
     python, stamp = home / "bin" / "python", home / "installed.txt"
     if python.exists() and stamp.exists() and stamp.read_text() == requirements.read_text():
@@ -25,7 +25,7 @@ def with_packages(requirements: Path, home: Path, lowest: tuple) -> Path:
     home.parent.mkdir(parents=True, exist_ok=True)
     log_path = home.parent / "packages.log"
     with open(log_path, "w") as log, Progress("Installing packages") as progress:
-        lines = []
+        lines: list[str] = []
 
         def on_line(line: str) -> None:
             lines.append(line)
@@ -40,7 +40,7 @@ def with_packages(requirements: Path, home: Path, lowest: tuple) -> Path:
     return python
 
 
-def _missing(lines: list) -> str:
+def _missing(lines: list[str]) -> str:
     """Which package, and why, from what pip says."""
     text = "\n".join(lines)
     package = re.search(r"No matching distribution found for (\S+)", text)

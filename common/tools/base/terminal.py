@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 
 
 def is_terminal() -> bool:
@@ -53,14 +54,14 @@ class Progress:
     def __init__(self, title: str):
         self.title = title
         self.started = time.monotonic()
-        self.last_line = None  # when a line of a log was printed
+        self.last_line: "float | None" = None  # when a line of a log was printed
 
-    def __enter__(self):
+    def __enter__(self) -> "Progress":
         if is_terminal():
             self._rewrite(self.title)
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         if is_terminal():
             sys.stdout.write("\r\033[K")
             sys.stdout.flush()
@@ -90,7 +91,7 @@ class Progress:
         sys.stdout.flush()
 
 
-def table(rows: list, left_columns: int = 1) -> str:
+def table(rows: Sequence[Sequence[object]], left_columns: int = 1) -> str:
     """Rows of cells in aligned columns, the first row being the header: `left_columns` flush left, the rest right."""
     widths = [max(len(str(row[i])) for row in rows if i < len(row)) for i in range(max(map(len, rows)))]
     lines = []
@@ -114,5 +115,6 @@ def significant(value: float, digits: int = 3) -> str:
 def amount_of_memory(size: float) -> str:
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024 or unit == "GiB":
-            return f"{size:.0f} {unit}" if size >= 10 or unit == "B" else f"{size:.1f} {unit}"
+            break
         size /= 1024
+    return f"{size:.0f} {unit}" if size >= 10 or unit == "B" else f"{size:.1f} {unit}"

@@ -6,16 +6,17 @@ one file, in Google Benchmark's own format: in the build directory, or with --ke
 common/results (from a GPU only), or where --out says.
 """
 
+import argparse
 import time
 from pathlib import Path
 
-from tools.base import RESULTS, Failure, cuda, file_to_write, say, shown, slug
-from tools.measuring import problem_flags, session
+from tools.base import RESULTS, Failure, JsonObject, cuda, file_to_write, say, shown, slug
+from tools.measuring import Outcome, problem_flags, session
 from tools.record import commit, result_files
 from tools.showing import ladder
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     session.add_arguments(parser)
     problem_flags.add_rung(parser, default="its last; of a backward: all", or_all=True)
     where = parser.add_mutually_exclusive_group()
@@ -28,7 +29,7 @@ def passes_on(flag: str) -> bool:
     return flag.startswith("--benchmark_") and not flag.startswith(("--benchmark_out", "--benchmark_format", "--benchmark_list"))
 
 
-def run(arguments) -> int:
+def run(arguments: argparse.Namespace) -> int:
     if arguments.keep and not cuda.choose_preset(arguments.preset).gpu:
         raise Failure("--keep is for measurements from a GPU, and none is used here; --out FILE keeps these", status=2)
     current = session.begin(arguments, arguments.passed_on)
@@ -38,7 +39,7 @@ def run(arguments) -> int:
     return session.conclude(steps, outcomes)
 
 
-def merged(outcomes: list) -> dict:
+def merged(outcomes: list[list[Outcome]]) -> JsonObject:
     """One report in Google Benchmark's format: the context of the first, and everybody's runs."""
     reports = [outcome.report for row in outcomes for outcome in row if outcome.report]
     context = dict(reports[0]["context"]) if reports else {}
@@ -47,7 +48,7 @@ def merged(outcomes: list) -> dict:
     return {"context": context, "benchmarks": [run for report in reports for run in report["benchmarks"]]}
 
 
-def _keep(arguments, current: session.Session, outcomes: list) -> Path:
+def _keep(arguments: argparse.Namespace, current: session.Session, outcomes: list[list[Outcome]]) -> Path:
     what = "ladder" if len(current.problems) > 1 else "bench"
     file_name = f"{time.strftime('%Y-%m-%dT%H%M%S')}-{commit()}-{what}.json"
     if arguments.out:

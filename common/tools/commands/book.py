@@ -4,6 +4,7 @@ Writes build/book/html, which opens from the disk and needs no network, and buil
 Chrome. The generator is Sphinx; it is installed into build/book/venv, once.
 """
 
+import argparse
 import os
 import shutil
 import sys
@@ -21,11 +22,11 @@ LOWEST_PYTHON = (3, 11)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     pass
 
 
-def run(arguments) -> int:
+def run(arguments: argparse.Namespace) -> int:
     lessons = book.Book(ROOT)
     pages = book_pages.Pages(lessons)
     _require("links of the lessons lead nowhere", [line for page in lessons.pages for line in lessons.broken(page)])
@@ -51,13 +52,13 @@ def run(arguments) -> int:
     return 0
 
 
-def _require(what: str, complaints: list) -> None:
+def _require(what: str, complaints: list[str]) -> None:
     if complaints:
         more = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
         raise Failure(f"{what}: {complaints[0]}{more}")
 
 
-def _record(walks: list) -> None:
+def _record(walks: list[book.Walk]) -> None:
     directory = HTML / "walks"
     directory.mkdir(parents=True, exist_ok=True)
     with open(HOME / "walks.log", "w") as log, Progress("Recording the walks") as progress:
@@ -74,7 +75,7 @@ def _record(walks: list) -> None:
                 raise Failure(f"{walk.command}: {lines[-1].removeprefix('workbook: ')}", status=status)
 
 
-def _drop_old(sources: set, walks: set) -> None:
+def _drop_old(sources: set[str], walks: set[str]) -> None:
     """Pages of what is no more: Sphinx leaves them."""
     for path in HTML.rglob("*.html"):
         page = path.relative_to(HTML).with_suffix(".md").as_posix()
@@ -100,7 +101,7 @@ def find_browser() -> "str | None":
     return next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
-def headless(browser: str, profile: Path) -> list:
+def headless(browser: str, profile: Path) -> list[str]:
     """How to start it without a window."""
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium has none for root
     return [browser, "--headless", "--disable-gpu", f"--user-data-dir={profile}", *sandbox]

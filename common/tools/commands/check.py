@@ -10,7 +10,9 @@ A question is answered in the file answers.json; its numbers are drawn from your
 The exit status is 0 if all of them are right.
 """
 
+import argparse
 import time
+from pathlib import Path
 
 from tools.base import Failure, bad, bold, cuda, good, say
 from tools.course import Answers, Course, Exercise, StudentProgress, Verdict, judge, kernelcode, load, verdict_of_answer
@@ -18,7 +20,7 @@ from tools.course import Answers, Course, Exercise, StudentProgress, Verdict, ju
 WAIT = 0.3  # seconds between two looks at the files
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("exercises", nargs="*", metavar="EXERCISE",
                         help="05.rescale, or 05 for all exercises of a chapter (default: all)")
     parser.add_argument("--watch", action="store_true", help="check again whenever a file is saved, until Ctrl-C")
@@ -26,7 +28,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--student", metavar="NAME", help="whose answers these are: the questions are drawn from the name")
 
 
-def run(arguments) -> int:
+def run(arguments: argparse.Namespace) -> int:
     course = load()
     chosen = course.select(arguments.exercises)
     if arguments.gpu:
@@ -51,7 +53,7 @@ def run(arguments) -> int:
     return status
 
 
-def _check(course: Course, chosen: list, gpu: bool) -> int:
+def _check(course: Course, chosen: list[Exercise], gpu: bool) -> int:
     answers, progress = Answers(course.root), StudentProgress()
     states = []
     for exercise in chosen:
@@ -77,7 +79,7 @@ def _say(exercise: Exercise, verdict: Verdict) -> None:
         say(f"  {line}")
 
 
-def _saved(course: Course, chosen: list) -> list:
+def _saved(course: Course, chosen: list[Exercise]) -> list[tuple[Path, int]]:
     """When each file that an answer may be in was written."""
     paths = {course.root / exercise.file for exercise in chosen} | {Answers(course.root).path}
     return [(path, path.stat().st_mtime_ns) for path in sorted(paths) if path.exists()]

@@ -5,17 +5,21 @@ those recorded in common/results are shown, with the GPU that they come from. Co
 trace), for the problem asked for or a small one.
 """
 
+import argparse
 import shutil
 import subprocess
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from tools.base import (
     RESULTS,
     ROOT,
     Failure,
+    JsonObject,
     amount_of_memory,
     bold,
     build,
@@ -27,11 +31,11 @@ from tools.base import (
     table,
 )
 from tools.measuring import engine_counts, measure, problem_flags
-from tools.record import LENGTHS, Record, read_label
+from tools.record import LENGTHS, Problem, Record, Row, read_label
 from tools.showing import trace_report
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("steps", nargs=2, metavar="STEP", help="chapter or chapter/rung: 03 06/mma")
     problem_flags.add_arguments(parser, several=False, direction="default: the forward if both have one, else the backward")
     parser.add_argument("--no-diff", action="store_true", help="the numbers only")
@@ -46,7 +50,7 @@ class Step:
         return f"{self.chapter.name}/{self.rung}"
 
 
-def run(arguments) -> int:
+def run(arguments: argparse.Namespace) -> int:
     (small,) = problem_flags.problems(arguments)
     known = chapters.all_chapters()
     chosen = [chapters.select([word.partition("/")[0]], known)[0] for word in arguments.steps]
@@ -86,7 +90,7 @@ def _step(chapter: chapters.Chapter, rung: str, direction: str, directory: Path)
     return Step(chapter, rung or rungs[-1])
 
 
-def _shared_direction(words: list, directory: Path) -> str:
+def _shared_direction(words: list[tuple[chapters.Chapter, str]], directory: Path) -> str:
     """The first that all of [(chapter, rung or nothing)] have."""
     for chapter, rung in words:
         known = [each["name"] for each in _description(chapter, directory).rungs]
@@ -107,17 +111,17 @@ def _shared_direction(words: list, directory: Path) -> str:
 # --- Times -----------------------------------------------------------------------------------------------------------
 
 
-def _say_times(steps: list, direction: str, arguments) -> None:
+def _say_times(steps: list[Step], direction: str, arguments: argparse.Namespace) -> None:
     choice = cuda.choose_preset(None)
-    if choice.preset == "cuda":
+    if choice.gpu:
         directory = build.ensure_built("cuda", sorted({step.chapter.name for step in steps}))
         wanted = problem_flags.problems(arguments, LENGTHS)
-        times = {str(problem_flags.resolved(steps[0].chapter.program(directory), flags)[0]):
-                 [_measured(step, flags, direction, directory) for step in steps] for flags in wanted}
-        _say_time_table(f"Measured now, {choice.gpu.name}", steps, times)
+        measured = {str(problem_flags.resolved(steps[0].chapter.program(directory), flags)[0]):
+                    [_measured(step, flags, direction, directory) for step in steps] for flags in wanted}
+        _say_time_table(f"Measured now, {choice.gpu.name}", steps, measured)
         return
     where, times = _recorded(steps, direction, RESULTS)
-    if times:
+    if where:
         others = problem_flags.said(arguments) or arguments.seq_q
         _say_time_table(f"Recorded in {shown(where.parent)}, {where.name} (not measured here: {choice.why})"
                         + ("; of these problems, not of the one that was asked for" if others else ""), steps, times)
@@ -125,7 +129,7 @@ def _say_times(steps: list, direction: str, arguments) -> None:
         say(f"No times: {choice.why}, and nothing in {shown(RESULTS)} has both.")
 
 
-def _measured(step: Step, flags: list, direction: str, directory: Path) -> tuple:
+def _measured(step: Step, flags: list[str], direction: str, directory: Path) -> "tuple[float | None, float | None]":
     outcome = measure(step.chapter.program(directory), [*flags, f"--direction={direction}", f"--rung={step.rung}"])
     if outcome.verdict != "correct":
         raise Failure(f"{step}: {outcome.detail}", status=2 if outcome.verdict == "refused" else 1)
@@ -133,15 +137,15 @@ def _measured(step: Step, flags: list, direction: str, directory: Path) -> tuple
 
 
 @cache
-def _rows(results: Path) -> list:
+def _rows(results: Path) -> list[tuple[Path, Row]]:
     """[(the directory of a GPU, one of its rows)]"""
     return [(gpu, row) for gpu in sorted(path for path in results.glob("*") if path.is_dir()) for row in Record(gpu).rows]
 
 
-def _recorded(steps: list, direction: str, results: Path) -> tuple:
+def _recorded(steps: list[Step], direction: str, results: Path) -> "tuple[Path | None, dict[Problem, list[tuple[float, float | None]]]]":
     """Where both steps were timed, and {problem: [(seconds, device memory), ..]}: in the ladder, else in the piece that has both
     on most problems."""
-    found = {}
+    found: dict[tuple[bool, Path], dict[Problem, dict[str, tuple[float, "float | None"]]]] = {}
     for gpu, row in _rows(results):
         if row.direction == direction and row.step in map(str, steps):
             times = found.setdefault((row.source == "ladder", gpu / row.source), {}).setdefault(row.problem, {})
@@ -154,7 +158,7 @@ def _recorded(steps: list, direction: str, results: Path) -> tuple:
     return best[1], dict(sorted(both[best].items(), key=lambda item: (item[0].head_dim, item[0].seq_q, item[0].seq_k)))
 
 
-def _say_time_table(title: str, steps: list, times: dict) -> None:
+def _say_time_table(title: str, steps: list[Step], times: Mapping[Any, Sequence[tuple[Any, Any]]]) -> None:
     say(title + "\n")
     rows = [["", *(f"{step.rung}, ms" for step in steps), "faster", *(f"{step.rung}, memory" for step in steps)]]
     for problem, ((first, first_bytes), (second, second_bytes)) in times.items():
@@ -166,11 +170,11 @@ def _say_time_table(title: str, steps: list, times: dict) -> None:
 # --- Counters --------------------------------------------------------------------------------------------------------
 
 
-def _counted(step: Step, flags: list, direction: str, directory: Path) -> dict:
+def _counted(step: Step, flags: list[str], direction: str, directory: Path) -> JsonObject:
     return engine_counts.counts_of(step.chapter.program(directory), "--trace", *flags, f"--direction={direction}", f"--rung={step.rung}")
 
 
-def counters(rung: dict) -> dict:
+def counters(rung: JsonObject) -> dict[str, int]:
     """Sums over the launches: {"shared load wavefronts": 65536, ..}."""
     sums = {"launches": len(rung["launches"])}
 
@@ -194,7 +198,7 @@ def counters(rung: dict) -> dict:
     return sums
 
 
-def _say_counters(steps: list, counted: list) -> None:
+def _say_counters(steps: list[Step], counted: list[JsonObject]) -> None:
     first, second = map(counters, counted)
     rows = [["", *(f"{step.chapter.number}/{step.rung}" for step in steps), "ratio"]]
     for name in dict.fromkeys([*first, *second]):
@@ -207,10 +211,10 @@ def _say_counters(steps: list, counted: list) -> None:
 # --- Source ----------------------------------------------------------------------------------------------------------
 
 
-def source(step: Step, counted: dict) -> str:
+def source(step: Step, counted: JsonObject) -> str:
     """The file with its kernels: of the chapter's files that ran, the one that does most; of a kernel that another chapter lends,
     that chapter's."""
-    requests = Counter()
+    requests: Counter[tuple[bool, str]] = Counter()
     for launch in counted["launches"]:
         for line in launch["lines"]:
             file = line["line"].rpartition(":")[0]

@@ -5,6 +5,7 @@ counting engine go into common/tests/trace. Look at the difference before you co
 numbers. The word `patterns` stands for the access patterns that the engine's own tests count.
 """
 
+import argparse
 import json
 
 from tools.base import Failure, build, chapters, output_of, say
@@ -12,11 +13,11 @@ from tools.base import Failure, build, chapters, output_of, say
 PATTERNS = "patterns"
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="of these, or `patterns` (default: all)")
 
 
-def run(arguments) -> int:
+def run(arguments: argparse.Namespace) -> int:
     named = [word for word in arguments.chapters if word != PATTERNS]
     selected = chapters.select(named, chapters.all_chapters()) if named or not arguments.chapters else []
     tests = [f"{chapter.name}.trace.counts" for chapter in selected]

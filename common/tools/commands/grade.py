@@ -12,15 +12,20 @@ With --gpu the kernels of some exercises are timed too, beside the reference sol
 gives points of its own.
 """
 
+import argparse
+import datetime
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
-from tools.base import BUILD, ROOT, Failure, build, say, shown
+from tools.base import BUILD, ROOT, Failure, JsonObject, build, say, shown
 from tools.commands.handout import chosen_plan
-from tools.course import load
+from tools.course import Course, Plan, load
 from tools.grading import (
     ANSWERS,
     FORMATS,
+    Grade,
+    Graded,
     Workbench,
     date_of_gradescope,
     grade,
@@ -38,7 +43,7 @@ from tools.grading import (
 )
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("submission", nargs="?", type=Path, metavar="SUBMISSION",
                         help="a directory or an archive, or a directory with those of a class")
     parser.add_argument("exercises", nargs="*", metavar="EXERCISE", help="05.rescale, or 05 (default: all, or all of the course)")
@@ -57,7 +62,7 @@ def passes_on(word: str) -> bool:
     return not word.startswith("-")
 
 
-def run(arguments) -> int:
+def run(arguments: argparse.Namespace) -> int:
     arguments.exercises += arguments.passed_on
     if arguments.prepare and arguments.submission:  # the first word is an exercise's then
         arguments.exercises.insert(0, str(arguments.submission))
@@ -65,10 +70,10 @@ def run(arguments) -> int:
         raise Failure(f"--patience is {arguments.patience:g}: it must be more than 0 and at most 3600 seconds", status=2)
     course = load()
     plan = chosen_plan(course, arguments)
-    exercises = plan.exercises
+    exercises: Sequence[Graded] = plan.exercises
     if not exercises:
         raise Failure("there is no exercise to grade", status=2)
-    timed = with_performance(course, exercises)
+    timed = with_performance(course, plan.exercises)
     if arguments.gpu:
         exercises = timed
     if arguments.prepare:
@@ -99,11 +104,11 @@ def require_a_place(submission: Path, out: Path) -> None:
         raise Failure(f"--out is {out}: it must not lie among the submissions in {submission}", status=2)
 
 
-def _one(arguments, course, plan, exercises: list) -> int:
+def _one(arguments: argparse.Namespace, course: Course, plan: Plan, exercises: Sequence[Graded]) -> int:
     submission = read_submission(arguments.submission, wanted(exercises))
     dates = _dates(arguments, plan, [submission.name], date_of_gradescope(arguments.submission))
 
-    def put(result, held: dict) -> None:
+    def put(result: Grade, held: JsonObject) -> None:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
         arguments.out.write_text(written(arguments.format, result, exercises, held))
 
@@ -119,7 +124,7 @@ def _one(arguments, course, plan, exercises: list) -> int:
     return 0
 
 
-def _dates(arguments, plan, names: list, otherwise=None) -> dict:
+def _dates(arguments: argparse.Namespace, plan: Plan, names: list[str], otherwise: "datetime.date | None" = None) -> dict[str, datetime.date]:
     """{submission: date}, as far as they are known; says of which it is not."""
     dates = {**{name: otherwise for name in names if otherwise}, **(read_dates(arguments.dates) if arguments.dates else {})}
     unknown = [name for name in names if name not in dates] if plan.late else []
@@ -129,7 +134,7 @@ def _dates(arguments, plan, names: list, otherwise=None) -> dict:
     return dates
 
 
-def _class(arguments, course, plan, exercises: list) -> int:
+def _class(arguments: argparse.Namespace, course: Course, plan: Plan, exercises: Sequence[Graded]) -> int:
     begin = time.monotonic()
     submissions = submissions_in(arguments.submission, wanted(exercises))
     others = no_submissions_in(arguments.submission)
@@ -145,11 +150,11 @@ def _class(arguments, course, plan, exercises: list) -> int:
     return 1 if done.failed else 0
 
 
-def wanted(exercises: list) -> list:
+def wanted(exercises: Sequence[Graded]) -> list[str]:
     return sorted({one.file for one in exercises if one.kind != "measure"} | {ANSWERS for one in exercises if one.kind == "measure"})
 
 
-def _workbench(course, exercises: list, number: int, patience: float) -> Workbench:
+def _workbench(course: Course, exercises: Sequence[Graded], number: int, patience: float) -> Workbench:
     workbench = Workbench(ROOT, BUILD / "grading", number, patience)
     workbench.prepare(course, exercises)
     if workbench.no_gpu and number == 0 and any(one.kind == "speed" for one in exercises):

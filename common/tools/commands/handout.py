@@ -9,14 +9,15 @@ With --week, the exercises of one of its weeks are handed out. Those of earlier 
 later weeks are not there.
 """
 
+import argparse
 from pathlib import Path
 
 from tools.base import Failure, file_trees, say, shown
-from tools.course import load, read_plan, without_a_file
+from tools.course import Course, Plan, load, read_plan, without_a_file
 from tools.handout import hand_out
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("exercises", nargs="*", metavar="EXERCISE",
                         help="05.rescale, or 05 for all exercises of a chapter (default: all, or all of the course)")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="a directory that is not there yet")
@@ -24,7 +25,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--week", type=int, metavar="N", help="only this week of the course")
 
 
-def run(arguments) -> int:
+def run(arguments: argparse.Namespace) -> int:
     course = load()
     plan = chosen_plan(course, arguments)
     file_trees.require_a_new(arguments.out)
@@ -45,7 +46,7 @@ def run(arguments) -> int:
     return 0
 
 
-def chosen_plan(course, arguments):
+def chosen_plan(course: Course, arguments: argparse.Namespace) -> Plan:
     """What the course file and the words on the command line mean together."""
     chosen = course.select(arguments.exercises)
     if arguments.course is None:

@@ -4,16 +4,18 @@ Each call shows one more; every hint helps a bit more than the one before. For a
 that is not known to be right.
 """
 
+import argparse
+
 from tools.base import say
 from tools.commands.list import known_state
 from tools.course import Answers, Exercise, StudentProgress, load
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("exercise", metavar="EXERCISE", help="05.rescale, or 05")
 
 
-def run(arguments) -> int:
+def run(arguments: argparse.Namespace) -> int:
     course, progress = load(), StudentProgress()
     chosen = course.select([arguments.exercise])
     answers = Answers(course.root)

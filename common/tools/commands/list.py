@@ -1,14 +1,16 @@
 """the chapters and their rungs, how far you are with the exercises, what this machine supports"""
 
+import argparse
+
 from tools.base import ROOT, bold, build, chapters, cuda, good, packages, say, table
 from tools.course import Answers, Course, Exercise, StudentProgress, load
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--exercises", action="store_true", help="every exercise, its points, and how far you are with it")
 
 
-def run(arguments) -> int:
+def run(arguments: argparse.Namespace) -> int:
     if arguments.exercises:
         _say_exercises(each=True)
         return 0
@@ -35,7 +37,8 @@ def run(arguments) -> int:
 def _say_exercises(each: bool) -> None:
     """What the last checks have said; nothing is checked here."""
     course, answers, progress = load(), Answers(ROOT), StudentProgress()
-    rows, right, points = [["exercise", "", "", "points", "difficulty"]], 0, 0
+    rows: list[list[object]] = [["exercise", "", "", "points", "difficulty"]]
+    right, points = 0, 0
     for exercise in course.exercises:
         state = known_state(course, answers, progress, exercise)
         right += state == "right"

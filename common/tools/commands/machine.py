@@ -7,22 +7,23 @@ Without a GPU the experiments run on the SIMT engine, which shows that they are 
 the lessons tell of.
 """
 
+import argparse
 import re
 import tempfile
 from pathlib import Path
 
-from tools.base import RESULTS, Failure, Progress, bold, build, ending_of, file_to_write, follow, say, shown
+from tools.base import RESULTS, Failure, JsonObject, Progress, bold, build, ending_of, file_to_write, follow, say, shown
 from tools.measuring import session
 from tools.record import THE_BOOKS, Microbenchmarks, Missing, Record, result_files
 from tools.showing import microbenchmark_tables
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--preset", choices=["cpu", "cuda"], help="default: cuda if there is a GPU and nvcc, else cpu")
     parser.add_argument("--out", type=file_to_write, metavar="FILE", help="where the JSON goes")
 
 
-def run(arguments) -> int:
+def run(arguments: argparse.Namespace) -> int:
     choice = session.choose_device(arguments.preset)
     session.say_device(choice)
     directory = build.ensure_built(choice.preset, ["microbenchmarks"])
@@ -42,7 +43,7 @@ def run(arguments) -> int:
     return 0
 
 
-def measured(program: Path) -> dict:
+def measured(program: Path) -> JsonObject:
     """The program's report, without where and on whose machine it ran."""
     with tempfile.TemporaryDirectory() as scratch, Progress("Measuring") as progress:
         out, log_path = Path(scratch) / "report.json", Path(scratch) / "log"
@@ -56,7 +57,7 @@ def measured(program: Path) -> dict:
             status = follow([program, f"--benchmark_out={out}", "--benchmark_out_format=json"], log, on_line)
         if status:
             raise Failure((log_path.read_text(errors="replace").strip().splitlines() or [f"microbenchmarks {ending_of(status)}"])[-1])
-        report = result_files.read(out)
+        report = result_files.read(out) or {}
     for private in ("executable", "host_name"):
         report["context"].pop(private, None)
     return report

@@ -9,12 +9,14 @@ these files, without a GPU.
 the ones that are taken for their times. Both can run at once, on two GPUs of one machine: CUDA_VISIBLE_DEVICES names one for each.
 """
 
+import argparse
+
 from tools.base import BUILD, RESULTS, Failure, build, chapters, cuda, say, slug
 from tools.measuring import peers, pieces, problem_flags
 from tools.record import AGAIN, commit
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("pieces", nargs="*", metavar="PIECE", help="only those whose names begin so: ladder sweep-bf16")
     parser.add_argument("--dry-run", action="store_true", help="print the pieces, their commands and about how long they take")
     parser.add_argument("--within", type=problem_flags.seconds, metavar="SECONDS",
@@ -26,7 +28,7 @@ def add_arguments(parser) -> None:
                         "the SIMT engine, into the build directory")
 
 
-def run(arguments) -> int:
+def run(arguments: argparse.Namespace) -> int:
     names = [chapter.name for chapter in chapters.all_chapters()]
     gpu, no_gpu = (None, "") if arguments.rehearse else cuda.find_gpu()
     planned = pieces.rehearsal(names) if arguments.rehearse else pieces.pieces(names, arguments.engine)

@@ -7,14 +7,17 @@ common/tests/mutants/README.md: the tests hold every mutant and every kind to wh
 With --exercises it is the table of common/course/wrong/README.md: which test of an exercise rejects which wrong solution.
 """
 
+import argparse
 import json
 import os
 import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
-from tools.base import ROOT, Failure, Progress, build, cuda, say, shown
+from tools.base import ROOT, Command, Failure, Progress, build, cuda, say, shown
 from tools.course import WRONG, load, wrong_solutions
 
 README = ROOT / "common" / "tests" / "mutants" / "README.md"
@@ -29,13 +32,13 @@ FOUND = 99  # an exit status that the program itself does not use
 PATIENCE = 200  # seconds; a trial takes some, and one that hangs a GPU would take forever
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=list(PRESETS), help="only the table for it (default: all that this machine has)")
     parser.add_argument("--exercises", action="store_true", help="the table of the exercises' wrong solutions instead")
     parser.add_argument("--write", action="store_true", help="put the tables into their README.md")
 
 
-def run(arguments) -> int:
+def run(arguments: argparse.Namespace) -> int:
     if arguments.exercises:
         path = ROOT / WRONG / "README.md"
         return _say_or_write(path, _with_table(path.read_text(), "exercises", _wrong_solutions_as_markdown()), arguments.write)
@@ -56,7 +59,7 @@ def _with_table(text: str, name: str, table: str) -> str:
     return re.sub(rf"(<!-- kills: {name} -->\n).*?(<!-- /kills -->)", lambda found: f"{found[1]}\n{table}\n{found[2]}", text, flags=re.S)
 
 
-def _say_or_write(path, text: str, write: bool) -> int:
+def _say_or_write(path: Path, text: str, write: bool) -> int:
     if write:
         path.write_text(text)
         say(f"Written: {shown(path)}")
@@ -79,7 +82,7 @@ def _wrong_solutions_as_markdown() -> str:
     return "\n".join(lines) + "\n"
 
 
-def matrix(programs: list, with_sanitizers: bool) -> tuple:
+def matrix(programs: list[Path], with_sanitizers: bool) -> tuple[dict[str, str], dict[str, str], dict[str, list[str]]]:
     """(mutant -> its mistake, kind -> what it looks for, mutant -> the kinds that reject it)"""
     mutants, kinds = {}, {}
     for program in programs:
@@ -90,10 +93,10 @@ def matrix(programs: list, with_sanitizers: bool) -> tuple:
         kinds.update(SANITIZERS)
 
     # The tests first: they take longer than the sanitizers do.
-    trials = [(_rejected_by_tests, program, mutant) for mutant in mutants for program in programs]
+    trials: list[tuple[Any, ...]] = [(_rejected_by_tests, program, mutant) for mutant in mutants for program in programs]
     if with_sanitizers:
         trials += [(_rejected_by_sanitizer, programs[0], mutant, tool) for mutant in mutants for tool in SANITIZERS]
-    killers = {mutant: [] for mutant in mutants}
+    killers: dict[str, list[str]] = {mutant: [] for mutant in mutants}
     with Progress("Trying every kind of test on every mutant") as progress, ThreadPoolExecutor(build.cores()) as pool:
         for number, (trial, found) in enumerate(zip(trials, pool.map(lambda trial: trial[0](*trial[1:]), trials)), 1):
             killers[trial[2]] += found
@@ -101,24 +104,24 @@ def matrix(programs: list, with_sanitizers: bool) -> tuple:
     return mutants, kinds, killers
 
 
-def _rejected_by_tests(program, mutant: str) -> list:
+def _rejected_by_tests(program: Path, mutant: str) -> list[str]:
     found = [re.match(rf"{mutant} (\w+): ", line) for line in _output([program, "run", mutant]).splitlines()]
     return [one[1] for one in found if one]
 
 
-def _rejected_by_sanitizer(program, mutant: str, tool: str) -> list:
+def _rejected_by_sanitizer(program: Path, mutant: str, tool: str) -> list[str]:
     done = _run(["compute-sanitizer", "--tool", tool, f"--error-exitcode={FOUND}", program, "launch", mutant])
     return [tool] if done.returncode == FOUND else []
 
 
-def _output(command: list) -> str:
+def _output(command: Command) -> str:
     done = _run(command)
     if done.returncode != 0 and not done.stdout:  # a GPU may take the program down with a wrong kernel
         raise Failure(f"{' '.join(map(str, command))} ended with status {done.returncode}: {done.stderr.strip()}")
     return done.stdout
 
 
-def _run(command: list) -> subprocess.CompletedProcess:
+def _run(command: Command) -> subprocess.CompletedProcess[str]:
     words = [str(part) for part in command]
     try:
         return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
@@ -127,7 +130,7 @@ def _run(command: list) -> subprocess.CompletedProcess:
         raise Failure(f"{' '.join(words)} has not ended after {PATIENCE} s: does a wrong kernel hang? Nothing is written.")
 
 
-def as_markdown(mutants: dict, kinds: dict, killers: dict) -> str:
+def as_markdown(mutants: dict[str, str], kinds: dict[str, str], killers: dict[str, list[str]]) -> str:
     lines = ["| mutant | its mistake | rejected by |", "|---|---|---|"]
     lines += [f"| `{mutant}` | {_cell(mistake)} | {', '.join(kind for kind in kinds if kind in killers[mutant])} |"
               for mutant, mistake in mutants.items()]

@@ -5,10 +5,12 @@ recorded counts of its kernels. It builds, passes the suite, and is in every com
 `./workbook test 12` says what is still right, and `./workbook dev counts 12` records what its kernels count from now on.
 """
 
+import argparse
 import os
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 from tools.base import ROOT, Failure, chapters, say, shown
 from tools.course import without_markers
@@ -39,12 +41,12 @@ Bytes, floating-point operations and time, before the kernel is shown.
 """
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NN_NAME", help="its directory: two digits, an underscore and a name, as 12_mine")
     parser.add_argument("--from", dest="origin", metavar="CHAPTER", required=True, help="the chapter that it starts as")
 
 
-def run(arguments) -> int:
+def run(arguments: argparse.Namespace) -> int:
     existing = chapters.all_chapters()
     origin = chapters.select([arguments.origin], existing)[0]
     _require_a_free_name(arguments.name, existing)
@@ -56,7 +58,7 @@ def run(arguments) -> int:
     return 0
 
 
-def _require_a_free_name(name: str, existing: list) -> None:
+def _require_a_free_name(name: str, existing: list[chapters.Chapter]) -> None:
     if not re.fullmatch(r"\d\d_[a-z][a-z0-9_]*", name):
         raise Failure(f"the name is {name}: it must be two digits, an underscore and small letters, as 12_mine", status=2)
     number, _, namespace = name.partition("_")
@@ -86,16 +88,16 @@ def _compiles(text: str) -> bool:
         return True
 
 
-def _namespaces_of_common() -> set:
+def _namespaces_of_common() -> set[str]:
     headers = (ROOT / "common").rglob("*.h")
     return {found for path in headers for found in re.findall(r"^namespace (\w+)", path.read_text(), re.M)}
 
 
-def counts_of(chapter: str):
+def counts_of(chapter: str) -> Path:
     return ROOT / "common" / "tests" / "trace" / f"{chapter}.json"
 
 
-def make(name: str, origin: str) -> list:
+def make(name: str, origin: str) -> list[Path]:
     """Writes all of it or nothing; returns the paths."""
     was, now = origin.partition("_")[2], name.partition("_")[2]
 

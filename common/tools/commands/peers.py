@@ -7,6 +7,7 @@ needs a GPU, and a Python with PyTorch: this one, the PATH's python3, or the one
 common/results.
 """
 
+import argparse
 from pathlib import Path
 
 from tools.base import RESULTS, Failure, build, chapters, cuda, file_to_write, say, shown, slug
@@ -15,7 +16,7 @@ from tools.record import commit, result_files
 from tools.showing import peer_tables
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER",
                         help="number or name: 01 05 (default: all; 11 where queries are fewer than keys)")
     problem_flags.add_arguments(parser, several=True)
@@ -28,7 +29,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--out", type=file_to_write, metavar="FILE", help="where the JSON goes")
 
 
-def run(arguments) -> int:
+def run(arguments: argparse.Namespace) -> int:
     chosen = problem_flags.chosen_chapters(arguments)
     said = problem_flags.said(arguments)
     seed = said.pop("seed", 0)
@@ -64,7 +65,7 @@ def run(arguments) -> int:
     return 0
 
 
-def _default_path(what: str, arguments, chosen: list, gpu: cuda.Gpu) -> Path:
+def _default_path(what: str, arguments: argparse.Namespace, chosen: list[chapters.Chapter], gpu: cuda.Gpu) -> Path:
     directory = build.directory("cuda") / "bench" if what.startswith("custom") else RESULTS / slug(gpu.name)
     if len(chosen) < len(chapters.all_chapters()):
         what += "".join(f"-{chapter.name}" for chapter in chosen)

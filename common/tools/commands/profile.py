@@ -4,6 +4,8 @@ Needs a GPU and Nsight Compute. Every rung is profiled, N = 4096 unless another 
 and L2 and tensor-core instructions of each launch, goes into common/results, under the GPU's name.
 """
 
+import argparse
+
 from tools.base import (
     RESULTS,
     Failure,
@@ -21,14 +23,14 @@ from tools.measuring import ncu, problem_flags, profile
 from tools.record import commit, result_files
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="number or name: 01 05 (default: all)")
     problem_flags.add_arguments(parser, several=True)
     problem_flags.add_rung(parser, default="all")
     parser.add_argument("--out", type=file_to_write, metavar="FILE", help="where the JSON goes")
 
 
-def run(arguments) -> int:
+def run(arguments: argparse.Namespace) -> int:
     chosen = problem_flags.chosen_chapters(arguments)
     problems = problem_flags.problems(arguments)
     ncu.require()

@@ -6,6 +6,7 @@ and is not what was measured is named, and the exit status is 1.
 The READMEs tell of one GPU. For another one's measurements (--gpu) pictures are drawn beside them and the tables printed.
 """
 
+import argparse
 import json
 import subprocess
 from pathlib import Path
@@ -15,7 +16,7 @@ from tools.record import THE_BOOKS, Record
 from tools.showing import Tables, lesson_numbers, pictures
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--check", action="store_true", help="compare only; exit with status 1 if anything differs")
     only.add_argument("--again", action="store_true",
@@ -24,7 +25,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--gpu", metavar="NAME", default=THE_BOOKS, help=f"a directory of common/results (default: {THE_BOOKS})")
 
 
-def run(arguments) -> int:
+def run(arguments: argparse.Namespace) -> int:
     directory = RESULTS / arguments.gpu
     if not directory.is_dir():
         there = sorted(path.name for path in RESULTS.iterdir() if path.is_dir())

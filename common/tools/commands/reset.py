@@ -4,15 +4,17 @@ What you had written is kept, in a file that is named. In the whole workbook, wh
 your own; git brings the solution back.
 """
 
+import argparse
+
 from tools.base import say, shown
 from tools.course import KEPT, load
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("exercises", nargs="+", metavar="EXERCISE", help="05.rescale, or 05 for all exercises of a chapter")
 
 
-def run(arguments) -> int:
+def run(arguments: argparse.Namespace) -> int:
     course = load()
     for exercise in course.select(arguments.exercises):
         if exercise.kind == "measure":

@@ -8,6 +8,8 @@ ladder, the last rung of every chapter; backwards another, with every rung.
 ./workbook run mine.cu compiles any CUDA file for the SIMT engine and runs its main.
 """
 
+import argparse
+
 from tools.base import say
 from tools.measuring import problem_flags, session
 from tools.showing import ladder
@@ -16,20 +18,20 @@ from tools.user_files import add_file_arguments, conclude_files, files_of, refus
 TAKES_WORDS_AFTER = True
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     session.add_arguments(parser)
     problem_flags.add_rung(parser, default="its last; of a backward: all")
     add_file_arguments(parser, seconds=0)
 
 
-def run(arguments) -> int:
+def run(arguments: argparse.Namespace) -> int:
     files = files_of(arguments, problem_flags.NAMES | {"preset": "--preset"}, seconds=0)
     if files:
         return conclude_files(files, run_files(files, "cpu"))
     refuse_without_files(arguments)
     current = session.begin(arguments)
     known_steps = None if current.on_gpu else ladder.KnownSteps()
-    steps, outcomes = session.measure_ladders(current, lambda *of_one_direction: ladder.show(*of_one_direction, known_steps))
+    steps, outcomes = session.measure_ladders(current, lambda one, of_one, made: ladder.show(one, of_one, made, known_steps))
     if known_steps:
         for line in ["Seconds are the engine's: they say that a kernel ran, not how fast a GPU would run it.", *known_steps.notes()]:
             say(line)

@@ -8,6 +8,7 @@ tests for a GPU were not run; --require-gpu makes that an error.
 With chapters named, only what they need is built, and only their tests run.
 """
 
+import argparse
 import json
 import os
 import re
@@ -40,7 +41,7 @@ NO_KERNELS = re.compile(r"(simt|reference|style|tools|course)\.|[^.]+\.(program\
 GPU_JOBS = 4
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="only the tests of these (default: everything)")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--all-architectures", action="store_true", help="without a GPU, compile for every GPU that is supported")
@@ -50,8 +51,8 @@ def add_arguments(parser) -> None:
 
 @dataclass
 class Plan:
-    presets: list  # to build and test
-    compile_only: list  # to build
+    presets: list[str]  # to build and test
+    compile_only: list[str]  # to build
     no_gpu: str  # why the tests for a GPU are not run; empty if they are
 
 
@@ -68,7 +69,7 @@ def plan(wanted: "str | None", require_gpu: bool, only_some: bool, choice: cuda.
     return Plan(["cpu", "trace"], ["cuda"] if has_nvcc and not only_some else [], choice.why)
 
 
-def run(arguments) -> int:
+def run(arguments: argparse.Namespace) -> int:
     selected = chapters.select(arguments.chapters, chapters.all_chapters()) if arguments.chapters else []
     nvcc = cuda.find_nvcc()
     usable_nvcc = nvcc is not None and nvcc.version >= cuda.LOWEST_NVCC
@@ -89,8 +90,9 @@ def run(arguments) -> int:
     for preset, result in results.items():
         say(f"  {preset}: {result.line()}")
     for preset in todo.compile_only:
+        compiler = f"nvcc {packages.dotted(nvcc.version)}" if nvcc else "nvcc"
         where = "" if arguments.all_architectures or "CUDAARCHS" in os.environ else " for compute capability 9.0"
-        say(f"  {preset}: compiled with nvcc {packages.dotted(nvcc.version)}{where}, not run")
+        say(f"  {preset}: compiled with {compiler}{where}, not run")
     if todo.no_gpu and todo.presets != ["trace"]:  # whose tests are of the engine alone
         names = _test_names((todo.compile_only or todo.presets)[0], selected)
         say(f"  {len(for_a_gpu(names))} tests for a GPU were NOT run: {todo.no_gpu}")
@@ -119,26 +121,26 @@ class Result:
         return text + (f", {self.skipped} skipped" if self.skipped else "")
 
 
-def _targets(preset: str, selected: list) -> list:
+def _targets(preset: str, selected: list[chapters.Chapter]) -> list[str]:
     """What the tests of these chapters are made of; all if none is selected."""
     programs = [chapter.name for chapter in selected]
     return programs if preset == "trace" else programs + [f"{program}_tests" for program in programs]
 
 
-def for_a_gpu(names: list) -> list:
+def for_a_gpu(names: list[str]) -> list[str]:
     return [name for name in names if not NO_KERNELS.match(name)]
 
 
-def _filter(selected: list) -> list:
+def _filter(selected: list[chapters.Chapter]) -> list[str]:
     return ["-R", "^(" + "|".join(re.escape(chapter.name) for chapter in selected) + r")\."] if selected else []
 
 
-def _test_names(preset: str, selected: list) -> list:
+def _test_names(preset: str, selected: list[chapters.Chapter]) -> list[str]:
     answer = output_of(["ctest", "--test-dir", build.directory(preset), "--show-only=json-v1", *_filter(selected)])
     return [test["name"] for test in json.loads(answer)["tests"]] if answer else []
 
 
-def _ctest(preset: str, selected: list, require_gpu: bool) -> Result:
+def _ctest(preset: str, selected: list[chapters.Chapter], require_gpu: bool) -> Result:
     log_path, report_path = BUILD / f"{preset}-test.log", BUILD / f"{preset}-test.xml"
     jobs = build.cores() if preset != "cuda" else min(build.cores(), GPU_JOBS)
     command = ["ctest", "--preset", preset, "--parallel", jobs, "--no-label-summary", "--output-junit", report_path]
@@ -155,7 +157,7 @@ def _ctest(preset: str, selected: list, require_gpu: bool) -> Result:
     if not report_path.exists():
         raise Failure(f"ctest --preset {preset} ended with status {status} and ran nothing (log: {shown(log_path)})")
     suite = ElementTree.parse(report_path).getroot()
-    tests, failures = int(suite.get("tests")), int(suite.get("failures"))
+    tests, failures = int(suite.get("tests", 0)), int(suite.get("failures", 0))
     return Result(tests, failures, int(suite.get("skipped", 0)) + int(suite.get("disabled", 0)), seconds, status)
 
 

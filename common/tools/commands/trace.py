@@ -6,12 +6,13 @@ It stops at races on shared memory, at reads of it before a cp.async has been wa
 written.
 """
 
+import argparse
 import contextlib
 import json
 import sys
 from pathlib import Path
 
-from tools.base import bold, say
+from tools.base import JsonObject, bold, say
 from tools.measuring import engine_counts, problem_flags
 from tools.record import read_label
 from tools.showing import trace_report
@@ -21,7 +22,7 @@ TAKES_WORDS_AFTER = True
 SECONDS = 60  # that the kernels of a file may take
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER|FILE.cu", help="number or name: 03 05 (default: all); or files of your own")
     problem_flags.add_arguments(parser, several=False)
     problem_flags.add_rung(parser, default="all")
@@ -33,7 +34,7 @@ def add_arguments(parser) -> None:
     add_file_arguments(parser, SECONDS)
 
 
-def run(arguments) -> int:
+def run(arguments: argparse.Namespace) -> int:
     files = files_of(arguments, problem_flags.NAMES | {"patterns": "--patterns"}, SECONDS)
     if files:
         return _trace(files, arguments)
@@ -50,7 +51,7 @@ def run(arguments) -> int:
     return 0
 
 
-def _say(counted: dict, gpu: trace_report.Gpu, most_lines: int) -> None:
+def _say(counted: JsonObject, gpu: trace_report.Gpu, most_lines: int) -> None:
     for chapter in counted["chapters"]:
         problem = f", {read_label(chapter['problem'])[0]}" if chapter["problem"] else ""
         for rung in chapter["rungs"]:
@@ -61,7 +62,7 @@ def _say(counted: dict, gpu: trace_report.Gpu, most_lines: int) -> None:
     say("\nNo races, no read before its cp.async was waited for, no read of unwritten shared memory.")
 
 
-def _trace(files: Asked, arguments) -> int:
+def _trace(files: Asked, arguments: argparse.Namespace) -> int:
     with contextlib.redirect_stdout(sys.stderr if arguments.json else sys.stdout):
         ran = run_files(files, "trace", quietly=arguments.json)
     if arguments.json:

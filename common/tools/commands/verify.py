@@ -5,24 +5,25 @@ Needs a GPU and Nsight Compute. What the engine counts is counted here first, of
 explained (the reason stands beside it), or different, which is a failure; what caches decide is shown beside a bound.
 """
 
+import argparse
 import os
 import time
 
-from tools.base import Failure, bad, bold, chapters, cuda, file_to_write, good, say, table
+from tools.base import Failure, JsonObject, bad, bold, chapters, cuda, file_to_write, good, say, table
 from tools.measuring import agreement, engine_counts, ncu, problem_flags
 from tools.record import commit, read_label, result_files
 
 MULTIPROCESSORS = "132"  # of the engine, as of an H200: a kernel that stays has a thread block for each
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="number or name: 01 05 (default: all, and the access "
                         "patterns of common/tests/trace)")
     parser.add_argument("--engine", type=problem_flags.existing_file, metavar="FILE", help="the engine's counts, instead of counting here")
     parser.add_argument("--out", type=file_to_write, metavar="FILE", help="keep the comparison, as JSON")
 
 
-def run(arguments) -> int:
+def run(arguments: argparse.Namespace) -> int:
     chosen = chapters.select(arguments.chapters, chapters.all_chapters())
     counted = engine_counts.read(arguments.engine, chosen) if arguments.engine else None
     ncu.require()  # before anything takes time
@@ -42,10 +43,10 @@ def run(arguments) -> int:
     return 0
 
 
-def _say(compared: list) -> dict:
+def _say(compared: list[JsonObject]) -> dict[str, int]:
     """Every launch's counters but those that are 0, and of the patterns only what is different. How many there are of each
     verdict."""
-    tally = {}
+    tally: dict[str, int] = {}
     for launch in compared:
         rows = []
         for name, counter in launch["counters"].items():

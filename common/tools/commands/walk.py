@@ -14,7 +14,7 @@ import webbrowser
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.base import BUILD, Failure, Progress, build, chapters, file_to_write, say, shown, write_whole
+from tools.base import BUILD, Failure, JsonObject, Progress, build, chapters, file_to_write, say, shown, write_whole
 from tools.measuring import engine_counts, problem_flags
 from tools.showing import walk
 
@@ -29,7 +29,7 @@ EXAMPLE_NOTE = ("This is a published example, with B=4 H=2 N=8 D=4. The kernel t
                 "zeros, and the scale is 1/√4, that of D=4. Program 11 of the example is block 11: batch 1, head 1, rows 4 to 7.")
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("steps", nargs="+", metavar="STEP", action=_OneOrTwo, help="chapter or chapter/rung: 05 08/earlystop; one or two")
     problem_flags.add_arguments(parser, several=False, direction="default: the forward if there is one, else the backward")
     parser.add_argument("--no-numbers", action="store_true", help="only what moves, without S, P, m, l, O and gradients: longer N fit")
@@ -54,7 +54,7 @@ class Step:
         return f"{self.chapter.name}/{self.rung}"
 
 
-def run(arguments) -> int:
+def run(arguments: argparse.Namespace) -> int:
     known = chapters.all_chapters()
     words = [word.partition("/") for word in arguments.steps]
     asked_for = [(chapters.select([name], known)[0], rung) for name, _, rung in words]
@@ -80,7 +80,7 @@ def run(arguments) -> int:
     return 0
 
 
-def _page(arguments, known: list, steps: list, direction: str, directory: Path, small: dict) -> str:
+def _page(arguments: argparse.Namespace, known: list[chapters.Chapter], steps: list[Step], direction: str, directory: Path, small: JsonObject) -> str:
     """Of these steps, with the problem `small` where the user says nothing."""
     published = any(step.is_example for step in steps) and all(getattr(arguments, name) is None for name in SHAPE)
     flags = _flags(copy.copy(arguments), small) + [f"--padded-from={EXAMPLE_HEAD_DIM}"] * published
@@ -102,14 +102,14 @@ def _page(arguments, known: list, steps: list, direction: str, directory: Path, 
     return walk.page(walks)
 
 
-def _small(direction: str, steps: int) -> dict:
+def _small(direction: str, steps: int) -> JsonObject:
     """The problem of these steps where nothing is said: its numbers fit a page."""
     if steps == 1:
         return {"seq_q": [LENGTH], "heads": 2 if direction == "forward" else 1}
     return {"seq_q": [LENGTH if direction == "forward" else SHORT], "heads": 1}
 
 
-def _flags(arguments, default: dict) -> list:
+def _flags(arguments: argparse.Namespace, default: JsonObject) -> list[str]:
     """Of the problem that the user asks for, a small one where nothing is said."""
     if arguments.kv_heads:
         default = {**default, "heads": arguments.kv_heads}
@@ -119,7 +119,7 @@ def _flags(arguments, default: dict) -> list:
     return problem_flags.problems(arguments)[0]
 
 
-def _naive(known: list, directory: Path, flags: list) -> "dict | None":
+def _naive(known: list[chapters.Chapter], directory: Path, flags: list[str]) -> "JsonObject | None":
     """None if chapter 01 does not take the problem."""
     (chapter,) = chapters.select([NAIVE], known)
     _, (step,) = _steps([(chapter, "")], "forward", directory)
@@ -131,7 +131,7 @@ def _naive(known: list, directory: Path, flags: list) -> "dict | None":
         return None
 
 
-def _steps(asked_for: list, direction: "str | None", directory: Path) -> tuple:
+def _steps(asked_for: list[tuple[chapters.Chapter, str]], direction: "str | None", directory: Path) -> tuple[str, list[Step]]:
     """(the direction, that all of them have; [Step]) of [(chapter, rung or empty)]."""
     described = []
     for chapter, rung in asked_for:

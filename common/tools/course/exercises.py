@@ -37,8 +37,9 @@ import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NoReturn
 
-from tools.base import ROOT, Failure, chapters
+from tools.base import ROOT, Failure, JsonObject, chapters
 from tools.course import markers, planted
 from tools.course.markers import Region
 
@@ -48,12 +49,12 @@ _SOURCES = ("[0-9][0-9]_*/*.cu", "common/course/split/*.cu")  # what exercises c
 _PLANTED = Path("build/course/planted")  # in a tree with solutions: the files that reset has planted a mistake in
 _KINDS_OF_TESTS = Path("common/tests/chapter/kinds.cc")
 
-_ALL = {"id": str, "title": str, "kind": str, "file": str, "rung": str, "points": int, "difficulty": int, "required": bool,
+_ALL: dict[str, type] = {"id": str, "title": str, "kind": str, "file": str, "rung": str, "points": int, "difficulty": int, "required": bool,
         "needs_gpu": bool, "hints": list}
-_MAY = {"direction": str, "limits": list, "tile": dict, "lesson": list, "may": list}
-_JUDGED = {"tests": list}
-KINDS = {"code": _JUDGED, "debug": _JUDGED, "measure": {"question": str, "problem": dict, "draw": dict, "answer": str}}
-_OF_A_LIMIT = {"problem": dict, "kernel": str, "count": str, "at_most": int}
+_MAY: dict[str, type] = {"direction": str, "limits": list, "tile": dict, "lesson": list, "may": list}
+_JUDGED: dict[str, type] = {"tests": list}
+KINDS: dict[str, dict[str, type]] = {"code": _JUDGED, "debug": _JUDGED, "measure": {"question": str, "problem": dict, "draw": dict, "answer": str}}
+_OF_A_LIMIT: dict[str, type] = {"problem": dict, "kernel": str, "count": str, "at_most": int}
 
 
 @dataclass(frozen=True)
@@ -67,16 +68,16 @@ class Exercise:
     difficulty: int
     required: bool
     needs_gpu: bool
-    hints: list
+    hints: list[str]
     direction: str = "forward"
-    tests: list = field(default_factory=list)
-    limits: list = field(default_factory=list)
-    tile: dict = field(default_factory=dict)
-    lesson: list = field(default_factory=list)
-    may: list = field(default_factory=list)
+    tests: list[str] = field(default_factory=list)
+    limits: list[JsonObject] = field(default_factory=list)
+    tile: "dict[str, int | str]" = field(default_factory=dict)
+    lesson: list[int] = field(default_factory=list)
+    may: list[str] = field(default_factory=list)
     question: str = ""
-    problem: dict = field(default_factory=dict)
-    draw: dict = field(default_factory=dict)
+    problem: JsonObject = field(default_factory=dict)
+    draw: dict[str, list[Any]] = field(default_factory=dict)
     answer: str = ""
 
     @property
@@ -97,10 +98,10 @@ class Exercise:
 class Course:
     """The exercises of one tree."""
 
-    def __init__(self, root: Path, exercises: list):
+    def __init__(self, root: Path, exercises: list[Exercise]):
         self.root, self.exercises = root, exercises
 
-    def select(self, words: list) -> list:
+    def select(self, words: list[str]) -> list[Exercise]:
         """The exercises that the user means, each by its id (05.rescale) or with the others of its chapter (05); all if none
         is named."""
         if not words:
@@ -156,7 +157,7 @@ class Course:
         """The text of the exercise's file with this in its place."""
         return written if exercise.kind == "debug" else markers.filled(self.text(exercise), self.region(exercise), written)
 
-    def student_files(self, chosen: list) -> dict:
+    def student_files(self, chosen: list[Exercise]) -> dict[str, str]:
         """{file: its text in a student's tree} for the files of these exercises of a tree with solutions: each has its stub or
         its planted mistake; other exercises' markers are gone, and their solutions stand there as ordinary code."""
         files = {}
@@ -197,7 +198,7 @@ class Course:
         return kept
 
 
-def _words(text: str) -> list:
+def _words(text: str) -> list[str]:
     return text.split()
 
 
@@ -234,9 +235,9 @@ class _Reader:
     def __init__(self, root: Path, text: str):
         self.root, self.lines = root, text.splitlines()
         self.kinds_of_tests = kinds_of_tests(root)
-        self.seen = {}
+        self.seen: dict[str, Exercise] = {}
 
-    def fail(self, what: str, *words: str):
+    def fail(self, what: str, *words: str) -> NoReturn:
         """In the line that has the last of these words, each searched for behind the one before."""
         number = 0
         for word in words:
@@ -244,7 +245,7 @@ class _Reader:
             number = next((i for i in range(number, len(self.lines)) if quoted in self.lines[i]), number)
         raise Failure(f"{FILE}:{number + 1}: {what}", status=2)
 
-    def exercise(self, entry) -> Exercise:
+    def exercise(self, entry: Any) -> Exercise:
         name = entry.get("id") if isinstance(entry, dict) else None
         if not isinstance(name, str) or not re.fullmatch(r"\d\d\.[a-z_][a-z0-9_]*", name):
             self.fail(f"an exercise's id must be a chapter's number and a name, as 05.rescale: it is {name}", str(name))
@@ -270,7 +271,7 @@ class _Reader:
         self.seen[name] = Exercise(**entry)
         return self.seen[name]
 
-    def _types(self, name: str, entry: dict, must: dict, may: dict, where: str = "") -> None:
+    def _types(self, name: str, entry: JsonObject, must: dict[str, type], may: dict[str, type], where: str = "") -> None:
         for key in must.keys() - entry.keys():
             self.fail(f"{name} has no {key}", where or name)
         for key, value in entry.items():
@@ -282,12 +283,12 @@ class _Reader:
                 self.fail(f"{key} of {name} is {json.dumps(value)}: it must be of type {wanted.__name__}", where or name, key)
 
 
-def kinds_of_tests(root: Path = ROOT) -> list:
+def kinds_of_tests(root: Path = ROOT) -> list[str]:
     """Their names, in the order of the suite's source."""
     return re.findall(r'(?:\bkind(?:_of_cases)?\(|\{)\s*"(\w+)",\s*"', _read(root, _KINDS_OF_TESTS))
 
 
-def _hold_to_the_sources(root: Path, exercises: list, reader: _Reader) -> None:
+def _hold_to_the_sources(root: Path, exercises: list[Exercise], reader: _Reader) -> None:
     """Every code exercise has its markers, and no others stand anywhere; a file with a planted mistake is about nothing else."""
     code = {(one.file, one.name): one for one in exercises if one.kind == "code"}
     with_mistake = {one.file: one for one in exercises if one.kind == "debug"}

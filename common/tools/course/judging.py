@@ -7,13 +7,15 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.base import build, ending_of, started
+from tools.base import Command, JsonObject, build, ending_of, started
 from tools.course.exercises import Course, Exercise
 
 PATIENCE = 60  # seconds for one run of a program: what takes longer hangs
 _SHOWN_OF_A_RESULT = re.compile(r"(\w+)\[b=(\d+), h=(\d+), i=(\d+)(?:, d=(\d+))?\] is (\S+), expected (\S+)")
 _ENGINE = re.compile(r"cudaError\w+: (kernel .*)")
 _CASE = re.compile(r"B(\d+)_H(\d+)_Hkv(\d+)_Nq(\d+)_Nk(\d+)_D(\d+)_(fp16|bf16)_(none|causal)_(\w+)")
+
+KernelCounts = tuple[str, dict[str, float]]  # of a launch: (kernel, {"global_load sectors": 12, ..})
 
 
 class DoesNotEnd(Exception):
@@ -24,13 +26,13 @@ class DoesNotEnd(Exception):
 @dataclass(frozen=True)
 class Verdict:
     state: str  # right, wrong, not attempted, does not compile, not run; of a question also not answered
-    lines: list = field(default_factory=list)  # for whoever wants to know more
+    lines: list[str] = field(default_factory=list)  # for whoever wants to know more
 
 
 class Workshop:
     """Where exercises are built and run: in this tree, by whoever calls."""
 
-    def built(self, preset: str, targets: list) -> Path:
+    def built(self, preset: str, targets: list[str]) -> Path:
         """The build directory; DoesNotBuild if it cannot be built."""
         return build.ensure_built(preset, targets, quietly=True)
 
@@ -38,7 +40,7 @@ class Workshop:
         """Whether a build of the preset takes little time, because it is not the first."""
         return True
 
-    def answer(self, command: list, environment: dict) -> tuple:
+    def answer(self, command: Command, environment: dict[str, str]) -> tuple[int, str]:
         """(exit status, all that it prints); DoesNotEnd."""
         return _answer(command, environment)
 
@@ -77,7 +79,7 @@ def judge(course: Course, exercise: Exercise, gpu: bool = False, explain: bool =
     return Verdict("wrong", [*wrong, *_not_its_fault(course, exercise)]) if wrong else Verdict("right")
 
 
-def _not_its_fault(course: Course, exercise: Exercise) -> list:
+def _not_its_fault(course: Course, exercise: Exercise) -> list[str]:
     """Which exercises of the same rung are still as they were handed out: the tests judge the rung as a whole."""
     return [f"{other.id}, in the same file, is not attempted yet: results may be wrong because of that one"
             for other in course.exercises if other.kind == "code" and other.id != exercise.id
@@ -92,7 +94,7 @@ def _where_to_begin(course: Course, exercise: Exercise) -> str:
     return f"{exercise.file}:{region.first}: {region.task}"
 
 
-def objections(course: Course, exercise: Exercise, explain: bool = True, workshop: Workshop = HERE) -> list:
+def objections(course: Course, exercise: Exercise, explain: bool = True, workshop: Workshop = HERE) -> list[str]:
     """The lines about the first thing that is wrong on the engine; none if nothing is. To explain wrong numbers, a mistake that
     the engine has seen, on a line of the kernel, takes their place. (Not if the exercise is not about such mistakes, and the
     engine that sees them would have to be built first, which takes longer than all else.)"""
@@ -104,14 +106,14 @@ def objections(course: Course, exercise: Exercise, explain: bool = True, worksho
     return wrong or _beyond_a_limit(exercise, workshop)
 
 
-def tests_against(course: Course, exercise: Exercise) -> list:
+def tests_against(course: Course, exercise: Exercise) -> list[str]:
     """Which of the exercise's tests reject what stands there, each asked alone; "counts" if it is right and goes beyond a limit."""
     against = [test for test in exercise.tests
                if _of_the_suite(course, exercise, "trace" if test == "trace" else "cpu", [test], HERE)]
     return against or (["counts"] if _beyond_a_limit(exercise, HERE) else [])
 
 
-def _of_the_suite(course: Course, exercise: Exercise, preset: str, tests: list, workshop: Workshop) -> list:
+def _of_the_suite(course: Course, exercise: Exercise, preset: str, tests: list[str], workshop: Workshop) -> list[str]:
     if not tests:
         return []
     directory = workshop.built(preset, [f"{exercise.chapter}_tests"])
@@ -124,7 +126,7 @@ def _of_the_suite(course: Course, exercise: Exercise, preset: str, tests: list, 
     return _first_wrong(course, exercise, output) or [f"the tests {', '.join(tests)} {ending_of(status)}: {_last_line(output)}"]
 
 
-def _answer(command: list, environment: dict) -> tuple:
+def _answer(command: Command, environment: dict[str, str]) -> tuple[int, str]:
     """(exit status, all that it prints)"""
     with started(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                  env={**os.environ, **environment}) as process:
@@ -139,7 +141,7 @@ def _last_line(output: str) -> str:
     return (output.strip().splitlines() or ["it printed nothing"])[-1]
 
 
-def _first_wrong(course: Course, exercise: Exercise, output: str) -> list:
+def _first_wrong(course: Course, exercise: Exercise, output: str) -> list[str]:
     """What GoogleTest says of the first failure, for a student."""
     said = re.search(r'Which is: "(.*)"', output)
     if not said:
@@ -157,7 +159,7 @@ def _first_wrong(course: Course, exercise: Exercise, output: str) -> list:
     return [_element(course, exercise, *element.groups()), *([_problem(case)] if case else []), *of_test]
 
 
-def _element(course: Course, exercise: Exercise, tensor: str, b, h, row, column, got: str, want: str) -> str:
+def _element(course: Course, exercise: Exercise, tensor: str, b: str, h: str, row: str, column: "str | None", got: str, want: str) -> str:
     where = f"{tensor}[b={b}, h={h}, row {row}" + (f", column {column}" if column else "") + "]"
     return f"{where}: got {got}, want {want}{_tile(course, exercise, tensor, int(row))}"
 
@@ -181,7 +183,7 @@ def constant(text: str, name: str) -> int:
     return product
 
 
-def _problem(case: re.Match) -> str:
+def _problem(case: re.Match[str]) -> str:
     b, h, kv, nq, nk, d, dtype, mask, inputs = case.groups()
     heads = f"H={h}" if h == kv else f"H={h} (kv {kv})"
     n = f"N={nq}" if nq == nk else f"Nq={nq} Nk={nk}"
@@ -191,7 +193,7 @@ def _problem(case: re.Match) -> str:
 # --- What the engine counts ------------------------------------------------------------------------------------------
 
 
-def counts(place: Path, rung: str, direction: str, problem: dict, workshop: Workshop = HERE) -> "list | str":
+def counts(place: Path, rung: str, direction: str, problem: JsonObject, workshop: Workshop = HERE) -> "list[KernelCounts] | str":
     """[(kernel, {"global_load sectors": 12, ..})] of the launches of the rung that is built there, of this problem; or why there
     are none."""
     directory = workshop.built("trace", [place.name])
@@ -210,16 +212,16 @@ def counts(place: Path, rung: str, direction: str, problem: dict, workshop: Work
         return f"{place.name} --trace printed no counts that can be read"
 
 
-def _flags(problem: dict) -> list:
+def _flags(problem: JsonObject) -> list[str]:
     """{"seq_q": 70, "causal": False} -> ["--seq-q=70", "--no-causal"]."""
-    def flag(name: str, value) -> str:
+    def flag(name: str, value: object) -> str:
         name = name.replace("_", "-")
         return f"--{name}={value}" if not isinstance(value, bool) else f"--{name}" if value else f"--no-{name}"
 
     return [flag(name, value) for name, value in problem.items()]
 
 
-def _flat(name: str, value: dict) -> dict:
+def _flat(name: str, value: JsonObject) -> dict[str, float]:
     """{"a": {"b": 1}} -> {"a b": 1}: the names that ./workbook dev counts writes."""
     found = {}
     for key, part in value.items():
@@ -230,13 +232,13 @@ def _flat(name: str, value: dict) -> dict:
     return found
 
 
-def sum_of(launches: list, count: str, kernel: str = "") -> "int | None":
+def sum_of(launches: list[KernelCounts], count: str, kernel: str = "") -> "float | None":
     """Over the launches of the kernels whose names contain `kernel`; None if none of them counts that."""
     numbers = [numbers[count] for name, numbers in launches if kernel in name and count in numbers]
     return sum(numbers) if numbers else None
 
 
-def _beyond_a_limit(exercise: Exercise, workshop: Workshop) -> list:
+def _beyond_a_limit(exercise: Exercise, workshop: Workshop) -> list[str]:
     for limit in exercise.limits:
         launches = counts(exercise.place, exercise.rung, exercise.direction, limit["problem"], workshop)
         if isinstance(launches, str):

@@ -56,7 +56,8 @@ def refusal(course: Course, exercise: Exercise, text: str) -> str:
 def _refusal_of_a_file(course: Course, exercise: Exercise, text: str) -> str:
     """A debugging exercise is the whole file. Of what is not as it was handed out, all has to be a kernel's code, and little."""
     before, after = markers.without_markers(course.handed_out(exercise) or "").splitlines(), text.splitlines()
-    changed, written = 0, []
+    changed = 0
+    written: list[tuple[int, str]] = []
     for kind, begin, end, first, last in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if kind != "equal":
             changed += max(end - begin, last - first)
@@ -67,12 +68,12 @@ def _refusal_of_a_file(course: Course, exercise: Exercise, text: str) -> str:
     return f"{exercise.file}:{written[wrong.line - 1][0]}: {wrong.what}" if wrong else ""
 
 
-def _visible(course: Course, exercise: Exercise) -> list:
+def _visible(course: Course, exercise: Exercise) -> list[str]:
     """The sources whose names a solution may use."""
     return [course.student_files([exercise])[exercise.file], *(path.read_text() for path in sorted(course.root.glob("common/device/*.h")))]
 
 
-def objection(written: str, visible: list, may: list, balanced: bool = True) -> "Objection | None":
+def objection(written: str, visible: list[str], may: list[str], balanced: bool = True) -> "Objection | None":
     """The first thing that is no code of a kernel. `visible` are the sources whose names may be used, and `may` are words that may
     be used besides. With `balanced`, each bracket has its partner."""
     code, wrong = _without_comments(written)
@@ -93,7 +94,7 @@ def _in_ascii(line: str) -> str:
     return "".join(letter if letter.isascii() and letter.isprintable() else ascii(letter)[1:-1] for letter in line)
 
 
-def _without_comments(text: str) -> tuple:
+def _without_comments(text: str) -> "tuple[str, Objection | None]":
     if "\\\n" in text or re.search(r"\\[ \t]+\n", text):
         return "", Objection(text[: text.index("\\")].count("\n") + 1, "a line that goes on after a backslash")
     code = re.sub(r"//[^\n]*|/\*.*?\*/", lambda found: "\n" * found[0].count("\n") + " ", text, flags=re.DOTALL)
@@ -104,7 +105,8 @@ def _without_comments(text: str) -> tuple:
 
 
 def _brackets(code: str) -> "Objection | None":
-    partner, open_ones, line = {")": "(", "]": "[", "}": "{"}, [], 1
+    partner, line = {")": "(", "]": "[", "}": "{"}, 1
+    open_ones: list[tuple[str, int]] = []
     for character in code:
         line += character == "\n"
         if character in "([{":
@@ -114,13 +116,13 @@ def _brackets(code: str) -> "Objection | None":
     return Objection(open_ones[-1][1], f"a {open_ones[-1][0]} that is not closed") if open_ones else None
 
 
-def _names(code: str, visible: list, may: list) -> "Objection | None":
+def _names(code: str, visible: list[str], may: list[str]) -> "Objection | None":
     sources = "\n".join(visible)
     known = (set(_NAME.findall(sources)) | KEYWORDS | CUDA) - NEVER | set(may)
     types = TYPES | set(re.findall(r"\b(?:struct|class|typename|enum|using)\s+(\w+)", sources))
     tokens = [(token, number) for number, line in enumerate(code.splitlines(), 1) for token in _TOKEN.findall(line)]
     words = [token for token, _ in tokens]
-    mine = set()
+    mine: set[str] = set()
     for at, (word, number) in enumerate(tokens):
         if not _NAME.fullmatch(word):
             if word == ":" and words[at + 1 : at + 2] == [":"] and words[at - 1 : at] != [":"] and not _is_offered(words, at, sources):
@@ -144,12 +146,12 @@ def _names(code: str, visible: list, may: list) -> "Objection | None":
     return None
 
 
-def _is_offered(words: list, at: int, sources: str) -> bool:
+def _is_offered(words: list[str], at: int, sources: str) -> bool:
     """Whether the two names around this :: stand like that in the sources, as attention::Mask does."""
     return 0 < at < len(words) - 2 and re.search(rf"\b{re.escape(words[at - 1])}::{re.escape(words[at + 2])}\b", sources) is not None
 
 
-def _declared(words: list, at: int, types: set) -> bool:
+def _declared(words: list[str], at: int, types: set[str]) -> bool:
     """Does the name begin to be a variable's, or a function's, here? A type stands before it, with * or & perhaps."""
     before = at - 1
     while before >= 0 and words[before] in ("*", "&"):
@@ -165,7 +167,7 @@ def _declared(words: list, at: int, types: set) -> bool:
     return words[before] == "[" and before > 0 and words[before - 1] in ("auto", "&") and "auto" in words[max(0, before - 2) : before]
 
 
-def _template_of(words: list, closing: int) -> str:
+def _template_of(words: list[str], closing: int) -> str:
     """The name before the < that belongs to this >."""
     depth = 0
     for at in range(closing, -1, -1):
@@ -177,7 +179,7 @@ def _template_of(words: list, closing: int) -> str:
     return ""
 
 
-def _in_a_declaration(words: list, comma: int, types: set) -> bool:
+def _in_a_declaration(words: list[str], comma: int, types: set[str]) -> bool:
     """Whether the comma is between variables of one declaration (int a = 1, b), or of auto [a, b]."""
     depth = 0
     for at in range(comma - 1, -1, -1):

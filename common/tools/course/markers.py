@@ -9,6 +9,7 @@ Behind the bar of the last line stands the stub: C++ that compiles, perhaps noth
 
 import re
 from dataclasses import dataclass
+from typing import NoReturn
 
 from tools.base import Failure
 
@@ -28,11 +29,12 @@ class Region:
     stub: "str | None"  # None in a student's file
 
 
-def regions(where: str, text: str) -> list:
+def regions(where: str, text: str) -> list[Region]:
     """All regions of the text; Failure names `where` and the line of the first marker that is not as it has to be."""
-    found, open_region = {}, None
+    found: dict[str, Region] = {}
+    open_region: "tuple[str, str, int] | None" = None
 
-    def fail(line: int, what: str):
+    def fail(line: int, what: str) -> NoReturn:
         raise Failure(f"{where}:{line}: {what}", status=2)
 
     for number, line in enumerate(text.splitlines(), 1):
@@ -85,7 +87,7 @@ def without_bars(text: str) -> str:
     return _joined(lines)
 
 
-def without_markers(text: str, keep: tuple = ()) -> str:
+def without_markers(text: str, keep: tuple[str, ...] = ()) -> str:
     """The text without the two lines of every exercise but those in `keep`: a chapter's source as if there were no course."""
 
     def stays(line: str) -> bool:
@@ -95,5 +97,5 @@ def without_markers(text: str, keep: tuple = ()) -> str:
     return _joined([line for line in text.splitlines() if stays(line)])
 
 
-def _joined(lines: list) -> str:
+def _joined(lines: list[str]) -> str:
     return "".join(f"{line}\n" for line in lines)

@@ -11,16 +11,18 @@ named as for ./workbook check: 01 means all of chapter 01.
 
 import datetime
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, NoReturn
 
-from tools.base import Failure, shown
-from tools.course import Course
+from tools.base import Failure, JsonObject, shown
+from tools.course import Course, Exercise
 
-_WEEK = {"title": str, "begins": str, "due": str, "exercises": list}
-_FILE = {"title": str, "weeks": list}
-_MAY = {"late": dict, "points": dict}
-_LATE = {"percent_a_day": int, "days": int}
+_WEEK: dict[str, type] = {"title": str, "begins": str, "due": str, "exercises": list}
+_FILE: dict[str, type] = {"title": str, "weeks": list}
+_MAY: dict[str, type] = {"late": dict, "points": dict}
+_LATE: dict[str, type] = {"percent_a_day": int, "days": int}
 
 
 @dataclass(frozen=True)
@@ -28,36 +30,35 @@ class Week:
     title: str
     begins: str
     due: str
-    exercises: list  # of Exercise, with the course's points
+    exercises: list[Exercise]  # of Exercise, with the course's points
 
 
 @dataclass(frozen=True)
 class Plan:
     title: str
-    weeks: list
-    late: dict = field(default_factory=dict)
+    weeks: list[Week]
+    late: dict[str, int] = field(default_factory=dict)
 
     @property
-    def exercises(self) -> list:
+    def exercises(self) -> list[Exercise]:
         return [exercise for week in self.weeks for exercise in week.exercises]
 
-    def only(self, week: "int | None", ids: set) -> "Plan":
+    def only(self, week: "int | None", ids: set[str]) -> "Plan":
         """These exercises of this week, or of all; a week without exercises keeps its number."""
         return replace(self, weeks=[replace(one, exercises=[exercise for exercise in one.exercises if exercise.id in ids]
                                             if week in (None, number) else []) for number, one in enumerate(self.weeks, 1)])
 
 
-def without_a_file(exercises: list) -> Plan:
+def without_a_file(exercises: list[Exercise]) -> Plan:
     return Plan("The FlashAttention workbook", [Week("", "", "", exercises)] if exercises else [])
 
 
 def read_plan(path: Path, course: Course) -> Plan:
     """Failure names the file and what is wrong in it."""
-    def fail(what: str, line: int = 1):
+    def fail(what: str, line: int = 1) -> NoReturn:
         raise Failure(f"{shown(path)}:{line}: {what}", status=2)
 
-    def typed(what: str, entry, must: dict, may: "dict | None" = None) -> dict:
-        may = may or {}
+    def typed(what: str, entry: Any, must: dict[str, type], may: dict[str, type]) -> JsonObject:
         if not isinstance(entry, dict):
             fail(f"{what} must be an object with {', '.join(must)}")
         for key in must:
@@ -71,7 +72,7 @@ def read_plan(path: Path, course: Course) -> Plan:
                 fail(f"{key} of {what} is {json.dumps(value)}: it must be of type {kind.__name__}")
         return entry
 
-    def line_of(word) -> int:
+    def line_of(word: object) -> int:
         return next((i for i, line in enumerate(text.splitlines(), 1) if json.dumps(word) in line), 1)
 
     try:
@@ -86,13 +87,13 @@ def read_plan(path: Path, course: Course) -> Plan:
     except RecursionError:
         fail("it is nested too deeply")
     typed("the course", entry, _FILE, _MAY)
-    late = typed("late", entry.get("late", {"percent_a_day": 0, "days": 0}), _LATE)
+    late = typed("late", entry.get("late", {"percent_a_day": 0, "days": 0}), _LATE, {})
     for key, most in (("percent_a_day", 100), ("days", 366)):
         if not 0 <= late[key] <= most:
             fail(f"{key} of late is {late[key]}: it must be 0 to {most}", line_of(key))
     points = entry.get("points", {})
 
-    def selected(words: list) -> list:
+    def selected(words: Iterable[str]) -> Iterator[Exercise]:
         for word in words:
             try:
                 found = course.select([str(word)])
@@ -103,9 +104,10 @@ def read_plan(path: Path, course: Course) -> Plan:
     for word, number in points.items():
         if [one.id for one in selected([word])] != [word] or type(number) is not int or number < 0:
             fail(f"points of {word} are {json.dumps(number)}: it must be an exercise and a number", line_of(word))
-    weeks, seen = [], set()
+    weeks: list[Week] = []
+    seen: set[str] = set()
     for number, week in enumerate(entry["weeks"], 1):
-        typed(f"week {number}", week, _WEEK)
+        typed(f"week {number}", week, _WEEK, {})
         for key in ("begins", "due"):
             try:
                 if datetime.date.fromisoformat(week[key]).isoformat() != week[key]:  # newer Pythons know other ways to write it

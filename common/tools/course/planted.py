@@ -14,7 +14,7 @@ from tools.base import Failure
 DIRECTORY = Path("common/course/debug")  # below the root of a tree with solutions
 
 
-def read(root: Path, exercise_id: str) -> list:
+def read(root: Path, exercise_id: str) -> list[tuple[str, str]]:
     path = DIRECTORY / f"{exercise_id}.json"
     try:
         changes = json.loads((root / path).read_text())
@@ -36,7 +36,7 @@ def require_a_place(root: Path, exercise_id: str, file: str, text: str) -> None:
                           status=2)
 
 
-def in_text(text: str, changes: list) -> "str | None":
+def in_text(text: str, changes: list[tuple[str, str]]) -> "str | None":
     """The text with the mistakes in it: it is right now, or has them already. None if it is neither."""
     for right, planted in changes:
         if text.count(right) == 1:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from pathlib import Path
 
 from tools.base import BUILD
 from tools.course.exercises import Exercise
@@ -10,7 +11,7 @@ KEPT = BUILD / "course"  # what reset has taken away lies there too
 
 
 class StudentProgress:
-    def __init__(self, path=KEPT / "progress.json"):
+    def __init__(self, path: Path = KEPT / "progress.json"):
         self._path = path
         try:
             known = json.loads(path.read_text())
@@ -22,7 +23,7 @@ class StudentProgress:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.write_text(json.dumps({"hints": self._hints, "checked": self._checked}, indent=1) + "\n")
 
-    def next_hint(self, exercise: Exercise) -> "tuple | None":
+    def next_hint(self, exercise: Exercise) -> "tuple[int, str] | None":
         """(its number, the hint), each time the next one; None when all have been shown."""
         shown = self._hints.get(exercise.id, 0)
         if shown >= len(exercise.hints):

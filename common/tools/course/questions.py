@@ -10,11 +10,12 @@ The right number is counted anew at every check. It is written down nowhere.
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
-from tools.base import DividesByZero, Failure, NotUnderstood, build, evaluate, shown
+from tools.base import DividesByZero, Failure, JsonObject, NotUnderstood, build, evaluate, shown
 from tools.course import judging
 from tools.course.exercises import Course, Exercise
-from tools.course.judging import HERE, Verdict, Workshop
+from tools.course.judging import HERE, KernelCounts, Verdict, Workshop
 
 FILE = Path("answers.json")  # below the root of a tree
 TOLERANCE = 0.005  # of the right number: three digits are enough
@@ -31,7 +32,8 @@ class Answers:
 
     def __init__(self, root: Path):
         self.path = root / FILE
-        self.student, self._answers = "", {}
+        self.student = ""
+        self._answers: JsonObject = {}
         if self.path.exists():
             try:
                 known = json.loads(self.path.read_text())
@@ -75,16 +77,16 @@ def student_of(answers: str) -> str:
         return ""
 
 
-def problem_of(exercise: Exercise, student: str) -> dict:
+def problem_of(exercise: Exercise, student: str) -> JsonObject:
     """The question's problem for this student: always the same one, and another one for most others."""
-    def drawn(key: str, values: list):
+    def drawn(key: str, values: list[Any]) -> Any:
         digest = hashlib.sha256("\n".join([_name(student), exercise.id, key]).encode()).digest()
         return values[int.from_bytes(digest, "big") % len(values)]
 
     return {**exercise.problem, **{key: drawn(key, values) for key, values in exercise.draw.items()}}
 
 
-def expected(exercise: Exercise, problem: dict, workshop: Workshop = HERE) -> float:
+def expected(exercise: Exercise, problem: JsonObject, workshop: Workshop = HERE) -> float:
     """The right number, of what the engine counts."""
     try:
         return float(evaluate(exercise.answer, _Counted(exercise, problem, workshop)))
@@ -97,8 +99,9 @@ def expected(exercise: Exercise, problem: dict, workshop: Workshop = HERE) -> fl
 class _Counted:
     """The names that an answer may use."""
 
-    def __init__(self, exercise: Exercise, problem: dict, workshop: Workshop):
-        self._exercise, self._problem, self._workshop, self._launches = exercise, problem, workshop, {}
+    def __init__(self, exercise: Exercise, problem: JsonObject, workshop: Workshop):
+        self._exercise, self._problem, self._workshop = exercise, problem, workshop
+        self._launches: dict[tuple[object, ...], list[KernelCounts]] = {}
 
     def counted(self, what, kernel="", rung=None, **other):
         """What the engine counts, over the kernels whose names contain `kernel`; of another rung, or with other flags."""
@@ -116,7 +119,7 @@ class _Counted:
         """The number without its fraction."""
         return int(number)
 
-    def _counts(self, rung: str, problem: dict) -> list:
+    def _counts(self, rung: str, problem: JsonObject) -> list[KernelCounts]:
         flags = {key: value for key, value in problem.items() if key in _FLAGS}
         key = (rung, *flags.items())
         if key not in self._launches:

@@ -1,6 +1,7 @@
 """Where else a solution's lines stand: what must not be in a student's tree."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from tools.course import planted
@@ -10,11 +11,11 @@ _LITTLE = 16  # characters besides blanks: a line that is shorter says nothing o
 _COMMON = re.compile(r"__sync(threads|warp)\(\);|#pragma unroll.*|cp_async_(commit|wait<\d>)\(\);")  # lines of many kernels
 
 
-def lines_of(course: Course, exercise: Exercise) -> list:
+def lines_of(course: Course, exercise: Exercise) -> list[str]:
     """The lines of the solution that say something and that the stub does not have, without comments and blanks. Of a tree with
     solutions."""
     if exercise.kind == "code":
-        stub = bare(course.handed_out(exercise))
+        stub = bare(course.handed_out(exercise) or "")
         lines = [line for line in course.written(exercise).splitlines() if bare(line) not in stub]
     elif exercise.kind == "debug":
         lines = [line for right, wrong in planted.read(course.root, exercise.id)
@@ -24,7 +25,7 @@ def lines_of(course: Course, exercise: Exercise) -> list:
     return [line for line in map(bare, lines) if len(line) >= _LITTLE and not _COMMON.fullmatch(line)]
 
 
-def files_with(course: Course, exercise: Exercise) -> dict:
+def files_with(course: Course, exercise: Exercise) -> dict[str, float]:
     """{file: how much of the solution, 0 to 1, stands in it line by line} of the sources and pages in which any of it does, but
     for the exercise's own. (A debugging exercise that takes away a barrier has no lines that say something.)"""
     wanted = set(lines_of(course, exercise))
@@ -39,7 +40,7 @@ def files_with(course: Course, exercise: Exercise) -> dict:
     return found
 
 
-def _candidates(root: Path):
+def _candidates(root: Path) -> Iterator[Path]:
     for pattern in ("[0-9][0-9]_*/*", "common/**/*", "*.md"):
         yield from (path for path in sorted(root.glob(pattern)) if path.suffix in (".cu", ".cc", ".h", ".md"))
 

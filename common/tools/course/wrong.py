@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.base import Failure
+from tools.base import Failure, JsonObject
 from tools.course.exercises import Course, Exercise
 
 WRONG = Path("common/course/wrong")  # below the root of a tree with solutions
@@ -32,12 +32,12 @@ class Wrong:
         return f"{self.exercise.id} {self.name}"
 
 
-def wrong_solutions(course: Course) -> list:
+def wrong_solutions(course: Course) -> list[Wrong]:
     """Those of all exercises. Of a tree with solutions."""
     return [one for exercise in course.exercises for one in _of(course, exercise)]
 
 
-def _of(course: Course, exercise: Exercise) -> list:
+def _of(course: Course, exercise: Exercise) -> list[Wrong]:
     path = WRONG / f"{exercise.id}.json"
     keys = _OF_AN_ANSWER if exercise.kind == "measure" else _OF_CODE
     try:
@@ -51,7 +51,7 @@ def _of(course: Course, exercise: Exercise) -> list:
     return [_one(course, exercise, path, entry) for entry in entries]
 
 
-def _one(course: Course, exercise: Exercise, path: Path, entry: dict) -> Wrong:
+def _one(course: Course, exercise: Exercise, path: Path, entry: JsonObject) -> Wrong:
     if exercise.kind == "measure":
         return Wrong(exercise, **entry)
     solution, right = course.written(exercise), "\n".join(entry["right"])

@@ -6,20 +6,23 @@ import io
 import json
 import os
 import re
+from collections.abc import Sequence
 from urllib.parse import quote
 
-from tools.base import Failure
+from tools.base import Failure, JsonObject
 from tools.grading.one_submission import Grade
+from tools.grading.similarity import Alike
+from tools.grading.speed import Graded
 
 FORMATS = ("gradescope", "classroom50")
 
 
-def written(form: str, grade: Grade, exercises: list, held: dict) -> str:
+def written(form: str, grade: Grade, exercises: Sequence[Graded], held: JsonObject) -> str:
     return json.dumps(gradescope(grade, exercises, held) if form == "gradescope" else classroom50(grade, exercises), indent=1,
                       ensure_ascii=False) + "\n"
 
 
-def gradescope(grade: Grade, exercises: list, held: dict) -> dict:
+def gradescope(grade: Grade, exercises: Sequence[Graded], held: JsonObject) -> JsonObject:
     """results.json as gradescope-autograders.readthedocs.io has it."""
     tests = [{"name": f"{one.id}: {one.title}", "number": one.id, "score": grade.points[one.id], "max_score": one.points,
               "status": "passed" if grade.verdicts[one.id].state == "right" else "failed",
@@ -29,7 +32,7 @@ def gradescope(grade: Grade, exercises: list, held: dict) -> dict:
             "stdout_visibility": "hidden", "tests": tests, "extra_data": {"sandbox": held}}
 
 
-def classroom50(grade: Grade, exercises: list) -> dict:
+def classroom50(grade: Grade, exercises: Sequence[Graded]) -> JsonObject:
     """result.json of the schema classroom50/result/v1; the runner says in the environment whose it is."""
     try:
         about = {"schema": "classroom50/result/v1", "classroom": os.environ["CLASSROOM"], "assignment": os.environ["ASSIGNMENT"],
@@ -50,7 +53,7 @@ def _in_a_sentence(grade: Grade) -> str:
     return f"{states.count('right')} of {len(states)} exercises are right"
 
 
-def table_of_class(grades: list, exercises: list) -> str:
+def table_of_class(grades: list[Grade], exercises: Sequence[Graded]) -> str:
     """One line for a student, as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -71,7 +74,7 @@ def _in_a_cell(text: str) -> str:
     return re.sub(r"([\\|\[\]<>*_`])", r"\\\1", text)
 
 
-def page_of(grade: Grade, exercises: list) -> str:
+def page_of(grade: Grade, exercises: Sequence[Graded]) -> str:
     """What one student is told, as Markdown."""
     total = sum(one.points for one in exercises)
     lines = [f"# {grade.name}: {grade.score} of {total} points", "", _in_a_sentence(grade) + ".", ""]
@@ -82,12 +85,12 @@ def page_of(grade: Grade, exercises: list) -> str:
     return "\n".join(lines)
 
 
-def no_submissions(names: list) -> str:
+def no_submissions(names: Sequence[str]) -> str:
     what = "it is" if len(names) == 1 else "each is"
     return f"Not graded, because {what} neither a directory nor a zip or tar archive: {', '.join(names)}."
 
 
-def page_of_class(grades: list, exercises: list, alike: list, without: str, namesakes: tuple = (), others: list = ()) -> str:
+def page_of_class(grades: list[Grade], exercises: Sequence[Graded], alike: list[Alike], without: str, namesakes: Sequence[Sequence[str]] = (), others: Sequence[str] = ()) -> str:
     """For the instructor: which exercises went wrong most often, who has how much, what else was there, whose solutions are alike,
     and which submissions answer the questions of one name: these have the same right answers."""
     lines = [f"# {len(grades)} submissions", "", "| exercise | right | not attempted | all else | what else it was |", "|---|---|---|---|---|"]
@@ -98,8 +101,8 @@ def page_of_class(grades: list, exercises: list, alike: list, without: str, name
         wrong = sorted(set(states) - {"right", *nothing})
         rows.append((len(states) - states.count("right"), one, states.count("right"), len(nothing),
                      ", ".join(f"{state} {states.count(state)}" for state in wrong)))
-    for _, one, right, nothing, wrong in sorted(rows, key=lambda row: (-row[0], row[1].id)):
-        lines.append(f"| {one.id}: {one.title} | {right} | {nothing} | {len(grades) - right - nothing} | {wrong} |")
+    for _, one, right, left, others_were in sorted(rows, key=lambda row: (-row[0], row[1].id)):
+        lines.append(f"| {one.id}: {one.title} | {right} | {left} | {len(grades) - right - left} | {others_were} |")
     lines += ["", "The exercise that most got wrong comes first.", "", "| submission | points | |", "|---|---|---|"]
     lines += [f"| [{_in_a_cell(grade.name)}](students/{quote(grade.name)}.md) | {grade.score} | "
               f"{_in_a_cell(': '.join(grade.refused)) if grade.refused else ''} |" for grade in grades]

@@ -17,7 +17,7 @@ from tools.grading.one_submission import Grade
 _METADATA = "submission_metadata.json"  # Gradescope's, beside the directory of the submission
 
 
-def read_dates(path: Path) -> dict:
+def read_dates(path: Path) -> dict[str, datetime.date]:
     """{submission: date}; what follows a day, as its hour, does not matter."""
     try:
         lines = list(csv.reader(path.read_text().splitlines()))

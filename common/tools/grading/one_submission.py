@@ -14,10 +14,11 @@ import socket
 import subprocess
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.base import Failure, build, cuda, file_trees, shown, started
+from tools.base import Command, Failure, build, cuda, file_trees, shown, started
 from tools.course import (
     Answers,
     Course,
@@ -33,7 +34,7 @@ from tools.course import (
 )
 from tools.grading import speed
 from tools.grading.sandbox import Done, Limits, Sandbox, python
-from tools.grading.speed import Timed
+from tools.grading.speed import Graded, Timed
 from tools.grading.submission import Submission
 
 ANSWERS = "answers.json"
@@ -50,13 +51,13 @@ class Grade:
     """Of one submission."""
 
     name: str
-    verdicts: dict = field(default_factory=dict)  # {exercise's id: Verdict}
-    points: dict = field(default_factory=dict)
-    refused: "tuple | None" = None  # (verdict, why) of the whole submission
+    verdicts: dict[str, Verdict] = field(default_factory=dict)  # {exercise's id: Verdict}
+    points: dict[str, float] = field(default_factory=dict)
+    refused: "tuple[str, str] | None" = None  # (verdict, why) of the whole submission
     seconds: float = 0.0
 
     @property
-    def score(self):
+    def score(self) -> float:
         return round(sum(self.points.values()), 2)
 
 
@@ -72,7 +73,7 @@ class Workbench(Workshop):
 
     # --- The tree ---
 
-    def prepare(self, course: Course, exercises: list) -> None:
+    def prepare(self, course: Course, exercises: Sequence[Graded]) -> None:
         """Builds the workbook as it is, as whoever calls: nothing of a student's is in it."""
         self._keep_others_out()
         self.sandbox.require_entry(self.tree)
@@ -109,7 +110,7 @@ class Workbench(Workshop):
             if of_itself.state != "right":
                 self.no_gpu = f"the solution of {one.of} beside itself is {of_itself.state}: {of_itself.lines[0]}"
 
-    def _require_right_solutions(self, exercises: list) -> None:
+    def _require_right_solutions(self, exercises: Sequence[Graded]) -> None:
         """Of one exercise of each file, so that no student is blamed for what is wrong with the machine."""
         of_file = {one.file: one for one in exercises if not isinstance(one, Timed) and one.kind != "measure" and not one.needs_gpu}
         self.lay({})
@@ -127,13 +128,13 @@ class Workbench(Workshop):
         except BlockingIOError:
             raise Failure(f"somebody is grading in {shown(self.tree)} already")
 
-    def _timed(self, exercises: list) -> list:
+    def _timed(self, exercises: Sequence[Graded]) -> list[Timed]:
         return [one for one in exercises if isinstance(one, Timed) and not self.no_gpu]
 
-    def _targets(self, exercises: list) -> dict:
-        targets = {"cpu": set(), "trace": set(), "cuda": set()}
-        for one in self._timed(exercises):
-            targets[self.times_on].add(one.target)
+    def _targets(self, exercises: Sequence[Graded]) -> dict[str, list[str]]:
+        targets: dict[str, set[str]] = {"cpu": set(), "trace": set(), "cuda": set()}
+        for timed in self._timed(exercises):
+            targets[self.times_on].add(timed.target)
         for one in exercises:
             if isinstance(one, Timed):
                 continue
@@ -161,7 +162,7 @@ class Workbench(Workshop):
         if done.returncode != 0:
             raise Failure(f"cmake --preset {preset} failed in {shown(self.tree)}: {_last(done.stderr)}")
 
-    def lay(self, texts: dict) -> None:
+    def lay(self, texts: dict[str, str]) -> None:
         """Puts these texts over the tree, and what had been put there before away."""
         for file in {one.file for one in self.course.exercises}:
             text = texts.get(file) or (self.root / file).read_text()
@@ -174,7 +175,7 @@ class Workbench(Workshop):
 
     # --- What a workshop does ---
 
-    def built(self, preset: str, targets: list) -> Path:
+    def built(self, preset: str, targets: list[str]) -> Path:
         done = self._compile(preset, targets, seconds=5 * self.patience, inside=True)
         if done.stopped:
             self.happened = "hangs the compiler"
@@ -186,7 +187,7 @@ class Workbench(Workshop):
             raise build.DoesNotBuild("the build failed", [line.replace(f"{self.tree}/", "") for line in errors])
         return self.tree / "build" / preset
 
-    def _compile(self, preset: str, targets: list, seconds: float, inside: bool) -> Done:
+    def _compile(self, preset: str, targets: list[str], seconds: float, inside: bool) -> Done:
         command = ["cmake", "--build", f"build/{preset}", "--parallel", "1" if inside else str(build.cores()), "--target", *targets]
         if inside:
             limits = Limits(seconds, memory=_TO_BUILD, file_bytes=_TO_COMPILE_A_LOT)
@@ -196,14 +197,14 @@ class Workbench(Workshop):
             output, _ = process.communicate()
         return Done(process.returncode, output)
 
-    def answer(self, command: list, environment: dict) -> tuple:
+    def answer(self, command: Command, environment: dict[str, str]) -> tuple[int, str]:
         """The program's answer; on its socket it says how many tests have passed, and how many have not."""
         done, said = self._heard(command, Limits(self.patience), environment)
         numbers = said.split()
         self._testimony = int(numbers[0]) if len(numbers) == 2 and numbers[1] == "0" else 0
         return done.status, done.output
 
-    def _heard(self, command: list, limits: Limits, environment: dict, devices: tuple = ()) -> tuple:
+    def _heard(self, command: Command, limits: Limits, environment: dict[str, str], devices: tuple[str, ...] = ()) -> tuple[Done, str]:
         """(Done, what it says on a socket of its own, behind a secret that it alone was told); DoesNotEnd."""
         ours, theirs = socket.socketpair()
         secret = secrets.token_hex(16)
@@ -246,7 +247,7 @@ class Workbench(Workshop):
         return speed.verdict_of(said, one.at_most)
 
 
-def _nvidia() -> tuple:
+def _nvidia() -> tuple[str, ...]:
     return tuple(map(str, sorted(Path("/dev").glob("nvidia*"))))
 
 
@@ -265,7 +266,7 @@ def _what_happened(done: Done) -> str:
 # --- One submission --------------------------------------------------------------------------------------------------
 
 
-def grade(workbench: Workbench, submission: Submission, exercises: list) -> Grade:
+def grade(workbench: Workbench, submission: Submission, exercises: Sequence[Graded]) -> Grade:
     """What each exercise of the submission is worth."""
     begin, result = time.monotonic(), Grade(submission.name, refused=submission.refused)
     if submission.refused:
@@ -289,13 +290,13 @@ def grade(workbench: Workbench, submission: Submission, exercises: list) -> Grad
     return result
 
 
-def not_graded(submission: Submission, exercises: list, why: str) -> Grade:
+def not_graded(submission: Submission, exercises: Sequence[Graded], why: str) -> Grade:
     """Through no fault of the submission's."""
     return Grade(submission.name, {one.id: Verdict("not graded", [why]) for one in exercises}, {one.id: 0 for one in exercises},
                  ("not graded", why))
 
 
-def _as_verdict(refused: tuple) -> tuple:
+def _as_verdict(refused: tuple[str, str]) -> tuple[str, list[str]]:
     return refused[0], [refused[1]]
 
 
@@ -320,11 +321,15 @@ def _taken(course: Course, submission: Submission, one: Exercise) -> "str | Verd
     return markers.inside(text, course.region(one, text))
 
 
-def taken_from(course: Course, submission: Submission, exercises: list) -> dict:
+def taken_from(course: Course, submission: Submission, exercises: Sequence[Graded]) -> dict[str, str]:
     """{exercise's id: what has been written for it}, of the exercises that are code and that are not as they were handed out."""
-    taken = {one.id: _taken(course, submission, one) for one in exercises if one.kind == "code"}
-    return {one.id: taken[one.id] for one in exercises if isinstance(taken.get(one.id), str)
-            and taken[one.id].split() != course.handed_out(one).split()}
+    found = {}
+    for one in exercises:
+        if isinstance(one, Exercise) and one.kind == "code":
+            taken = _taken(course, submission, one)
+            if isinstance(taken, str) and taken.split() != (course.handed_out(one) or "").split():
+                found[one.id] = taken
+    return found
 
 
 def _judged(workbench: Workbench, one: Exercise, written: str) -> Verdict:
@@ -359,17 +364,17 @@ class _Attempted(Course):
         return True
 
 
-def _as_handed_in(course: Course, file: str, exercises: list, taken: dict) -> str:
+def _as_handed_in(course: Course, file: str, exercises: Sequence[Graded], taken: "Mapping[str, str | Verdict]") -> str:
     """The file with all that was handed in for it and can be graded: questions are about the student's own kernels."""
     text = (course.root / file).read_text()
     for one in exercises:
         content = taken.get(one.id)
-        if one.file == file and one.kind != "measure" and isinstance(content, str):
+        if one.file == file and isinstance(one, Exercise) and one.kind != "measure" and isinstance(content, str):
             text = content if one.kind == "debug" else markers.filled(text, course.region(one, text), content)
     return text
 
 
-def _counted(workbench: Workbench, one: Exercise, texts: dict) -> Verdict:
+def _counted(workbench: Workbench, one: Exercise, texts: dict[str, str]) -> Verdict:
     workbench.lay(texts)
     try:
         return verdict_of_answer(one, Answers(workbench.tree), workbench)

@@ -22,7 +22,7 @@ import weakref
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.base import Failure, shown
+from tools.base import Command, Failure, JsonObject, shown
 
 FIRST_USER = 61000  # no user of this number has files; one builds, the next one runs
 MEMORY = 4 * 1024**3
@@ -67,10 +67,10 @@ class Sandbox:
         if os.geteuid() == 0:
             subprocess.run(["chown", "-R", f"{self.user(builds=True)}:{self.user(builds=True)}", str(directory)], check=True)
 
-    def run(self, command: list, limits: Limits, environment: dict, cwd: Path = Path("/"), writable: tuple = (),
-            builds: bool = False, pass_fds: tuple = (), devices: tuple = ()) -> Done:
-        command = [*_behind_walls(self._user(builds), cwd, writable, devices), *_limits(limits, os.geteuid() == 0), *map(str, command)]
-        with subprocess.Popen(command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    def run(self, command: Command, limits: Limits, environment: dict[str, str], cwd: Path = Path("/"), writable: tuple[Path, ...] = (),
+            builds: bool = False, pass_fds: tuple[int, ...] = (), devices: tuple[str, ...] = ()) -> Done:
+        words = [*_behind_walls(self._user(builds), cwd, writable, devices), *_limits(limits, os.geteuid() == 0), *map(str, command)]
+        with subprocess.Popen(words, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, start_new_session=True, pass_fds=pass_fds) as process:
             try:
                 output, stopped = _read(process, limits.seconds)
@@ -81,7 +81,7 @@ class Sandbox:
             status = 128 - status
         return Done(status, output.decode(errors="replace"), stopped)
 
-    def _user(self, builds: bool) -> list:
+    def _user(self, builds: bool) -> list[str]:
         if os.geteuid() != 0 or not shutil.which("setpriv"):
             return []
         user = str(self.user(builds))
@@ -95,7 +95,7 @@ class Sandbox:
             raise Failure(f"nothing can be run in {shown(tree)} as another user, who may not enter {closed}: "
                           f"chmod o+x {closed}, or install bubblewrap")
 
-    def held(self, writable: Path) -> dict:
+    def held(self, writable: Path) -> JsonObject:
         """What holds of the program that runs here: tried, not assumed."""
         with socket.socket() as listener, tempfile.TemporaryDirectory() as outside:
             os.chmod(outside, 0o777 if os.geteuid() != 0 else 0o755)
@@ -144,12 +144,12 @@ def python() -> str:
     return "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable
 
 
-def _environment() -> dict:
+def _environment() -> dict[str, str]:
     return {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 
 
 @functools.lru_cache(maxsize=None)
-def _works(*command) -> bool:
+def _works(*command: str) -> bool:
     try:
         return subprocess.run([*command, "true"], stdin=subprocess.DEVNULL, capture_output=True, timeout=20).returncode == 0
     except (OSError, subprocess.TimeoutExpired):
@@ -160,10 +160,10 @@ def _bubblewrap() -> bool:
     return _works(*_wrapped())
 
 
-def _wrapped(cwd: Path = Path("/"), writable: tuple = (), devices: tuple = ()) -> list:
+def _wrapped(cwd: Path = Path("/"), writable: tuple[Path, ...] = (), devices: tuple[str, ...] = ()) -> list[str]:
     """The whole file system, to be read, without what others have put among temporary files or where not everybody may look. What
     is needed may lie in such a place. No file can be made but where it may be written."""
-    places = [("--ro-bind", cwd)] if cwd != Path("/") else []
+    places: "list[tuple[str, Path | str]]" = [("--ro-bind", cwd)] if cwd != Path("/") else []
     places += [*(("--bind", place) for place in writable), *(("--dev-bind", device) for device in devices)]
     empty, above = dict.fromkeys(_TEMPORARY), {}
     for _, place in places:
@@ -186,7 +186,7 @@ def _is_closed(directory: Path) -> bool:
     return os.geteuid() == 0 and not directory.stat().st_mode & stat.S_IXOTH
 
 
-def _free_users() -> tuple:
+def _free_users() -> tuple[socket.socket, int]:
     """(what keeps others from having the same until it is closed, the first of two users that nobody has)"""
     for user in range(FIRST_USER, FIRST_USER + 2 * _MOST_SANDBOXES, 2):
         name = socket.socket(socket.AF_UNIX)
@@ -198,7 +198,7 @@ def _free_users() -> tuple:
     raise Failure(f"{_MOST_SANDBOXES} sandboxes are at work on this machine already")
 
 
-def _behind_walls(user: list, cwd: Path, writable: tuple, devices: tuple) -> list:
+def _behind_walls(user: list[str], cwd: Path, writable: tuple[Path, ...], devices: tuple[str, ...]) -> list[str]:
     """The words before a command that take away network, other processes and, with bubblewrap, files; and those that make it
     another user's. Whoever may not have namespaces, as root in many a container, can have them in a namespace of users, but has
     to be the other user before."""
@@ -212,7 +212,7 @@ def _behind_walls(user: list, cwd: Path, writable: tuple, devices: tuple) -> lis
     return user
 
 
-def _limits(limits: Limits, own_user: bool) -> list:
+def _limits(limits: Limits, own_user: bool) -> list[str]:
     if not shutil.which("prlimit"):
         return []
     seconds = int(limits.seconds) * 4 + 1  # of all its threads together; the clock stops it before
@@ -220,8 +220,9 @@ def _limits(limits: Limits, own_user: bool) -> list:
     return ["prlimit", *words, *([f"--nproc={limits.processes}"] if own_user else [])]
 
 
-def _read(process: subprocess.Popen, seconds: float) -> tuple:
+def _read(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, str]:
     """(what it prints, why it has to be stopped)"""
+    assert process.stdout is not None
     output, end, handle = b"", time.monotonic() + seconds, process.stdout.fileno()
     while True:
         left = end - time.monotonic()
@@ -244,7 +245,7 @@ def _read(process: subprocess.Popen, seconds: float) -> tuple:
     return output, ""
 
 
-def _kill(process: subprocess.Popen, user: int) -> None:
+def _kill(process: subprocess.Popen[bytes], user: int) -> None:
     """With all that it has started. Those of a namespace of its own end with its first process; where there is none, those that have
     left its group become our children, and are known by their user."""
     try:
@@ -257,7 +258,7 @@ def _kill(process: subprocess.Popen, user: int) -> None:
             os.waitpid(one, 0)
 
 
-def _children_of(user: int) -> list:
+def _children_of(user: int) -> list[int]:
     """Ours, who are that user."""
     found = []
     for directory in Path("/proc").glob("[0-9]*"):

@@ -15,6 +15,7 @@ _SHARE = 0.8  # of both
 _TOO_SHORT = 150  # characters: there is one way to write it
 _FINGERPRINT = 15, 8  # characters that one has, and how many neighbours choose one
 _OURS = ""  # the workbook, among the students
+Alike = tuple[str, str, str, float]  # (one student, the other, exercise's id, share)
 # What copydetect's Python runs: of {exercise's id: {student: text}} the pairs, each with the share of the one that less is the
 # same of.
 _COMPARE = """
@@ -30,7 +31,7 @@ print(json.dumps(shares))
 """
 
 
-def alike(written: dict, course: Course) -> tuple:
+def alike(written: dict[str, dict[str, str]], course: Course) -> tuple[list[Alike], str]:
     """([(one, other, exercise's id, share)], or why nobody was compared) of {student: {exercise's id: what was written}}. What is
     nearly the workbook's own solution is alike for that reason, and is not named."""
     texts = {}
@@ -45,14 +46,14 @@ def alike(written: dict, course: Course) -> tuple:
     except Failure as failure:
         return [], f"Not compared: {failure}."
     found = []
-    for exercise, pairs in shares.items():
+    for id, pairs in shares.items():
         of_ours = {other: share for one, other, share in pairs if one == _OURS}
-        found += [(one, other, exercise, share) for one, other, share in pairs
+        found += [(one, other, id, share) for one, other, share in pairs
                   if one != _OURS and share >= _SHARE and of_ours[one] < share]
     return sorted(found, key=lambda pair: (-pair[3], pair)), ""
 
 
-def _compared(texts: dict) -> dict:
+def _compared(texts: dict[str, dict[str, str]]) -> dict[str, list[tuple[str, str, float]]]:
     """{exercise's id: [[one, other, share], ..]}"""
     python = pythons.with_packages(REQUIREMENTS, HOME / "venv", LOWEST_PYTHON)
     done = subprocess.run([python, "-c", _COMPARE], input=json.dumps([texts, *_FINGERPRINT]), capture_output=True, text=True,

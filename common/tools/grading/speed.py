@@ -11,10 +11,12 @@ of the timed launches are wrong; what that means is said here.
 
 import json
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Union
 
-from tools.base import Failure
-from tools.course import FILE, Course, Verdict
+from tools.base import Failure, JsonObject
+from tools.course import FILE, Course, Exercise, Verdict
 
 RUNS, TIMES = 5, 11  # of the program, and timed launches in each
 _ENTRIES = [{"id": str, "points": int, "at_most": number, "problem": dict} for number in (int, float)]
@@ -31,7 +33,7 @@ class Timed:
     title: str
     points: int
     at_most: float
-    problem: dict
+    problem: JsonObject
     kind: str = "speed"
 
     @property
@@ -47,9 +49,13 @@ class Timed:
         return f"judge_{self.of}"
 
 
-def with_performance(course: Course, exercises: list) -> list:
+Graded = Union[Exercise, Timed]  # what has points, and a line in the results
+
+
+def with_performance(course: Course, exercises: Sequence[Exercise]) -> list[Graded]:
     """The exercises, and behind each what is asked of its time."""
-    declared, known = {}, {one.id: one for one in course.exercises}
+    declared: dict[str, JsonObject] = {}
+    known = {one.id: one for one in course.exercises}
     for entry in json.loads((course.root / FILE).read_text()).get("performance", []):
         if not isinstance(entry, dict) or {key: type(value) for key, value in entry.items()} not in _ENTRIES:
             raise Failure(f"{FILE}: each entry of performance must have id, points, at_most and problem: {json.dumps(entry)}", status=2)
@@ -57,7 +63,7 @@ def with_performance(course: Course, exercises: list) -> list:
         declared[name] = entry
         if name not in known or known[name].kind != "code" or known[name].direction != "forward":
             raise Failure(f"{FILE}: performance of {name}, which is no code exercise of a forward", status=2)
-    found = []
+    found: list[Graded] = []
     for one in exercises:
         found.append(one)
         if one.id in declared:
@@ -67,12 +73,12 @@ def with_performance(course: Course, exercises: list) -> list:
     return found
 
 
-def ratio(run: dict) -> float:
+def ratio(run: JsonObject) -> float:
     """Of a run's times to the solution's: the median over the pairs, without the first, which warms up."""
     return statistics.median(turn["device_ms"] / turn["solution_ms"] for turn in run["turns"][1:])
 
 
-def verdict_of(runs: list, at_most: float) -> Verdict:
+def verdict_of(runs: list[JsonObject], at_most: float) -> Verdict:
     """Of what the program said in each run."""
     ratios = [ratio(run) for run in runs]
     times = f"{statistics.median(ratios):.2f} times the reference solution's time (in {len(runs)} runs: " \

@@ -9,8 +9,11 @@ import os
 import stat
 import tarfile
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import IO, Any, NoReturn
 
 from tools.base import amount_of_memory
 
@@ -21,13 +24,15 @@ _OF_FINDER = ("__MACOSX", ".DS_Store")  # what a Mac puts beside the one directo
 _LONGEST_NAME = 200  # bytes
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 
+Files = dict[str, Callable[[], bytes]]  # {path: a function that reads it}
+
 
 @dataclass
 class Submission:
     name: str
-    texts: dict = field(default_factory=dict)  # {file: text} of those that are wanted and that can be read
-    wrong: dict = field(default_factory=dict)  # {file: (verdict, why)} of those that cannot
-    refused: "tuple | None" = None  # (verdict, why) if nothing of it can be graded
+    texts: dict[str, str] = field(default_factory=dict)  # {file: text} of those that are wanted and that can be read
+    wrong: dict[str, tuple[str, str]] = field(default_factory=dict)  # {file: (verdict, why)} of those that cannot
+    refused: "tuple[str, str] | None" = None  # (verdict, why) if nothing of it can be graded
 
 
 class _Refused(Exception):
@@ -49,7 +54,7 @@ def name_of(path: Path, ending: str = "") -> str:
     return name
 
 
-def read_submission(path: Path, wanted: list) -> Submission:
+def read_submission(path: Path, wanted: list[str]) -> Submission:
     """Never raises for what is in it."""
     ending = next((ending for ending in ARCHIVES if path.name.endswith(ending)), "")
     submission = Submission(name_of(path, ending))
@@ -67,7 +72,7 @@ def read_submission(path: Path, wanted: list) -> Submission:
     return submission
 
 
-def _take(submission: Submission, files: dict, wanted: list) -> None:
+def _take(submission: Submission, files: Files, wanted: list[str]) -> None:
     files = {file: read for file, read in files.items() if PurePosixPath(file).parts[0] not in _OF_FINDER}
     tops = {PurePosixPath(file).parts[0] for file in files}
     prefix = f"{next(iter(tops))}/" if len(tops) == 1 and not any(file in files for file in wanted) else ""
@@ -90,11 +95,11 @@ def _too_large(what: str, size: int, most: int) -> _Refused:
     return _Refused("too large", f"{what} has {amount_of_memory(size)}: {amount_of_memory(most)} are allowed")
 
 
-def _link(*_):
+def _link(*_: object) -> NoReturn:
     raise _Refused("a link", "it is a link to somewhere else")
 
 
-def _limited(open_file) -> bytes:
+def _limited(open_file: IO[bytes]) -> bytes:
     with open_file as file:
         content = file.read(MOST_BYTES_OF_A_FILE + 1)
     if len(content) > MOST_BYTES_OF_A_FILE:
@@ -102,9 +107,18 @@ def _limited(open_file) -> bytes:
     return content
 
 
-def _directory(path: Path) -> dict:
+def _opened(how: Callable[[], IO[bytes]]) -> bytes:
+    return _limited(how())
+
+
+def _plain_file(path: Path) -> bytes:
+    return _limited(os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb"))
+
+
+def _directory(path: Path) -> Files:
     """{file: a function that reads it}; links are not followed."""
-    found, size = {}, 0
+    found: Files = {}
+    size = 0
     for directory, names, files in os.walk(path):
         names[:] = sorted(name for name in names if name not in ("build", ".git"))
         for name in [name for name in names if (Path(directory) / name).is_symlink()]:
@@ -114,15 +128,14 @@ def _directory(path: Path) -> dict:
             status = place.lstat()
             size += status.st_size
             file = place.relative_to(path).as_posix()
-            found[file] = (lambda place=place: _limited(os.fdopen(os.open(place, os.O_RDONLY | os.O_NOFOLLOW), "rb"))) \
-                if stat.S_ISREG(status.st_mode) else _link
+            found[file] = partial(_plain_file, place) if stat.S_ISREG(status.st_mode) else _link
             _require_size(len(found), size)
     for link in [file for file, read in found.items() if read is _link]:
         found.update({file: _link for file in _below(path, link)})
     return found
 
 
-def _below(path: Path, link: str) -> list:
+def _below(path: Path, link: str) -> list[str]:
     """What a wanted file would be called if a directory on its way is a link."""
     return [f"{link}/{file.relative_to(path / link).as_posix()}" for file in (path / link).glob("*")] if (path / link).is_dir() else []
 
@@ -134,27 +147,27 @@ def _require_size(files: int, size: int) -> None:
         raise _too_large("it", size, MOST_BYTES)
 
 
-def _archive(path: Path) -> dict:
+def _archive(path: Path) -> Files:
     if path.stat().st_size > MOST_BYTES:
         raise _too_large("the archive", path.stat().st_size, MOST_BYTES)
+    entries: list[tuple[str, int, bool, Callable[[], Any]]] = []  # (name, size, whether it is no plain file, how to open it)
     if path.name.endswith(".zip"):
-        archive = zipfile.ZipFile(path)
-        entries = [(entry.filename, entry.file_size, stat.S_ISLNK(entry.external_attr >> 16),
-                    lambda entry=entry: archive.open(entry)) for entry in archive.infolist() if not entry.is_dir()]
+        zipped = zipfile.ZipFile(path)
+        entries = [(entry.filename, entry.file_size, stat.S_ISLNK(entry.external_attr >> 16), partial(zipped.open, entry))
+                   for entry in zipped.infolist() if not entry.is_dir()]
     else:
-        archive = tarfile.open(path)
-        entries = []
-        for entry in archive:  # it goes on to the next one by unpacking this one: how large that is must be known before
+        tarred = tarfile.open(path)
+        for entry in tarred:  # it goes on to the next one by unpacking this one: how large that is must be known before
             if not entry.isdir():
-                entries.append((entry.name, entry.size, not entry.isreg(), lambda entry=entry: archive.extractfile(entry)))
+                entries.append((entry.name, entry.size, not entry.isreg(), partial(tarred.extractfile, entry)))
             _require_size(len(entries), sum(size for _, size, _, _ in entries) + (entry.size if entry.isdir() else 0))
     _require_size(len(entries), sum(size for _, size, _, _ in entries))
-    found = {}
+    found: Files = {}
     for name, _, is_link, opened in entries:
         file = PurePosixPath(name.replace("\\", "/"))
         if not file.parts:
             continue
         if file.is_absolute() or ".." in file.parts:
             raise _Refused("a path", f"{name} leads out of the archive")
-        found[str(file)] = _link if is_link else (lambda opened=opened: _limited(opened()))
+        found[str(file)] = _link if is_link else partial(_opened, opened)
     return found

@@ -1,8 +1,10 @@
 """Grading a whole class: several submissions at a time, each once, and what the instructor reads afterwards."""
 
+import datetime
 import hashlib
 import json
 import queue
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,8 +13,9 @@ from tools.base import Failure, file_trees, say
 from tools.course import Plan, Verdict, student_of
 from tools.grading import grade_reports
 from tools.grading.late_days import without_late_points
-from tools.grading.one_submission import ANSWERS, Grade, grade, not_graded, taken_from
+from tools.grading.one_submission import ANSWERS, Grade, Workbench, grade, not_graded, taken_from
 from tools.grading.similarity import alike
+from tools.grading.speed import Graded
 from tools.grading.submission import Submission, is_submission, name_of, read_submission
 
 _KEPT = "graded"  # below the directory of the results: what need not be done again
@@ -20,11 +23,11 @@ _KEPT = "graded"  # below the directory of the results: what need not be done ag
 
 @dataclass(frozen=True)
 class Class:
-    grades: list
-    failed: list  # names of submissions that could not be graded, through no fault of theirs
+    grades: list[Grade]
+    failed: list[str]  # names of submissions that could not be graded, through no fault of theirs
 
 
-def submissions_in(directory: Path, wanted: list) -> list:
+def submissions_in(directory: Path, wanted: list[str]) -> list[Submission]:
     """Those of a class, each a directory or an archive; no two have one name."""
     paths = [path for path in sorted(directory.iterdir()) if is_submission(path) or path.is_symlink()]
     if not paths:
@@ -37,18 +40,20 @@ def submissions_in(directory: Path, wanted: list) -> list:
     return read
 
 
-def no_submissions_in(directory: Path) -> list:
+def no_submissions_in(directory: Path) -> list[str]:
     """The names of what else is there, hidden files aside: somebody may have handed in a file that is no archive."""
     return sorted(name_of(path) for path in directory.iterdir()
                   if not (is_submission(path) or path.is_symlink() or path.name.startswith(".")))
 
 
-def grade_class(workbenches: list, submissions: list, exercises: list, out: Path, plan: Plan, dates: dict, others: list = ()) -> Class:
+def grade_class(workbenches: list[Workbench], submissions: list[Submission], exercises: Sequence[Graded], out: Path, plan: Plan, dates: dict[str, datetime.date], others: Sequence[str] = ()) -> Class:
     """With as many at a time as there are workbenches. Writes a page for each student, grades.csv and class.md. What is kept of a
     submission has all its points, whenever it was handed in. `others` are names of what is no submission."""
     (out / _KEPT).mkdir(parents=True, exist_ok=True)
     (out / "students").mkdir(exist_ok=True)
-    free, failed, done = queue.SimpleQueue(), [], []
+    free: queue.SimpleQueue[Workbench] = queue.SimpleQueue()
+    failed: list[str] = []
+    done: list[str] = []
     for workbench in workbenches:
         free.put(workbench)
     tree = _digest(sorted((file, _digest(content)) for file, content in file_trees.read(workbenches[0].root).items()))
@@ -83,9 +88,9 @@ def grade_class(workbenches: list, submissions: list, exercises: list, out: Path
     return Class(grades, failed)
 
 
-def namesakes(submissions: list) -> tuple:
+def namesakes(submissions: list[Submission]) -> tuple[tuple[str, ...], ...]:
     """The names of submissions whose answers.json has one and the same student."""
-    of_student = {}
+    of_student: dict[str, list[str]] = {}
     for one in submissions:
         student = student_of(one.texts.get(ANSWERS, ""))
         if student:
@@ -93,7 +98,7 @@ def namesakes(submissions: list) -> tuple:
     return tuple(tuple(sorted(names)) for names in of_student.values() if len(names) > 1)
 
 
-def _digest(what) -> str:
+def _digest(what: object) -> str:
     content = what if isinstance(what, bytes) else json.dumps(what, sort_keys=True).encode()
     return hashlib.sha256(content).hexdigest()
 

@@ -8,11 +8,12 @@ are all there.
 import itertools
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tools.base import Failure, file_trees, packages
-from tools.course import FILE, HANDED_OUT, Course, Plan, without_markers
+from tools.course import FILE, HANDED_OUT, Course, Exercise, Plan, without_markers
 from tools.handout import leaks, rungs, student_lessons
 
 # Of no use to a student, or nothing for a student's eyes.
@@ -25,14 +26,14 @@ _COUNTS = "common/tests/trace"
 @dataclass(frozen=True)
 class Handout:
     plan: Plan  # with the exercises that are handed out
-    student: dict  # {path: bytes}
-    instructor: dict
-    autograder: dict
-    left_out: list  # (exercise, why) of those that the plan has and that cannot be handed out with the others
-    rungs: list  # files of rungs that show a solution
+    student: file_trees.FileTree  # {path: bytes}
+    instructor: file_trees.FileTree
+    autograder: file_trees.FileTree
+    left_out: list[tuple[Exercise, str]]  # (exercise, why) of those that the plan has and that cannot be handed out with the others
+    rungs: list[str]  # files of rungs that show a solution
 
 
-def hand_out(course: Course, plan: Plan, plan_file: "bytes | None" = None, later: tuple = ()) -> Handout:
+def hand_out(course: Course, plan: Plan, plan_file: "bytes | None" = None, later: tuple[Exercise, ...] = ()) -> Handout:
     """`later` are exercises that have not been handed out yet: the student's tree does not show their solutions either."""
     tree = file_trees.read(course.root)
     chosen, left_out = compatible(course, plan.exercises, later)
@@ -47,10 +48,11 @@ def hand_out(course: Course, plan: Plan, plan_file: "bytes | None" = None, later
 # --- Which exercises, and which rungs ---------------------------------------------------------------------------------
 
 
-def compatible(course: Course, exercises: list, later: tuple = ()) -> tuple:
+def compatible(course: Course, exercises: list[Exercise], later: tuple[Exercise, ...] = ()) -> tuple[list[Exercise], list[tuple[Exercise, str]]]:
     """(those that can be handed out together, (exercise, why) of the others): a file that shows the solution of one cannot be
     the file of another. Earlier chapters come first, and a file that can have all of its exercises has them."""
-    chosen, left_out = [], []
+    chosen: list[Exercise] = []
+    left_out: list[tuple[Exercise, str]] = []
     for _, of_file in itertools.groupby(sorted(exercises, key=lambda one: (one.file, one.id)), key=lambda one: one.file):
         together = list(of_file)
         if not _against(course, chosen, together, later):
@@ -65,7 +67,7 @@ def compatible(course: Course, exercises: list, later: tuple = ()) -> tuple:
     return chosen, left_out
 
 
-def _against(course: Course, chosen: list, more: list, later: tuple) -> str:
+def _against(course: Course, chosen: list[Exercise], more: list[Exercise], later: tuple[Exercise, ...]) -> str:
     """Why these cannot be handed out with those that are chosen; empty if they can."""
     trial = [*chosen, *more]
     for one in later:
@@ -84,14 +86,14 @@ def _against(course: Course, chosen: list, more: list, later: tuple) -> str:
 class _View:
     """What students may see."""
 
-    students: dict  # {file: its text} of files with stubs or planted mistakes
-    own: dict  # {exercise's id: lines that may stand nowhere}
+    students: dict[str, str]  # {file: its text} of files with stubs or planted mistakes
+    own: dict[str, list[leaks.Run]]  # {exercise's id: lines that may stand nowhere}
     whole: rungs.Ladder
     less: rungs.Ladder  # without the files that show a solution
-    hidden: set  # files of later exercises
+    hidden: set[str]  # files of later exercises
 
 
-def _view(course: Course, chosen: list, later: tuple) -> _View:
+def _view(course: Course, chosen: list[Exercise], later: tuple[Exercise, ...]) -> _View:
     students = course.student_files(chosen)
     unsolved = [one for one in [*chosen, *later] if one.kind != "measure"]
     own = {one.id: leaks.own_lines(course, one, students if one in chosen else {**course.student_files([one]), **students})
@@ -100,14 +102,14 @@ def _view(course: Course, chosen: list, later: tuple) -> _View:
     return _View(students, own, whole, whole.without((hidden & whole.sources.keys()) | _showing(whole, own.values())), hidden)
 
 
-def _showing(whole: rungs.Ladder, own) -> set:
+def _showing(whole: rungs.Ladder, own: Iterable[list[leaks.Run]]) -> set[str]:
     return {file for file, text in whole.sources.items() if any(leaks.shows(text, lines) for lines in own)}
 
 
 # --- The student's tree -----------------------------------------------------------------------------------------------
 
 
-def _student_tree(course: Course, plan: Plan, tree: dict, view: _View) -> dict:
+def _student_tree(course: Course, plan: Plan, tree: file_trees.FileTree, view: _View) -> file_trees.FileTree:
     students, less, chapters = view.students, view.less, view.less.chapters()
     student = {file: content for file, content in tree.items()
                if not _LEFT_OUT.match(file) and (not file[:2].isdigit() or file.partition("/")[0] in chapters)}
@@ -139,17 +141,17 @@ def _student_tree(course: Course, plan: Plan, tree: dict, view: _View) -> dict:
     return student
 
 
-def _chapters(tree: dict) -> list:
+def _chapters(tree: file_trees.FileTree) -> list[str]:
     return sorted({file.partition("/")[0] for file in tree if re.fullmatch(r"\d\d_\w+/CMakeLists\.txt", file)})
 
 
-def _without_chapters(build: str, gone: set) -> str:
+def _without_chapters(build: str, gone: set[str]) -> str:
     for chapter in gone:
         build = re.sub(rf"\s+{chapter}\b", "", build)
     return re.sub(r"\s+LINKS(?=\s*[)#])", "", build)
 
 
-def _shorten_counts(student: dict, course: Course, plan: Plan, less: rungs.Ladder, chapters: list) -> None:
+def _shorten_counts(student: file_trees.FileTree, course: Course, plan: Plan, less: rungs.Ladder, chapters: list[str]) -> None:
     """What the engine counts is recorded of rungs that are there and that nobody has to write."""
     written = {(one.chapter, one.rung) for one in plan.exercises if one.kind != "measure"}
     for file in [file for file in student if re.fullmatch(rf"{_COUNTS}/\d\d_\w+\.json", file)]:
@@ -169,7 +171,7 @@ def _rung(launch: str) -> str:
     return re.split(r", backward: |: ", launch)[0]
 
 
-def _names(source: str) -> set:
+def _names(source: str) -> set[str]:
     return set(re.findall(r'\.name = "(\w+)"', source))
 
 
@@ -181,8 +183,8 @@ def _exercises(course: Course, plan: Plan) -> str:
                       indent=1, ensure_ascii=False) + "\n"
 
 
-def _is_there(student: dict, here: Path, target: str) -> bool:
-    parts = []
+def _is_there(student: file_trees.FileTree, here: Path, target: str) -> bool:
+    parts: list[str] = []
     for part in (here / target).parts:
         if part == ".." and parts:
             parts.pop()
@@ -192,7 +194,7 @@ def _is_there(student: dict, here: Path, target: str) -> bool:
     return path in student or path == "" or any(file.startswith(f"{path}/") for file in student)
 
 
-def _require_no_leak(student: dict, own: dict) -> None:
+def _require_no_leak(student: file_trees.FileTree, own: dict[str, list[leaks.Run]]) -> None:
     """Nothing in the tree shows a solution, and nobody need take that on trust."""
     for file, content in sorted(student.items()):
         try:
@@ -208,7 +210,7 @@ def _require_no_leak(student: dict, own: dict) -> None:
 # --- The archive for Gradescope ---------------------------------------------------------------------------------------
 
 
-def _autograder(plan: Plan, instructor: dict) -> dict:
+def _autograder(plan: Plan, instructor: file_trees.FileTree) -> file_trees.FileTree:
     names = " ".join(package.name for package in [*packages.TOOLS, *packages.LIBRARIES, *packages.ENGINE_LIBRARIES])
     words = " ".join(one.id for one in plan.exercises)
     chosen = f"--course course.json {words}" if "course.json" in instructor else words

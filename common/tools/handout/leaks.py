@@ -9,8 +9,10 @@ from functools import lru_cache
 
 from tools.course import Course, Exercise, bare, lines_of, planted
 
+Run = list[str]  # lines that stand one after the other
 
-def own_lines(course: Course, exercise: Exercise, students: dict) -> list:
+
+def own_lines(course: Course, exercise: Exercise, students: dict[str, str]) -> list[Run]:
     """Runs of lines, of which none may stand in a student's tree. `students` is {file: its text in that tree}."""
     if exercise.kind == "measure":
         return []
@@ -26,7 +28,7 @@ def own_lines(course: Course, exercise: Exercise, students: dict) -> list:
     return [run for run in runs if not any(shows(text, [run]) for text in known)]
 
 
-def shows(text: str, own: list) -> "int | None":
+def shows(text: str, own: list[Run]) -> "int | None":
     """The number of the first line of the text at which one of these runs of lines begins. A single line may be a part of one."""
     lines = _bare_lines(text)
     whole = "\n".join(lines)
@@ -37,6 +39,6 @@ def shows(text: str, own: list) -> "int | None":
 
 
 @lru_cache(maxsize=None)
-def _bare_lines(text: str) -> tuple:
+def _bare_lines(text: str) -> tuple[str, ...]:
     """Without those that are empty."""
     return tuple(line for line in map(bare, text.splitlines()) if line)

@@ -14,27 +14,29 @@ _USES_OF_OTHERS = re.compile(r"\b(\w+)::(\w+)\b")
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 _LIST = ".rungs ="
 
+Symbol = tuple[str, str]  # (namespace, name)
+
 
 class Ladder:
     """{file: text} of all chapters' .cu files, of which some are taken out."""
 
-    def __init__(self, sources: dict):
+    def __init__(self, sources: dict[str, str]):
         self.sources = dict(sources)
-        self.gone = set()
-        self._uses = {}  # (file, its text) -> what it uses
+        self.gone: set[str] = set()
+        self._uses: dict[tuple[str, str], set[Symbol]] = {}  # (file, its text) -> what it uses
         self._defined = {(_namespace(file), name): file for file, text in sources.items() for name in _DEFINES.findall(text)}
         self._listed = {symbol for file in sources if _is_list(file) for symbol in self._used(file)}
 
-    def without(self, files: set) -> "Ladder":
+    def without(self, files: set[str]) -> "Ladder":
         """This ladder when these files are not there."""
         less = Ladder(self.sources)
         less._take_out(files)
         return less
 
-    def chapters(self) -> list:
+    def chapters(self) -> list[str]:
         return sorted({file.partition("/")[0] for file in self.sources})
 
-    def _take_out(self, files: set) -> None:
+    def _take_out(self, files: set[str]) -> None:
         while files:
             for file in files:
                 del self.sources[file]
@@ -44,7 +46,7 @@ class Ladder:
                 self.sources[file] = _shortened(self.sources[file], _namespace(file), missing)
             files = {file for file in self.sources if self._cannot_stay(file, missing)}
 
-    def _cannot_stay(self, file: str, missing: set) -> bool:
+    def _cannot_stay(self, file: str, missing: set[Symbol]) -> bool:
         chapter = file.partition("/")[0]
         if _is_list(file):
             return _LIST in self.sources[file] and not _elements(self.sources[file])[0]
@@ -55,7 +57,7 @@ class Ladder:
         used = {symbol for other in self.sources if other != file for symbol in self._used(other)}
         return bool(mine & self._listed) and not mine & used  # nobody needs it any more
 
-    def _used(self, file: str) -> set:
+    def _used(self, file: str) -> set[Symbol]:
         """The rungs, and forwards and backwards of rungs, that a file mentions and does not define. To declare one is not to
         use it."""
         known = file, self.sources[file]
@@ -65,7 +67,7 @@ class Ladder:
                                  if self._defined[symbol] != file}
         return self._uses[known]
 
-    def rungs_of(self, chapter: str) -> list:
+    def rungs_of(self, chapter: str) -> list[str]:
         """What the elements of the chapter's list say, in their order: a variable, or a literal with its name."""
         text = self.sources.get(f"{chapter}/attention.cu", "")
         return _elements(text)[0] if _LIST in text else []
@@ -79,7 +81,7 @@ def _namespace(file: str) -> str:
     return file.partition("/")[0].partition("_")[2]
 
 
-def _elements(text: str) -> tuple:
+def _elements(text: str) -> tuple[list[str], int, int]:
     """(the elements of `.rungs = {a, b(c, d), {..}}`, where the first begins, where the last ends)"""
     begin = text.index("{", text.index(_LIST)) + 1
     elements, depth, start, position = [], 0, begin, begin
@@ -94,20 +96,20 @@ def _elements(text: str) -> tuple:
 
 
 @lru_cache(maxsize=None)
-def _mentioned(code: str, namespace: str) -> frozenset:
+def _mentioned(code: str, namespace: str) -> frozenset[Symbol]:
     """The (namespace, name) of all that the code names, comments and strings aside."""
     code = re.sub(r'//[^\n]*|"(\\.|[^"\\])*"', "", code)
     qualified = set(_USES_OF_OTHERS.findall(code))
     return frozenset(qualified) | {(namespace, name) for name in _WORD.findall(_USES_OF_OTHERS.sub("", code))}
 
 
-def _without_backward(element: str, namespace: str, missing: set) -> str:
+def _without_backward(element: str, namespace: str, missing: set[Symbol]) -> str:
     """both(rung, its_backward) is the rung alone where its backward is missing."""
     both = re.fullmatch(r"both\((\w+), (\w+)\)", element)
     return both[1] if both and (namespace, both[2]) in missing else element
 
 
-def _shortened(text: str, namespace: str, missing: set) -> str:
+def _shortened(text: str, namespace: str, missing: set[Symbol]) -> str:
     """attention.cu without the rungs that are missing, and without what only they needed."""
     if _LIST not in text:
         return text
@@ -119,7 +121,7 @@ def _shortened(text: str, namespace: str, missing: set) -> str:
     text = re.sub(r",\s*\.(?:starts_from|example) = &(?:(\w+)::)?(\w+)",
                   lambda found: "" if (found[1] or namespace, found[2]) in missing else found[0], text)
 
-    def declared(found: re.Match) -> str:
+    def declared(found: re.Match[str]) -> str:
         around = re.findall(r"^namespace (\w+) \{$|^(\})", text[: found.start()], re.M)
         inside = around[-1][0] if around and around[-1][0] else namespace
         names = [name for name in found[1].split(", ") if (inside, name) not in missing]
@@ -129,7 +131,7 @@ def _shortened(text: str, namespace: str, missing: set) -> str:
     return re.sub(r"^namespace \w+ \{\n+\}(?:  // [^\n]*)?\n+", "", text, flags=re.M)
 
 
-def read(root: Path, texts: dict) -> Ladder:
+def read(root: Path, texts: dict[str, str]) -> Ladder:
     """The ladder of a tree, with these texts {file: text} in place of what stands there."""
     files = [str(path.relative_to(root)) for path in sorted(root.glob("[0-9][0-9]_*/*.cu"))]
     return Ladder({file: texts[file] if file in texts else (root / file).read_text() for file in files})

@@ -1,9 +1,11 @@
 """The pages of a student's tree: lessons that do not show what an exercise asks for, and the page that says what to do."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
-from tools.handout.leaks import shows
+from tools.course import Plan
+from tools.handout.leaks import Run, shows
 
 _FENCED = re.compile(r"^( *)```[^\n]*\n.*?^ *```[ \t]*\n", re.DOTALL | re.MULTILINE)
 _ANSWER = re.compile(r"\n *<details><summary>Answer</summary>\n.*?\n *</details>\n", re.DOTALL)
@@ -11,7 +13,7 @@ _LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+)(?:#[^)]*)?\)")
 _INLINE = re.compile(r"`[^`\n]+`")
 
 
-def without_secrets(page: str, own: dict, asked: dict) -> str:
+def without_secrets(page: str, own: dict[str, list[Run]], asked: dict[int, str]) -> str:
     """The lesson without code of these solutions, {exercise's id: its own lines}, and without the folded answers to the
     questions {number: the exercise that asks for much the same}."""
     page = _without_answers(page, asked)
@@ -21,7 +23,7 @@ def without_secrets(page: str, own: dict, asked: dict) -> str:
     return page
 
 
-def _without_answers(page: str, asked: dict) -> str:
+def _without_answers(page: str, asked: dict[int, str]) -> str:
     """A question is a numbered paragraph, and its answer is the first that is folded behind it."""
     before, heading, questions = page.partition("\n## Questions\n")
     parts = re.split(r"^(?=\d+\. )", questions, flags=re.MULTILINE)
@@ -32,15 +34,15 @@ def _without_answers(page: str, asked: dict) -> str:
     return before + heading + "".join(parts)
 
 
-def without_links(page: str, exists) -> str:
+def without_links(page: str, exists: Callable[[str], bool]) -> str:
     """The page with links to files that are not there turned into their words."""
-    def link(found: re.Match) -> str:
+    def link(found: re.Match[str]) -> str:
         return found[0] if "://" in found[2] or found[2].startswith("mailto:") or exists(found[2]) else found[1]
 
     return _LINK.sub(link, page)
 
 
-def front_page(plan, chapters: list) -> str:
+def front_page(plan: Plan, chapters: list[str]) -> str:
     """The student's README. Its commands are about what is handed out."""
     first = next((one for one in plan.exercises if one.kind != "measure"), plan.exercises[0])
     chapter, has_questions = first.id[:2], any(one.kind == "measure" for one in plan.exercises)

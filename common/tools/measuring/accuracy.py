@@ -16,6 +16,7 @@ tools/measuring/accuracy_main.py measures, in a Python that has PyTorch. Its JSO
                 exponent: of gradients that start from dO times 2^exponent, rounded to what is stored
 """
 
+from tools.base import JsonObject
 from tools.record import Problem
 
 TENSORS = ("o", "dq", "dk", "dv")
@@ -28,39 +29,43 @@ KEYS = [1024, 4096, 16384, 65536, 131072]
 EXPONENTS = list(range(-24, 21, 2))
 
 
-def problems() -> list:
+def problems() -> list[Problem]:
     return [Problem(1, HEADS, HEADS, QUERIES, keys, head_dim, dtype, False)
             for dtype in ("fp16", "bf16") for head_dim in (64, 128) for keys in KEYS]
 
 
-def scaled_problems() -> list:
+def scaled_problems() -> list[Problem]:
     return [Problem(1, HEADS, HEADS, 1024, 1024, 64, dtype, False) for dtype in ("fp16", "bf16")]
 
 
-def add_ratios(errors: list) -> None:
+def add_ratios(errors: list[JsonObject]) -> None:
     """Gives every problem the name of its baseline, and every result its ratios to it."""
     for one in errors:
         one["baseline"] = ROPE_BASELINE if one["rope"] else BASELINE
-        base = next((result["norms"] for result in one["results"] if result["name"] == one["baseline"] and "norms" in result), {})
+        base: dict[str, float] = next((result["norms"] for result in one["results"] if result["name"] == one["baseline"] and "norms" in result), {})
         for result in one["results"]:
             if "norms" in result:
                 result["ratios"] = {tensor: norm / base[tensor] if norm is not None and base.get(tensor) else None
                                     for tensor, norm in result["norms"].items()}
 
 
-def worst(errors: list) -> dict:
+def _size(ratio: "float | None") -> float:
+    return float("inf") if ratio is None else ratio
+
+
+def worst(errors: list[JsonObject]) -> "dict[tuple[str, str], tuple[float | None, Problem]]":
     """{(name, tensor): (the largest ratio, its problem)} of the chapters; None for a ratio that cannot be told."""
-    found = {}
+    found: dict[tuple[str, str], tuple["float | None", Problem]] = {}
     for one in errors:
         for result in one["results"]:
             for tensor, ratio in result.get("ratios", {}).items() if result["kind"] == "chapter" else ():
-                key, size = (result["name"], tensor), float("inf") if ratio is None else ratio
-                if key not in found or size > (float("inf") if found[key][0] is None else found[key][0]):
+                key = result["name"], tensor
+                if key not in found or _size(ratio) > _size(found[key][0]):
                     found[key] = ratio, Problem(**one["problem"])
     return found
 
 
-def too_inaccurate(errors: list) -> list:
+def too_inaccurate(errors: list[JsonObject]) -> list[str]:
     """A line for every tensor of a rung that is further from fp64 than it may be."""
     lines = []
     for (name, tensor), (ratio, problem) in worst(errors).items():

@@ -13,7 +13,7 @@ from dataclasses import asdict
 
 import torch
 
-from tools.base import cuda
+from tools.base import JsonObject, cuda
 from tools.measuring.accuracy import EXPONENTS, PEERS, ROPE_BASELINE, add_ratios, problems, scaled_problems
 from tools.measuring.peers_check import Reference
 from tools.measuring.peers_main import DTYPES, Candidate, Refusal, context, first_line, main, sdpa, the_workbook, uuid
@@ -27,12 +27,12 @@ class Rung:
 
     kind = "chapter"
 
-    def __init__(self, workbook, chapter: str, rung: str, has: dict):
+    def __init__(self, workbook, chapter: str, rung: str, has: JsonObject):
         self.name, self.rope = f"{chapter}/{rung}", has["rope"]
         self.workbook, self.where = workbook, {"chapter": chapter, "rung": rung}
         self.has_forward, self.has_backward = has["forward"], has["backward"]
 
-    def results(self, q, k, v, d_o, tables) -> dict:
+    def results(self, q, k, v, d_o, tables) -> dict[str, torch.Tensor]:
         found = {}
         if self.has_forward:
             found["o"] = self.workbook.forward(q, k, v, rope=tables, **self.where)[0]
@@ -50,7 +50,7 @@ class Peer:
     def __init__(self, candidate: Candidate, name: "str | None" = None, rope: bool = False):
         self.candidate, self.name, self.rope = candidate, name or candidate.name, rope
 
-    def results(self, q, k, v, d_o, tables) -> dict:
+    def results(self, q, k, v, d_o, tables) -> dict[str, torch.Tensor]:
         leaves = [tensor.detach().requires_grad_(True) for tensor in (q, k, v)]
         q, k, v = leaves
         if self.rope:
@@ -70,9 +70,10 @@ def rotated(x, tables, first: int):
         return torch.cat([low * cos - high * sin, high * cos + low * sin], -1).to(x.dtype)
 
 
-def candidates(workbook, chapters: list) -> tuple:
+def candidates(workbook, chapters: list[str]) -> "tuple[list[Rung | Peer], dict[str, str]]":
     """(candidates, {peer: why it is not there})"""
-    found, absent = [], {}
+    found: "list[Rung | Peer]" = []
+    absent = {}
     for name in PEERS:
         try:
             found.append(Peer(sdpa(name)))
@@ -83,7 +84,7 @@ def candidates(workbook, chapters: list) -> tuple:
     return found, absent
 
 
-def make_inputs(problem: Problem, seed: int) -> list:
+def make_inputs(problem: Problem, seed: int) -> list[torch.Tensor]:
     """q, k, v and dO: standard normal numbers."""
     random = torch.Generator("cuda").manual_seed(seed)
     q = (problem.batch, problem.heads, problem.seq_q, problem.head_dim)
@@ -91,18 +92,18 @@ def make_inputs(problem: Problem, seed: int) -> list:
     return [torch.randn(shape, device="cuda", dtype=DTYPES[problem.dtype], generator=random) for shape in (q, k, k, q)]
 
 
-def relative(got, exact) -> tuple:
+def relative(got, exact) -> "tuple[float | None, ...]":
     """(norm, largest) of the error, relative; None where got is not finite everywhere."""
     error = got.double() - exact
     found = (error.norm() / exact.norm()).item(), (error.abs().max() / exact.abs().max()).item()
     return tuple(value if math.isfinite(value) else None for value in found)
 
 
-def compared(candidate, inputs: list, exact: dict, tables) -> dict:
+def compared(candidate: "Rung | Peer", inputs: list[torch.Tensor], exact: dict[str, torch.Tensor], tables) -> JsonObject:
     """The result of one candidate on one problem."""
     result = {"name": candidate.name, "kind": candidate.kind}
     try:
-        found = candidate.results(*inputs, tables)
+        found = candidate.results(*[*inputs, tables])
     except torch.cuda.OutOfMemoryError:
         return {**result, "skipped": "there is not enough device memory"}
     except Exception as error:  # what a backend or a chapter does not take; each has errors of its own
@@ -114,7 +115,7 @@ def compared(candidate, inputs: list, exact: dict, tables) -> dict:
             "largest": {tensor: largest for tensor, (_, largest) in errors.items()}}
 
 
-def of_every_problem(workbook, every: list, seed: int) -> list:
+def of_every_problem(workbook, every: "list[Rung | Peer]", seed: int) -> list[JsonObject]:
     errors = []
     plan = list(itertools.product(problems(), (False, True)))
     for number, (problem, rope) in enumerate(plan, start=1):
@@ -124,7 +125,7 @@ def of_every_problem(workbook, every: list, seed: int) -> list:
         print(f"progress\t{problem}{' RoPE' if rope else ''} ({number} of {len(plan)})")
         inputs = make_inputs(problem, seed)
         tables = workbook.rope_tables(*inputs[:2]) if rope else None
-        exact = Reference(*inputs[:3], causal=False, rope=rope).of_every_head(inputs[3])
+        exact = Reference(inputs[0], inputs[1], inputs[2], causal=False, rope=rope).of_every_head(inputs[3])
         errors.append({"problem": asdict(problem), "rope": rope,
                        "results": [compared(one, inputs, exact, tables) for one in chosen]})
         del exact
@@ -132,19 +133,19 @@ def of_every_problem(workbook, every: list, seed: int) -> list:
     return errors
 
 
-def of_scaled_losses(every: list, seed: int) -> list:
+def of_scaled_losses(every: "list[Rung | Peer]", seed: int) -> list[JsonObject]:
     """The gradients of FLASH and of every rung without RoPE that has a backward."""
     found = []
-    chosen = [one for one in every if not one.rope and (one.name == "FLASH" or one.kind == "chapter" and one.has_backward)]
+    chosen = [one for one in every if not one.rope and (one.name == "FLASH" or isinstance(one, Rung) and one.has_backward)]
     if not any(one.kind == "chapter" for one in chosen):
         return []
     for problem in scaled_problems():
         print(f"progress\tdO times a power of two, {problem}")
         *qkv, d_o = make_inputs(problem, seed)
-        norms = {one.name: {tensor: [] for tensor in GRADIENTS} for one in chosen}
+        norms: dict[str, dict[str, list["float | None"]]] = {one.name: {tensor: [] for tensor in GRADIENTS} for one in chosen}
         for exponent in EXPONENTS:
             scaled = (d_o.double() * 2.0**exponent).to(d_o.dtype)
-            exact = Reference(*qkv, causal=False).of_every_head(scaled)
+            exact = Reference(qkv[0], qkv[1], qkv[2], causal=False).of_every_head(scaled)
             for one in chosen:
                 result = compared(one, [*qkv, scaled], exact, None)
                 for tensor, values in norms[one.name].items():
@@ -154,12 +155,12 @@ def of_scaled_losses(every: list, seed: int) -> list:
     return found
 
 
-def run(request: dict) -> dict:
+def run(request: JsonObject) -> JsonObject:
     """request: chapters, seed, commit."""
     workbook = the_workbook("accuracy")
     begin = time.monotonic()
     about = context(request)
-    report = {"context": {key: value for key, value in about.items() if key not in ("time", "l2_bytes")}}
+    report: JsonObject = {"context": {key: value for key, value in about.items() if key not in ("time", "l2_bytes")}}
     report["context"]["before"] = cuda.machine_state(uuid())
     every, report["absent"] = candidates(workbook, request["chapters"])
     with torch.no_grad():

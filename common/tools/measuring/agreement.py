@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tools.base import Failure, Progress, build
+from tools.base import Failure, JsonObject, Progress, build
 from tools.measuring import ncu
 from tools.measuring.engine_counts import PATTERNS, patterns
 from tools.record import read_label
@@ -50,7 +50,7 @@ class Reason:
 
     text: str
     fewer: "bool | None"  # None: whichever it is
-    least: "Callable[[dict], int]" = lambda engine: 0  # of the engine's counters: fewer than that it does not explain
+    least: Callable[[dict[str, int]], int] = lambda engine: 0  # of the engine's counters: fewer than that it does not explain
 
 
 # Differences that are known, and why, as nvcc's machine code shows it: {kernel: {counter: reason}}. They go by the
@@ -99,7 +99,7 @@ EXPLAINED = {
 }
 
 
-def engine_counters(launch: dict) -> dict:
+def engine_counters(launch: JsonObject) -> dict[str, int]:
     """The engine's counts under the names above."""
     totals = launch["totals"]
 
@@ -134,12 +134,12 @@ def engine_counters(launch: dict) -> dict:
     }
 
 
-def measured_counters(launch: dict) -> dict:
+def measured_counters(launch: JsonObject) -> dict[str, int]:
     return {name: int(sum(launch[metric] * factor for metric, factor in metrics.items()))
             for name, metrics in {**METRICS, **HOPPER}.items() if all(metric in launch for metric in metrics)}
 
 
-def explanation(kernel: str, name: str, engine: int, measured: int, counted: dict) -> str:
+def explanation(kernel: str, name: str, engine: int, measured: int, counted: dict[str, int]) -> str:
     """The reason for a difference of this sign and size; empty if none is known."""
     for key in (kernel, kernel.split("<")[0], own_name(kernel)):
         reason = EXPLAINED.get(key, {}).get(name)
@@ -151,7 +151,7 @@ def explanation(kernel: str, name: str, engine: int, measured: int, counted: dic
     return ""
 
 
-def judged(kernel: str, name: str, engine: dict, measured: dict) -> "tuple[str, str]":
+def judged(kernel: str, name: str, engine: dict[str, int], measured: dict[str, int]) -> tuple[str, str]:
     """What a counter is, and why: equal; equal but for noise (see METRICS); beside (a bound, nothing to be equal to); explained;
     or different."""
     if name in BOUNDS:
@@ -164,7 +164,7 @@ def judged(kernel: str, name: str, engine: dict, measured: dict) -> "tuple[str, 
         noise = measured[conflicts] - engine[conflicts]
         if 0 <= noise <= 0.05 * engine[wavefronts]:
             without = [counters[wavefronts] - counters[conflicts] for counters in (engine, measured)]
-            why = explanation(kernel, wavefronts, *without, engine)
+            why = explanation(kernel, wavefronts, without[0], without[1], engine)
             if without[0] == without[1] or why and what == "conflicts":
                 return "equal but for noise", ""
             if why:
@@ -173,13 +173,13 @@ def judged(kernel: str, name: str, engine: dict, measured: dict) -> "tuple[str, 
     return ("explained", why) if why else ("different", "")
 
 
-def beside(kernel: str, name: str, engine: dict, measured: dict) -> dict:
+def beside(kernel: str, name: str, engine: dict[str, int], measured: dict[str, int]) -> JsonObject:
     """A counter as the results keep it."""
     verdict, why = judged(kernel, name, engine, measured)
     return {"engine": engine[name], "ncu": measured[name], "verdict": verdict, **({"why": why} if why else {})}
 
 
-def compare(counted: dict) -> list:
+def compare(counted: JsonObject) -> list[JsonObject]:
     """[{"chapter", "rung", "direction", "kernel", "counters"}] of every launch that the engine has counted."""
     directory = build.ensure_built("cuda", None if not counted["chapters"] else [
         "trace_patterns" if chapter["chapter"] == PATTERNS else chapter["chapter"] for chapter in counted["chapters"]])
@@ -189,8 +189,9 @@ def compare(counted: dict) -> list:
             for rung in chapter["rungs"]:
                 progress.show(f"{chapter['chapter']}/{rung['rung']} {chapter['direction']}")
                 metrics = metrics_for(rung["launches"])
+                command: list[object]
                 if chapter["chapter"] == PATTERNS:
-                    command, those = [patterns(directory)], list
+                    command, those = [patterns(directory)], every_launch
                 else:
                     program = directory / chapter["chapter"] / chapter["chapter"]
                     command = [program, "--check", *read_label(chapter["problem"])[0].flags(),
@@ -203,16 +204,21 @@ def compare(counted: dict) -> list:
     return compared
 
 
-def metrics_for(launches: list) -> list:
+def every_launch(launches: list[JsonObject]) -> list[JsonObject]:
+    return launches
+
+
+def metrics_for(launches: list[JsonObject]) -> list[str]:
     """What Nsight Compute is to count beside what the engine has counted."""
     on_hopper = any(op in launch["totals"] for launch in launches for op in ("bulk_load", "wgmma"))
     return [metric for group in {**METRICS, **(HOPPER if on_hopper else {})}.values() for metric in group]
 
 
-def side_by_side(where: str, ours: list, take) -> list:
+def side_by_side(where: str, ours: list[JsonObject], take: Callable[[], list[JsonObject]]) -> list[JsonObject]:
     """[{"kernel", "counters"}] of the engine's launches and of those that `take` profiles. Noise only adds: where something is
     different, it is profiled again, twice at most, and the least counts."""
-    for profiled in range(3):
+    least: list[dict[str, int]] = []
+    for _ in range(3):
         launches = take()
         if len(launches) != len(ours):
             raise Failure(f"{where}: {len(launches)} launches on the GPU, {len(ours)} on the engine")
@@ -220,7 +226,7 @@ def side_by_side(where: str, ours: list, take) -> list:
             if own_name(launch["kernel"]) != own_name(theirs["kernel"]):
                 raise Failure(f"{where}: {own_name(theirs['kernel'])} on the GPU, {own_name(launch['kernel'])} on the engine")
         latest = [measured_counters(launch) for launch in launches]
-        least = latest if profiled == 0 else [
+        least = latest if not least else [
             {name: min(count, more[name]) for name, count in so_far.items()} for so_far, more in zip(least, latest)]
         compared = [{"kernel": launch["kernel"],
                      "counters": {name: beside(launch["kernel"], name, engine_counters(launch), counters) for name in counters}}

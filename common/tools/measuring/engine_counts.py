@@ -5,7 +5,7 @@ import json
 import sys
 from pathlib import Path
 
-from tools.base import Failure, Progress, answer_of, build, chapters, json_from
+from tools.base import Failure, JsonObject, Progress, answer_of, build, chapters, json_from
 from tools.record import read_label
 
 PATTERNS = "patterns"  # the access patterns of common/tests/trace, which stand beside the chapters
@@ -15,15 +15,15 @@ def patterns(build_directory: Path) -> Path:
     return build_directory / "common" / "tests" / "trace" / "trace_patterns"
 
 
-def counts_of(program: Path, *flags) -> dict:
+def counts_of(program: Path, *flags: str) -> JsonObject:
     status, output, last_words = answer_of([program, *flags])
     if status:
         raise Failure(last_words, status=2 if status == 2 else 1)
     return json_from(program.name, output)
 
 
-def count(chosen: list, flags: list, direction: "str | None" = None, rung: "str | None" = None,
-          with_patterns: bool = False, named: bool = True) -> dict:
+def count(chosen: list[chapters.Chapter], flags: list[str], direction: "str | None" = None, rung: "str | None" = None,
+          with_patterns: bool = False, named: bool = True) -> JsonObject:
     """Builds and counts. Chapters that do not take the problem are left out, unless all are; those without the rung, too, if
     the chapters were not named."""
     directory = build.ensure_built("trace", [*(chapter.name for chapter in chosen), *(["trace_patterns"] if with_patterns else [])])
@@ -48,7 +48,7 @@ def count(chosen: list, flags: list, direction: "str | None" = None, rung: "str 
     return {"chapters": counted}
 
 
-def passes(chosen: list, direction: "str | None", rung: "str | None", build_directory: Path) -> list:
+def passes(chosen: list[chapters.Chapter], direction: "str | None", rung: "str | None", build_directory: Path) -> list[tuple[chapters.Chapter, str]]:
     """[(chapter, direction)]: what the user asked for or, of directions, those that the chapter (and the rung) has."""
     if direction:
         return [(chapter, direction) for chapter in chosen]
@@ -61,7 +61,7 @@ def passes(chosen: list, direction: "str | None", rung: "str | None", build_dire
     return passes
 
 
-def read(path: Path, chosen: list) -> dict:
+def read(path: Path, chosen: list[chapters.Chapter]) -> JsonObject:
     """The counts of these chapters, and of the patterns if they are there, from a file."""
     try:
         counted = json.loads(path.read_text())

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tools.base import Failure, cuda, output_of, started
+from tools.base import Command, Failure, JsonObject, cuda, output_of, started
 
 
 def require() -> str:
@@ -20,7 +20,7 @@ def require() -> str:
     return path
 
 
-def profile(program: list, metrics: list) -> list:
+def profile(program: Command, metrics: list[str]) -> list[JsonObject]:
     """[{"kernel": .., metric: value, ..}] of every launch, in their order."""
     command = [require(), "--clock-control", "none", "--csv", "--print-units", "base", "--metrics", ",".join(metrics), *program]
     with started(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
@@ -32,18 +32,18 @@ def profile(program: list, metrics: list) -> list:
     return launches
 
 
-def parse(output: str) -> list:
+def parse(output: str) -> list[JsonObject]:
     """ncu's CSV, which follows whatever the program and ncu itself print: a line for every metric of every launch."""
     lines = output.splitlines()
     begin = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), len(lines))
-    launches = {}
+    launches: dict[int, JsonObject] = {}
     for row in csv.DictReader(io.StringIO("\n".join(line for line in lines[begin:] if line.startswith('"')))):
         launch = launches.setdefault(int(row["ID"]), {"kernel": row["Kernel Name"]})
         launch[row["Metric Name"]] = float(row["Metric Value"].replace(",", ""))
     return [launches[i] for i in sorted(launches)]
 
 
-def one_pass(launches: list) -> list:
+def one_pass(launches: list[JsonObject]) -> list[JsonObject]:
     """Of all that a program with --check launches, one pass. It runs the pass twice, the second time between guard bands; a
     backward has a forward before that. So the launches end with the longest sequence of kernels that stands there twice."""
     names = [launch["kernel"] for launch in launches]

@@ -13,11 +13,14 @@ import functools
 import gc
 import sys
 import time
+from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from tools.base import JsonObject
 from tools.measuring import peers_main
 from tools.measuring.peers import percentiles
 
@@ -25,7 +28,7 @@ PROBLEM = {"batch": 1, "heads": 4, "kv_heads": 4, "seq_q": 128, "seq_k": 128, "h
 CHOSEN = "SDPA"  # by PyTorch
 
 
-def candidates(workbook) -> dict:
+def candidates(workbook) -> dict[str, tuple[Callable[..., Any], Callable[..., Any]]]:
     """{name: (function of q, k and v, the mode of PyTorch in which it is called)}"""
     pytorchs = functools.partial(F.scaled_dot_product_attention, is_causal=True)
     return {"workbook": (functools.partial(workbook.attention, causal=True), contextlib.nullcontext),
@@ -33,7 +36,7 @@ def candidates(workbook) -> dict:
             "FLASH": (pytorchs, functools.partial(sdpa_kernel, SDPBackend.FLASH_ATTENTION))}
 
 
-def modes(inputs: list, d_o) -> dict:
+def modes(inputs: list[torch.Tensor], d_o) -> dict[str, Callable[..., Any]]:
     """{mode: what it makes of a candidate: a call without arguments}"""
     learning = [tensor.clone().requires_grad_() for tensor in inputs]
 
@@ -53,9 +56,9 @@ def modes(inputs: list, d_o) -> dict:
             "compiled forward and backward": compiled(forward_and_backward)}
 
 
-def in_turn(calls: dict, count: int) -> dict:
+def in_turn(calls: dict[str, tuple[Callable[..., Any], Callable[..., Any]]], count: int) -> dict[str, tuple[dict[str, float], ...]]:
     """{name: (seconds until it returned, seconds until the GPU was done), as percentiles}, of {name: (call, mode)}."""
-    samples = {name: ([], []) for name in calls}
+    samples: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in calls}
     gc.disable()
     for turn in range(-100, count):  # the first ones warm up
         for name, (call, mode) in calls.items():
@@ -73,12 +76,12 @@ def in_turn(calls: dict, count: int) -> dict:
     return {name: tuple(map(percentiles, both)) for name, both in samples.items()}
 
 
-def compared(times: dict) -> dict:
+def compared(times: dict[str, tuple[dict[str, float], ...]]) -> JsonObject:
     return {name: {"returned": returned, "done": done, "ratio": times[CHOSEN][0]["median"] / returned["median"]}
             for name, (returned, done) in times.items()}
 
 
-def run(request: dict) -> dict:
+def run(request: JsonObject) -> JsonObject:
     workbook = peers_main.the_workbook("overhead")
     shape = [PROBLEM[axis] for axis in ("batch", "heads", "seq_q", "head_dim")]
     *inputs, d_o = (torch.randn(shape, device="cuda", dtype=torch.float16) for _ in range(4))

@@ -34,6 +34,7 @@ from tools.base import (
     BUILD,
     ROOT,
     Failure,
+    JsonObject,
     Progress,
     cuda,
     ending_of,
@@ -69,7 +70,7 @@ PATIENCE, FEWEST, MOST = 2.5, 3, 40
 # --- What is measured ------------------------------------------------------------------------------------------------
 
 
-def sweep(name: str, said: dict, default: Problem) -> list:
+def sweep(name: str, said: JsonObject, default: Problem) -> list[Problem]:
     """The problems of a sweep, shortest first, each once, with what the user said in its place: {field: value}, seq_q a list."""
     fields = {field: value for field, value in said.items() if field != "seq_q"}
     if name == "decode":
@@ -91,7 +92,7 @@ def sweep(name: str, said: dict, default: Problem) -> list:
     return list(dict.fromkeys(replace(point, kv_heads=said.get("kv_heads", point.heads)) for point in points))
 
 
-def word_for(name: str, said: dict, points: list) -> str:
+def word_for(name: str, said: JsonObject, points: list[Problem]) -> str:
     """What names the sweep and its restrictions: fa-fp16-d64-causal."""
     words = ["custom" if any(field in said for field in SHAPE) else name, points[0].dtype]
     words += [f"d{said['head_dim']}"] if "head_dim" in said else []
@@ -102,7 +103,7 @@ def word_for(name: str, said: dict, points: list) -> str:
 # --- How it is measured ----------------------------------------------------------------------------------------------
 
 
-def predicted_seconds(known: list, problem: Problem) -> "float | None":
+def predicted_seconds(known: list[tuple[Problem, float]], problem: Problem) -> "float | None":
     """One launch, at the pace of the most similar launch known: [(problem, seconds)]. Work that is not skipped counts
     whole: kernels that do the masked half too are the slow ones."""
     def work(one: Problem) -> int:
@@ -132,7 +133,7 @@ def has_turn(count: int, rounds: int, number: int) -> bool:
     return (number + 1) * count // rounds > number * count // rounds
 
 
-def percentiles(samples: list) -> dict:
+def percentiles(samples: list[float]) -> dict[str, float]:
     ordered = sorted(samples)
 
     def percentile(share: float) -> float:  # linear between neighbours
@@ -145,11 +146,11 @@ def percentiles(samples: list) -> dict:
             "max": ordered[-1]}
 
 
-def baseline_of(point: dict) -> str:
+def baseline_of(point: JsonObject) -> str:
     return ROPE_BASELINE if point.get("rope") else BASELINE
 
 
-def add_ratios(points: list) -> None:
+def add_ratios(points: list[JsonObject]) -> None:
     """Gives every point the name of its baseline, and every result with a time its ratio."""
     for point in points:
         name = point["baseline"] = baseline_of(point)
@@ -159,8 +160,8 @@ def add_ratios(points: list) -> None:
                 result["ratio"] = baseline / result["seconds"]["median"] if baseline else None
 
 
-def summary(points: list) -> list:
-    ratios = {}
+def summary(points: list[JsonObject]) -> list[JsonObject]:
+    ratios: dict[tuple[str, str, str], list[float]] = {}
     for point in points:
         for result in point["results"]:
             if result["name"] != point["baseline"] and result.get("ratio"):
@@ -184,7 +185,7 @@ def python_with_torch(who: str = "peers") -> str:
     return python
 
 
-def measure(python: str, built: Path, request: dict, who: str = "peers") -> dict:
+def measure(python: str, built: Path, request: JsonObject, who: str = "peers") -> JsonObject:
     """The report about what is requested: see run() of peers_main, or of another such program. `built` is a preset's directory."""
     gpu = cuda.visible_gpu()
     log_path = BUILD / f"{who}{'-' + gpu if gpu else ''}.log"  # on each of several GPUs there may be one at a time

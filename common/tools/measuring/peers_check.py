@@ -23,7 +23,7 @@ class Reference:
         self.scale = q.shape[-1] ** -0.5 if scale is None else scale
         self.groups = q.shape[1] // k.shape[1]
         self.random = torch.Generator().manual_seed(1)
-        self.worst = None  # (error, tolerance) of the last comparison with the largest error / tolerance
+        self.worst: "tuple[float, float] | None" = None  # (error, tolerance) of the last comparison with the largest error / tolerance
 
     def wrong_forward(self, o, lse=None):
         """What is wrong with o [B, H, Nq, D] and lse [B, H, Nq] (None: not to be compared) in one line; None if nothing."""
@@ -68,8 +68,9 @@ class Reference:
                 return f"{name} is not finite everywhere"
         batch, kv_heads = self.k.shape[:2]
         sampled = self._sampled(batch * kv_heads, batch * kv_heads if batch * kv_heads <= 2 * HEADS else HEADS)
-        expected = {name: [] for name in got}
-        baseline, compared = {name: [] for name in got}, {name: [] for name in got}
+        expected: dict[str, list[torch.Tensor]] = {name: [] for name in got}
+        baseline: dict[str, list[torch.Tensor]] = {name: [] for name in got}
+        compared: dict[str, list[torch.Tensor]] = {name: [] for name in got}
         for b, head in ((i // kv_heads, i % kv_heads) for i in sampled.tolist()):
             queries = slice(head * self.groups, (head + 1) * self.groups)
             one = (self.q[b, queries], self.k[b, head], self.v[b, head], d_o[b, queries])
@@ -79,7 +80,7 @@ class Reference:
             for name, gradient in got.items():
                 compared[name].append(gradient[b, queries if name == "dq" else head].flatten())
         for name in got:
-            wrong = self._differs(name, *(torch.cat(x[name]) for x in (compared, expected, baseline)), 3)
+            wrong = self._differs(name, torch.cat(compared[name]), torch.cat(expected[name]), torch.cat(baseline[name]), 3)
             if wrong:
                 return wrong
         return None

@@ -17,12 +17,15 @@ import statistics
 import sys
 import time
 import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 
-from tools.base import cuda
+from tools.base import JsonObject, cuda
 from tools.measuring.peers import (
     PEERS,
     ROPE_PEERS,
@@ -62,13 +65,17 @@ class Candidate:
     """attend(q, k, v, causal) -> o, on [B, H, N, D]; differentiable if gradients are asked for."""
 
     kind = "peer"
-    directions = ("forward", "backward")
+    directions: Sequence[str] = ("forward", "backward")
     inputs = staticmethod(lambda tensor: tensor)  # to the layout that `attend` takes, before any timing; and back:
     output = staticmethod(lambda tensor: tensor)
-    mode = staticmethod(contextlib.nullcontext)  # of PyTorch, in which it is launched
 
     def __init__(self, name: str, attend):
         self.name, self.attend = name, attend
+
+    @staticmethod
+    def mode() -> AbstractContextManager[None]:
+        """The mode of PyTorch in which it is launched."""
+        return contextlib.nullcontext()
 
     def refuses(self, problem: Problem) -> "str | None":
         if problem.causal and problem.seq_q != problem.seq_k:
@@ -97,7 +104,7 @@ class Deterministic(Candidate):
 
     @staticmethod
     @contextlib.contextmanager
-    def mode():
+    def mode() -> Iterator[None]:
         torch.use_deterministic_algorithms(True)
         try:
             yield
@@ -113,7 +120,8 @@ class Chapter(Candidate):
         self.directions, self.rope = directions, rope
         self.forward_pass = functools.partial(workbook.forward, chapter=chapter, rung=rung)
         self.differentiable = functools.partial(workbook.attention, backward_chapter=chapter, backward_rung=rung)
-        self.tables, self.tables_for = None, None
+        self.tables: Any = None
+        self.tables_for: Any = None  # shapes
         self.make_tables = workbook.rope_tables
 
     def _rope(self, q, k):
@@ -133,7 +141,7 @@ class Chapter(Candidate):
         return None
 
 
-def chapters_for(points: list, workbook, request: dict) -> tuple:
+def chapters_for(points: list[Problem], workbook, request: JsonObject) -> tuple[list[str], dict[str, str]]:
     """(chapters, {chapter: why it is not there}). Chapters that are made for fewer queries than keys are asked about others
     only by name."""
     few_queries = any(point.seq_q < point.seq_k for point in points)
@@ -143,7 +151,7 @@ def chapters_for(points: list, workbook, request: dict) -> tuple:
     return [chapter for chapter in request["chapters"] if chapter not in absent], absent
 
 
-def chapter_candidates(workbook, chapters: list, request: dict) -> list:
+def chapter_candidates(workbook, chapters: list[str], request: JsonObject) -> list[Chapter]:
     candidates, rung = [], request["rung"]
     if rung and not request["named"]:  # of all chapters those that have it
         chapters = [chapter for chapter in chapters if rung in workbook.chapters()[chapter]] or chapters
@@ -227,14 +235,14 @@ def package(name: str) -> Candidate:
     return candidate
 
 
-def rotating_candidates() -> tuple:
+def rotating_candidates() -> tuple[list[Candidate], dict[str, str]]:
     """(candidates, {name: why it is not there}), for problems with RoPE."""
     if torch.cuda.get_device_capability() < (8, 0):
         return [], {name: "it needs compute capability 8.0" for name in ROPE_PEERS}
     return [rotating(name) for name in ROPE_PEERS], {}
 
 
-def peer_candidates() -> tuple:
+def peer_candidates() -> tuple[list[Candidate], dict[str, str]]:
     """(candidates, {name: why it is not there})"""
     needed = {"MATH": (0, 0), "FA3": (9, 0)}  # compute capability
     candidates, absent = [], {}
@@ -279,12 +287,13 @@ class Lane:
 
     ATTEMPTS = 12  # at a launch that is enqueued in time; each has half as much time again
 
-    def __init__(self, candidate: Candidate, direction: str, sets: list, causal: bool):
+    def __init__(self, candidate: Candidate, direction: str, sets: list[list[torch.Tensor]], causal: bool):
         self.candidate, self.causal, self.backward = candidate, causal, direction == "backward"
         self.sets = [[candidate.inputs(tensor).detach().requires_grad_(self.backward) for tensor in one[:3]] for one in sets]
         self.d_o = [candidate.inputs(one[3]) for one in sets] if self.backward else []
         self.o = [candidate.attend(*one, causal) for one in self.sets] if self.backward else []
-        self.turn, self.cover, self.events = 0, 0.0, []
+        self.turn, self.cover = 0, 0.0
+        self.events: list[tuple[Any, Any]] = []
         self.late = 0  # launches that did not count
 
     def launch(self, number: int):
@@ -298,7 +307,7 @@ class Lane:
             d_o = self.candidate.output(self.d_o[0])
             return reference.wrong_backward(d_o, *map(self.candidate.output, self.launch(0)))
         if isinstance(self.candidate, Chapter):
-            return reference.wrong_forward(*self.candidate.forward(*self.sets[0], self.causal))
+            return reference.wrong_forward(*self.candidate.forward(self.sets[0][0], self.sets[0][1], self.sets[0][2], self.causal))
         return reference.wrong_forward(self.candidate.output(self.launch(0)))
 
     def warm_up(self, flush: Flush) -> float:
@@ -331,14 +340,14 @@ class Lane:
             self.cover = 1.5 * max(self.cover, flush.seconds)
         raise Skipped("the CPU does not enqueue it before the GPU gets there")
 
-    def samples(self, forget: bool = False) -> list:
+    def samples(self, forget: bool = False) -> list[float]:
         seconds = [round(start.elapsed_time(stop) * 1e-3, 8) for start, stop in self.events]
         if forget:
             self.events = []
         return seconds
 
 
-def ceilings(flush: Flush) -> dict:
+def ceilings(flush: Flush) -> JsonObject:
     """What this GPU can do: a matrix product and a copy, large enough to fill it."""
     side, elements = 8192, 1 << 29
     a, b = (torch.randn(side, side, device="cuda", dtype=torch.float16) for _ in range(2))
@@ -346,8 +355,8 @@ def ceilings(flush: Flush) -> dict:
     source = torch.randn(elements, device="cuda", dtype=torch.float16)
     copy = torch.empty_like(source)
 
-    def timed(work) -> dict:
-        events = []
+    def timed(work: Callable[[], object]) -> dict[str, float]:
+        events: list[tuple[Any, Any]] = []
         for _ in range(23):
             start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             flush(0.0)
@@ -363,7 +372,7 @@ def ceilings(flush: Flush) -> dict:
             "copy": {"byte_rate": 2 * 2 * elements / copying["median"], "seconds": copying}}
 
 
-def make_sets(problem: Problem, direction: str, seed: int) -> list:
+def make_sets(problem: Problem, direction: str, seed: int) -> list[list[torch.Tensor]]:
     """Two sets of q, k, v (and d_o): standard normal numbers."""
     random = torch.Generator("cuda").manual_seed(seed)
     q = (problem.batch, problem.heads, problem.seq_q, problem.head_dim)
@@ -373,14 +382,15 @@ def make_sets(problem: Problem, direction: str, seed: int) -> list:
             for _ in range(2)]
 
 
-def measure(problem: Problem, flops: float, rope: bool, direction: str, candidates: list, known: dict, flush: Flush,
-            seed: int, patience: float) -> list:
+def measure(problem: Problem, flops: float, rope: bool, direction: str, candidates: list[Candidate], known: dict[tuple[str, str], list[tuple[Problem, float]]], flush: Flush,
+            seed: int, patience: float) -> list[JsonObject]:
     """The results of one point. `known` gathers {(name, direction): [(problem, seconds)]}."""
     sets = make_sets(problem, direction, seed)
-    reference = Reference(*sets[0][:3], problem.causal, rope=rope)
-    results, lanes = [], []
+    reference = Reference(sets[0][0], sets[0][1], sets[0][2], problem.causal, rope=rope)
+    results: list[JsonObject] = []
+    lanes: list[tuple[Lane, int, JsonObject]] = []
     for candidate in candidates:
-        result = {"name": candidate.name, "kind": candidate.kind}
+        result: JsonObject = {"name": candidate.name, "kind": candidate.kind}
         results.append(result)
         history = known.setdefault((candidate.name, direction), [])
         try:
@@ -395,7 +405,7 @@ def measure(problem: Problem, flops: float, rope: bool, direction: str, candidat
             if wrong:
                 result["wrong"] = wrong
                 continue
-            result["error"], result["tolerance"] = reference.worst
+            result["error"], result["tolerance"] = reference.worst or (None, None)
             seconds = lane.warm_up(flush)
             history.append((problem, seconds))
             if too_slow(seconds, patience):
@@ -439,7 +449,7 @@ def uuid() -> str:
     return f"GPU-{known}" if known else ""
 
 
-def context(request: dict) -> dict:
+def context(request: JsonObject) -> JsonObject:
     properties = torch.cuda.get_device_properties(0)
     return {
         **cuda.machine(uuid()),
@@ -467,7 +477,7 @@ def the_workbook(who: str):
     return workbook
 
 
-def run(request: dict) -> dict:
+def run(request: JsonObject) -> JsonObject:
     """request: sweep and said (see peers.sweep), chapters, named (by the user), rung, all_rungs, directions, seed, patience,
     commit."""
     workbook = the_workbook("peers")
@@ -485,18 +495,19 @@ def run(request: dict) -> dict:
     absent |= missing | left_out
     begin = time.monotonic()
     what = word_for(request["sweep"], request["said"], points)
-    report = {"context": context(request), "what": what, "absent": absent, "points": []}
+    report: JsonObject = {"context": context(request), "what": what, "absent": absent, "points": []}
     report["context"]["before"] = cuda.machine_state(uuid())
-    flush, known = Flush(), {}
+    flush = Flush()
+    known: dict[tuple[str, str], list[tuple[Problem, float]]] = {}
     report["ceilings"] = ceilings(flush)
     torch.cuda.empty_cache()
     # Chapters that rotate q and k solve another problem than those that do not, and have other peers.
     groups = [(False, peers), (True, rotating_peers)]
     for direction, (rope, beside) in itertools.product(directions, groups):
-        candidates = [candidate for candidate in chapters if direction in candidate.directions and candidate.rope == rope]
-        if not candidates:
+        ours = [candidate for candidate in chapters if direction in candidate.directions and candidate.rope == rope]
+        if not ours:
             continue
-        candidates = [peer for peer in beside if direction in peer.directions] + candidates
+        candidates = [*(peer for peer in beside if direction in peer.directions), *ours]
         for number, problem in enumerate(points):
             print(f"progress\t{direction} {problem}{' RoPE' if rope else ''} ({number + 1} of {len(points)})")
             flops = workbook.flops(asdict(problem), backward=direction == "backward")
@@ -520,7 +531,7 @@ def run(request: dict) -> dict:
     return report
 
 
-def main(words: list, run=run) -> int:
+def main(words: list[str], run=run) -> int:
     """Answers a request: one line of JSON, and the file for the report."""
     try:
         report = run(json.loads(words[0]))

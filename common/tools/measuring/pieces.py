@@ -10,10 +10,11 @@ its own in CUDA_VISIBLE_DEVICES.
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.base import BUILD, ROOT, Failure, Progress, bad, bold, cuda, ending_of, follow, say, shown, table
+from tools.base import BUILD, ROOT, Failure, JsonObject, Progress, bad, bold, cuda, ending_of, follow, say, shown, table
 from tools.record import commit, result_files
 
 # Seconds that one candidate may take at one point of a sweep with peers. Chapters that need more than about 75 ms a launch are
@@ -26,7 +27,7 @@ BESIDE_PYTORCH = ("accuracy", "peers")  # commands that need PyTorch
 class Piece:
     name: str
     holds: str
-    command: tuple  # the words after ./workbook dev; --out FILE is added
+    command: tuple[str, ...]  # the words after ./workbook dev; --out FILE is added
     seconds: float  # roughly, on an H200
     timed: bool = False  # for its times, which a second measurement takes again
     may_say_1: bool = False  # the exit status 1 is a finding that the file holds
@@ -37,7 +38,7 @@ class Piece:
         return " ".join(["./workbook", "dev", *words])
 
 
-def pieces(names: list, engine: "Path | None" = None) -> list:
+def pieces(names: list[str], engine: "Path | None" = None) -> list[Piece]:
     """The plan for these chapters. `engine` holds the engine's counts, where this machine cannot build the engine."""
     planned = []
     for name in names:
@@ -74,7 +75,7 @@ def pieces(names: list, engine: "Path | None" = None) -> list:
     return planned
 
 
-def rehearsal(names: list) -> list:
+def rehearsal(names: list[str]) -> list[Piece]:
     """The same on the SIMT engine, as far as it goes, at sizes that it can do: to see that every step works."""
     small = ("--preset=cpu", "--seq-q=32,64", "--heads=1", "--batch=1")
     ladders = [Piece(f"ladder-{name}", f"{name}, every rung: N = 32, 64",
@@ -83,7 +84,7 @@ def rehearsal(names: list) -> list:
                       Piece("memory", "device memory", ("bench", *small), 10)]
 
 
-def chosen(planned: list, words: list, again: bool = False) -> list:
+def chosen(planned: list[Piece], words: list[str], again: bool = False) -> list[Piece]:
     """The pieces that begin with one of the words; without words all, or those that are measured twice."""
     for word in words:
         if not any(piece.name.startswith(word) for piece in planned):
@@ -113,7 +114,7 @@ def state(piece: Piece, directory: Path, measured_commit: str) -> State:
     return State(context.get("commit") == measured_commit and "piece" in context, last or piece.seconds)
 
 
-def plan_table(planned: list, states: list, measured_commit: str) -> str:
+def plan_table(planned: list[Piece], states: list[State], measured_commit: str) -> str:
     rows = [["piece", "about", "state", "command"]]
     for piece, at in zip(planned, states):
         rows.append([piece.name, f"{at.seconds:.0f} s", "there" if at.done else "to do", piece.shown()])
@@ -127,12 +128,12 @@ def plan_table(planned: list, states: list, measured_commit: str) -> str:
 # --- Taking it -------------------------------------------------------------------------------------------------------
 
 
-def run_workbook(command: list, log_path: Path, on_line) -> int:
+def run_workbook(command: list[str], log_path: Path, on_line: Callable[[str], None]) -> int:
     with open(log_path, "w") as log:
         return follow([sys.executable, ROOT / "workbook", "dev", *command], log, on_line, cwd=ROOT)
 
 
-def take(piece: Piece, directory: Path, measured_commit: str, on_line, runner=run_workbook) -> None:
+def take(piece: Piece, directory: Path, measured_commit: str, on_line: Callable[[str], None], runner: Callable[[list[str], Path, Callable[[str], None]], int] = run_workbook) -> None:
     """Runs the piece's command, and puts its JSON into place. Failure leaves nothing."""
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "piece.json"
@@ -145,7 +146,7 @@ def take(piece: Piece, directory: Path, measured_commit: str, on_line, runner=ru
             said = log_path.read_text(errors="replace").strip() if log_path.exists() else ""
             last = said.splitlines()[-1].removeprefix("workbook: ") if said else "no output"
             raise Failure(f"{last} ({ending_of(status)}, log: {shown(log_path)})")
-        report = result_files.read(out)
+        report = result_files.read(out) or {}
         report.setdefault("context", {}).update({
             "commit": measured_commit,
             "machine": cuda.machine(),
@@ -155,7 +156,7 @@ def take(piece: Piece, directory: Path, measured_commit: str, on_line, runner=ru
         result_files.write(directory / f"{piece.name}.json", shortened(report))
 
 
-def shortened(report: dict) -> dict:
+def shortened(report: JsonObject) -> JsonObject:
     """Of Google Benchmark's runs, which repeat themselves: the medians whole, of the repetitions the times."""
     if "benchmarks" not in report:
         return report
@@ -171,7 +172,7 @@ def shortened(report: dict) -> dict:
     return {**report, "benchmarks": kept}
 
 
-def targets(planned: list, names: list) -> list:
+def targets(planned: list[Piece], names: list[str]) -> list[str]:
     """What these pieces need to have been built for a GPU, or nothing that is known beforehand."""
     wanted = set()
     for piece in planned:
@@ -187,7 +188,7 @@ def targets(planned: list, names: list) -> list:
     return sorted(wanted)
 
 
-def measure(planned: list, directory: Path, within: "float | None", take_piece=take) -> int:
+def measure(planned: list[Piece], directory: Path, within: "float | None", take_piece: Callable[[Piece, Path, str, Callable[[str], None]], None] = take) -> int:
     """Every piece that is not there; `within` so many seconds: what would not fit is left for the next time."""
     measured_commit = commit()
     begin, failed, left = time.monotonic(), [], []

@@ -6,8 +6,8 @@ import math
 import re
 from pathlib import Path
 
-from tools.base import Failure, answer_of, chapters, json_from
-from tools.record import read_label
+from tools.base import Failure, JsonObject, answer_of, chapters, json_from
+from tools.record import Problem, read_label
 
 # What the programs are told as it was said; N of the queries, of which there may be several, apart.
 FIELDS = ("batch", "heads", "kv_heads", "seq_k", "head_dim", "dtype", "causal", "seed")
@@ -42,7 +42,7 @@ def add_rung(parser: argparse.ArgumentParser, default: str, or_all: bool = False
         rungs.add_argument("--all-rungs", action="store_true", help="every rung of a chapter")
 
 
-def chosen_chapters(arguments: argparse.Namespace) -> list:
+def chosen_chapters(arguments: argparse.Namespace) -> list[chapters.Chapter]:
     """Those that are named, or all. A rung that is named with its chapter, 10/ordered, becomes arguments.rung."""
     words = [word.rstrip("/").partition("/") for word in arguments.chapters]
     for word, (_, _, rung) in zip(arguments.chapters, words):
@@ -99,7 +99,7 @@ def _whole_number(text: str, least: int, most: int) -> int:
     return int(text)
 
 
-def lengths(text: str) -> list:
+def lengths(text: str) -> list[int]:
     """512,1024 -> [512, 1024], each once."""
     return list(dict.fromkeys(at_least_one(part) for part in text.split(",")))
 
@@ -120,7 +120,7 @@ def existing_file(text: str) -> Path:
     return Path(text).resolve()
 
 
-def said(arguments: argparse.Namespace) -> dict:
+def said(arguments: argparse.Namespace) -> JsonObject:
     """{field: value} of what the user said of the problem, but N of the queries."""
     fields = {name: getattr(arguments, name) for name in FIELDS if getattr(arguments, name) is not None}
     heads, kv_heads = fields.get("heads", 0), fields.get("kv_heads", 1)
@@ -129,7 +129,7 @@ def said(arguments: argparse.Namespace) -> dict:
     return fields
 
 
-def problems(arguments: argparse.Namespace, default_lengths: "list | None" = None) -> list:
+def problems(arguments: argparse.Namespace, default_lengths: "list[int] | None" = None) -> list[list[str]]:
     """The problems that the user asks for, each as the flags for a program: of every N that is named, else of the default
     ones, else of the program's own."""
     fields = said(arguments)
@@ -140,7 +140,7 @@ def problems(arguments: argparse.Namespace, default_lengths: "list | None" = Non
     return [[*flags, f"--seq-q={n}"] for n in every] if every else [flags]
 
 
-def resolved(program: Path, flags: list) -> tuple:
+def resolved(program: Path, flags: list[str]) -> tuple[Problem, dict[str, float]]:
     """(the problem, {direction: FLOPs}), as the program understands its flags."""
     status, answer, last_words = answer_of([program, "--describe", *flags])
     if status:

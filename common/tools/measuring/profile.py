@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from tools.base import Progress, chapters, cuda
+from tools.base import JsonObject, Progress, chapters, cuda
 from tools.measuring import ncu, problem_flags
 
 TIME, CYCLES = "gpu__time_duration.sum", "sm__cycles_elapsed.max"
@@ -21,19 +21,19 @@ ISSUE = ["smsp__inst_executed.sum", "smsp__issue_active.avg.pct_of_peak_sustaine
 METRICS = [TIME, CYCLES, *DRAM, L2, TENSOR, "launch__registers_per_thread", *ISSUE, *STALLS]
 
 
-def metrics() -> list:
+def metrics() -> list[str]:
     """What the GPU at hand has of them."""
     on_hopper = cuda.smi({"capability": "compute_cap"})["capability"] == 9.0
     return METRICS + [WGMMA] * on_hopper
 
 
-def sums(launches: list) -> dict:
+def sums(launches: list[JsonObject]) -> JsonObject:
     return {"seconds": sum(launch[TIME] for launch in launches) * 1e-9,
             "dram_bytes": int(sum(launch[metric] for launch in launches for metric in DRAM)),
             "l2_bytes": int(sum(launch[L2] for launch in launches))}
 
 
-def rungs(chosen: list, problems: list, directions: list, rung: "str | None", build_directory: Path) -> list:
+def rungs(chosen: list[chapters.Chapter], problems: list[list[str]], directions: list[str], rung: "str | None", build_directory: Path) -> list[JsonObject]:
     """One for each rung (or the one named), direction and problem: chapter, rung, direction, problem, flops, launches [{kernel,
     metric: value}], and their sum: seconds (the profiler's, each launch cold), dram_bytes, l2_bytes."""
     profiled, wanted = [], metrics()

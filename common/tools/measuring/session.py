@@ -2,12 +2,14 @@
 
 import argparse
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tools.base import Failure, Progress, build, chapters, cuda, say
 from tools.measuring import engine_counts, problem_flags
-from tools.measuring.timing import measure, only, read_report
+from tools.measuring.timing import Outcome, measure, only, read_report
 from tools.record import LENGTHS, Problem
 
 
@@ -30,12 +32,12 @@ class Step:
 @dataclass
 class Session:
     choice: cuda.Choice
-    chapters: list
+    chapters: list[chapters.Chapter]
     named: bool  # the chapters are those that the user names, or that have the rung that the user names
-    problems: list  # [(Problem, the flags that ask a program for it)]
+    problems: list[tuple[Problem, list[str]]]  # [(Problem, the flags that ask a program for it)]
     direction: "str | None"  # that the user asks for; None is for each, with the chapters that have it
     rung: "str | None"  # that the user names
-    flags: list  # more of them, for the programs
+    flags: list[str]  # more of them, for the programs
     build_directory: Path
 
     @property
@@ -46,7 +48,7 @@ class Session:
     def device(self) -> str:
         return self.choice.gpu.name if self.choice.gpu else "SIMT engine"
 
-    def ladders(self, all_rungs: bool = False) -> list:
+    def ladders(self, all_rungs: bool = False) -> list[list[Step]]:
         """The steps of each direction: the chapters' results, which are their last rungs (or the one that the user
         names), or every rung; of backwards, which share one chapter, always every rung."""
         described = [(chapter, chapters.describe(chapter, [self.build_directory])) for chapter in self.chapters]
@@ -68,12 +70,12 @@ class Session:
                 ladders.append(steps)
         return ladders
 
-    def measure_all(self, steps: list) -> list:
+    def measure_all(self, steps: list[Step]) -> list[list[Outcome]]:
         """outcomes[step][problem]"""
-        outcomes = [[None] * len(self.problems) for _ in steps]
+        outcomes: list[list[Any]] = [[None] * len(self.problems) for _ in steps]
         with Progress("Checking and timing") as progress:
 
-            def run(name: str, step: Step, problem: Problem, flags: list):
+            def run(name: str, step: Step, problem: Problem, flags: list[str]) -> Outcome:
                 where = f"{name} N={problem.length()}"
                 progress.show(where)
                 return measure(step.chapter.program(self.build_directory),
@@ -96,9 +98,9 @@ class Session:
         return outcomes
 
 
-def _together(steps: list) -> list:
+def _together(steps: list[Step]) -> list[tuple[int, int]]:
     """[(first, count)]: neighbours that are rungs of one chapter. A ladder has one rung of it, or all."""
-    groups = []
+    groups: list[tuple[int, int]] = []
     for number, step in enumerate(steps):
         if groups and step.rung and steps[number - 1].chapter == step.chapter:
             groups[-1] = (groups[-1][0], groups[-1][1] + 1)
@@ -122,7 +124,7 @@ def say_device(choice: cuda.Choice) -> None:
         say(f"On the SIMT engine: g++ builds the CUDA kernels for {build.cores()} CPU cores ({choice.why}).")
 
 
-def begin(arguments: argparse.Namespace, more_flags: list = ()) -> Session:
+def begin(arguments: argparse.Namespace, more_flags: Sequence[str] = ()) -> Session:
     """Chooses preset and problems, says so, and builds the programs of the chapters that are asked for."""
     chosen = problem_flags.chosen_chapters(arguments)
     if not chosen:
@@ -138,7 +140,7 @@ def begin(arguments: argparse.Namespace, more_flags: list = ()) -> Session:
                    list(more_flags), directory)
 
 
-def measure_ladders(current: Session, show, all_rungs: bool = False) -> tuple:
+def measure_ladders(current: Session, show: Callable[[Session, list[Step], list[list[Outcome]]], object], all_rungs: bool = False) -> tuple[list[Step], list[list[Outcome]]]:
     """Every ladder, one after the other, each shown as it is there: show(session, steps, outcomes). Returns all steps and their
     outcomes. A problem that nobody takes is bad input, not a result: the first one's reason will do."""
     steps, outcomes, unseen = [], [], []
@@ -156,7 +158,7 @@ def measure_ladders(current: Session, show, all_rungs: bool = False) -> tuple:
     return steps, outcomes
 
 
-def conclude(steps: list, outcomes: list) -> int:
+def conclude(steps: list[Step], outcomes: list[list[Outcome]]) -> int:
     """The closing line and the exit status."""
     often = Counter(step.name for step in steps)
     names = [step.name + f" ({step.direction})" * (often[step.name] > 1) for step in steps]

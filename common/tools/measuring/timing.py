@@ -7,10 +7,11 @@ import statistics
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.base import ending_of, started
+from tools.base import JsonObject, ending_of, started
 from tools.record import SECONDS_PER, commit
 
 
@@ -25,14 +26,14 @@ class Outcome:
     tolerance: "float | None" = None  # and what is allowed
     flop_rate: "float | None" = None  # FLOP/s
     peak_bytes: "float | None" = None  # of device memory
-    report: dict = field(default_factory=dict)  # Google Benchmark's, as it wrote it
+    report: JsonObject = field(default_factory=dict)  # Google Benchmark's, as it wrote it
 
     @property
     def bad(self) -> bool:
         return self.verdict in ("wrong", "failed")
 
 
-def measure(program: Path, flags: list, on_wait=lambda seconds: None) -> Outcome:
+def measure(program: Path, flags: list[str], on_wait: Callable[[float], None] = lambda seconds: None) -> Outcome:
     """Runs the program, which checks its result before it times it. on_wait is called about twice a second."""
     with tempfile.TemporaryDirectory() as scratch:
         report_path = Path(scratch) / "report.json"
@@ -78,12 +79,12 @@ def _last_words(stderr: str) -> str:
     return " ".join(lines[begins[-1] if begins else -1 :])
 
 
-def only(report: dict, rung: str) -> dict:
+def only(report: JsonObject, rung: "str | None") -> JsonObject:
     """Of a report about all rungs of a chapter: what it says about this one."""
     return {**report, "benchmarks": [run for run in report["benchmarks"] if run["name"].split("/")[1] == rung]}
 
 
-def read_report(report: dict) -> Outcome:
+def read_report(report: JsonObject) -> Outcome:
     """The median of the repetitions, as Google Benchmark aggregated it or, where it did not, from the runs."""
     runs = report["benchmarks"]
     failed = [run for run in runs if run.get("error_occurred")]

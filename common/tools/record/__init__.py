@@ -2,7 +2,7 @@
 
 from tools.record import result_files
 from tools.record.decoding import Decoding
-from tools.record.measurements import AGAIN, SECONDS_PER, THE_BOOKS, Missing, Record, repeated
+from tools.record.measurements import AGAIN, SECONDS_PER, THE_BOOKS, Missing, Record, Row, repeated
 from tools.record.microbenchmarks import LATENCY, Microbenchmarks
 from tools.record.problem import LENGTHS, Problem, read_label
 from tools.record.quantities import Quantities

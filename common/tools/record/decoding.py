@@ -13,7 +13,7 @@ class Decoding:
     def __init__(self, record: Record):
         self._record = record
 
-    def summary(self, step: str, what: str, queries, floor_from: float, floor_to: float) -> float:
+    def summary(self, step: str, what: str, queries: "int | None", floor_from: float, floor_to: float) -> float:
         """Over the points of all pieces where it and both peers were timed, with so many queries (all without a number) and a floor in
         these limits."""
         name, gains, of_floor = self._record.step(step, "forward"), [], []

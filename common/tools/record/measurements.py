@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from tools.base import JsonObject
 from tools.record import result_files
 from tools.record.problem import Problem, read_label
 
@@ -41,16 +42,16 @@ class Row:
     peak_bytes: "float | None" = None
 
 
-def steady(median: float, p10: float, **_) -> bool:
+def steady(median: float, p10: float, **_: float) -> bool:
     return median <= UNSTEADY * p10
 
 
-def aggregated(runs: list) -> set:
+def aggregated(runs: list[JsonObject]) -> set[str]:
     """The names of Google Benchmark's runs that are repetitions: their median counts."""
     return {run["name"].removesuffix("_median") for run in runs if run.get("aggregate_name") == "median"}
 
 
-def rows_of(source: str, report: dict) -> list:
+def rows_of(source: str, report: JsonObject) -> list[Row]:
     rows, runs = [], report.get("benchmarks", [])
     repetitions = aggregated(runs)
     for run in runs:
@@ -70,21 +71,22 @@ def rows_of(source: str, report: dict) -> list:
 class Record:
     def __init__(self, directory: Path):
         self.directory = directory
-        self._files = {}
+        self._files: "dict[str, JsonObject | None]" = {}
 
-    def file(self, name: str) -> dict:
+    def file(self, name: str) -> JsonObject:
         """A file of the directory: a piece, or an older measurement."""
         if name not in self._files:
             self._files[name] = result_files.read(self.directory / name)
-        if self._files[name] is None:
+        found = self._files[name]
+        if found is None:
             raise Missing(f"{name} is not in {self.directory.name}")
-        return self._files[name]
+        return found
 
-    def piece(self, name: str) -> dict:
+    def piece(self, name: str) -> JsonObject:
         return self.file(f"{name}.json")
 
     @cached_property
-    def pieces(self) -> list:
+    def pieces(self) -> list[str]:
         """The names of the pieces that are there; files with a date in front are none."""
         return sorted(path.stem for path in self.directory.glob("[a-z]*.json"))
 
@@ -98,29 +100,29 @@ class Record:
         raise Missing(f"no piece of {self.directory.name} says which GPU it is")
 
     @cached_property
-    def rows(self) -> list:
+    def rows(self) -> list[Row]:
         return [Row(row.source, self._last.get((row.step, row.direction), row.step), *list(vars(row).values())[2:])
                 for row in self._as_written]
 
     @cached_property
-    def _as_written(self) -> list:
+    def _as_written(self) -> list[Row]:
         return [row for name in self.pieces if name != MACHINE
                 for row in rows_of("ladder" if name.startswith("ladder-") else name, self.piece(name))]
 
     @cached_property
-    def _last(self) -> dict:
+    def _last(self) -> dict[tuple[str, str], str]:
         """What a chapter's name without a rung means, {(chapter, direction): step}: its result, the last rung with the direction."""
         return {(row.step.split("/")[0], row.direction): row.step for row in self._as_written
                 if "/" in row.step and row.source == "ladder"}
 
     @cached_property
-    def _index(self) -> dict:
-        index = {}
+    def _index(self) -> dict[tuple[str, str, str], dict[Problem, Row]]:
+        index: dict[tuple[str, str, str], dict[Problem, Row]] = {}
         for row in self.rows:
             index.setdefault((row.source, row.step, row.direction), {})[row.problem] = row
         return index
 
-    def row(self, source: str, step: str, direction: str, **problem) -> Row:
+    def row(self, source: str, step: str, direction: str, **problem: object) -> Row:
         """The one whose problem has these fields."""
         rows = self._index.get((source, step, direction), {}).values()
         found = [row for row in rows if problem.items() <= vars(row.problem).items()]
@@ -129,7 +131,7 @@ class Record:
             raise Missing(f"{step}, {direction}, {where} is {f'{len(found)} times' if found else 'not'} in {source}")
         return found[0]
 
-    def steps(self, direction: str, source: str = "ladder") -> list:
+    def steps(self, direction: str, source: str = "ladder") -> list[str]:
         """Every rung of every chapter, in order. A chapter about few queries and many keys is in the pieces with these alone: on the
         ladder it launches another chapter's kernel."""
         left_out = set() if source.startswith(DECODING) else self._decoding
@@ -138,21 +140,21 @@ class Record:
         return sorted(steps, key=lambda step: step.split("/")[0])  # stable: the rungs stay in the chapter's order
 
     @cached_property
-    def _decoding(self) -> set:
+    def _decoding(self) -> set[str]:
         """The chapters about few queries and many keys."""
         return {row.step.split("/")[0] for row in self.rows if row.source.startswith(DECODING) and row.step[0].isdigit()}
 
-    def peers(self, direction: str, source: str) -> list:
+    def peers(self, direction: str, source: str) -> list[str]:
         """FlashAttention-2 and cuDNN, and of the other fast ones those that were there."""
         there = {row.step for row in self.rows if row.source == source and row.direction == direction}
         there |= {"FLASH", "CUDNN"}
         return [peer for peer in ("FLASH", "FLASH-deterministic", "CUDNN", "FA3", "FA4", "FA4-deterministic") if peer in there]
 
-    def results(self, direction: str, source: str = "ladder") -> list:
+    def results(self, direction: str, source: str = "ladder") -> list[str]:
         """The last rung of every chapter."""
         return list({step.split("/")[0]: step for step in self.steps(direction, source)}.values())
 
-    def rungs(self, chapter: str, direction: str, source: str = "ladder") -> list:
+    def rungs(self, chapter: str, direction: str, source: str = "ladder") -> list[str]:
         return [step for step in self.steps(direction, source) if step.startswith(chapter)]
 
     def step(self, word: str, direction: str) -> str:
@@ -171,7 +173,7 @@ class Record:
         """Whether it solves problems with RoPE."""
         return any(row.rope for row in self.rows if row.step == step)
 
-    def profile(self, step: str, direction: str) -> dict:
+    def profile(self, step: str, direction: str) -> JsonObject:
         """Of the step under Nsight Compute: flops, seconds, dram_bytes, l2_bytes."""
         chapter, _, rung = step.partition("/")
         for one in self.piece(f"profile-{chapter}")["rungs"]:
@@ -192,9 +194,9 @@ class Record:
         return Record(self.directory / AGAIN)
 
 
-def repeated(record: Record) -> dict:
+def repeated(record: Record) -> dict[str, list[float]]:
     """{source: [second time / first time]} of everything that has been timed twice."""
-    ratios = {}
+    ratios: dict[str, list[float]] = {}
     second = record.again
     for row in record.rows:
         if row.source == "memory":  # one launch, for its bytes

@@ -1,5 +1,6 @@
 """What the experiments of common/microbenchmarks found, by name: "latency/shared", "latency/global/16384", "bandwidth/L2", "branch/by_lane"."""
 
+from tools.base import JsonObject
 from tools.record.measurements import MACHINE, Missing, Record, aggregated
 
 # Where each memory's latency is read off: with so many bytes in use, global memory is served by it on every GPU that we know.
@@ -13,14 +14,14 @@ class Microbenchmarks:
     def of(record: Record) -> "Microbenchmarks":
         return Microbenchmarks(record.piece(MACHINE))
 
-    def __init__(self, report: dict):
+    def __init__(self, report: JsonObject):
         """Of Google Benchmark: of repetitions, the medians."""
         runs, self._context = report.get("benchmarks", []), report.get("context", {})
         repetitions = aggregated(runs)
         self._found = {run["name"].partition("/iterations:")[0]: run for run in runs
                        if run["name"] not in repetitions and run.get("aggregate_name", "median") == "median"}
 
-    def names(self, beginning: str) -> list:
+    def names(self, beginning: str) -> list[str]:
         return [name for name in self._found if name.startswith(beginning)]
 
     def value(self, experiment: str, what: str) -> float:

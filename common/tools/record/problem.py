@@ -17,7 +17,7 @@ class Problem:
     dtype: str
     causal: bool
 
-    def flags(self) -> list:
+    def flags(self) -> list[str]:
         """For a chapter's program, every one of them."""
         values = {
             "batch": self.batch,
@@ -42,7 +42,7 @@ class Problem:
         return f"N={self.length()} {self.without_length()}"
 
 
-def read_label(label: str) -> tuple:
+def read_label(label: str) -> tuple[Problem, bool]:
     """(problem, rope) of the name that attention::label gives a problem: B2_H16_N512_D64_fp16_causal."""
     found = re.fullmatch(r"B(\d+)_H(\d+)(?:_Hkv(\d+))?_(?:N(\d+)|Nq(\d+)_Nk(\d+))_D(\d+)_(fp16|bf16)_(causal|full)(_rope)?",
                          label)

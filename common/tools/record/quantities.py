@@ -13,10 +13,11 @@ taken from the same process as the peer.
 
 import math
 import statistics
+from typing import Any
 
-from tools.base import NotUnderstood
+from tools.base import JsonObject, NotUnderstood
 from tools.record.decoding import Decoding
-from tools.record.measurements import Missing, Record
+from tools.record.measurements import Missing, Record, Row
 from tools.record.microbenchmarks import LATENCY, Microbenchmarks
 from tools.record.recorded_counts import Counts
 from tools.record.training import Training
@@ -38,7 +39,7 @@ class Quantities:
                     continue
         return direction or "forward"
 
-    def _row(self, source: str, step: str, direction: "str | None", **problem):
+    def _row(self, source: str, step: str, direction: "str | None", **problem: object) -> Row:
         direction = self._direction(step, direction)
         return self._record.row(source, self._record.step(step, direction), direction, **problem)
 
@@ -82,7 +83,7 @@ class Quantities:
         of = {"seq_q": n, "head_dim": head_dim, "causal": mask == "causal"}
         return 1e-12 * self._row(f"sweep-{dtype}-{direction}", step, direction, **of).flop_rate
 
-    def _ratios(self, step, peer, dtype, direction, mask, head_dim) -> list:
+    def _ratios(self, step, peer, dtype, direction, mask, head_dim) -> list[float]:
         direction = self._direction(step, direction)
         source, name, peer = f"sweep-{dtype}-{direction}", self._record.step(step, direction), self._record.step(peer, direction)
         ratios = []
@@ -199,7 +200,7 @@ class Quantities:
             raise Missing(f"{step} has no ratio of {tensor} everywhere in accuracy")
         return max(ratios)
 
-    def _results(self, step, tensor, **problem) -> list:
+    def _results(self, step, tensor, **problem) -> list[JsonObject]:
         name = self._record.step(step, "forward" if tensor == "o" else "backward")
         return [result for one in self._record.piece("accuracy")["errors"] if problem.items() <= one["problem"].items()
                 for result in one["results"] if result["name"] == name and "norms" in result]
@@ -232,7 +233,7 @@ class Quantities:
 
     def entry(self, file, field, *path, **where):
         """A number of any file: entry("x.json", "ms.FA2", "B2_H16", N=512) is the field of that list's entry that has N = 512."""
-        found = self._record.file(file)
+        found: Any = self._record.file(file)
         for part in path:
             found = found[part]
         if where:

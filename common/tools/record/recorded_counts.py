@@ -10,33 +10,35 @@ from tools.base import COUNTS
 from tools.record import result_files
 from tools.record.measurements import Missing
 
+LaunchCounts = tuple[str, dict[str, int]]  # (kernel, {what: count})
+
 
 class Counts:
     PROBLEM = "N=256 B=1 H=2 D=64 fp16 full"
 
     def __init__(self, directory: Path = COUNTS):
         self._directory = directory
-        self._chapters = {}
+        self._chapters: dict[str, dict[tuple[str, str], list[LaunchCounts]]] = {}
 
-    def _chapter(self, number: str) -> dict:
+    def _chapter(self, number: str) -> dict[tuple[str, str], list[LaunchCounts]]:
         """{(direction, rung): [(kernel, {what: count})]}, the rungs in their order. A chapter with one direction does not say which."""
         if number not in self._chapters:
             self._chapters[number] = self._read(number)
         return self._chapters[number]
 
-    def _read(self, number: str) -> dict:
-        found = {}
+    def _read(self, number: str) -> dict[tuple[str, str], list[LaunchCounts]]:
+        found: dict[tuple[str, str], list[LaunchCounts]] = {}
         for path in self._directory.glob(f"{number}_*.json"):
-            report = result_files.read(path)
+            report = result_files.read(path) or {}
             both = any(", backward: " in title for title in report)
             for title, counts in report.items():
-                rung, backward, kernel = re.fullmatch(r"(.*?)(, backward)?: (.*), launch \d+", title).groups()
+                ((rung, backward, kernel),) = re.findall(r"^(.*?)(, backward)?: (.*), launch \d+$", title)
                 direction = "backward" if backward else "forward" if both else ""
                 numbers = {what: count for what, count in counts.items() if isinstance(count, int)}
                 found.setdefault((direction, rung), []).append((kernel, numbers))
         return found
 
-    def launches(self, step: str, direction: "str | None" = None) -> list:
+    def launches(self, step: str, direction: "str | None" = None) -> list[LaunchCounts]:
         """[(kernel, {what: count})] of "06/mma", or of the last rung of "06"; of its forward, if it has both and none is named."""
         number, _, rung = step.partition("/")
         every = self._chapter(number.partition("_")[0])

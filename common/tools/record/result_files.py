@@ -5,7 +5,7 @@ import os
 import re
 from pathlib import Path
 
-from tools.base import ROOT, Failure, output_of, write_whole
+from tools.base import ROOT, Failure, JsonObject, output_of, write_whole
 
 
 def commit() -> str:
@@ -22,7 +22,7 @@ def commit() -> str:
     return described.strip() + ("-dirty" if changed else "")
 
 
-def compact(report: dict) -> str:
+def compact(report: JsonObject) -> str:
     """JSON with one line for a list of numbers, and one for each of Google Benchmark's runs."""
     runs = report.get("benchmarks")
     text = json.dumps({**report, "benchmarks": []} if runs else report, indent=1)
@@ -32,12 +32,12 @@ def compact(report: dict) -> str:
     return re.sub(r"\[\s+([-+.\deE,\s]+?)\s+\]", lambda found: "[" + re.sub(r"\s+", " ", found[1]) + "]", text) + "\n"
 
 
-def write(path: Path, report: dict) -> None:
+def write(path: Path, report: JsonObject) -> None:
     """All of it, or nothing."""
     write_whole(path, compact(report))
 
 
-def read(path: Path) -> "dict | None":
+def read(path: Path) -> "JsonObject | None":
     """None if there is no such file; Failure if it holds something else."""
     try:
         report = json.loads(path.read_text())

@@ -2,7 +2,7 @@
 
 import statistics
 
-from tools.base import NotUnderstood
+from tools.base import JsonObject, NotUnderstood
 from tools.record.measurements import Missing, Record
 
 FILE = "2026-11-23-gpt.json"
@@ -16,14 +16,14 @@ class Training:
     def of(record: Record) -> "Training":
         return Training(record.file(FILE))
 
-    def __init__(self, report: dict):
+    def __init__(self, report: JsonObject):
         self.model = report["model"]
         self._runs = {run["name"]: run for run in report["runs"]}
 
-    def names(self, positions: "str | None" = None) -> list:
+    def names(self, positions: "str | None" = None) -> list[str]:
         return [name for name, run in self._runs.items() if positions in (None, run["positions"])]
 
-    def positions(self) -> list:
+    def positions(self) -> list[str]:
         return list(dict.fromkeys(run["positions"] for run in self._runs.values()))
 
     def pytorchs(self, name: str) -> "str | None":
@@ -31,14 +31,15 @@ class Training:
         positions = self._run(name)["positions"]
         return next((other for other in self.names(positions) if self._runs[other]["attention"] == PYTORCHS), None)
 
-    def validation(self, name: str) -> dict:
+    def validation(self, name: str) -> dict[int, float]:
         """{step: loss}"""
         found = self._run(name)["validation"]
         return dict(zip(found["steps"], found["losses"]))
 
-    def apart(self, name: str) -> dict:
+    def apart(self, name: str) -> dict[int, float]:
         """{step: how much larger the validation loss is than that with PyTorch's attention}"""
-        expected = self.validation(self.pytorchs(name)) if self.pytorchs(name) else {}
+        other = self.pytorchs(name)
+        expected = self.validation(other) if other else {}
         return {step: loss - expected[step] for step, loss in self.validation(name).items() if step in expected}
 
     def value(self, name: str, what: str) -> float:
@@ -58,7 +59,7 @@ class Training:
         distances = [abs(one) for one in self.apart(name).values()]
         return statistics.fmean(distances) if what == "apart" else max(distances)
 
-    def _run(self, name: str) -> dict:
+    def _run(self, name: str) -> JsonObject:
         if name not in self._runs:
             raise Missing(f"{name} is no run of {FILE} (it has {', '.join(self._runs) or 'none'})")
         return self._runs[name]

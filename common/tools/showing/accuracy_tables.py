@@ -2,11 +2,11 @@
 
 import re
 
-from tools.base import table
+from tools.base import JsonObject, table
 from tools.record import Problem
 
 
-def table_of_ratios(worst: dict) -> str:
+def table_of_ratios(worst: "dict[tuple[str, str], tuple[float | None, Problem]]") -> str:
     """A line for each rung: its largest ratios. `worst`: {(name, tensor): (ratio, problem)}."""
     tensors = ("o", "dq", "dk", "dv")
     names = dict.fromkeys(name for name, _ in worst)
@@ -17,10 +17,10 @@ def table_of_ratios(worst: dict) -> str:
     return table(rows)
 
 
-def remarks(report: dict) -> list:
+def remarks(report: JsonObject) -> list[str]:
     """Why anything is missing."""
     lines = [f"{name} is not here: {why}" for name, why in report["absent"].items()]
-    reasons = {}
+    reasons: dict[tuple[str, str], tuple[str, list[int]]] = {}
     for one in report["errors"]:
         for result in one["results"]:
             if "skipped" in result:

@@ -7,6 +7,7 @@ import difflib
 import os
 import re
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,11 +23,11 @@ SINCE = re.compile(r"^// What changed since (.*?)(?: is |:\s)", re.DOTALL | re.M
 WALK = re.compile(r"`\./workbook walk ([^`\n]+)`")
 
 
-def shielded(text: str) -> tuple:
+def shielded(text: str) -> tuple[str, Callable[[str], str]]:
     """(the text with code blanked out, a function that puts the code back)"""
     kept = []
 
-    def keep(found) -> str:
+    def keep(found: re.Match[str]) -> str:
         kept.append(found[0])
         return f"\0{len(kept) - 1}\0"
 
@@ -40,10 +41,10 @@ def shielded(text: str) -> tuple:
     return blank, restore
 
 
-def targets(text: str) -> list:
+def targets(text: str) -> list[tuple[int, str]]:
     """Where the links and pictures of a page lead, as they are written: [(line, target)]."""
 
-    def blank(found) -> str:
+    def blank(found: re.Match[str]) -> str:
         return re.sub(r"[^\n]", " ", found[0])
 
     plain = COMMENT.sub(blank, CODE_SPAN.sub(blank, FENCED.sub(blank, text)))
@@ -55,9 +56,9 @@ def anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", re.sub(r"[`*]", "", COMMENT.sub("", heading)).strip().lower()).replace(" ", "-")
 
 
-def anchors(text: str) -> set:
+def anchors(text: str) -> set[str]:
     plain = FENCED.sub("", text)
-    found = {}
+    found: dict[str, int] = {}
     for heading in re.findall(r"^#{1,6} (.+)$", plain, re.MULTILINE):
         name = anchor(heading)
         found[name] = found.get(name, -1) + 1
@@ -68,7 +69,7 @@ def anchors(text: str) -> set:
 class Walk:
     """A page of ./workbook walk that a lesson names."""
 
-    words: tuple  # ("05", "--seq-q", "128")
+    words: tuple[str, ...]  # ("05", "--seq-q", "128")
 
     @property
     def command(self) -> str:
@@ -79,7 +80,7 @@ class Walk:
         return re.sub(r"[^\w.]+", "-", "-".join(self.words)).strip("-") + ".html"
 
 
-def walks_in(paragraph: str) -> list:
+def walks_in(paragraph: str) -> list[Walk]:
     """The walks that it names; what stands in a list, a table, a heading or code has no room for one."""
     if re.match(r"[ |#]|```|(?:[*-]|\d+\.) ", paragraph):
         return []
@@ -95,12 +96,12 @@ class Book:
     # --- Pages -------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def chapters(self) -> list:
+    def chapters(self) -> list[str]:
         """The folders of the ladder, in its order."""
         return [path.parent.name for path in sorted(self.root.glob("[0-9][0-9]_*/README.md"))]
 
     @cached_property
-    def _found(self) -> tuple:
+    def _found(self) -> tuple[list[str], list[str], list[str], list[str]]:
         """(pages, code, folders, other files): all that can be reached from the first page and the lessons, by their paths."""
         first = ["README.md", *(f"{chapter}/README.md" for chapter in self.chapters)]
         first += [str(path.relative_to(self.root)) for path in sorted(self.root.glob("common/book/*.md"))]
@@ -122,20 +123,20 @@ class Book:
         return pages, sorted(code), sorted(folders), sorted(rest - code - folders)
 
     @property
-    def pages(self) -> list:
+    def pages(self) -> list[str]:
         return self._found[0]
 
     @property
-    def code(self) -> list:
+    def code(self) -> list[str]:
         return self._found[1]
 
     @property
-    def folders(self) -> list:
+    def folders(self) -> list[str]:
         """Those without a page of their own."""
         return self._found[2]
 
     @property
-    def files(self) -> list:
+    def files(self) -> list[str]:
         """Pictures, and other files that are handed out as they are."""
         return self._found[3]
 
@@ -153,7 +154,7 @@ class Book:
             return None
         return f"{path}/README.md" if (self.root / path / "README.md").exists() else path
 
-    def broken(self, page: str) -> list:
+    def broken(self, page: str) -> list[str]:
         """["README.md:12: ..", ..]: links of a page to what is not there."""
         wrong = []
         text = self.text(page)
@@ -168,13 +169,13 @@ class Book:
 
     # --- Kernels -----------------------------------------------------------------------------------------------------
 
-    def kernels(self, chapter: str) -> list:
+    def kernels(self, chapter: str) -> list[str]:
         """The chapter's rungs; attention.cu where it has the kernels, and not only their list."""
         files = sorted(self.root.glob(f"{chapter}/[0-9]*_*.cu"), key=lambda path: (int(path.name.split("_")[0]), path.name))
         return [f"{chapter}/{path.name}" for path in files] or [f"{chapter}/attention.cu"]
 
     @cached_property
-    def ladder(self) -> list:
+    def ladder(self) -> list[str]:
         return [kernel for chapter in self.chapters for kernel in self.kernels(chapter)]
 
     def before(self, kernel: str) -> "str | None":
@@ -198,10 +199,12 @@ class Book:
         earlier = self.ladder[:self.ladder.index(kernel)]
         return max(earlier, key=lambda one: len(own & set(self.text(one).splitlines())), default=None)
 
-    def differences(self, kernel: str) -> list:
+    def differences(self, kernel: str) -> list[tuple[str, list[str]]]:
         """[(kernel, lines of a unified diff)], of the rung before and, where that is another one, of the nearest relative."""
-        own, found = self.text(kernel).splitlines(), []
-        for other in dict.fromkeys([self.before(kernel), self.nearest(kernel)] if self.before(kernel) else []):
+        own = self.text(kernel).splitlines()
+        found: list[tuple[str, list[str]]] = []
+        before = self.before(kernel)
+        for other in dict.fromkeys(filter(None, (before, self.nearest(kernel) if before else None))):
             lines = list(difflib.unified_diff(self.text(other).splitlines(), own, other, kernel, lineterm=""))
             if not found or len(lines) < len(found[0][1]):
                 found.append((other, lines))
@@ -210,9 +213,9 @@ class Book:
     # --- Walks -------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def walks(self) -> list:
+    def walks(self) -> list[Walk]:
         """All that the lessons discuss."""
-        found = {}
+        found: dict[Walk, None] = {}
         for chapter in self.chapters:
             blank, restore = shielded(self.text(f"{chapter}/README.md"))
             found.update((walk, None) for paragraph in blank.split("\n\n") for walk in walks_in(restore(paragraph)))

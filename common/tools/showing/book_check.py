@@ -16,10 +16,10 @@ class Page(HTMLParser):
     """What a page offers and needs."""
 
     text: str
-    anchors: set = field(default_factory=set)
-    needs: list = field(default_factory=list)  # [(tag, address)]
+    anchors: set[str] = field(default_factory=set)
+    needs: list[tuple[str, str]] = field(default_factory=list)  # [(tag, address)]
     formulas: int = 0
-    wrong: list = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
 
     def __post_init__(self):
         super().__init__()
@@ -50,13 +50,13 @@ class Page(HTMLParser):
             self.wrong.append(f"a formula was left as it is written: {data.strip()[:60]}")
 
 
-def pages(directory: Path) -> dict:
+def pages(directory: Path) -> dict[str, Page]:
     """{path below the directory: page}; the walks are whole programs, which ./workbook walk answers for."""
     return {path.relative_to(directory).as_posix(): Page(path.read_text())
             for path in sorted(directory.rglob("*.html")) if path.parent.name not in ("walks", "_static")}
 
 
-def complaints(directory: Path, known: dict) -> list:
+def complaints(directory: Path, known: dict[str, Page]) -> list[str]:
     """["05_online_softmax/index.html: there is no ..", ..]"""
     found = []
     for name, page in known.items():

@@ -13,9 +13,11 @@ recorded picture gets the plot that book_plots.py makes of the same data, and a 
 import json
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from posixpath import relpath
 
+from tools.base import JsonObject
 from tools.showing.book import COMMENT, LANGUAGES, LINK, Book, shielded, walks_in
 
 
@@ -25,7 +27,7 @@ class Pages:
     def __init__(self, book: Book):
         self.book = book
 
-    def sources(self, plots: dict, pdf: "str | None") -> dict:
+    def sources(self, plots: dict[str, JsonObject], pdf: "str | None") -> dict[str, str]:
         """{path of a Markdown file: its text}; plots: {name of a picture: figure}; pdf: its address, if there is one."""
         made = {_source(page): self._page(page, plots, paper=False) for page in self.book.pages}
         if pdf:
@@ -38,14 +40,14 @@ class Pages:
         made.update({f"{folder}/index.md": self._folder_page(folder) for folder in self.book.folders})
         return made
 
-    def paper(self) -> dict:
+    def paper(self) -> dict[str, str]:
         """The sources of the lessons alone, for print: without what only a screen has."""
         return {_source(page): self._page(page, {}, paper=True) for page in self.book.pages}
 
-    def _page(self, page: str, plots: dict, paper: bool) -> str:
+    def _page(self, page: str, plots: dict[str, JsonObject], paper: bool) -> str:
         blank, restore = shielded(self.book.text(page))
 
-        def link(found) -> str:
+        def link(found: re.Match[str]) -> str:
             picture, text, target = found.groups()
             path, fragment = self.book.resolve(page, target), "".join(target.partition("#")[1:])
             if path is None:
@@ -98,8 +100,9 @@ class Pages:
     def _code_page(self, path: str) -> str:
         text = self.book.text(path)
         way, below = "[The lesson](index.md)" if os.path.dirname(path) in self.book.chapters else "", ""
-        if path in self.book.ladder and self.book.differences(path):
-            way += f" · [what changed since {self._short(path, self.book.before(path))}]({Path(path).name}.diff.md)"
+        before = self.book.before(path) if path in self.book.ladder else None
+        if before and self.book.differences(path):
+            way += f" · [what changed since {self._short(path, before)}]({Path(path).name}.diff.md)"
             below = _toctree([("what changed", f"/{path}.diff")])
         head = _head("hide-toc") if path in self.book.ladder else _head("orphan", "hide-toc")
         return f"{head}# {path}\n\n{way}\n\n{_fenced(text, LANGUAGES[Path(path).suffix], ':linenos:')}{below}"
@@ -135,7 +138,7 @@ def _head(*flags: str) -> str:
     return "---\n" + "".join(f"{flag}: true\n" for flag in flags) + "---\n"
 
 
-def _toctree(entries: list, caption: str = "") -> str:
+def _toctree(entries: list[tuple[str, str]], caption: str = "") -> str:
     lines = [f"{title} <{place}>" if title else place for title, place in entries]
     return "\n```{toctree}\n:hidden:\n" + (f":caption: {caption}\n" if caption else "") + "\n" + "\n".join(lines) + "\n```\n"
 
@@ -145,13 +148,13 @@ def _fenced(text: str, language: str, *options: str) -> str:
     return f"{fence}{{code-block}} {language}\n" + "".join(f"{option}\n" for option in options) + f"\n{text.rstrip()}\n{fence}\n"
 
 
-def with_plot(picture: str, figure: dict) -> str:
+def with_plot(picture: str, figure: JsonObject) -> str:
     """The picture stays for paper, and for readers without scripts."""
     data = json.dumps(figure, separators=(",", ":")).replace("<", "\\u003c")
     return f'<div class="plot">\n\n{picture}\n\n<script type="application/json">{data}</script></div>'
 
 
-def write(sources: dict, directory: Path) -> None:
+def write(sources: "Mapping[str, str | bytes]", directory: Path) -> None:
     """Only what is new: Sphinx reads again what has changed."""
     for path in [path for path in directory.rglob("*") if path.is_file()]:
         if path.relative_to(directory).as_posix() not in sources:

@@ -5,9 +5,8 @@ its colour for a light and for a dark page; static/plots.js, in common/book/site
 """
 
 import math
-import re
 
-from tools.base import amount_of_memory, significant
+from tools.base import JsonObject, amount_of_memory, significant
 from tools.record import Record
 from tools.showing.pictures import all_pictures, color
 
@@ -18,22 +17,23 @@ PEER_MARKERS = {"FLASH": "circle-open", "FLASH-deterministic": "circle-open", "C
 DASHES = {"solid": "solid", "dashed": "dash", "dotted": "dot", "dashdot": "dashdot"}
 ON_DARK = {"#000000": "#ffffff", "#1f1f1f": "#e8e8e8", "#4d4d4d": "#c4c4c4", "#6b6b6b": "#a8a8a8", "#8a8a8a": "#9a9a9a",
            "#0072B2": "#3d9be0"}
-LADDER = {"batch": 2, "heads": 16, "head_dim": 64, "causal": True}  # as the pictures' notes say
+LADDER: JsonObject = {"batch": 2, "heads": 16, "head_dim": 64, "causal": True}  # as the pictures' notes say
 TOKENS, WIDTH = 16384, 2048  # B N and H D of FlashAttention's sweep
 
 
-def flops(direction: str, batch: int, heads: int, head_dim: int, causal: bool, n: int) -> float:
+def flops(direction: str, batch: float, heads: int, head_dim: int, causal: bool, n: float) -> float:
     return 4 * batch * heads * n * n * head_dim * (0.5 if causal else 1) * (2.5 if direction == "backward" else 1)
 
 
-def all_plots(record: Record) -> dict:
+def all_plots(record: Record) -> dict[str, JsonObject]:
     """{name of the picture: figure}, of those that have been measured, bars of time aside."""
     return {name: figure(name, data) for name, data in all_pictures(record).items()
             if data["kind"] != "spans" and any(panel["series"] for panel in data["panels"])}
 
 
-def figure(name: str, data: dict) -> dict:
-    traces, layout = [], {"annotations": [], "shapes": []}
+def figure(name: str, data: JsonObject) -> JsonObject:
+    traces: list[JsonObject] = []
+    layout: JsonObject = {"annotations": [], "shapes": []}
     for number, panel in enumerate(data["panels"]):
         axis = str(number + 1) if number else ""
         bars = data["kind"] == "bars"
@@ -64,8 +64,8 @@ def figure(name: str, data: dict) -> dict:
             "bars": len(traces) if data["kind"] == "bars" else 0, "data": traces, "layout": layout}
 
 
-def _axis(axis: dict) -> dict:
-    made = {"title": {"text": axis["label"]}, "type": "log" if axis["log"] else "linear"}
+def _axis(axis: JsonObject) -> JsonObject:
+    made: JsonObject = {"title": {"text": axis["label"]}, "type": "log" if axis["log"] else "linear"}
     if axis.get("ticks"):
         made.update({"tickvals": [place for place, _ in axis["ticks"]], "ticktext": [text for _, text in axis["ticks"]]})
     elif axis["log"]:
@@ -75,17 +75,17 @@ def _axis(axis: dict) -> dict:
     return made
 
 
-def _log_range(values: list, below: float, above: float) -> list:
+def _log_range(values: list[float], below: float, above: float) -> list[float]:
     return [math.log10(min(values) / below), math.log10(max(values) * above)]
 
 
-def _above(axis: str, reference: str, x: float, anchor: str, text: str) -> dict:
+def _above(axis: str, reference: str, x: float, anchor: str, text: str) -> JsonObject:
     """Words on the upper edge of a panel."""
     return {"text": text, "xref": reference, "yref": f"y{axis} domain", "x": x, "y": 1, "xanchor": anchor, "yanchor": "bottom",
             "showarrow": False}
 
 
-def _line(one: dict) -> dict:
+def _line(one: JsonObject) -> JsonObject:
     own = isinstance(one["color"], int)
     point = one["style"] in ("point", "hollow")
     symbol = MARKERS[one["color"] % len(MARKERS)] if own else PEER_MARKERS.get(one["color"])
@@ -94,7 +94,7 @@ def _line(one: dict) -> dict:
             "marker": {"symbol": (symbol or "circle") + ("-open" if one["style"] == "hollow" else ""), "size": 11 if point else 7}}
 
 
-def _bar(one: dict) -> dict:
+def _bar(one: JsonObject) -> JsonObject:
     return {"type": "bar", "orientation": "h", "x": one["x"], "y": [one["name"]], "text": [one["text"]], "textposition": "outside",
             "cliponaxis": False}
 
@@ -102,14 +102,14 @@ def _bar(one: dict) -> dict:
 # --- What is shown where one points ------------------------------------------------------------------------------------
 
 
-def _words(name: str, panel: dict, one: dict, x: float, y: float) -> str:
+def _words(name: str, panel: JsonObject, one: JsonObject, x: float, y: float) -> str:
     """Lines of HTML."""
     what, _, direction = name.rpartition("-")
     lines = [f"<b>{one['name']}</b>"]
     if what == "time":
         lines += [f"N = {x}", *_speed(flops(direction, **LADDER, n=x), 1e-3 * y, _peer(panel, x), 1e-3)]
     elif what == "tflops":
-        head_dim = int(re.search(r"D = (\d+)", panel["title"])[1])
+        head_dim = int(panel["title"].rpartition("D = ")[2])
         work = flops(direction, TOKENS // x, WIDTH // head_dim, head_dim, "causal" in panel["title"], x)
         peer = _peer(panel, x)
         lines += [panel["title"], f"N = {x}", *_speed(work, work / (y * 1e12), peer and work / (peer * 1e12))]
@@ -128,12 +128,12 @@ def _words(name: str, panel: dict, one: dict, x: float, y: float) -> str:
     return "<br>".join(line for line in lines if line)
 
 
-def _peer(panel: dict, x: float) -> "float | None":
+def _peer(panel: JsonObject, x: float) -> "float | None":
     """FlashAttention-2's y at this x."""
     return next((dict(zip(one["x"], one["y"])).get(x) for one in panel["series"] if one["color"] == "FLASH"), None)
 
 
-def _speed(work: float, seconds: float, peer: "float | None", unit: float = 1) -> list:
+def _speed(work: float, seconds: float, peer: "float | None", unit: float = 1) -> list[str]:
     """The lines for time, speed, and the ratio to FlashAttention-2, which takes `peer` units."""
     ratio = [f"{significant(peer * unit / seconds)}× FlashAttention-2"] if peer else []
     return [f"{significant(1e3 * seconds)} ms", f"{significant(work / seconds * 1e-12)} TFLOP/s", *ratio]

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import matplotlib
 
+from tools.base import JsonObject
+
 matplotlib.use("svg")
 import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.patches import Patch  # noqa: E402
@@ -41,7 +43,7 @@ def plain(value: float) -> str:
     return f"{value:,.0f}".replace(",", " ") if value >= 10 else f"{value:g}"
 
 
-def axes(panel: dict, ax) -> None:
+def axes(panel: JsonObject, ax: plt.Axes) -> None:
     ax.set_title(panel["title"], fontsize=10, loc="left")
     for axis, limits, what in ((ax.xaxis, ax.set_xlim, panel["x"]), (ax.yaxis, ax.set_ylim, panel["y"])):
         (ax.set_xscale if axis is ax.xaxis else ax.set_yscale)("log" if what["log"] else "linear")
@@ -56,7 +58,7 @@ def axes(panel: dict, ax) -> None:
         axis.set_minor_formatter(NullFormatter())
 
 
-def apart(places: list, least: float, floor: float = -math.inf) -> list:
+def apart(places: list[float], least: float, floor: float = -math.inf) -> list[float]:
     """The places, in their order, moved so that neighbours are at least so far apart, and none is below the floor."""
     order = sorted(range(len(places)), key=lambda i: places[i])
     moved = [places[i] for i in order]
@@ -73,7 +75,7 @@ def apart(places: list, least: float, floor: float = -math.inf) -> list:
     return result
 
 
-def label_ends(ax, series: list) -> None:
+def label_ends(ax: plt.Axes, series: list[JsonObject]) -> None:
     """Each line's name where it ends, moved up or down where names would overlap."""
     ends = [ax.transData.transform((one["x"][-1], one["y"][-1])) for one in series]
     right = ax.transData.transform((max(one["x"][-1] for one in series), 1))[0] + 8
@@ -84,7 +86,7 @@ def label_ends(ax, series: list) -> None:
                                 "relpos": (0, 0.5)})
 
 
-def lines(data: dict) -> plt.Figure:
+def lines(data: JsonObject) -> plt.Figure:
     panels = data["panels"]
     columns = 1 if len(panels) == 1 else 2
     rows = math.ceil(len(panels) / columns)
@@ -111,7 +113,7 @@ def lines(data: dict) -> plt.Figure:
     return figure
 
 
-def roofline(data: dict) -> plt.Figure:
+def roofline(data: JsonObject) -> plt.Figure:
     (panel,) = data["panels"]
     figure, ax = plt.subplots(figsize=(8.2, 5.2))
     figure.subplots_adjust(left=0.09, right=0.97, top=0.87, bottom=0.11)
@@ -156,7 +158,7 @@ def roofline(data: dict) -> plt.Figure:
     return figure
 
 
-def bars(data: dict) -> plt.Figure:
+def bars(data: JsonObject) -> plt.Figure:
     (panel,) = data["panels"]
     series = panel["series"]
     figure, ax = plt.subplots(figsize=(8.2, 1.3 + 0.3 * len(series)))
@@ -175,7 +177,7 @@ def bars(data: dict) -> plt.Figure:
     return figure
 
 
-def spans(data: dict) -> plt.Figure:
+def spans(data: JsonObject) -> plt.Figure:
     panels = data["panels"]
     rows = [list(dict.fromkeys(one.get("row", one["name"]) for one in panel["series"])) for panel in panels]
     figure, grid = plt.subplots(len(panels), 1, figsize=(8.2, 0.9 + sum(0.75 + 0.32 * len(names) for names in rows)),
@@ -202,13 +204,13 @@ def spans(data: dict) -> plt.Figure:
     return figure
 
 
-def nothing(_: dict) -> plt.Figure:
+def nothing(_: JsonObject) -> plt.Figure:
     figure = plt.figure(figsize=(8.2, 1.6))
     figure.text(0.5, 0.35, "not measured yet", ha="center", color="#6b6b6b")
     return figure
 
 
-def draw(data: dict, mark: str, path: Path) -> None:
+def draw(data: JsonObject, mark: str, path: Path) -> None:
     empty = not any(panel["series"] for panel in data["panels"])
     figure = (nothing if empty else {"lines": lines, "roofline": roofline, "bars": bars, "spans": spans}[data["kind"]])(data)
     height = figure.get_size_inches()[1]
@@ -220,7 +222,7 @@ def draw(data: dict, mark: str, path: Path) -> None:
     path.write_text(text.replace("</svg>", f"<!-- data {mark} -->\n</svg>") + "\n")
 
 
-def main(words: list) -> int:
+def main(words: list[str]) -> int:
     directory = Path(words[0])
     directory.mkdir(parents=True, exist_ok=True)
     for name, picture in json.load(sys.stdin).items():

@@ -1,20 +1,23 @@
 """The ladder: what each step gained over the one before it and over the first. Arithmetic and tables."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tools.base import RESULTS, amount_of_memory, bad, bold, good, say, significant, table
-from tools.record import THE_BOOKS, Counts, Missing, Record
+from tools.record import THE_BOOKS, Counts, Missing, Problem, Record
 
 
-def over_first(times: list) -> list:
+def over_first(times: "Sequence[float | None]") -> "list[float | None]":
     """times: of each step in order, None where it has none. How many times faster than the first that has one."""
     known = [time for time in times if time is not None]
     return [known[0] / time if time is not None else None for time in times]
 
 
-def over_previous(times: list) -> list:
+def over_previous(times: "Sequence[float | None]") -> "list[float | None]":
     """How many times faster than the nearest earlier step that has a time; None for the first."""
-    gains, previous = [], None
+    gains: "list[float | None]" = []
+    previous: "float | None" = None
     for time in times:
         gains.append(previous / time if time is not None and previous is not None else None)
         previous = previous if time is None else time
@@ -49,7 +52,7 @@ class KnownSteps:
             pass
         return KnownStep(moved, seconds)
 
-    def notes(self) -> list:
+    def notes(self) -> list[str]:
         """What the columns mean."""
         lines = [f"Bytes moved: all loads and stores of global memory, before any cache; counted for {Counts.PROBLEM}."]
         try:
@@ -60,7 +63,7 @@ class KnownSteps:
         return lines + [f"Recorded: on an {gpu}, for {problem}. Gain: over the line above, as recorded." for problem in of]
 
 
-def checked(names: list, outcomes: list, known: "list | None" = None) -> str:
+def checked(names: list[str], outcomes: list[Any], known: "list[KnownStep] | None" = None) -> str:
     """One problem: a line for each chapter with its error, what is allowed, the verdict, seconds and memory; and what is known of
     it besides."""
     rows = [["chapter", "error", "allowed", "verdict", "seconds", "device memory"]]
@@ -89,10 +92,10 @@ def checked(names: list, outcomes: list, known: "list | None" = None) -> str:
     return "\n".join(lines)
 
 
-def measured(names: list, lengths: list, outcomes: list) -> str:
+def measured(names: list[str], lengths: list[str], outcomes: list[list[Any]]) -> str:
     """Several lengths: outcomes[step][length]. Times, gains, rates and memory, each a block of one line a step."""
 
-    def values(attribute: str, scale: float = 1.0) -> list:
+    def values(attribute: str, scale: float = 1.0) -> "list[list[float | None]]":
         return [
             [None if value is None else value * scale for outcome in row for value in [getattr(outcome, attribute)]]
             for row in outcomes
@@ -103,16 +106,16 @@ def measured(names: list, lengths: list, outcomes: list) -> str:
     gains_over_previous = list(zip(*map(over_previous, columns)))
     gains_over_first = list(zip(*map(over_first, columns)))
 
-    def number(value, outcome) -> str:
+    def number(value: "float | None", outcome: Any) -> str:
         return significant(value) if value is not None else outcome.verdict
 
-    def factor(value, _) -> str:
+    def factor(value: "float | None", _: Any) -> str:
         return f"{significant(value)}x" if value is not None else "-"
 
-    def memory(value, _) -> str:
+    def memory(value: "float | None", _: Any) -> str:
         return amount_of_memory(value) if value is not None else "-"
 
-    blocks = [
+    blocks: list[tuple[str, Sequence[Sequence[Any]], Callable[[Any, Any], str]]] = [
         ("ms", times, number),
         ("faster than the step before", gains_over_previous, factor),
         ("faster than the first step", gains_over_first, factor),
@@ -131,11 +134,11 @@ def measured(names: list, lengths: list, outcomes: list) -> str:
     return "\n\n".join("\n".join(lines[start : start + step]) for start in range(0, len(lines), step))
 
 
-def remarks(names: list, problems: list, outcomes: list) -> list:
+def remarks(names: list[str], problems: list[Problem], outcomes: list[list[Any]]) -> list[str]:
     """Why there is no time where there is none: one line for each chapter and reason, the same reason only once."""
     lines = []
     for name, row in zip(names, outcomes):
-        reasons = {}
+        reasons: dict[tuple[str, str], list[str]] = {}
         for problem, outcome in zip(problems, row):
             if outcome.verdict != "correct":
                 reasons.setdefault((outcome.verdict, outcome.detail), []).append(problem.length())
@@ -143,7 +146,7 @@ def remarks(names: list, problems: list, outcomes: list) -> list:
     return lines
 
 
-def show(session, steps: list, outcomes: list, known_steps: "KnownSteps | None" = None) -> None:
+def show(session: Any, steps: list[Any], outcomes: list[list[Any]], known_steps: "KnownSteps | None" = None) -> None:
     """The tables: on a GPU what was measured, on the engine what was checked, and beside that what is known; and why anything is
     missing in them."""
     names, problems = [step.name for step in steps], [problem for problem, _ in session.problems]
@@ -154,7 +157,7 @@ def show(session, steps: list, outcomes: list, known_steps: "KnownSteps | None" 
     else:
         for number, problem in enumerate(problems):
             say(f"\n{title}, {problem}\n")
-            known = known_steps and [known_steps.of(step.chapter.name, step.rung, step.direction) for step in steps]
+            known = [known_steps.of(step.chapter.name, step.rung, step.direction) for step in steps] if known_steps else None
             say(checked(names, [row[number] for row in outcomes], known))
     say()
     for line in remarks(names, problems, outcomes):

@@ -52,12 +52,12 @@ class Difference:
         return f"{self.file}:{self.line}: {self.what}"
 
 
-def lessons(root: Path) -> list:
+def lessons(root: Path) -> list[Path]:
     return [path for path in [root / "README.md", *sorted(root.glob("[0-9][0-9]_*/*.md")),
                               root / "common" / "python" / "examples" / "README.md", root / "common" / "results" / "README.md"] if path.exists()]
 
 
-def rewritten(text: str, record: Record, file: Path = Path("")) -> tuple:
+def rewritten(text: str, record: Record, file: Path = Path("")) -> tuple[str, list[Difference]]:
     """(the text as it should be, [where it is not, and why])"""
     differences = []
     shielded = FENCED.sub(lambda found: re.sub(r"<!--", "\0\0\0\0", found[0]), text)  # examples in code say nothing
@@ -65,7 +65,7 @@ def rewritten(text: str, record: Record, file: Path = Path("")) -> tuple:
     def note(position: int, what: str) -> None:
         differences.append(Difference(file, shielded.count("\n", 0, position) + 1, what))
 
-    def table(found) -> str:
+    def table(found: re.Match[str]) -> str:
         try:
             wanted = "\n" + evaluate(found[1], Tables(record)) + "\n\n"  # apart from the comments, as Markdown wants it
         except (NotUnderstood, Missing) as error:
@@ -75,7 +75,7 @@ def rewritten(text: str, record: Record, file: Path = Path("")) -> tuple:
             note(found.start(), f"the table {found[1]} is not what was measured")
         return f"<!-- report: {found[1]} -->\n{wanted}<!-- /report -->"
 
-    def number(found) -> str:
+    def number(found: re.Match[str]) -> str:
         try:
             value = evaluate(found[3], Quantities(record))
             right = shown_like(found[1], value)
@@ -100,7 +100,7 @@ def rewritten(text: str, record: Record, file: Path = Path("")) -> tuple:
     return after.replace("\0\0\0\0", "<!--"), sorted(differences, key=lambda one: one.line)
 
 
-def shown_like(shown: str, value) -> str:
+def shown_like(shown: str, value: object) -> str:
     """The value with as many decimals as the number has that is shown, and with its marks between thousands."""
     if not isinstance(value, (int, float)) or not math.isfinite(value):
         raise NotUnderstood(f"{value!r} is no number")
@@ -121,7 +121,7 @@ def _is_shown(answer: str) -> bool:
     return bool(REFERENCE.search(answer)) or any(COMMAND.search(code[2]) for code in CODE.finditer(answer))
 
 
-def unanswered(text: str, file: Path = Path("")) -> list:
+def unanswered(text: str, file: Path = Path("")) -> list[Difference]:
     """The questions without an answer, and the answers that neither calculate nor name a command."""
     found = []
     for section in QUESTIONS.finditer(text):
@@ -135,11 +135,11 @@ def unanswered(text: str, file: Path = Path("")) -> list:
     return found
 
 
-def shown_pictures(text: str) -> list:
+def shown_pictures(text: str) -> list[str]:
     return re.findall(r"!\[[^\]]*\]\(([^)]+\.svg)\)", text)
 
 
-def check(root: Path, record: Record) -> list:
+def check(root: Path, record: Record) -> list[Difference]:
     """Everything in the lessons that is not what was measured, and every question without an answer."""
     found = []
     for path in lessons(root):
@@ -171,7 +171,7 @@ def _value(expression: str, record: Record):
         return None
 
 
-def repeated(root: Path, record: Record) -> list:
+def repeated(root: Path, record: Record) -> list[Repeated]:
     """Every measured number of the lessons that the second measurement has too, the least steady first."""
     found, nothing = [], Record(Path("nothing"))
     for path in lessons(root):
@@ -185,7 +185,7 @@ def repeated(root: Path, record: Record) -> list:
     return sorted(found, key=lambda one: -one.apart)
 
 
-def rewrite(root: Path, record: Record) -> tuple:
+def rewrite(root: Path, record: Record) -> tuple[list[Path], list[Difference]]:
     """([files that were changed], [what could not be mended])"""
     changed, left = [], []
     for path in lessons(root):

@@ -10,7 +10,7 @@ What has not been measured is a dash.
 import re
 import statistics
 
-from tools.base import amount_of_memory, significant
+from tools.base import JsonObject, amount_of_memory, significant
 from tools.record import LENGTHS, Microbenchmarks, Missing, Quantities, Record, Training, repeated
 from tools.showing import microbenchmark_tables
 from tools.showing.markdown import NOT_YET, factor, known, markdown, power
@@ -222,7 +222,7 @@ class Tables:
                                             for step, dtype, tensor in columns)])
         return markdown(rows)
 
-    def _of_accuracy(self, part) -> list:
+    def _of_accuracy(self, part) -> list[JsonObject]:
         try:
             return self._record.piece("accuracy")[part]
         except Missing:

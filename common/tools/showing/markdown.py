@@ -1,6 +1,8 @@
 """Tables in Markdown, and their cells. What has not been measured is a dash."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 from tools.base import significant
 from tools.record import Missing
@@ -8,7 +10,7 @@ from tools.record import Missing
 NOT_YET = "*Not measured yet.*"
 
 
-def markdown(rows: list) -> str:
+def markdown(rows: list[list[str]]) -> str:
     """The first row is the header, the first column text, the others numbers."""
     if len(rows) < 2:
         return NOT_YET
@@ -16,7 +18,7 @@ def markdown(rows: list) -> str:
     return "\n".join([lines[0], "|---|" + "--:|" * (len(rows[0]) - 1), *lines[1:]])
 
 
-def known(compute, text=significant) -> str:
+def known(compute: Callable[[], Any], text: Callable[..., str] = significant) -> str:
     """What it computes, as text; a dash if something is missing for it."""
     try:
         return text(compute())

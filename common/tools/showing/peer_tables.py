@@ -3,14 +3,15 @@
 import re
 import statistics
 
-from tools.base import significant, table
+from tools.base import JsonObject, significant, table
 from tools.record import Problem
 
 
-def tables(report: dict) -> str:
+def tables(report: JsonObject) -> str:
     """One for each direction and each problem but its length: TFLOP/s, or microseconds where queries are few, and the ratio to FLASH
     below each chapter's."""
-    groups, few_queries = {}, report["what"].startswith("decode")
+    groups: dict[tuple[object, ...], list[JsonObject]] = {}
+    few_queries = report["what"].startswith("decode")
     for point in report["points"]:
         problem = Problem(**point["problem"])
         same_but_length = ((problem.batch, problem.kv_heads, problem.head_dim) if few_queries else
@@ -33,19 +34,19 @@ def tables(report: dict) -> str:
     return "\n\n".join(blocks)
 
 
-def _shown(result: dict, in_microseconds: bool) -> str:
+def _shown(result: JsonObject, in_microseconds: bool) -> str:
     if "seconds" in result:
         return significant(result["seconds"]["median"] * 1e6 if in_microseconds else result["flop_rate"] * 1e-12)
     return "wrong" if "wrong" in result else "-"
 
 
-def wrong_chapters(report: dict) -> list:
+def wrong_chapters(report: JsonObject) -> list[str]:
     """Names of those that were not right somewhere. Of a peer that is a remark: no chapter can mend it."""
     return sorted({result["name"] for point in report["points"] for result in point["results"]
                    if "wrong" in result and result["kind"] == "chapter"})
 
 
-def remarks(report: dict) -> list:
+def remarks(report: JsonObject) -> list[str]:
     """The geometric means, how steady the times were, and why anything is missing."""
     lines = [f"{one['name']}, {one['direction']}: {one['geometric_mean']:.3f} x {one['baseline']} (geometric mean of "
              f"{one['points']} points, {one['lowest']:.2f} to {one['highest']:.2f})" for one in report["summary"]]
@@ -55,7 +56,7 @@ def remarks(report: dict) -> list:
         lines.append(f"From the 10th to the 90th percentile of a point's launches: {100 * statistics.median(widths):.1f}% of "
                      f"the median in the middle, {100 * max(widths):.1f}% at most.")
     lines += [f"{name} is not here: {why}" for name, why in report["absent"].items()]
-    reasons = {}
+    reasons: dict[tuple[str, str, str], tuple[str, list[Problem]]] = {}
     for point in report["points"]:
         for result in point["results"]:
             why = result.get("skipped") or result.get("wrong")

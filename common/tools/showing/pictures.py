@@ -10,9 +10,11 @@ name, and then a legend says what is of which colour.
 import hashlib
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from tools.base import amount_of_memory, significant
+from tools.base import JsonObject, amount_of_memory, significant
 from tools.record import LENGTHS, Microbenchmarks, Missing, Quantities, Record, Training
 from tools.showing.lesson_tables import PEER_NAMES
 from tools.showing.trace_report import GPUS
@@ -28,24 +30,24 @@ RING_PYTORCH = "2026-11-23-11-ring-pytorch.json"
 POSITIONS = {"learned": "learned positions", "rope": "RoPE"}
 HOPPER_TIMELINE = "2026-11-23-10-timeline.json"
 # What warps do there, and its colour.
-DOES = {"wait": {"name": "waits", "color": "wait"}, "copy": {"name": "starts copies", "color": 2},
+DOES: dict[str, JsonObject] = {"wait": {"name": "waits", "color": "wait"}, "copy": {"name": "starts copies", "color": 2},
         "products": {"name": "products, and nothing else", "color": 0}, "x": {"name": "x, while P V runs", "color": 1},
         "exp": {"name": "P", "color": 5}}
 DIGITS = 6  # of the numbers in a picture: more than can be seen
 
 
-def color(index) -> str:
+def color(index: "int | str") -> str:
     return PEERS.get(index, "#8a8a8a") if isinstance(index, str) else COLORS[index % len(COLORS)]
 
 
-def all_pictures(record: Record) -> dict:
+def all_pictures(record: Record) -> dict[str, JsonObject]:
     """name -> data"""
     pictures = Pictures(record)
     names = [name for name in dir(pictures) if not name.startswith("_")]
     return {name.replace("_", "-"): _rounded(getattr(pictures, name)()) for name in names}
 
 
-def _rounded(value):
+def _rounded(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}")
     if isinstance(value, list):
@@ -53,7 +55,7 @@ def _rounded(value):
     return {key: _rounded(one) for key, one in value.items()} if isinstance(value, dict) else value
 
 
-def fingerprint(data: dict) -> str:
+def fingerprint(data: JsonObject) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -66,17 +68,17 @@ def fingerprint_in(path: Path) -> "str | None":
     return found[1] if found else None
 
 
-def stale(record: Record, directory: Path) -> list:
+def stale(record: Record, directory: Path) -> list[str]:
     """The pictures that are missing, or are of other data."""
     return [name for name, data in all_pictures(record).items()
             if fingerprint_in(directory / f"{name}.svg") != fingerprint(data)]
 
 
-def _lengths(values: list) -> list:
+def _lengths(values: list[int]) -> list[list[object]]:
     return [[n, f"{n // 1024}k" if n % 1024 == 0 else str(n)] for n in values]
 
 
-def _chapter(step: str):
+def _chapter(step: str) -> "int | str":
     return int(step.split("_")[0]) - 1 if step[0].isdigit() else step
 
 
@@ -95,7 +97,7 @@ class Pictures:
     def __init__(self, record: Record):
         self._record, self._of = record, Quantities(record)
 
-    def _series(self, step: str, direction: str, lengths: list, value, name: str = "", style: str = "") -> dict:
+    def _series(self, step: str, direction: str, lengths: list[int], value: Callable[[int], float], name: str = "", style: str = "") -> JsonObject:
         """value(n) for those lengths for which there is one."""
         x, y = [], []
         for n in lengths:
@@ -109,13 +111,13 @@ class Pictures:
         style = style or ("solid" if step[0].isdigit() else "dashdot" if step.endswith("-deterministic") else "dashed")
         return {"name": name or _short(step), "color": _chapter(step), "style": style, "x": x, "y": y}
 
-    def _unordered(self, direction: str, source: str) -> list:
+    def _unordered(self, direction: str, source: str) -> list[str]:
         """Of the backwards, the rungs before the last ones."""
         chapters = {step.split("/")[0] for step in self._record.results(direction, source) if not self._record.rope(step)}
         rungs = [self._record.rungs(chapter, direction, source) for chapter in sorted(chapters)] if direction == "backward" else []
         return [one[-2] for one in rungs if len(one) > 1]
 
-    def _time(self, direction: str) -> dict:
+    def _time(self, direction: str) -> JsonObject:
         series = [self._series(step, direction, LENGTHS, lambda n: self._of.ms(step, n, direction))
                   for step in self._record.results(direction)]
         series += [self._series(step, direction, LENGTHS, lambda n: self._of.ms(step, n, direction), _rung(step), "dotted")
@@ -133,7 +135,7 @@ class Pictures:
     def time_backward(self):
         return self._time("backward")
 
-    def _tflops(self, direction: str) -> dict:
+    def _tflops(self, direction: str) -> JsonObject:
         lengths, panels, source = [*LENGTHS, 16384], [], f"sweep-fp16-{direction}"
         steps = [step for step in self._record.results(direction, source) if not self._record.rope(step)]
         unordered = self._unordered(direction, source)
@@ -158,7 +160,7 @@ class Pictures:
     def memory(self):
         """Steps that need nearly the same are one line."""
         lengths = sorted({row.problem.seq_q for row in self._record.rows if row.source == "memory"})
-        groups = []  # [(direction, the first one's series, [steps])]
+        groups: list[tuple[str, JsonObject, list[str]]] = []  # [(direction, the first one's series, [steps])]
         for direction in ("forward", "backward"):
             for step in self._record.steps(direction, "memory"):
                 one = self._series(step, direction, lengths, lambda n: float(self._of.device_bytes(step, n, direction)))
@@ -171,7 +173,7 @@ class Pictures:
                     groups.append((direction, one, [step]))
         series = []
         for direction, first, steps in groups:
-            names = {}
+            names: dict[str, list[str]] = {}
             for step in steps:
                 names.setdefault(step[:2], []).append(step.split("/")[1])
             alone = direction == "backward" and len(names) == 1
@@ -211,7 +213,7 @@ class Pictures:
                 "panels": [{"title": "", "x": {"label": "FLOP for a byte of DRAM", "log": True},
                             "y": {"label": "TFLOP/s", "log": True}, "series": roofs + points if points else []}]}
 
-    def _bars(self, direction: str, steps: list, title: str, peers: list) -> dict:
+    def _bars(self, direction: str, steps: list[tuple[str, str]], title: str, peers: list[str]) -> JsonObject:
         """Of each (step, name): time, and what it gained over the one before; then the peers."""
         n, bars, before = 4096, [], None
         for step, name in steps:
@@ -239,7 +241,7 @@ class Pictures:
         steps = [(step, _short(step)) for step in self._record.results("forward") if not self._record.rope(step)]
         return self._bars("forward", steps, "The forward, chapter by chapter", self._record.peers("forward", "peers-ladder"))
 
-    def _steps(self, direction: str) -> dict:
+    def _steps(self, direction: str) -> JsonObject:
         """Every rung on the way to the last one without RoPE."""
         steps, first = [], self._record.results("forward")[:1]
         for step in self._record.steps(direction):
@@ -316,7 +318,7 @@ class Pictures:
                             "marks": [*marks, [bytes_in_use[-1], "DRAM "]] if bytes_in_use else [],
                             "series": _present([chase, *others])}]}
 
-    def _ring(self, file: str, part: str, **where) -> list:
+    def _ring(self, file: str, part: str, **where: object) -> list[JsonObject]:
         """The entries of one of chapter 11's files that are like that; none if there is no such file."""
         try:
             entries = self._record.file(file)[part]
@@ -330,9 +332,9 @@ class Pictures:
         for direction in ("forward", "backward"):
             measured = self._ring(RING, "measured", series="strong", direction=direction)
             one = {each["seq"]: each["ms"] for each in measured if each["way"] == "one"}
-            series = []
+            series: list[JsonObject] = []
 
-            def line(name, color, style, entries):
+            def line(name: str, color: "int | str", style: str, entries: list[JsonObject]):
                 points = [(each["seq"], one[each["seq"]] / each["ms"]) for each in entries if each["seq"] in one and "ms" in each]
                 series.append({"name": name, "color": color, "style": style, "x": [x for x, _ in points], "y": [y for _, y in points]})
 
@@ -371,7 +373,7 @@ class Pictures:
         """What each of two ranks computes and exchanges, and when."""
         panels = []
         for direction in ("forward", "backward"):
-            lanes = {}
+            lanes: dict[tuple[int, str], JsonObject] = {}
             for found in self._ring(RING, "measured", series="timeline", direction=direction, seq=32768):
                 for rank, spans in enumerate(found["ranks"]):
                     for number, (name, of) in enumerate({"own": ["own"], "others'": ["compute", "add", "join"],
@@ -392,10 +394,11 @@ class Pictures:
             of = Training.of(self._record)
         except Missing:
             return {"kind": "lines", "title": "A small GPT with each attention", "note": "", "panels": []}
-        panels = []
+        panels: list[JsonObject] = []
+        curve: Callable[[str], dict[int, float]]
         for what, label, curve in [("", "validation loss", of.validation), (", minus SDPA's", "difference of losses", of.apart)]:
             for positions in of.positions():
-                series = []
+                series: list[JsonObject] = []
                 for name in of.names(positions):
                     who = name if name[0].isdigit() else "SDPA, other seed" if name.endswith("other_seed") else "SDPA"
                     style = {"SDPA": "dashed", "SDPA, other seed": "dashdot"}.get(who, "solid")
@@ -412,7 +415,7 @@ class Pictures:
 
     def hopper_timeline(self):
         """What a producer and the consumers of chapter 10 do, by the clock of their multiprocessor."""
-        panels = []
+        panels: list[JsonObject] = []
         try:
             runs = self._record.file(HOPPER_TIMELINE)["runs"]
         except Missing:
@@ -420,7 +423,7 @@ class Pictures:
         for found in runs:
             if found["head_dim"] != 64:
                 continue
-            series = {}
+            series: dict[tuple[str, str], JsonObject] = {}
             for lane in found["lanes"]:
                 for span in lane["spans"]:
                     kind = DOES[span["what"]]
@@ -437,5 +440,5 @@ class Pictures:
                 "note": "chapter 10, a thread block in the middle of its keys, three tiles of them: D=64, fp16, no mask", "panels": panels}
 
 
-def _present(series: list) -> list:
+def _present(series: list[JsonObject]) -> list[JsonObject]:
     return [one for one in series if one["x"]]

@@ -2,8 +2,9 @@
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 
-from tools.base import ROOT, bold, columns, table
+from tools.base import ROOT, JsonObject, bold, columns, table
 
 
 @dataclass(frozen=True)
@@ -55,21 +56,21 @@ OP_NAMES = {
 CHAPTERS = (ROOT, ROOT / "common")  # below which the sources of chapters are
 
 
-def is_global(counts: dict) -> bool:
+def is_global(counts: JsonObject) -> bool:
     return "sectors" in counts
 
 
-def units(counts: dict) -> int:
+def units(counts: JsonObject) -> int:
     """Sectors of global memory, wavefronts of shared memory."""
     return counts["sectors"] if is_global(counts) else counts["wavefronts"]
 
 
-def wavefronts(counts: dict) -> int:
+def wavefronts(counts: JsonObject) -> int:
     """Cycles of one SM's load and store unit."""
     return counts["lines"] if is_global(counts) else counts["wavefronts"]
 
 
-def seconds(launch: dict, gpu: Gpu) -> dict:
+def seconds(launch: JsonObject, gpu: Gpu) -> dict[str, float]:
     """The least time that each part of the GPU needs for this launch, were it alone and perfectly busy."""
     moved = launch["bytes"]
     least = {
@@ -82,11 +83,11 @@ def seconds(launch: dict, gpu: Gpu) -> dict:
     return least
 
 
-def bound(least: dict) -> str:
-    return max(least, key=least.get)
+def bound(least: dict[str, float]) -> str:
+    return max(least, key=lambda part: least[part])
 
 
-def source_text(place: str, roots: tuple = CHAPTERS) -> str:
+def source_text(place: str, roots: tuple[Path, ...] = CHAPTERS) -> str:
     """The line of source that "03_tiling/3_padded.cu:93" names, below one of the roots; empty if it is not there."""
     path, _, number = place.rpartition(":")
     for root in roots:
@@ -107,12 +108,12 @@ def duration(t: float) -> str:
     return f"{t * 1e3:.3g} ms" if t >= 1e-3 else f"{t * 1e6:.3g} us"
 
 
-def _per_request(counts: dict) -> list:
+def _per_request(counts: JsonObject) -> list[str]:
     n = counts["requests"]
     return [f"{units(counts) / n:.2f}", f"{counts['ideal'] / n:.2f}"]
 
 
-def totals_table(launch: dict) -> str:
+def totals_table(launch: JsonObject) -> str:
     rows = [["", "requests", "moves", "", "a request", "ideal", "too many"]]
     for op, counts in launch["totals"].items():
         unit = "sectors" if is_global(counts) else "wavefronts"
@@ -122,7 +123,7 @@ def totals_table(launch: dict) -> str:
     return table(rows)
 
 
-def bytes_table(launch: dict) -> str:
+def bytes_table(launch: JsonObject) -> str:
     rows = [["global memory", "all requests", "different in a block", "different in the launch"]]
     for what in ("read", "written"):
         level = launch["bytes"][what]
@@ -134,7 +135,7 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[:most - 3] + "..."
 
 
-def lines_table(launch: dict, most: int, roots: tuple = CHAPTERS) -> str:
+def lines_table(launch: JsonObject, most: int, roots: tuple[Path, ...] = CHAPTERS) -> str:
     """The lines that keep the load and store unit busiest, first; each with the source, under it where the terminal is narrow."""
     total = sum(map(wavefronts, launch["lines"])) or 1
     worst = sorted(launch["lines"], key=lambda line: (-wavefronts(line), line["line"], line["op"]))
@@ -162,7 +163,7 @@ def lines_table(launch: dict, most: int, roots: tuple = CHAPTERS) -> str:
     return "\n".join(lines)
 
 
-def launch_report(launch: dict, gpu: Gpu, most_lines: int, roots: tuple = CHAPTERS) -> str:
+def launch_report(launch: JsonObject, gpu: Gpu, most_lines: int, roots: tuple[Path, ...] = CHAPTERS) -> str:
     grid, block = (" x ".join(str(n) for n in launch[what] if n > 1) or "1" for what in ("grid", "block"))
     extras = [f"{launch[key]:,} {name}" for key, name in
               (("barriers", "barriers"), ("shuffles", "shuffles"), ("matrix_flops", "FLOP in mma")) if launch[key]]
@@ -175,15 +176,15 @@ def launch_report(launch: dict, gpu: Gpu, most_lines: int, roots: tuple = CHAPTE
     ])
 
 
-def alike(launches: list) -> list:
+def alike(launches: list[JsonObject]) -> list[tuple[JsonObject, int]]:
     """[(launch, how many there are of which every count is the same)], in the order of the first of each."""
-    groups = {}
+    groups: dict[str, list[JsonObject]] = {}
     for launch in launches:
         groups.setdefault(json.dumps(launch, sort_keys=True), []).append(launch)
     return [(group[0], len(group)) for group in groups.values()]
 
 
-def rung_summary(rung: dict, flops: float, gpu: Gpu) -> str:
+def rung_summary(rung: JsonObject, flops: float, gpu: Gpu) -> str:
     """All launches of a rung, one after the other, and its arithmetic: the roofline."""
     each = [seconds(launch, gpu) for launch in rung["launches"]]
     on_tensor_cores = any(launch["matrix_flops"] for launch in rung["launches"])

@@ -6,10 +6,12 @@ import json
 import re
 import struct
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from tools.base import ROOT, Failure
+from tools.base import ROOT, Failure, JsonObject
 from tools.record import Problem, read_label
 
 PARTS = Path(__file__).parent / "walk_page"
@@ -20,6 +22,8 @@ LARGEST_PAGE = 2_000_000  # bytes
 MOST_NUMBERS = 300_000
 TILE, EXAMPLE_TILE = 64, 4
 TILE_STEPS = 100
+
+Span = tuple[int, int, int]  # (head, the first of its rows, the last)
 
 
 class TooLarge(Failure):
@@ -65,16 +69,16 @@ def visible_keys(problem: Problem, i: int) -> int:
     return min(max(i + problem.seq_k - problem.seq_q + 1, 0), problem.seq_k) if problem.causal else problem.seq_k
 
 
-def kind(problem: Problem, queries: tuple, keys: tuple) -> str:
+def kind(problem: Problem, queries: Sequence[int], keys: Sequence[int]) -> str:
     """What the mask leaves of a tile, rows and keys from first to last: all of it, some or nothing."""
     first = max(min(visible_keys(problem, queries[0]) - keys[0], keys[1] - keys[0] + 1), 0)
     last = max(min(visible_keys(problem, queries[1]) - keys[0], keys[1] - keys[0] + 1), 0)
     return "masked" if last == 0 else "whole" if first == keys[1] - keys[0] + 1 else "partly"
 
 
-def _spans(ranges: list, length: int) -> list:
+def _spans(ranges: Iterable[Sequence[int]], length: int) -> list[Span]:
     """[(head, first row of it, last)] of rows counted over all heads."""
-    spans = {}
+    spans: dict[int, tuple[int, int]] = {}
     for first, last in ranges:
         for head in range(first // length, last // length + 1):
             here = max(first - head * length, 0), min(last - head * length, length - 1)
@@ -83,7 +87,7 @@ def _spans(ranges: list, length: int) -> list:
     return [(head, *span) for head, span in sorted(spans.items())]
 
 
-def _touched_by(blocks: list, names: tuple) -> "str | None":
+def _touched_by(blocks: list[JsonObject], names: tuple[str, ...]) -> "str | None":
     steps = [step for block in blocks for step in block["steps"]]
     return next((name for name in names if any(name in step.get(move, {}) for step in steps for move in ("read", "landed"))), None)
 
@@ -92,12 +96,12 @@ def _touched_by(blocks: list, names: tuple) -> "str | None":
 class _Party:
     """Warps that take steps together, while a block is followed: the rows that they have at hand, [(head, first row, last)]."""
 
-    queries: list
-    keys: list = field(default_factory=list)
-    landed: dict = field(default_factory=dict)  # in the step before
-    used: dict = field(default_factory=dict)  # {what a copy has brought to a place: rows that were read from there}
+    queries: list[Span]
+    keys: list[Span] = field(default_factory=list)
+    landed: JsonObject = field(default_factory=dict)  # in the step before
+    used: dict[tuple[Any, ...], set[int]] = field(default_factory=dict)  # {what a copy has brought to a place: rows that were read from there}
 
-    def new_rows(self, step: dict, fills: Counter) -> dict:
+    def new_rows(self, step: JsonObject, fills: Counter[int]) -> JsonObject:
         """{tensor: rows that the step has and none before it}; of what a copy has brought there may be none, but zeros"""
         new = {tensor: list(ranges) for tensor, ranges in step.get("read", {}).items()}
         if "after" not in step:  # A copy lands just before a barrier: only after that the block can work with it.
@@ -113,19 +117,22 @@ class _Party:
         return new
 
 
-def _visits(problem: Problem, block: dict, of_queries: "str | None", of_keys: "str | None") -> list:
+def _visits(problem: Problem, block: JsonObject, of_queries: "str | None", of_keys: "str | None") -> list[JsonObject]:
     """The tiles of a block in its order: from when its rows are both there until others take their place."""
     kv_heads = problem.heads // problem.kv_heads
-    found, parties, last, fills = [], {}, {}, Counter()
+    found: list[JsonObject] = []
+    parties: dict[tuple[int, ...], _Party] = {}
+    last: dict[tuple[int, ...], JsonObject] = {}  # tile of each party
+    fills: Counter[int] = Counter()
     told = any(_multiplied(step, of_queries, of_keys) for step in block["steps"])
     for number, step in enumerate(block["steps"]):
         by = tuple(step.get("by", ()))
         party = parties.setdefault(by, _Party(_queries_written(problem, block, by) if of_queries is None else []))
         new = _multiplied(step, of_queries, of_keys) if told else party.new_rows(step, fills)
         fills.update({place for place, *_ in step.get("fills", [])})
-        if of_queries in new:
+        if of_queries and of_queries in new:
             party.queries = _spans(new[of_queries], problem.seq_q)
-        if of_keys in new:
+        if of_keys and of_keys in new:
             party.keys = _spans(new[of_keys], problem.seq_k)
         if of_queries not in new and of_keys not in new:
             continue
@@ -138,33 +145,33 @@ def _visits(problem: Problem, block: dict, of_queries: "str | None", of_keys: "s
     return found
 
 
-def _multiplied(step: dict, of_queries: "str | None", of_keys: "str | None") -> dict:
+def _multiplied(step: JsonObject, of_queries: "str | None", of_keys: "str | None") -> JsonObject:
     """{tensor: rows} of queries and keys that one product multiplies with one another. (Another may need the keys alone, for dQ.)"""
     return next(({a: a_rows, b: b_rows} for a, a_rows, b, b_rows in step.get("products", []) if {a, b} == {of_queries, of_keys}), {})
 
 
-def _queries_written(problem: Problem, block: dict, by: tuple) -> list:
+def _queries_written(problem: Problem, block: JsonObject, by: tuple[int, ...]) -> list[Span]:
     """What stands for the queries of a kernel that reads none."""
     return _spans([rows for step in block["steps"] if tuple(step.get("by", ())) == by
                    for name in ("O", "dQ") for rows in step.get("written", {}).get(name, [])], problem.seq_q)
 
 
-def _turns(block: dict, name: str) -> int:
+def _turns(block: JsonObject, name: str) -> int:
     """How often a party goes on to other queries, or other keys."""
-    of_party = {}
+    of_party: dict[tuple[int, ...], list[list[int]]] = {}
     for tile in block["tiles"]:
         of_party.setdefault(tuple(block["steps"][tile["step"]].get("by", ())), []).append(tile[name])
     return sum(before != after for tiles in of_party.values() for before, after in zip(tiles, tiles[1:]))
 
 
-def _cells(ranges: set) -> list:
+def _cells(ranges: set[tuple[int, ...]]) -> list[tuple[int, int]]:
     """Ranges that may overlap, cut where any of them begins or ends."""
     cuts = sorted({first for first, _ in ranges} | {last + 1 for _, last in ranges})
     cells = [(a, b - 1) for a, b in zip(cuts, cuts[1:])]
     return [cell for cell in cells if any(first <= cell[0] and cell[1] <= last for first, last in ranges)]
 
 
-def _skipped(problem: Problem, visits: list, every: list, along_keys: bool) -> list:
+def _skipped(problem: Problem, visits: list[JsonObject], every: list[JsonObject], along_keys: bool) -> list[JsonObject]:
     """Tiles beside those of a block (of its rows; of its keys, if it is the keys that it stays with) that no block works on,
     because no query of them sees a key."""
     own, other = ("queries", "keys") if along_keys else ("keys", "queries")
@@ -181,7 +188,7 @@ def _skipped(problem: Problem, visits: list, every: list, along_keys: bool) -> l
     return skipped
 
 
-def add_tiles(problem: Problem, launch: dict) -> None:
+def add_tiles(problem: Problem, launch: JsonObject) -> None:
     """Gives each block of a launch its tiles: those that it works on, in order, and those that it skips."""
     blocks = launch["blocks"]
     of_queries, of_keys = _touched_by(blocks, ("Q", "dO")), _touched_by(blocks, ("K", "V"))
@@ -197,11 +204,11 @@ def add_tiles(problem: Problem, launch: dict) -> None:
 # --- Names -----------------------------------------------------------------------------------------------------------
 
 
-def add_names(launch: dict, root: Path = ROOT) -> None:
+def add_names(launch: JsonObject, root: Path = ROOT) -> None:
     """To the mbarriers, from the lines that make them: k_full[0], k_full[1]; and to the places in shared memory, from what fills them
     first: k[0], k[1]."""
     launch["mbarriers"] = _numbered([_made(line, root) for line in launch.get("mbarriers", [])])
-    filled = {}
+    filled: dict[int, str] = {}
     for block in launch["blocks"]:
         for step in block["steps"]:
             for place, tensor, *_ in step.get("fills", []):
@@ -223,9 +230,10 @@ def _made(line: str, root: Path) -> str:
     return found[1] if found else "mbarrier"
 
 
-def _numbered(names: list) -> list:
+def _numbered(names: list[str]) -> list[str]:
     """With an index, those that several have."""
-    so_far, every = Counter(), Counter(names)
+    so_far: Counter[str] = Counter()
+    every = Counter(names)
     numbered = []
     for name in names:
         numbered.append(f"{name}[{so_far[name]}]" if every[name] > 1 else name)
@@ -236,14 +244,14 @@ def _numbered(names: list) -> list:
 # --- Page ------------------------------------------------------------------------------------------------------------
 
 
-def base64_of(values: list) -> str:
+def base64_of(values: Sequence[float]) -> str:
     """As fp32, 5 1/3 bytes each."""
     return base64.b64encode(struct.pack(f"<{len(values)}f", *map(float, values))).decode()
 
 
-def rectangles(runs: list) -> list:
+def rectangles(runs: list[list[Any]]) -> list[list[Any]]:
     """Of [[row, column, values of consecutive columns], ..], ascending: [[first row, rows, first column, columns, fp32 in base64], ..]"""
-    made = []
+    made: list[list[Any]] = []
     for row, column, values in runs:
         if made and made[-1][0] + made[-1][1] == row and made[-1][2:4] == [column, len(values)]:
             made[-1][1] += 1
@@ -253,7 +261,7 @@ def rectangles(runs: list) -> list:
     return [[*place, base64_of(values)] for *place, values in made]
 
 
-def walk_of(recorded: dict, naive: "dict | None" = None, with_numbers: bool = True, note: str = "", start: int = 0) -> dict:
+def walk_of(recorded: JsonObject, naive: "JsonObject | None" = None, with_numbers: bool = True, note: str = "", start: int = 0) -> JsonObject:
     """What the page is told of one step: what its chapter's program recorded, with tiles; and of chapter 01's, only the work. It begins
     with block `start`."""
     problem, rope = read_label(recorded["problem"])
@@ -275,14 +283,14 @@ def walk_of(recorded: dict, naive: "dict | None" = None, with_numbers: bool = Tr
     }
 
 
-def work(recorded: dict) -> list:
+def work(recorded: JsonObject) -> list[int]:
     """Of all launches together, as a step has it."""
     (rung,) = recorded["rungs"]
     every = [step["work"] for launch in rung["launches"] for block in launch["blocks"] for step in block["steps"]]
     return [sum(numbers) for numbers in zip(*every)]
 
 
-def page(walks: list) -> str:
+def page(walks: list[JsonObject]) -> str:
     """One or two of them, as HTML that needs nothing else."""
     title = " and ".join(f"{walk['step']}, {walk['direction']}" for walk in walks)
     data = json.dumps({"walks": walks}, separators=(",", ":")).replace("<", "\\u003c")

@@ -12,14 +12,17 @@ OPERATIONS = {"LDG": "global_load", "LD": "global_load", "STG": "global_store", 
 PLACE = re.compile(r'//## File "(?P<path>[^"]+)", line (?P<line>\d+)')
 ACCESS = re.compile(r"/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?(?P<name>LDG|LDS|LD|STG|STS|ST)(?P<modifiers>(?:\.\w+)*)\s")
 
+Widths = dict[tuple[str, str], int]  # {("directory/file.cu:42", "shared_load"): bytes}
+
 
 def possible() -> bool:
     return shutil.which("nvcc") is not None and shutil.which("nvdisasm") is not None
 
 
-def of_machine_code(text: str) -> dict:
-    """{("directory/file.cu:42", "shared_load"): 16}: the widest access of each line, of nvdisasm's output."""
-    widths, place = {}, None
+def of_machine_code(text: str) -> Widths:
+    """The widest access of each source line, as nvdisasm prints the code."""
+    widths: Widths = {}
+    place = ""
     for line in text.splitlines():
         found = PLACE.search(line)
         if found:
@@ -35,9 +38,9 @@ def of_machine_code(text: str) -> dict:
     return widths
 
 
-def of_files(sources: list, flags: list) -> dict:
+def of_files(sources: list[str], flags: list[str]) -> Widths:
     """The same of these files, compiled by nvcc for compute capability 9.0 with these flags."""
-    widths = {}
+    widths: Widths = {}
     with tempfile.TemporaryDirectory() as directory:
         for number, source in enumerate(sources):
             binary = Path(directory) / f"{number}.cubin"
@@ -49,6 +52,6 @@ def of_files(sources: list, flags: list) -> dict:
     return widths
 
 
-def text(widths: dict) -> str:
+def text(widths: Widths) -> str:
     """What SIMT_WIDTHS names."""
     return "".join(f"{place} {operation} {width}\n" for (place, operation), width in sorted(widths.items()))

@@ -30,19 +30,19 @@ class Launch:
     """A launch for which the user's files have no host code."""
 
     kernel: str  # "transpose", "fill<float, 4>"
-    grid: tuple
-    block: tuple
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
     shared: int  # bytes
-    values: dict  # parameter -> Buffer, or the text of a number
+    values: "dict[str, Buffer | str]"  # parameter -> Buffer, or the text of a number
 
 
 @dataclass(frozen=True)
 class Asked:
-    files: list  # as the user writes them
-    flags: list  # for the compiler
+    files: list[str]  # as the user writes them
+    flags: list[str]  # for the compiler
     launch: "Launch | None"
     seconds: float  # that kernels may take together; 0: any
-    arguments: list = field(default_factory=list)  # of the program
+    arguments: list[str] = field(default_factory=list)  # of the program
 
     @property
     def name(self) -> str:
@@ -71,7 +71,7 @@ def is_file(word: str) -> bool:
     return word.endswith(CUDA) or (word.endswith(SOURCES) and Path(word).is_file())
 
 
-def refuse_without_files(arguments) -> None:
+def refuse_without_files(arguments: argparse.Namespace) -> None:
     for name, flag in FLAGS.items():
         if getattr(arguments, name) is not None:
             raise Failure(f"{flag} is for a file of your own, FILE.cu, and there is none", status=2)
@@ -80,7 +80,7 @@ def refuse_without_files(arguments) -> None:
                       status=2)
 
 
-def files_of(arguments, of_chapters: dict, seconds: float) -> "Asked | None":
+def files_of(arguments: argparse.Namespace, of_chapters: dict[str, str], seconds: float) -> "Asked | None":
     """What the user wants of files; None if the words are none. of_chapters: {argparse's name: flag} of what only chapters take."""
     words = arguments.chapters
     files = [word for word in words if is_file(word)]
@@ -108,7 +108,7 @@ def files_of(arguments, of_chapters: dict, seconds: float) -> "Asked | None":
     return Asked(files, flags, _launch(arguments), _seconds(arguments.seconds, seconds), arguments.after)
 
 
-def _launch(arguments) -> "Launch | None":
+def _launch(arguments: argparse.Namespace) -> "Launch | None":
     if arguments.kernel is None:
         for name in ("grid", "block", "shared", "buffer", "arg"):
             if getattr(arguments, name) is not None:
@@ -123,7 +123,7 @@ def _launch(arguments) -> "Launch | None":
     block = _extent("--block", arguments.block, (1024, 1024, 64))
     if block[0] * block[1] * block[2] > MOST_THREADS:
         raise Failure(f"--block {arguments.block}: {block[0] * block[1] * block[2]} threads; a block has at most {MOST_THREADS}", status=2)
-    values = {}
+    values: "dict[str, Buffer | str]" = {}
     for text in arguments.buffer or []:
         _add(values, "--buffer", text, _buffer(text))
     for text in arguments.arg or []:
@@ -134,7 +134,7 @@ def _launch(arguments) -> "Launch | None":
     return Launch(arguments.kernel, _extent("--grid", arguments.grid, (2**31 - 1, 65535, 65535)), block, int(shared), values)
 
 
-def _extent(flag: str, text: str, most: tuple) -> tuple:
+def _extent(flag: str, text: str, most: tuple[int, ...]) -> tuple[int, ...]:
     if not re.fullmatch(r"[0-9]{1,10}([,x][0-9]{1,10}){0,2}", text):
         raise Failure(f"{flag} {text}: must be one to three numbers, as in 16 or 16,16,2", status=2)
     extent = (*map(int, re.split("[,x]", text)), 1, 1)[:3]
@@ -144,7 +144,7 @@ def _extent(flag: str, text: str, most: tuple) -> tuple:
     return extent
 
 
-def _add(values: dict, flag: str, text: str, value) -> None:
+def _add(values: "dict[str, Buffer | str]", flag: str, text: str, value: "Buffer | str") -> None:
     name = text.partition("=")[0]
     if name in values:
         raise Failure(f"{flag} {text}: {name} has a value already", status=2)

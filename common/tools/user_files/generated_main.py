@@ -3,11 +3,11 @@
 import re
 from pathlib import Path
 
-from tools.base import Failure
+from tools.base import Failure, JsonObject
 from tools.user_files.file_flags import Buffer, Launch
 
 
-def find(launch: Launch, kernels: list) -> dict:
+def find(launch: Launch, kernels: list[JsonObject]) -> JsonObject:
     """The kernel that the user means, of those in the files: as simt-compile describes it."""
     wanted = launch.kernel.partition("<")[0]
     found = [kernel for kernel in kernels if wanted in (kernel["name"], "::".join([*kernel["within"], kernel["name"]]))]
@@ -19,11 +19,11 @@ def find(launch: Launch, kernels: list) -> dict:
     return found[0]
 
 
-def names(kernels: list) -> str:
+def names(kernels: list[JsonObject]) -> str:
     return ", ".join("::".join([*kernel["within"], kernel["name"]]) for kernel in kernels)
 
 
-def text_of(launch: Launch, kernel: dict, source: Path, shows: bool) -> str:
+def text_of(launch: Launch, kernel: JsonObject, source: Path, shows: bool) -> str:
     """A file that includes the user's, so that it sees kernels and types that are only there."""
     if kernel["template"] and "<" not in launch.kernel:
         parameters = ", ".join(kernel["template"])
@@ -42,14 +42,15 @@ def text_of(launch: Launch, kernel: dict, source: Path, shows: bool) -> str:
             constant = "true" if re.search(r"\bconst\b", type_) else "false"
             lines[-1] += (f" simt_type_of_{name}* {name} = simt_filled.buffer<simt_type_of_{name}>(\"{name}\", {value.count}u, "
                           f"simt::Filled::{value.fill}, {constant});")
-    arguments = ", ".join(name if isinstance(launch.values[name], Buffer) else launch.values[name] for name in kernel["names"])
+    values = [(name, launch.values[name]) for name in kernel["names"]]
+    arguments = ", ".join(name if isinstance(value, Buffer) else value for name, value in values)
     grid, block = (", ".join(map(str, extent)) for extent in (launch.grid, launch.block))
     lines[-1] += f" ::{qualified}<<<dim3({grid}), dim3({block}), {launch.shared}>>>({arguments});"
     lines[-1] += f" return simt_filled.end({'true' if shows else 'false'}); }}"
     return "\n".join(lines) + "\n"
 
 
-def _refuse_unknown(launch: Launch, kernel: dict) -> None:
+def _refuse_unknown(launch: Launch, kernel: JsonObject) -> None:
     place = f"{kernel['name']} ({kernel['file']}:{kernel['line']})"
     if "" in kernel["names"]:
         raise Failure(f"kernel {place}: a parameter has no name, and so no value", status=2)

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.base import BUILD, Failure, Progress, build, ending_of, started
+from tools.base import BUILD, Failure, JsonObject, Progress, build, ending_of, started
 from tools.user_files import access_widths, generated_main
 from tools.user_files.file_flags import CUDA, Asked
 from tools.user_files.unsupported import refused
@@ -27,8 +27,8 @@ class Ran:
     status: int
     reported: bool  # it came to its end
     launched: int
-    failures: list  # messages
-    launches: list  # that did not fail, counted, if they are to be counted
+    failures: list[str]  # messages
+    launches: list[JsonObject]  # that did not fail, counted, if they are to be counted
 
 
 def run_files(asked: Asked, preset: str, quietly: bool = False) -> Ran:
@@ -59,7 +59,7 @@ def program_of(asked: Asked, build_directory: Path, place: Path) -> Path:
     return program
 
 
-def _sources(asked: Asked, cuda: list, looked: list, place: Path, shows: bool) -> list:
+def _sources(asked: Asked, cuda: list[str], looked: list[JsonObject], place: Path, shows: bool) -> list[str]:
     """What is to be compiled: the files and, if one of their kernels is to be launched, a main in the place of its file."""
     kernels = [kernel for each in looked for kernel in each["kernels"]]
     if not kernels:
@@ -79,7 +79,7 @@ def _sources(asked: Asked, cuda: list, looked: list, place: Path, shows: bool) -
     return [str(main) if file == owner else file for file in asked.files]
 
 
-def _output(command: list, file: str, failed: str = "does not compile") -> str:
+def _output(command: list[str], file: str, failed: str = "does not compile") -> str:
     """What the command prints; a Failure with what it complains of if it fails."""
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
     if done.returncode:
@@ -91,7 +91,7 @@ def _output(command: list, file: str, failed: str = "does not compile") -> str:
     return done.stdout
 
 
-def messages(text: str) -> list:
+def messages(text: str) -> list[str]:
     """The compiler's, each with the line of source that it is about; of what the engine does not have, one each and no others."""
     flag = re.search(r"^(--buffer .*?):\d+:\d+: error: (.*)", text, re.MULTILINE)
     if flag:  # all else follows from it
@@ -114,7 +114,7 @@ def messages(text: str) -> list:
     return lines
 
 
-def _source_line(file: str, number: int) -> list:
+def _source_line(file: str, number: int) -> list[str]:
     if not Path(file).is_file():
         return []
     source = Path(file).read_text(errors="replace").splitlines()

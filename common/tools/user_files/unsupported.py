@@ -22,12 +22,13 @@ NO_PART = re.compile(r'.*/simt/include/(?P<name>[\w/.]+):\d+:\d+: error: #error 
 INCLUDED = re.compile(r"(?P<first>In file included| {4,}) +from (?P<file>[^:]+):(?P<line>\d+)")
 
 
-def refused(text: str) -> list:
+def refused(text: str) -> list[tuple[str, int, str]]:
     """[(file, line, message)] of what the engine lacks; empty if that is not what the compiler complains of."""
-    found, includer = {}, None
+    found: dict[str, tuple[str, int, str]] = {}
+    includer: "re.Match[str] | None" = None
     for line in text.splitlines():
         if match := INCLUDED.match(line):  # from the innermost file out: the first that is not the engine's
-            if match["first"].strip() or "/simt/include/" in includer["file"]:
+            if match["first"].strip() or includer and "/simt/include/" in includer["file"]:
                 includer = match
         elif match := NO_PART.match(line):
             file, number = (includer["file"], int(includer["line"])) if includer else (match["name"], 1)
