@@ -1,4 +1,5 @@
-"""What all else stands on: paths, chapters, builds, packages, the GPU, processes, the terminal, a failure in one line."""
+"""What all else stands on: paths, chapters, builds, packages, the GPU, processes, the terminal, a failure in one
+line."""
 
 from tools.base import build, chapters, cuda, file_trees, packages, pythons
 from tools.base.annotations import Command, JsonObject

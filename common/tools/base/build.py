@@ -35,9 +35,9 @@ def ensure_built(preset: str, targets: "list[str] | None" = None, one_architectu
                  python: "str | None" = None) -> Path:
     """Installs what is missing, configures if need be, builds the targets (all of them if None).
 
-    With one_architecture, and without a GPU, for one kind of GPU only: see common/cmake/cuda_architectures.cmake. Returns the
-    build directory. Quietly: neither how long it took nor the errors, which are in DoesNotBuild, are printed. `python` is the
-    interpreter for whose PyTorch the operators are compiled, if it matters.
+    With one_architecture, and without a GPU, for one kind of GPU only: see common/cmake/cuda_architectures.cmake.
+    Returns the build directory. Quietly: neither how long it took nor the errors, which are in DoesNotBuild, are
+    printed. `python` is the interpreter for whose PyTorch the operators are compiled, if it matters.
     """
     require_packages(preset)
     build_directory = directory(preset)
@@ -62,13 +62,14 @@ def _configure(preset: str, build_directory: Path, settings: list[str]) -> None:
     cache, rules = build_directory / "CMakeCache.txt", build_directory / "build.ninja"
     presets = ROOT / "CMakePresets.json"
     known = _entries(cache) if cache.exists() else []
-    if rules.exists() and known and cache.stat().st_mtime > presets.stat().st_mtime:
-        if all(setting in known for setting in settings):
-            return  # from here on the build itself notices when it must be configured again
+    configured = rules.exists() and known and cache.stat().st_mtime > presets.stat().st_mtime
+    if configured and all(setting in known for setting in settings):
+        return  # from here on the build itself notices when it must be configured again
     log_path = BUILD / f"{preset}-configure.log"
     with open(log_path, "w") as log, Progress(f"Configuring {shown(build_directory)}") as progress:
         compiler = {"CXX": os.environ.get("CXX") or "g++"}  # c++, CMake's own first choice, may be another one
-        status = follow(["cmake", "--preset", preset, *(f"-D{setting}" for setting in settings)], log, progress.show, cwd=ROOT, environment=compiler)
+        status = follow(["cmake", "--preset", preset, *(f"-D{setting}" for setting in settings)], log, progress.show,
+                        cwd=ROOT, environment=compiler)
     if status:
         _fail(f"cmake --preset {preset} failed", log_path, f"mend it, or remove {shown(build_directory)} if it was "
               "configured in another place or another way, and run the command again")
@@ -76,7 +77,8 @@ def _configure(preset: str, build_directory: Path, settings: list[str]) -> None:
 
 
 def _entries(cache: Path) -> list[str]:
-    """The lines NAME:TYPE=VALUE of a CMakeCache.txt; Failure if it has others, or too few, for CMake does not name the file."""
+    """The lines NAME:TYPE=VALUE of a CMakeCache.txt; Failure if it has others, or too few, for CMake does not name
+    the file."""
     lines = cache.read_text(errors="replace").splitlines()
     entries = [line for line in lines if line.strip() and not line.startswith(("#", "//"))]
     wrong = next((line for line in entries if not re.match(r'("[^"]+"|[^":=]+):[A-Z]+=', line)), None)

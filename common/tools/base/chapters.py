@@ -83,7 +83,8 @@ class Passes:
 
 
 def passes_in_sources(chapter: Chapter, direction: str, root: Path = ROOT) -> Passes:
-    """Reads the rungs' files: each defines attention::Forward or .forward, and names its limit: head_dim_not_8_to_256."""
+    """Reads the rungs' files: each defines attention::Forward or .forward, and names its limit:
+    head_dim_not_8_to_256."""
     kind = direction.capitalize()
     defines = re.compile(rf"\.{direction} =|attention::{kind} \w+ =|using attention::{kind};")
     sources = {path: path.read_text(errors="replace") for path in (root / chapter.name).glob("*.cu")}

@@ -41,7 +41,8 @@ def find_gpu() -> "tuple[Gpu | None, str]":
 
 
 # What a measurement says about the machine: name -> nvidia-smi's.
-MACHINE = {"gpu": "name", "driver": "driver_version", "sm_clock_max_mhz": "clocks.max.sm", "power_limit_w": "power.limit"}
+MACHINE = {"gpu": "name", "driver": "driver_version", "sm_clock_max_mhz": "clocks.max.sm",
+           "power_limit_w": "power.limit"}
 STATE = {"sm_clock_mhz": "clocks.sm", "memory_clock_mhz": "clocks.mem", "power_w": "power.draw",
          "temperature_c": "temperature.gpu"}
 
@@ -64,8 +65,8 @@ def gpu_identity() -> "str | None":
 
 
 def smi(what: dict[str, str], uuid: str = "") -> JsonObject:
-    """{name: what nvidia-smi says} of that GPU, else of the one that programs will use: numbers where they are some, None for
-    what it does not know."""
+    """{name: what nvidia-smi says} of that GPU, else of the one that programs will use: numbers where they are some,
+    None for what it does not know."""
     uuid = uuid or visible_gpu()
     query = ["nvidia-smi", f"--query-gpu={','.join(what.values())}", "--format=csv,noheader,nounits"]
     lines = (uuid and output_of([*query, f"--id={uuid}"], timeout=60)) or output_of(query, timeout=60) or ""

@@ -1,11 +1,13 @@
-"""Expressions in text, evaluated: arithmetic, and calls of functions that the caller names. Lessons and exercises have them."""
+"""Expressions in text, evaluated: arithmetic, and calls of functions that the caller names. Lessons and exercises
+have them."""
 
 import ast
 import operator
 from collections.abc import Callable
 from typing import Any
 
-OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
+OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {ast.Add: operator.add, ast.Sub: operator.sub,
+                                                                  ast.Mult: operator.mul, ast.Div: operator.truediv}
 
 
 class NotUnderstood(Exception):

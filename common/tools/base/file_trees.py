@@ -1,4 +1,5 @@
-"""Trees of files as {path: bytes}, and writing them: the same tree gives the same bytes, whenever and wherever it is written."""
+"""Trees of files as {path: bytes}, and writing them: the same tree gives the same bytes, whenever and wherever it is
+written."""
 
 import os
 import re
@@ -14,7 +15,8 @@ FileTree = dict[str, bytes]  # {path: what is in the file}
 
 _NEVER = {"build", "__pycache__", ".git", ".carry", "answers.json"}
 # What the workbook has at its top, beside the chapters. Handouts, submissions and grades may lie there, too.
-_AT_THE_TOP = re.compile(r"common|workbook|\.(ci|clang-format|clangd|devcontainer|github|gitignore)|CMakeLists\.txt|CMakePresets\.json|"
+_AT_THE_TOP = re.compile(r"common|workbook|\.(ci|clang-format|clangd|devcontainer|github|gitignore)|CMakeLists\.txt|"
+                         r"CMakePresets\.json|"
                          r"pyproject\.toml|(CONTRIBUTING|README)\.md|LICENSE")
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first date that a zip archive can say
 
@@ -28,7 +30,8 @@ def read(root: Path) -> FileTree:
 
 def _files(root: Path) -> list[str]:
     if (root / ".git").exists():
-        listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, stdin=subprocess.DEVNULL, capture_output=True,
+                                text=True)
         if listed.returncode == 0:
             return sorted(file for file in listed.stdout.split("\0") if file and (root / file).is_file())
     found = []

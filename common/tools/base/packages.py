@@ -41,7 +41,8 @@ ENGINE_LIBRARIES = [  # which the preset cuda does without
     Package("libboost-context-dev", files=("lib*/libboost_context*.so", "lib/*/libboost_context*.so"))
 ]
 RANKS = [  # of chapter 11; without them its program is one rank
-    Package("libopenmpi-dev", files=("include/mpi.h", "include/*/mpi.h", "include/*/mpi/mpi.h", "lib/*/openmpi/include/mpi.h")),
+    Package("libopenmpi-dev", files=("include/mpi.h", "include/*/mpi.h", "include/*/mpi/mpi.h",
+                                     "lib/*/openmpi/include/mpi.h")),
     Package("openmpi-bin", program="mpirun"),
 ]
 
@@ -92,7 +93,8 @@ def _install(missing: list[Package]) -> None:
             if line.startswith("E:"):
                 errors.append(line[2:].strip())
 
-        follow([*apt, "update"], log, on_line, own_session=False)  # may fail for one source of many: the installation decides
+        # may fail for one source of many: the installation decides
+        follow([*apt, "update"], log, on_line, own_session=False)
         failed = follow([*apt, "install", "--no-install-recommends", *names.split()], log, on_line,
                         own_session=False)
     still = [package.name for package in missing if not package.present(prefixes())]

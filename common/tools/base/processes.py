@@ -18,7 +18,8 @@ PATIENCE = 10.0  # seconds that programs have to end in, once they are asked to
 
 @contextlib.contextmanager
 def started(command: Command, own_session: bool = True, **options: Any) -> Iterator[subprocess.Popen[str]]:
-    """subprocess.Popen in `with`, which on the way out (Ctrl-C, SIGTERM, an error) ends the child and all that it started.
+    """subprocess.Popen in `with`, which on the way out (Ctrl-C, SIGTERM, an error) ends the child and all that it
+    started.
 
     To be found, these have a session of their own. (Not so below sudo, which knows its user by the terminal.)
     """
@@ -59,7 +60,8 @@ def _session(leader: int) -> Iterator[int]:
             yield int(path.parent.name)
 
 
-def follow(command: Command, log: TextIO, on_line: Callable[[str], object], cwd: "Path | None" = None, environment: "Mapping[str, str] | None" = None, own_session: bool = True) -> int:
+def follow(command: Command, log: TextIO, on_line: Callable[[str], object], cwd: "Path | None" = None,
+           environment: "Mapping[str, str] | None" = None, own_session: bool = True) -> int:
     """Runs the command, writes stdout and stderr to the open text file `log`, and hands each line to on_line.
 
     Returns the exit status.
@@ -103,7 +105,8 @@ def answer_of(command: Command) -> tuple[int, str, str]:
         output, errors = process.communicate()
     words = (errors.strip().splitlines() or [""])[-1]
     if process.returncode < 0 or not words:
-        words = f"{os.path.basename(str(command[0]))} {ending_of(process.returncode)}{f' after: {words}' if words else ''}"
+        words = (f"{os.path.basename(str(command[0]))} "
+                 f"{ending_of(process.returncode)}{f' after: {words}' if words else ''}")
     return process.returncode, output, words
 
 
@@ -127,4 +130,5 @@ def json_from(program: str, text: str) -> Any:
 
 def with_python_path(*directories: Path) -> dict[str, str]:
     """The environment, with these directories first on Python's module path."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([*map(str, directories), *filter(None, [os.environ.get("PYTHONPATH")])])}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([*map(str, directories),
+                                                         *filter(None, [os.environ.get("PYTHONPATH")])])}

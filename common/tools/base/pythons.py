@@ -32,8 +32,10 @@ def with_packages(requirements: Path, home: Path, lowest: tuple[int, ...]) -> Pa
             progress.show(line)
 
         if follow([sys.executable, "-m", "venv", home], log, on_line):
-            raise Failure(f"the package python3-venv is missing; run: sudo apt-get install python3-venv (log: {shown(log_path)})")
-        pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--requirement", requirements]
+            raise Failure("the package python3-venv is missing; run: sudo apt-get install python3-venv (log: "
+                          f"{shown(log_path)})")
+        pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--requirement",
+               requirements]
         if follow(pip, log, on_line):
             raise Failure(f"pip could not install {_missing(lines)} (log: {shown(log_path)})")
     stamp.write_text(requirements.read_text())
@@ -47,7 +49,8 @@ def _missing(lines: list[str]) -> str:
     if not package:
         errors = re.findall(r"^ERROR: (.*)", text, re.MULTILINE)
         return f"the packages: {errors[-1] if errors else 'it says why'}"
-    offline = re.search(r"NewConnectionError|ConnectTimeout|ProxyError|Temporary failure|Connection (?:refused|broken|reset)", text)
+    offline = re.search(r"NewConnectionError|ConnectTimeout|ProxyError|Temporary failure|Connection (?:refused|broken|"
+                        r"reset)", text)
     return f"{package[1]}: {'its index cannot be reached' if offline else 'there is none for this Python'}"
 
 
