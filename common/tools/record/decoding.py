@@ -1,4 +1,5 @@
-"""Few queries and many keys, H = 32, no mask: times beside FlashAttention-2 and cuDNN, and beside a copy of as many bytes as K and V have."""
+"""Few queries and many keys, H = 32, no mask: times beside FlashAttention-2 and cuDNN, and beside a copy of as many
+bytes as K and V have."""
 
 import statistics
 
@@ -14,13 +15,14 @@ class Decoding:
         self._record = record
 
     def summary(self, step: str, what: str, queries: "int | None", floor_from: float, floor_to: float) -> float:
-        """Over the points of all pieces where it and both peers were timed, with so many queries (all without a number) and a floor in
-        these limits."""
+        """Over the points of all pieces where it and both peers were timed, with so many queries (all without a
+        number) and a floor in these limits."""
         name, gains, of_floor = self._record.step(step, "forward"), [], []
         for row in self._record.rows:
             if row.source.startswith(DECODING) and row.step == name and queries in (None, row.problem.seq_q):
                 try:
-                    faster = min(self._record.row(row.source, peer, "forward", **vars(row.problem)).seconds for peer in PEERS)
+                    faster = min(self._record.row(row.source, peer, "forward", **vars(row.problem)).seconds
+                                 for peer in PEERS)
                 except Missing:
                     continue
                 floor = self._floor(row)
@@ -29,7 +31,8 @@ class Decoding:
                     of_floor.append(floor / row.seconds)
         if not gains:
             raise Missing(f"{step} beside {' and '.join(PEERS)} is not in the pieces {DECODING}..")
-        found = {"points": len(gains), "mean": statistics.geometric_mean(gains), "least": min(gains), "ahead": sum(one >= 1 for one in gains),
+        found = {"points": len(gains), "mean": statistics.geometric_mean(gains), "least": min(gains),
+                 "ahead": sum(one >= 1 for one in gains),
                  "at_the_floor": sum(one >= OF_A_COPY for one in of_floor), "least_of_floor": min(of_floor)}
         if what not in found:
             raise NotUnderstood(f"there is no {what} (there are {', '.join(found)})")

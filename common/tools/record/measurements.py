@@ -1,7 +1,8 @@
-"""What has been measured on one GPU, from the pieces of ./workbook dev measure: every time, rate and size by step and problem.
+"""What has been measured on one GPU, from the pieces of ./workbook dev measure: every time, rate and size by step and
+problem.
 
-A step is a rung of a chapter, "06_flashattn2_fwd/mma", or a peer, "FLASH". Which chapters and rungs there are, and in which
-order, the files say.
+A step is a rung of a chapter, "06_flashattn2_fwd/mma", or a peer, "FLASH". Which chapters and rungs there are, and in
+which order, the files say.
 """
 
 from dataclasses import dataclass
@@ -12,8 +13,9 @@ from tools.base import JsonObject
 from tools.record import result_files
 from tools.record.problem import Problem, read_label
 
-# A median this many times the fastest tenth is not steady: the CPU was late to enqueue the launches, or the GPU went slower on
-# the way. On an H200 96 of 100 results stay below it, and nearly all others are of long launches at the power limit.
+# A median this many times the fastest tenth is not steady: the CPU was late to enqueue the launches, or the GPU went
+# slower on the way. On an H200 96 of 100 results stay below it, and nearly all others are of long launches at the power
+# limit.
 UNSTEADY = 1.05
 
 THE_BOOKS = "nvidia-h200"  # the directory of the GPU that the lessons tell of
@@ -111,7 +113,8 @@ class Record:
 
     @cached_property
     def _last(self) -> dict[tuple[str, str], str]:
-        """What a chapter's name without a rung means, {(chapter, direction): step}: its result, the last rung with the direction."""
+        """What a chapter's name without a rung means, {(chapter, direction): step}: its result, the last rung with
+        the direction."""
         return {(row.step.split("/")[0], row.direction): row.step for row in self._as_written
                 if "/" in row.step and row.source == "ladder"}
 
@@ -132,8 +135,8 @@ class Record:
         return found[0]
 
     def steps(self, direction: str, source: str = "ladder") -> list[str]:
-        """Every rung of every chapter, in order. A chapter about few queries and many keys is in the pieces with these alone: on the
-        ladder it launches another chapter's kernel."""
+        """Every rung of every chapter, in order. A chapter about few queries and many keys is in the pieces with
+        these alone: on the ladder it launches another chapter's kernel."""
         left_out = set() if source.startswith(DECODING) else self._decoding
         steps = dict.fromkeys(row.step for row in self.rows if row.source == source and row.direction == direction
                               and row.step[0].isdigit() and row.step.split("/")[0] not in left_out)
@@ -142,13 +145,15 @@ class Record:
     @cached_property
     def _decoding(self) -> set[str]:
         """The chapters about few queries and many keys."""
-        return {row.step.split("/")[0] for row in self.rows if row.source.startswith(DECODING) and row.step[0].isdigit()}
+        return {row.step.split("/")[0] for row in self.rows if row.source.startswith(DECODING)
+                and row.step[0].isdigit()}
 
     def peers(self, direction: str, source: str) -> list[str]:
         """FlashAttention-2 and cuDNN, and of the other fast ones those that were there."""
         there = {row.step for row in self.rows if row.source == source and row.direction == direction}
         there |= {"FLASH", "CUDNN"}
-        return [peer for peer in ("FLASH", "FLASH-deterministic", "CUDNN", "FA3", "FA4", "FA4-deterministic") if peer in there]
+        return [peer for peer in ("FLASH", "FLASH-deterministic", "CUDNN", "FA3", "FA4", "FA4-deterministic")
+                if peer in there]
 
     def results(self, direction: str, source: str = "ladder") -> list[str]:
         """The last rung of every chapter."""

@@ -1,9 +1,11 @@
-"""What the experiments of common/microbenchmarks found, by name: "latency/shared", "latency/global/16384", "bandwidth/L2", "branch/by_lane"."""
+"""What the experiments of common/microbenchmarks found, by name: "latency/shared", "latency/global/16384",
+"bandwidth/L2", "branch/by_lane"."""
 
 from tools.base import JsonObject
 from tools.record.measurements import MACHINE, Missing, Record, aggregated
 
-# Where each memory's latency is read off: with so many bytes in use, global memory is served by it on every GPU that we know.
+# Where each memory's latency is read off: with so many bytes in use, global memory is served by it on every GPU that we
+# know.
 LATENCY = {"registers": "latency/registers", "shared": "latency/shared", "L1": "latency/global/16384",
            "L2": "latency/global/2097152", "DRAM": "latency/global/1073741824"}
 LEVELS = tuple(LATENCY)

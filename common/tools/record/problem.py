@@ -44,7 +44,8 @@ class Problem:
 
 def read_label(label: str) -> tuple[Problem, bool]:
     """(problem, rope) of the name that attention::label gives a problem: B2_H16_N512_D64_fp16_causal."""
-    found = re.fullmatch(r"B(\d+)_H(\d+)(?:_Hkv(\d+))?_(?:N(\d+)|Nq(\d+)_Nk(\d+))_D(\d+)_(fp16|bf16)_(causal|full)(_rope)?",
+    found = re.fullmatch(r"B(\d+)_H(\d+)(?:_Hkv(\d+))?_(?:N(\d+)|Nq(\d+)_Nk(\d+))_D(\d+)_(fp16|bf16)_(causal|"
+                         r"full)(_rope)?",
                          label)
     if not found:
         raise ValueError(f"{label} names no problem")

@@ -1,4 +1,5 @@
-"""What a number in a lesson can be: each function here is one, computed from the record, or counted, or plain arithmetic.
+"""What a number in a lesson can be: each function here is one, computed from the record, or counted, or plain
+arithmetic.
 
 In a lesson, right after the number and its unit:
 
@@ -6,9 +7,9 @@ In a lesson, right after the number and its unit:
     10.0<!-- = counted("02", "global_load sectors", "scores") / counted("02", "global_load requests", "scores") -->
     67,108,864 bytes<!-- = 2 * 16 * 4096 * 64 * 2 * 4 -->                              calculated
 
-Steps are "06" (the chapter's result), "06/mma", or a peer: FLASH (FlashAttention-2, from PyTorch), CUDNN, FA4, MATH. Unless a
-function says otherwise: B=2, H=16, D=64, fp16, causal. Times of the ladder are Google Benchmark's; what is put beside a peer is
-taken from the same process as the peer.
+Steps are "06" (the chapter's result), "06/mma", or a peer: FLASH (FlashAttention-2, from PyTorch), CUDNN, FA4, MATH.
+Unless a function says otherwise: B=2, H=16, D=64, fp16, causal. Times of the ladder are Google Benchmark's; what is put
+beside a peer is taken from the same process as the peer.
 """
 
 import math
@@ -85,7 +86,8 @@ class Quantities:
 
     def _ratios(self, step, peer, dtype, direction, mask, head_dim) -> list[float]:
         direction = self._direction(step, direction)
-        source, name, peer = f"sweep-{dtype}-{direction}", self._record.step(step, direction), self._record.step(peer, direction)
+        source, name, peer = f"sweep-{dtype}-{direction}", self._record.step(
+            step, direction), self._record.step(peer, direction)
         ratios = []
         for row in self._record.rows:
             row_mask = "causal" if row.problem.causal else "full"
@@ -116,10 +118,10 @@ class Quantities:
     # Few queries and many keys: H = 32, no mask
 
     def decoding(self, what, step="11", queries=None, floor_from_us=0, floor_to_us=math.inf):
-        """Over all points, or those with so many queries, or a floor in these limits, which is what K and V take at the rate of a long
-        copy: their number ("points"), how many times as fast as the faster of FlashAttention-2 and cuDNN ("mean", "least"), at how many
-        at least as fast ("ahead"); at how many it reads at 95% of a copy's rate ("at_the_floor"), the least of these rates
-        ("least_of_floor")."""
+        """Over all points, or those with so many queries, or a floor in these limits, which is what K and V take at
+        the rate of a long copy: their number ("points"), how many times as fast as the faster of FlashAttention-2
+        and cuDNN ("mean", "least"), at how many at least as fast ("ahead"); at how many it reads at 95% of a copy's
+        rate ("at_the_floor"), the least of these rates ("least_of_floor")."""
         return Decoding(self._record).summary(step, what, queries, 1e-6 * floor_from_us, 1e-6 * floor_to_us)
 
     # Bytes
@@ -173,8 +175,8 @@ class Quantities:
         return 1e-12 * self.experiment(f"bandwidth/{level}", "bytes/s")
 
     def experiment(self, name, what):
-        """experiment("branch/by_lane", "ms"), experiment("sum/fp16/4096", "error"), experiment("rate/fp32", "FLOP/s"): a counter of
-        common/microbenchmarks."""
+        """experiment("branch/by_lane", "ms"), experiment("sum/fp16/4096", "error"), experiment("rate/fp32",
+        "FLOP/s"): a counter of common/microbenchmarks."""
         return Microbenchmarks.of(self._record).value(name, what)
 
     def gpu(self, what):
@@ -195,7 +197,8 @@ class Quantities:
     def most_error_against(self, step, tensor, dtype=None, head_dim=None):
         """The largest of these, over all lengths, and both dtypes and head dims unless one is named."""
         of = {key: value for key, value in (("dtype", dtype), ("head_dim", head_dim)) if value is not None}
-        ratios = [result["ratios"][tensor] for result in self._results(step, tensor, **of) if tensor in result["ratios"]]
+        ratios = [result["ratios"][tensor] for result in self._results(step, tensor, **of)
+                  if tensor in result["ratios"]]
         if not ratios or None in ratios:
             raise Missing(f"{step} has no ratio of {tensor} everywhere in accuracy")
         return max(ratios)
@@ -213,8 +216,8 @@ class Quantities:
         return found[0][what][tensor]
 
     def scaled_error(self, step, tensor, exponent, dtype="fp16"):
-        """|x - exact| / |exact| of "dq", "dk" or "dv" where dO is 2^exponent times the usual; infinite if there is anything that is
-        not finite. N = 1024, D = 64."""
+        """|x - exact| / |exact| of "dq", "dk" or "dv" where dO is 2^exponent times the usual; infinite if there is
+        anything that is not finite. N = 1024, D = 64."""
         name = self._record.step(step, "backward")
         for one in self._record.piece("accuracy")["loss_scaling"]:
             for result in one["results"]:
@@ -226,13 +229,15 @@ class Quantities:
     # A small GPT that was trained with one attention and another (common/python/examples)
 
     def trained(self, run, what):
-        """trained("08_causal_earlystop", "loss"), "apart", "most_apart", "tokens_per_second" or "speed": see Training.value."""
+        """trained("08_causal_earlystop", "loss"), "apart", "most_apart", "tokens_per_second" or "speed": see
+        Training.value."""
         return Training.of(self._record).value(run, what)
 
     # Any file
 
     def entry(self, file, field, *path, **where):
-        """A number of any file: entry("x.json", "ms.FA2", "B2_H16", N=512) is the field of that list's entry that has N = 512."""
+        """A number of any file: entry("x.json", "ms.FA2", "B2_H16", N=512) is the field of that list's entry that
+        has N = 512."""
         found: Any = self._record.file(file)
         for part in path:
             found = found[part]
@@ -251,14 +256,15 @@ class Quantities:
     # What the SIMT engine counts, of B=1, H=2, N=256, D=64, fp16, no mask
 
     def counted(self, step, what, kernel="", direction=None):
-        """As common/tests/trace/*.json name it: "global_load sectors", "barriers". Of all kernels of the step, or of those whose
-        names contain `kernel`; of the forward, if the chapter has both directions and none is named."""
+        """As common/tests/trace/*.json name it: "global_load sectors", "barriers". Of all kernels of the step, or of
+        those whose names contain `kernel`; of the forward, if the chapter has both directions and none is named."""
         return self._counts.sum(step, what, kernel, direction)
 
     def agreed(self, chapter, verdict):
-        """How many of its kernels' counters, beside Nsight Compute's (./workbook dev verify), are "equal", "equal but for noise",
-        "explained", "different", or stand "beside" a bound."""
-        counters = [counter for launch in self._record.piece("engine-and-ncu")["launches"] for counter in launch["counters"].values()
+        """How many of its kernels' counters, beside Nsight Compute's (./workbook dev verify), are "equal", "equal
+        but for noise", "explained", "different", or stand "beside" a bound."""
+        counters = [counter for launch in self._record.piece("engine-and-ncu")["launches"]
+                    for counter in launch["counters"].values()
                     if launch["chapter"].split("_")[0] == chapter]
         if not counters:
             raise Missing(f"{chapter} is not in engine-and-ncu")

@@ -1,4 +1,5 @@
-"""What the SIMT engine counts of every kernel, as common/tests/trace keeps it and the tests `NN.trace.counts` hold it to.
+"""What the SIMT engine counts of every kernel, as common/tests/trace keeps it and the tests `NN.trace.counts` hold it
+to.
 
 All of one problem: B=1, H=2, N=256, D=64, fp16, no mask. ./workbook dev counts writes the files.
 """
@@ -21,7 +22,8 @@ class Counts:
         self._chapters: dict[str, dict[tuple[str, str], list[LaunchCounts]]] = {}
 
     def _chapter(self, number: str) -> dict[tuple[str, str], list[LaunchCounts]]:
-        """{(direction, rung): [(kernel, {what: count})]}, the rungs in their order. A chapter with one direction does not say which."""
+        """{(direction, rung): [(kernel, {what: count})]}, the rungs in their order. A chapter with one direction
+        does not say which."""
         if number not in self._chapters:
             self._chapters[number] = self._read(number)
         return self._chapters[number]
@@ -39,12 +41,14 @@ class Counts:
         return found
 
     def launches(self, step: str, direction: "str | None" = None) -> list[LaunchCounts]:
-        """[(kernel, {what: count})] of "06/mma", or of the last rung of "06"; of its forward, if it has both and none is named."""
+        """[(kernel, {what: count})] of "06/mma", or of the last rung of "06"; of its forward, if it has both and
+        none is named."""
         number, _, rung = step.partition("/")
         every = self._chapter(number.partition("_")[0])
         rungs = {name: launches for (one, name), launches in every.items() if one in ("", direction or "forward")}
         if not rungs or rung and rung not in rungs:
-            raise Missing(f"{step}{f', {direction},' if direction else ''} has not been counted: ./workbook dev counts {number} does")
+            raise Missing(f"{step}{f', {direction},' if direction else ''} has not been counted: ./workbook dev counts "
+                          f"{number} does")
         return rungs[rung] if rung else list(rungs.values())[-1]
 
     def sum(self, step: str, what: str, kernel: str = "", direction: "str | None" = None) -> int:
@@ -52,5 +56,6 @@ class Counts:
         chosen = [counts for name, counts in self.launches(step, direction) if kernel in name]
         known = sorted({one for counts in chosen for one in counts})
         if what not in known:
-            raise Missing(f"{step} counts no {what}{f' in {kernel}' if kernel else ''} (it counts {', '.join(known) or 'nothing'})")
+            raise Missing(f"{step} counts no {what}{f' in {kernel}' if kernel else ''} (it counts "
+                          f"{', '.join(known) or 'nothing'})")
         return sum(counts.get(what, 0) for counts in chosen)

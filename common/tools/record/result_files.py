@@ -44,7 +44,7 @@ def read(path: Path) -> "JsonObject | None":
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise Failure(f"cannot read {path}: {error}")
+        raise Failure(f"cannot read {path}: {error}") from None
     if not isinstance(report, dict):
         raise Failure(f"{path} is no measurement: it holds no JSON object")
     return report

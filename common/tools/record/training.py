@@ -1,4 +1,5 @@
-"""What common/python/examples/gpt.py found: losses and speeds of a small GPT, trained with one attention and with another."""
+"""What common/python/examples/gpt.py found: losses and speeds of a small GPT, trained with one attention and with
+another."""
 
 import statistics
 
@@ -43,14 +44,15 @@ class Training:
         return {step: loss - expected[step] for step, loss in self.validation(name).items() if step in expected}
 
     def value(self, name: str, what: str) -> float:
-        """"loss": of the last validation; "apart", "most_apart": the mean and the largest distance from PyTorch's validation losses;
-        "tokens_per_second"; "speed": as a multiple of PyTorch's."""
+        """"loss": of the last validation; "apart", "most_apart": the mean and the largest distance from PyTorch's
+        validation losses; "tokens_per_second"; "speed": as a multiple of PyTorch's."""
         if what == "loss":
             return list(self.validation(name).values())[-1]
         if what == "tokens_per_second":
             return self._run(name)["tokens_per_second"]
         if what not in ("apart", "most_apart", "speed"):
-            raise NotUnderstood(f"there is no {what} of a run: there are loss, apart, most_apart, tokens_per_second and speed")
+            raise NotUnderstood(f"there is no {what} of a run: there are loss, apart, most_apart, tokens_per_second "
+                                "and speed")
         other = self.pytorchs(name)
         if other is None:
             raise Missing(f"{FILE} has no run with PyTorch's attention to compare {name} with")
