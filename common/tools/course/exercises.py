@@ -1,36 +1,39 @@
-"""Which exercises there are: what common/course/exercises.json says of them, and where they stand in the chapters' sources.
+"""Which exercises there are: what common/course/exercises.json says of them, and where they stand in the chapters'
+sources.
 
-There are three kinds. A student writes the lines between two markers (code), finds and mends a mistake that has been planted
-in a file (debug), or answers with a number (measure). A tree is the whole workbook, with all solutions, or a student's: there
-common/course/handed_out holds the exercises' files as they were handed out.
+There are three kinds. A student writes the lines between two markers (code), finds and mends a mistake that has been
+planted in a file (debug), or answers with a number (measure). A tree is the whole workbook, with all solutions, or a
+student's: there common/course/handed_out holds the exercises' files as they were handed out.
 
 The keys of an exercise, those in brackets need not be there:
 
     id           "05.rescale": the chapter's number, and the name that the markers have
     title        a few words
     kind         code, debug or measure
-    file, rung   the source that it is about, and the rung's name; [direction]: forward (if nothing is said) or backward.
-                 The source is one of the chapter, or common/course/split, which has what no chapter has
+    file, rung   the source that it is about, and the rung's name; [direction]: forward (if nothing is said) or
+                 backward. The source is one of the chapter, or common/course/split, which has what no chapter has
     points, difficulty (1 to 3), required, needs_gpu
     [lesson]     numbers of the lesson's questions whose answers would say too much: a student's tree has them without
     hints        each helps a bit more than the one before
     code and debug
-      tests      kinds of test (common/tests/chapter/kinds.cc) that the rung has to pass; `trace` is the engine with its checks
-      [limits]   what the engine may count at most: [{"problem": {"heads": 2, ..}, "kernel": "scores", "count": "global_load
-                 sectors", "at_most": 1000}]; the problem's keys are the flags of a chapter's program
+      tests      kinds of test (common/tests/chapter/kinds.cc) that the rung has to pass; `trace` is the engine with its
+                 checks
+      [limits]   what the engine may count at most: [{"problem": {"heads": 2, ..}, "kernel": "scores", "count":
+                 "global_load sectors", "at_most": 1000}]; the problem's keys are the flags of a chapter's program
       [may]      words that a solution may have although kernels do not need them: see kernelcode.py
       [tile]     how many rows of an output a thread block owns, a number or a constant of the file: {"o": "Br"}
     measure
       question   a sentence; {seq_q} in it stands for that number of the problem
-      problem    what is the same for everyone; draw: {"seq_q": [70, 85, ..]}, of which each student gets one. What is no flag
-                 of a chapter's program is a number of the question alone
-      answer     an expression of numbers and of counted("global_load sectors", "scores"), which the engine counts, also of
-                 another rung or problem: counted("matrix_flops", rung="mma", causal=False); drawn("seq_q") is a number of the
-                 problem, whole(x) is x without its fraction
+      problem    what is the same for everyone; draw: {"seq_q": [70, 85, ..]}, of which each student gets one. What is
+                 no flag of a chapter's program is a number of the question alone
+      answer     an expression of numbers and of counted("global_load sectors", "scores"), which the engine counts, also
+                 of another rung or problem: counted("matrix_flops", rung="mma", causal=False); drawn("seq_q") is a
+                 number of the problem, whole(x) is x without its fraction
     debug
       the planted mistake is in common/course/debug/ID.json: see planted.py
 
-Beside the exercises the file may have `performance`, of which exercises the kernels are timed: see ../teaching/performance.py.
+Beside the exercises the file may have `performance`, of which exercises the kernels are timed: see
+../teaching/performance.py.
 """
 
 import json
@@ -49,11 +52,13 @@ _SOURCES = ("[0-9][0-9]_*/*.cu", "common/course/split/*.cu")  # what exercises c
 _PLANTED = Path("build/course/planted")  # in a tree with solutions: the files that reset has planted a mistake in
 _KINDS_OF_TESTS = Path("common/tests/chapter/kinds.cc")
 
-_ALL: dict[str, type] = {"id": str, "title": str, "kind": str, "file": str, "rung": str, "points": int, "difficulty": int, "required": bool,
+_ALL: dict[str, type] = {"id": str, "title": str, "kind": str, "file": str, "rung": str, "points": int,
+                         "difficulty": int, "required": bool,
         "needs_gpu": bool, "hints": list}
 _MAY: dict[str, type] = {"direction": str, "limits": list, "tile": dict, "lesson": list, "may": list}
 _JUDGED: dict[str, type] = {"tests": list}
-KINDS: dict[str, dict[str, type]] = {"code": _JUDGED, "debug": _JUDGED, "measure": {"question": str, "problem": dict, "draw": dict, "answer": str}}
+KINDS: dict[str, dict[str, type]] = {"code": _JUDGED, "debug": _JUDGED,
+                                     "measure": {"question": str, "problem": dict, "draw": dict, "answer": str}}
 _OF_A_LIMIT: dict[str, type] = {"problem": dict, "kernel": str, "count": str, "at_most": int}
 
 
@@ -102,8 +107,8 @@ class Course:
         self.root, self.exercises = root, exercises
 
     def select(self, words: list[str]) -> list[Exercise]:
-        """The exercises that the user means, each by its id (05.rescale) or with the others of its chapter (05); all if none
-        is named."""
+        """The exercises that the user means, each by its id (05.rescale) or with the others of its chapter (05); all
+        if none is named."""
         if not words:
             return self.exercises
         known = {exercise.id: exercise for exercise in self.exercises}
@@ -129,16 +134,19 @@ class Course:
         text = self.text(exercise) if text is None else text
         found = [region for region in markers.regions(exercise.file, text) if region.name == exercise.name]
         if not found:
-            raise Failure(f"{exercise.file}: there is no `// exercise {exercise.name}: ..`, which {exercise.id} needs", status=2)
+            raise Failure(f"{exercise.file}: there is no `// exercise {exercise.name}: ..`, which {exercise.id} needs",
+                          status=2)
         return found[0]
 
     def handed_out(self, exercise: Exercise) -> "str | None":
-        """What a student starts from: what stands between the markers, or the whole file of a debugging exercise. None if this
-        tree has solutions and the file of a debugging exercise is neither right nor as planted: it cannot be said then."""
+        """What a student starts from: what stands between the markers, or the whole file of a debugging exercise.
+        None if this tree has solutions and the file of a debugging exercise is neither right nor as planted: it
+        cannot be said then."""
         copies = [self.root / place / exercise.file for place in (HANDED_OUT, _PLANTED)]
         copy = next((path for path in copies if path.exists()), None)
         if exercise.kind == "debug":
-            return copy.read_text() if copy else planted.in_text(self.text(exercise), planted.read(self.root, exercise.id))
+            return copy.read_text() if copy else planted.in_text(self.text(exercise),
+                                                                 planted.read(self.root, exercise.id))
         if copy:
             text = copy.read_text()
             return markers.inside(text, self.region(exercise, text))
@@ -155,11 +163,13 @@ class Course:
 
     def replaced(self, exercise: Exercise, written: str) -> str:
         """The text of the exercise's file with this in its place."""
-        return written if exercise.kind == "debug" else markers.filled(self.text(exercise), self.region(exercise), written)
+        return written if exercise.kind == "debug" else markers.filled(self.text(exercise), self.region(exercise),
+                                                                       written)
 
     def student_files(self, chosen: list[Exercise]) -> dict[str, str]:
-        """{file: its text in a student's tree} for the files of these exercises of a tree with solutions: each has its stub or
-        its planted mistake; other exercises' markers are gone, and their solutions stand there as ordinary code."""
+        """{file: its text in a student's tree} for the files of these exercises of a tree with solutions: each has
+        its stub or its planted mistake; other exercises' markers are gone, and their solutions stand there as
+        ordinary code."""
         files = {}
         for exercise in chosen:
             if exercise.kind == "debug":
@@ -169,7 +179,8 @@ class Course:
                 text = self.text(exercise)
                 for one in there:
                     text = markers.filled(text, self.region(one, text), self._start_of(one))
-                files[exercise.file] = markers.without_bars(markers.without_markers(text, keep=tuple(one.name for one in there)))
+                files[exercise.file] = markers.without_bars(markers.without_markers(text, keep=tuple(one.name
+                                                                                                     for one in there)))
         return files
 
     def _start_of(self, exercise: Exercise) -> str:
@@ -180,8 +191,8 @@ class Course:
         return start
 
     def reset(self, exercise: Exercise, keep_in: Path) -> "Path | None":
-        """Puts the exercise back to what was handed out. What was there is kept in a new file of that directory, which is
-        returned; None if it had not been attempted."""
+        """Puts the exercise back to what was handed out. What was there is kept in a new file of that directory,
+        which is returned; None if it had not been attempted."""
         start = self._start_of(exercise)
         if not self.attempted(exercise):
             return None
@@ -206,9 +217,9 @@ def _read(root: Path, path: Path) -> str:
     try:
         return (root / path).read_text()
     except OSError as error:
-        raise Failure(f"cannot read {path}: {error.strerror}", status=2)
+        raise Failure(f"cannot read {path}: {error.strerror}", status=2) from None
     except UnicodeDecodeError:
-        raise Failure(f"{path} is not UTF-8", status=2)
+        raise Failure(f"{path} is not UTF-8", status=2) from None
 
 
 # --- Reading ---------------------------------------------------------------------------------------------------------
@@ -220,9 +231,9 @@ def load(root: Path = ROOT) -> Course:
     try:
         entries = json.loads(text)["exercises"]
     except ValueError as error:
-        raise Failure(f"{FILE}:{getattr(error, 'lineno', 1)}: {error.args[0]}", status=2)
+        raise Failure(f"{FILE}:{getattr(error, 'lineno', 1)}: {error.args[0]}", status=2) from None
     except (KeyError, TypeError):
-        raise Failure(f"{FILE}:1: it must be {{\"exercises\": [..]}}", status=2)
+        raise Failure(f"{FILE}:1: it must be {{\"exercises\": [..]}}", status=2) from None
     reader = _Reader(root, text)
     exercises = [reader.exercise(entry) for entry in entries]
     _hold_to_the_sources(root, exercises, reader)
@@ -262,7 +273,8 @@ class _Reader:
         if elsewhere or not any(file.match(pattern) for pattern in _SOURCES) or not (self.root / file).is_file():
             self.fail(f"exercise {name} is about {file}, which is no file of chapter {name[:2]}", name, entry["file"])
         if entry.get("direction", "forward") not in ("forward", "backward"):
-            self.fail(f"the direction of {name} is {entry['direction']}: it must be forward or backward", name, entry["direction"])
+            self.fail(f"the direction of {name} is {entry['direction']}: it must be forward or backward", name,
+                      entry["direction"])
         for test in entry.get("tests", []):
             if test not in self.kinds_of_tests:
                 self.fail(f"there is no kind of test {test} (there are {', '.join(self.kinds_of_tests)})", name, test)
@@ -271,7 +283,8 @@ class _Reader:
         self.seen[name] = Exercise(**entry)
         return self.seen[name]
 
-    def _types(self, name: str, entry: JsonObject, must: dict[str, type], may: dict[str, type], where: str = "") -> None:
+    def _types(self, name: str, entry: JsonObject, must: dict[str, type], may: dict[str, type],
+               where: str = "") -> None:
         for key in must.keys() - entry.keys():
             self.fail(f"{name} has no {key}", where or name)
         for key, value in entry.items():
@@ -280,7 +293,8 @@ class _Reader:
                           where or name, key)
             wanted = must.get(key) or may[key]
             if type(value) is not wanted:
-                self.fail(f"{key} of {name} is {json.dumps(value)}: it must be of type {wanted.__name__}", where or name, key)
+                self.fail(f"{key} of {name} is {json.dumps(value)}: it must be of type {wanted.__name__}",
+                          where or name, key)
 
 
 def kinds_of_tests(root: Path = ROOT) -> list[str]:
@@ -302,15 +316,18 @@ def _hold_to_the_sources(root: Path, exercises: list[Exercise], reader: _Reader)
             if (file, region.name) not in code:
                 raise Failure(f"{where}: exercise {region.name} is not in {FILE}", status=2)
             if file in with_mistake:
-                raise Failure(f"{where}: {with_mistake[file].id} plants a mistake in this file; it can have no other exercise",
+                raise Failure(f"{where}: {with_mistake[file].id} plants a mistake in this file; it can have no other "
+                              "exercise",
                               status=2)
             if region.stub is None and not handed_out:
-                raise Failure(f"{file}:{region.last}: the end of exercise {region.name} has no bar, behind which its stub stands",
+                raise Failure(f"{file}:{region.last}: the end of exercise {region.name} has no bar, behind which its "
+                              "stub stands",
                               status=2)
             found.add((file, region.name))
     for place, exercise in code.items():
         if place not in found:
-            reader.fail(f"{exercise.file} has no `// exercise {exercise.name}: ..`, which {exercise.id} needs", exercise.id)
+            reader.fail(f"{exercise.file} has no `// exercise {exercise.name}: ..`, which {exercise.id} needs",
+                        exercise.id)
     for exercise in with_mistake.values():
         if not handed_out:
             planted.require_a_place(root, exercise.id, exercise.file, _read(root, Path(exercise.file)))

@@ -1,4 +1,5 @@
-"""Is an exercise right? The chapter's own suite says so, run for its rung alone; where it is wrong, the first wrong thing."""
+"""Is an exercise right? The chapter's own suite says so, run for its rung alone; where it is wrong, the first wrong
+thing."""
 
 import json
 import os
@@ -58,9 +59,10 @@ class _ThisTree(Workshop):
 HERE = _ThisTree()
 
 
-def judge(course: Course, exercise: Exercise, gpu: bool = False, explain: bool = True, workshop: Workshop = HERE) -> Verdict:
-    """Of a code or debugging exercise, on the SIMT engine; with `gpu` on a GPU too, after the engine has nothing against it. Who
-    wants to know only whether it is wrong need not have it explained, which takes time."""
+def judge(course: Course, exercise: Exercise, gpu: bool = False, explain: bool = True,
+          workshop: Workshop = HERE) -> Verdict:
+    """Of a code or debugging exercise, on the SIMT engine; with `gpu` on a GPU too, after the engine has nothing
+    against it. Who wants to know only whether it is wrong need not have it explained, which takes time."""
     attempted = course.attempted(exercise)
     if not attempted and (exercise.kind == "code" or not explain):
         return Verdict("not attempted", [_where_to_begin(course, exercise)])
@@ -69,7 +71,8 @@ def judge(course: Course, exercise: Exercise, gpu: bool = False, explain: bool =
     try:
         wrong = objections(course, exercise, explain, workshop)
         if not wrong and gpu:
-            wrong = _of_the_suite(course, exercise, "cuda", [test for test in exercise.tests if test != "trace"], workshop)
+            wrong = _of_the_suite(course, exercise, "cuda", [test for test in exercise.tests if test != "trace"],
+                                  workshop)
     except build.DoesNotBuild as failure:
         return Verdict("does not compile", failure.errors[:1])
     except DoesNotEnd as hanging:
@@ -100,14 +103,16 @@ def objections(course: Course, exercise: Exercise, explain: bool = True, worksho
     about such mistakes, the engine that sees them is not built for it: that takes longer than all else.)"""
     traced = "trace" in exercise.tests
     wrong = _of_the_suite(course, exercise, "cpu", [test for test in exercise.tests if test != "trace"], workshop)
-    look_closer = explain and not wrong[0].startswith("kernel ") and (traced or workshop.has_built("trace")) if wrong else traced
+    look_closer = explain and not wrong[
+        0].startswith("kernel ") and (traced or workshop.has_built("trace")) if wrong else traced
     if look_closer:
         wrong = _of_the_suite(course, exercise, "trace", ["trace"], workshop) or wrong
     return wrong or _beyond_a_limit(exercise, workshop)
 
 
 def tests_against(course: Course, exercise: Exercise) -> list[str]:
-    """Which of the exercise's tests reject what stands there, each asked alone; "counts" if it is right and goes beyond a limit."""
+    """Which of the exercise's tests reject what stands there, each asked alone; "counts" if it is right and goes
+    beyond a limit."""
     against = [test for test in exercise.tests
                if _of_the_suite(course, exercise, "trace" if test == "trace" else "cpu", [test], HERE)]
     return against or (["counts"] if _beyond_a_limit(exercise, HERE) else [])
@@ -123,7 +128,8 @@ def _of_the_suite(course: Course, exercise: Exercise, preset: str, tests: list[s
                                      {"WORKBOOK_PASS": f"{exercise.rung} {exercise.direction}"})
     if status == 0 and workshop.passed(output) == len(tests):
         return []
-    return _first_wrong(course, exercise, output) or [f"the tests {', '.join(tests)} {ending_of(status)}: {_last_line(output)}"]
+    return _first_wrong(course, exercise,
+                        output) or [f"the tests {', '.join(tests)} {ending_of(status)}: {_last_line(output)}"]
 
 
 def _answer(command: Command, environment: dict[str, str]) -> tuple[int, str]:
@@ -133,7 +139,7 @@ def _answer(command: Command, environment: dict[str, str]) -> tuple[int, str]:
         try:
             output, _ = process.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
-            raise DoesNotEnd
+            raise DoesNotEnd from None
     return process.returncode, output
 
 
@@ -159,7 +165,8 @@ def _first_wrong(course: Course, exercise: Exercise, output: str) -> list[str]:
     return [_element(course, exercise, *element.groups()), *([_problem(case)] if case else []), *of_test]
 
 
-def _element(course: Course, exercise: Exercise, tensor: str, b: str, h: str, row: str, column: "str | None", got: str, want: str) -> str:
+def _element(course: Course, exercise: Exercise, tensor: str, b: str, h: str, row: str, column: "str | None", got: str,
+             want: str) -> str:
     where = f"{tensor}[b={b}, h={h}, row {row}" + (f", column {column}" if column else "") + "]"
     return f"{where}: got {got}, want {want}{_tile(course, exercise, tensor, int(row))}"
 
@@ -193,11 +200,13 @@ def _problem(case: re.Match[str]) -> str:
 # --- What the engine counts ------------------------------------------------------------------------------------------
 
 
-def counts(place: Path, rung: str, direction: str, problem: JsonObject, workshop: Workshop = HERE) -> "list[KernelCounts] | str":
-    """[(kernel, {"global_load sectors": 12, ..})] of the launches of the rung that is built there, of this problem; or why there
-    are none."""
+def counts(place: Path, rung: str, direction: str, problem: JsonObject,
+           workshop: Workshop = HERE) -> "list[KernelCounts] | str":
+    """[(kernel, {"global_load sectors": 12, ..})] of the launches of the rung that is built there, of this problem;
+    or why there are none."""
     directory = workshop.built("trace", [place.name])
-    program = [directory / place / place.name, "--trace", *_flags(problem), f"--rung={rung}", f"--direction={direction}"]
+    program = [directory / place / place.name, "--trace", *_flags(problem), f"--rung={rung}",
+               f"--direction={direction}"]
     try:
         status, output = workshop.answer(program, {})
     except DoesNotEnd as hanging:

@@ -1,9 +1,9 @@
 """Is what stands between an exercise's markers code of a kernel, and nothing else?
 
-On the SIMT engine a kernel is code of an ordinary process. So a solution may contain only what kernels need: the names that its
-file and common/device offer, CUDA's and its mathematics, and variables and functions that it declares itself. It has no lines
-for the preprocessor but #pragma unroll, no strings, no assembly, and nothing of the C++ library. Grading refuses the rest, and
-./workbook check says so before.
+On the SIMT engine a kernel is code of an ordinary process. So a solution may contain only what kernels need: the names
+that its file and common/device offer, CUDA's and its mathematics, and variables and functions that it declares itself.
+It has no lines for the preprocessor but #pragma unroll, no strings, no assembly, and nothing of the C++ library.
+Grading refuses the rest, and ./workbook check says so before.
 """
 
 import difflib
@@ -13,24 +13,26 @@ from dataclasses import dataclass
 from tools.course import markers
 from tools.course.exercises import Course, Exercise
 
-KEYWORDS = set("""alignas auto bool break case char class const constexpr continue default do double else enum false float for if
-    inline int int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t long return short signed sizeof size_t
-    static_assert static_cast struct switch template this true typename unsigned using void while""".split())
-CUDA = set("""__device__ __global__ __forceinline__ __restrict__ __shared__ __syncthreads __syncwarp __shfl_sync __shfl_xor_sync
-    __shfl_down_sync __shfl_up_sync __any_sync __all_sync __ballot_sync __activemask __expf __logf __fdividef __frcp_rn
-    __fmaf_rn __fmul_rn __fadd_rn __ldg __float2half __half2float __float2half_rn __floats2half2_rn __halves2half2
-    __float2bfloat16 __bfloat162float __half __half2 __nv_bfloat16 __nv_bfloat162 __hadd __hmul __hfma __hadd2 __hmul2 __hfma2
-    threadIdx blockIdx blockDim gridDim warpSize x y z w dim3 uint2 uint3 uint4 int2 int3 int4 float2 float3 float4 half half2
-    make_float2 make_float4 make_uint2 make_uint4 make_int2 make_int4 atomicAdd atomicMax atomicMin atomicCAS
-    expf exp2f logf log2f sqrtf rsqrtf fmaxf fminf fabsf fmaf sinf cosf powf floorf ceilf roundf max min abs INFINITY NAN FLT_MAX
-    exp exp2 log log2 sqrt fmax fmin fabs sin cos pow floor ceil round isinf isnan isfinite unroll pragma""".split())
-TYPES = set("""auto bool char const double float int int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t long short
-    signed size_t unsigned void constexpr half half2 __half __half2 __nv_bfloat16 __nv_bfloat162 float2 float3 float4 uint2 uint3 uint4
-    int2 int3 int4 dim3""".split())
+KEYWORDS = set("""alignas auto bool break case char class const constexpr continue default do double else enum false
+    float for if inline int int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t long return short signed
+    sizeof size_t static_assert static_cast struct switch template this true typename unsigned using void
+    while""".split())
+CUDA = set("""__device__ __global__ __forceinline__ __restrict__ __shared__ __syncthreads __syncwarp __shfl_sync
+    __shfl_xor_sync __shfl_down_sync __shfl_up_sync __any_sync __all_sync __ballot_sync __activemask __expf __logf
+    __fdividef __frcp_rn __fmaf_rn __fmul_rn __fadd_rn __ldg __float2half __half2float __float2half_rn
+    __floats2half2_rn __halves2half2 __float2bfloat16 __bfloat162float __half __half2 __nv_bfloat16 __nv_bfloat162
+    __hadd __hmul __hfma __hadd2 __hmul2 __hfma2 threadIdx blockIdx blockDim gridDim warpSize x y z w dim3 uint2 uint3
+    uint4 int2 int3 int4 float2 float3 float4 half half2 make_float2 make_float4 make_uint2 make_uint4 make_int2
+    make_int4 atomicAdd atomicMax atomicMin atomicCAS expf exp2f logf log2f sqrtf rsqrtf fmaxf fminf fabsf fmaf sinf
+    cosf powf floorf ceilf roundf max min abs INFINITY NAN FLT_MAX exp exp2 log log2 sqrt fmax fmin fabs sin cos pow
+    floor ceil round isinf isnan isfinite unroll pragma""".split())
+TYPES = set("""auto bool char const double float int int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t
+    long short signed size_t unsigned void constexpr half half2 __half __half2 __nv_bfloat16 __nv_bfloat162 float2
+    float3 float4 uint2 uint3 uint4 int2 int3 int4 dim3""".split())
 # Refused even where the file's host code uses them, unless the exercise says that it may have them.
-NEVER = set("""std simt testing cuda asm extern static thread_local new delete throw try catch operator friend namespace goto
-    volatile reinterpret_cast const_cast dynamic_cast typeid decltype union typedef memcpy memset launch chapter stream
-    exit abort fork system main signal raise""".split())
+NEVER = set("""std simt testing cuda asm extern static thread_local new delete throw try catch operator friend
+    namespace goto volatile reinterpret_cast const_cast dynamic_cast typeid decltype union typedef memcpy memset launch
+    chapter stream exit abort fork system main signal raise""".split())
 _MOST_CHANGED_LINES = 40  # of a debugging exercise
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.']*|\.\d[\w.']*|[^\s\w]")
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -44,8 +46,8 @@ class Objection:
 
 
 def refusal(course: Course, exercise: Exercise, text: str) -> str:
-    """The first thing that grading refuses in this text of the exercise's file, with its line; empty if there is none. Failure if
-    the markers are not there."""
+    """The first thing that grading refuses in this text of the exercise's file, with its line; empty if there is
+    none. Failure if the markers are not there."""
     if exercise.kind == "debug":
         return _refusal_of_a_file(course, exercise, text)
     region = course.region(exercise, text)
@@ -54,7 +56,8 @@ def refusal(course: Course, exercise: Exercise, text: str) -> str:
 
 
 def _refusal_of_a_file(course: Course, exercise: Exercise, text: str) -> str:
-    """A debugging exercise is the whole file. Of what is not as it was handed out, all has to be a kernel's code, and little."""
+    """A debugging exercise is the whole file. Of what is not as it was handed out, all has to be a kernel's code,
+    and little."""
     before, after = markers.without_markers(course.handed_out(exercise) or "").splitlines(), text.splitlines()
     changed = 0
     written: list[tuple[int, str]] = []
@@ -63,14 +66,16 @@ def _refusal_of_a_file(course: Course, exercise: Exercise, text: str) -> str:
             changed += max(end - begin, last - first)
             written += [(number + 1, after[number]) for number in range(first, last)]
     if changed > _MOST_CHANGED_LINES:
-        return f"{exercise.file}: {changed} lines are not as they were handed out, and at most {_MOST_CHANGED_LINES} may be"
+        return (f"{exercise.file}: {changed} lines are not as they were handed out, and at most {_MOST_CHANGED_LINES} "
+                "may be")
     wrong = objection("\n".join(line for _, line in written), _visible(course, exercise), exercise.may, balanced=False)
     return f"{exercise.file}:{written[wrong.line - 1][0]}: {wrong.what}" if wrong else ""
 
 
 def _visible(course: Course, exercise: Exercise) -> list[str]:
     """The sources whose names a solution may use."""
-    return [course.student_files([exercise])[exercise.file], *(path.read_text() for path in sorted(course.root.glob("common/device/*.h")))]
+    return [course.student_files([exercise])[exercise.file],
+            *(path.read_text() for path in sorted(course.root.glob("common/device/*.h")))]
 
 
 def objection(written: str, visible: list[str], may: list[str], balanced: bool = True) -> "Objection | None":
@@ -81,9 +86,10 @@ def objection(written: str, visible: list[str], may: list[str], balanced: bool =
         return wrong
     for number, line in enumerate(code.splitlines(), 1):
         for what, found in [("a line for the preprocessor", "#" in line and not _UNROLL.fullmatch(line)),
-                            ("a string or a character", '"' in line or "'" in re.sub(r"\d'\d", "", line)), ("a backslash", "\\" in line),
-                            ("a digraph", "%:" in line or "<:" in line or "<%" in line),
-                            ("an attribute", re.search(r"\[\s*\[", line)), ("a character that is not ASCII", not line.isascii()),
+                            ("a string or a character", '"' in line or "'" in re.sub(r"\d'\d", "", line)),
+                            ("a backslash", "\\" in line), ("a digraph", "%:" in line or "<:" in line or "<%" in line),
+                            ("an attribute", re.search(r"\[\s*\[", line)),
+                            ("a character that is not ASCII", not line.isascii()),
                             ("a control character", re.search(r"[\0-\10\13-\37\177]", line))]:
             if found:
                 return Objection(number, f"{what}: {_in_ascii(line.strip()[:60])}")
@@ -100,7 +106,8 @@ def _without_comments(text: str) -> "tuple[str, Objection | None]":
     code = re.sub(r"//[^\n]*|/\*.*?\*/", lambda found: "\n" * found[0].count("\n") + " ", text, flags=re.DOTALL)
     for mark in ("/*", "*/"):
         if mark in code:
-            return "", Objection(code[: code.index(mark)].count("\n") + 1, "a comment that does not end, or does not begin")
+            return "", Objection(code[: code.index(mark)].count("\n") + 1,
+                                 "a comment that does not end, or does not begin")
     return code, None
 
 
@@ -125,7 +132,9 @@ def _names(code: str, visible: list[str], may: list[str]) -> "Objection | None":
     mine: set[str] = set()
     for at, (word, number) in enumerate(tokens):
         if not _NAME.fullmatch(word):
-            if word == ":" and words[at + 1 : at + 2] == [":"] and words[at - 1 : at] != [":"] and not _is_offered(words, at, sources):
+            if word == ":" and words[at + 1 : at
+                                     + 2] == [":"] and words[at - 1 : at] != [":"] and not _is_offered(words, at,
+                                                                                                       sources):
                 return Objection(number, "::, a name of somewhere else")
             continue
         if word in NEVER and word not in may:
@@ -141,14 +150,16 @@ def _names(code: str, visible: list[str], may: list[str]) -> "Objection | None":
         if words[at - 1 : at] == ["."] or (words[at - 2 : at] == ["-", ">"]):
             return Objection(number, f"{word}, which nothing here has")
         if not _declared(words, at, types):
-            return Objection(number, f"{word}, which neither the file nor common/device offers, and which is not declared here")
+            return Objection(number, f"{word}, which neither the file nor common/device offers, and which is not "
+                                     "declared here")
         mine.add(word)
     return None
 
 
 def _is_offered(words: list[str], at: int, sources: str) -> bool:
     """Whether the two names around this :: stand like that in the sources, as attention::Mask does."""
-    return 0 < at < len(words) - 2 and re.search(rf"\b{re.escape(words[at - 1])}::{re.escape(words[at + 2])}\b", sources) is not None
+    return 0 < at < len(words) - 2 and re.search(rf"\b{re.escape(words[at - 1])}::{re.escape(words[at + 2])}\b",
+                                                 sources) is not None
 
 
 def _declared(words: list[str], at: int, types: set[str]) -> bool:
@@ -164,7 +175,8 @@ def _declared(words: list[str], at: int, types: set[str]) -> bool:
         return _template_of(words, before) in types
     if words[before] == "," and before == at - 1:
         return _in_a_declaration(words, before, types)
-    return words[before] == "[" and before > 0 and words[before - 1] in ("auto", "&") and "auto" in words[max(0, before - 2) : before]
+    bound = words[before] == "[" and before > 0 and words[before - 1] in ("auto", "&")  # auto [a, b], auto& [a, b]
+    return bound and "auto" in words[max(0, before - 2) : before]
 
 
 def _template_of(words: list[str], closing: int) -> str:

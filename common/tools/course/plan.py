@@ -5,8 +5,8 @@
      "points": {"01.scores": 3},
      "weeks": [{"title": "memory", "begins": "2027-02-01", "due": "2027-02-08", "exercises": ["01", "02.scores"]}, ..]}
 
-`late` and `points` need not be there; an exercise has the points of exercises.json unless `points` says otherwise. Exercises are
-named as for ./workbook check: 01 means all of chapter 01.
+`late` and `points` need not be there; an exercise has the points of exercises.json unless `points` says otherwise.
+Exercises are named as for ./workbook check: 01 means all of chapter 01.
 """
 
 import datetime
@@ -45,8 +45,10 @@ class Plan:
 
     def only(self, week: "int | None", ids: set[str]) -> "Plan":
         """These exercises of this week, or of all; a week without exercises keeps its number."""
-        return replace(self, weeks=[replace(one, exercises=[exercise for exercise in one.exercises if exercise.id in ids]
-                                            if week in (None, number) else []) for number, one in enumerate(self.weeks, 1)])
+        return replace(self, weeks=[replace(one, exercises=[exercise for exercise in one.exercises
+                                                            if exercise.id in ids]
+                                            if week in (None, number) else [])
+                                    for number, one in enumerate(self.weeks, 1)])
 
 
 def without_a_file(exercises: list[Exercise]) -> Plan:
@@ -79,7 +81,7 @@ def read_plan(path: Path, course: Course) -> Plan:
         text = path.read_text()
         entry = json.loads(text)
     except OSError as error:
-        raise Failure(f"cannot read {shown(path)}: {error.strerror}", status=2)
+        raise Failure(f"cannot read {shown(path)}: {error.strerror}", status=2) from None
     except UnicodeDecodeError as error:
         fail(f"it is not UTF-8: byte {error.start} is {error.object[error.start]:#04x}")
     except ValueError as error:
@@ -110,7 +112,8 @@ def read_plan(path: Path, course: Course) -> Plan:
         typed(f"week {number}", week, _WEEK, {})
         for key in ("begins", "due"):
             try:
-                if datetime.date.fromisoformat(week[key]).isoformat() != week[key]:  # newer Pythons know other ways to write it
+                # newer Pythons know other ways to write it
+                if datetime.date.fromisoformat(week[key]).isoformat() != week[key]:
                     raise ValueError
             except ValueError:
                 fail(f"{key} of week {number} is {week[key]}: it must be a date, as 2027-02-01", line_of(week[key]))

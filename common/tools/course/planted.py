@@ -1,9 +1,10 @@
-"""The mistakes of debugging exercises. The right file is the master; common/course/debug/ID.json lays a mistake over a copy:
+"""The mistakes of debugging exercises. The right file is the master; common/course/debug/ID.json lays a mistake over a
+copy:
 
     [{"right": ["line", ".."], "planted": ["line", ".."]}, ..]
 
-The lines of `right` stand in the file once, as they are, and those of `planted`, which take their place, nowhere: a line more
-before and behind makes it so.
+The lines of `right` stand in the file once, as they are, and those of `planted`, which take their place, nowhere: a
+line more before and behind makes it so.
 """
 
 import json
@@ -23,16 +24,18 @@ def read(root: Path, exercise_id: str) -> list[tuple[str, str]]:
         return [("".join(f"{line}\n" for line in change["right"]), "".join(f"{line}\n" for line in change["planted"]))
                 for change in changes]
     except OSError as error:
-        raise Failure(f"cannot read {path}: {error.strerror}", status=2)
+        raise Failure(f"cannot read {path}: {error.strerror}", status=2) from None
     except (ValueError, TypeError) as error:
-        raise Failure(f"{path}:{getattr(error, 'lineno', 1)}: it must be [{{\"right\": [lines], \"planted\": [lines]}}, ..]", status=2)
+        raise Failure(f"{path}:{getattr(error, 'lineno', 1)}: it must be [{{\"right\": [lines], \"planted\": "
+                      f"[lines]}}, ..]", status=2) from None
 
 
 def require_a_place(root: Path, exercise_id: str, file: str, text: str) -> None:
     """Requires that the right file lacks the mistake: else nobody could tell whether it has been mended."""
     for right, planted in read(root, exercise_id):
         if text.count(right) == 1 and planted in text:
-            raise Failure(f"{DIRECTORY / exercise_id}.json:1: the planted lines stand in {file} as it is: give a line more of the file",
+            raise Failure(f"{DIRECTORY / exercise_id}.json:1: the planted lines stand in {file} as it is: give a line "
+                          "more of the file",
                           status=2)
 
 

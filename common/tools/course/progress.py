@@ -1,4 +1,5 @@
-"""What a student has done so far: hints that were shown, and what the last check of each exercise said. In build/course."""
+"""What a student has done so far: hints that were shown, and what the last check of each exercise said. In
+build/course."""
 
 import hashlib
 import json

@@ -20,7 +20,8 @@ from tools.course.judging import HERE, KernelCounts, Verdict, Workshop
 FILE = Path("answers.json")  # below the root of a tree
 TOLERANCE = 0.005  # of the right number: three digits are enough
 _LARGEST = 1e18  # no count is as large
-_FLAGS = {"batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "dtype", "causal"}  # other numbers are the question's own
+# other numbers are the question's own
+_FLAGS = {"batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "dtype", "causal"}
 
 
 class NotCounted(Failure):
@@ -43,12 +44,15 @@ class Answers:
                 self.student.encode()
             except (ValueError, KeyError, TypeError, RecursionError) as error:
                 line = getattr(error, "lineno", 1)
-                raise Failure(f'{shown(self.path)}:{line}: it must be {{"student": "a name", "answers": {{"id": number}}}}', status=2)
+                raise Failure(f'{shown(self.path)}:{line}: it must be {{"student": "a name", "answers": {{"id": '
+                              f'number}}}}', status=2) from None
 
     def begin(self, student: str, course: Course) -> None:
         """Writes the file for this student, with a place for every answer; answers that are there stay."""
         if self.student and _name(student) != _name(self.student):
-            raise Failure(f"{shown(self.path)} has the answers of {self.student}; the questions are drawn from the name", status=2)
+            raise Failure(
+                f"{shown(self.path)} has the answers of {self.student}; the questions are drawn from the name",
+                status=2)
         self.student = student
         for exercise in course.exercises:
             if exercise.kind == "measure":
@@ -91,9 +95,9 @@ def expected(exercise: Exercise, problem: JsonObject, workshop: Workshop = HERE)
     try:
         return float(evaluate(exercise.answer, _Counted(exercise, problem, workshop)))
     except DividesByZero as error:  # a kernel that does nothing yet
-        raise NotCounted(f"{exercise.id} cannot be counted: {error}")
+        raise NotCounted(f"{exercise.id} cannot be counted: {error}") from None
     except NotUnderstood as error:
-        raise Failure(f"the answer of {exercise.id}: {error}", status=2)
+        raise Failure(f"the answer of {exercise.id}: {error}", status=2) from None
 
 
 class _Counted:
@@ -104,7 +108,8 @@ class _Counted:
         self._launches: dict[tuple[object, ...], list[KernelCounts]] = {}
 
     def counted(self, what, kernel="", rung=None, **other):
-        """What the engine counts, over the kernels whose names contain `kernel`; of another rung, or with other flags."""
+        """What the engine counts, over the kernels whose names contain `kernel`; of another rung, or with other
+        flags."""
         launches = self._counts(rung or self._exercise.rung, {**self._problem, **other})
         number = judging.sum_of(launches, what, kernel)
         if number is None:
@@ -133,11 +138,13 @@ class _Counted:
 def verdict_of_answer(exercise: Exercise, answers: Answers, workshop: Workshop = HERE) -> Verdict:
     """Judges the student's number, without ever showing the right one."""
     if not answers.student:
-        return Verdict("not answered", [f"./workbook check {exercise.id} --student NAME writes {FILE} and asks the question"])
+        return Verdict("not answered",
+                       [f"./workbook check {exercise.id} --student NAME writes {FILE} and asks the question"])
     problem, given = problem_of(exercise, answers.student), answers.answer(exercise)
     question = exercise.question.format(**problem)
     if given is None:
-        return Verdict("not answered", [question, f"write the number into {shown(answers.path)}, behind \"{exercise.id}\""])
+        return Verdict("not answered",
+                       [question, f"write the number into {shown(answers.path)}, behind \"{exercise.id}\""])
     if not isinstance(given, (int, float)) or isinstance(given, bool) or not abs(given) < _LARGEST:
         return Verdict("wrong", [question, f"{json.dumps(given)} is no number"])
     try:

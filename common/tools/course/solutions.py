@@ -8,12 +8,13 @@ from tools.course import planted
 from tools.course.exercises import Course, Exercise
 
 _LITTLE = 16  # characters besides blanks: a line that is shorter says nothing of a solution
-_COMMON = re.compile(r"__sync(threads|warp)\(\);|#pragma unroll.*|cp_async_(commit|wait<\d>)\(\);")  # lines of many kernels
+# lines of many kernels
+_COMMON = re.compile(r"__sync(threads|warp)\(\);|#pragma unroll.*|cp_async_(commit|wait<\d>)\(\);")
 
 
 def lines_of(course: Course, exercise: Exercise) -> list[str]:
-    """The lines of the solution that say something and that the stub does not have, without comments and blanks. Of a tree with
-    solutions."""
+    """The lines of the solution that say something and that the stub does not have, without comments and blanks. Of
+    a tree with solutions."""
     if exercise.kind == "code":
         stub = bare(course.handed_out(exercise) or "")
         lines = [line for line in course.written(exercise).splitlines() if bare(line) not in stub]
@@ -26,8 +27,9 @@ def lines_of(course: Course, exercise: Exercise) -> list[str]:
 
 
 def files_with(course: Course, exercise: Exercise) -> dict[str, float]:
-    """{file: how much of the solution, 0 to 1, stands in it line by line} of the sources and pages in which any of it does, but
-    for the exercise's own. (A debugging exercise that takes away a barrier has no lines that say something.)"""
+    """{file: how much of the solution, 0 to 1, stands in it line by line} of the sources and pages in which any of
+    it does, but for the exercise's own. (A debugging exercise that takes away a barrier has no lines that say
+    something.)"""
     wanted = set(lines_of(course, exercise))
     found = {}
     for path in _candidates(course.root):

@@ -2,10 +2,12 @@
 
 common/course/wrong/ID.json has those of an exercise. Each is its solution with a change, or an answer to its question:
 
-    [{"name": "l_not_corrected", "mistake": "O is corrected, l is not", "right": ["line", ".."], "wrong": ["line", ".."]}, ..]
+    [{"name": "l_not_corrected", "mistake": "O is corrected, l is not", "right": ["line", ".."], "wrong": ["line",
+    ".."]}, ..]
     [{"name": "stores_too", "mistake": "stores count as well", "answer": "counted(..) + counted(..)"}, ..]
 
-The text of `right` stands once in the solution (or in the right file, if a mistake was planted); that of `wrong` takes its place.
+The text of `right` stands once in the solution (or in the right file, if a mistake was planted); that of `wrong` takes
+its place.
 """
 
 import json
@@ -43,9 +45,9 @@ def _of(course: Course, exercise: Exercise) -> list[Wrong]:
     try:
         entries = json.loads((course.root / path).read_text())
     except OSError as error:
-        raise Failure(f"cannot read {path}: {error.strerror}", status=2)
+        raise Failure(f"cannot read {path}: {error.strerror}", status=2) from None
     except ValueError as error:
-        raise Failure(f"{path}:{getattr(error, 'lineno', 1)}: {error.args[0]}", status=2)
+        raise Failure(f"{path}:{getattr(error, 'lineno', 1)}: {error.args[0]}", status=2) from None
     if not isinstance(entries, list) or any(not isinstance(entry, dict) or set(entry) != keys for entry in entries):
         raise Failure(f"{path}:1: it must be a list of entries with {', '.join(sorted(keys))}", status=2)
     return [_one(course, exercise, path, entry) for entry in entries]
@@ -56,7 +58,8 @@ def _one(course: Course, exercise: Exercise, path: Path, entry: JsonObject) -> W
         return Wrong(exercise, **entry)
     solution, right = course.written(exercise), "\n".join(entry["right"])
     if solution.count(right) != 1:
-        raise Failure(f"{path}:1: {entry['name']}: what is called right stands {solution.count(right)} times in the solution, not once",
+        raise Failure(f"{path}:1: {entry['name']}: what is called right stands {solution.count(right)} times in the "
+                      "solution, not once",
                       status=2)
     text = course.replaced(exercise, solution.replace(right, "\n".join(entry["wrong"])))
     return Wrong(exercise, entry["name"], entry["mistake"], text)
