@@ -1,4 +1,5 @@
-"""How wide nvcc made the loads and stores of each source line, from its machine code: for the engine (common/simt/widths.h)."""
+"""How wide nvcc made the loads and stores of each source line, from its machine code: for the engine
+(common/simt/widths.h)."""
 
 import re
 import shutil
@@ -7,8 +8,8 @@ from pathlib import Path
 
 from tools.base import Failure, output_of
 
-OPERATIONS = {"LDG": "global_load", "LD": "global_load", "STG": "global_store", "ST": "global_store", "LDS": "shared_load",
-              "STS": "shared_store"}
+OPERATIONS = {"LDG": "global_load", "LD": "global_load", "STG": "global_store", "ST": "global_store",
+              "LDS": "shared_load", "STS": "shared_store"}
 PLACE = re.compile(r'//## File "(?P<path>[^"]+)", line (?P<line>\d+)')
 ACCESS = re.compile(r"/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?(?P<name>LDG|LDS|LD|STG|STS|ST)(?P<modifiers>(?:\.\w+)*)\s")
 

@@ -51,19 +51,24 @@ class Asked:
 
 def add_file_arguments(parser: argparse.ArgumentParser, seconds: float) -> None:
     group = parser.add_argument_group(
-        "files of your own", "FILE.cu stands for CUDA C++ as nvcc takes it. What follows -- goes to its main. A file without a "
+        "files of your own", "FILE.cu stands for CUDA C++ as nvcc takes it. What follows -- goes to its main. A file "
+                             "without a "
         "main needs --kernel, --grid and --block, and a --buffer or an --arg for each parameter.")
     group.add_argument("-I", dest="include", action="append", metavar="DIR", help="look for its headers there too")
     group.add_argument("-D", dest="define", action="append", metavar="NAME[=VALUE]", help="define a macro")
-    group.add_argument("--std", choices=STANDARDS, help="what nvcc would be told; below c++20 it is compiled as c++20, as the engine needs")
-    group.add_argument("--kernel", metavar="NAME", help="launch this one, of a file without a main: scale, or 'scale<float>'")
+    group.add_argument("--std", choices=STANDARDS,
+                       help="what nvcc would be told; below c++20 it is compiled as c++20, as the engine needs")
+    group.add_argument("--kernel", metavar="NAME",
+                       help="launch this one, of a file without a main: scale, or 'scale<float>'")
     group.add_argument("--grid", metavar="X,Y,Z", help="blocks of the launch: 16 or 16,16")
     group.add_argument("--block", metavar="X,Y,Z", help="threads of a block: 256 or 32,8")
     group.add_argument("--shared", metavar="BYTES", help="dynamic shared memory of a block (default: 0)")
     group.add_argument("--buffer", action="append", metavar="NAME=COUNTxTYPE[:FILL]",
-                       help=f"device memory for a parameter: a=4096xfloat or a=64x64xhalf:zero. FILL: {', '.join(FILLS)} (default: random)")
+                       help="device memory for a parameter: a=4096xfloat or a=64x64xhalf:zero. FILL: "
+                            f"{', '.join(FILLS)} (default: random)")
     group.add_argument("--arg", action="append", metavar="NAME=NUMBER", help="a number for a parameter: n=4096")
-    group.add_argument("--seconds", metavar="S", help="what kernels may take together before a launch is called too large "
+    group.add_argument("--seconds", metavar="S",
+                       help="what kernels may take together before a launch is called too large "
                        f"(default: {f'{seconds:g}' if seconds else 'any time'})")
 
 
@@ -76,12 +81,14 @@ def refuse_without_files(arguments: argparse.Namespace) -> None:
         if getattr(arguments, name) is not None:
             raise Failure(f"{flag} is for a file of your own, FILE.cu, and there is none", status=2)
     if arguments.after:
-        raise Failure(f"-- {arguments.after[0]}: what follows -- goes to the main of a file of your own, FILE.cu, and there is none",
+        raise Failure(f"-- {arguments.after[0]}: what follows -- goes to the main of a file of your own, FILE.cu, and "
+                      "there is none",
                       status=2)
 
 
 def files_of(arguments: argparse.Namespace, of_chapters: dict[str, str], seconds: float) -> "Asked | None":
-    """What the user asks of files; None if none is named. of_chapters: {argparse's name: flag} that only chapters take."""
+    """What the user asks of files; None if none is named. of_chapters: {argparse's name: flag} that only chapters
+    take."""
     words = arguments.chapters
     files = [word for word in words if is_file(word)]
     if not files:
@@ -115,14 +122,16 @@ def _launch(arguments: argparse.Namespace) -> "Launch | None":
                 raise Failure(f"{FLAGS[name]} is for a launch, whose kernel --kernel names", status=2)
         return None
     if not re.fullmatch(r"[\w:]+(<[\w:<>,.*& -]*>)?", arguments.kernel):
-        raise Failure(f"--kernel {arguments.kernel}: must be a kernel's name, with its template's arguments: scale or 'scale<float, 4>'",
+        raise Failure(f"--kernel {arguments.kernel}: must be a kernel's name, with its template's arguments: scale or "
+                      "'scale<float, 4>'",
                       status=2)
     for name in ("grid", "block"):
         if getattr(arguments, name) is None:
             raise Failure(f"--kernel {arguments.kernel} needs {FLAGS[name]}", status=2)
     block = _extent("--block", arguments.block, (1024, 1024, 64))
     if block[0] * block[1] * block[2] > MOST_THREADS:
-        raise Failure(f"--block {arguments.block}: {block[0] * block[1] * block[2]} threads; a block has at most {MOST_THREADS}", status=2)
+        raise Failure(f"--block {arguments.block}: {block[0] * block[1] * block[2]} threads; a block has at most "
+                      f"{MOST_THREADS}", status=2)
     values: "dict[str, Buffer | str]" = {}
     for text in arguments.buffer or []:
         _add(values, "--buffer", text, _buffer(text))
@@ -131,7 +140,8 @@ def _launch(arguments: argparse.Namespace) -> "Launch | None":
     shared = "0" if arguments.shared is None else arguments.shared
     if not re.fullmatch(r"[0-9]{1,7}", shared):
         raise Failure(f"--shared {shared}: must be a number of bytes, below 10000000", status=2)
-    return Launch(arguments.kernel, _extent("--grid", arguments.grid, (2**31 - 1, 65535, 65535)), block, int(shared), values)
+    return Launch(arguments.kernel, _extent("--grid", arguments.grid, (2**31 - 1, 65535, 65535)), block, int(shared),
+                  values)
 
 
 def _extent(flag: str, text: str, most: tuple[int, ...]) -> tuple[int, ...]:

@@ -27,21 +27,23 @@ def text_of(launch: Launch, kernel: JsonObject, source: Path, shows: bool) -> st
     """The text of a main that includes the user's file, and so sees its kernels and types."""
     if kernel["template"] and "<" not in launch.kernel:
         parameters = ", ".join(kernel["template"])
-        raise Failure(f"--kernel {launch.kernel}: it is a template over <{parameters}>: say which, as in '{launch.kernel}<..>'", status=2)
+        raise Failure(f"--kernel {launch.kernel}: it is a template over <{parameters}>: say which, as in "
+                      f"'{launch.kernel}<..>'", status=2)
     _refuse_unknown(launch, kernel)
     qualified = "::".join([*kernel["within"], kernel["name"]]) + launch.kernel[len(launch.kernel.partition("<")[0]):]
     lines = [f'#include "{source}"', '#include "simt/filled.h"']
     for name, value in launch.values.items():  # so that the compiler's words about a type name what the user said
         if isinstance(value, Buffer):
-            lines += [f'#line 1 "--buffer {name}={value.count}x{value.type}"', f"using simt_type_of_{name} = {value.type};"]
+            lines += [f'#line 1 "--buffer {name}={value.count}x{value.type}"',
+                      f"using simt_type_of_{name} = {value.type};"]
     lines += [f'#line 1 "--kernel {launch.kernel}"', "int main() {"]
     lines[-1] += " simt::Filled simt_filled;"
     for name, type_ in zip(kernel["names"], kernel["types"]):
         value = launch.values[name]
         if isinstance(value, Buffer):
             constant = "true" if re.search(r"\bconst\b", type_) else "false"
-            lines[-1] += (f" simt_type_of_{name}* {name} = simt_filled.buffer<simt_type_of_{name}>(\"{name}\", {value.count}u, "
-                          f"simt::Filled::{value.fill}, {constant});")
+            lines[-1] += (f" simt_type_of_{name}* {name} = simt_filled.buffer<simt_type_of_{name}>(\"{name}\", "
+                          f"{value.count}u, simt::Filled::{value.fill}, {constant});")
     values = [(name, launch.values[name]) for name in kernel["names"]]
     arguments = ", ".join(name if isinstance(value, Buffer) else value for name, value in values)
     grid, block = (", ".join(map(str, extent)) for extent in (launch.grid, launch.block))
@@ -56,7 +58,9 @@ def _refuse_unknown(launch: Launch, kernel: JsonObject) -> None:
         raise Failure(f"kernel {place}: a parameter has no name, and so no value", status=2)
     for name, value in launch.values.items():
         if name not in kernel["names"]:
-            raise Failure(f"kernel {place} has no parameter {name} (parameters: {', '.join(kernel['names']) or 'none'})", status=2)
+            raise Failure(
+                f"kernel {place} has no parameter {name} (parameters: {', '.join(kernel['names']) or 'none'})",
+                status=2)
         type_ = kernel["types"][kernel["names"].index(name)]
         if isinstance(value, Buffer) != type_.endswith("*"):
             right = "a pointer: --buffer" if type_.endswith("*") else f"no pointer but {type_}: --arg"

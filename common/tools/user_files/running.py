@@ -53,25 +53,28 @@ def program_of(asked: Asked, build_directory: Path, place: Path) -> Path:
         looked = list(pool.map(lambda file: json.loads(_output([front, "--kernels", *command, file], file)), cuda))
         sources = _sources(asked, cuda, looked, place, shows=not settings["counts"])
         objects = [place / f"{number}.o" for number in range(len(sources))]
-        list(pool.map(lambda file, source, made: _output([front, *command, "-c", source, "-o", str(made)], file), asked.files, sources, objects))
+        list(pool.map(lambda file, source, made: _output([front, *command, "-c", source, "-o", str(made)], file),
+                      asked.files, sources, objects))
     program = place / "program"
     _output([compiler, *map(str, objects), *settings["link"], "-o", str(program)], asked.name, "does not link")
     return program
 
 
 def _sources(asked: Asked, cuda: list[str], looked: list[JsonObject], place: Path, shows: bool) -> list[str]:
-    """What is to be compiled: the files and, if one of their kernels is to be launched, a main in the place of its file."""
+    """What is to be compiled: the files and, if one of their kernels is to be launched, a main in the place of its
+    file."""
     kernels = [kernel for each in looked for kernel in each["kernels"]]
     if not kernels:
         raise Failure(f"{', '.join(asked.files)}: no kernel (a function with __global__) in it", status=2)
     has_main = any(each["main"] for each in looked)
     if not asked.launch:
         if not has_main and len(cuda) == len(asked.files):  # else a .cpp may have it: the linker knows
-            raise Failure(f"{', '.join(asked.files)}: no main in it; name a kernel to launch: --kernel NAME --grid .. --block .. "
-                          f"(kernels: {generated_main.names(kernels)})", status=2)
+            raise Failure(f"{', '.join(asked.files)}: no main in it; name a kernel to launch: --kernel NAME --grid .. "
+                          f"--block .. (kernels: {generated_main.names(kernels)})", status=2)
         return asked.files
     if has_main:
-        raise Failure(f"--kernel {asked.launch.kernel}: {asked.name} has a main, which launches what it likes", status=2)
+        raise Failure(f"--kernel {asked.launch.kernel}: {asked.name} has a main, which launches what it likes",
+                      status=2)
     kernel = generated_main.find(asked.launch, kernels)
     owner = next(file for file, each in zip(cuda, looked) if kernel in each["kernels"])
     main = place / "main.cu"
@@ -105,7 +108,8 @@ def messages(text: str) -> list[str]:
         if len(lines) >= MOST_MESSAGES:
             lines.append("..")
             break
-        if re.match(r"\s*\d* \|", line) or re.search(r"^collect2:|^compilation terminated|warning: #pragma once in main file", line):
+        if re.match(r"\s*\d* \|", line) or re.search(r"^collect2:|^compilation terminated|warning: #pragma once in "
+                                                     r"main file", line):
             continue
         lines.append(line)
         found = re.match(r"(.+?):(\d+):\d+: (?:fatal )?error: ", line)
@@ -127,7 +131,8 @@ def _note_widths(asked: Asked, place: Path) -> None:
         return
     flags = [flag for flag in asked.flags if not flag.startswith("-std")]
     try:
-        found = access_widths.of_files([file for file in asked.files if file.endswith(CUDA)], ["-x", "cu", "-std=c++20", "--extended-lambda", *flags])
+        found = access_widths.of_files([file for file in asked.files if file.endswith(CUDA)],
+                                       ["-x", "cu", "-std=c++20", "--extended-lambda", *flags])
     except Failure as failure:
         print(failure, file=sys.stderr)
         return

@@ -1,23 +1,28 @@
-"""What of CUDA the engine does not have, in the words of a compiler that did not find it: one line for each, with the user's line."""
+"""What of CUDA the engine does not have, in the words of a compiler that did not find it: one line for each, with
+the user's line."""
 
 import re
 
 # Names that are not declared -> what they belong to; the first that fits.
 NAMES = (
-    (r"cuda(Texture|Surface|(\w*)Array|Mipmapped|ChannelFormat|Extent|PitchedPtr|Pos$|Resource|Address(Mode)|Filter|CreateChannel|(Create|Bind|Destroy)(Tex|Surf))"
+    (r"cuda(Texture|Surface|(\w*)Array|Mipmapped|ChannelFormat|Extent|PitchedPtr|Pos$|Resource|Address(Mode)|Filter|"
+     r"CreateChannel|(Create|Bind|Destroy)(Tex|Surf))"
      r"|(tex|surf)[123]D|make_cuda(Extent|Pos|PitchedPtr)", "textures, surfaces and CUDA arrays"),
     (r"cuda(Graphics|GL)", "graphics"),
     (r"cuda(Graph|KernelNode|HostNode|MemcpyNode|MemAllocNode|MemsetParams|Memcpy3D)", "graphs"),
     (r"cudaIpc", "memory of other processes"),
     (r"cudaMem(Pool|Alloc|Access)", "memory pools of a program's own"),
-    (r"(cublas|CUBLAS|cufft|CUFFT|curand|CURAND|cusolver|cusparse|cudnn|nvrtc|NVRTC|nvml|nvtx|thrust|cub$|wmma|cute|cutlass)", "the toolkit's libraries"),
+    (r"(cublas|CUBLAS|cufft|CUFFT|curand|CURAND|cusolver|cusparse|cudnn|nvrtc|NVRTC|nvml|nvtx|thrust|cub$|wmma|cute|"
+     r"cutlass)", "the toolkit's libraries"),
     (r"cu[A-Z]\w+|CU[A-Z]*_?[A-Za-z_]+", "the driver's interface"),
 )
-LIBRARIES = r"thrust|cub|cute|cutlass|nv|cuda|cooperative_groups|cu\w+\.h|nv\w+\.h|sm_\w+\.h|texture_\w+\.h|surface_\w+\.h|mma\.h|npp\w*\.h"
+LIBRARIES = (r"thrust|cub|cute|cutlass|nv|cuda|cooperative_groups|cu\w+\.h|nv\w+\.h|sm_\w+\.h|texture_\w+\.h|"
+             r"surface_\w+\.h|mma\.h|npp\w*\.h")
 
 UNDECLARED = re.compile(r"(?P<file>[^:]+):(?P<line>\d+):\d+: error: .?(?:[‘'])(?P<name>\w+)(?:[’']) "
                         r"(?:was not declared|does not name a type|has not been declared|is not a (?:class|type))")
-NO_HEADER = re.compile(rf"(?P<file>[^:]+):(?P<line>\d+):\d+: fatal error: (?P<name>(?:{LIBRARIES})[\w/.]*): No such file")
+NO_HEADER = re.compile(rf"(?P<file>[^:]+):(?P<line>\d+):\d+: fatal error: (?P<name>(?:{LIBRARIES})[\w/.]*): No such "
+                       r"file")
 NO_PART = re.compile(r'.*/simt/include/(?P<name>[\w/.]+):\d+:\d+: error: #error "(?P<why>.*)"')
 INCLUDED = re.compile(r"(?P<first>In file included| {4,}) +from (?P<file>[^:]+):(?P<line>\d+)")
 
@@ -34,7 +39,8 @@ def refused(text: str) -> list[tuple[str, int, str]]:
             file, number = (includer["file"], int(includer["line"])) if includer else (match["name"], 1)
             found.setdefault(match["why"], (file, number, match["why"]))
         elif match := NO_HEADER.match(line):
-            found.setdefault(match["name"], (match["file"], int(match["line"]), f"{match['name']} is not part of the engine"))
+            found.setdefault(match["name"],
+                             (match["file"], int(match["line"]), f"{match['name']} is not part of the engine"))
         elif match := UNDECLARED.match(line):
             what = next((what for names, what in NAMES if re.match(names, match["name"])), None)
             if what:
