@@ -7,12 +7,14 @@ tools/measuring/accuracy_main.py measures, in a Python that has PyTorch. Its JSO
     errors    one for each problem, without RoPE and with it:
       problem, rope, baseline (what its ratios are to)
       results   one for each rung or peer: name, kind (chapter, peer), and either
-                  norms {o, dq, dk, dv}, those of them that it makes: |x - exact| / |exact| of the whole tensor; null if it is
+                  norms {o, dq, dk, dv}, those of them that it makes: |x - exact| / |exact| of the whole tensor; null if
+                  it is
                   not finite everywhere
                   largest, the same of the largest error: max |x - exact| / max |exact|
                   ratios, the norms divided by those of the baseline
                 or  skipped (why)
-    loss_scaling   one for each problem: problem, exponents, results: name, kind, norms {dq, dk, dv}: a list, one for each
+    loss_scaling   one for each problem: problem, exponents, results: name, kind, norms {dq, dk, dv}: a list, one for
+                   each
                 exponent: of gradients that start from dO times 2^exponent, rounded to what is stored
 """
 
@@ -42,7 +44,8 @@ def add_ratios(errors: list[JsonObject]) -> None:
     """Gives every problem the name of its baseline, and every result its ratios to it."""
     for one in errors:
         one["baseline"] = ROPE_BASELINE if one["rope"] else BASELINE
-        base: dict[str, float] = next((result["norms"] for result in one["results"] if result["name"] == one["baseline"] and "norms" in result), {})
+        base: dict[str, float] = next((result["norms"] for result in one["results"]
+                                       if result["name"] == one["baseline"] and "norms" in result), {})
         for result in one["results"]:
             if "norms" in result:
                 result["ratios"] = {tensor: norm / base[tensor] if norm is not None and base.get(tensor) else None
@@ -71,6 +74,6 @@ def too_inaccurate(errors: list[JsonObject]) -> list[str]:
     for (name, tensor), (ratio, problem) in worst(errors).items():
         if ratio is None or not ratio <= WORSE:
             how = "nobody can say how far" if ratio is None else f"{ratio:.2f} times as far"
-            lines.append(f"{name}: {tensor} is {how} from fp64 as FlashAttention-2's, at Nk={problem.seq_k} D={problem.head_dim} "
-                         f"{problem.dtype}")
+            lines.append(f"{name}: {tensor} is {how} from fp64 as FlashAttention-2's, at Nk={problem.seq_k} "
+                         f"D={problem.head_dim} {problem.dtype}")
     return lines

@@ -80,7 +80,8 @@ def candidates(workbook, chapters: list[str]) -> "tuple[list[Rung | Peer], dict[
         except Exception as error:  # this PyTorch knows no such backend
             absent[name] = first_line(error)
     found.append(Peer(sdpa("FLASH"), ROPE_BASELINE, rope=True))
-    found += [Rung(workbook, chapter, rung, has) for chapter in chapters for rung, has in workbook.chapters()[chapter].items()]
+    found += [Rung(workbook, chapter, rung, has) for chapter in chapters
+              for rung, has in workbook.chapters()[chapter].items()]
     return found, absent
 
 
@@ -99,7 +100,8 @@ def relative(got, exact) -> "tuple[float | None, ...]":
     return tuple(value if math.isfinite(value) else None for value in found)
 
 
-def compared(candidate: "Rung | Peer", inputs: list[torch.Tensor], exact: dict[str, torch.Tensor], tables) -> JsonObject:
+def compared(candidate: "Rung | Peer", inputs: list[torch.Tensor], exact: dict[str, torch.Tensor],
+             tables) -> JsonObject:
     """The result of one candidate on one problem."""
     result = {"name": candidate.name, "kind": candidate.kind}
     try:
@@ -136,13 +138,15 @@ def of_every_problem(workbook, every: "list[Rung | Peer]", seed: int) -> list[Js
 def of_scaled_losses(every: "list[Rung | Peer]", seed: int) -> list[JsonObject]:
     """The gradients of FLASH and of every rung without RoPE that has a backward."""
     found = []
-    chosen = [one for one in every if not one.rope and (one.name == "FLASH" or isinstance(one, Rung) and one.has_backward)]
+    chosen = [one for one in every if not one.rope and (one.name == "FLASH" or isinstance(one, Rung)
+                                                        and one.has_backward)]
     if not any(one.kind == "chapter" for one in chosen):
         return []
     for problem in scaled_problems():
         print(f"progress\tdO times a power of two, {problem}")
         *qkv, d_o = make_inputs(problem, seed)
-        norms: dict[str, dict[str, list["float | None"]]] = {one.name: {tensor: [] for tensor in GRADIENTS} for one in chosen}
+        norms: dict[str, dict[str, list["float | None"]]] = {one.name: {tensor: [] for tensor in GRADIENTS}
+                                                             for one in chosen}
         for exponent in EXPONENTS:
             scaled = (d_o.double() * 2.0**exponent).to(d_o.dtype)
             exact = Reference(qkv[0], qkv[1], qkv[2], causal=False).of_every_head(scaled)

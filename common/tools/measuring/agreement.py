@@ -9,9 +9,9 @@ from tools.measuring import ncu
 from tools.measuring.engine_counts import PATTERNS, patterns
 from tools.record import read_label
 
-# Our name -> Nsight Compute's metrics, which add up to it. Bank conflicts there are counted too high and wavefronts with
-# them: now and then the unit is taken by something else and the cycle counts as both. Their difference is exact, so
-# it is what is compared with wavefronts less conflicts.
+# Our name -> Nsight Compute's metrics, which add up to it. Bank conflicts there are counted too high and wavefronts
+# with them: now and then the unit is taken by something else and the cycle counts as both. Their difference is exact,
+# so it is what is compared with wavefronts less conflicts.
 L1 = "l1tex__"
 METRICS = {
     "global load requests": {f"{L1}t_requests_pipe_lsu_mem_global_op_ld.sum": 1},
@@ -31,8 +31,8 @@ METRICS = {
     "DRAM bytes written": {"dram__bytes_write.sum": 1},
     "L2 sectors": {"lts__t_sectors.sum": 1},
 }
-# What only Hopper has, and Nsight Compute counts on no other GPU: what bulk copies bring through L1 and take away, and wgmma, whose
-# instructions count once for each of four warps.
+# What only Hopper has, and Nsight Compute counts on no other GPU: what bulk copies bring through L1 and take away, and
+# wgmma, whose instructions count once for each of four warps.
 HOPPER = {
     "bulk load bytes": {f"{L1}m_xbar2l1tex_read_bytes_mem_global_op_tma_ld.sum": 1},
     "bulk store bytes": {f"{L1}m_l1tex2xbar_write_bytes_mem_global_op_tma_st.sum": 1},
@@ -50,31 +50,40 @@ class Reason:
 
     text: str
     fewer: "bool | None"  # None: whichever it is
-    least: Callable[[dict[str, int]], int] = lambda engine: 0  # of the engine's counters: fewer than that it does not explain
+    # of the engine's counters: fewer than that it does not explain
+    least: Callable[[dict[str, int]], int] = lambda engine: 0
 
 
 # Differences that are known, and why, as nvcc's machine code shows it: {kernel: {counter: reason}}. They go by the
-# kernel alone, whichever chapters and rungs it is in: by its own name, or with a namespace and what it is a template of.
-COMBINED_LOADS = Reason("nvcc loads neighbours of LSE and D together, and once for the two rows of a fragment", fewer=True)
+# kernel alone, whichever chapters and rungs it is in: by its own name, or with a namespace and what it is a template
+# of.
+COMBINED_LOADS = Reason("nvcc loads neighbours of LSE and D together, and once for the two rows of a fragment",
+                        fewer=True)
 COMBINED_PLACE = Reason("nvcc stores the two numbers of a block's place together", fewer=True)
 WAITING = Reason("a GPU looks at a semaphore until it is this block's turn; the engine has it at once", fewer=False)
-UNROLLED = Reason("nvcc unrolls the loop over a row's visible keys by four: lanes with 4n keys and with 4n - 1 go through it "
-                  "apart", fewer=False)
-PREDICATE = Reason("nvcc wrote the predicate of some or all cp.async without a negation, and Nsight Compute takes each of their "
-                   "four passes for one wavefront", fewer=True, least=lambda engine: 4 * engine["cp.async instructions"])
-GUARDED = Reason("nvcc guards the copy of LSE and D with a predicate instead of a branch: warps that have nothing to copy issue it, "
-                 "too", fewer=False)
-ONE_BY_ONE = Reason("nvcc stores a lane's four scores one by one instead of 16 bytes at once, and each of these stores has the "
-                    "conflicts of lanes that are 16 bytes apart", fewer=False)
-GRID_BARRIER = Reason("on a GPU the barrier of a grid is an atomic addition by each block and a loop that reads; the engine has "
-                      "neither", fewer=False)
-EXCLUDED = Reason("Nsight Compute adds as many wavefronts as there are lanes that the predicate of a cp.async leaves out", fewer=False)
-ORDER = Reason("the order in which the warps of a grid get their places is not defined, and with it where these lie in the sectors",
+UNROLLED = Reason("nvcc unrolls the loop over a row's visible keys by four: lanes with 4n keys and with 4n - 1 go "
+                  "through it apart", fewer=False)
+PREDICATE = Reason("nvcc wrote the predicate of some or all cp.async without a negation, and Nsight Compute takes each "
+                   "of their "
+                   "four passes for one wavefront", fewer=True,
+                   least=lambda engine: 4 * engine["cp.async instructions"])
+GUARDED = Reason("nvcc guards the copy of LSE and D with a predicate instead of a branch: warps that have nothing to "
+                 "copy issue it, too", fewer=False)
+ONE_BY_ONE = Reason("nvcc stores a lane's four scores one by one instead of 16 bytes at once, and each of these stores "
+                    "has the conflicts of lanes that are 16 bytes apart", fewer=False)
+GRID_BARRIER = Reason("on a GPU the barrier of a grid is an atomic addition by each block and a loop that reads; the "
+                      "engine has neither", fewer=False)
+EXCLUDED = Reason("Nsight Compute adds as many wavefronts as there are lanes that the predicate of a cp.async leaves "
+                  "out", fewer=False)
+ORDER = Reason("the order in which the warps of a grid get their places is not defined, and with it where these lie in "
+               "the sectors",
                fewer=None)
 ONE_MORE = Reason("nvcc loads eight neighbours as two vectors, though the source needs seven of them", fewer=True)
-BESIDE_PRODUCTS = Reason("the machine code has as many loads and stores as the engine counts; beside products of wgmma, which read shared "
+BESIDE_PRODUCTS = Reason("the machine code has as many loads and stores as the engine counts; beside products of "
+                         "wgmma, which read shared "
                          "memory, too, Nsight Compute counts more wavefronts of them", fewer=False)
-JOINED = Reason("nvcc joins what a thread loads or stores side by side, number by number in the source, into one access",
+JOINED = Reason(
+    "nvcc joins what a thread loads or stores side by side, number by number in the source, into one access",
                 fewer=True)
 IN_SHARED_MEMORY = [f"shared {kind} {what}" for kind in ("load", "store") for what in ("wavefronts", "conflicts")]
 EXPLAINED = {
@@ -86,7 +95,8 @@ EXPLAINED = {
     "patterns::copy_async<2, 4096, 0>": {"cp.async wavefronts": PREDICATE},
     "patterns::copy_halves_async<0>": {"cp.async wavefronts": PREDICATE},
     "patterns::copy_halves_async_predicate<0>": {"cp.async wavefronts": PREDICATE},
-    "online_softmax::attention_forward<__half>": {"shared store wavefronts": ONE_BY_ONE, "shared store conflicts": ONE_BY_ONE},
+    "online_softmax::attention_forward<__half>": {"shared store wavefronts": ONE_BY_ONE,
+                                                  "shared store conflicts": ONE_BY_ONE},
     "attention_forward": {"shared load wavefronts": UNROLLED},
     "dk_dv": {"shared load wavefronts": COMBINED_LOADS},
     "dq": {"cp.async instructions": GUARDED},
@@ -95,7 +105,8 @@ EXPLAINED = {
     "tensor": {"cp.async wavefronts": EXCLUDED},
     "compact": {"global store sectors": ORDER},
     "sum_of_grid": {"shared load wavefronts": ONE_MORE,
-                    **{f"global {kind} {what}": GRID_BARRIER for kind in ("load", "atomic") for what in ("requests", "sectors")}},
+                    **{f"global {kind} {what}": GRID_BARRIER for kind in ("load", "atomic")
+                       for what in ("requests", "sectors")}},
 }
 
 
@@ -152,8 +163,8 @@ def explanation(kernel: str, name: str, engine: int, measured: int, counted: dic
 
 
 def judged(kernel: str, name: str, engine: dict[str, int], measured: dict[str, int]) -> tuple[str, str]:
-    """What a counter is, and why: equal; equal but for noise (see METRICS); beside (a bound, nothing to be equal to); explained;
-    or different."""
+    """What a counter is, and why: equal; equal but for noise (see METRICS); beside (a bound, nothing to be equal
+    to); explained; or different."""
     if name in BOUNDS:
         return "beside", ""
     if engine[name] == measured[name]:
@@ -215,8 +226,8 @@ def metrics_for(launches: list[JsonObject]) -> list[str]:
 
 
 def side_by_side(where: str, ours: list[JsonObject], take: Callable[[], list[JsonObject]]) -> list[JsonObject]:
-    """[{"kernel", "counters"}] of the engine's launches and of those that `take` profiles. Noise only adds: where something is
-    different, it is profiled again, twice at most, and the least counts."""
+    """[{"kernel", "counters"}] of the engine's launches and of those that `take` profiles. Noise only adds: where
+    something is different, it is profiled again, twice at most, and the least counts."""
     least: list[dict[str, int]] = []
     for _ in range(3):
         launches = take()
@@ -224,12 +235,14 @@ def side_by_side(where: str, ours: list[JsonObject], take: Callable[[], list[Jso
             raise Failure(f"{where}: {len(launches)} launches on the GPU, {len(ours)} on the engine")
         for launch, theirs in zip(ours, launches):
             if own_name(launch["kernel"]) != own_name(theirs["kernel"]):
-                raise Failure(f"{where}: {own_name(theirs['kernel'])} on the GPU, {own_name(launch['kernel'])} on the engine")
+                raise Failure(f"{where}: {own_name(theirs['kernel'])} on the GPU, {own_name(launch['kernel'])} on the "
+                              "engine")
         latest = [measured_counters(launch) for launch in launches]
         least = latest if not least else [
             {name: min(count, more[name]) for name, count in so_far.items()} for so_far, more in zip(least, latest)]
         compared = [{"kernel": launch["kernel"],
-                     "counters": {name: beside(launch["kernel"], name, engine_counters(launch), counters) for name in counters}}
+                     "counters": {name: beside(launch["kernel"], name, engine_counters(launch), counters)
+                                  for name in counters}}
                     for launch, counters in zip(ours, least)]
         if not any(counter["verdict"] == "different" for launch in compared for counter in launch["counters"].values()):
             break
@@ -237,6 +250,7 @@ def side_by_side(where: str, ours: list[JsonObject], take: Callable[[], list[Jso
 
 
 def own_name(kernel: str) -> str:
-    """A kernel's name alone: without what it returns and takes, and without namespaces, which are written differently."""
+    """A kernel's name alone: without what it returns and takes, and without namespaces, which are written
+    differently."""
     named = kernel.replace("(anonymous namespace)", "").replace("<unnamed>", "")
     return re.split("[<(]", named)[0].rpartition("::")[2].split(" ")[-1]

@@ -1,5 +1,5 @@
-"""The SIMT engine's counts: {"chapters": [what a chapter's program, built to count, prints of one direction, ..]}. It is what
-./workbook trace --json prints, too."""
+"""The SIMT engine's counts: {"chapters": [what a chapter's program, built to count, prints of one direction, ..]}.
+It is what ./workbook trace --json prints, too."""
 
 import json
 import sys
@@ -24,9 +24,11 @@ def counts_of(program: Path, *flags: str) -> JsonObject:
 
 def count(chosen: list[chapters.Chapter], flags: list[str], direction: "str | None" = None, rung: "str | None" = None,
           with_patterns: bool = False, named: bool = True) -> JsonObject:
-    """Builds and counts. Chapters that do not take the problem are left out, unless all are; those without the rung, too, if
-    the chapters were not named."""
-    directory = build.ensure_built("trace", [*(chapter.name for chapter in chosen), *(["trace_patterns"] if with_patterns else [])])
+    """Builds and counts. Chapters that do not take the problem are left out, unless all are; those without the rung,
+    too, if the chapters were not named."""
+    directory = build.ensure_built("trace",
+                                   [*(chapter.name for chapter in chosen),
+                                    *(["trace_patterns"] if with_patterns else [])])
     chosen = chosen if named else chapters.with_rung(rung, chosen, [directory])
     of_rung = [f"--rung={rung}"] if rung else []
     counted, refusals = [], []
@@ -48,7 +50,8 @@ def count(chosen: list[chapters.Chapter], flags: list[str], direction: "str | No
     return {"chapters": counted}
 
 
-def passes(chosen: list[chapters.Chapter], direction: "str | None", rung: "str | None", build_directory: Path) -> list[tuple[chapters.Chapter, str]]:
+def passes(chosen: list[chapters.Chapter], direction: "str | None", rung: "str | None",
+           build_directory: Path) -> list[tuple[chapters.Chapter, str]]:
     """[(chapter, direction)]: what the user asked for or, of directions, those that the chapter (and the rung) has."""
     if direction:
         return [(chapter, direction) for chapter in chosen]
@@ -56,7 +59,8 @@ def passes(chosen: list[chapters.Chapter], direction: "str | None", rung: "str |
     for chapter in chosen:
         description = chapters.describe(chapter, [build_directory])
         rungs = description.rungs if description else []
-        has = [one for one in ("forward", "backward") if any(each[one] and rung in (None, each["name"]) for each in rungs)]
+        has = [one for one in ("forward", "backward") if any(each[one] and rung in (None, each["name"])
+                                                             for each in rungs)]
         passes += [(chapter, one) for one in has or ["forward"]]  # a rung that is none: the program says so
     return passes
 
@@ -71,13 +75,16 @@ def read(path: Path, chosen: list[chapters.Chapter]) -> JsonObject:
             if chapter["problem"]:
                 read_label(chapter["problem"])
             launches = [launch for rung in chapter["rungs"] for launch in rung["launches"]]
-            if "direction" not in chapter or not all(part in launch for launch in launches for part in ("kernel", "totals", "bytes")):
+            if "direction" not in chapter or not all(part in launch for launch in launches
+                                                     for part in ("kernel", "totals", "bytes")):
                 raise KeyError
     except OSError as error:
-        raise Failure(f"cannot read {path}: {error.strerror}", status=2)
+        raise Failure(f"cannot read {path}: {error.strerror}", status=2) from None
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise Failure(f"{path} does not hold the engine's counts: make it with ./workbook trace --json", status=2)
+        raise Failure(f"{path} does not hold the engine's counts: make it with ./workbook trace --json",
+                      status=2) from None
     missing = {chapter.name for chapter in chosen} - {chapter["chapter"] for chapter in counted["chapters"]}
     if missing:
-        raise Failure(f"{path} holds no counts of {', '.join(sorted(missing))}: make it with ./workbook trace --json", status=2)
+        raise Failure(f"{path} holds no counts of {', '.join(sorted(missing))}: make it with ./workbook trace --json",
+                      status=2)
     return counted

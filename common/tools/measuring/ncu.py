@@ -22,12 +22,14 @@ def require() -> str:
 
 def profile(program: Command, metrics: list[str]) -> list[JsonObject]:
     """[{"kernel": .., metric: value, ..}] of every launch, in their order."""
-    command = [require(), "--clock-control", "none", "--csv", "--print-units", "base", "--metrics", ",".join(metrics), *program]
+    command = [require(), "--clock-control", "none", "--csv", "--print-units", "base", "--metrics", ",".join(metrics),
+               *program]
     with started(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         output, _ = process.communicate()
     launches = parse(output)
     if process.returncode != 0 or not launches:
-        lines = [line for line in output.splitlines() if "==ERROR==" in line] or output.strip().splitlines() or ["no output"]
+        lines = [line for line in output.splitlines()
+                 if "==ERROR==" in line] or output.strip().splitlines() or ["no output"]
         raise Failure(f"ncu could not profile {Path(str(program[0])).name}: {lines[0].replace('==ERROR== ', '')}")
     return launches
 
@@ -44,8 +46,9 @@ def parse(output: str) -> list[JsonObject]:
 
 
 def one_pass(launches: list[JsonObject]) -> list[JsonObject]:
-    """Of all that a program with --check launches, one pass. It runs the pass twice, the second time between guard bands; a
-    backward has a forward before that. So the launches end with the longest sequence of kernels that stands there twice."""
+    """Of all that a program with --check launches, one pass. It runs the pass twice, the second time between guard
+    bands; a backward has a forward before that. So the launches end with the longest sequence of kernels that stands
+    there twice."""
     names = [launch["kernel"] for launch in launches]
     for count in range(len(names) // 2, 0, -1):
         if names[-count:] == names[-2 * count : -count]:

@@ -1,11 +1,13 @@
-"""Times what a call costs the CPU: attention() of the package beside PyTorch's own, at a problem that is no work for a GPU.
+"""Times what a call costs the CPU: attention() of the package beside PyTorch's own, at a problem that is no work for a
+GPU.
 
     python3 -m tools.measuring.overhead_main '{"calls": 2000, "commit": "..."}' OUT
 
-Candidates take turns, call by call, and the GPU is idle when a call begins. OUT is JSON: context and problem as in the report
-of tools/measuring/peers.py; sdpa, the backend that PyTorch chooses where nobody does; and modes, {mode: {candidate: {returned,
-done, ratio}}}. `returned` is the time until the call has returned, `done` until the GPU has finished what it enqueued, in seconds
-(median, p10, p90, min, max); `ratio` is PyTorch's choice / candidate, of the medians of `returned`: above 1 is less time.
+Candidates take turns, call by call, and the GPU is idle when a call begins. OUT is JSON: context and problem as in the
+report of tools/measuring/peers.py; sdpa, the backend that PyTorch chooses where nobody does; and modes, {mode:
+{candidate: {returned, done, ratio}}}. `returned` is the time until the call has returned, `done` until the GPU has
+finished what it enqueued, in seconds (median, p10, p90, min, max); `ratio` is PyTorch's choice / candidate, of the
+medians of `returned`: above 1 is less time.
 """
 
 import contextlib
@@ -24,7 +26,8 @@ from tools.base import JsonObject
 from tools.measuring import peers_main
 from tools.measuring.peers import percentiles
 
-PROBLEM = {"batch": 1, "heads": 4, "kv_heads": 4, "seq_q": 128, "seq_k": 128, "head_dim": 64, "dtype": "fp16", "causal": True}
+PROBLEM = {"batch": 1, "heads": 4, "kv_heads": 4, "seq_q": 128, "seq_k": 128, "head_dim": 64, "dtype": "fp16",
+           "causal": True}
 CHOSEN = "SDPA"  # by PyTorch
 
 
@@ -56,7 +59,8 @@ def modes(inputs: list[torch.Tensor], d_o) -> dict[str, Callable[..., Any]]:
             "compiled forward and backward": compiled(forward_and_backward)}
 
 
-def in_turn(calls: dict[str, tuple[Callable[..., Any], Callable[..., Any]]], count: int) -> dict[str, tuple[dict[str, float], ...]]:
+def in_turn(calls: dict[str, tuple[Callable[..., Any], Callable[..., Any]]],
+            count: int) -> dict[str, tuple[dict[str, float], ...]]:
     """{name: (seconds until it returned, seconds until the GPU was done), as percentiles}, of {name: (call, mode)}."""
     samples: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in calls}
     gc.disable()
@@ -85,12 +89,15 @@ def run(request: JsonObject) -> JsonObject:
     workbook = peers_main.the_workbook("overhead")
     shape = [PROBLEM[axis] for axis in ("batch", "heads", "seq_q", "head_dim")]
     *inputs, d_o = (torch.randn(shape, device="cuda", dtype=torch.float16) for _ in range(4))
-    context = {**peers_main.context(request), "time": "the CPU's clock around each call, the GPU idle before it, candidates in turn"}
+    context = {**peers_main.context(request),
+               "time": "the CPU's clock around each call, the GPU idle before it, candidates in turn"}
     report = {"context": context, "problem": PROBLEM,
-              "sdpa": SDPBackend(torch._fused_sdp_choice(*inputs, is_causal=True)).name, "calls": request["calls"], "modes": {}}
+              "sdpa": SDPBackend(torch._fused_sdp_choice(*inputs, is_causal=True)).name, "calls": request["calls"],
+              "modes": {}}
     for mode, made in modes(inputs, d_o).items():
         print(f"progress\t{mode}")
-        times = in_turn({name: (made(attend), within) for name, (attend, within) in candidates(workbook).items()}, request["calls"])
+        times = in_turn({name: (made(attend), within) for name, (attend, within) in candidates(workbook).items()},
+                        request["calls"])
         report["modes"][mode] = compared(times)
     return report
 

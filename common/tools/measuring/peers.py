@@ -2,15 +2,16 @@
 
 tools/measuring/peers_main.py measures, in a Python that has PyTorch. Its JSON, one file a run:
 
-    context   gpu, capability, driver, cuda (PyTorch's), torch, cudnn, commit, date, l2_bytes, sm_clock_max_mhz, power_limit_w,
-              before and after: SM and memory clocks in MHz, power in W, temperature in C, as nvidia-smi gives them
+    context   gpu, capability, driver, cuda (PyTorch's), torch, cudnn, commit, date, l2_bytes, sm_clock_max_mhz,
+              power_limit_w, before and after: SM and memory clocks in MHz, power in W, temperature in C, as nvidia-smi
+              gives them
     what      the sweep and its restrictions, in a word
-    ceilings  what this GPU reached in the same process, timed like everything else: matmul {flop_rate, seconds}, a matrix
-              product of two 8192 x 8192 matrices in fp16; copy {byte_rate, seconds}, 1 GiB read and written
+    ceilings  what this GPU reached in the same process, timed like everything else: matmul {flop_rate, seconds}, a
+              matrix product of two 8192 x 8192 matrices in fp16; copy {byte_rate, seconds}, 1 GiB read and written
     absent    {peer or chapter: why it was not asked}
     points    one for each problem and direction:
-      problem, direction, flops, baseline (what its ratios are to), rope (whether q and k are rotated first: by the chapter,
-                or by PyTorch before its FLASH)
+      problem, direction, flops, baseline (what its ratios are to), rope (whether q and k are rotated first: by the
+                chapter, or by PyTorch before its FLASH)
       results   one for each chapter or peer: name, kind (chapter, peer), and either
                   seconds {median, p10, p90, min, max}, samples (seconds, in the order taken), flop_rate (FLOP/s),
                   late (launches that were repeated: the GPU got there before the CPU had enqueued them),
@@ -54,16 +55,16 @@ SWEEPS = {
     "fa": "the FlashAttention papers': 16384 tokens, H * D = 2048, D = 64 and 128, N = 512 ... 16384, full and causal",
     "ladder": "the ladder's problems: B=2 H=16 D=64 causal, N = 512 ... 8192",
     "decode": "few queries and many keys: H=32, Nq = 1, 4 and 16, Nk = 8192, 65536 and 262144, D = 64 and 128, full",
-    "dims": "head dims of models: 16384 tokens, H * D = 2048 or nearly, D = 40, 72, 80, 96, 112, 192 and 256, N = 2048 and 8192, "
-            "full and causal",
+    "dims": "head dims of models: 16384 tokens, H * D = 2048 or nearly, D = 40, 72, 80, 96, 112, 192 and 256, N = 2048 "
+            "and 8192, full and causal",
 }
 HEAD_DIMS = [40, 72, 80, 96, 112, 192, 256]  # of that sweep
 DECODING = [(1, 32), (1, 8), (8, 8), (64, 8)]  # (B, Hkv) of that sweep
 MOST_KEYS = 2**25  # over all kv heads: with more, K and V of two sets of inputs do not fit into the memory of an H200
 SHAPE = ("batch", "heads", "kv_heads", "seq_q", "seq_k")  # who names one of these asks for a sweep of his own
 
-# How long the launches of one candidate at one point may take together (--patience), and how many they are. They are meant
-# to take a fifth of it; a candidate whose fewest launches would take longer is left out there.
+# How long the launches of one candidate at one point may take together (--patience), and how many they are. They are
+# meant to take a fifth of it; a candidate whose fewest launches would take longer is left out there.
 PATIENCE, FEWEST, MOST = 2.5, 3, 40
 
 
@@ -71,18 +72,20 @@ PATIENCE, FEWEST, MOST = 2.5, 3, 40
 
 
 def sweep(name: str, said: JsonObject, default: Problem) -> list[Problem]:
-    """The problems of a sweep, shortest first, each once, with what the user said in its place: {field: value}, seq_q a list."""
+    """The problems of a sweep, shortest first, each once, with what the user said in its place: {field: value},
+    seq_q a list."""
     fields = {field: value for field, value in said.items() if field != "seq_q"}
     if name == "decode":
-        points = [replace(default, batch=batch, heads=32, kv_heads=kv_heads, seq_q=n, seq_k=keys, head_dim=size, causal=False)
+        points = [replace(default, batch=batch, heads=32, kv_heads=kv_heads, seq_q=n, seq_k=keys, head_dim=size,
+                          causal=False)
                   for size in (64, 128) for batch, kv_heads in DECODING for keys in (8192, 65536, 262144)
                   for n in said.get("seq_q", (1, 4, 16)) if batch * kv_heads * keys <= MOST_KEYS]
     elif name == "ladder":
         points = [replace(default, seq_q=n, seq_k=n) for n in said.get("seq_q", LENGTHS)]
     else:
         sizes, lengths = (HEAD_DIMS, [2048, 8192]) if name == "dims" else ([64, 128], [*LENGTHS, 16384])
-        points = [replace(default, batch=max(1, 16384 // n), heads=max(1, round(2048 / size)), seq_q=n, seq_k=n, head_dim=size,
-                          causal=mask)
+        points = [replace(default, batch=max(1, 16384 // n), heads=max(1, round(2048 / size)), seq_q=n, seq_k=n,
+                          head_dim=size, causal=mask)
                   for size in ([said["head_dim"]] if "head_dim" in said else sizes)
                   for mask in ([said["causal"]] if "causal" in said else [False, True])
                   for n in said.get("seq_q", lengths)]
@@ -154,7 +157,8 @@ def add_ratios(points: list[JsonObject]) -> None:
     """Gives every point the name of its baseline, and every result with a time its ratio."""
     for point in points:
         name = point["baseline"] = baseline_of(point)
-        baseline = next((r["seconds"]["median"] for r in point["results"] if r["name"] == name and "seconds" in r), None)
+        baseline = next((r["seconds"]["median"] for r in point["results"] if r["name"] == name and "seconds" in r),
+                        None)
         for result in point["results"]:
             if "seconds" in result:
                 result["ratio"] = baseline / result["seconds"]["median"] if baseline else None
@@ -172,7 +176,7 @@ def summary(points: list[JsonObject]) -> list[JsonObject]:
             for (name, direction, baseline), values in ratios.items()]
 
 
-# --- Measuring it ------------------------------------------------------------------------------------------------------
+# --- Measuring it -----------------------------------------------------------------------------------------------------
 
 
 def python_with_torch(who: str = "peers") -> str:
@@ -186,11 +190,13 @@ def python_with_torch(who: str = "peers") -> str:
 
 
 def measure(python: str, built: Path, request: JsonObject, who: str = "peers") -> JsonObject:
-    """The report about what is requested: see run() of peers_main, or of another such program. `built` is a preset's directory."""
+    """The report about what is requested: see run() of peers_main, or of another such program. `built` is a preset's
+    directory."""
     gpu = cuda.visible_gpu()
     log_path = BUILD / f"{who}{'-' + gpu if gpu else ''}.log"  # on each of several GPUs there may be one at a time
     last_words = ""
-    with tempfile.TemporaryDirectory() as scratch, open(log_path, "w") as log, Progress("Checking and timing") as progress:
+    with tempfile.TemporaryDirectory() as scratch, open(log_path,
+                                                        "w") as log, Progress("Checking and timing") as progress:
         out = Path(scratch) / "report.json"
 
         def on_line(line: str) -> None:

@@ -10,10 +10,11 @@ KEYS = 2**29  # elements of K whose results are compared, if all heads have more
 class Reference:
     """Attention of q [B, H, Nq, D], k and v [B, Hkv, Nk, D] as the workbook defines it: causal aligned bottom-right.
 
-    Forward: sampled query rows of every head (all rows where they are few), or of some heads if K is very large. Backward: all rows of sampled heads. The
-    rule is the workbook's own: an error may be twice (for gradients three times) that of the same mathematics with every
-    intermediate rounded to the storage type, plus the rounding of numbers as large as the result. With rope, q and k are
-    rotated by their positions first, and the gradients are of the unrotated ones.
+    Forward: sampled query rows of every head (all rows where they are few), or of some heads if K is very large.
+    Backward: all rows of sampled heads. The rule is the workbook's own: an error may be twice (for gradients three
+    times) that of the same mathematics with every intermediate rounded to the storage type, plus the rounding of
+    numbers as large as the result. With rope, q and k are rotated by their positions first, and the gradients are of
+    the unrotated ones.
     """
 
     def __init__(self, q, k, v, causal, scale=None, rope=False):
@@ -23,10 +24,12 @@ class Reference:
         self.scale = q.shape[-1] ** -0.5 if scale is None else scale
         self.groups = q.shape[1] // k.shape[1]
         self.random = torch.Generator().manual_seed(1)
-        self.worst: "tuple[float, float] | None" = None  # (error, tolerance) of the last comparison with the largest error / tolerance
+        # (error, tolerance) of the last comparison with the largest error / tolerance
+        self.worst: "tuple[float, float] | None" = None
 
     def wrong_forward(self, o, lse=None):
-        """What is wrong with o [B, H, Nq, D] and lse [B, H, Nq] (None: not to be compared) in one line; None if nothing."""
+        """What is wrong with o [B, H, Nq, D] and lse [B, H, Nq] (None: not to be compared) in one line; None if
+        nothing."""
         self.worst = None
         if not o.isfinite().all():
             return "o is not finite everywhere"
@@ -47,7 +50,8 @@ class Reference:
             k = self._rotated(k, torch.arange(seq_k, device=rows.device), rounded)
             return self._attend(q.flatten(1, 2), k, v, hidden, rounded)
 
-        (expected, expected_lse, p, scores), (baseline, _, _, rounded_scores) = attend(lambda x: x), attend(self._rounded)
+        (expected, expected_lse, p, scores), (baseline, _, _,
+                                              rounded_scores) = attend(lambda x: x), attend(self._rounded)
         wrong = self._differs("o", of_groups(o).reshape(expected.shape), expected, baseline, 2)
         if wrong or lse is None:
             return wrong
@@ -80,7 +84,8 @@ class Reference:
             for name, gradient in got.items():
                 compared[name].append(gradient[b, queries if name == "dq" else head].flatten())
         for name in got:
-            wrong = self._differs(name, torch.cat(compared[name]), torch.cat(expected[name]), torch.cat(baseline[name]), 3)
+            wrong = self._differs(name, torch.cat(compared[name]), torch.cat(expected[name]),
+                                  torch.cat(baseline[name]), 3)
             if wrong:
                 return wrong
         return None
@@ -88,12 +93,15 @@ class Reference:
     def of_every_head(self, d_o):
         """{"o", "dq", "dk", "dv"} in fp64, as whole tensors: of problems whose scores a head can hold."""
         batch, kv_heads = self.k.shape[:2]
-        results = {"o": torch.empty_like(self.q, dtype=torch.float64), "dq": torch.empty_like(self.q, dtype=torch.float64),
-                   "dk": torch.empty_like(self.k, dtype=torch.float64), "dv": torch.empty_like(self.v, dtype=torch.float64)}
+        results = {"o": torch.empty_like(self.q, dtype=torch.float64),
+                   "dq": torch.empty_like(self.q, dtype=torch.float64),
+                   "dk": torch.empty_like(self.k, dtype=torch.float64),
+                   "dv": torch.empty_like(self.v, dtype=torch.float64)}
         for b in range(batch):
             for head in range(kv_heads):
                 queries = slice(head * self.groups, (head + 1) * self.groups)
-                found = self._results(self.q[b, queries], self.k[b, head], self.v[b, head], d_o[b, queries], lambda x: x)
+                found = self._results(self.q[b, queries], self.k[b, head], self.v[b, head], d_o[b, queries],
+                                      lambda x: x)
                 for (name, tensor), result in zip(results.items(), found):
                     tensor[b, queries if name in ("o", "dq") else head] = result
         return results
@@ -135,8 +143,8 @@ class Reference:
         return rows + self.k.shape[2] - self.q.shape[2]
 
     def _rotated(self, x, positions, rounded, back=False):
-        """Rows of x [.., N, D] turned by the angles of their positions [N], in fp64 with the intermediates rounded; x itself
-        without rope."""
+        """Rows of x [.., N, D] turned by the angles of their positions [N], in fp64 with the intermediates rounded;
+        x itself without rope."""
         if not self.rope:
             return x
         half = x.shape[-1] // 2

@@ -3,8 +3,8 @@
     python3 -m tools.measuring.peers_main REQUEST OUT      (tools/measuring/peers.py says what is written to OUT)
 
 Candidates take turns, launch by launch: each time the L2 cache is overwritten, then CUDA events stand around one launch
-on one of two sets of inputs. A launch that the GPU reached before the CPU had enqueued all of it is repeated: its time would
-be the CPU's. Every result is first compared with fp64; what is wrong is not timed. Lines on stdout:
+on one of two sets of inputs. A launch that the GPU reached before the CPU had enqueued all of it is repeated: its time
+would be the CPU's. Every result is first compared with fp64; what is wrong is not timed. Lines on stdout:
 "progress<TAB>where it is", and at last perhaps "error<TAB>why"; the exit status is 2 for a wrong question, else 1.
 """
 
@@ -100,7 +100,8 @@ class Deterministic(Candidate):
 
     def __init__(self, name: str, attend):
         super().__init__(name, attend)
-        torch.utils.deterministic.fill_uninitialized_memory = False  # a help for finding errors, which would be timed too
+        # a help for finding errors, which would be timed too
+        torch.utils.deterministic.fill_uninitialized_memory = False
 
     @staticmethod
     @contextlib.contextmanager
@@ -142,11 +143,12 @@ class Chapter(Candidate):
 
 
 def chapters_for(points: list[Problem], workbook, request: JsonObject) -> tuple[list[str], dict[str, str]]:
-    """(chapters, {chapter: why it is not there}). Chapters that are made for fewer queries than keys are asked about others
-    only by name."""
+    """(chapters, {chapter: why it is not there}). Chapters that are made for fewer queries than keys are asked about
+    others only by name."""
     few_queries = any(point.seq_q < point.seq_k for point in points)
     absent = {} if request["named"] or few_queries else {
-        chapter: "it is made for fewer queries than keys; its name asks about others, too" for chapter in request["chapters"]
+        chapter: "it is made for fewer queries than keys; its name asks about others, too"
+        for chapter in request["chapters"]
         if not all(has["general"] for has in workbook.chapters()[chapter].values())}
     return [chapter for chapter in request["chapters"] if chapter not in absent], absent
 
@@ -238,7 +240,7 @@ def package(name: str) -> Candidate:
 def rotating_candidates() -> tuple[list[Candidate], dict[str, str]]:
     """(candidates, {name: why it is not there}), for problems with RoPE."""
     if torch.cuda.get_device_capability() < (8, 0):
-        return [], {name: "it needs compute capability 8.0" for name in ROPE_PEERS}
+        return [], dict.fromkeys(ROPE_PEERS, "it needs compute capability 8.0")
     return [rotating(name) for name in ROPE_PEERS], {}
 
 
@@ -250,7 +252,8 @@ def peer_candidates() -> tuple[list[Candidate], dict[str, str]]:
     for name in PEERS:
         least = needed.get(name, (8, 0))
         if capability < least:
-            absent[name] = f"it needs compute capability {least[0]}.{least[1]}, and this GPU has {capability[0]}.{capability[1]}"
+            absent[name] = (f"it needs compute capability {least[0]}.{least[1]}, and this GPU has "
+                            f"{capability[0]}.{capability[1]}")
             continue
         try:
             candidates.append(package(name) if name.startswith("FA") else sdpa(name))
@@ -289,7 +292,8 @@ class Lane:
 
     def __init__(self, candidate: Candidate, direction: str, sets: list[list[torch.Tensor]], causal: bool):
         self.candidate, self.causal, self.backward = candidate, causal, direction == "backward"
-        self.sets = [[candidate.inputs(tensor).detach().requires_grad_(self.backward) for tensor in one[:3]] for one in sets]
+        self.sets = [[candidate.inputs(tensor).detach().requires_grad_(self.backward) for tensor in one[:3]]
+                     for one in sets]
         self.d_o = [candidate.inputs(one[3]) for one in sets] if self.backward else []
         self.o = [candidate.attend(*one, causal) for one in self.sets] if self.backward else []
         self.turn, self.cover = 0, 0.0
@@ -307,7 +311,8 @@ class Lane:
             d_o = self.candidate.output(self.d_o[0])
             return reference.wrong_backward(d_o, *map(self.candidate.output, self.launch(0)))
         if isinstance(self.candidate, Chapter):
-            return reference.wrong_forward(*self.candidate.forward(self.sets[0][0], self.sets[0][1], self.sets[0][2], self.causal))
+            return reference.wrong_forward(*self.candidate.forward(self.sets[0][0], self.sets[0][1], self.sets[0][2],
+                                                                   self.causal))
         return reference.wrong_forward(self.candidate.output(self.launch(0)))
 
     def warm_up(self, flush: Flush) -> float:
@@ -382,7 +387,8 @@ def make_sets(problem: Problem, direction: str, seed: int) -> list[list[torch.Te
             for _ in range(2)]
 
 
-def measure(problem: Problem, flops: float, rope: bool, direction: str, candidates: list[Candidate], known: dict[tuple[str, str], list[tuple[Problem, float]]], flush: Flush,
+def measure(problem: Problem, flops: float, rope: bool, direction: str, candidates: list[Candidate],
+            known: dict[tuple[str, str], list[tuple[Problem, float]]], flush: Flush,
             seed: int, patience: float) -> list[JsonObject]:
     """The results of one point. `known` gathers {(name, direction): [(problem, seconds)]}."""
     sets = make_sets(problem, direction, seed)
@@ -461,8 +467,8 @@ def context(request: JsonObject) -> JsonObject:
         "commit": request["commit"],
         "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "l2_bytes": getattr(properties, "L2_cache_size", None),
-        "time": "CUDA events around each launch, enqueued before the GPU gets there, L2 overwritten before it, candidates in "
-                "turn, two sets of inputs",
+        "time": "CUDA events around each launch, enqueued before the GPU gets there, L2 overwritten before it, "
+                "candidates in turn, two sets of inputs",
     }
 
 
@@ -473,13 +479,13 @@ def the_workbook(who: str):
     try:
         import flash_attention_workbook as workbook
     except ImportError as error:
-        raise Refusal(first_line(error))
+        raise Refusal(first_line(error)) from None
     return workbook
 
 
 def run(request: JsonObject) -> JsonObject:
-    """request: sweep and said (see peers.sweep), chapters, named (by the user), rung, all_rungs, directions, seed, patience,
-    commit."""
+    """request: sweep and said (see peers.sweep), chapters, named (by the user), rung, all_rungs, directions, seed,
+    patience, commit."""
     workbook = the_workbook("peers")
     points = sweep(request["sweep"], request["said"], Problem(**workbook.default_problem()))
     chosen, left_out = chapters_for(points, workbook, request)

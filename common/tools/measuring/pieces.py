@@ -3,8 +3,8 @@
 A piece is a command line of ./workbook that writes one JSON file: nothing is timed here. Its file becomes
 common/results/GPU/PIECE.json, with the machine, the command and the commit in its context; the second measurement's
 (--again) lies in common/results/GPU/again/. A piece whose file is there, of the commit that is measured now, is not
-taken again; a piece that fails leaves no file. On a machine with several GPUs two measurements may run at once, each with
-its own in CUDA_VISIBLE_DEVICES.
+taken again; a piece that fails leaves no file. On a machine with several GPUs two measurements may run at once, each
+with its own in CUDA_VISIBLE_DEVICES.
 """
 
 import sys
@@ -17,8 +17,8 @@ from pathlib import Path
 from tools.base import BUILD, ROOT, Failure, JsonObject, Progress, bad, bold, cuda, ending_of, follow, say, shown, table
 from tools.record import commit, result_files
 
-# Seconds that one candidate may take at one point of a sweep with peers. Chapters that need more than about 75 ms a launch are
-# left out there; the ladder has them.
+# Seconds that one candidate may take at one point of a sweep with peers. Chapters that need more than about 75 ms a
+# launch are left out there; the ladder has them.
 PATIENCE = 0.3
 BESIDE_PYTORCH = ("accuracy", "peers")  # commands that need PyTorch
 
@@ -44,7 +44,9 @@ def pieces(names: list[str], engine: "Path | None" = None) -> list[Piece]:
     for name in names:
         planned.append(Piece(f"ladder-{name}", f"{name}, every rung: B=2 H=16 D=64 fp16 causal, N = 512 ... 8192",
                              ("bench", name.split("_")[0], "--all-rungs"), 35, timed=True))
-    planned.append(Piece("machine", "the GPU itself: latencies, bandwidths, a branch, sums in fp16 (common/microbenchmarks)", ("machine",), 10))
+    planned.append(Piece("machine",
+                         "the GPU itself: latencies, bandwidths, a branch, sums in fp16 (common/microbenchmarks)",
+                         ("machine",), 10))
     # Bytes do not depend on how often a launch is timed: once is enough.
     planned.append(Piece("memory", "device memory of the forward: B=1 H=8 D=64 fp16 causal, N = 2048 ... 32768",
                          ("bench", "--direction=forward", "--seq-q=2048,8192,32768", "--batch=1", "--heads=8",
@@ -53,23 +55,29 @@ def pieces(names: list[str], engine: "Path | None" = None) -> list[Piece]:
         planned.append(Piece(f"profile-{name}", f"{name}, every rung under Nsight Compute: N = 4096",
                              ("profile", name.split("_")[0]), 25))
     planned.append(Piece("profile-decode", "11, every rung under Nsight Compute: few queries, 65536 keys",
-                         ("profile", "11", "--batch=1", "--heads=32", "--kv-heads=8", "--seq-q=1,16", "--seq-k=65536", "--head-dim=128",
-                          "--no-causal"), 45))
+                         ("profile", "11", "--batch=1", "--heads=32", "--kv-heads=8", "--seq-q=1,16", "--seq-k=65536",
+                          "--head-dim=128", "--no-causal"), 45))
     planned.append(Piece("engine-and-ncu", "every counter of the SIMT engine beside Nsight Compute's, N = 256",
                          ("verify", *([f"--engine={engine}"] if engine else [])), 190, may_say_1=True))
-    planned.append(Piece("accuracy", "how far every rung is from fp64, beside PyTorch's attention: 256 queries, 1024 ... 131072 keys",
+    planned.append(Piece("accuracy",
+                         "how far every rung is from fp64, beside PyTorch's attention: 256 queries, 1024 ... 131072 "
+                         "keys",
                          ("accuracy",), 40, may_say_1=True))
     patience = f"--patience={PATIENCE}"
-    planned.append(Piece("peers-ladder", "every rung beside PyTorch's attention on the ladder's problems; with RoPE, too",
+    planned.append(Piece("peers-ladder",
+                         "every rung beside PyTorch's attention on the ladder's problems; with RoPE, too",
                          ("peers", "--sweep=ladder", "--all-rungs", patience), 75, timed=True))
     for (dtype, direction), seconds in {("fp16", "forward"): 150, ("fp16", "backward"): 195, ("bf16", "forward"): 150,
                                         ("bf16", "backward"): 185}.items():
-        planned.append(Piece(f"sweep-{dtype}-{direction}", f"FlashAttention's sweep, {dtype}, {direction}, every rung and peers",
-                             ("peers", "--sweep=fa", f"--dtype={dtype}", f"--direction={direction}", "--all-rungs", patience),
+        planned.append(Piece(f"sweep-{dtype}-{direction}",
+                             f"FlashAttention's sweep, {dtype}, {direction}, every rung and peers",
+                             ("peers", "--sweep=fa", f"--dtype={dtype}", f"--direction={direction}", "--all-rungs",
+                              patience),
                              seconds, timed=True))
     for dtype in ("fp16", "bf16"):
         planned.append(Piece(f"decode-{dtype}", f"few queries and many keys, {dtype}, beside PyTorch's attention",
-                             ("peers", "11", "--sweep=decode", f"--dtype={dtype}", "--direction=forward", patience), 30, timed=True))
+                             ("peers", "11", "--sweep=decode", f"--dtype={dtype}", "--direction=forward", patience),
+                             30, timed=True))
     planned.append(Piece("dims", "head dims of models, fp16, both directions, beside PyTorch's attention",
                          ("peers", "08", "10", "--sweep=dims", patience), 160, timed=True))
     return planned
@@ -133,7 +141,8 @@ def run_workbook(command: list[str], log_path: Path, on_line: Callable[[str], No
         return follow([sys.executable, ROOT / "workbook", "dev", *command], log, on_line, cwd=ROOT)
 
 
-def take(piece: Piece, directory: Path, measured_commit: str, on_line: Callable[[str], None], runner: Callable[[list[str], Path, Callable[[str], None]], int] = run_workbook) -> None:
+def take(piece: Piece, directory: Path, measured_commit: str, on_line: Callable[[str], None],
+         runner: Callable[[list[str], Path, Callable[[str], None]], int] = run_workbook) -> None:
     """Runs the piece's command, and puts its JSON into place. Failure leaves nothing."""
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "piece.json"
@@ -151,7 +160,8 @@ def take(piece: Piece, directory: Path, measured_commit: str, on_line: Callable[
             "commit": measured_commit,
             "machine": cuda.machine(),
             "piece": {"name": piece.name, "command": piece.shown(), "seconds": round(seconds, 1),
-                      "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "gpu": cuda.gpu_identity(), "before": before, "after": after},
+                      "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "gpu": cuda.gpu_identity(), "before": before,
+                      "after": after},
         })
         result_files.write(directory / f"{piece.name}.json", shortened(report))
 
@@ -188,7 +198,8 @@ def targets(planned: list[Piece], names: list[str]) -> list[str]:
     return sorted(wanted)
 
 
-def measure(planned: list[Piece], directory: Path, within: "float | None", take_piece: Callable[[Piece, Path, str, Callable[[str], None]], None] = take) -> int:
+def measure(planned: list[Piece], directory: Path, within: "float | None",
+            take_piece: Callable[[Piece, Path, str, Callable[[str], None]], None] = take) -> int:
     """Every piece that is not there; `within` so many seconds: what would not fit is left for the next time."""
     measured_commit = commit()
     begin, failed, left = time.monotonic(), [], []
@@ -212,7 +223,8 @@ def measure(planned: list[Piece], directory: Path, within: "float | None", take_
     done = sum(state(piece, directory, measured_commit).done for piece in planned)
     say(bold(f"{done} of {len(planned)} pieces are in {shown(directory)}."))
     if failed:
-        raise Failure(f"{len(failed)} of {len(planned)} pieces failed: {', '.join(failed)}; run the command again for these")
+        raise Failure(f"{len(failed)} of {len(planned)} pieces failed: {', '.join(failed)}; run the command again for "
+                      "these")
     if left:
         say(f"Left for the next time: {', '.join(left)}. Run the command again.")
     return 0

@@ -1,5 +1,5 @@
-"""What the user may say of the problem, and how a chapter's program hears of it. What the user does not say is left to the
-program, which knows the rest."""
+"""What the user may say of the problem, and how a chapter's program hears of it. What the user does not say is left
+to the program, which knows the rest."""
 
 import argparse
 import math
@@ -23,10 +23,13 @@ def add_arguments(parser: argparse.ArgumentParser, several: bool,
     shape = parser.add_argument_group("the problem (default: the one for the device, see the README)")
     shape.add_argument("--batch", type=at_least_one, metavar="N", help="B")
     shape.add_argument("--heads", type=at_least_one, metavar="N", help="H, query heads")
-    shape.add_argument("--kv-heads", type=at_least_one, metavar="N", help="key and value heads; H must be a multiple (default: H)")
+    shape.add_argument("--kv-heads", type=at_least_one, metavar="N",
+                       help="key and value heads; H must be a multiple (default: H)")
     shape.add_argument("--seq-q", type=lengths if several else lambda text: [at_least_one(text)],
-                       metavar="N,N,..." if several else "N", help="N of the queries" + (": one, or one after the other" * several))
-    shape.add_argument("--seq-k", type=at_least_one, metavar="N", help="N of the keys and values (default: that of the queries)")
+                       metavar="N,N,..." if several else "N", help="N of the queries"
+                       + (": one, or one after the other" * several))
+    shape.add_argument("--seq-k", type=at_least_one, metavar="N",
+                       help="N of the keys and values (default: that of the queries)")
     shape.add_argument("--head-dim", type=at_least_one, metavar="N", help="D")
     shape.add_argument("--dtype", choices=["fp16", "bf16"], help="storage type")
     shape.add_argument("--causal", action=argparse.BooleanOptionalAction, help="the causal mask (the default), or none")
@@ -57,15 +60,16 @@ def chosen_chapters(arguments: argparse.Namespace) -> list[chapters.Chapter]:
 
 
 def refusal(chapter: chapters.Chapter, arguments: argparse.Namespace) -> str:
-    """Why the chapter's program will not take what is asked for, in its own words, before it is built; empty if it may. It
-    is the program that decides: here stands only what no rung of the chapter takes."""
+    """Why the chapter's program will not take what is asked for, in its own words, before it is built; empty if it
+    may. It is the program that decides: here stands only what no rung of the chapter takes."""
     direction, rung, head_dim = (getattr(arguments, name, None) for name in ("direction", "rung", "head_dim"))
     has = {one: chapters.passes_in_sources(chapter, one) for one in ("forward", "backward")}
     if direction and not has[direction].exist and any(passes.exist for passes in has.values()):
         if rung:
             return f"rung {rung} has no {direction}" if chapters.names_a_rung(chapter, rung) else ""
         return f"direction is {direction}: {chapter.name} has none"
-    largest = next((has[one].largest_head_dim for one in has if one == direction or not direction and has[one].exist), None)
+    largest = next((has[one].largest_head_dim for one in has if one == direction or not direction and has[one].exist),
+                   None)
     if head_dim and largest and (head_dim % HEAD_DIM_STEP or head_dim > LARGEST_HEAD_DIM) and not rung:
         return f"head-dim is {head_dim}: supported are the multiples of {HEAD_DIM_STEP} up to {largest}"
     return ""
@@ -95,7 +99,8 @@ def at_least_zero(text: str) -> int:
 
 def _whole_number(text: str, least: int, most: int) -> int:
     if not re.fullmatch("[0-9]{1,99}", text) or not least <= int(text) <= most:
-        raise argparse.ArgumentTypeError(f"{text or 'nothing'} is not a whole number of at least {least} and at most {most}")
+        raise argparse.ArgumentTypeError(f"{text or 'nothing'} is not a whole number of at least {least} and at most "
+                                         f"{most}")
     return int(text)
 
 
@@ -130,8 +135,8 @@ def said(arguments: argparse.Namespace) -> JsonObject:
 
 
 def problems(arguments: argparse.Namespace, default_lengths: "list[int] | None" = None) -> list[list[str]]:
-    """The problems that the user asks for, each as the flags for a program: of every N that is named, else of the default
-    ones, else of the program's own."""
+    """The problems that the user asks for, each as the flags for a program: of every N that is named, else of the
+    default ones, else of the program's own."""
     fields = said(arguments)
     causal = fields.pop("causal", None)
     flags = [f"--{name.replace('_', '-')}={value}" for name, value in fields.items()]

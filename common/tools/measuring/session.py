@@ -85,8 +85,8 @@ class Session:
             for first, count in _together(steps):
                 for number, (problem, flags) in enumerate(self.problems):
                     if count > 1:
-                        # All rungs in one process, which makes and checks its inputs once. It ends at the first rung that is
-                        # wrong or does not take the problem: then one at a time.
+                        # All rungs in one process, which makes and checks its inputs once. It ends at the first rung
+                        # that is wrong or does not take the problem: then one at a time.
                         every = run(steps[first].chapter.name, steps[first], problem, flags)
                         if every.verdict == "correct":
                             for i in range(first, first + count):
@@ -136,13 +136,14 @@ def begin(arguments: argparse.Namespace, more_flags: Sequence[str] = ()) -> Sess
     if not arguments.chapters:
         chosen = chapters.with_rung(arguments.rung, chosen, [directory])
     problems = [(problem_flags.resolved(chosen[0].program(directory), flags)[0], flags) for flags in wanted]
-    return Session(choice, chosen, bool(arguments.chapters or arguments.rung), problems, arguments.direction, arguments.rung,
-                   list(more_flags), directory)
+    return Session(choice, chosen, bool(arguments.chapters or arguments.rung), problems, arguments.direction,
+                   arguments.rung, list(more_flags), directory)
 
 
-def measure_ladders(current: Session, show: Callable[[Session, list[Step], list[list[Outcome]]], object], all_rungs: bool = False) -> tuple[list[Step], list[list[Outcome]]]:
-    """Every ladder, one after the other, each shown as it is there: show(session, steps, outcomes). Returns all steps and their
-    outcomes. A problem that nobody takes is bad input, not a result: the first one's reason will do."""
+def measure_ladders(current: Session, show: Callable[[Session, list[Step], list[list[Outcome]]], object],
+                    all_rungs: bool = False) -> tuple[list[Step], list[list[Outcome]]]:
+    """Every ladder, one after the other, each shown as it is there: show(session, steps, outcomes). Returns all
+    steps and their outcomes. A problem that nobody takes is bad input, not a result: the first one's reason will do."""
     steps, outcomes, unseen = [], [], []
     for ladder_steps in current.ladders(all_rungs):
         measured = current.measure_all(ladder_steps)
