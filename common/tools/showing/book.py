@@ -1,6 +1,7 @@
 """What is in the book: its pages, the kernels and what each comes from, the walks; and links that lead nowhere.
 
-A page belongs to it if links lead there from the README, a lesson, or a page of common/book. tools/showing/book_pages.py writes them.
+A page belongs to it if links lead there from the README, a lesson, or a page of common/book.
+tools/showing/book_pages.py writes them.
 """
 
 import difflib
@@ -15,7 +16,8 @@ from posixpath import normpath
 
 from tools.showing.lesson_numbers import FENCED
 
-LANGUAGES = {".cu": "cuda", ".cc": "cpp", ".h": "cpp", ".py": "python"}  # what gets a page of code; another file is handed out
+# what gets a page of code; another file is handed out
+LANGUAGES = {".cu": "cuda", ".cc": "cpp", ".h": "cpp", ".py": "python"}
 CODE_SPAN = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -102,7 +104,8 @@ class Book:
 
     @cached_property
     def _found(self) -> tuple[list[str], list[str], list[str], list[str]]:
-        """(pages, code, folders, other files): all that can be reached from the first page and the lessons, by their paths."""
+        """(pages, code, folders, other files): all that can be reached from the first page and the lessons, by their
+        paths."""
         first = ["README.md", *(f"{chapter}/README.md" for chapter in self.chapters)]
         first += [str(path.relative_to(self.root)) for path in sorted(self.root.glob("common/book/*.md"))]
         pages, rest, waiting = list(first), set(), deque(first)
@@ -144,8 +147,8 @@ class Book:
         return (self.root / path).read_text()
 
     def resolve(self, page: str, target: str) -> "str | None":
-        """What the link means: a page's, a file's or a folder's path from the root; None if it leads out of the repository, or
-        stays on the page."""
+        """What the link means: a page's, a file's or a folder's path from the root; None if it leads out of the
+        repository, or stays on the page."""
         path = target.partition("#")[0]
         if re.match(r"[a-z]+:", target) or not path:
             return None
@@ -162,16 +165,17 @@ class Book:
             path, fragment = self.resolve(page, target), target.partition("#")[2]
             if path and not (self.root / path).exists():
                 wrong.append(f"{page}:{line}: there is no {path}")
-            elif fragment and not re.match(r"[a-z]+:", target) and (path or page).endswith(".md"):
-                if fragment not in anchors(self.text(path or page)):
-                    wrong.append(f"{page}:{line}: {path or page} has no heading #{fragment}")
+            elif (fragment and not re.match(r"[a-z]+:", target) and (path or page).endswith(".md")
+                  and fragment not in anchors(self.text(path or page))):
+                wrong.append(f"{page}:{line}: {path or page} has no heading #{fragment}")
         return wrong
 
     # --- Kernels -----------------------------------------------------------------------------------------------------
 
     def kernels(self, chapter: str) -> list[str]:
         """The chapter's rungs; attention.cu where it has the kernels, and not only their list."""
-        files = sorted(self.root.glob(f"{chapter}/[0-9]*_*.cu"), key=lambda path: (int(path.name.split("_")[0]), path.name))
+        files = sorted(self.root.glob(f"{chapter}/[0-9]*_*.cu"),
+                       key=lambda path: (int(path.name.split("_")[0]), path.name))
         return [f"{chapter}/{path.name}" for path in files] or [f"{chapter}/attention.cu"]
 
     @cached_property
@@ -200,7 +204,8 @@ class Book:
         return max(earlier, key=lambda one: len(own & set(self.text(one).splitlines())), default=None)
 
     def differences(self, kernel: str) -> list[tuple[str, list[str]]]:
-        """[(kernel, lines of a unified diff)], of the rung before and, where that is another one, of the nearest relative."""
+        """[(kernel, lines of a unified diff)], of the rung before and, where that is another one, of the nearest
+        relative."""
         own = self.text(kernel).splitlines()
         found: list[tuple[str, list[str]]] = []
         before = self.before(kernel)

@@ -1,4 +1,5 @@
-"""The finished site, read as a browser would: whether all that it points to is there, and whether its formulas became formulas."""
+"""The finished site, read as a browser would: whether all that it points to is there, and whether its formulas
+became formulas."""
 
 import re
 from dataclasses import dataclass, field

@@ -5,9 +5,9 @@
     a link to source code     leads to a page with the code, its lines numbered
     a comment                 is left out: it is for ./workbook dev report
 
-A chapter's page begins with links to its kernels, and each kernel's page has a link to what changed since the rung before. A
-recorded picture gets the plot that book_plots.py makes of the same data, and a paragraph of a lesson that names
-`./workbook walk ..` is followed by that walk.
+A chapter's page begins with links to its kernels, and each kernel's page has a link to what changed since the rung
+before. A recorded picture gets the plot that book_plots.py makes of the same data, and a paragraph of a lesson that
+names `./workbook walk ..` is followed by that walk.
 """
 
 import json
@@ -28,7 +28,8 @@ class Pages:
         self.book = book
 
     def sources(self, plots: dict[str, JsonObject], pdf: "str | None") -> dict[str, str]:
-        """{path of a Markdown file: its text}; plots: {name of a picture: figure}; pdf: its address, if there is one."""
+        """{path of a Markdown file: its text}; plots: {name of a picture: figure}; pdf: its address, if there is
+        one."""
         made = {_source(page): self._page(page, plots, paper=False) for page in self.book.pages}
         if pdf:
             head, mark, rest = made["index.md"].partition("\n## ")
@@ -62,7 +63,8 @@ class Pages:
         chapter = os.path.dirname(page)
         if page not in (f"{each}/README.md" for each in self.book.chapters):
             return restore(blank) + (self._contents() if page == "README.md" else "")
-        others = [("", f"/{other[:-3]}") for other in self.book.pages if os.path.dirname(other) == chapter and other != page]
+        others = [("", f"/{other[:-3]}") for other in self.book.pages if os.path.dirname(other) == chapter
+                  and other != page]
         if paper:
             return restore(blank) + (_toctree(others) if others else "")
         text = "\n\n".join(self._with_walks(page, restore(paragraph)) for paragraph in blank.split("\n\n"))
@@ -86,13 +88,15 @@ class Pages:
         """The paragraph, and each walk that it names."""
         for walk in walks_in(paragraph):
             place = _to(page, f"walks/{walk.file}")
-            paragraph = (f'{paragraph.rstrip()}\n\n<iframe class="walk" loading="lazy" src="{place}" title="{walk.command}"></iframe>\n'
+            paragraph = (f'{paragraph.rstrip()}\n\n<iframe class="walk" loading="lazy" src="{place}" '
+                         f'title="{walk.command}"></iframe>\n'
                          f'<p class="walk-link"><a href="{place}">This walk on a page of its own</a></p>\n')
         return paragraph
 
     def _contents(self) -> str:
         ladder = [("", f"/{chapter}/index") for chapter in self.book.chapters]
-        others = [page for page in self.book.pages if page != "README.md" and os.path.dirname(page) not in self.book.chapters]
+        others = [page for page in self.book.pages if page != "README.md"
+                  and os.path.dirname(page) not in self.book.chapters]
         beside = [("", f"/{_source(page)[:-3]}") for page in others if page.startswith("common/book/")]
         rest = [("", f"/{_source(page)[:-3]}") for page in others if not page.startswith("common/book/")]
         return _toctree(ladder, "The ladder") + _toctree(beside, "Beside it") + _toctree(rest, "Behind it")
@@ -117,7 +121,8 @@ class Pages:
             plus, minus = (sum(line.startswith(sign) for line in lines[2:]) for sign in "+-")
             kind = "Since the rung before" if number == 0 else "Since its nearest relative"
             parts.append(f"## {kind}, {self._short(kernel, other)}\n\n{plus} lines added, {minus} removed. "
-                         f"The other file: [{other}]({_to(kernel, other)}.md)\n\n" + _fenced("\n".join(lines) + "\n", "diff"))
+                         f"The other file: [{other}]({_to(kernel, other)}.md)\n\n"
+                         + _fenced("\n".join(lines) + "\n", "diff"))
         return "\n".join(parts)
 
     def _folder_page(self, folder: str) -> str:
@@ -140,12 +145,14 @@ def _head(*flags: str) -> str:
 
 def _toctree(entries: list[tuple[str, str]], caption: str = "") -> str:
     lines = [f"{title} <{place}>" if title else place for title, place in entries]
-    return "\n```{toctree}\n:hidden:\n" + (f":caption: {caption}\n" if caption else "") + "\n" + "\n".join(lines) + "\n```\n"
+    return "\n```{toctree}\n:hidden:\n" + (f":caption: {caption}\n" if caption
+                                           else "") + "\n" + "\n".join(lines) + "\n```\n"
 
 
 def _fenced(text: str, language: str, *options: str) -> str:
     fence = "`" * max(4, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
-    return f"{fence}{{code-block}} {language}\n" + "".join(f"{option}\n" for option in options) + f"\n{text.rstrip()}\n{fence}\n"
+    return f"{fence}{{code-block}} {language}\n" + "".join(f"{option}\n"
+                                                           for option in options) + f"\n{text.rstrip()}\n{fence}\n"
 
 
 def with_plot(picture: str, figure: JsonObject) -> str:

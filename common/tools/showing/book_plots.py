@@ -1,7 +1,7 @@
 """The pictures of tools/showing/pictures.py as plots to point at: the same data, for Plotly.
 
-Pointing at a point shows its problem, and of N, ms, TFLOP/s and the ratio to FlashAttention-2 what belongs to it. A trace's `meta` has
-its colour for a light and for a dark page; static/plots.js, in common/book/site, draws.
+Pointing at a point shows its problem, and of N, ms, TFLOP/s and the ratio to FlashAttention-2 what belongs to it. A
+trace's `meta` has its colour for a light and for a dark page; static/plots.js, in common/book/site, draws.
 """
 
 import math
@@ -10,10 +10,11 @@ from tools.base import JsonObject, amount_of_memory, significant
 from tools.record import Record
 from tools.showing.pictures import all_pictures, color
 
-MARKERS = ["circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x", "triangle-left", "triangle-right"]
+MARKERS = ["circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x", "triangle-left",
+           "triangle-right"]
 # Peers are all grey and dashed, and no name stands at the end of a line here.
-PEER_MARKERS = {"FLASH": "circle-open", "FLASH-deterministic": "circle-open", "CUDNN": "square-open", "FA3": "triangle-up-open",
-                "FA4": "diamond-open", "FA4-deterministic": "diamond-open"}
+PEER_MARKERS = {"FLASH": "circle-open", "FLASH-deterministic": "circle-open", "CUDNN": "square-open",
+                "FA3": "triangle-up-open", "FA4": "diamond-open", "FA4-deterministic": "diamond-open"}
 DASHES = {"solid": "solid", "dashed": "dash", "dotted": "dot", "dashdot": "dashdot"}
 ON_DARK = {"#000000": "#ffffff", "#1f1f1f": "#e8e8e8", "#4d4d4d": "#c4c4c4", "#6b6b6b": "#a8a8a8", "#8a8a8a": "#9a9a9a",
            "#0072B2": "#3d9be0"}
@@ -47,7 +48,8 @@ def figure(name: str, data: JsonObject) -> JsonObject:
             layout["yaxis"]["range"] = _log_range([one["y"][0] for one in points], 3, 3)
         layout["annotations"].append(_above(axis, f"x{axis} domain", 0, "left", panel["title"]))
         for place, text in panel.get("marks", []):
-            layout["shapes"].append({"type": "line", "xref": f"x{axis}", "yref": f"y{axis} domain", "x0": place, "x1": place, "y0": 0,
+            layout["shapes"].append({"type": "line", "xref": f"x{axis}", "yref": f"y{axis} domain", "x0": place,
+                                     "x1": place, "y0": 0,
                                      "y1": 1, "line": {"dash": "dot", "width": 1, "color": "#888888"}})
             layout["annotations"].append(_above(axis, f"x{axis}", math.log10(place), "right", text))
         for one in panel["series"]:
@@ -57,7 +59,8 @@ def figure(name: str, data: JsonObject) -> JsonObject:
             trace.update({"name": named, "xaxis": f"x{axis}", "yaxis": f"y{axis}", "legendgroup": one["name"],
                           "showlegend": not bars and one["name"] not in [each["name"] for each in traces],
                           "customdata": shown, "hovertemplate": "%{customdata}<extra></extra>",
-                          "meta": {"light": color(one["color"]), "dark": ON_DARK.get(color(one["color"]), color(one["color"]))}})
+                          "meta": {"light": color(one["color"]),
+                                   "dark": ON_DARK.get(color(one["color"]), color(one["color"]))}})
             traces.append(trace)
     layout["annotations"] = [one for one in layout["annotations"] if one["text"]]
     return {"title": data["title"], "note": data["note"], "panels": len(data["panels"]),
@@ -67,7 +70,8 @@ def figure(name: str, data: JsonObject) -> JsonObject:
 def _axis(axis: JsonObject) -> JsonObject:
     made: JsonObject = {"title": {"text": axis["label"]}, "type": "log" if axis["log"] else "linear"}
     if axis.get("ticks"):
-        made.update({"tickvals": [place for place, _ in axis["ticks"]], "ticktext": [text for _, text in axis["ticks"]]})
+        made.update({"tickvals": [place for place, _ in axis["ticks"]],
+                     "ticktext": [text for _, text in axis["ticks"]]})
     elif axis["log"]:
         made.update({"dtick": 1, "tickformat": "~g"})
     else:
@@ -81,25 +85,26 @@ def _log_range(values: list[float], below: float, above: float) -> list[float]:
 
 def _above(axis: str, reference: str, x: float, anchor: str, text: str) -> JsonObject:
     """Words on the upper edge of a panel."""
-    return {"text": text, "xref": reference, "yref": f"y{axis} domain", "x": x, "y": 1, "xanchor": anchor, "yanchor": "bottom",
-            "showarrow": False}
+    return {"text": text, "xref": reference, "yref": f"y{axis} domain", "x": x, "y": 1, "xanchor": anchor,
+            "yanchor": "bottom", "showarrow": False}
 
 
 def _line(one: JsonObject) -> JsonObject:
     own = isinstance(one["color"], int)
     point = one["style"] in ("point", "hollow")
     symbol = MARKERS[one["color"] % len(MARKERS)] if own else PEER_MARKERS.get(one["color"])
-    return {"type": "scatter", "x": one["x"], "y": one["y"], "mode": "markers" if point else "lines+markers" if symbol else "lines",
-            "line": {"dash": DASHES.get(one["style"], "solid")},
-            "marker": {"symbol": (symbol or "circle") + ("-open" if one["style"] == "hollow" else ""), "size": 11 if point else 7}}
+    return {"type": "scatter", "x": one["x"], "y": one["y"], "mode": "markers" if point else "lines+markers" if symbol
+            else "lines", "line": {"dash": DASHES.get(one["style"], "solid")},
+            "marker": {"symbol": (symbol or "circle") + ("-open" if one["style"] == "hollow" else ""),
+                       "size": 11 if point else 7}}
 
 
 def _bar(one: JsonObject) -> JsonObject:
-    return {"type": "bar", "orientation": "h", "x": one["x"], "y": [one["name"]], "text": [one["text"]], "textposition": "outside",
-            "cliponaxis": False}
+    return {"type": "bar", "orientation": "h", "x": one["x"], "y": [one["name"]], "text": [one["text"]],
+            "textposition": "outside", "cliponaxis": False}
 
 
-# --- What is shown where one points ------------------------------------------------------------------------------------
+# --- What is shown where one points -----------------------------------------------------------------------------------
 
 
 def _words(name: str, panel: JsonObject, one: JsonObject, x: float, y: float) -> str:
@@ -119,11 +124,13 @@ def _words(name: str, panel: JsonObject, one: JsonObject, x: float, y: float) ->
         lines += [f"{one['text'].partition(', ')[2]} the step before"] if ", " in one["text"] else []
     elif name == "memory":
         first = dict(zip(panel["series"][0]["x"], panel["series"][0]["y"])).get(x)
-        lines += [f"N = {x}", amount_of_memory(y)] + ([f"{significant(y / first)} of {panel['series'][0]['name']}"] if first else [])
+        lines += [f"N = {x}", amount_of_memory(y)] + ([f"{significant(y / first)} of {panel['series'][0]['name']}"]
+                                                      if first else [])
     elif name == "roofline":
         lines += [f"{significant(x)} FLOP for a byte of DRAM", f"{significant(y)} TFLOP/s"]
     else:
-        place = amount_of_memory(x) + " in use" if panel["x"]["label"] == "bytes in use" else f"{panel['x']['label']} = {x}"
+        place = (amount_of_memory(x) + " in use" if panel["x"]["label"] == "bytes in use"
+                 else f"{panel['x']['label']} = {x}")
         lines += [panel["title"], place, f"{significant(y)} {panel['y']['label']}"]
     return "<br>".join(line for line in lines if line)
 

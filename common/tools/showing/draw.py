@@ -2,8 +2,8 @@
 
     python3 -m tools.showing.draw DIRECTORY < {"name": {"data": .., "fingerprint": ..}}
 
-Each stands on a card of its own, so that it can be read on a white and on a black page; every line is labelled where it ends. The
-same data gives the same bytes.
+Each stands on a card of its own, so that it can be read on a white and on a black page; every line is labelled where it
+ends. The same data gives the same bytes.
 """
 
 import json
@@ -28,10 +28,11 @@ STYLES = {"solid": "-", "dashed": (0, (5, 2)), "dotted": (0, (1, 1.5)), "dashdot
 
 plt.rcParams.update({
     "svg.fonttype": "none", "svg.hashsalt": "workbook", "font.family": "sans-serif",
-    "font.sans-serif": ["Helvetica", "Arial", "DejaVu Sans"], "font.size": 10, "axes.edgecolor": INK, "axes.labelcolor": INK,
+    "font.sans-serif": ["Helvetica", "Arial", "DejaVu Sans"], "font.size": 10, "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
     "text.color": INK, "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False, "axes.spines.right": False,
-    "figure.facecolor": CARD, "axes.facecolor": CARD, "savefig.facecolor": CARD, "axes.grid": True, "axes.axisbelow": True,
-    "grid.color": FAINT, "grid.linewidth": 0.6,
+    "figure.facecolor": CARD, "axes.facecolor": CARD, "savefig.facecolor": CARD, "axes.grid": True,
+    "axes.axisbelow": True, "grid.color": FAINT, "grid.linewidth": 0.6,
 })
 
 
@@ -45,12 +46,12 @@ def plain(value: float) -> str:
 
 def axes(panel: JsonObject, ax: plt.Axes) -> None:
     ax.set_title(panel["title"], fontsize=10, loc="left")
-    for axis, limits, what in ((ax.xaxis, ax.set_xlim, panel["x"]), (ax.yaxis, ax.set_ylim, panel["y"])):
+    for axis, what in ((ax.xaxis, panel["x"]), (ax.yaxis, panel["y"])):
         (ax.set_xscale if axis is ax.xaxis else ax.set_yscale)("log" if what["log"] else "linear")
         axis.set_label_text(what["label"])
         if what.get("ticks"):
             axis.set_major_locator(FixedLocator([place for place, _ in what["ticks"]]))
-            texts = dict((place, text) for place, text in what["ticks"])
+            texts = dict(what["ticks"])
             axis.set_major_formatter(FuncFormatter(lambda value, _, texts=texts: texts.get(round(value), "")))
         else:
             axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
@@ -80,10 +81,11 @@ def label_ends(ax: plt.Axes, series: list[JsonObject]) -> None:
     ends = [ax.transData.transform((one["x"][-1], one["y"][-1])) for one in series]
     right = ax.transData.transform((max(one["x"][-1] for one in series), 1))[0] + 8
     for one, (x, y), place in zip(series, ends, apart([end[1] for end in ends], 13, ax.bbox.y0)):
-        ax.annotate(one["name"], xy=(x, y), xycoords="figure pixels", xytext=(right + 8, place), textcoords="figure pixels",
+        ax.annotate(one["name"], xy=(x, y), xycoords="figure pixels", xytext=(right + 8, place),
+                    textcoords="figure pixels",
                     color=color(one["color"]), va="center", fontsize=9, annotation_clip=False,
-                    arrowprops={"arrowstyle": "-", "color": color(one["color"]), "linewidth": 0.6, "shrinkA": 1, "shrinkB": 3,
-                                "relpos": (0, 0.5)})
+                    arrowprops={"arrowstyle": "-", "color": color(one["color"]), "linewidth": 0.6, "shrinkA": 1,
+                                "shrinkB": 3, "relpos": (0, 0.5)})
 
 
 def lines(data: JsonObject) -> plt.Figure:
@@ -99,13 +101,14 @@ def lines(data: JsonObject) -> plt.Figure:
     for panel, ax in zip(panels, grid.flat):
         axes(panel, ax)
         for one in panel["series"]:
-            ax.plot(one["x"], one["y"], color=color(one["color"]), linestyle=STYLES[one["style"]], marker=marker(one["color"]),
-                    markersize=4.5, linewidth=1.7)
+            ax.plot(one["x"], one["y"], color=color(one["color"]), linestyle=STYLES[one["style"]],
+                    marker=marker(one["color"]), markersize=4.5, linewidth=1.7)
         if not panel["y"]["log"]:
             ax.set_ylim(bottom=panel["y"].get("from", 0))
         for x, text in panel.get("marks", []):
             ax.axvline(x, color=color("roof"), linestyle=STYLES["dotted"], linewidth=0.9)
-            ax.text(x, 1.01, text, transform=ax.get_xaxis_transform(), ha="right", va="bottom", fontsize=9, color=color("roof"))
+            ax.text(x, 1.01, text, transform=ax.get_xaxis_transform(), ha="right", va="bottom", fontsize=9,
+                    color=color("roof"))
     figure.canvas.draw()
     for panel, ax in zip(panels, grid.flat):
         if panel["series"]:
@@ -131,7 +134,8 @@ def roofline(data: JsonObject) -> plt.Figure:
             ax.text(right, one["y"][-1] * 1.08, one["name"], ha="right", va="bottom", fontsize=8.5, color=color("roof"),
                     bbox={"facecolor": CARD, "edgecolor": "none", "pad": 0})  # a line of the grid may run there
         else:
-            ax.text(max(one["x"][1], left) * 1.2, one["y"][-1] / 1.12, one["name"], ha="left", va="top", fontsize=8.5, color=color("roof"))
+            ax.text(max(one["x"][1], left) * 1.2, one["y"][-1] / 1.12, one["name"], ha="left", va="top", fontsize=8.5,
+                    color=color("roof"))
     figure.canvas.draw()
     for one in roofs:
         if "slope" in one:
@@ -153,8 +157,8 @@ def roofline(data: JsonObject) -> plt.Figure:
             ax.annotate(one["name"], xy=(x, y), xycoords="figure pixels", xytext=(edge + 14 * side, place),
                         textcoords="figure pixels", va="center", ha="left" if side > 0 else "right", fontsize=9,
                         color=color(one["color"]),
-                        arrowprops={"arrowstyle": "-", "color": color(one["color"]), "linewidth": 0.5, "shrinkA": 0, "shrinkB": 4,
-                                    "relpos": (0 if side > 0 else 1, 0.5)})
+                        arrowprops={"arrowstyle": "-", "color": color(one["color"]), "linewidth": 0.5, "shrinkA": 0,
+                                    "shrinkB": 4, "relpos": (0 if side > 0 else 1, 0.5)})
     return figure
 
 
@@ -169,7 +173,8 @@ def bars(data: JsonObject) -> plt.Figure:
     least = min(one["x"][0] for one in series) / 2
     for number, one in enumerate(series):
         ax.barh(number, one["x"][0] - least, left=least, color=color(one["color"]), height=0.68)
-        ax.annotate(one["text"], xy=(one["x"][0], number), xytext=(5, 0), textcoords="offset points", va="center", fontsize=9)
+        ax.annotate(one["text"], xy=(one["x"][0], number), xytext=(5, 0), textcoords="offset points", va="center",
+                    fontsize=9)
     ax.set_xlim(least, max(one["x"][0] for one in series) * 6)
     ax.set_ylim(len(series) - 0.4, -0.6)
     ax.yaxis.set_major_locator(FixedLocator(range(len(series))))
@@ -212,7 +217,8 @@ def nothing(_: JsonObject) -> plt.Figure:
 
 def draw(data: JsonObject, mark: str, path: Path) -> None:
     empty = not any(panel["series"] for panel in data["panels"])
-    figure = (nothing if empty else {"lines": lines, "roofline": roofline, "bars": bars, "spans": spans}[data["kind"]])(data)
+    figure = (nothing if empty else {"lines": lines, "roofline": roofline, "bars": bars,
+                                     "spans": spans}[data["kind"]])(data)
     height = figure.get_size_inches()[1]
     figure.text(0.02, 1 - 0.26 / height, data["title"], fontsize=13, weight="bold")
     figure.text(0.02, 1 - 0.47 / height, data["note"], fontsize=9, color="#555555")

@@ -1,6 +1,7 @@
 """The ladder: what each step gained over the one before it and over the first. Arithmetic and tables."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,14 +43,11 @@ class KnownSteps:
 
     def of(self, chapter: str, rung: str, direction: str) -> KnownStep:
         step, moved, seconds = f"{chapter}/{rung}", None, None
-        try:
-            moved = sum(self._counts.sum(step, f"bytes {what} warps", direction=direction) for what in ("read", "written"))
-        except Missing:
-            pass
-        try:
+        with suppress(Missing):
+            moved = sum(self._counts.sum(step, f"bytes {what} warps", direction=direction)
+                        for what in ("read", "written"))
+        with suppress(Missing):
             seconds = self._record.row("ladder", step, direction, seq_q=self.RECORDED_LENGTH).seconds
-        except Missing:
-            pass
         return KnownStep(moved, seconds)
 
     def notes(self) -> list[str]:
@@ -60,12 +58,13 @@ class KnownSteps:
         except Missing:
             return lines
         of = [str(problem) for problem in problems if problem.seq_q == self.RECORDED_LENGTH][:1]
-        return lines + [f"Recorded: on an {gpu}, for {problem}. Gain: over the line above, as recorded." for problem in of]
+        return lines + [f"Recorded: on an {gpu}, for {problem}. Gain: over the line above, as recorded."
+                        for problem in of]
 
 
 def checked(names: list[str], outcomes: list[Any], known: "list[KnownStep] | None" = None) -> str:
-    """One problem: a line for each chapter with its error, what is allowed, the verdict, seconds and memory; and what is known of
-    it besides."""
+    """One problem: a line for each chapter with its error, what is allowed, the verdict, seconds and memory; and
+    what is known of it besides."""
     rows = [["chapter", "error", "allowed", "verdict", "seconds", "device memory"]]
     for name, outcome in zip(names, outcomes):
         rows.append(
@@ -147,8 +146,8 @@ def remarks(names: list[str], problems: list[Problem], outcomes: list[list[Any]]
 
 
 def show(session: Any, steps: list[Any], outcomes: list[list[Any]], known_steps: "KnownSteps | None" = None) -> None:
-    """The tables: on a GPU what was measured, on the engine what was checked, and beside that what is known; and why anything is
-    missing in them."""
+    """The tables: on a GPU what was measured, on the engine what was checked, and beside that what is known; and why
+    anything is missing in them."""
     names, problems = [step.name for step in steps], [problem for problem, _ in session.problems]
     title = f"{session.device}, {steps[0].direction}"
     if session.on_gpu:
@@ -157,7 +156,8 @@ def show(session: Any, steps: list[Any], outcomes: list[list[Any]], known_steps:
     else:
         for number, problem in enumerate(problems):
             say(f"\n{title}, {problem}\n")
-            known = [known_steps.of(step.chapter.name, step.rung, step.direction) for step in steps] if known_steps else None
+            known = [known_steps.of(step.chapter.name, step.rung, step.direction)
+                     for step in steps] if known_steps else None
             say(checked(names, [row[number] for row in outcomes], known))
     say()
     for line in remarks(names, problems, outcomes):

@@ -1,12 +1,14 @@
 """The lessons against the record: what stands between markers, and every number that says where it comes from.
 
-    <!-- report: ladder("forward") -->        a table of tools/showing/lesson_tables.py, written by ./workbook dev report
+    <!-- report: ladder("forward") -->        a table of tools/showing/lesson_tables.py, written by ./workbook dev
+                                              report
     <!-- /report -->
 
-    2.67×<!-- = gain("02", "03", 8192) -->    a number of tools/record/quantities.py, right after the number and its unit: measured,
-                                              counted(..) by the engine, or calculated. It has to agree to as many places as are
-                                              shown.
-    – ms<!-- = ms("02/mine", 8192) -->        a number that nobody has measured yet: ./workbook dev report writes it once somebody has
+    2.67×<!-- = gain("02", "03", 8192) -->    a number of tools/record/quantities.py, right after the number and its
+                                              unit: measured, counted(..) by the engine, or calculated. It has to agree
+                                              to as many places as are shown.
+    – ms<!-- = ms("02/mine", 8192) -->        a number that nobody has measured yet: ./workbook dev report writes it
+                                              once somebody has
 
 Every question of a lesson has its answer, folded away, with the command or the calculation that shows it:
 
@@ -54,7 +56,8 @@ class Difference:
 
 def lessons(root: Path) -> list[Path]:
     return [path for path in [root / "README.md", *sorted(root.glob("[0-9][0-9]_*/*.md")),
-                              root / "common" / "python" / "examples" / "README.md", root / "common" / "results" / "README.md"] if path.exists()]
+                              root / "common" / "python" / "examples" / "README.md",
+                              root / "common" / "results" / "README.md"] if path.exists()]
 
 
 def rewritten(text: str, record: Record, file: Path = Path("")) -> tuple[str, list[Difference]]:
@@ -127,7 +130,8 @@ def unanswered(text: str, file: Path = Path("")) -> list[Difference]:
     for section in QUESTIONS.finditer(text):
         for question in QUESTION.finditer(section[1]):
             answers = ANSWER.findall(question[0])
-            wrong = ("has no answer, folded away as common/tools/showing/lesson_numbers.py shows it" if len(answers) != 1 else
+            wrong = ("has no answer, folded away as common/tools/showing/lesson_numbers.py shows it"
+                     if len(answers) != 1 else
                      "has an answer without a command or a calculation" if not _is_shown(answers[0]) else "")
             if wrong:
                 line = text.count("\n", 0, section.start(1) + question.start()) + 1

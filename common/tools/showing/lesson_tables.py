@@ -31,7 +31,8 @@ class Tables:
 
     def _name(self, step: str, *directions) -> str:
         """The chapter where its result is meant, or the chapter and the rung; and whether it has RoPE to do besides."""
-        results = [one for direction in directions or ("forward", "backward") for one in self._record.results(direction)]
+        results = [one for direction in directions or ("forward", "backward")
+                   for one in self._record.results(direction)]
         name = step.split("/")[0] if step in results else step
         return PEER_NAMES.get(step, f"`{name}`" + (", with RoPE" if self._record.rope(step) else ""))
 
@@ -77,7 +78,8 @@ class Tables:
                                 for step in steps])
 
     def compared(self, *steps, direction=None):
-        """Milliseconds of these steps by length, how many times faster the last one is than each of the others, its TFLOP/s."""
+        """Milliseconds of these steps by length, how many times faster the last one is than each of the others, its
+        TFLOP/s."""
         of, last = self._of, steps[-1]
         rows = [["N", *map(str, LENGTHS)]]
         rows += [[f"{step}, ms", *(known(lambda: of.ms(step, n, direction)) for n in LENGTHS)] for step in steps]
@@ -86,12 +88,14 @@ class Tables:
         return markdown([*rows, [f"{last}, TFLOP/s", *(known(lambda: of.rate(last, n, direction)) for n in LENGTHS)]])
 
     def waits(self, *steps, direction="forward"):
-        """A line for each kernel of these steps: issue slots, and the cycles that a warp waits from one instruction to the next,
-        by what it waits for (Nsight Compute, N = 4096)."""
+        """A line for each kernel of these steps: issue slots, and the cycles that a warp waits from one instruction
+        to the next, by what it waits for (Nsight Compute, N = 4096)."""
         stalled = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
-        columns = {"long_scoreboard": "global memory", "short_scoreboard": "shared memory, shuffles", "mio_throttle": "load unit",
+        columns = {"long_scoreboard": "global memory", "short_scoreboard": "shared memory, shuffles",
+                   "mio_throttle": "load unit",
                    "barrier": "a barrier", "wait": "the instruction before", "not_selected": "other warps"}
-        rows = [["N = 4096", "ms", "instructions, billions", "issue slots used", "cycles an instruction", *columns.values()]]
+        rows = [["N = 4096", "ms", "instructions, billions", "issue slots used", "cycles an instruction",
+                 *columns.values()]]
         for step in steps:
             try:
                 launches = self._record.profile(self._record.step(step, direction), direction)["launches"]
@@ -107,7 +111,8 @@ class Tables:
                 rows.append([f"`{step}`" + (f", {kernel}" if len(launches) > 1 else ""),
                              known(lambda: cell("gpu__time_duration.sum", 1e-6)),
                              known(lambda: cell("smsp__inst_executed.sum", 1e-9)),
-                             known(lambda: cell("smsp__issue_active.avg.pct_of_peak_sustained_active"), lambda x: f"{x:.0f}%"),
+                             known(lambda: cell("smsp__issue_active.avg.pct_of_peak_sustained_active"),
+                                   lambda x: f"{x:.0f}%"),
                              known(lambda: cell("smsp__average_warp_latency_per_inst_issued.ratio")),
                              *(known(lambda: cell(stalled.format(reason))) for reason in columns)])
         return markdown(rows)
@@ -118,12 +123,14 @@ class Tables:
         rope = any(self._record.rope(step) for step in steps)
         peers = ["eager+FLASH", "compiled+FLASH"] if rope else []
         before = [step for step in self._record.results(direction) if step.split("/")[0] < chapter][-1:] if rope else []
-        without_rope = [peer for peer in self._record.peers(direction, "peers-ladder") if peer in (("FLASH",) if rope else PYTORCHS)]
+        without_rope = [peer for peer in self._record.peers(direction, "peers-ladder")
+                        if peer in (("FLASH",) if rope else PYTORCHS)]
         columns = [*peers, *without_rope, *before, *steps]
         last = peers[-1] if peers else "FLASH"
         names = [self._name(step) if "/" not in step or step in before else step.split("/")[1] for step in columns]
         if rope:
-            names = [name + (" without RoPE" if step in ("FLASH", *before) else "") for name, step in zip(names, columns)]
+            names = [name + (" without RoPE" if step in ("FLASH", *before) else "")
+                     for name, step in zip(names, columns)]
         rows = [["N", *names, f"{steps[-1].split('/')[1]} against {PEER_NAMES[last]}" if steps else ""]]
         for n in LENGTHS if steps else []:
             rows.append([str(n), *(known(lambda: self._of.peer_ms(step, n, direction)) for step in columns),
@@ -131,13 +138,15 @@ class Tables:
         return markdown(rows)
 
     def sweep(self, direction, peer, *others, mask=None, head_dim=None, longest=16384):
-        """TFLOP/s on FlashAttention's sweep: of peers, of rungs ("10/overlap"), of every rung of a chapter ("06"); and how many times
-        as fast as the first peer the last one is."""
+        """TFLOP/s on FlashAttention's sweep: of peers, of rungs ("10/overlap"), of every rung of a chapter ("06");
+        and how many times as fast as the first peer the last one is."""
         columns = [step for word in (peer, *others) for step in (
-            self._record.rungs(word, direction, f"sweep-fp16-{direction}") if word.isdigit() else [self._record.step(word, direction)])]
+            self._record.rungs(word, direction, f"sweep-fp16-{direction}") if word.isdigit()
+            else [self._record.step(word, direction)])]
         if len(columns) < 1 + len(others):
             return NOT_YET
-        rows = [["", *(PEER_NAMES.get(step, f"`{step.split('/')[-1]}`") for step in columns), f"last against {PEER_NAMES[peer]}"]]
+        rows = [["", *(PEER_NAMES.get(step, f"`{step.split('/')[-1]}`") for step in columns),
+                 f"last against {PEER_NAMES[peer]}"]]
         for one_mask in ("full", "causal") if mask is None else (mask,):
             for size in (64, 128) if head_dim is None else (head_dim,):
                 for n in (one for one in [*LENGTHS, 16384] if one <= longest):
@@ -155,12 +164,14 @@ class Tables:
             problem = point["problem"]
             if point["direction"] == direction and not point.get("rope"):
                 rates = {one["name"]: one.get("flop_rate") for one in point["results"]}
-                rows.append([f"{'causal' if problem['causal'] else 'full'}, D = {problem['head_dim']}, N = {problem['seq_q']}",
+                rows.append([f"{'causal' if problem['causal'] else 'full'}, D = {problem['head_dim']}, N = "
+                             f"{problem['seq_q']}",
                              *(significant(1e-12 * rates[step]) if rates.get(step) else "" for step in steps)])
         return markdown(rows)
 
     def against(self, direction, *steps):
-        """How many times faster than the peers, over the sweep, with each mask by itself: the geometric mean, and the range."""
+        """How many times faster than the peers, over the sweep, with each mask by itself: the geometric mean, and
+        the range."""
         source, of = f"sweep-fp16-{direction}", self._of
         results = [step for step in self._record.results(direction, source) if not self._record.rope(step)]
         if not results:
@@ -169,14 +180,17 @@ class Tables:
         def everywhere(step, causal):
             """Whether it was timed at every point: else its mean is of other points than the peers'."""
             chapter = step.split("/")[0]
-            return all(any(one["name"].split("/")[0] == chapter and self._record.step(one["name"], direction) == step and "seconds" in one
+            return all(any(one["name"].split("/")[0] == chapter and self._record.step(one["name"], direction) == step
+                           and "seconds" in one
                            for one in point["results"])
                        for point in self._record.piece(source)["points"]
-                       if point["direction"] == direction and point["problem"]["causal"] == causal and not point.get("rope"))
+                       if point["direction"] == direction and point["problem"]["causal"] == causal
+                       and not point.get("rope"))
 
         def text(step, peer, mask):
             where = {"direction": direction, "mask": mask}
-            return known(lambda: [one(step, peer, **where) for one in (of.mean_against, of.least_against, of.most_against)],
+            return known(lambda: [one(step, peer, **where) for one in (of.mean_against, of.least_against,
+                                                                       of.most_against)],
                          lambda found: f"{found[0]:.2f}× ({found[1]:.2f}–{found[2]:.2f})")
 
         peers = self._record.peers(direction, source)
@@ -184,7 +198,8 @@ class Tables:
         for step in [self._record.step(step, direction) for step in steps] or results:
             for mask, words in (("full", "no mask"), ("causal", "causal")):
                 if everywhere(step, mask == "causal"):
-                    name = self._name(step, direction) if step in results else f"`{step.split('_')[0]}/{step.split('/')[1]}`"
+                    name = self._name(
+                        step, direction) if step in results else f"`{step.split('_')[0]}/{step.split('/')[1]}`"
                     rows.append([f"{name}, {words}", *(text(step, peer, mask) for peer in peers)])
         return markdown(rows)
 
@@ -192,30 +207,36 @@ class Tables:
         """Device memory: inputs, outputs and workspace."""
         lengths = sorted({row.problem.seq_q for row in self._record.rows if row.source == "memory"})
         rows = [["B=1 H=8 D=64", *(f"N = {n}" for n in lengths)]]
-        return markdown(rows + [[self._name(step), *(known(lambda: self._of.device_bytes(step, n, direction), amount_of_memory)
-                                                     for n in lengths)]
+        return markdown(rows + [[self._name(step),
+                                 *(known(lambda: self._of.device_bytes(step, n, direction), amount_of_memory)
+                                   for n in lengths)]
                                 for step in self._record.steps(direction, "memory")])
 
     def accuracy(self, direction, *steps, dtype="fp16", head_dim=128):
-        """The norm of the error, relative to that of the exact tensor: 256 queries, a line for each tensor and number of keys."""
+        """The norm of the error, relative to that of the exact tensor: 256 queries, a line for each tensor and
+        number of keys."""
         measured = self._of_accuracy("errors")
         if not measured:
             return NOT_YET
         tensors = {"o": "O"} if direction == "forward" else {"dq": "dQ", "dk": "dK", "dv": "dV"}
-        rows = [[f"{dtype}, D = {head_dim}", *(self._name(self._record.step(step, direction), direction) for step in steps)]]
+        rows = [[f"{dtype}, D = {head_dim}",
+                 *(self._name(self._record.step(step, direction), direction) for step in steps)]]
         for keys in dict.fromkeys(one["problem"]["seq_k"] for one in measured):
             for tensor, name in tensors.items():
-                rows.append([f"{name}, {keys} keys", *(known(lambda: self._of.relative_error(step, tensor, keys, dtype, head_dim), power)
-                                                       for step in steps)])
+                rows.append([f"{name}, {keys} keys",
+                             *(known(lambda: self._of.relative_error(step, tensor, keys, dtype, head_dim), power)
+                               for step in steps)])
         return markdown(rows)
 
     def loss_scaling(self, *steps):
-        """The same of dQ and dK, where dO is scaled by powers of two: N = 1024, D = 64. What is not finite is infinitely wrong."""
+        """The same of dQ and dK, where dO is scaled by powers of two: N = 1024, D = 64. What is not finite is
+        infinitely wrong."""
         measured = self._of_accuracy("loss_scaling")
         if not measured:
             return NOT_YET
         columns = [(step, dtype, tensor) for step in steps for dtype in ("fp16", "bf16") for tensor in ("dq", "dk")]
-        rows = [["dO times", *(f"{self._name(self._record.step(step, 'backward'), 'backward')}, {dtype}, d{tensor[1].upper()}"
+        rows = [["dO times", *(f"{self._name(self._record.step(step, 'backward'), 'backward')}, {dtype}, "
+                               f"d{tensor[1].upper()}"
                                for step, dtype, tensor in columns)]]
         for exponent in measured[0]["exponents"]:
             rows.append([f"2^{exponent}", *(known(lambda: self._of.scaled_error(step, tensor, exponent, dtype), power)
@@ -245,26 +266,30 @@ class Tables:
         except Missing:
             return NOT_YET
         machine = context["machine"]
-        rows = [["GPU", "driver", "CUDA", "PyTorch", "SM clock at most", "power limit", "commit", "a matrix product", "a copy"],
+        rows = [["GPU", "driver", "CUDA", "PyTorch", "SM clock at most", "power limit", "commit", "a matrix product",
+                 "a copy"],
                 [machine["gpu"], str(machine["driver"]), str(machine["cuda"]), context["torch"],
-                 f"{machine['sm_clock_max_mhz']:.0f} MHz", f"{machine['power_limit_w']:.0f} W", f"`{context['commit']}`",
-                 known(self._of.matmul_tflops, lambda value: f"{value:.0f} TFLOP/s"),
+                 f"{machine['sm_clock_max_mhz']:.0f} MHz", f"{machine['power_limit_w']:.0f} W",
+                 f"`{context['commit']}`", known(self._of.matmul_tflops, lambda value: f"{value:.0f} TFLOP/s"),
                  known(self._of.copy_tbytes, lambda value: f"{value:.2f} TB/s")]]
         return markdown(rows)
 
     def training(self):
-        """The runs of common/python/examples/gpt.py: the validation loss at the end, how far it was from PyTorch's, and tokens per second."""
+        """The runs of common/python/examples/gpt.py: the validation loss at the end, how far it was from PyTorch's,
+        and tokens per second."""
         try:
             of = Training.of(self._record)
         except Missing:
             return NOT_YET
-        rows = [["", "validation loss at the end", "away from PyTorch's: mean", "at most", "million tokens/s", "of PyTorch's"]]
+        rows = [["", "validation loss at the end", "away from PyTorch's: mean", "at most", "million tokens/s",
+                 "of PyTorch's"]]
         for name in of.names():
             def cell(what, text, alone=False):
                 """Nothing where PyTorch's would be compared with itself."""
                 return "" if name == of.pytorchs(name) and not alone else known(lambda: of.value(name, what), text)
 
-            rows.append([f"`{name}`", cell("loss", "{:.4f}".format, True), *(cell(what, "{:.4f}".format) for what in ("apart", "most_apart")),
+            rows.append([f"`{name}`", cell("loss", "{:.4f}".format, True),
+                         *(cell(what, "{:.4f}".format) for what in ("apart", "most_apart")),
                          cell("tokens_per_second", lambda rate: significant(1e-6 * rate), True), cell("speed", factor)])
         return markdown(rows)
 

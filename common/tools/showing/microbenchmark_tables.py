@@ -15,7 +15,8 @@ def levels(of: Microbenchmarks) -> str:
     """Each memory: size, latency, bandwidth."""
 
     def per_cycle(level: str) -> float:
-        return of.value(f"bandwidth/{level}", "bytes/s") / (of.size("multiprocessors") * 1e6 * of.size("sm_clock_max_mhz"))
+        return of.value(f"bandwidth/{level}",
+                        "bytes/s") / (of.size("multiprocessors") * 1e6 * of.size("sm_clock_max_mhz"))
 
     def of_each(size: float) -> str:
         return f"{of.size('multiprocessors')} × {amount_of_memory(size)}"
@@ -57,8 +58,11 @@ def sums(of: Microbenchmarks) -> str:
     for name in of.names("sum/fp16/"):
         keys = name.rpartition("/")[2]
         rows.append([f"relative error over {int(keys):,} keys".replace(",", " "),
-                     *(known(lambda: of.value(f"sum/{dtype}/{keys}", "error"), "{:.1e}".format) for dtype in ("fp16", "fp32"))])
-    return markdown(rows + [["TFLOP/s", *(known(lambda: 1e-12 * of.value(f"rate/{dtype}", "FLOP/s")) for dtype in ("fp16", "fp32"))]])
+                     *(known(lambda: of.value(f"sum/{dtype}/{keys}", "error"), "{:.1e}".format)
+                       for dtype in ("fp16", "fp32"))])
+    return markdown(rows + [["TFLOP/s",
+                             *(known(lambda: 1e-12 * of.value(f"rate/{dtype}", "FLOP/s"))
+                               for dtype in ("fp16", "fp32"))]])
 
 
 def divisions(of: Microbenchmarks) -> str:
@@ -66,8 +70,8 @@ def divisions(of: Microbenchmarks) -> str:
     rows = [["the warps of a block divide", "shared memory of a block", "ms", "TFLOP/s"]]
     for how, words in DIVIDED.items():
         name = f"split/{how}"
-        rows.append([words, known(lambda: of.value(name, "shared_bytes"), amount_of_memory), known(lambda: of.value(name, "ms")),
-                     known(lambda: 1e-12 * of.value(name, "FLOP/s"))])
+        rows.append([words, known(lambda: of.value(name, "shared_bytes"), amount_of_memory),
+                     known(lambda: of.value(name, "ms")), known(lambda: 1e-12 * of.value(name, "FLOP/s"))])
     return markdown(rows)
 
 

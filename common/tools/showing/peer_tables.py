@@ -8,20 +8,22 @@ from tools.record import Problem
 
 
 def tables(report: JsonObject) -> str:
-    """One for each direction and each problem but its length: TFLOP/s, or microseconds where queries are few, and the ratio to FLASH
-    below each chapter's."""
+    """One for each direction and each problem but its length: TFLOP/s, or microseconds where queries are few, and
+    the ratio to FLASH below each chapter's."""
     groups: dict[tuple[object, ...], list[JsonObject]] = {}
     few_queries = report["what"].startswith("decode")
     for point in report["points"]:
         problem = Problem(**point["problem"])
         same_but_length = ((problem.batch, problem.kv_heads, problem.head_dim) if few_queries else
-                           (problem.heads, problem.head_dim) if report["what"].startswith("custom") else (problem.head_dim,))
+                           (problem.heads, problem.head_dim) if report["what"].startswith("custom")
+                           else (problem.head_dim,))
         key = point["direction"], problem.causal, problem.dtype, bool(point.get("rope")), same_but_length
         groups.setdefault(key, []).append(point)
     blocks = []
     for (direction, causal, dtype, rope, _), points in groups.items():
         first, baseline = Problem(**points[0]["problem"]), points[0]["baseline"]
-        title = f"{direction}, D={first.head_dim} {dtype} {'causal' if causal else 'full'}{' RoPE' if rope else ''}, TFLOP/s"
+        title = (f"{direction}, D={first.head_dim} {dtype} {'causal' if causal else 'full'}{' RoPE' if rope else ''}, "
+                 "TFLOP/s")
         if few_queries:
             title = f"{direction}, {first.without_length()}, us"
         rows = [[title, *(f"N={Problem(**point['problem']).length()}" for point in points)]]
@@ -29,7 +31,8 @@ def tables(report: JsonObject) -> str:
             column = [point["results"][number] for point in points]
             rows.append([f"  {result['name']}", *(_shown(one, few_queries) for one in column)])
             if result["name"] != baseline and any(one.get("ratio") for one in column):
-                rows.append([f"    x {baseline}", *(f"{one['ratio']:.2f}" if one.get("ratio") else "-" for one in column)])
+                rows.append([f"    x {baseline}",
+                             *(f"{one['ratio']:.2f}" if one.get("ratio") else "-" for one in column)])
         blocks.append(table(rows))
     return "\n\n".join(blocks)
 
@@ -53,7 +56,8 @@ def remarks(report: JsonObject) -> list[str]:
     widths = [(s["p90"] - s["p10"]) / s["median"] for point in report["points"] for result in point["results"]
               if "seconds" in result for s in [result["seconds"]]]
     if widths:
-        lines.append(f"From the 10th to the 90th percentile of a point's launches: {100 * statistics.median(widths):.1f}% of "
+        lines.append("From the 10th to the 90th percentile of a point's launches: "
+                     f"{100 * statistics.median(widths):.1f}% of "
                      f"the median in the middle, {100 * max(widths):.1f}% at most.")
     lines += [f"{name} is not here: {why}" for name, why in report["absent"].items()]
     reasons: dict[tuple[str, str, str], tuple[str, list[Problem]]] = {}

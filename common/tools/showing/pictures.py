@@ -1,10 +1,10 @@
 """The pictures: what is in each, as plain data that tools/showing/draw.py draws.
 
-A picture is {title, note, kind, panels}; a panel {title, x, y, series}, perhaps with marks: [[x, text], ..], upright lines with their
-names at the left; an axis {label, log}, perhaps with ticks: [[place, text], ..], and with from and to, where it begins and ends; one
-of the series {name, color, style, x, y}. `color` is an index: of the chapter, or a peer's name.
-Of the kind "spans" x and y are where bars begin and end, one row of them for each of the series; or for each `row` that they
-name, and then a legend says what is of which colour.
+A picture is {title, note, kind, panels}; a panel {title, x, y, series}, perhaps with marks: [[x, text], ..], upright
+lines with their names at the left; an axis {label, log}, perhaps with ticks: [[place, text], ..], and with from and to,
+where it begins and ends; one of the series {name, color, style, x, y}. `color` is an index: of the chapter, or a peer's
+name. Of the kind "spans" x and y are where bars begin and end, one row of them for each of the series; or for each
+`row` that they name, and then a legend says what is of which colour.
 """
 
 import hashlib
@@ -23,14 +23,16 @@ UNORDERED = {"forward": "", "backward": "; dotted: dQ added up in no order"}
 # Okabe and Ito (2008), which the colour-blind tell apart; yellow is left out, because it is too faint on a light card.
 COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"]
 PEERS = {"FLASH": "#4d4d4d", "FLASH-deterministic": "#4d4d4d", "CUDNN": "#8a8a8a", "FA3": "#6b6b6b", "FA4": "#1f1f1f",
-         "FA4-deterministic": "#1f1f1f", "SDPA": "#4d4d4d", "SDPA, other seed": "#8a8a8a", "roof": "#6b6b6b", "wait": "#c9c5bb",
+         "FA4-deterministic": "#1f1f1f", "SDPA": "#4d4d4d", "SDPA, other seed": "#8a8a8a", "roof": "#6b6b6b",
+         "wait": "#c9c5bb",
          "eager+FLASH": "#8a8a8a", "compiled+FLASH": "#4d4d4d"}
 RING, RING_PREDICTED = "2026-11-23-11-ring.json", "2026-11-23-11-ring-predicted.json"
 RING_PYTORCH = "2026-11-23-11-ring-pytorch.json"
 POSITIONS = {"learned": "learned positions", "rope": "RoPE"}
 HOPPER_TIMELINE = "2026-11-23-10-timeline.json"
 # What warps do there, and its colour.
-DOES: dict[str, JsonObject] = {"wait": {"name": "waits", "color": "wait"}, "copy": {"name": "starts copies", "color": 2},
+DOES: dict[str, JsonObject] = {"wait": {"name": "waits", "color": "wait"},
+                               "copy": {"name": "starts copies", "color": 2},
         "products": {"name": "products, and nothing else", "color": 0}, "x": {"name": "x, while P V runs", "color": 1},
         "exp": {"name": "P", "color": 5}}
 DIGITS = 6  # of the numbers in a picture: more than can be seen
@@ -83,7 +85,9 @@ def _chapter(step: str) -> "int | str":
 
 
 def _short(step: str) -> str:
-    return PEER_NAMES.get(step, step.split("/")[0].replace("_", " ")).replace("FlashAttention-2, ", "FA-2, ").replace("FlashAttention-4, ", "FA-4, ")
+    return PEER_NAMES.get(step, step.split("/")[0].replace("_", " ")).replace("FlashAttention-2, ",
+                                                                              "FA-2, ").replace("FlashAttention-4, ",
+                                                                                                "FA-4, ")
 
 
 def _rung(step: str) -> str:
@@ -97,7 +101,8 @@ class Pictures:
     def __init__(self, record: Record):
         self._record, self._of = record, Quantities(record)
 
-    def _series(self, step: str, direction: str, lengths: list[int], value: Callable[[int], float], name: str = "", style: str = "") -> JsonObject:
+    def _series(self, step: str, direction: str, lengths: list[int], value: Callable[[int], float], name: str = "",
+                style: str = "") -> JsonObject:
         """value(n) for those lengths for which there is one."""
         x, y = [], []
         for n in lengths:
@@ -113,14 +118,17 @@ class Pictures:
 
     def _unordered(self, direction: str, source: str) -> list[str]:
         """Of the backwards, the rungs before the last ones."""
-        chapters = {step.split("/")[0] for step in self._record.results(direction, source) if not self._record.rope(step)}
-        rungs = [self._record.rungs(chapter, direction, source) for chapter in sorted(chapters)] if direction == "backward" else []
+        chapters = {step.split("/")[0] for step in self._record.results(direction, source)
+                    if not self._record.rope(step)}
+        rungs = [self._record.rungs(chapter, direction, source)
+                 for chapter in sorted(chapters)] if direction == "backward" else []
         return [one[-2] for one in rungs if len(one) > 1]
 
     def _time(self, direction: str) -> JsonObject:
         series = [self._series(step, direction, LENGTHS, lambda n: self._of.ms(step, n, direction))
                   for step in self._record.results(direction)]
-        series += [self._series(step, direction, LENGTHS, lambda n: self._of.ms(step, n, direction), _rung(step), "dotted")
+        series += [self._series(step, direction, LENGTHS, lambda n: self._of.ms(step, n, direction), _rung(step),
+                                "dotted")
                    for step in self._unordered(direction, "ladder")]
         series += [self._series(peer, direction, LENGTHS, lambda n: self._of.peer_ms(peer, n, direction))
                    for peer in self._record.peers(direction, "peers-ladder")]
@@ -148,8 +156,8 @@ class Pictures:
                 panels.append({"title": f"{'no mask' if mask == 'full' else 'causal'}, D = {head_dim}",
                                "x": {"label": "N", "log": True, "ticks": _lengths(lengths)},
                                "y": {"label": "TFLOP/s", "log": False}, "series": _present(series)})
-        return {"kind": "lines", "title": f"TFLOP/s of the {direction}", "note": "16k tokens, H·D = 2048, fp16" + UNORDERED[direction],
-                "panels": panels}
+        return {"kind": "lines", "title": f"TFLOP/s of the {direction}",
+                "note": "16k tokens, H·D = 2048, fp16" + UNORDERED[direction], "panels": panels}
 
     def tflops_forward(self):
         return self._tflops("forward")
@@ -178,11 +186,13 @@ class Pictures:
                 names.setdefault(step[:2], []).append(step.split("/")[1])
             alone = direction == "backward" and len(names) == 1
             text = " ".join([*names, ", ".join(*names.values())]) if alone else ", ".join(names)
-            series.append({**first, "name": f"{text} ({direction})", "style": "solid" if direction == "forward" else "dashed"})
+            series.append({**first, "name": f"{text} ({direction})", "style": "solid" if direction == "forward"
+                           else "dashed"})
         powers = [1 << i for i in range(20, 38, 2)]
         return {"kind": "lines", "title": "Device memory", "note": "B=1 H=8 D=64 fp16: inputs, results and workspace",
                 "panels": [{"title": "", "x": {"label": "N", "log": True, "ticks": _lengths(lengths)},
-                            "y": {"label": "", "log": True, "ticks": [[size, amount_of_memory(size)] for size in powers]},
+                            "y": {"label": "", "log": True,
+                                  "ticks": [[size, amount_of_memory(size)] for size in powers]},
                             "series": _present(series)}]}
 
     def roofline(self):
@@ -234,12 +244,14 @@ class Pictures:
                          "text": f"{significant(ms)} ms"})
         return {"kind": "bars", "title": title,
                 "note": f"B=2 H=16 N={n} D=64 fp16 causal; logarithmic; × is the gain over the step above",
-                "panels": [{"title": "", "x": {"label": "ms", "log": True}, "y": {"label": "", "log": False}, "series": bars}]}
+                "panels": [{"title": "", "x": {"label": "ms", "log": True}, "y": {"label": "", "log": False},
+                            "series": bars}]}
 
     def chapters_forward(self):
         """The results of the chapters without RoPE: the ladder at a glance."""
         steps = [(step, _short(step)) for step in self._record.results("forward") if not self._record.rope(step)]
-        return self._bars("forward", steps, "The forward, chapter by chapter", self._record.peers("forward", "peers-ladder"))
+        return self._bars("forward", steps, "The forward, chapter by chapter",
+                          self._record.peers("forward", "peers-ladder"))
 
     def _steps(self, direction: str) -> JsonObject:
         """Every rung on the way to the last one without RoPE."""
@@ -249,7 +261,8 @@ class Pictures:
             if self._record.rope(step) or step not in first and chapter == first[0].split("/")[0]:
                 continue  # the ladder begins with the first chapter's result
             steps.append((step, _short(step) if len(self._record.rungs(chapter, direction)) == 1 else _rung(step)))
-        return self._bars(direction, steps, f"Every step of the {direction}", self._record.peers(direction, "peers-ladder"))
+        return self._bars(direction, steps, f"Every step of the {direction}",
+                          self._record.peers(direction, "peers-ladder"))
 
     def steps_forward(self):
         return self._steps("forward")
@@ -280,7 +293,8 @@ class Pictures:
         """What rotating Q and K adds to attention without it."""
         direction = "forward"
         steps = [step for step in self._record.steps(direction) if self._record.rope(step)]
-        alone = [step for step in self._record.results(direction) if steps and step.split("/")[0] < steps[0].split("/")[0]][-1:]
+        alone = [step for step in self._record.results(direction) if steps
+                 and step.split("/")[0] < steps[0].split("/")[0]][-1:]
         of = self._of
         series = [self._series(peer, direction, LENGTHS,
                                lambda n: 1e3 * (of.peer_ms(peer, n, direction) - of.peer_ms("FLASH", n, direction)),
@@ -308,12 +322,14 @@ class Pictures:
                  "y": [of.value(name, "ns") for name in names]}
         others = [{"name": text, "color": color, "style": "dashed", "x": bytes_in_use[::len(names) - 1],
                    "y": [of.value(f"latency/{name}", "ns")] * 2}
-                  for name, text, color in (("shared", "shared memory", 1), ("registers", "a multiply-add", 2)) if len(names) > 1]
+                  for name, text, color in (("shared", "shared memory", 1), ("registers", "a multiply-add", 2))
+                  if len(names) > 1]
         sizes, times = [8192 << i for i in range(0, 18, 3)], [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
         return {"kind": "lines", "title": "Latency of a load",
                 "note": "one thread follows a chain of addresses, one in every 128 bytes, in random order",
                 "panels": [{"title": "", "x": {"label": "bytes in use", "log": True,
-                                               "ticks": [[size, amount_of_memory(size).replace(".0 ", " ")] for size in sizes]},
+                                               "ticks": [[size, amount_of_memory(size).replace(".0 ", " ")]
+                                                         for size in sizes]},
                             "y": {"label": "ns", "log": True, "ticks": [[ns, str(ns)] for ns in times]},
                             "marks": [*marks, [bytes_in_use[-1], "DRAM "]] if bytes_in_use else [],
                             "series": _present([chase, *others])}]}
@@ -335,8 +351,10 @@ class Pictures:
             series: list[JsonObject] = []
 
             def line(name: str, color: "int | str", style: str, entries: list[JsonObject]):
-                points = [(each["seq"], one[each["seq"]] / each["ms"]) for each in entries if each["seq"] in one and "ms" in each]
-                series.append({"name": name, "color": color, "style": style, "x": [x for x, _ in points], "y": [y for _, y in points]})
+                points = [(each["seq"], one[each["seq"]] / each["ms"]) for each in entries if each["seq"] in one
+                          and "ms" in each]
+                series.append({"name": name, "color": color, "style": style, "x": [x for x, _ in points],
+                               "y": [y for _, y in points]})
 
             line("ring", 0, "solid", [each for each in measured if each["way"] == "ring"])
             line("all-to-all", 1, "solid", [each for each in measured if each["way"] == "all_to_all"])
@@ -349,7 +367,8 @@ class Pictures:
                  self._ring(RING_PYTORCH, "measured", direction=direction, way="context_parallel+FLASH"))
             panels.append({"title": direction, "x": {"label": "N", "log": True, "ticks": _lengths(lengths)},
                            "y": {"label": "times one GPU with chapter 08", "log": False}, "series": _present(series)})
-        return {"kind": "lines", "title": "Two GPUs against one", "note": "B=1 H=16 D=128 fp16 causal", "panels": panels}
+        return {"kind": "lines", "title": "Two GPUs against one", "note": "B=1 H=16 D=128 fp16 causal",
+                "panels": panels}
 
     def ring_scaling(self):
         """How many times as fast as one GPU several are: the model's curves, and what was measured."""
@@ -359,15 +378,20 @@ class Pictures:
             for index, rows in enumerate((8192, 32768, 131072, 1048576)):
                 name = f"N = {rows // 1024}k"
                 measured = {one["ranks"]: one["speedup"]
-                            for one in self._ring(RING, "measured", series="strong", way="ring", direction=direction, seq=rows)}
+                            for one in self._ring(RING, "measured", series="strong", way="ring", direction=direction,
+                                                  seq=rows)}
                 modelled = {one["ranks"]: one["speedup"]
-                            for one in self._ring(RING_PREDICTED, "predicted", link="NVLink", direction=direction, seq=rows)}
+                            for one in self._ring(RING_PREDICTED, "predicted", link="NVLink", direction=direction,
+                                                  seq=rows)}
                 for label, style, speedups in ((name, "solid", measured), (f"{name}, modelled", "dashed", modelled)):
                     if speedups:
-                        series.append({"name": label, "color": index, "style": style, "x": [1, *speedups], "y": [1, *speedups.values()]})
-            panels.append({"title": direction, "x": {"label": "GPUs", "log": True, "ticks": [[n, str(n)] for n in numbers]},
+                        series.append({"name": label, "color": index, "style": style, "x": [1, *speedups],
+                                       "y": [1, *speedups.values()]})
+            panels.append({"title": direction,
+                           "x": {"label": "GPUs", "log": True, "ticks": [[n, str(n)] for n in numbers]},
                            "y": {"label": "times one GPU with chapter 08", "log": False}, "series": series})
-        return {"kind": "lines", "title": "More GPUs", "note": "B=1 H=16 D=128 fp16 causal, the ring over NVLink; dashed: the model", "panels": panels}
+        return {"kind": "lines", "title": "More GPUs",
+                "note": "B=1 H=16 D=128 fp16 causal, the ring over NVLink; dashed: the model", "panels": panels}
 
     def ring_timeline(self):
         """What each of two ranks computes and exchanges, and when."""
@@ -380,37 +404,46 @@ class Pictures:
                                                          "exchange": ["exchange"]}.items()):
                         there = [span for span in spans if span["lane"] in of]
                         lanes[rank, name] = {"name": f"rank {rank}, {name}", "color": number, "style": "solid",
-                                             "x": [span["begin_ms"] for span in there], "y": [span["end_ms"] for span in there]}
+                                             "x": [span["begin_ms"] for span in there],
+                                             "y": [span["end_ms"] for span in there]}
             end = max((end for lane in lanes.values() for end in lane["y"]), default=1)
             ticks = [[ms, str(ms)] for ms in range(0, int(end) + 1, max(1, round(end / 8)))]
-            panels.append({"title": direction, "x": {"label": "ms", "log": False, "ticks": ticks}, "y": {"label": "", "log": False},
-                           "series": _present(list(lanes.values()))})
+            panels.append({"title": direction, "x": {"label": "ms", "log": False, "ticks": ticks},
+                           "y": {"label": "", "log": False}, "series": _present(list(lanes.values()))})
         return {"kind": "spans", "title": "What the ring does when",
-                "note": "two GPUs, N=32768, B=1 H=16 D=128 fp16 causal; own: with the rank's own keys; others': with the other's keys", "panels": panels}
+                "note": "two GPUs, N=32768, B=1 H=16 D=128 fp16 causal; own: with the rank's own keys; others': with "
+                        "the other's keys", "panels": panels}
 
     def training(self):
-        """A small GPT with one attention and with another: validation losses, and below how far they are from PyTorch's."""
+        """A small GPT with one attention and with another: validation losses, and below how far they are from
+        PyTorch's."""
         try:
             of = Training.of(self._record)
         except Missing:
             return {"kind": "lines", "title": "A small GPT with each attention", "note": "", "panels": []}
         panels: list[JsonObject] = []
         curve: Callable[[str], dict[int, float]]
-        for what, label, curve in [("", "validation loss", of.validation), (", minus SDPA's", "difference of losses", of.apart)]:
+        for what, label, curve in [("", "validation loss", of.validation),
+                                   (", minus SDPA's", "difference of losses", of.apart)]:
             for positions in of.positions():
                 series: list[JsonObject] = []
                 for name in of.names(positions):
                     who = name if name[0].isdigit() else "SDPA, other seed" if name.endswith("other_seed") else "SDPA"
                     style = {"SDPA": "dashed", "SDPA, other seed": "dashdot"}.get(who, "solid")
                     found = curve(name)
-                    series.append({"name": _short(who), "color": _chapter(who), "style": style, "x": list(found), "y": list(found.values())})
+                    series.append({"name": _short(who), "color": _chapter(who), "style": style, "x": list(found),
+                                   "y": list(found.values())})
                 values = [y for one in series for y in one["y"]] or [0]
-                panels.append({"title": POSITIONS[positions] + what, "x": {"label": "step", "log": False}, "series": _present(series),
-                               "y": {"label": label, "log": False, "from": min(values) - 0.05 * (max(values) - min(values))}})
+                panels.append({"title": POSITIONS[positions] + what, "x": {"label": "step", "log": False},
+                               "series": _present(series),
+                               "y": {"label": label, "log": False, "from": min(values)
+                                     - 0.05 * (max(values) - min(values))}})
         model = of.model
         return {"kind": "lines", "title": "A small GPT with each attention",
-                "note": f"{model['layers']} layers, {model['width']} wide, N={model['length']}, bf16, {model['batch']} sequences a step; "
-                        "SDPA is PyTorch's attention; all but the other seeds start from the same one", "panels": panels}
+                "note": f"{model['layers']} layers, {model['width']} wide, N={model['length']}, bf16, {model['batch']} "
+                        "sequences a step; "
+                        "SDPA is PyTorch's attention; all but the other seeds start from the same one",
+                "panels": panels}
 
 
     def hopper_timeline(self):
@@ -431,13 +464,15 @@ class Pictures:
                                             {**kind, "row": lane["name"], "style": "solid", "x": [], "y": []})
                     one["x"].append(span["begin"])
                     one["y"].append(span["end"])
-            panels.append({"title": found["rung"], "x": {"label": "clock cycles", "log": False}, "y": {"label": "", "log": False},
-                           "series": list(series.values())})
+            panels.append({"title": found["rung"], "x": {"label": "clock cycles", "log": False},
+                           "y": {"label": "", "log": False}, "series": list(series.values())})
         end = max((place for panel in panels for one in panel["series"] for place in one["y"]), default=0)
         for panel in panels:  # one clock, one scale
             panel["x"].update({"to": end, "ticks": [[at, str(at)] for at in range(0, end + 1, 1000)]})
         return {"kind": "spans", "title": "Who waits for whom",
-                "note": "chapter 10, a thread block in the middle of its keys, three tiles of them: D=64, fp16, no mask", "panels": panels}
+                "note": "chapter 10, a thread block in the middle of its keys, three tiles of them: "
+                        "D=64, fp16, no mask",
+                "panels": panels}
 
 
 def _present(series: list[JsonObject]) -> list[JsonObject]:

@@ -25,9 +25,10 @@ class Gpu:
         return self.sms * self.clock
 
 
-# SMs, clocks and peaks: NVIDIA's H100/H200, A100 (80 GB SXM), Ada and T4 data sheets and architecture white papers. T4 and
-# RTX 4090 tensor peaks are those for fp32 accumulation. L2: the A100 white paper gives 5120 bytes a clock cycle; the same
-# is assumed for H100 and H200, for which none is published; RTX 4090 and T4 (Jia et al. 2019) are others' measurements.
+# SMs, clocks and peaks: NVIDIA's H100/H200, A100 (80 GB SXM), Ada and T4 data sheets and architecture white papers. T4
+# and RTX 4090 tensor peaks are those for fp32 accumulation. L2: the A100 white paper gives 5120 bytes a clock cycle;
+# the same is assumed for H100 and H200, for which none is published; RTX 4090 and T4 (Jia et al. 2019) are others'
+# measurements.
 GPUS = {
     "h200": Gpu("NVIDIA H200", 132, 1.98e9, 66.9e12, 989e12, 4.8e12, 5120 * 1.98e9),
     "h100": Gpu("NVIDIA H100 SXM", 132, 1.98e9, 66.9e12, 989e12, 3.35e12, 5120 * 1.98e9),
@@ -136,7 +137,8 @@ def cut(text: str, most: int) -> str:
 
 
 def lines_table(launch: JsonObject, most: int, roots: tuple[Path, ...] = CHAPTERS) -> str:
-    """The lines that keep the load and store unit busiest, first; each with the source, under it where the terminal is narrow."""
+    """The lines that keep the load and store unit busiest, first; each with the source, under it where the terminal
+    is narrow."""
     total = sum(map(wavefronts, launch["lines"])) or 1
     worst = sorted(launch["lines"], key=lambda line: (-wavefronts(line), line["line"], line["op"]))
     rows = [["line", "", "share", "a request", "ideal", "source"]]
@@ -156,8 +158,8 @@ def lines_table(launch: JsonObject, most: int, roots: tuple[Path, ...] = CHAPTER
         lines.append(bold(text) if number == 0 else text)
     for line in worst[:most]:
         if line.get("neighbours"):
-            lines.append(f"{line['line']}: {line['neighbours']:,} of {line['requests']:,} requests go on where the one before "
-                         "ended: nvcc may join them, g++ does not")
+            lines.append(f"{line['line']}: {line['neighbours']:,} of {line['requests']:,} requests go on where the one "
+                         "before ended: nvcc may join them, g++ does not")
     if len(worst) > most:
         lines.append(f"and {len(worst) - most} more; --lines N shows N of them")
     return "\n".join(lines)

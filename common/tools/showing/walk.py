@@ -1,5 +1,5 @@
-"""The page that replays a run step by step: which tiles of the score matrix each thread block works on, found from the rows that it
-reads, and the page around them."""
+"""The page that replays a run step by step: which tiles of the score matrix each thread block works on, found from
+the rows that it reads, and the page around them."""
 
 import base64
 import json
@@ -15,10 +15,11 @@ from tools.base import ROOT, Failure, JsonObject
 from tools.record import Problem, read_label
 
 PARTS = Path(__file__).parent / "walk_page"
-SCRIPTS = ("words", "drawing", "side", "story", "clock", "blocks", "scores", "matrices", "places", "parties", "bytes", "values", "schedule",
-           "page")
+SCRIPTS = ("words", "drawing", "side", "story", "clock", "blocks", "scores", "matrices", "places", "parties", "bytes",
+           "values", "schedule", "page")
 LARGEST_PAGE = 2_000_000  # bytes
-# Of the kernels' numbers, 5 1/3 bytes each in the page. The rest is for the script, the steps in their order and the tiles.
+# Of the kernels' numbers, 5 1/3 bytes each in the page. The rest is for the script, the steps in their order and the
+# tiles.
 MOST_NUMBERS = 300_000
 TILE, EXAMPLE_TILE = 64, 4
 TILE_STEPS = 100
@@ -30,21 +31,23 @@ class TooLarge(Failure):
     """Raised when a page would be, or turns out to be, too large."""
 
 
-def require_small(problem: Problem, direction: str, walks: int = 1, with_numbers: bool = True, tile: int = TILE) -> None:
+def require_small(problem: Problem, direction: str, walks: int = 1, with_numbers: bool = True,
+                  tile: int = TILE) -> None:
     """Raises TooLarge before anything runs."""
     if walks * numbers(problem, direction, with_numbers, tile) <= MOST_NUMBERS:
         return
     fits = largest_length(problem, direction, walks, with_numbers, tile)
-    ways = [f"--seq-q={fits} --seq-k={fits} is the largest that fits"] if fits else ["take fewer heads or a smaller head dim"]
+    ways = [f"--seq-q={fits} --seq-k={fits} is the largest that fits"] if fits else ["take fewer heads or a smaller "
+                                                                                     "head dim"]
     if with_numbers and largest_length(problem, direction, walks, False, tile) > fits:
         ways.append("with --no-numbers longer ones do")
     raise TooLarge(f"{problem} is too large for a page: {'; '.join(ways)}", status=2)
 
 
 def numbers(problem: Problem, direction: str, with_numbers: bool = True, tile: int = TILE) -> int:
-    """That a kernel can show, with tiles of so many queries and keys or more. Forward: S and P, and O after every tile. Backward: P, dP
-    and dS, dK and dV after every tile, and dQ's parts of twice as many keys or as many. And every result, as written and as expected.
-    The steps of a tile take as much room as TILE_STEPS numbers."""
+    """That a kernel can show, with tiles of so many queries and keys or more. Forward: S and P, and O after every
+    tile. Backward: P, dP and dS, dK and dV after every tile, and dQ's parts of twice as many keys or as many. And
+    every result, as written and as expected. The steps of a tile take as much room as TILE_STEPS numbers."""
     rows, key_rows = problem.batch * problem.heads * problem.seq_q, problem.batch * problem.kv_heads * problem.seq_k
     q_tiles, k_tiles = -(-problem.seq_q // tile), -(-problem.seq_k // tile)
     forward = direction == "forward"
@@ -56,10 +59,12 @@ def numbers(problem: Problem, direction: str, with_numbers: bool = True, tile: i
     return steps + of_queries + of_keys
 
 
-def largest_length(problem: Problem, direction: str, walks: int = 1, with_numbers: bool = True, tile: int = TILE) -> int:
+def largest_length(problem: Problem, direction: str, walks: int = 1, with_numbers: bool = True,
+                   tile: int = TILE) -> int:
     """Of queries and keys alike, with everything else as it is; 0 if nothing fits."""
     return next((n for n in range(2048, 0, -1)
-                 if walks * numbers(replace(problem, seq_q=n, seq_k=n), direction, with_numbers, tile) <= MOST_NUMBERS), 0)
+                 if walks * numbers(replace(problem, seq_q=n, seq_k=n), direction, with_numbers,
+                                    tile) <= MOST_NUMBERS), 0)
 
 
 # --- Tiles -----------------------------------------------------------------------------------------------------------
@@ -89,20 +94,24 @@ def _spans(ranges: Iterable[Sequence[int]], length: int) -> list[Span]:
 
 def _touched_by(blocks: list[JsonObject], names: tuple[str, ...]) -> "str | None":
     steps = [step for block in blocks for step in block["steps"]]
-    return next((name for name in names if any(name in step.get(move, {}) for step in steps for move in ("read", "landed"))), None)
+    return next((name for name in names if any(name in step.get(move, {}) for step in steps
+                                               for move in ("read", "landed"))), None)
 
 
 @dataclass
 class _Party:
-    """Warps that take steps together, while a block is followed: the rows that they have at hand, [(head, first row, last)]."""
+    """Warps that take steps together, while a block is followed: the rows that they have at hand, [(head, first row,
+    last)]."""
 
     queries: list[Span]
     keys: list[Span] = field(default_factory=list)
     landed: JsonObject = field(default_factory=dict)  # in the step before
-    used: dict[tuple[Any, ...], set[int]] = field(default_factory=dict)  # {what a copy has brought to a place: rows that were read from there}
+    # {what a copy has brought to a place: rows that were read from there}
+    used: dict[tuple[Any, ...], set[int]] = field(default_factory=dict)
 
     def new_rows(self, step: JsonObject, fills: Counter[int]) -> JsonObject:
-        """{tensor: rows that the step has and none before it}; of what a copy has brought there may be none, but zeros"""
+        """{tensor: rows that the step has and none before it}; of what a copy has brought there may be none, but
+        zeros"""
         new = {tensor: list(ranges) for tensor, ranges in step.get("read", {}).items()}
         if "after" not in step:  # A copy lands just before a barrier: only after that the block can work with it.
             for tensor, ranges in self.landed.items():
@@ -146,8 +155,10 @@ def _visits(problem: Problem, block: JsonObject, of_queries: "str | None", of_ke
 
 
 def _multiplied(step: JsonObject, of_queries: "str | None", of_keys: "str | None") -> JsonObject:
-    """{tensor: rows} of queries and keys that one product multiplies with one another. (Another may need the keys alone, for dQ.)"""
-    return next(({a: a_rows, b: b_rows} for a, a_rows, b, b_rows in step.get("products", []) if {a, b} == {of_queries, of_keys}), {})
+    """{tensor: rows} of queries and keys that one product multiplies with one another. (Another may need the keys
+    alone, for dQ.)"""
+    return next(({a: a_rows, b: b_rows} for a, a_rows, b, b_rows in step.get("products", [])
+                 if {a, b} == {of_queries, of_keys}), {})
 
 
 def _queries_written(problem: Problem, block: JsonObject, by: tuple[int, ...]) -> list[Span]:
@@ -172,8 +183,8 @@ def _cells(ranges: set[tuple[int, ...]]) -> list[tuple[int, int]]:
 
 
 def _skipped(problem: Problem, visits: list[JsonObject], every: list[JsonObject], along_keys: bool) -> list[JsonObject]:
-    """Tiles beside those of a block (of its rows; of its keys, if it is the keys that it stays with) that no block works on,
-    because no query of them sees a key."""
+    """Tiles beside those of a block (of its rows; of its keys, if it is the keys that it stays with) that no block
+    works on, because no query of them sees a key."""
     own, other = ("queries", "keys") if along_keys else ("keys", "queries")
     cells = _cells({tuple(visit[other]) for visit in every})
     skipped = []
@@ -205,8 +216,8 @@ def add_tiles(problem: Problem, launch: JsonObject) -> None:
 
 
 def add_names(launch: JsonObject, root: Path = ROOT) -> None:
-    """To the mbarriers, from the lines that make them: k_full[0], k_full[1]; and to the places in shared memory, from what fills them
-    first: k[0], k[1]."""
+    """To the mbarriers, from the lines that make them: k_full[0], k_full[1]; and to the places in shared memory,
+    from what fills them first: k[0], k[1]."""
     launch["mbarriers"] = _numbered([_made(line, root) for line in launch.get("mbarriers", [])])
     filled: dict[int, str] = {}
     for block in launch["blocks"]:
@@ -250,7 +261,8 @@ def base64_of(values: Sequence[float]) -> str:
 
 
 def rectangles(runs: list[list[Any]]) -> list[list[Any]]:
-    """Of [[row, column, values of consecutive columns], ..], ascending: [[first row, rows, first column, columns, fp32 in base64], ..]"""
+    """Of [[row, column, values of consecutive columns], ..], ascending: [[first row, rows, first column, columns,
+    fp32 in base64], ..]"""
     made: list[list[Any]] = []
     for row, column, values in runs:
         if made and made[-1][0] + made[-1][1] == row and made[-1][2:4] == [column, len(values)]:
@@ -261,9 +273,10 @@ def rectangles(runs: list[list[Any]]) -> list[list[Any]]:
     return [[*place, base64_of(values)] for *place, values in made]
 
 
-def walk_of(recorded: JsonObject, naive: "JsonObject | None" = None, with_numbers: bool = True, note: str = "", start: int = 0) -> JsonObject:
-    """What the page is told of one step: what its chapter's program recorded, with tiles; and of chapter 01's, only the work. It begins
-    with block `start`."""
+def walk_of(recorded: JsonObject, naive: "JsonObject | None" = None, with_numbers: bool = True, note: str = "",
+            start: int = 0) -> JsonObject:
+    """What the page is told of one step: what its chapter's program recorded, with tiles; and of chapter 01's, only
+    the work. It begins with block `start`."""
     problem, rope = read_label(recorded["problem"])
     (rung,) = recorded["rungs"]
     for launch in rung["launches"]:
@@ -275,9 +288,10 @@ def walk_of(recorded: JsonObject, naive: "JsonObject | None" = None, with_number
                 if watched and with_numbers:
                     step["watched"] = {name: rectangles(runs) for name, runs in watched.items()}
     return {
-        "step": f"{recorded['chapter']}/{rung['rung']}", "direction": recorded["direction"], "problem": vars(problem), "rope": rope,
-        "words": str(problem), "tensors": rung["tensors"], "launches": rung["launches"], "naive": work(naive) if naive else None,
-        "numbers": with_numbers, "note": note, "start": start,
+        "step": f"{recorded['chapter']}/{rung['rung']}", "direction": recorded["direction"], "problem": vars(problem),
+        "rope": rope,
+        "words": str(problem), "tensors": rung["tensors"], "launches": rung["launches"],
+        "naive": work(naive) if naive else None, "numbers": with_numbers, "note": note, "start": start,
         "results": {name: {way: base64_of(values) for way, values in result.items()}
                     for name, result in rung["results"].items() if with_numbers},
     }
@@ -295,10 +309,12 @@ def page(walks: list[JsonObject]) -> str:
     title = " and ".join(f"{walk['step']}, {walk['direction']}" for walk in walks)
     data = json.dumps({"walks": walks}, separators=(",", ":")).replace("<", "\\u003c")
     html = (PARTS / "page.html").read_text()
-    for name, text in [("TITLE", title), ("STYLE", (PARTS / "page.css").read_text()), ("SCRIPT", script()), ("WALKS", data)]:
+    for name, text in [("TITLE", title), ("STYLE", (PARTS / "page.css").read_text()), ("SCRIPT", script()),
+                       ("WALKS", data)]:
         html = html.replace(f"{{{{{name}}}}}", text)
     if len(html.encode()) > LARGEST_PAGE:
-        raise TooLarge(f"the page would have {len(html.encode()):,} bytes, more than {LARGEST_PAGE:,}: take a shorter N or fewer heads",
+        raise TooLarge(f"the page would have {len(html.encode()):,} bytes, more than {LARGEST_PAGE:,}: take a shorter "
+                       "N or fewer heads",
                        status=2)
     return html
 
