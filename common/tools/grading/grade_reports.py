@@ -18,32 +18,35 @@ FORMATS = ("gradescope", "classroom50")
 
 
 def written(form: str, grade: Grade, exercises: Sequence[Graded], held: JsonObject) -> str:
-    return json.dumps(gradescope(grade, exercises, held) if form == "gradescope" else classroom50(grade, exercises), indent=1,
-                      ensure_ascii=False) + "\n"
+    return json.dumps(gradescope(grade, exercises, held) if form == "gradescope" else classroom50(grade, exercises),
+                      indent=1, ensure_ascii=False) + "\n"
 
 
 def gradescope(grade: Grade, exercises: Sequence[Graded], held: JsonObject) -> JsonObject:
     """results.json as gradescope-autograders.readthedocs.io has it."""
-    tests = [{"name": f"{one.id}: {one.title}", "number": one.id, "score": grade.points[one.id], "max_score": one.points,
-              "status": "passed" if grade.verdicts[one.id].state == "right" else "failed",
-              "output": "\n".join([grade.verdicts[one.id].state, *grade.verdicts[one.id].lines]), "output_format": "text",
-              "extra_data": {"verdict": grade.verdicts[one.id].state}} for one in exercises]
-    return {"score": grade.score, "execution_time": round(grade.seconds), "output": _in_a_sentence(grade), "output_format": "text",
-            "stdout_visibility": "hidden", "tests": tests, "extra_data": {"sandbox": held}}
+    tests = [{"name": f"{one.id}: {one.title}", "number": one.id, "score": grade.points[one.id],
+              "max_score": one.points, "status": "passed" if grade.verdicts[one.id].state == "right" else "failed",
+              "output": "\n".join([grade.verdicts[one.id].state, *grade.verdicts[one.id].lines]),
+              "output_format": "text", "extra_data": {"verdict": grade.verdicts[one.id].state}} for one in exercises]
+    return {"score": grade.score, "execution_time": round(grade.seconds), "output": _in_a_sentence(grade),
+            "output_format": "text", "stdout_visibility": "hidden", "tests": tests, "extra_data": {"sandbox": held}}
 
 
 def classroom50(grade: Grade, exercises: Sequence[Graded]) -> JsonObject:
     """result.json of the schema classroom50/result/v1; the runner says in the environment whose it is."""
     try:
-        about = {"schema": "classroom50/result/v1", "classroom": os.environ["CLASSROOM"], "assignment": os.environ["ASSIGNMENT"],
+        about = {"schema": "classroom50/result/v1", "classroom": os.environ["CLASSROOM"],
+                 "assignment": os.environ["ASSIGNMENT"],
                  "submission": os.environ["SUBMISSION_TAG"], "commit": os.environ["COMMIT_URL"],
-                 "release": os.environ["RELEASE_URL"], "review": os.environ.get("REVIEW_URL") or os.environ["COMMIT_URL"]}
+                 "release": os.environ["RELEASE_URL"], "review": os.environ.get("REVIEW_URL")
+                 or os.environ["COMMIT_URL"]}
     except KeyError as missing:
-        raise Failure(f"--format classroom50 needs {missing.args[0]} in the environment, where Classroom 50's runner has it", status=2)
+        raise Failure(f"--format classroom50 needs {missing.args[0]} in the environment, where Classroom 50's runner "
+                      "has it", status=2) from None
     tests = [{"test-name": one.id, "passed": grade.verdicts[one.id].state == "right", "score": grade.points[one.id],
               "max-score": one.points, "verdict": grade.verdicts[one.id].state} for one in exercises]
-    return {**about, "datetime": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"), "score": grade.score,
-            "max-score": sum(one.points for one in exercises), "tests": tests}
+    return {**about, "datetime": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "score": grade.score, "max-score": sum(one.points for one in exercises), "tests": tests}
 
 
 def _in_a_sentence(grade: Grade) -> str:
@@ -80,7 +83,8 @@ def page_of(grade: Grade, exercises: Sequence[Graded]) -> str:
     lines = [f"# {grade.name}: {grade.score} of {total} points", "", _in_a_sentence(grade) + ".", ""]
     for one in exercises:
         verdict = grade.verdicts[one.id]
-        lines += [f"## {one.id}: {one.title}", "", f"**{verdict.state}**, {grade.points[one.id]} of {one.points} points", ""]
+        lines += [f"## {one.id}: {one.title}", "",
+                  f"**{verdict.state}**, {grade.points[one.id]} of {one.points} points", ""]
         lines += [*[f"    {line}" for line in verdict.lines], ""] if verdict.lines else []
     return "\n".join(lines)
 
@@ -90,10 +94,12 @@ def no_submissions(names: Sequence[str]) -> str:
     return f"Not graded, because {what} neither a directory nor a zip or tar archive: {', '.join(names)}."
 
 
-def page_of_class(grades: list[Grade], exercises: Sequence[Graded], alike: list[Alike], without: str, namesakes: Sequence[Sequence[str]] = (), others: Sequence[str] = ()) -> str:
-    """For the instructor: which exercises went wrong most often, who has how much, what else was there, whose solutions are alike,
-    and which submissions answer the questions of one name: these have the same right answers."""
-    lines = [f"# {len(grades)} submissions", "", "| exercise | right | not attempted | all else | what else it was |", "|---|---|---|---|---|"]
+def page_of_class(grades: list[Grade], exercises: Sequence[Graded], alike: list[Alike], without: str,
+                  namesakes: Sequence[Sequence[str]] = (), others: Sequence[str] = ()) -> str:
+    """For the instructor: which exercises went wrong most often, who has how much, what else was there, whose
+    solutions are alike, and which submissions answer the questions of one name: these have the same right answers."""
+    lines = [f"# {len(grades)} submissions", "", "| exercise | right | not attempted | all else | what else it was |",
+             "|---|---|---|---|---|"]
     rows = []
     for one in exercises:
         states = [grade.verdicts[one.id].state for grade in grades]
@@ -108,7 +114,8 @@ def page_of_class(grades: list[Grade], exercises: Sequence[Graded], alike: list[
               f"{_in_a_cell(': '.join(grade.refused)) if grade.refused else ''} |" for grade in grades]
     lines += ["", no_submissions([_in_a_cell(name) for name in others])] if others else []
     lines += ["", "## Alike", ""]
-    lines += [without] if without else [f"- {one} and {other}: {share:.0%} of {exercise}" for one, other, exercise, share in alike] or \
+    lines += [without] if without else [f"- {one} and {other}: {share:.0%} of {exercise}"
+                                        for one, other, exercise, share in alike] or \
         ["No two solutions are nearly the same."]
     lines += [f"- {', '.join(names)}: the questions of one name in answers.json" for names in namesakes]
     return "\n".join(lines) + "\n"

@@ -1,7 +1,8 @@
-"""Late days: what the course file's policy takes from the points of an exercise that was handed in after its week was due.
+"""Late days: what the course file's policy takes from the points of an exercise that was handed in after its week was
+due.
 
-Days are those of the place where it was handed in. Gradescope writes beside the submission when that was; of a class a table says
-it, with a line for each submission: ada,2027-02-17.
+Days are those of the place where it was handed in. Gradescope writes beside the submission when that was; of a class a
+table says it, with a line for each submission: ada,2027-02-17.
 """
 
 import csv
@@ -22,7 +23,8 @@ def read_dates(path: Path) -> dict[str, datetime.date]:
     try:
         lines = list(csv.reader(path.read_text().splitlines()))
     except (OSError, ValueError) as error:
-        raise Failure(f"cannot read {shown(path)}: {getattr(error, 'strerror', None) or 'it is not UTF-8'}", status=2)
+        raise Failure(f"cannot read {shown(path)}: {getattr(error, 'strerror', None) or 'it is not UTF-8'}",
+                      status=2) from None
     dates = {}
     for number, line in enumerate(lines, 1):
         if not line:
@@ -31,7 +33,8 @@ def read_dates(path: Path) -> dict[str, datetime.date]:
             name, when = line
             dates[name.strip()] = _day(when.strip())
         except ValueError:
-            raise Failure(f"{shown(path)}:{number}: it must be a submission and a date, as ada,2027-02-17", status=2)
+            raise Failure(f"{shown(path)}:{number}: it must be a submission and a date, as ada,2027-02-17",
+                          status=2) from None
     return dates
 
 

@@ -1,7 +1,8 @@
-"""Grading: the lines between the markers of a submission, laid over a tree that is not the student's, built and run in a sandbox.
+"""Grading: the lines between the markers of a submission, laid over a tree that is not the student's, built and run in
+a sandbox.
 
-Of a submission only these lines and the answers are taken, so that its tests, scripts and CMake files do not matter. What has
-been handed in for one rung is judged alone: other exercises of the same rung have their solutions meanwhile.
+Of a submission only these lines and the answers are taken, so that its tests, scripts and CMake files do not matter.
+What has been handed in for one rung is judged alone: other exercises of the same rung have their solutions meanwhile.
 """
 
 import fcntl
@@ -41,7 +42,8 @@ ANSWERS = "answers.json"
 _TO_BUILD, _TO_COMPILE_A_LOT = 4 * 1024**3, 512 * 1024**2
 _HOST_OF_A_GPU = 64 * 1024**3  # what CUDA reserves of a host's addresses is more than it uses
 _ONE_AT_A_TIME = threading.Lock()  # on the GPU
-_NO_MEMORY = "bad_alloc|annot allocate memory|out of memory|virtual memory exhausted|cudaErrorMemoryAllocation|: stack overflow: "
+_NO_MEMORY = ("bad_alloc|annot allocate memory|out of memory|virtual memory exhausted|cudaErrorMemoryAllocation|"
+              ": stack overflow: ")
 _OF_CUDA = ("CUDACXX", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
 _OUT_OF_BOUNDS = ("invalid read", "invalid write", "outside", "out of bounds", "misaligned")
 
@@ -66,7 +68,8 @@ class Workbench(Workshop):
 
     def __init__(self, root: Path, directory: Path, number: int, patience: float, times_on: str = "cuda"):
         self.root, self.tree, self.patience = root, directory / f"{number}", patience
-        self.first = directory / "0"  # the workbench that is prepared before the others, which need not compile the same again
+        # the workbench that is prepared before the others, which need not compile the same again
+        self.first = directory / "0"
         self.sandbox, self.happened, self._testimony = Sandbox(), "", 0
         self.course = load(root)  # as it should be: the tree is what a student makes of it
         self.times_on, self.no_gpu = times_on, ""  # a preset; why nothing can be timed
@@ -92,8 +95,10 @@ class Workbench(Workshop):
             self.no_gpu = "" if choice.preset == "cuda" else choice.why
         for one in self._timed(exercises):  # its solution, until something is handed in
             file_trees.write(self.tree, {one.handed_in: wanted[one.file]})
-        self._environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C.UTF-8", "HOME": str(self.tree / "build"),
-                             "TMPDIR": str(self.tree / "build"), "CXX": os.environ.get("CXX") or "g++", "CCACHE_DISABLE": "1",
+        self._environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C.UTF-8",
+                             "HOME": str(self.tree / "build"),
+                             "TMPDIR": str(self.tree / "build"), "CXX": os.environ.get("CXX") or "g++",
+                             "CCACHE_DISABLE": "1",
                              **{name: os.environ[name] for name in _OF_CUDA if name in os.environ}}
         for preset, targets in self._targets(exercises).items():
             self._configure(preset)
@@ -112,12 +117,14 @@ class Workbench(Workshop):
 
     def _require_right_solutions(self, exercises: Sequence[Graded]) -> None:
         """Judges one solution of each file, so that no student is blamed for a fault of the machine."""
-        of_file = {one.file: one for one in exercises if not isinstance(one, Timed) and one.kind != "measure" and not one.needs_gpu}
+        of_file = {one.file: one for one in exercises if not isinstance(one, Timed) and one.kind != "measure"
+                   and not one.needs_gpu}
         self.lay({})
         for one in of_file.values():
             verdict = judge(_Attempted(self.tree, self.course.exercises), one, workshop=self)
             if verdict.state != "right":
-                raise Failure(f"nothing can be graded here: the workbook's own solution of {one.id} is said to be {verdict.state}"
+                raise Failure(f"nothing can be graded here: the workbook's own solution of {one.id} is said to be "
+                              f"{verdict.state}"
                               + "".join(f": {line}" for line in verdict.lines[:1]))
 
     def _keep_others_out(self) -> None:
@@ -126,7 +133,7 @@ class Workbench(Workshop):
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Failure(f"somebody is grading in {shown(self.tree)} already")
+            raise Failure(f"somebody is grading in {shown(self.tree)} already") from None
 
     def _timed(self, exercises: Sequence[Graded]) -> list[Timed]:
         return [one for one in exercises if isinstance(one, Timed) and not self.no_gpu]
@@ -150,7 +157,8 @@ class Workbench(Workshop):
             return
         launcher = self.tree / "common/tests/new_chapter/reuse.py"  # the sandbox need not show the trees that it reuses
         environment = dict(self._environment)
-        launchers = [word for tree in (self.root, self.first) if tree != self.tree and (tree / "build" / preset).is_dir()
+        launchers = [word for tree in (self.root, self.first) if tree != self.tree
+                     and (tree / "build" / preset).is_dir()
                      for word in (python(), "-B", str(launcher), str(tree), str(self.tree))]
         if launcher.exists() and launchers:
             environment["CMAKE_CXX_COMPILER_LAUNCHER"] = ";".join(launchers)
@@ -179,7 +187,8 @@ class Workbench(Workshop):
         done = self._compile(preset, targets, seconds=5 * self.patience, inside=True)
         if done.stopped:
             self.happened = "hangs the compiler"
-            raise build.DoesNotBuild("the compiler was stopped", [f"the compiler was stopped after {5 * self.patience:g} s"])
+            raise build.DoesNotBuild("the compiler was stopped",
+                                     [f"the compiler was stopped after {5 * self.patience:g} s"])
         if done.status != 0:
             if re.search(_NO_MEMORY, done.output):
                 self.happened = "too much memory"
@@ -188,10 +197,12 @@ class Workbench(Workshop):
         return self.tree / "build" / preset
 
     def _compile(self, preset: str, targets: list[str], seconds: float, inside: bool) -> Done:
-        command = ["cmake", "--build", f"build/{preset}", "--parallel", "1" if inside else str(build.cores()), "--target", *targets]
+        command = ["cmake", "--build", f"build/{preset}", "--parallel", "1" if inside else str(build.cores()),
+                   "--target", *targets]
         if inside:
             limits = Limits(seconds, memory=_TO_BUILD, file_bytes=_TO_COMPILE_A_LOT)
-            return self.sandbox.run(command, limits, self._environment, cwd=self.tree, writable=(self.tree / "build",), builds=True)
+            return self.sandbox.run(command, limits, self._environment, cwd=self.tree, writable=(self.tree / "build",),
+                                    builds=True)
         with started(command, cwd=self.tree, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                      text=True, errors="replace") as process:
             output, _ = process.communicate()
@@ -204,15 +215,16 @@ class Workbench(Workshop):
         self._testimony = int(numbers[0]) if len(numbers) == 2 and numbers[1] == "0" else 0
         return done.status, done.output
 
-    def _heard(self, command: Command, limits: Limits, environment: dict[str, str], devices: tuple[str, ...] = ()) -> tuple[Done, str]:
+    def _heard(self, command: Command, limits: Limits, environment: dict[str, str],
+               devices: tuple[str, ...] = ()) -> tuple[Done, str]:
         """(Done, what it says on a socket of its own, behind a secret that it alone was told); DoesNotEnd."""
         ours, theirs = socket.socketpair()
         secret = secrets.token_hex(16)
         with ours, theirs:
             ours.sendall(secret.encode())
             done = self.sandbox.run(command, limits, cwd=self.tree, pass_fds=(theirs.fileno(),), devices=devices,
-                                    environment={**self._environment, "TMPDIR": "/tmp", "SIMT_THREADS": "2", **environment,
-                                                 "WORKBOOK_WITNESS": str(theirs.fileno())})
+                                    environment={**self._environment, "TMPDIR": "/tmp", "SIMT_THREADS": "2",
+                                                 **environment, "WORKBOOK_WITNESS": str(theirs.fileno())})
             ours.setblocking(False)
             try:
                 said = ours.recv(65536).decode(errors="replace")
@@ -292,8 +304,8 @@ def grade(workbench: Workbench, submission: Submission, exercises: Sequence[Grad
 
 def not_graded(submission: Submission, exercises: Sequence[Graded], why: str) -> Grade:
     """A grade for a submission that could not be graded, through no fault of its own."""
-    return Grade(submission.name, {one.id: Verdict("not graded", [why]) for one in exercises}, {one.id: 0 for one in exercises},
-                 ("not graded", why))
+    return Grade(submission.name, {one.id: Verdict("not graded", [why]) for one in exercises},
+                 {one.id: 0 for one in exercises}, ("not graded", why))
 
 
 def _as_verdict(refused: tuple[str, str]) -> tuple[str, list[str]]:
@@ -322,7 +334,8 @@ def _taken(course: Course, submission: Submission, one: Exercise) -> "str | Verd
 
 
 def taken_from(course: Course, submission: Submission, exercises: Sequence[Graded]) -> dict[str, str]:
-    """{exercise's id: what has been written for it}, of the exercises that are code and that are not as they were handed out."""
+    """{exercise's id: what has been written for it}, of the exercises that are code and that are not as they were
+    handed out."""
     found = {}
     for one in exercises:
         if isinstance(one, Exercise) and one.kind == "code":

@@ -1,10 +1,12 @@
-"""Running what a student has written: as somebody else, without network, with limits on time, memory, processes and files.
+"""Running what a student has written: as somebody else, without network, with limits on time, memory, processes and
+files.
 
-What a machine offers differs. Where bubblewrap works, it is used: the program then sees the file system, but can write only
-where it is told to. Where we are root, namespaces of our own and a user of its own take its place. Limits of the
+What a machine offers differs. Where bubblewrap works, it is used: the program then sees the file system, but can write
+only where it is told to. Where we are root, namespaces of our own and a user of its own take its place. Limits of the
 kernel (prlimit) hold everywhere. `held` finds out, by trying, what really holds, and every result says so.
 """
 
+import contextlib
 import ctypes
 import functools
 import json
@@ -65,11 +67,14 @@ class Sandbox:
     def own(self, directory: Path) -> None:
         """Gives a directory to the user who builds."""
         if os.geteuid() == 0:
-            subprocess.run(["chown", "-R", f"{self.user(builds=True)}:{self.user(builds=True)}", str(directory)], check=True)
+            subprocess.run(["chown", "-R", f"{self.user(builds=True)}:{self.user(builds=True)}", str(directory)],
+                           check=True)
 
-    def run(self, command: Command, limits: Limits, environment: dict[str, str], cwd: Path = Path("/"), writable: tuple[Path, ...] = (),
+    def run(self, command: Command, limits: Limits, environment: dict[str, str], cwd: Path = Path("/"),
+            writable: tuple[Path, ...] = (),
             builds: bool = False, pass_fds: tuple[int, ...] = (), devices: tuple[str, ...] = ()) -> Done:
-        words = [*_behind_walls(self._user(builds), cwd, writable, devices), *_limits(limits, os.geteuid() == 0), *map(str, command)]
+        words = [*_behind_walls(self._user(builds), cwd, writable, devices), *_limits(limits, os.geteuid() == 0),
+                 *map(str, command)]
         with subprocess.Popen(words, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, start_new_session=True, pass_fds=pass_fds) as process:
             try:
@@ -89,7 +94,8 @@ class Sandbox:
                 "--bounding-set=-all"]
 
     def require_entry(self, tree: Path) -> None:
-        """Failure if the user of the sandbox cannot reach the tree. (With bubblewrap it sees nothing but the tree there.)"""
+        """Failure if the user of the sandbox cannot reach the tree. (With bubblewrap it sees nothing but the tree
+        there.)"""
         closed = next((parent for parent in reversed(tree.resolve().parents) if _is_closed(parent)), None)
         if closed and not _bubblewrap():
             raise Failure(f"nothing can be run in {shown(tree)} as another user, who may not enter {closed}: "
@@ -107,8 +113,8 @@ class Sandbox:
             found = json.loads(done.output)
         except ValueError:
             return {"runs": False, "why": done.output.strip()[-200:]}
-        return {"runs": True, "bubblewrap": _bubblewrap(), "user": "its own" if found["user"] != os.geteuid() else "not its own",
-                "network": "none" if not found["network"] else "not limited",
+        return {"runs": True, "bubblewrap": _bubblewrap(), "user": "its own" if found["user"] != os.geteuid()
+                else "not its own", "network": "none" if not found["network"] else "not limited",
                 "files": "not limited" if found["writes"] else "read only" if not found["temporary"] else
                          f"read only, but any number in {', '.join(found['temporary'])}",
                 "processes": f"at most {found['processes']}" if found["processes"] > 0 else "not limited",
@@ -134,7 +140,8 @@ def writes(directory):
         return False
 print(json.dumps({"user": os.getuid(), "network": connects(), "writes": writes(sys.argv[2]),
                   "temporary": [place for place in ("/tmp", "/var/tmp", "/dev/shm") if writes(place)],
-                  "processes": resource.getrlimit(resource.RLIMIT_NPROC)[0], "memory": resource.getrlimit(resource.RLIMIT_DATA)[0],
+                  "processes": resource.getrlimit(resource.RLIMIT_NPROC)[0],
+                  "memory": resource.getrlimit(resource.RLIMIT_DATA)[0],
                   "alone": len([name for name in os.listdir("/proc") if name.isdigit()]) < 10}))
 """
 
@@ -148,10 +155,11 @@ def _environment() -> dict[str, str]:
     return {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _works(*command: str) -> bool:
     try:
-        return subprocess.run([*command, "true"], stdin=subprocess.DEVNULL, capture_output=True, timeout=20).returncode == 0
+        return subprocess.run([*command, "true"], stdin=subprocess.DEVNULL, capture_output=True,
+                              timeout=20).returncode == 0
     except (OSError, subprocess.TimeoutExpired):
         return False
 
@@ -161,8 +169,8 @@ def _bubblewrap() -> bool:
 
 
 def _wrapped(cwd: Path = Path("/"), writable: tuple[Path, ...] = (), devices: tuple[str, ...] = ()) -> list[str]:
-    """The whole file system, to be read, without what others have put among temporary files or where not everybody may look. What
-    is needed may lie in such a place. No file can be made but where it may be written."""
+    """The whole file system, to be read, without what others have put among temporary files or where not everybody
+    may look. What is needed may lie in such a place. No file can be made but where it may be written."""
     places: "list[tuple[str, Path | str]]" = [("--ro-bind", cwd)] if cwd != Path("/") else []
     places += [*(("--bind", place) for place in writable), *(("--dev-bind", device) for device in devices)]
     empty, above = dict.fromkeys(_TEMPORARY), {}
@@ -173,12 +181,15 @@ def _wrapped(cwd: Path = Path("/"), writable: tuple[Path, ...] = (), devices: tu
             empty[closed] = None
             above.update(dict.fromkeys(parent for parent in parents if closed in parent.parents))
     binds = [str(word) for parent in empty for word in ("--tmpfs", parent)]
-    binds += [str(word) for parent in above for word in ("--perms", "0755", "--dir", parent)]  # else they would be root's alone
+    # else they would be root's alone
+    binds += [str(word) for parent in above for word in ("--perms", "0755", "--dir", parent)]
     binds += [str(word) for how, place in places for word in (how, place, place)]
     binds += [str(word) for parent in (Path("/dev"), *empty) for word in ("--remount-ro", parent)]
-    caps = ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP"] if os.geteuid() == 0 else []
+    caps = ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add",
+            "CAP_SETPCAP"] if os.geteuid() == 0 else []
     apart = ["--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
-    return ["bwrap", *apart, *caps, "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *binds]
+    return ["bwrap", *apart, *caps, "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
+            *binds]
 
 
 def _is_closed(directory: Path) -> bool:
@@ -191,7 +202,8 @@ def _free_users() -> tuple[socket.socket, int]:
     for user in range(FIRST_USER, FIRST_USER + 2 * _MOST_SANDBOXES, 2):
         name = socket.socket(socket.AF_UNIX)
         try:
-            name.bind(f"\0workbook.sandbox.{user}")  # a name without a file: it is free again when its process has ended
+            # a name without a file: it is free again when its process has ended
+            name.bind(f"\0workbook.sandbox.{user}")
             return name, user
         except OSError:
             name.close()
@@ -199,9 +211,9 @@ def _free_users() -> tuple[socket.socket, int]:
 
 
 def _behind_walls(user: list[str], cwd: Path, writable: tuple[Path, ...], devices: tuple[str, ...]) -> list[str]:
-    """The words before a command that take away network, other processes and, with bubblewrap, files; and those that make it
-    another user's. Whoever may not have namespaces, as root in many a container, can have them in a namespace of users, but has
-    to be the other user before."""
+    """The words before a command that take away network, other processes and, with bubblewrap, files; and those that
+    make it another user's. Whoever may not have namespaces, as root in many a container, can have them in a
+    namespace of users, but has to be the other user before."""
     if _bubblewrap():
         return [*_wrapped(cwd, writable, devices), *user]
     apart, own = ["--net", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc"], ["--user", "--map-current-user"]
@@ -246,12 +258,10 @@ def _read(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, str]
 
 
 def _kill(process: subprocess.Popen[bytes], user: int) -> None:
-    """With all that it has started. Those of a namespace of its own end with its first process; where there is none, those that have
-    left its group become our children, and are known by their user."""
-    try:
+    """With all that it has started. Those of a namespace of its own end with its first process; where there is none,
+    those that have left its group become our children, and are known by their user."""
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     while user != os.geteuid() and (left := [one for one in _children_of(user) if one != process.pid]):
         for one in left:
             os.kill(one, signal.SIGKILL)

@@ -4,9 +4,9 @@
 
     {"id": "06.pipeline", "points": 2, "at_most": 1.1, "problem": {"seq_q": 8192, ..}}
 
-`points` come on top of the exercise's own, which the engine can judge. The kernel may take `at_most` times as long as the
-solution's for the `problem`, whose keys are the flags of common/harness/judge/main.cc. That program times both, and says which results
-of the timed launches are wrong; what that means is said here.
+`points` come on top of the exercise's own, which the engine can judge. The kernel may take `at_most` times as long as
+the solution's for the `problem`, whose keys are the flags of common/harness/judge/main.cc. That program times both, and
+says which results of the timed launches are wrong; what that means is said here.
 """
 
 import json
@@ -58,7 +58,8 @@ def with_performance(course: Course, exercises: Sequence[Exercise]) -> list[Grad
     known = {one.id: one for one in course.exercises}
     for entry in json.loads((course.root / FILE).read_text()).get("performance", []):
         if not isinstance(entry, dict) or {key: type(value) for key, value in entry.items()} not in _ENTRIES:
-            raise Failure(f"{FILE}: each entry of performance must have id, points, at_most and problem: {json.dumps(entry)}", status=2)
+            raise Failure(f"{FILE}: each entry of performance must have id, points, at_most and problem: "
+                          f"{json.dumps(entry)}", status=2)
         name = entry["id"]
         declared[name] = entry
         if name not in known or known[name].kind != "code" or known[name].direction != "forward":
@@ -92,11 +93,14 @@ def verdict_of(runs: list[JsonObject], at_most: float) -> Verdict:
         if earlier > unwritten + wrong:
             return Verdict("cached results", [f"{what}: {earlier} are what an earlier launch left", times])
         if unwritten or statistics.median(ratios) < _FASTER:
-            return Verdict("work skipped", [what + (f": {unwritten} have not been written" if unwritten else ""), times])
+            return Verdict("work skipped", [what + (f": {unwritten} have not been written" if unwritten else ""),
+                                            times])
         return Verdict("wrong when timed", [what, times])
     device, stream = (statistics.median(turn[key] for turn in turns) for key in ("device_ms", "stream_ms"))
     if device > _LATER * stream + _LATER_MS:
-        return Verdict("side stream", [f"its stream is idle after {stream:.3f} ms, the device only after {device:.3f} ms", times])
+        return Verdict("side stream", [f"its stream is idle after {stream:.3f} ms, the device only after {device:.3f} "
+                                       "ms", times])
     if device < runs[0]["floor_ms"]:
-        return Verdict("too fast", [f"{device:.3f} ms, where the GPU's rates allow no less than {runs[0]['floor_ms']:.3f} ms", times])
+        return Verdict("too fast", [f"{device:.3f} ms, where the GPU's rates allow no less than "
+                                    f"{runs[0]['floor_ms']:.3f} ms", times])
     return Verdict("right" if statistics.median(ratios) <= at_most else "too slow", [times])

@@ -1,7 +1,7 @@
 """What a student hands in: a directory, a zip or a tar archive, of which a few files matter. Nothing of it is trusted.
 
-Only the files that exercises are about, and answers.json, are read, from the top or from the one directory there is. Nothing is
-unpacked onto the disk.
+Only the files that exercises are about, and answers.json, are read, from the top or from the one directory there is.
+Nothing is unpacked onto the disk.
 """
 
 import hashlib
@@ -68,7 +68,8 @@ def read_submission(path: Path, wanted: list[str]) -> Submission:
     except _Refused as refused:
         submission.refused = (refused.verdict, refused.why)
     except Exception as error:  # what the libraries raise for a damaged archive is not written down anywhere
-        submission.refused = ("not readable", f"it cannot be read: {' '.join(str(error).split()) or type(error).__name__}")
+        submission.refused = ("not readable",
+                              f"it cannot be read: {' '.join(str(error).split()) or type(error).__name__}")
     return submission
 
 
@@ -83,7 +84,8 @@ def _take(submission: Submission, files: Files, wanted: list[str]) -> None:
         try:
             submission.texts[file] = read().decode()
         except UnicodeDecodeError as error:
-            submission.wrong[file] = ("not UTF-8", f"{file} is not UTF-8: byte {error.start} is {error.object[error.start]:#04x}")
+            submission.wrong[file] = ("not UTF-8",
+                                      f"{file} is not UTF-8: byte {error.start} is {error.object[error.start]:#04x}")
         except _Refused as refused:
             submission.wrong[file] = (refused.verdict, f"{file}: {refused.why}")
     if not submission.texts and not submission.wrong:
@@ -131,13 +133,14 @@ def _directory(path: Path) -> Files:
             found[file] = partial(_plain_file, place) if stat.S_ISREG(status.st_mode) else _link
             _require_size(len(found), size)
     for link in [file for file, read in found.items() if read is _link]:
-        found.update({file: _link for file in _below(path, link)})
+        found.update(dict.fromkeys(_below(path, link), _link))
     return found
 
 
 def _below(path: Path, link: str) -> list[str]:
     """The name that a wanted file would have if a directory above it is a link."""
-    return [f"{link}/{file.relative_to(path / link).as_posix()}" for file in (path / link).glob("*")] if (path / link).is_dir() else []
+    return [f"{link}/{file.relative_to(path / link).as_posix()}"
+            for file in (path / link).glob("*")] if (path / link).is_dir() else []
 
 
 def _require_size(files: int, size: int) -> None:
@@ -150,10 +153,12 @@ def _require_size(files: int, size: int) -> None:
 def _archive(path: Path) -> Files:
     if path.stat().st_size > MOST_BYTES:
         raise _too_large("the archive", path.stat().st_size, MOST_BYTES)
-    entries: list[tuple[str, int, bool, Callable[[], Any]]] = []  # (name, size, whether it is no plain file, how to open it)
+    # (name, size, whether it is no plain file, how to open it)
+    entries: list[tuple[str, int, bool, Callable[[], Any]]] = []
     if path.name.endswith(".zip"):
         zipped = zipfile.ZipFile(path)
-        entries = [(entry.filename, entry.file_size, stat.S_ISLNK(entry.external_attr >> 16), partial(zipped.open, entry))
+        entries = [(entry.filename, entry.file_size, stat.S_ISLNK(entry.external_attr >> 16),
+                    partial(zipped.open, entry))
                    for entry in zipped.infolist() if not entry.is_dir()]
     else:
         tarred = tarfile.open(path)

@@ -46,9 +46,11 @@ def no_submissions_in(directory: Path) -> list[str]:
                   if not (is_submission(path) or path.is_symlink() or path.name.startswith(".")))
 
 
-def grade_class(workbenches: list[Workbench], submissions: list[Submission], exercises: Sequence[Graded], out: Path, plan: Plan, dates: dict[str, datetime.date], others: Sequence[str] = ()) -> Class:
-    """With as many at a time as there are workbenches. Writes a page for each student, grades.csv and class.md. What is kept of a
-    submission has all its points, whenever it was handed in. `others` are names of what is no submission."""
+def grade_class(workbenches: list[Workbench], submissions: list[Submission], exercises: Sequence[Graded], out: Path,
+                plan: Plan, dates: dict[str, datetime.date], others: Sequence[str] = ()) -> Class:
+    """With as many at a time as there are workbenches. Writes a page for each student, grades.csv and class.md. What
+    is kept of a submission has all its points, whenever it was handed in. `others` are names of what is no
+    submission."""
     (out / _KEPT).mkdir(parents=True, exist_ok=True)
     (out / "students").mkdir(exist_ok=True)
     free: queue.SimpleQueue[Workbench] = queue.SimpleQueue()
@@ -82,9 +84,11 @@ def grade_class(workbenches: list[Workbench], submissions: list[Submission], exe
 
     with ThreadPoolExecutor(len(workbenches)) as pool:
         grades = list(pool.map(graded, submissions))
-    found, without = alike({one.name: taken_from(workbenches[0].course, one, exercises) for one in submissions}, workbenches[0].course)
+    found, without = alike({one.name: taken_from(workbenches[0].course, one, exercises) for one in submissions},
+                           workbenches[0].course)
     (out / "grades.csv").write_text(grade_reports.table_of_class(grades, exercises))
-    (out / "class.md").write_text(grade_reports.page_of_class(grades, exercises, found, without, namesakes(submissions), others))
+    (out / "class.md").write_text(grade_reports.page_of_class(grades, exercises, found, without,
+                                                              namesakes(submissions), others))
     return Class(grades, failed)
 
 
@@ -111,6 +115,7 @@ def _kept(path: Path, key: str) -> "Grade | None":
             return None
         entry = kept["grade"]
         verdicts = {id: Verdict(verdict["state"], verdict["lines"]) for id, verdict in entry["verdicts"].items()}
-        return Grade(entry["name"], verdicts, entry["points"], tuple(entry["refused"]) if entry["refused"] else None, entry["seconds"])
+        return Grade(entry["name"], verdicts, entry["points"], tuple(entry["refused"]) if entry["refused"] else None,
+                     entry["seconds"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
