@@ -1,8 +1,8 @@
 """What is handed out: the student's tree, the instructor's, and the archive for Gradescope.
 
-The student's tree is the workbook with stubs in place of solutions. What would show a solution elsewhere is left out: rungs and
-pieces of lessons in which its lines return, mutants, and the tests of the workbook's own tools. The tests that a kernel has to pass
-are all there.
+The student's tree is the workbook with stubs in place of solutions. What would show a solution elsewhere is left out:
+rungs and pieces of lessons in which its lines return, mutants, and the tests of the workbook's own tools. The tests
+that a kernel has to pass are all there.
 """
 
 import itertools
@@ -17,8 +17,10 @@ from tools.course import FILE, HANDED_OUT, Course, Exercise, Plan, without_marke
 from tools.handout import leaks, rungs, student_lessons
 
 # Of no use to a student, or nothing for a student's eyes.
-_LEFT_OUT = re.compile(r"(\.ci|\.github|common/tests/(capi|course|harness|mutants|new_chapter|python|ranks|style|teaching|tools)|"
-                       r"common/tools/(grading|handout)|common/harness/judge)/|common/tests/trace/\w+_test\.py$|common/tools/commands/(grade|handout|mutants)\.py$|"
+_LEFT_OUT = re.compile(r"(\.ci|\.github|common/tests/(capi|course|harness|mutants|new_chapter|python|ranks|style|"
+                       r"teaching|tools)|"
+                       r"common/tools/(grading|handout)|common/harness/judge)/|common/tests/trace/\w+_test\.py$|"
+                       r"common/tools/commands/(grade|handout|mutants)\.py$|"
                        r"common/course/(?!(exercises\.json|log\.md|tutor\.md)$|split/)|CONTRIBUTING\.md$")
 _COUNTS = "common/tests/trace"
 
@@ -29,15 +31,18 @@ class Handout:
     student: file_trees.FileTree  # {path: bytes}
     instructor: file_trees.FileTree
     autograder: file_trees.FileTree
-    left_out: list[tuple[Exercise, str]]  # (exercise, why) of those that the plan has and that cannot be handed out with the others
+    # (exercise, why) of those that the plan has and that cannot be handed out with the others
+    left_out: list[tuple[Exercise, str]]
     rungs: list[str]  # files of rungs that show a solution
 
 
 def hand_out(course: Course, plan: Plan, plan_file: "bytes | None" = None, later: tuple[Exercise, ...] = ()) -> Handout:
-    """`later` are exercises that have not been handed out yet: the student's tree does not show their solutions either."""
+    """`later` are exercises that have not been handed out yet: the student's tree does not show their solutions
+    either."""
     tree = file_trees.read(course.root)
     chosen, left_out = compatible(course, plan.exercises, later)
-    plan = replace(plan, weeks=[replace(week, exercises=[one for one in week.exercises if one in chosen]) for week in plan.weeks])
+    plan = replace(plan, weeks=[replace(week, exercises=[one for one in week.exercises if one in chosen])
+                                for week in plan.weeks])
     view = _view(course, chosen, later)
     student = _student_tree(course, plan, tree, view)
     _require_no_leak(student, view.own)
@@ -48,12 +53,15 @@ def hand_out(course: Course, plan: Plan, plan_file: "bytes | None" = None, later
 # --- Which exercises, and which rungs ---------------------------------------------------------------------------------
 
 
-def compatible(course: Course, exercises: list[Exercise], later: tuple[Exercise, ...] = ()) -> tuple[list[Exercise], list[tuple[Exercise, str]]]:
-    """(those that can be handed out together, (exercise, why) of the others): a file that shows the solution of one cannot be
-    the file of another. Earlier chapters come first, and a file that can have all of its exercises has them."""
+def compatible(course: Course, exercises: list[Exercise],
+               later: tuple[Exercise, ...] = ()) -> tuple[list[Exercise], list[tuple[Exercise, str]]]:
+    """(those that can be handed out together, (exercise, why) of the others): a file that shows the solution of one
+    cannot be the file of another. Earlier chapters come first, and a file that can have all of its exercises has
+    them."""
     chosen: list[Exercise] = []
     left_out: list[tuple[Exercise, str]] = []
-    for _, of_file in itertools.groupby(sorted(exercises, key=lambda one: (one.file, one.id)), key=lambda one: one.file):
+    for _, of_file in itertools.groupby(sorted(exercises, key=lambda one: (one.file, one.id)),
+                                        key=lambda one: one.file):
         together = list(of_file)
         if not _against(course, chosen, together, later):
             chosen = [*chosen, *together]
@@ -77,8 +85,10 @@ def _against(course: Course, chosen: list[Exercise], more: list[Exercise], later
     lost = [other for other in trial if other.file in view.less.gone]
     if not lost:
         return ""
-    guilty = [id for id, lines in view.own.items() if {other.file for other in lost} & view.whole.without(_showing(view.whole, [lines])).gone]
-    what = "its file, or one that it needs, shows" if any(one in lost for one in more) else f"the file of {lost[0].id} shows"
+    guilty = [id for id, lines in view.own.items()
+              if {other.file for other in lost} & view.whole.without(_showing(view.whole, [lines])).gone]
+    what = "its file, or one that it needs, shows" if any(one in lost
+                                                          for one in more) else f"the file of {lost[0].id} shows"
     return f"{what} the solution of {', '.join(guilty)}"
 
 
@@ -96,10 +106,12 @@ class _View:
 def _view(course: Course, chosen: list[Exercise], later: tuple[Exercise, ...]) -> _View:
     students = course.student_files(chosen)
     unsolved = [one for one in [*chosen, *later] if one.kind != "measure"]
-    own = {one.id: leaks.own_lines(course, one, students if one in chosen else {**course.student_files([one]), **students})
+    own = {one.id: leaks.own_lines(course, one, students if one in chosen
+                                   else {**course.student_files([one]), **students})
            for one in unsolved}
     whole, hidden = rungs.read(course.root, students), {one.file for one in unsolved if one not in chosen}
-    return _View(students, own, whole, whole.without((hidden & whole.sources.keys()) | _showing(whole, own.values())), hidden)
+    return _View(students, own, whole, whole.without((hidden & whole.sources.keys()) | _showing(whole, own.values())),
+                 hidden)
 
 
 def _showing(whole: rungs.Ladder, own: Iterable[list[leaks.Run]]) -> set[str]:
@@ -116,12 +128,14 @@ def _student_tree(course: Course, plan: Plan, tree: file_trees.FileTree, view: _
     for file in [file for file in student if re.fullmatch(r"\d\d_\w+/[^/]*\.cu", file)]:
         del student[file]
     of_no_chapter = {one.file for one in course.exercises} - less.sources.keys() - less.gone - view.hidden
-    for file, text in [*less.sources.items(), *((file, students.get(file) or tree[file].decode()) for file in of_no_chapter)]:
+    for file, text in [*less.sources.items(),
+                       *((file, students.get(file) or tree[file].decode()) for file in of_no_chapter)]:
         solved = not any(one.file == file for one in plan.exercises)
         student[file] = (without_markers(text) if solved else text).encode()
     for file in students:
         student[str(HANDED_OUT / file)] = students[file].encode()
-    for file in [file for file in student if any(Path(file).parent == Path(hidden).parent for hidden in view.hidden - less.gone)]:
+    for file in [file for file in student if any(Path(file).parent == Path(hidden).parent
+                                                 for hidden in view.hidden - less.gone)]:
         del student[file]  # of kernels that are in no chapter: see common/CMakeLists.txt
     for chapter in chapters:
         build = _without_chapters(student[f"{chapter}/CMakeLists.txt"].decode(), set(_chapters(tree)) - set(chapters))
@@ -137,7 +151,8 @@ def _student_tree(course: Course, plan: Plan, tree: file_trees.FileTree, view: _
     student["README.md"] = student_lessons.front_page(plan, chapters).encode()
     for file in [file for file in student if file.endswith(".md")]:
         here = Path(file).parent
-        student[file] = student_lessons.without_links(student[file].decode(), lambda target: _is_there(student, here, target)).encode()
+        student[file] = student_lessons.without_links(student[file].decode(),
+                                                      lambda target: _is_there(student, here, target)).encode()
     return student
 
 
@@ -151,7 +166,8 @@ def _without_chapters(build: str, gone: set[str]) -> str:
     return re.sub(r"\s+LINKS(?=\s*[)#])", "", build)
 
 
-def _shorten_counts(student: file_trees.FileTree, course: Course, plan: Plan, less: rungs.Ladder, chapters: list[str]) -> None:
+def _shorten_counts(student: file_trees.FileTree, course: Course, plan: Plan, less: rungs.Ladder,
+                    chapters: list[str]) -> None:
     """What the engine counts is recorded of rungs that are there and that nobody has to write."""
     written = {(one.chapter, one.rung) for one in plan.exercises if one.kind != "measure"}
     for file in [file for file in student if re.fullmatch(rf"{_COUNTS}/\d\d_\w+\.json", file)]:
@@ -179,7 +195,8 @@ def _exercises(course: Course, plan: Plan) -> str:
     """exercises.json with those of the plan, and the plan's points."""
     points = {one.id: one.points for one in plan.exercises}
     entries = json.loads((course.root / FILE).read_text())["exercises"]
-    return json.dumps({"exercises": [{**entry, "points": points[entry["id"]]} for entry in entries if entry["id"] in points]},
+    return json.dumps({"exercises": [{**entry, "points": points[entry["id"]]} for entry in entries
+                                     if entry["id"] in points]},
                       indent=1, ensure_ascii=False) + "\n"
 
 
@@ -204,7 +221,8 @@ def _require_no_leak(student: file_trees.FileTree, own: dict[str, list[leaks.Run
         for exercise, lines in own.items():
             line = leaks.shows(text, lines)
             if line and not file.startswith("common/device/"):
-                raise Failure(f"{file}:{line} shows a line of the solution of {exercise}, and cannot be handed out with it")
+                raise Failure(f"{file}:{line} shows a line of the solution of {exercise}, and cannot be handed out "
+                              "with it")
 
 
 # --- The archive for Gradescope ---------------------------------------------------------------------------------------
@@ -215,7 +233,7 @@ def _autograder(plan: Plan, instructor: file_trees.FileTree) -> file_trees.FileT
     words = " ".join(one.id for one in plan.exercises)
     chosen = f"--course course.json {words}" if "course.json" in instructor else words
     setup = f"""#!/usr/bin/env bash
-# Runs once, when the image is made: installs what the engine needs, and builds the tests, so that grading builds little.
+# Runs once, when the image is made: installs what the engine needs and builds the tests, so that grading builds little.
 set -euo pipefail
 apt-get update
 apt-get install -y --no-install-recommends {names} python3 bubblewrap util-linux binutils

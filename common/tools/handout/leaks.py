@@ -1,11 +1,11 @@
 """What of a solution must not stand in a student's tree, and where it does.
 
-The ladder repeats itself: much of a solution has been read in an earlier chapter, and much of it returns in a later one. A line
-is a solution's own if no file before the exercise's has it, nor the rest of that file, nor common/device. Wherever a line
-of a solution's own stands, the solution is shown.
+The ladder repeats itself: much of a solution has been read in an earlier chapter, and much of it returns in a later
+one. A line is a solution's own if no file before the exercise's has it, nor the rest of that file, nor common/device.
+Wherever a line of a solution's own stands, the solution is shown.
 """
 
-from functools import lru_cache
+from functools import cache
 
 from tools.course import Course, Exercise, bare, lines_of, planted
 
@@ -29,7 +29,8 @@ def own_lines(course: Course, exercise: Exercise, students: dict[str, str]) -> l
 
 
 def shows(text: str, own: list[Run]) -> "int | None":
-    """The number of the first line of the text at which one of these runs of lines begins. A single line may be a part of one."""
+    """The number of the first line of the text at which one of these runs of lines begins. A single line may be a
+    part of one."""
     lines = _bare_lines(text)
     whole = "\n".join(lines)
     for run in own:
@@ -38,7 +39,7 @@ def shows(text: str, own: list[Run]) -> "int | None":
     return None
 
 
-@lru_cache(maxsize=None)
+@cache
 def _bare_lines(text: str) -> tuple[str, ...]:
     """Without those that are empty."""
     return tuple(line for line in map(bare, text.splitlines()) if line)

@@ -1,11 +1,11 @@
 """The chapters' sources as a ladder that rungs can be taken out of: which file defines which rung, and who uses it.
 
-A rung that shows the solution of an exercise must not be in a student's tree. What needs that rung cannot stay either, and the
-chapter's list of rungs, in attention.cu, becomes shorter. A chapter without rungs goes as a whole.
+A rung that shows the solution of an exercise must not be in a student's tree. What needs that rung cannot stay either,
+and the chapter's list of rungs, in attention.cu, becomes shorter. A chapter without rungs goes as a whole.
 """
 
 import re
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 _DEFINES = re.compile(r"^constinit const attention::\w+ (\w+) =", re.M)
@@ -24,7 +24,8 @@ class Ladder:
         self.sources = dict(sources)
         self.gone: set[str] = set()
         self._uses: dict[tuple[str, str], set[Symbol]] = {}  # (file, its text) -> what it uses
-        self._defined = {(_namespace(file), name): file for file, text in sources.items() for name in _DEFINES.findall(text)}
+        self._defined = {(_namespace(file), name): file for file, text in sources.items()
+                         for name in _DEFINES.findall(text)}
         self._listed = {symbol for file in sources if _is_list(file) for symbol in self._used(file)}
 
     def without(self, files: set[str]) -> "Ladder":
@@ -58,8 +59,8 @@ class Ladder:
         return bool(mine & self._listed) and not mine & used  # nobody needs it any more
 
     def _used(self, file: str) -> set[Symbol]:
-        """The rungs, and forwards and backwards of rungs, that a file mentions and does not define. To declare one is not to
-        use it."""
+        """The rungs, and forwards and backwards of rungs, that a file mentions and does not define. To declare one
+        is not to use it."""
         known = file, self.sources[file]
         if known not in self._uses:
             code = _DECLARES.sub("", self.sources[file]) if _is_list(file) else self.sources[file]
@@ -95,7 +96,7 @@ def _elements(text: str) -> tuple[list[str], int, int]:
     return [element for element in elements if element], begin, position - 1
 
 
-@lru_cache(maxsize=None)
+@cache
 def _mentioned(code: str, namespace: str) -> frozenset[Symbol]:
     """The (namespace, name) of all that the code names, comments and strings aside."""
     code = re.sub(r'//[^\n]*|"(\\.|[^"\\])*"', "", code)
