@@ -1,9 +1,9 @@
 """how far the chapters' results are from fp64, beside PyTorch's attention on the same tensors
 
-The norm of the error of O, dQ, dK and dV, relative to the norm of the exact one: every rung, FlashAttention-2 (also in its
-deterministic mode) and cuDNN, with 256 queries and up to 131072 keys. No rung may be further from fp64 than 1.05 times
-FlashAttention-2. And what becomes of gradients when dO is scaled by powers of two. It needs a GPU, and a Python with PyTorch: this
-one, the PATH's python3, or the one that WORKBOOK_PYTHON names.
+The norm of the error of O, dQ, dK and dV, relative to the norm of the exact one: every rung, FlashAttention-2 (also in
+its deterministic mode) and cuDNN, with 256 queries and up to 131072 keys. No rung may be further from fp64 than 1.05
+times FlashAttention-2. And what becomes of gradients when dO is scaled by powers of two. It needs a GPU, and a Python
+with PyTorch: this one, the PATH's python3, or the one that WORKBOOK_PYTHON names.
 """
 
 import argparse
@@ -16,7 +16,8 @@ from tools.showing import accuracy_tables
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="number or name: 06 07 (default: all)")
-    parser.add_argument("--seed", type=problem_flags.at_least_zero, default=0, metavar="N", help="of the random inputs (default: 0)")
+    parser.add_argument("--seed", type=problem_flags.at_least_zero, default=0, metavar="N",
+                        help="of the random inputs (default: 0)")
     parser.add_argument("--out", type=file_to_write, metavar="FILE", help="where the JSON goes")
 
 
@@ -33,7 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
     whole = len(chosen) == len(chapters.all_chapters())
     path = arguments.out or (RESULTS / slug(gpu.name) if whole else build.directory("cuda") / "bench") / "accuracy.json"
     result_files.write(path, report)
-    say(f"\n{report['context']['gpu']}, PyTorch {report['context']['torch']}: times as far from fp64 as FlashAttention-2, at most\n")
+    say(f"\n{report['context']['gpu']}, PyTorch {report['context']['torch']}: times as far from fp64 as "
+        "FlashAttention-2, at most\n")
     say(accuracy_tables.table_of_ratios(accuracy.worst(report["errors"])))
     say()
     for line in accuracy_tables.remarks(report):

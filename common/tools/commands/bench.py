@@ -1,9 +1,9 @@
 """time the chapters with Google Benchmark and keep its raw JSON
 
-Every chapter is checked before it is timed. On a GPU N goes from 512 to 8192, unless other ones are named. Flags that begin
-with --benchmark_ go to Google Benchmark, but for those that say what it prints and where. The JSON of all chapters goes into
-one file, in Google Benchmark's own format: in the build directory, or with --keep among the project's measurements in
-common/results (from a GPU only), or where --out says.
+Every chapter is checked before it is timed. On a GPU N goes from 512 to 8192, unless other ones are named. Flags that
+begin with --benchmark_ go to Google Benchmark, but for those that say what it prints and where. The JSON of all
+chapters goes into one file, in Google Benchmark's own format: in the build directory, or with --keep among the
+project's measurements in common/results (from a GPU only), or where --out says.
 """
 
 import argparse
@@ -26,7 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def passes_on(flag: str) -> bool:
     """Whether an unknown flag goes to Google Benchmark. Its output is read here, so flags about output do not."""
-    return flag.startswith("--benchmark_") and not flag.startswith(("--benchmark_out", "--benchmark_format", "--benchmark_list"))
+    return flag.startswith("--benchmark_") and not flag.startswith(("--benchmark_out", "--benchmark_format",
+                                                                    "--benchmark_list"))
 
 
 def run(arguments: argparse.Namespace) -> int:

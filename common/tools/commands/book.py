@@ -1,7 +1,7 @@
 """these pages as a site with plots, walks and search, and as a PDF
 
-Writes build/book/html, which opens from the disk and needs no network, and build/book/html/book.pdf where there is a Chromium or
-Chrome. The generator is Sphinx; it is installed into build/book/venv, once.
+Writes build/book/html, which opens from the disk and needs no network, and build/book/html/book.pdf where there is a
+Chromium or Chrome. The generator is Sphinx; it is installed into build/book/venv, once.
 """
 
 import argparse
@@ -69,7 +69,8 @@ def _record(walks: list[book.Walk]) -> None:
                 lines.append(line)
                 progress.show(line)
 
-            words = [sys.executable, ROOT / "workbook", "walk", *walk.words, "--no-browser", "--out", directory / walk.file]
+            words = [sys.executable, ROOT / "workbook", "walk", *walk.words, "--no-browser", "--out",
+                     directory / walk.file]
             status = follow(words, log, on_line)
             if status:
                 raise Failure(f"{walk.command}: {lines[-1].removeprefix('workbook: ')}", status=status)
@@ -93,7 +94,8 @@ def _sphinx(python: Path, builder: str, source: Path, out: Path, progress: Progr
                 complaints.append(line.replace(f"{source}/", ""))
 
         words = [python, "-m", "sphinx", "-b", builder, "-W", "--keep-going", "-j", "auto", "-c", SITE]
-        if follow([*words, "-d", HOME / f"doctrees-{builder}", source, out], log, on_line, environment={"NO_COLOR": "1"}):
+        if follow([*words, "-d", HOME / f"doctrees-{builder}", source, out], log, on_line,
+                  environment={"NO_COLOR": "1"}):
             raise Failure(f"Sphinx: {complaints[0] if complaints else 'it failed'} (log: {shown(log_path)})")
 
 
@@ -109,7 +111,8 @@ def headless(browser: str, profile: Path) -> list[str]:
 
 def _print(browser: str, progress: Progress) -> None:
     progress.show(f"printing {PDF}")
-    words = [*headless(browser, HOME / "browser"), "--no-pdf-header-footer", "--disable-pdf-tagging", "--generate-pdf-document-outline",
+    words = [*headless(browser, HOME / "browser"), "--no-pdf-header-footer", "--disable-pdf-tagging",
+             "--generate-pdf-document-outline",
              f"--print-to-pdf={HTML / PDF}", (HOME / "print" / "index.html").as_uri()]
     if output_of(words, timeout=300) is None or not (HTML / PDF).exists():
         raise Failure(f"{browser} could not print {shown(HOME / 'print' / 'index.html')}")

@@ -1,10 +1,10 @@
 """is your solution of an exercise right?
 
-Runs what the exercise's own tests say, for its rung alone, on the SIMT engine: no GPU is needed. It says whether the exercise
-is right, wrong, or not attempted; of what is wrong it shows the first element (b, h, row, column, what was computed and what
-should have been) or, where the engine saw a race, an access out of bounds, a deadlock or a read of what was never written, that
-and its line in your file. A right solution that grading would refuse, for it has more than a kernel's code, is named as that. Of a
-chapter it checks every exercise; of nothing, every exercise there is.
+Runs what the exercise's own tests say, for its rung alone, on the SIMT engine: no GPU is needed. It says whether the
+exercise is right, wrong, or not attempted; of what is wrong it shows the first element (b, h, row, column, what was
+computed and what should have been) or, where the engine saw a race, an access out of bounds, a deadlock or a read of
+what was never written, that and its line in your file. A right solution that grading would refuse, for it has more than
+a kernel's code, is named as that. Of a chapter it checks every exercise; of nothing, every exercise there is.
 
 A question is answered in the file answers.json; its numbers are drawn from your name, which --student writes there.
 The exit status is 0 if all of them are right.
@@ -25,7 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="05.rescale, or 05 for all exercises of a chapter (default: all)")
     parser.add_argument("--watch", action="store_true", help="check again whenever a file is saved, until Ctrl-C")
     parser.add_argument("--gpu", action="store_true", help="on the GPU too, after the engine has found nothing")
-    parser.add_argument("--student", metavar="NAME", help="whose answers these are: the questions are drawn from the name")
+    parser.add_argument("--student", metavar="NAME",
+                        help="whose answers these are: the questions are drawn from the name")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -63,7 +64,8 @@ def _check(course: Course, chosen: list[Exercise], gpu: bool) -> int:
             judged, verdict = course.text(exercise), judge(course, exercise, gpu)
             refused = kernelcode.refusal(course, exercise, judged) if verdict.state == "right" else ""
             if refused:
-                verdict = Verdict("refused", [refused, "what it computes is right, but grading takes only a kernel's code"])
+                verdict = Verdict("refused", [refused,
+                                              "what it computes is right, but grading takes only a kernel's code"])
         progress.checked(exercise, judged, verdict.state)
         _say(exercise, verdict)
         states.append(verdict.state)

@@ -1,8 +1,8 @@
 """two steps side by side: time, bytes, counters, and the diff of their kernels
 
-A step is a chapter, whose last rung is meant, or a rung of one: 03, 05, 06/swizzle. Times are measured if a GPU answers, else
-those recorded in common/results are shown, with the GPU that they come from. Counters are the SIMT engine's (./workbook
-trace), for the problem asked for or a small one.
+A step is a chapter, whose last rung is meant, or a rung of one: 03, 05, 06/swizzle. Times are measured if a GPU
+answers, else those recorded in common/results are shown, with the GPU that they come from. Counters are the SIMT
+engine's (./workbook trace), for the problem asked for or a small one.
 """
 
 import argparse
@@ -37,7 +37,8 @@ from tools.showing import trace_report
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("steps", nargs=2, metavar="STEP", help="chapter or chapter/rung: 03 06/mma")
-    problem_flags.add_arguments(parser, several=False, direction="default: the forward if both have one, else the backward")
+    problem_flags.add_arguments(parser, several=False,
+                                direction="default: the forward if both have one, else the backward")
     parser.add_argument("--no-diff", action="store_true", help="the numbers only")
 
 
@@ -60,7 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     direction = arguments.direction or _shared_direction(words, counting)
     steps = [_step(chapter, rung, direction, counting) for chapter, rung in words]
 
-    counted = [_counted(step, small, direction, counting) for step in steps]  # first, as it refuses what the steps do not take
+    # first, as it refuses what the steps do not take
+    counted = [_counted(step, small, direction, counting) for step in steps]
     say(bold(f"\n{steps[0]} and {steps[1]}, {direction}") + "\n")
     _say_times(steps, direction, arguments)
     say(f"\nCounted by the SIMT engine, {read_label(counted[0]['problem'])[0]}\n")
@@ -139,12 +141,14 @@ def _measured(step: Step, flags: list[str], direction: str, directory: Path) -> 
 @cache
 def _rows(results: Path) -> list[tuple[Path, Row]]:
     """[(the directory of a GPU, one of its rows)]"""
-    return [(gpu, row) for gpu in sorted(path for path in results.glob("*") if path.is_dir()) for row in Record(gpu).rows]
+    return [(gpu, row) for gpu in sorted(path for path in results.glob("*") if path.is_dir())
+            for row in Record(gpu).rows]
 
 
-def _recorded(steps: list[Step], direction: str, results: Path) -> "tuple[Path | None, dict[Problem, list[tuple[float, float | None]]]]":
-    """Where both steps were timed, and {problem: [(seconds, device memory), ..]}: in the ladder, else in the piece that has both
-    on most problems."""
+def _recorded(steps: list[Step], direction: str,
+              results: Path) -> "tuple[Path | None, dict[Problem, list[tuple[float, float | None]]]]":
+    """Where both steps were timed, and {problem: [(seconds, device memory), ..]}: in the ladder, else in the piece
+    that has both on most problems."""
     found: dict[tuple[bool, Path], dict[Problem, dict[str, tuple[float, "float | None"]]]] = {}
     for gpu, row in _rows(results):
         if row.direction == direction and row.step in map(str, steps):
@@ -162,7 +166,8 @@ def _say_time_table(title: str, steps: list[Step], times: Mapping[Any, Sequence[
     say(title + "\n")
     rows = [["", *(f"{step.rung}, ms" for step in steps), "faster", *(f"{step.rung}, memory" for step in steps)]]
     for problem, ((first, first_bytes), (second, second_bytes)) in times.items():
-        rows.append([str(problem), significant(first * 1e3), significant(second * 1e3), f"{significant(first / second)}x",
+        rows.append([str(problem), significant(first * 1e3), significant(second * 1e3),
+                     f"{significant(first / second)}x",
                      *(amount_of_memory(size) if size else "-" for size in (first_bytes, second_bytes))])
     say(table(rows))
 
@@ -171,7 +176,8 @@ def _say_time_table(title: str, steps: list[Step], times: Mapping[Any, Sequence[
 
 
 def _counted(step: Step, flags: list[str], direction: str, directory: Path) -> JsonObject:
-    return engine_counts.counts_of(step.chapter.program(directory), "--trace", *flags, f"--direction={direction}", f"--rung={step.rung}")
+    return engine_counts.counts_of(step.chapter.program(directory), "--trace", *flags, f"--direction={direction}",
+                                   f"--rung={step.rung}")
 
 
 def counters(rung: JsonObject) -> dict[str, int]:
@@ -212,8 +218,8 @@ def _say_counters(steps: list[Step], counted: list[JsonObject]) -> None:
 
 
 def source(step: Step, counted: JsonObject) -> str:
-    """The file with its kernels: of the chapter's files that ran, the one that does most; of a kernel that another chapter lends,
-    that chapter's."""
+    """The file with its kernels: of the chapter's files that ran, the one that does most; of a kernel that another
+    chapter lends, that chapter's."""
     requests: Counter[tuple[bool, str]] = Counter()
     for launch in counted["launches"]:
         for line in launch["lines"]:

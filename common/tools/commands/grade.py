@@ -1,15 +1,16 @@
 """grade what students have handed in
 
-A submission is a directory, a zip or a tar archive. Only the lines between the exercises' markers are taken from it, and
-answers.json; they are laid over this tree, built, and run on the SIMT engine as another user without network, within limits. The
-results are written as Gradescope or Classroom 50 want them. What could not be limited on this machine is said in the results.
+A submission is a directory, a zip or a tar archive. Only the lines between the exercises' markers are taken from it,
+and answers.json; they are laid over this tree, built, and run on the SIMT engine as another user without network,
+within limits. The results are written as Gradescope or Classroom 50 want them. What could not be limited on this
+machine is said in the results.
 
-If --out is no file that ends with .json but a directory, SUBMISSION is a directory with those of a class. Then the directory gets
-grades.csv, class.md (which exercise most got wrong, whose solutions are alike), and a page for each student in students. What has
-been graded is not graded again, if neither the submission nor this tree has changed.
+If --out is no file that ends with .json but a directory, SUBMISSION is a directory with those of a class. Then the
+directory gets grades.csv, class.md (which exercise most got wrong, whose solutions are alike), and a page for each
+student in students. What has been graded is not graded again, if neither the submission nor this tree has changed.
 
-With --gpu the kernels of some exercises are timed too, beside the reference solution's on the same GPU, if they are right. That
-gives points of its own.
+With --gpu the kernels of some exercises are timed too, beside the reference solution's on the same GPU, if they are
+right. That gives points of its own.
 """
 
 import argparse
@@ -46,13 +47,16 @@ from tools.grading import (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("submission", nargs="?", type=Path, metavar="SUBMISSION",
                         help="a directory or an archive, or a directory with those of a class")
-    parser.add_argument("exercises", nargs="*", metavar="EXERCISE", help="05.rescale, or 05 (default: all, or all of the course)")
+    parser.add_argument("exercises", nargs="*", metavar="EXERCISE",
+                        help="05.rescale, or 05 (default: all, or all of the course)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="results.json, or a directory for a class")
-    parser.add_argument("--format", choices=FORMATS, default="gradescope", help="what the results look like (default: %(default)s)")
+    parser.add_argument("--format", choices=FORMATS, default="gradescope",
+                        help="what the results look like (default: %(default)s)")
     parser.add_argument("--course", type=Path, metavar="FILE", help="the course, for its exercises and points")
     parser.add_argument("--dates", type=Path, metavar="FILE",
                         help="a table of when what was handed in, for a course with late days: ada,2027-02-17")
-    parser.add_argument("--patience", type=float, default=60, metavar="S", help="seconds for one run (default: %(default)g)")
+    parser.add_argument("--patience", type=float, default=60, metavar="S",
+                        help="seconds for one run (default: %(default)g)")
     parser.add_argument("--gpu", action="store_true", help="grade performance too, on this machine's GPU")
     parser.add_argument("--prepare", action="store_true", help="build what grading needs, and grade nothing")
 
@@ -67,7 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.prepare and arguments.submission:  # the first word is an exercise's then
         arguments.exercises.insert(0, str(arguments.submission))
     if not 0 < arguments.patience <= 3600:
-        raise Failure(f"--patience is {arguments.patience:g}: it must be more than 0 and at most 3600 seconds", status=2)
+        raise Failure(f"--patience is {arguments.patience:g}: it must be more than 0 and at most 3600 seconds",
+                      status=2)
     course = load()
     plan = chosen_plan(course, arguments)
     exercises: Sequence[Graded] = plan.exercises
@@ -98,8 +103,8 @@ def require_a_place(submission: Path, out: Path) -> None:
     if not submission.is_dir():
         raise Failure(f"--out is {out}: of one submission it must be a file that ends with .json", status=2)
     if out.exists() and not out.is_dir():
-        raise Failure(f"--out is {out}, which is a file: of a class it must be a directory, of one submission a file that ends with "
-                      ".json", status=2)
+        raise Failure(f"--out is {out}, which is a file: of a class it must be a directory, of one submission a file "
+                      "that ends with .json", status=2)
     if submission.resolve() in (out.resolve(), *out.resolve().parents):
         raise Failure(f"--out is {out}: it must not lie among the submissions in {submission}", status=2)
 
@@ -124,13 +129,15 @@ def _one(arguments: argparse.Namespace, course: Course, plan: Plan, exercises: S
     return 0
 
 
-def _dates(arguments: argparse.Namespace, plan: Plan, names: list[str], otherwise: "datetime.date | None" = None) -> dict[str, datetime.date]:
+def _dates(arguments: argparse.Namespace, plan: Plan, names: list[str],
+           otherwise: "datetime.date | None" = None) -> dict[str, datetime.date]:
     """{submission: date}, for those whose date is known; the others are named to the user."""
-    dates = {**{name: otherwise for name in names if otherwise}, **(read_dates(arguments.dates) if arguments.dates else {})}
+    dates = {**{name: otherwise for name in names if otherwise},
+             **(read_dates(arguments.dates) if arguments.dates else {})}
     unknown = [name for name in names if name not in dates] if plan.late else []
     if unknown:
-        say(f"It is not known when {', '.join(unknown)} {'was' if len(unknown) == 1 else 'were'} handed in: nothing is subtracted for "
-            "late days (--dates says when).")
+        say(f"It is not known when {', '.join(unknown)} {'was' if len(unknown) == 1 else 'were'} handed in: nothing is "
+            "subtracted for late days (--dates says when).")
     return dates
 
 
@@ -141,17 +148,20 @@ def _class(arguments: argparse.Namespace, course: Course, plan: Plan, exercises:
     if others:
         say(no_submissions(others))
     dates = _dates(arguments, plan, [one.name for one in submissions])
-    workbenches = [_workbench(course, exercises, number, arguments.patience) for number in range(min(build.cores(), len(submissions)))]
+    workbenches = [_workbench(course, exercises, number, arguments.patience)
+                   for number in range(min(build.cores(), len(submissions)))]
     done = grade_class(workbenches, submissions, exercises, arguments.out, plan, dates, others)
     minutes = (time.monotonic() - begin) / 60
-    say(f"{len(done.grades)} submissions in {minutes:.1f} minutes: {shown(arguments.out)}/grades.csv, class.md, students")
+    say(f"{len(done.grades)} submissions in {minutes:.1f} minutes: {shown(arguments.out)}/grades.csv, class.md, "
+        "students")
     for name in done.failed:
         say(f"{name} could not be graded; the command does it again")
     return 1 if done.failed else 0
 
 
 def wanted(exercises: Sequence[Graded]) -> list[str]:
-    return sorted({one.file for one in exercises if one.kind != "measure"} | {ANSWERS for one in exercises if one.kind == "measure"})
+    return sorted({one.file for one in exercises if one.kind != "measure"}
+                  | {ANSWERS for one in exercises if one.kind == "measure"})
 
 
 def _workbench(course: Course, exercises: Sequence[Graded], number: int, patience: float) -> Workbench:

@@ -1,12 +1,13 @@
 """what students get, what the instructor keeps, and the autograder's archive
 
-Writes three things into a new directory: student, the workbook with stubs instead of solutions; instructor, the whole workbook;
-and autograder.zip, which Gradescope takes as it is. In the student's tree the tests are visible, and nothing shows a solution:
-not a later rung, not a lesson, not the git history, which the tree does not have. Making it twice gives the same bytes.
+Writes three things into a new directory: student, the workbook with stubs instead of solutions; instructor, the whole
+workbook; and autograder.zip, which Gradescope takes as it is. In the student's tree the tests are visible, and nothing
+shows a solution: not a later rung, not a lesson, not the git history, which the tree does not have. Making it twice
+gives the same bytes.
 
-A course file (its format is in common/tools/course/plan.py) gives title, weeks, points, dates and what late answers cost.
-With --week, the exercises of one of its weeks are handed out. Those of earlier weeks are there with their solutions, and those of
-later weeks are not there.
+A course file (its format is in common/tools/course/plan.py) gives title, weeks, points, dates and what late answers
+cost. With --week, the exercises of one of its weeks are handed out. Those of earlier weeks are there with their
+solutions, and those of later weeks are not there.
 """
 
 import argparse
@@ -29,7 +30,8 @@ def run(arguments: argparse.Namespace) -> int:
     course = load()
     plan = chosen_plan(course, arguments)
     file_trees.require_a_new(arguments.out)
-    later = [one for week in read_plan(arguments.course, course).weeks[arguments.week :] for one in week.exercises] if arguments.week else []
+    later = [one for week in read_plan(arguments.course, course).weeks[arguments.week :]
+             for one in week.exercises] if arguments.week else []
     made = hand_out(course, plan, arguments.course.read_bytes() if arguments.course else None, tuple(later))
     for exercise, why in made.left_out:
         say(f"{exercise.id} is left out: {why}. Hand it out later, with --week or alone.")
@@ -42,7 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"not in the student's tree, for they show or need a solution: {', '.join(made.rungs)}")
     points = sum(exercise.points for exercise in made.plan.exercises)
     number = len(made.plan.exercises)
-    say(f"{number} exercise{'s' if number > 1 else ''}, {points} points: {shown(arguments.out)}/student, instructor, autograder.zip")
+    say(f"{number} exercise{'s' if number > 1 else ''}, {points} points: {shown(arguments.out)}/student, instructor, "
+        "autograder.zip")
     return 0
 
 

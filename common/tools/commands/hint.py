@@ -1,7 +1,7 @@
 """the next hint for an exercise
 
-Each call shows one more; every hint helps a bit more than the one before. For a chapter, it is the next hint for its first exercise
-that is not known to be right.
+Each call shows one more; every hint helps a bit more than the one before. For a chapter, it is the next hint for its
+first exercise that is not known to be right.
 """
 
 import argparse
@@ -30,7 +30,8 @@ def run(arguments: argparse.Namespace) -> int:
         number, text = hint
         say(f"{exercise.id}, hint {number} of {len(exercise.hints)}: {text}")
     else:
-        say(f"{exercise.id} has no more hints: " + ("here are all of them again" if exercise.hints else "there are none"))
+        say(f"{exercise.id} has no more hints: " + ("here are all of them again" if exercise.hints
+                                                    else "there are none"))
         _say_all(exercise)
     return 0
 

@@ -7,7 +7,8 @@ from tools.course import Answers, Course, Exercise, StudentProgress, load
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--exercises", action="store_true", help="every exercise, its points, and how far you are with it")
+    parser.add_argument("--exercises", action="store_true",
+                        help="every exercise, its points, and how far you are with it")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -43,16 +44,16 @@ def _say_exercises(each: bool) -> None:
         state = known_state(course, answers, progress, exercise)
         right += state == "right"
         points += exercise.points if state == "right" else 0
-        rows.append([exercise.id, state, exercise.title + ("" if exercise.required else " (not required)"), exercise.points,
-                     "*" * exercise.difficulty])
+        rows.append([exercise.id, state, exercise.title + ("" if exercise.required else " (not required)"),
+                     exercise.points, "*" * exercise.difficulty])
     if each:
         say(table(rows, left_columns=3))
         say()
     total = sum(exercise.points for exercise in course.exercises)
     text = f"{right} of {len(course.exercises)} right, {points} of {total} points"
     say(bold("exercises"))
-    say("  " + (good(text) if course.exercises and right == len(course.exercises) else text) +
-        ("" if each else "; ./workbook list --exercises shows each, ./workbook check CHAPTER checks those of a chapter"))
+    how = "; ./workbook list --exercises shows each, ./workbook check CHAPTER checks those of a chapter"
+    say("  " + (good(text) if course.exercises and right == len(course.exercises) else text) + ("" if each else how))
 
 
 def known_state(course: Course, answers: Answers, progress: StudentProgress, exercise: Exercise) -> str:

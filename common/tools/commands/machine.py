@@ -1,10 +1,10 @@
 """what the GPU itself can do, measured: latency and bandwidth of each memory, and four experiments
 
-Builds and runs the experiments of common/microbenchmarks, which check their own results: a pointer chase, the bandwidth of every level,
-a branch that lanes take two ways, sums in fp16 and fp32, attention divided by queries and by keys, and on Hopper products of
-zeros and of other numbers. The JSON, in Google Benchmark's own format, goes into the build directory, or where --out says.
-Without a GPU the experiments run on the SIMT engine, which shows that they are right, and the tables are those of the GPU that
-the lessons tell of.
+Builds and runs the experiments of common/microbenchmarks, which check their own results: a pointer chase, the bandwidth
+of every level, a branch that lanes take two ways, sums in fp16 and fp32, attention divided by queries and by keys, and
+on Hopper products of zeros and of other numbers. The JSON, in Google Benchmark's own format, goes into the build
+directory, or where --out says. Without a GPU the experiments run on the SIMT engine, which shows that they are right,
+and the tables are those of the GPU that the lessons tell of.
 """
 
 import argparse
@@ -33,7 +33,8 @@ def run(arguments: argparse.Namespace) -> int:
     if choice.gpu:
         show(choice.gpu.name, Microbenchmarks(report))
     else:
-        say(f"{len(Microbenchmarks(report).names(''))} experiments are right, on the SIMT engine, which says nothing about times.")
+        say(f"{len(Microbenchmarks(report).names(''))} experiments are right, on the SIMT engine, which says nothing "
+            "about times.")
         record = Record(RESULTS / THE_BOOKS)
         try:
             show(f"Recorded: {record.gpu}", Microbenchmarks.of(record))
@@ -56,7 +57,8 @@ def measured(program: Path) -> JsonObject:
         with open(log_path, "w") as log:
             status = follow([program, f"--benchmark_out={out}", "--benchmark_out_format=json"], log, on_line)
         if status:
-            raise Failure((log_path.read_text(errors="replace").strip().splitlines() or [f"microbenchmarks {ending_of(status)}"])[-1])
+            raise Failure((log_path.read_text(errors="replace").strip().splitlines()
+                           or [f"microbenchmarks {ending_of(status)}"])[-1])
         report = result_files.read(out) or {}
     for private in ("executable", "host_name"):
         report["context"].pop(private, None)
@@ -65,7 +67,8 @@ def measured(program: Path) -> JsonObject:
 
 def show(title: str, of: Microbenchmarks) -> None:
     say(f"\n{bold(title)}")
-    for table in (microbenchmark_tables.levels, microbenchmark_tables.latencies, microbenchmark_tables.branches, microbenchmark_tables.sums, microbenchmark_tables.divisions):
+    for table in (microbenchmark_tables.levels, microbenchmark_tables.latencies, microbenchmark_tables.branches,
+                  microbenchmark_tables.sums, microbenchmark_tables.divisions):
         say(f"\n{table(of)}")
     if of.names("products/"):
         say(f"\n{microbenchmark_tables.products(of)}")

@@ -1,12 +1,13 @@
 """the full measurement on a GPU: every chapter and rung, in pieces that can be resumed
 
-Each piece is a command of ./workbook (--dry-run shows them all, and about how long they take) that writes one JSON file to
-common/results, under the GPU's name. A piece that is there, of the commit at hand, is not taken again: after a failure, or
-when time was up (--within), run the command again. ./workbook dev report makes the pictures and tables of the READMEs from
-these files, without a GPU.
+Each piece is a command of ./workbook (--dry-run shows them all, and about how long they take) that writes one JSON file
+to common/results, under the GPU's name. A piece that is there, of the commit at hand, is not taken again: after a
+failure, or when time was up (--within), run the command again. ./workbook dev report makes the pictures and tables of
+the READMEs from these files, without a GPU.
 
---again measures for a second time, beside the first: the report says how far the two lie apart. Without names of pieces these are
-the ones that are taken for their times. Both can run at once, on two GPUs of one machine: CUDA_VISIBLE_DEVICES names one for each.
+--again measures for a second time, beside the first: the report says how far the two lie apart. Without names of pieces
+these are the ones that are taken for their times. Both can run at once, on two GPUs of one machine:
+CUDA_VISIBLE_DEVICES names one for each.
 """
 
 import argparse
@@ -18,13 +19,15 @@ from tools.record import AGAIN, commit
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("pieces", nargs="*", metavar="PIECE", help="only those whose names begin so: ladder sweep-bf16")
-    parser.add_argument("--dry-run", action="store_true", help="print the pieces, their commands and about how long they take")
+    parser.add_argument("--dry-run", action="store_true",
+                        help="print the pieces, their commands and about how long they take")
     parser.add_argument("--within", type=problem_flags.seconds, metavar="SECONDS",
                         help="begin no piece that is not expected to end by then")
     parser.add_argument("--again", action="store_true", help="for a second time, beside the first")
     parser.add_argument("--engine", type=problem_flags.existing_file, metavar="FILE", help="the engine's counts, from "
                         "./workbook trace --json --patterns elsewhere, where this machine cannot build the engine")
-    parser.add_argument("--rehearse", action="store_true", help="without a GPU: the steps of the measurement at small sizes on "
+    parser.add_argument("--rehearse", action="store_true",
+                        help="without a GPU: the steps of the measurement at small sizes on "
                         "the SIMT engine, into the build directory")
 
 
@@ -47,7 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
         return pieces.measure(planned, directory, arguments.within)
 
     if not gpu:
-        raise Failure(f"measure needs a GPU: {no_gpu}; --dry-run shows the plan, --rehearse tries its steps without one")
+        raise Failure(
+            f"measure needs a GPU: {no_gpu}; --dry-run shows the plan, --rehearse tries its steps without one")
     cuda.choose_preset("cuda", (gpu, ""))  # says so if nvcc is missing
     left = [piece for piece, at in zip(planned, states) if not at.done]
     if left:

@@ -1,10 +1,11 @@
 """which kind of test rejects which wrong kernel: each against each
 
-The wrong kernels (mutants) and the kinds of tests are those of common/tests. On the SIMT engine it takes some minutes. With a
-GPU the table for GPUs is made too, with compute-sanitizer's tools beside our own tests. --write puts the tables into
-common/tests/mutants/README.md: the tests hold every mutant and every kind to what is written there.
+The wrong kernels (mutants) and the kinds of tests are those of common/tests. On the SIMT engine it takes some minutes.
+With a GPU the table for GPUs is made too, with compute-sanitizer's tools beside our own tests. --write puts the tables
+into common/tests/mutants/README.md: the tests hold every mutant and every kind to what is written there.
 
-With --exercises it is the table of common/course/wrong/README.md: which test of an exercise rejects which wrong solution.
+With --exercises it is the table of common/course/wrong/README.md: which test of an exercise rejects which wrong
+solution.
 """
 
 import argparse
@@ -33,7 +34,8 @@ PATIENCE = 200  # seconds; a trial takes some, and one that hangs a GPU would ta
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=list(PRESETS), help="only the table for it (default: all that this machine has)")
+    parser.add_argument("--device", choices=list(PRESETS),
+                        help="only the table for it (default: all that this machine has)")
     parser.add_argument("--exercises", action="store_true", help="the table of the exercises' wrong solutions instead")
     parser.add_argument("--write", action="store_true", help="put the tables into their README.md")
 
@@ -41,7 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.exercises:
         path = ROOT / WRONG / "README.md"
-        return _say_or_write(path, _with_table(path.read_text(), "exercises", _wrong_solutions_as_markdown()), arguments.write)
+        return _say_or_write(path, _with_table(path.read_text(), "exercises", _wrong_solutions_as_markdown()),
+                             arguments.write)
     choice = cuda.choose_preset(None)
     if arguments.device == "gpu" and not choice.gpu:
         raise Failure(f"--device gpu: {choice.why}")
@@ -56,7 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _with_table(text: str, name: str, table: str) -> str:
     say(table)
-    return re.sub(rf"(<!-- kills: {name} -->\n).*?(<!-- /kills -->)", lambda found: f"{found[1]}\n{table}\n{found[2]}", text, flags=re.S)
+    return re.sub(rf"(<!-- kills: {name} -->\n).*?(<!-- /kills -->)", lambda found: f"{found[1]}\n{table}\n{found[2]}",
+                  text, flags=re.S)
 
 
 def _say_or_write(path: Path, text: str, write: bool) -> int:
@@ -70,11 +74,13 @@ def _say_or_write(path: Path, text: str, write: bool) -> int:
 
 def _wrong_solutions_as_markdown() -> str:
     script = ROOT / "common/tests/course/trials.py"
-    done = subprocess.run([sys.executable, "-B", script, "--thorough"], env={**os.environ, "PYTHONPATH": str(ROOT / "common")},
+    done = subprocess.run([sys.executable, "-B", script, "--thorough"],
+                          env={**os.environ, "PYTHONPATH": str(ROOT / "common")},
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         raise Failure(f"{shown(script)} ended with status {done.returncode}")
-    rejected_by = {(trial["exercise"], trial["name"]): trial["rejected_by"] for trial in json.loads(done.stdout.splitlines()[-1])}
+    rejected_by = {(trial["exercise"], trial["name"]): trial["rejected_by"]
+                   for trial in json.loads(done.stdout.splitlines()[-1])}
     lines = ["| exercise | wrong solution | its mistake | rejected by |", "|---|---|---|---|"]
     for one in wrong_solutions(load()):
         by = rejected_by.get((one.exercise.id, one.name), ["the engine's count"])
@@ -93,7 +99,8 @@ def matrix(programs: list[Path], with_sanitizers: bool) -> tuple[dict[str, str],
         kinds.update(SANITIZERS)
 
     # The tests first: they take longer than the sanitizers do.
-    trials: list[tuple[Any, ...]] = [(_rejected_by_tests, program, mutant) for mutant in mutants for program in programs]
+    trials: list[tuple[Any, ...]] = [(_rejected_by_tests, program, mutant) for mutant in mutants
+                                     for program in programs]
     if with_sanitizers:
         trials += [(_rejected_by_sanitizer, programs[0], mutant, tool) for mutant in mutants for tool in SANITIZERS]
     killers: dict[str, list[str]] = {mutant: [] for mutant in mutants}
@@ -127,7 +134,8 @@ def _run(command: Command) -> subprocess.CompletedProcess[str]:
         return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
                               timeout=PATIENCE)
     except subprocess.TimeoutExpired:
-        raise Failure(f"{' '.join(words)} has not ended after {PATIENCE} s: does a wrong kernel hang? Nothing is written.")
+        raise Failure(f"{' '.join(words)} has not ended after {PATIENCE} s: does a wrong kernel hang? Nothing is "
+                      "written.") from None
 
 
 def as_markdown(mutants: dict[str, str], kinds: dict[str, str], killers: dict[str, list[str]]) -> str:

@@ -1,8 +1,9 @@
 """make a chapter of your own that starts as another one
 
-The new chapter has the kernels of the one that --from names, in a namespace of its own, an empty lesson to write, and the
-recorded counts of its kernels. It builds, passes the suite, and is in every command. Then change its kernels:
-`./workbook test 12` says what is still right, and `./workbook dev counts 12` records what its kernels count from now on.
+The new chapter has the kernels of the one that --from names, in a namespace of its own, an empty lesson to write, and
+the recorded counts of its kernels. It builds, passes the suite, and is in every command. Then change its kernels:
+`./workbook test 12` says what is still right, and `./workbook dev counts 12` records what its kernels count from now
+on.
 """
 
 import argparse
@@ -42,7 +43,8 @@ Bytes, floating-point operations and time, before the kernel is shown.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NN_NAME", help="its directory: two digits, an underscore and a name, as 12_mine")
+    parser.add_argument("name", metavar="NN_NAME",
+                        help="its directory: two digits, an underscore and a name, as 12_mine")
     parser.add_argument("--from", dest="origin", metavar="CHAPTER", required=True, help="the chapter that it starts as")
 
 
@@ -60,7 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _require_a_free_name(name: str, existing: list[chapters.Chapter]) -> None:
     if not re.fullmatch(r"\d\d_[a-z][a-z0-9_]*", name):
-        raise Failure(f"the name is {name}: it must be two digits, an underscore and small letters, as 12_mine", status=2)
+        raise Failure(f"the name is {name}: it must be two digits, an underscore and small letters, as 12_mine",
+                      status=2)
     number, _, namespace = name.partition("_")
     taken = {chapter.number: chapter.name for chapter in existing}
     free = ", ".join(f"{i:02}" for i in range(1, 100) if f"{i:02}" not in taken)[:10]
@@ -69,7 +72,8 @@ def _require_a_free_name(name: str, existing: list[chapters.Chapter]) -> None:
     if counts_of(name).exists():
         raise Failure(f"{shown(counts_of(name))} is left of a chapter that is gone: remove it", status=2)
     if number in taken:
-        raise Failure(f"the number {number} is taken by {taken[number]} (the next ones that are free: {free})", status=2)
+        raise Failure(f"the number {number} is taken by {taken[number]} (the next ones that are free: {free})",
+                      status=2)
     namespaces = {chapter.name.partition("_")[2] for chapter in existing} | _namespaces_of_common() | {"std"}
     if namespace in namespaces or not _compiles(f"namespace {namespace} {{}}"):
         raise Failure(f"the name is {name}: its kernels would be in the namespace {namespace}, which C++, CUDA or the "
@@ -80,8 +84,8 @@ def _compiles(text: str) -> bool:
     """Whether the namespace compiles after what a kernel includes; true if there is no compiler to ask."""
     headers = sorted((ROOT / "common" / "device").glob("*.h"))
     source = '#include "attention/chapter.h"\n' + "".join(f'#include "device/{path.name}"\n' for path in headers) + text
-    command = [os.environ.get("CXX") or "g++", "-std=c++20", "-DWORKBOOK_SIMT", f"-I{ROOT / 'common'}", "-w", "-fsyntax-only",
-               "-xc++", "-"]
+    command = [os.environ.get("CXX") or "g++", "-std=c++20", "-DWORKBOOK_SIMT", f"-I{ROOT / 'common'}", "-w",
+               "-fsyntax-only", "-xc++", "-"]
     try:
         return subprocess.run(command, input=source, capture_output=True, text=True).returncode == 0
     except OSError:
@@ -110,16 +114,17 @@ def make(name: str, origin: str) -> list[Path]:
     try:
         directory.mkdir()
     except OSError as error:
-        raise Failure(f"cannot make {shown(directory)}: {error}")
+        raise Failure(f"cannot make {shown(directory)}: {error}") from None
     try:
         for path in sorted((ROOT / origin).iterdir()):
             if path.suffix in (".cu", ".h") or path.name == "CMakeLists.txt":
-                (directory / path.name).write_text(renamed(without_markers(path.read_text())))  # exercises stay where they are
+                # exercises stay where they are
+                (directory / path.name).write_text(renamed(without_markers(path.read_text())))
         (directory / "README.md").write_text(LESSON.format(name=name, origin=origin))
         if counts_of(origin).exists():
             counts.write_text(renamed(counts_of(origin).read_text()))
     except OSError as error:
         shutil.rmtree(directory, ignore_errors=True)
         counts.unlink(missing_ok=True)
-        raise Failure(f"cannot write {shown(directory)}: {error}")
+        raise Failure(f"cannot write {shown(directory)}: {error}") from None
     return [path for path in (directory, counts) if path.exists()]

@@ -1,10 +1,10 @@
 """chapters beside PyTorch's attention, on the same tensors in one process
 
-FlashAttention-2 (also in its deterministic mode), cuDNN and the unfused one, as scaled_dot_product_attention has them, and
-FlashAttention-3 and -4 (this one, too, in its deterministic mode), where they are installed. Every result is checked before it is
-timed: a peer that is wrong at a problem is said to be and is not timed there, and after a chapter that is wrong the command fails. It
-needs a GPU, and a Python with PyTorch: this one, the PATH's python3, or the one that WORKBOOK_PYTHON names. The JSON goes into
-common/results.
+FlashAttention-2 (also in its deterministic mode), cuDNN and the unfused one, as scaled_dot_product_attention has them,
+and FlashAttention-3 and -4 (this one, too, in its deterministic mode), where they are installed. Every result is
+checked before it is timed: a peer that is wrong at a problem is said to be and is not timed there, and after a chapter
+that is wrong the command fails. It needs a GPU, and a Python with PyTorch: this one, the PATH's python3, or the one
+that WORKBOOK_PYTHON names. The JSON goes into common/results.
 """
 
 import argparse
@@ -21,10 +21,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="number or name: 01 05 (default: all; 11 where queries are fewer than keys)")
     problem_flags.add_arguments(parser, several=True)
     problem_flags.add_rung(parser, default="its last", or_all=True)
-    parser.add_argument("--sweep", choices=list(peers.SWEEPS), default="fa", help="what is timed (default: fa); " + "; ".join(
-        f"{name}: {what}" for name, what in peers.SWEEPS.items()))
+    parser.add_argument("--sweep", choices=list(peers.SWEEPS), default="fa",
+                        help="what is timed (default: fa); " + "; ".join(
+f"{name}: {what}" for name, what in peers.SWEEPS.items()))
     parser.add_argument("--patience", type=problem_flags.seconds, default=peers.PATIENCE, metavar="SECONDS",
-                        help="what the launches of one chapter at one point may take; what takes longer is left out there "
+                        help="what the launches of one chapter at one point may take; what takes longer is left out "
+                             "there "
                         f"(default: {peers.PATIENCE})")
     parser.add_argument("--out", type=file_to_write, metavar="FILE", help="where the JSON goes")
 
@@ -53,7 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
     })
     path = arguments.out or _default_path(report["what"], arguments, chosen, gpu)
     result_files.write(path, report)
-    say(f"\n{report['context']['gpu']}, PyTorch {report['context']['torch']}, every result checked before it was timed\n")
+    say(f"\n{report['context']['gpu']}, PyTorch {report['context']['torch']}, every result checked before it was "
+        "timed\n")
     say(peer_tables.tables(report))
     say()
     for line in peer_tables.remarks(report):

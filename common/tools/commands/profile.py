@@ -1,7 +1,7 @@
 """the chapters under Nsight Compute: time and bytes of each kernel
 
-Needs a GPU and Nsight Compute. Every rung is profiled, N = 4096 unless another is named. The JSON, with time, bytes of DRAM
-and L2 and tensor-core instructions of each launch, goes into common/results, under the GPU's name.
+Needs a GPU and Nsight Compute. Every rung is profiled, N = 4096 unless another is named. The JSON, with time, bytes of
+DRAM and L2 and tensor-core instructions of each launch, goes into common/results, under the GPU's name.
 """
 
 import argparse
@@ -43,11 +43,13 @@ def run(arguments: argparse.Namespace) -> int:
     rows = [["", "ms", "DRAM", "L2"]]
     for one in profiled:
         rows.append([f"{one['chapter']}/{one['rung']} {one['direction']} N={one['problem']['seq_q']}",
-                     significant(one["seconds"] * 1e3), amount_of_memory(one["dram_bytes"]), amount_of_memory(one["l2_bytes"])])
+                     significant(one["seconds"] * 1e3), amount_of_memory(one["dram_bytes"]),
+                     amount_of_memory(one["l2_bytes"])])
     say(table(rows))
     machine = cuda.machine()
     path = arguments.out or RESULTS / slug(machine["gpu"]) / "profile.json"
-    result_files.write(path, {"context": {**machine, "tool": "Nsight Compute, --clock-control none", "commit": commit()},
+    result_files.write(path, {"context": {**machine, "tool": "Nsight Compute, --clock-control none",
+                                          "commit": commit()},
                          "rungs": profiled})
     say(f"JSON: {shown(path)}")
     return 0

@@ -1,9 +1,10 @@
 """pictures, tables and numbers of these pages, from the measurements in common/results
 
-Needs no GPU. Pictures (SVG) need matplotlib; tables and numbers do not. With --check nothing is written: what stands in a README
-and is not what was measured is named, and the exit status is 1.
+Needs no GPU. Pictures (SVG) need matplotlib; tables and numbers do not. With --check nothing is written: what stands in
+a README and is not what was measured is named, and the exit status is 1.
 
-The READMEs tell of one GPU. For another one's measurements (--gpu) pictures are drawn beside them and the tables printed.
+The READMEs tell of one GPU. For another one's measurements (--gpu) pictures are drawn beside them and the tables
+printed.
 """
 
 import argparse
@@ -22,7 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     only.add_argument("--again", action="store_true",
                       help="what the numbers of the READMEs would be by the second measurement, the least steady first")
     only.add_argument("--no-pictures", action="store_true", help="tables and numbers only")
-    parser.add_argument("--gpu", metavar="NAME", default=THE_BOOKS, help=f"a directory of common/results (default: {THE_BOOKS})")
+    parser.add_argument("--gpu", metavar="NAME", default=THE_BOOKS,
+                        help=f"a directory of common/results (default: {THE_BOOKS})")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -35,7 +37,8 @@ def run(arguments: argparse.Namespace) -> int:
         rows = [["", "first", "second", "apart", "what"]]
         rows += [[one.where, significant(one.first), significant(one.second), f"{one.apart:.1f}%", f" {one.expression}"]
                  for one in lesson_numbers.repeated(ROOT, record)]
-        say(table(rows) if len(rows) > 1 else "No number of the READMEs has been measured twice (./workbook dev measure --again).")
+        say(table(rows) if len(rows) > 1
+            else "No number of the READMEs has been measured twice (./workbook dev measure --again).")
         return 0
     if arguments.check:
         return check(record, directory / "pictures")
@@ -49,7 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
             raise Failure(f"{len(left)} places could not be mended: they name what is not in {shown(directory)}")
     else:
         tables = Tables(record)
-        for name, text in [("ladder, forward", tables.ladder("forward")), ("ladder, backward", tables.ladder("backward")),
+        for name, text in [("ladder, forward", tables.ladder("forward")),
+                           ("ladder, backward", tables.ladder("backward")),
                            ("against peers", tables.against("forward")), ("machine", tables.machine())]:
             say(f"{bold(name)}\n\n{text}\n")
     if not arguments.no_pictures:
@@ -59,7 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def check(record: Record, directory: Path) -> int:
     differences = [str(difference) for difference in lesson_numbers.check(ROOT, record)]
-    differences += [f"{shown(directory)}/{name}.svg is not of these measurements" for name in pictures.stale(record, directory)]
+    differences += [f"{shown(directory)}/{name}.svg is not of these measurements"
+                    for name in pictures.stale(record, directory)]
     for line in differences:
         say(line)
     if differences:
@@ -71,8 +76,8 @@ def check(record: Record, directory: Path) -> int:
 def draw(record: Record, directory: Path) -> None:
     python = pythons.with_module("matplotlib")
     if python is None:
-        raise Failure("the pictures need matplotlib: apt-get install python3-matplotlib, or pip install matplotlib, or name a "
-                      "Python that has it in WORKBOOK_PYTHON (--no-pictures does without)")
+        raise Failure("the pictures need matplotlib: apt-get install python3-matplotlib, or pip install matplotlib, or "
+                      "name a Python that has it in WORKBOOK_PYTHON (--no-pictures does without)")
     wanted = {name: {"data": data, "fingerprint": pictures.fingerprint(data)}
               for name, data in pictures.all_pictures(record).items()}
     done = subprocess.run([python, "-B", "-m", "tools.showing.draw", directory], input=json.dumps(wanted), text=True,

@@ -1,7 +1,7 @@
 """put an exercise back to what it was at the beginning
 
-What you had written is kept, in a file that is named. In the whole workbook, where the solutions are, this makes a place for
-your own; git brings the solution back.
+What you had written is kept, in a file that is named. In the whole workbook, where the solutions are, this makes a
+place for your own; git brings the solution back.
 """
 
 import argparse
@@ -11,7 +11,8 @@ from tools.course import KEPT, load
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("exercises", nargs="+", metavar="EXERCISE", help="05.rescale, or 05 for all exercises of a chapter")
+    parser.add_argument("exercises", nargs="+", metavar="EXERCISE",
+                        help="05.rescale, or 05 for all exercises of a chapter")
 
 
 def run(arguments: argparse.Namespace) -> int:

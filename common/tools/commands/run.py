@@ -1,9 +1,9 @@
 """build and run the chapters, check each against the reference, print the ladder; or run any CUDA file
 
-Without a GPU every kernel runs on the SIMT engine, on a problem small enough for it. Beside each verdict stand the bytes that
-the kernel moves, as counted by the engine, and its time on the GPU that the lessons tell of, as recorded. With a GPU the
-chapters are timed, on the regime of the published ladder: B=2 H=16 D=64 fp16 causal, N = 512 ... 8192. Forwards make one
-ladder, the last rung of every chapter; backwards another, with every rung.
+Without a GPU every kernel runs on the SIMT engine, on a problem small enough for it. Beside each verdict stand the
+bytes that the kernel moves, as counted by the engine, and its time on the GPU that the lessons tell of, as recorded.
+With a GPU the chapters are timed, on the regime of the published ladder: B=2 H=16 D=64 fp16 causal, N = 512 ... 8192.
+Forwards make one ladder, the last rung of every chapter; backwards another, with every rung.
 
 ./workbook run mine.cu compiles any CUDA file for the SIMT engine and runs its main.
 """
@@ -31,8 +31,10 @@ def run(arguments: argparse.Namespace) -> int:
     refuse_without_files(arguments)
     current = session.begin(arguments)
     known_steps = None if current.on_gpu else ladder.KnownSteps()
-    steps, outcomes = session.measure_ladders(current, lambda one, of_one, made: ladder.show(one, of_one, made, known_steps))
+    steps, outcomes = session.measure_ladders(current,
+                                              lambda one, of_one, made: ladder.show(one, of_one, made, known_steps))
     if known_steps:
-        for line in ["Seconds are the engine's: they say that a kernel ran, not how fast a GPU would run it.", *known_steps.notes()]:
+        for line in ["Seconds are the engine's: they say that a kernel ran, not how fast a GPU would run it.",
+                     *known_steps.notes()]:
             say(line)
     return session.conclude(steps, outcomes)

@@ -1,9 +1,9 @@
 """the whole test suite on what this machine has, or the tests of a chapter
 
-The engine's tests run everywhere, once plain and once counting memory accesses and looking for races. With a GPU and nvcc
-the same suite runs on the GPU too; with nvcc alone everything is compiled for one, after the tests, for compute capability
-9.0 or, with --all-architectures, for 8.0 as well (CUDAARCHS in the environment says otherwise). The summary says how many
-tests for a GPU were not run; --require-gpu makes that an error.
+The engine's tests run everywhere, once plain and once counting memory accesses and looking for races. With a GPU and
+nvcc the same suite runs on the GPU too; with nvcc alone everything is compiled for one, after the tests, for compute
+capability 9.0 or, with --all-architectures, for 8.0 as well (CUDAARCHS in the environment says otherwise). The summary
+says how many tests for a GPU were not run; --require-gpu makes that an error.
 
 With chapters named, only what they need is built, and only their tests run.
 """
@@ -35,7 +35,8 @@ from tools.base import (
 # Tests, by their names, of the host alone, of the engine alone, and of what a program does before it runs a kernel; all
 # others run kernels.
 NO_KERNELS = re.compile(r"(simt|reference|style|tools|course)\.|[^.]+\.(program\.)?(refuses|names|helps|describes)"
-                        r"|harness\.(?!program|Memory)|mutants\.(On/KillMatrix|Kinds)|capi\.(shows|Book)|python\.(without|package)")
+                        r"|harness\.(?!program|Memory)|mutants\.(On/KillMatrix|Kinds)|capi\.(shows|Book)|"
+                        r"python\.(without|package)")
 
 # Tests at a time on one GPU: each process holds a few hundred MiB of its memory for the CUDA context.
 GPU_JOBS = 4
@@ -44,8 +45,10 @@ GPU_JOBS = 4
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="only the tests of these (default: everything)")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--all-architectures", action="store_true", help="without a GPU, compile for every GPU that is supported")
-    which.add_argument("--preset", choices=["cpu", "trace", "cuda"], help="only this one (default: all that this machine can)")
+    which.add_argument("--all-architectures", action="store_true",
+                       help="without a GPU, compile for every GPU that is supported")
+    which.add_argument("--preset", choices=["cpu", "trace", "cuda"],
+                       help="only this one (default: all that this machine can)")
     which.add_argument("--require-gpu", action="store_true", help="fail if the tests for a GPU cannot be run")
 
 

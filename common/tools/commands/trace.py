@@ -1,9 +1,9 @@
 """requests, sectors, bank conflicts and bytes of each kernel by source line, and its races; needs no GPU
 
-Of chapters, or of any CUDA file: ./workbook trace mine.cu. The SIMT engine runs the kernels once and counts what Nsight Compute
-would: requests and 32-byte sectors of global memory, wavefronts and bank conflicts of shared memory, and bytes at three levels.
-It stops at races on shared memory, at reads of it before a cp.async has been waited for, and at reads of what was never
-written.
+Of chapters, or of any CUDA file: ./workbook trace mine.cu. The SIMT engine runs the kernels once and counts what Nsight
+Compute would: requests and 32-byte sectors of global memory, wavefronts and bank conflicts of shared memory, and bytes
+at three levels. It stops at races on shared memory, at reads of it before a cp.async has been waited for, and at reads
+of what was never written.
 """
 
 import argparse
@@ -23,14 +23,16 @@ SECONDS = 60  # that the kernels of a file may take
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("chapters", nargs="*", metavar="CHAPTER|FILE.cu", help="number or name: 03 05 (default: all); or files of your own")
+    parser.add_argument("chapters", nargs="*", metavar="CHAPTER|FILE.cu",
+                        help="number or name: 03 05 (default: all); or files of your own")
     problem_flags.add_arguments(parser, several=False)
     problem_flags.add_rung(parser, default="all")
     parser.add_argument("--gpu", choices=trace_report.GPUS, default="h200", help="to predict for (default: h200)")
     parser.add_argument("--lines", type=problem_flags.at_least_one, default=8, metavar="N",
                         help="source lines to show per kernel (default: 8)")
     parser.add_argument("--json", action="store_true", help="print the counts as JSON instead")
-    parser.add_argument("--patterns", action="store_true", default=None, help="count the access patterns of common/tests/trace too")
+    parser.add_argument("--patterns", action="store_true", default=None,
+                        help="count the access patterns of common/tests/trace too")
     add_file_arguments(parser, SECONDS)
 
 
@@ -43,7 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
     (flags,) = problem_flags.problems(arguments)
     # JSON has stdout to itself.
     with contextlib.redirect_stdout(sys.stderr if arguments.json else sys.stdout):
-        counted = engine_counts.count(chosen, flags, arguments.direction, arguments.rung, arguments.patterns, bool(arguments.chapters))
+        counted = engine_counts.count(chosen, flags, arguments.direction, arguments.rung, arguments.patterns,
+                                      bool(arguments.chapters))
     if arguments.json:
         print(json.dumps(counted, indent=1))
     else:

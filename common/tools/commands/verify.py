@@ -1,8 +1,9 @@
 """the engine's counters beside Nsight Compute's, for every launch of the same programs
 
-Needs a GPU and Nsight Compute. What the engine counts is counted here first, of its default problem, or comes from a file:
-`SIMT_THREADS=132 ./workbook trace --json --patterns > FILE`, on any machine and of any problem. A counter is equal, equal but for noise,
-explained (the reason stands beside it), or different, which is a failure; what caches decide is shown beside a bound.
+Needs a GPU and Nsight Compute. What the engine counts is counted here first, of its default problem, or comes from a
+file: `SIMT_THREADS=132 ./workbook trace --json --patterns > FILE`, on any machine and of any problem. A counter is
+equal, equal but for noise, explained (the reason stands beside it), or different, which is a failure; what caches
+decide is shown beside a bound.
 """
 
 import argparse
@@ -17,9 +18,11 @@ MULTIPROCESSORS = "132"  # of the engine, as of an H200: a kernel that stays has
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="number or name: 01 05 (default: all, and the access "
+    parser.add_argument("chapters", nargs="*", metavar="CHAPTER",
+                        help="number or name: 01 05 (default: all, and the access "
                         "patterns of common/tests/trace)")
-    parser.add_argument("--engine", type=problem_flags.existing_file, metavar="FILE", help="the engine's counts, instead of counting here")
+    parser.add_argument("--engine", type=problem_flags.existing_file, metavar="FILE",
+                        help="the engine's counts, instead of counting here")
     parser.add_argument("--out", type=file_to_write, metavar="FILE", help="keep the comparison, as JSON")
 
 
@@ -30,7 +33,8 @@ def run(arguments: argparse.Namespace) -> int:
     os.environ.setdefault("SIMT_THREADS", MULTIPROCESSORS)
     counted = counted or engine_counts.count(chosen, [], with_patterns=not arguments.chapters)
     compared = agreement.compare(counted)
-    labels = dict.fromkeys(chapter["problem"].removesuffix("_rope") for chapter in counted["chapters"] if chapter["problem"])
+    labels = dict.fromkeys(chapter["problem"].removesuffix("_rope") for chapter in counted["chapters"]
+                           if chapter["problem"])
     problems = ", ".join(str(read_label(label)[0]) for label in labels)
     context = {**cuda.machine(), "tool": "Nsight Compute, --clock-control none", "tool_version": ncu.version(),
                "commit": commit(), "date": time.strftime("%Y-%m-%d"), "problem": problems}
@@ -52,7 +56,8 @@ def _say(compared: list[JsonObject]) -> dict[str, int]:
         for name, counter in launch["counters"].items():
             word = counter["verdict"]
             tally[word] = tally.get(word, 0) + 1
-            if counter["engine"] == counter["ncu"] == 0 or launch["chapter"] == engine_counts.PATTERNS and word != "different":
+            if counter["engine"] == counter[
+                    "ncu"] == 0 or launch["chapter"] == engine_counts.PATTERNS and word != "different":
                 continue
             mark = good(word) if word.startswith("equal") else bad(word) if word == "different" else word
             mark += f": {counter['why']}" if "why" in counter else ""

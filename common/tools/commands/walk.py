@@ -1,10 +1,11 @@
 """a page that replays a run, tile by tile, with its numbers; needs no GPU
 
-The SIMT engine runs the kernels once and records which rows of which matrix every thread block reads and writes, and the numbers that
-the kernels show. The page is one file that needs no network. STEP is a chapter, whose last rung is meant, or a rung of one: 05,
-08/earlystop. Two of them stand side by side, on one clock: 03 05, 08/masked 08/earlystop. 05/example has tiles of 4 x 4, and a problem of
-its own: B=4 H=2 N=8 D=4, with zeros up to D=8, unless you ask for another one. Of a kernel with a thread block for each multiprocessor,
-one block walks all tiles; with SIMT_THREADS=2, two share them.
+The SIMT engine runs the kernels once and records which rows of which matrix every thread block reads and writes, and
+the numbers that the kernels show. The page is one file that needs no network. STEP is a chapter, whose last rung is
+meant, or a rung of one: 05, 08/earlystop. Two of them stand side by side, on one clock: 03 05, 08/masked 08/earlystop.
+05/example has tiles of 4 x 4, and a problem of its own: B=4 H=2 N=8 D=4, with zeros up to D=8, unless you ask for
+another one. Of a kernel with a thread block for each multiprocessor, one block walks all tiles; with SIMT_THREADS=2,
+two share them.
 """
 
 import argparse
@@ -25,15 +26,21 @@ EXAMPLE = {"batch": 4, "heads": 2, "seq_q": [8], "head_dim": 8}
 SHAPE = ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "causal")
 EXAMPLE_HEAD_DIM = 4
 EXAMPLE_BLOCK = 11
-EXAMPLE_NOTE = ("This is a published example, with B=4 H=2 N=8 D=4. The kernel takes multiples of 8 for D: so columns 4 to 7 of Q, K and V are "
-                "zeros, and the scale is 1/√4, that of D=4. Program 11 of the example is block 11: batch 1, head 1, rows 4 to 7.")
+EXAMPLE_NOTE = ("This is a published example, with B=4 H=2 N=8 D=4. The kernel takes multiples of 8 for D: so columns "
+                "4 to 7 of Q, K and V are "
+                "zeros, and the scale is 1/√4, that of D=4. Program 11 of the example is block 11: batch 1, head 1, "
+                "rows 4 to 7.")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("steps", nargs="+", metavar="STEP", action=_OneOrTwo, help="chapter or chapter/rung: 05 08/earlystop; one or two")
-    problem_flags.add_arguments(parser, several=False, direction="default: the forward if there is one, else the backward")
-    parser.add_argument("--no-numbers", action="store_true", help="only what moves, without S, P, m, l, O and gradients: longer N fit")
-    parser.add_argument("--out", type=file_to_write, metavar="FILE", help="write the page there (default: build/walk/STEP.html)")
+    parser.add_argument("steps", nargs="+", metavar="STEP", action=_OneOrTwo,
+                        help="chapter or chapter/rung: 05 08/earlystop; one or two")
+    problem_flags.add_arguments(parser, several=False,
+                                direction="default: the forward if there is one, else the backward")
+    parser.add_argument("--no-numbers", action="store_true",
+                        help="only what moves, without S, P, m, l, O and gradients: longer N fit")
+    parser.add_argument("--out", type=file_to_write, metavar="FILE",
+                        help="write the page there (default: build/walk/STEP.html)")
     parser.add_argument("--no-browser", action="store_true", help="write the page, do not open it")
 
 
@@ -80,7 +87,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _page(arguments: argparse.Namespace, known: list[chapters.Chapter], steps: list[Step], direction: str, directory: Path, small: JsonObject) -> str:
+def _page(arguments: argparse.Namespace, known: list[chapters.Chapter], steps: list[Step], direction: str,
+          directory: Path, small: JsonObject) -> str:
     """The page of these steps; `small` is the problem where the user names none."""
     published = any(step.is_example for step in steps) and all(getattr(arguments, name) is None for name in SHAPE)
     flags = _flags(copy.copy(arguments), small) + [f"--padded-from={EXAMPLE_HEAD_DIM}"] * published
@@ -96,9 +104,11 @@ def _page(arguments: argparse.Namespace, known: list[chapters.Chapter], steps: l
         walks = []
         for step in steps:
             progress.show(f"{step} {direction}")
-            recorded = engine_counts.counts_of(step.chapter.program(directory), "--walk", *flags, f"--direction={direction}", f"--rung={step.rung}")
+            recorded = engine_counts.counts_of(step.chapter.program(directory), "--walk", *flags,
+                                               f"--direction={direction}", f"--rung={step.rung}")
             walks.append(walk.walk_of(recorded, None if step.chapter.name == NAIVE else naive, not arguments.no_numbers,
-                                      EXAMPLE_NOTE if published else "", EXAMPLE_BLOCK if published and step.is_example else 0))
+                                      EXAMPLE_NOTE if published else "",
+                                      EXAMPLE_BLOCK if published and step.is_example else 0))
     return walk.page(walks)
 
 
@@ -124,14 +134,16 @@ def _naive(known: list[chapters.Chapter], directory: Path, flags: list[str]) -> 
     (chapter,) = chapters.select([NAIVE], known)
     _, (step,) = _steps([(chapter, "")], "forward", directory)
     try:
-        return engine_counts.counts_of(chapter.program(directory), "--walk", *flags, "--direction=forward", f"--rung={step.rung}")
+        return engine_counts.counts_of(chapter.program(directory), "--walk", *flags, "--direction=forward",
+                                       f"--rung={step.rung}")
     except Failure as failure:
         if failure.status != 2:
             raise
         return None
 
 
-def _steps(asked_for: list[tuple[chapters.Chapter, str]], direction: "str | None", directory: Path) -> tuple[str, list[Step]]:
+def _steps(asked_for: list[tuple[chapters.Chapter, str]], direction: "str | None",
+           directory: Path) -> tuple[str, list[Step]]:
     """(the direction, that all of them have; [Step]) of [(chapter, rung or empty)]."""
     described = []
     for chapter, rung in asked_for:
@@ -143,12 +155,15 @@ def _steps(asked_for: list[tuple[chapters.Chapter, str]], direction: "str | None
             raise Failure(f"{chapter.name} has no rung {rung} (rungs: {', '.join(names)})", status=2)
         described.append((chapter, rung, description))
     for one in [direction] if direction else ["forward", "backward"]:
-        rungs = [(chapter, rung, [rung] if rung and rung == description.example and one == "forward" else description.rungs_with(one))
+        rungs = [(chapter, rung, [rung] if rung and rung == description.example and one == "forward"
+                  else description.rungs_with(one))
                  for chapter, rung, description in described]
-        lacking = next((chapter.name + "/" * bool(rung) + rung for chapter, rung, has in rungs if not has or rung not in ("", *has)), None)
+        lacking = next((chapter.name + "/" * bool(rung) + rung for chapter, rung, has in rungs if not has
+                        or rung not in ("", *has)), None)
         if lacking is None:
             examples = [bool(rung) and rung == description.example for _, rung, description in described]
-            return one, [Step(chapter, rung or has[-1], example) for (chapter, rung, has), example in zip(rungs, examples)]
+            return one, [Step(chapter, rung or has[-1], example) for (chapter, rung,
+                                                                      has), example in zip(rungs, examples)]
     if direction or len(asked_for) == 1:
         raise Failure(f"{lacking} has no {direction or one}", status=2)
     raise Failure("the two steps share no direction", status=2)
