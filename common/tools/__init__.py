@@ -1,4 +1,5 @@
-"""The parts of ./workbook, from the top down; each package imports only those below it, and only what its __init__ offers.
+"""The parts of ./workbook, from the top down; each package imports only those below it, and only what its __init__
+offers.
 
     cli.py       the command line: finds the command, and turns every way of failing into one line
     commands     a file for each command: its flags, and which of the parts below do its work
