@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _say_exercises(each: bool) -> None:
-    """What the last checks have said; nothing is checked here."""
+    """Shows the results of the last checks; runs none."""
     course, answers, progress = load(), Answers(ROOT), StudentProgress()
     rows: list[list[object]] = [["exercise", "", "", "points", "difficulty"]]
     right, points = 0, 0

@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _say(compared: list[JsonObject]) -> dict[str, int]:
-    """Every launch's counters but those that are 0, and of the patterns only what is different. How many there are of each
+    """Prints every launch's counters except zeros, and of the patterns only differences. Returns the number of each
     verdict."""
     tally: dict[str, int] = {}
     for launch in compared:

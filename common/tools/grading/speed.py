@@ -26,7 +26,7 @@ _LATER, _LATER_MS = 1.25, 0.05  # that much after its stream a device may be idl
 
 @dataclass(frozen=True)
 class Timed:
-    """A line of its own in the results; it stands behind that of its exercise."""
+    """A line of its own in the results, after that of its exercise."""
 
     of: str  # the exercise's id
     file: str
@@ -53,7 +53,7 @@ Graded = Union[Exercise, Timed]  # what has points, and a line in the results
 
 
 def with_performance(course: Course, exercises: Sequence[Exercise]) -> list[Graded]:
-    """The exercises, and behind each what is asked of its time."""
+    """The exercises, each followed by what is asked of its speed."""
     declared: dict[str, JsonObject] = {}
     known = {one.id: one for one in course.exercises}
     for entry in json.loads((course.root / FILE).read_text()).get("performance", []):
@@ -74,12 +74,12 @@ def with_performance(course: Course, exercises: Sequence[Exercise]) -> list[Grad
 
 
 def ratio(run: JsonObject) -> float:
-    """Of a run's times to the solution's: the median over the pairs, without the first, which warms up."""
+    """The ratio of the run's times to the solution's: the median over all pairs but the first, which warms up."""
     return statistics.median(turn["device_ms"] / turn["solution_ms"] for turn in run["turns"][1:])
 
 
 def verdict_of(runs: list[JsonObject], at_most: float) -> Verdict:
-    """Of what the program said in each run."""
+    """The verdict on what the program reported in each run."""
     ratios = [ratio(run) for run in runs]
     times = f"{statistics.median(ratios):.2f} times the reference solution's time (in {len(runs)} runs: " \
             f"{', '.join(f'{one:.2f}' for one in ratios)})"

@@ -9,13 +9,13 @@ from tools.record import THE_BOOKS, Counts, Missing, Problem, Record
 
 
 def over_first(times: "Sequence[float | None]") -> "list[float | None]":
-    """times: of each step in order, None where it has none. How many times faster than the first that has one."""
+    """How many times faster each step is than the first one with a time; None for a step without a time."""
     known = [time for time in times if time is not None]
     return [known[0] / time if time is not None else None for time in times]
 
 
 def over_previous(times: "Sequence[float | None]") -> "list[float | None]":
-    """How many times faster than the nearest earlier step that has a time; None for the first."""
+    """How many times faster each step is than the nearest earlier step with a time; None for the first."""
     gains: "list[float | None]" = []
     previous: "float | None" = None
     for time in times:
@@ -26,14 +26,14 @@ def over_previous(times: "Sequence[float | None]") -> "list[float | None]":
 
 @dataclass(frozen=True)
 class KnownStep:
-    """What is known of a step where no GPU is: the bytes that the engine counts, and its time on the GPU that was measured."""
+    """What is known of a step without a GPU: the bytes that the engine counts, and the time recorded on a GPU."""
 
     moved: "float | None" = None  # by all requests to global memory
     seconds: "float | None" = None
 
 
 class KnownSteps:
-    """What the workbook keeps of all steps."""
+    """Recorded times and counts of all steps."""
 
     RECORDED_LENGTH = 4096
 
@@ -135,7 +135,7 @@ def measured(names: list[str], lengths: list[str], outcomes: list[list[Any]]) ->
 
 
 def remarks(names: list[str], problems: list[Problem], outcomes: list[list[Any]]) -> list[str]:
-    """Why there is no time where there is none: one line for each chapter and reason, the same reason only once."""
+    """Why times are missing: one line for each chapter and reason."""
     lines = []
     for name, row in zip(names, outcomes):
         reasons: dict[tuple[str, str], list[str]] = {}

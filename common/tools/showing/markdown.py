@@ -19,7 +19,7 @@ def markdown(rows: list[list[str]]) -> str:
 
 
 def known(compute: Callable[[], Any], text: Callable[..., str] = significant) -> str:
-    """What it computes, as text; a dash if something is missing for it."""
+    """The computed value as text; a dash if a measurement for it is missing."""
     try:
         return text(compute())
     except Missing:
@@ -31,5 +31,5 @@ def factor(value: float) -> str:
 
 
 def power(value: float) -> str:
-    """2.7e-4, for errors."""
+    """An error as 2.7e-4."""
     return "∞" if math.isinf(value) else f"{value:.1e}".replace("e-0", "e-").replace("e+0", "e+")

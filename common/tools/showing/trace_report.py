@@ -71,7 +71,7 @@ def wavefronts(counts: JsonObject) -> int:
 
 
 def seconds(launch: JsonObject, gpu: Gpu) -> dict[str, float]:
-    """The least time that each part of the GPU needs for this launch, were it alone and perfectly busy."""
+    """The least time that each part of the GPU would need for this launch if it alone were the limit."""
     moved = launch["bytes"]
     least = {
         "DRAM": (moved["read"]["launch"] + moved["written"]["launch"]) / gpu.dram,

@@ -39,7 +39,7 @@ def of_machine_code(text: str) -> Widths:
 
 
 def of_files(sources: list[str], flags: list[str]) -> Widths:
-    """The same of these files, compiled by nvcc for compute capability 9.0 with these flags."""
+    """The widths of these files' accesses, compiled by nvcc for compute capability 9.0 with these flags."""
     widths: Widths = {}
     with tempfile.TemporaryDirectory() as directory:
         for number, source in enumerate(sources):
@@ -53,5 +53,5 @@ def of_files(sources: list[str], flags: list[str]) -> Widths:
 
 
 def text(widths: Widths) -> str:
-    """What SIMT_WIDTHS names."""
+    """The contents of the file that SIMT_WIDTHS names."""
     return "".join(f"{place} {operation} {width}\n" for (place, operation), width in sorted(widths.items()))
