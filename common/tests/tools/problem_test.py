@@ -3,11 +3,12 @@
 import argparse
 import itertools
 import os
+import tempfile
 import unittest
 from pathlib import Path
 
 from tools.base import Failure, answer_of, chapters
-from tools.measuring import problem_flags
+from tools.measuring import engine_counts, problem_flags
 from tools.record import Problem, read_label
 
 DIRECTORY = Path(os.environ.get("WORKBOOK_BUILD", "/nowhere"))
@@ -21,6 +22,22 @@ class Labels(unittest.TestCase):
         for wrong in ("", "B2_H16_N512_D64_fp16", "B2_H16_N512_D64_fp32_causal", "B2_H16_Nq512_D64_fp16_causal"):
             with self.assertRaises(ValueError):
                 read_label(wrong)
+
+
+class Broken(unittest.TestCase):
+    def test_what_a_program_prints_that_is_not_what_it_should_be(self):
+        with tempfile.TemporaryDirectory() as directory:
+            program = Path(directory) / "05_broken"
+            for printed, said in [("{", "05_broken printed no JSON that can be read: "), ("", "05_broken printed no JSON"),
+                                  ("[]", "05_broken --describe does not say its problem"),
+                                  ('{"problem": "B2", "flops": {}}', "05_broken --describe does not say its problem")]:
+                program.write_text(f"#!/bin/sh\necho '{printed}'\n")
+                program.chmod(0o755)
+                with self.assertRaisesRegex(Failure, f"^{said}"):
+                    problem_flags.resolved(program, [])
+            program.write_text("#!/bin/sh\nkill -SEGV $$\n")
+            with self.assertRaisesRegex(Failure, "^05_broken was killed by SIGSEGV$"):
+                engine_counts.counts_of(program)
 
 
 @unittest.skipUnless("WORKBOOK_BUILD" in os.environ, "WORKBOOK_BUILD does not say where the chapters' programs are")
