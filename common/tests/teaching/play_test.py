@@ -54,7 +54,7 @@ class ACourse(unittest.TestCase):
         problem = course.problem_of(one, student)
         flags = [f"--{key.replace('_', '-')}={value}" for key, value in problem.items() if key != "causal"]
         self.workbook(self.student, "trace", "01", "--rung=naive", "--no-causal", *flags)
-        program = self.student / "build/trace/01_naive/01_naive"
+        program = self.student / "build/cpu/01_naive/01_naive_traced"
         told = subprocess.run([program, "--trace", *flags, "--no-causal", "--rung=naive"], capture_output=True, text=True, check=True)
         launches = json.loads(told.stdout[told.stdout.index("{"):])["rungs"][0]["launches"]
         loads = next(launch["totals"]["global_load"] for launch in launches if "scores" in launch["kernel"])

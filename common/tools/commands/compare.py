@@ -50,7 +50,7 @@ def run(arguments) -> int:
     (small,) = problem_flags.problems(arguments)
     known = chapters.all_chapters()
     chosen = [chapters.select([word.partition("/")[0]], known)[0] for word in arguments.steps]
-    counting = build.ensure_built("trace", sorted({chapter.name for chapter in chosen}))
+    counting = build.ensure_built("cpu", sorted({chapter.traced for chapter in chosen}))
     words = [(chapter, word.partition("/")[2]) for chapter, word in zip(chosen, arguments.steps)]
     direction = arguments.direction or _shared_direction(words, counting)
     steps = [_step(chapter, rung, direction, counting) for chapter, rung in words]
@@ -166,7 +166,7 @@ def _say_time_table(title: str, steps: list, times: dict) -> None:
 
 
 def _counted(step: Step, flags: list, direction: str, directory: Path) -> dict:
-    return engine_counts.counts_of(step.chapter.program(directory), "--trace", *flags, f"--direction={direction}", f"--rung={step.rung}")
+    return engine_counts.counts_of(step.chapter.traced_program(directory), "--trace", *flags, f"--direction={direction}", f"--rung={step.rung}")
 
 
 def counters(rung: dict) -> dict:

@@ -62,7 +62,7 @@ def run(arguments) -> int:
     out = _writable(arguments.out) if arguments.out else None
 
     os.environ.setdefault("SIMT_THREADS", "1")  # the engine has as many multiprocessors
-    directory = build.ensure_built("trace", sorted({NAIVE, *(chapter.name for chapter, _ in asked_for)}))
+    directory = build.ensure_built("cpu", sorted({chapters.Chapter(NAIVE).traced, *(chapter.traced for chapter, _ in asked_for)}))
     direction, steps = _steps(asked_for, arguments.direction, directory)
     small = EXAMPLE if any(step.is_example for step in steps) else _small(direction, len(steps))
     try:
@@ -85,7 +85,7 @@ def _page(arguments, known: list, steps: list, direction: str, directory: Path, 
     published = any(step.is_example for step in steps) and all(getattr(arguments, name) is None for name in SHAPE)
     flags = _flags(copy.copy(arguments), small) + [f"--padded-from={EXAMPLE_HEAD_DIM}"] * published
     for step in steps:
-        problem = problem_flags.resolved(step.chapter.program(directory), flags)[0]
+        problem = problem_flags.resolved(step.chapter.traced_program(directory), flags)[0]
         walk.require_small(problem, direction, len(steps), not arguments.no_numbers,
                            walk.EXAMPLE_TILE if step.is_example else walk.TILE)
     with Progress("Recording") as progress:
@@ -96,7 +96,7 @@ def _page(arguments, known: list, steps: list, direction: str, directory: Path, 
         walks = []
         for step in steps:
             progress.show(f"{step} {direction}")
-            recorded = engine_counts.counts_of(step.chapter.program(directory), "--walk", *flags, f"--direction={direction}", f"--rung={step.rung}")
+            recorded = engine_counts.counts_of(step.chapter.traced_program(directory), "--walk", *flags, f"--direction={direction}", f"--rung={step.rung}")
             walks.append(walk.walk_of(recorded, None if step.chapter.name == NAIVE else naive, not arguments.no_numbers,
                                       EXAMPLE_NOTE if published else "", EXAMPLE_BLOCK if published and step.is_example else 0))
     return walk.page(walks)
@@ -124,7 +124,7 @@ def _naive(known: list, directory: Path, flags: list) -> "dict | None":
     (chapter,) = chapters.select([NAIVE], known)
     _, (step,) = _steps([(chapter, "")], "forward", directory)
     try:
-        return engine_counts.counts_of(chapter.program(directory), "--walk", *flags, "--direction=forward", f"--rung={step.rung}")
+        return engine_counts.counts_of(chapter.traced_program(directory), "--walk", *flags, "--direction=forward", f"--rung={step.rung}")
     except Failure as failure:
         if failure.status != 2:
             raise

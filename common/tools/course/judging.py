@@ -34,8 +34,8 @@ class Workshop:
         """The build directory; DoesNotBuild if it cannot be built."""
         return build.ensure_built(preset, targets, quietly=True)
 
-    def has_built(self, preset: str) -> bool:
-        """Whether a build of the preset takes little time, because it is not the first."""
+    def has_built(self, program: Path) -> bool:
+        """Whether to build it again takes little time."""
         return True
 
     def answer(self, command: list, environment: dict) -> tuple:
@@ -49,8 +49,8 @@ class Workshop:
 
 
 class _ThisTree(Workshop):
-    def has_built(self, preset: str) -> bool:
-        return (build.directory(preset) / "build.ninja").exists()
+    def has_built(self, program: Path) -> bool:
+        return (build.directory("cpu") / program).exists()
 
 
 HERE = _ThisTree()
@@ -98,24 +98,29 @@ def objections(course: Course, exercise: Exercise, explain: bool = True, worksho
     engine that sees them would have to be built first, which takes longer than all else.)"""
     traced = "trace" in exercise.tests
     wrong = _of_the_suite(course, exercise, "cpu", [test for test in exercise.tests if test != "trace"], workshop)
-    look_closer = explain and not wrong[0].startswith("kernel ") and (traced or workshop.has_built("trace")) if wrong else traced
+    look_closer = explain and not wrong[0].startswith("kernel ") and (traced or workshop.has_built(_suite(exercise, traced=True))) if wrong else traced
     if look_closer:
-        wrong = _of_the_suite(course, exercise, "trace", ["trace"], workshop) or wrong
+        wrong = _of_the_suite(course, exercise, "cpu", ["trace"], workshop) or wrong
     return wrong or _beyond_a_limit(exercise, workshop)
 
 
 def tests_against(course: Course, exercise: Exercise) -> list:
     """Which of the exercise's tests reject what stands there, each asked alone; "counts" if it is right and goes beyond a limit."""
     against = [test for test in exercise.tests
-               if _of_the_suite(course, exercise, "trace" if test == "trace" else "cpu", [test], HERE)]
+               if _of_the_suite(course, exercise, "cpu", [test], HERE)]
     return against or (["counts"] if _beyond_a_limit(exercise, HERE) else [])
+
+
+def _suite(exercise: Exercise, traced: bool) -> Path:
+    """The program of its chapter's tests, in a build directory: with traced kernels it has the test `trace`, else all others."""
+    return exercise.place / f"{exercise.chapter}{'_traced' if traced else ''}_tests"
 
 
 def _of_the_suite(course: Course, exercise: Exercise, preset: str, tests: list, workshop: Workshop) -> list:
     if not tests:
         return []
-    directory = workshop.built(preset, [f"{exercise.chapter}_tests"])
-    program = directory / exercise.place / f"{exercise.chapter}_tests"
+    suite = _suite(exercise, traced=tests == ["trace"])
+    program = workshop.built(preset, [suite.name]) / suite
     wanted = ":".join(f"All/Rungs.Pass/{test}" for test in tests)
     status, output = workshop.answer([program, f"--gtest_filter={wanted}", "--gtest_fail_fast"],
                                      {"WORKBOOK_PASS": f"{exercise.rung} {exercise.direction}"})
@@ -194,8 +199,8 @@ def _problem(case: re.Match) -> str:
 def counts(place: Path, rung: str, direction: str, problem: dict, workshop: Workshop = HERE) -> "list | str":
     """[(kernel, {"global_load sectors": 12, ..})] of the launches of the rung that is built there, of this problem; or why there
     are none."""
-    directory = workshop.built("trace", [place.name])
-    program = [directory / place / place.name, "--trace", *_flags(problem), f"--rung={rung}", f"--direction={direction}"]
+    traced = f"{place.name}_traced"
+    program = [workshop.built("cpu", [traced]) / place / traced, "--trace", *_flags(problem), f"--rung={rung}", f"--direction={direction}"]
     try:
         status, output = workshop.answer(program, {})
     except DoesNotEnd as hanging:
@@ -253,5 +258,5 @@ def _beyond_a_limit(exercise: Exercise, workshop: Workshop) -> list:
 def _trace(exercise: Exercise) -> str:
     """The command that counts its rung."""
     if str(exercise.place) != exercise.chapter:  # no chapter: ./workbook trace does not know it
-        return f"build/trace/{exercise.place}/{exercise.chapter} --trace"
+        return f"build/cpu/{exercise.place}/{exercise.chapter}_traced --trace"
     return f"./workbook trace {exercise.chapter[:2]} --rung={exercise.rung}"

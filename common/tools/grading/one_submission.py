@@ -130,17 +130,16 @@ class Workbench(Workshop):
         return [one for one in exercises if isinstance(one, Timed) and not self.no_gpu]
 
     def _targets(self, exercises: list) -> dict:
-        targets = {"cpu": set(), "trace": set(), "cuda": set()}
+        targets = {"cpu": set(), "cuda": set()}
         for one in self._timed(exercises):
             targets[self.times_on].add(one.target)
         for one in exercises:
             if isinstance(one, Timed):
                 continue
             if one.kind != "measure":
-                targets["cpu"].add(f"{one.chapter}_tests")
-                targets["trace"].add(f"{one.chapter}_tests")
+                targets["cpu"].update({f"{one.chapter}_tests", f"{one.chapter}_traced_tests"})
             if one.kind == "measure" or one.limits:
-                targets["trace"].add(one.chapter)
+                targets["cpu"].add(f"{one.chapter}_traced")
         return {preset: sorted(names) for preset, names in targets.items() if names}
 
     def _configure(self, preset: str) -> None:

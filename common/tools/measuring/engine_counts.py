@@ -26,7 +26,7 @@ def count(chosen: list, flags: list, direction: "str | None" = None, rung: "str 
           with_patterns: bool = False, named: bool = True) -> dict:
     """Builds and counts. Chapters that do not take the problem are left out, unless all are; those without the rung, too, if
     the chapters were not named."""
-    directory = build.ensure_built("trace", [*(chapter.name for chapter in chosen), *(["trace_patterns"] if with_patterns else [])])
+    directory = build.ensure_built("cpu", [*(chapter.traced for chapter in chosen), *(["trace_patterns"] if with_patterns else [])])
     chosen = chosen if named else chapters.with_rung(rung, chosen, [directory])
     of_rung = [f"--rung={rung}"] if rung else []
     counted, refusals = [], []
@@ -34,7 +34,7 @@ def count(chosen: list, flags: list, direction: "str | None" = None, rung: "str 
         for chapter, one in passes(chosen, direction, rung, directory):
             progress.show(f"{chapter.name} {one}")
             try:
-                counted.append(counts_of(chapter.program(directory), "--trace", *flags, f"--direction={one}", *of_rung))
+                counted.append(counts_of(chapter.traced_program(directory), "--trace", *flags, f"--direction={one}", *of_rung))
             except Failure as failure:
                 if failure.status != 2:
                     raise
