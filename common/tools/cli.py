@@ -117,6 +117,8 @@ def main(words: list[str]) -> int:
         if signal.getsignal(one) != signal.SIG_IGN:  # nohup
             signal.signal(one, _terminated)
     try:
+        if sys.stdout is None:  # ./workbook list >&-
+            raise Failure("standard output is closed: nothing can be printed", status=2)
         name, rest = _chosen(words)
         if name is None:
             return 0 if rest else 2

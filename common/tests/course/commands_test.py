@@ -121,6 +121,13 @@ class Hint(LittleTree):
         course.StudentProgress(self.root / "build/progress.json").checked(there.exercises[0], there.text(there.exercises[0]), "right")
         self.assertIn("05.lse, hint 1 of 2: first", self.hint("05"))
 
+    def test_all_in_a_tree_where_nothing_can_be_noted(self):
+        self.declare(CODE)
+        self.write("build", "a file, in which there can be no progress.json\n")
+        said = self.hint("05.rescale")
+        self.assertRegex(said, r"^05.rescale: it cannot be noted which hints you have seen \(.*File exists.*\), so here are all\n")
+        self.assertIn("\n  1. first\n  2. second\n", said)
+
 
 class BadInput(unittest.TestCase):
     """One line, and status 2, before anything is built."""

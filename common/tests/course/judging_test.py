@@ -41,7 +41,7 @@ class Judging(LittleTree):
     def judged(self, outputs: dict, exercise: str = "05.rescale", **options) -> judging.Verdict:
         """With programs that print this, {kernels: output}; others pass."""
         def answer(command, environment):
-            kernels = "traced" if "_traced" in str(command[0]) else "plain"
+            kernels = "gpu" if "cuda" in Path(command[0]).parts else "traced" if "_traced" in str(command[0]) else "plain"
             self.ran.append((kernels, *command[1:], environment.get("WORKBOOK_PASS")))
             output = outputs.get(kernels, PASSED)
             if isinstance(output, Exception):
@@ -139,7 +139,7 @@ class Judging(LittleTree):
         self.declare({**CODE, "needs_gpu": True}, DEBUG, MEASURE)
         self.assertEqual(self.judged({}).state, "not run")
         self.assertEqual(self.judged({}, gpu=True).state, "right")
-        self.assertEqual([kernels for kernels, *_ in self.ran], ["plain", "plain"])
+        self.assertEqual([kernels for kernels, *_ in self.ran], ["plain", "gpu"])
 
     def test_right_results_that_cost_too_much(self):
         limit = {"problem": {"seq_q": 70, "causal": False}, "kernel": "scores", "count": "global_load sectors", "at_most": 1000}

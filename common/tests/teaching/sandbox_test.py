@@ -10,7 +10,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from tools.base import ROOT
+from tools.base import ROOT, Failure
 from tools.grading import sandbox
 from tools.grading.sandbox import Limits, Sandbox, python
 
@@ -29,6 +29,19 @@ class InTheSandbox(unittest.TestCase):
 
     def run_python(self, code: str, seconds: float = 20, **limits):
         return Sandbox().run([python(), "-c", code], Limits(seconds, **limits), {"PATH": os.environ["PATH"]})
+
+    @unittest.skipIf(os.geteuid() != 0, "NOT RUN: needs root, for users of its own")
+    def test_a_tree_that_the_other_user_cannot_reach_is_refused_before_it_is_built(self):
+        with tempfile.TemporaryDirectory() as directory:
+            tree = Path(directory) / "tree"
+            Path(directory).chmod(0o755)
+            Sandbox().require_entry(tree)
+            Path(directory).chmod(0o700)
+            if self.bubblewrap:
+                Sandbox().require_entry(tree)
+            else:
+                with self.assertRaisesRegex(Failure, f"{tree} as another user, who may not enter {directory}: chmod o.x {directory}, or"):
+                    Sandbox().require_entry(tree)
 
     @unittest.skipIf(os.geteuid() != 0, "NOT RUN: needs root, for users of its own")
     def test_two_at_the_same_time_are_two_users(self):

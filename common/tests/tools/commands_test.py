@@ -12,7 +12,7 @@ from pathlib import Path
 from unittest import mock
 
 from tools import cli, commands
-from tools.base import ROOT, Failure, build, chapters, cuda, with_python_path
+from tools.base import ROOT, Failure, build, chapters, cuda, file_trees, with_python_path
 from tools.base.cuda import Choice, Gpu
 from tools.commands import GROUPS, bench, test
 from tools.measuring import engine_counts, problem_flags, session
@@ -72,6 +72,14 @@ class BadInput(unittest.TestCase):
             (["dev", "bench", "10/ordered", "--all-rungs"], "10/ordered names a rung"),
             (["trace", "99/ordered"], "no chapter 99"),
             (["dev", "accuracy", "10/ordered"], "no chapter 10/ordered"),
+            (["run", "07", "--direction=forward"], "07_backward: direction is forward: 07_backward has none"),
+            (["run", "07/final", "--direction=forward"], "07_backward: rung final has no forward"),
+            (["trace", "05", "--direction=backward"], "05_online_softmax: direction is backward: 05_online_softmax has none"),
+            (["run", "05", "--head-dim=7"], "05_online_softmax: head-dim is 7: supported are the multiples of 8 up to 256"),
+            (["dev", "bench", "06", "07", "--head-dim=264"],
+             "06_flashattn2_fwd: head-dim is 264: supported are the multiples of 8 up to 128"),
+            (["compare", "03", "07", "--direction=forward"], "07_backward: direction is forward: 07_backward has none"),
+            (["walk", "05", "--head-dim=12"], "05_online_softmax: head-dim is 12: supported are the multiples of 8 up to 256"),
             (["run", "--seq-q=6_4"], "6_4 is not a whole number"),
             (["run", "--seq-q= 64"], " 64 is not a whole number"),
             (["run", "--seq-q=\u0663"], "\u0663 is not a whole number"),
@@ -86,7 +94,8 @@ class BadInput(unittest.TestCase):
             (["walk", "99"], "no chapter 99"),
             (["walk"], "the following arguments are required: STEP"),
             (["walk", "05", "--heads=6", "--kv-heads=4"], "heads must be a multiple of kv-heads"),
-            (["walk", "05", "--out=/nowhere/walk.html"], "cannot write /nowhere/walk.html: No such file or directory"),
+            (["walk", "05", "--out=/"], "/ is not the name of a file"),
+            (["walk", "05", "--out=/dev/null/walk.html"], "cannot write /dev/null/walk.html: /dev/null is no directory"),
             (["check", "05.nothing"], "no exercise 05.nothing (exercises: 01.scores, "),
             (["check", "99"], "no chapter 99"),
             (["check", "05", "--student= "], "--student needs a name"),
@@ -145,6 +154,16 @@ class Groups(unittest.TestCase):
         rows = re.findall(r"^\| `\./workbook (?:(dev) )?(\w+)[^`]*` \| (.*) \|$", (ROOT / "README.md").read_text(), re.M)
         self.assertEqual(rows, [(group.word, name, line) for group in GROUPS for name, line in commands.help_lines(group).items()])
 
+    def test_every_page_and_message_calls_a_command_by_its_name(self):
+        written = {".cc", ".cmake", ".cu", ".h", ".md", ".py", ".txt", ".yml"}
+        for file, content in file_trees.read(ROOT).items():
+            if Path(file).suffix not in written:
+                continue
+            for within, name in re.findall(r"\./workbook\s+(?:(dev)\s+)?([a-z]+)\b", content.decode()):
+                group = commands.group_of(name)
+                if group or within:
+                    self.assertEqual(within, group.word if group else "a command's group", f"{file}: ./workbook {within} {name}")
+
     def test_only_the_chosen_command_is_imported(self):
         for words, expected in [(["list", "--help"], {"list"}), (["dev", "counts", "--help"], {"counts"}), (["--help"], set()),
                                 (["dev", "--help"], set()), (["report"], set()), (["nothing"], set())]:
@@ -165,6 +184,25 @@ class Groups(unittest.TestCase):
                 self.assertNotIn("instructor", front)
                 self.assertIn("does bench", self.printed("dev", "--help")[1])
                 self.assertIn("unknown command grade (see ./workbook --help: run, dev)", ending_of("grade")[1])
+
+
+class Output(unittest.TestCase):
+    def ending(self, redirected: str, *words: str) -> tuple[int, str]:
+        done = subprocess.run(["sh", "-c", f'"$@" {redirected}', "sh", sys.executable, "-B", ROOT / "workbook", *words],
+                              stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        return done.returncode, done.stderr
+
+    def test_one_that_nobody_can_read(self):
+        for words in (["list"], ["--help"], ["run", "99"]):
+            self.assertEqual(self.ending(">&-", *words),
+                             (2, "workbook: standard output is closed: nothing can be printed\n"))
+
+    def test_one_that_is_full(self):
+        for words in (["list"], ["--help"]):
+            self.assertEqual(self.ending(">/dev/full", *words), (1, "workbook: [Errno 28] No space left on device\n"))
+
+    def test_one_that_is_read_to_its_first_line(self):
+        self.assertEqual(self.ending("| true", "list"), (0, ""))  # the status is that of `true`
 
 
 class Problems(unittest.TestCase):

@@ -118,7 +118,7 @@ class Pieces(unittest.TestCase):
             with self.assertRaises(Failure):
                 self.take(runner)
             self.assertEqual(self.files(), [])
-        with self.assertRaisesRegex(Failure, "^no such luck .status 1"):
+        with self.assertRaisesRegex(Failure, "^no such luck .ended with status 1"):
             self.take(fake(status=1))
 
     def test_a_finding_is_no_failure(self):

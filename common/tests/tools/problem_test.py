@@ -1,10 +1,12 @@
 """A problem's name: what the chapters' programs write is what is read here. WORKBOOK_BUILD says where they are built."""
 
+import argparse
+import itertools
 import os
 import unittest
 from pathlib import Path
 
-from tools.base import Failure, chapters
+from tools.base import Failure, answer_of, chapters
 from tools.measuring import problem_flags
 from tools.record import Problem, read_label
 
@@ -24,6 +26,21 @@ class Labels(unittest.TestCase):
 @unittest.skipUnless("WORKBOOK_BUILD" in os.environ, "WORKBOOK_BUILD does not say where the chapters' programs are")
 class Programs(unittest.TestCase):
     problems = [Problem(3, 4, 2, 50, 70, 128, "bf16", True), Problem(2, 6, 6, 9, 9, 64, "fp16", False)]
+
+    def test_what_is_refused_before_the_build_the_program_refuses_in_the_same_words(self):
+        for chapter in BUILT:
+            for words in itertools.product(["--direction=forward", "--direction=backward", ""],
+                                           ["--head-dim=7", "--head-dim=264", ""]):
+                words = [word for word in words if word]
+                parser = argparse.ArgumentParser()
+                problem_flags.add_arguments(parser, several=False)
+                why = problem_flags.refusal(chapter, parser.parse_args(words))
+                with self.subTest(chapter=chapter.name, words=words):
+                    if any("head-dim" in word for word in words):
+                        self.assertTrue(why)
+                    if why:
+                        said = answer_of([chapter.program(DIRECTORY), "--check", "--seq-q=8", *words])[2]
+                        self.assertEqual(f"{chapter.name}: {why}", said)
 
     def test_there_are_some(self):
         self.assertTrue(BUILT, f"no chapter is built in {DIRECTORY}")

@@ -237,13 +237,11 @@ class Command(unittest.TestCase):
             status, said, _ = self.run_with("05", f"--out={directory}/page.html", opens=False)
         self.assertEqual((status, said[-1]), (0, "No browser answers here: open it yourself."))
 
-    def test_a_place_that_cannot_be_written_is_refused_before_anything_runs(self):
+    def test_directories_that_are_not_there_are_made(self):
         with tempfile.TemporaryDirectory() as directory:
-            for where in (directory, f"{directory}/none/page.html"):
-                with mock.patch.object(command.build, "ensure_built", side_effect=AssertionError("it builds")), \
-                        self.assertRaisesRegex(Failure, f"cannot write {where}: ") as raised:
-                    command.run(arguments("05", f"--out={where}"))
-                self.assertEqual(raised.exception.status, 2)
+            out = Path(directory) / "none" / "yet" / "page.html"
+            self.run_with("05", f"--out={out}", "--no-browser")
+            self.assertEqual([path.name for path in out.parent.iterdir()], ["page.html"])
 
     def test_what_turns_out_too_large_is_shorter_unless_a_length_is_asked_for(self):
         for words, lengths in [((), ["--seq-q=192", "--seq-q=128"]), (("--seq-q=100",), ["--seq-q=100"])]:

@@ -82,6 +82,34 @@ def describe(chapter: Chapter, build_directories: list) -> "Description | None":
     return None
 
 
+@dataclass(frozen=True)
+class Passes:
+    """What a chapter's sources say of one direction, before its program is built."""
+
+    exist: bool
+    largest_head_dim: "int | None"  # of the last rung; None if the sources do not say it in the usual way
+
+
+def passes_in_sources(chapter: Chapter, direction: str, root: Path = ROOT) -> Passes:
+    """A rung's file defines attention::Forward or .forward, and names what it does not take: head_dim_not_8_to_256."""
+    kind = direction.capitalize()
+    defines = re.compile(rf"\.{direction} =|attention::{kind} \w+ =|using attention::{kind};")
+    sources = {path: path.read_text(errors="replace") for path in (root / chapter.name).glob("*.cu")}
+    defining = [path for path, text in sources.items() if defines.search(text)]
+
+    def number(path: Path) -> int:
+        found = re.match(r"\d+", path.name)
+        return int(found[0]) if found else -1
+
+    bounds = re.findall(r"not_(?:8|for_hopper)_to_(\d+)", sources[max(defining, key=number)]) if defining else []
+    return Passes(bool(defining), int(bounds[0]) if len(set(bounds)) == 1 else None)
+
+
+def names_a_rung(chapter: Chapter, rung: str, root: Path = ROOT) -> bool:
+    """Whether one of its sources calls a rung so."""
+    return any(f'.name = "{rung}"' in path.read_text(errors="replace") for path in (root / chapter.name).glob("*.cu"))
+
+
 def with_rung(rung: "str | None", among: list, build_directories: list) -> list:
     """Those that have it. If none has, all: their programs say which there are."""
     described = [(chapter, describe(chapter, build_directories)) for chapter in among] if rung else []

@@ -6,7 +6,7 @@ FlashAttention-2. And what becomes of gradients when dO is scaled by powers of t
 one, the PATH's python3, or the one that WORKBOOK_PYTHON names.
 """
 
-from tools.base import RESULTS, Failure, build, chapters, cuda, say, shown, slug
+from tools.base import RESULTS, Failure, build, chapters, cuda, file_to_write, say, shown, slug
 from tools.measuring import accuracy, peers, problem_flags
 from tools.record import commit, result_files
 from tools.showing import accuracy_tables
@@ -15,7 +15,7 @@ from tools.showing import accuracy_tables
 def add_arguments(parser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="number or name: 06 07 (default: all)")
     parser.add_argument("--seed", type=problem_flags.at_least_zero, default=0, metavar="N", help="of the random inputs (default: 0)")
-    parser.add_argument("--out", type=problem_flags.file_to_write, metavar="FILE", help="where the JSON goes")
+    parser.add_argument("--out", type=file_to_write, metavar="FILE", help="where the JSON goes")
 
 
 def run(arguments) -> int:

@@ -9,7 +9,7 @@ common/results (from a GPU only), or where --out says.
 import time
 from pathlib import Path
 
-from tools.base import RESULTS, Failure, cuda, say, shown, slug
+from tools.base import RESULTS, Failure, cuda, file_to_write, say, shown, slug
 from tools.measuring import problem_flags, session
 from tools.record import commit, result_files
 from tools.showing import ladder
@@ -19,7 +19,7 @@ def add_arguments(parser) -> None:
     session.add_arguments(parser)
     problem_flags.add_rung(parser, default="its last; of a backward: all", or_all=True)
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--out", type=problem_flags.file_to_write, metavar="FILE", help="where the JSON goes")
+    where.add_argument("--out", type=file_to_write, metavar="FILE", help="where the JSON goes")
     where.add_argument("--keep", action="store_true", help="keep the JSON in common/results, under the GPU's name")
 
 

@@ -50,6 +50,7 @@ def run(arguments) -> int:
     (small,) = problem_flags.problems(arguments)
     known = chapters.all_chapters()
     chosen = [chapters.select([word.partition("/")[0]], known)[0] for word in arguments.steps]
+    problem_flags.require_takers(chosen, arguments)
     counting = build.ensure_built("cpu", sorted({chapter.traced for chapter in chosen}))
     words = [(chapter, word.partition("/")[2]) for chapter, word in zip(chosen, arguments.steps)]
     direction = arguments.direction or _shared_direction(words, counting)

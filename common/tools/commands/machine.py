@@ -11,15 +11,15 @@ import re
 import tempfile
 from pathlib import Path
 
-from tools.base import RESULTS, Failure, Progress, bold, build, ending_of, follow, say, shown
-from tools.measuring import problem_flags, session
+from tools.base import RESULTS, Failure, Progress, bold, build, ending_of, file_to_write, follow, say, shown
+from tools.measuring import session
 from tools.record import THE_BOOKS, Microbenchmarks, Missing, Record, result_files
 from tools.showing import microbenchmark_tables
 
 
 def add_arguments(parser) -> None:
     parser.add_argument("--preset", choices=["cpu", "cuda"], help="default: cuda if there is a GPU and nvcc, else cpu")
-    parser.add_argument("--out", type=problem_flags.file_to_write, metavar="FILE", help="where the JSON goes")
+    parser.add_argument("--out", type=file_to_write, metavar="FILE", help="where the JSON goes")
 
 
 def run(arguments) -> int:

@@ -9,7 +9,7 @@ common/results.
 
 from pathlib import Path
 
-from tools.base import RESULTS, Failure, build, chapters, cuda, say, shown, slug
+from tools.base import RESULTS, Failure, build, chapters, cuda, file_to_write, say, shown, slug
 from tools.measuring import peers, problem_flags
 from tools.record import commit, result_files
 from tools.showing import peer_tables
@@ -25,7 +25,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--patience", type=problem_flags.seconds, default=peers.PATIENCE, metavar="SECONDS",
                         help="what the launches of one chapter at one point may take; what takes longer is left out there "
                         f"(default: {peers.PATIENCE})")
-    parser.add_argument("--out", type=problem_flags.file_to_write, metavar="FILE", help="where the JSON goes")
+    parser.add_argument("--out", type=file_to_write, metavar="FILE", help="where the JSON goes")
 
 
 def run(arguments) -> int:

@@ -4,7 +4,19 @@ Needs a GPU and Nsight Compute. Every rung is profiled, N = 4096 unless another 
 and L2 and tensor-core instructions of each launch, goes into common/results, under the GPU's name.
 """
 
-from tools.base import RESULTS, Failure, amount_of_memory, build, cuda, say, shown, significant, slug, table
+from tools.base import (
+    RESULTS,
+    Failure,
+    amount_of_memory,
+    build,
+    cuda,
+    file_to_write,
+    say,
+    shown,
+    significant,
+    slug,
+    table,
+)
 from tools.measuring import ncu, problem_flags, profile
 from tools.record import commit, result_files
 
@@ -13,7 +25,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="number or name: 01 05 (default: all)")
     problem_flags.add_arguments(parser, several=True)
     problem_flags.add_rung(parser, default="all")
-    parser.add_argument("--out", type=problem_flags.file_to_write, metavar="FILE", help="where the JSON goes")
+    parser.add_argument("--out", type=file_to_write, metavar="FILE", help="where the JSON goes")
 
 
 def run(arguments) -> int:

@@ -8,7 +8,7 @@ explained (the reason stands beside it), or different, which is a failure; what 
 import os
 import time
 
-from tools.base import Failure, bad, bold, chapters, cuda, good, say, table
+from tools.base import Failure, bad, bold, chapters, cuda, file_to_write, good, say, table
 from tools.measuring import agreement, engine_counts, ncu, problem_flags
 from tools.record import commit, read_label, result_files
 
@@ -19,7 +19,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="number or name: 01 05 (default: all, and the access "
                         "patterns of common/tests/trace)")
     parser.add_argument("--engine", type=problem_flags.existing_file, metavar="FILE", help="the engine's counts, instead of counting here")
-    parser.add_argument("--out", type=problem_flags.file_to_write, metavar="FILE", help="keep the comparison, as JSON")
+    parser.add_argument("--out", type=file_to_write, metavar="FILE", help="keep the comparison, as JSON")
 
 
 def run(arguments) -> int:

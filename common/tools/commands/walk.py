@@ -14,7 +14,7 @@ import webbrowser
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.base import BUILD, Failure, Progress, build, chapters, say, shown
+from tools.base import BUILD, Failure, Progress, build, chapters, file_to_write, say, shown, write_whole
 from tools.measuring import engine_counts, problem_flags
 from tools.showing import walk
 
@@ -33,7 +33,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("steps", nargs="+", metavar="STEP", action=_OneOrTwo, help="chapter or chapter/rung: 05 08/earlystop; one or two")
     problem_flags.add_arguments(parser, several=False, direction="default: the forward if there is one, else the backward")
     parser.add_argument("--no-numbers", action="store_true", help="only what moves, without S, P, m, l, O and gradients: longer N fit")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the page there (default: build/walk/STEP.html)")
+    parser.add_argument("--out", type=file_to_write, metavar="FILE", help="write the page there (default: build/walk/STEP.html)")
     parser.add_argument("--no-browser", action="store_true", help="write the page, do not open it")
 
 
@@ -59,7 +59,7 @@ def run(arguments) -> int:
     words = [word.partition("/") for word in arguments.steps]
     asked_for = [(chapters.select([name], known)[0], rung) for name, _, rung in words]
     problem_flags.said(arguments)  # refuses what is wrong in itself, before anything is built
-    out = _writable(arguments.out) if arguments.out else None
+    problem_flags.require_takers([chapter for chapter, _ in asked_for], arguments)
 
     os.environ.setdefault("SIMT_THREADS", "1")  # the engine has as many multiprocessors
     directory = build.ensure_built("cpu", sorted({chapters.Chapter(NAIVE).traced, *(chapter.traced for chapter, _ in asked_for)}))
@@ -72,8 +72,8 @@ def run(arguments) -> int:
             raise
         page = _page(arguments, known, steps, direction, directory, {**small, "seq_q": [SHORT]})
     name = "-and-".join(f"{step.chapter.name}-{step.rung}" for step in steps)
-    out = out or _writable(BUILD / "walk" / f"{name}-{direction}.html", make_directory=True)
-    out.write_text(page)
+    out = arguments.out or BUILD / "walk" / f"{name}-{direction}.html"
+    write_whole(out, page)
     say(f"{shown(out)}: {len(page.encode()):,} bytes, opens in any browser")
     if not arguments.no_browser and not webbrowser.open(out.resolve().as_uri()):
         say("No browser answers here: open it yourself.")
@@ -152,16 +152,3 @@ def _steps(asked_for: list, direction: "str | None", directory: Path) -> tuple:
     if direction or len(asked_for) == 1:
         raise Failure(f"{lacking} has no {direction or one}", status=2)
     raise Failure("the two steps share no direction", status=2)
-
-
-def _writable(path: Path, make_directory: bool = False) -> Path:
-    if make_directory:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    is_new = not path.exists()
-    try:
-        path.open("a").close()
-    except OSError as error:
-        raise Failure(f"cannot write {path}: {error.strerror}", status=2)
-    if is_new:
-        path.unlink()  # until there is a page
-    return path

@@ -75,6 +75,7 @@ class Workbench(Workshop):
     def prepare(self, course: Course, exercises: list) -> None:
         """Builds the workbook as it is, as whoever calls: nothing of a student's is in it."""
         self._keep_others_out()
+        self.sandbox.require_entry(self.tree)
         wanted, there = file_trees.read(self.root), set()
         for file, content in wanted.items():
             path = self.tree / file

@@ -22,7 +22,7 @@ import weakref
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.base import Failure
+from tools.base import Failure, shown
 
 FIRST_USER = 61000  # no user of this number has files; one builds, the next one runs
 MEMORY = 4 * 1024**3
@@ -87,6 +87,13 @@ class Sandbox:
         user = str(self.user(builds))
         return ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--no-new-privs", "--inh-caps=-all",
                 "--bounding-set=-all"]
+
+    def require_entry(self, tree: Path) -> None:
+        """Failure if the user of the sandbox cannot reach the tree. (With bubblewrap it sees nothing but the tree there.)"""
+        closed = next((parent for parent in reversed(tree.resolve().parents) if _is_closed(parent)), None)
+        if closed and not _bubblewrap():
+            raise Failure(f"nothing can be run in {shown(tree)} as another user, who may not enter {closed}: "
+                          f"chmod o+x {closed}, or install bubblewrap")
 
     def held(self, writable: Path) -> dict:
         """What holds of the program that runs here: tried, not assumed."""

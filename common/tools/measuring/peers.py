@@ -30,7 +30,19 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from tools.base import BUILD, ROOT, Failure, Progress, cuda, ending_of, follow, pythons, shown, significant, with_python_path
+from tools.base import (
+    BUILD,
+    ROOT,
+    Failure,
+    Progress,
+    cuda,
+    ending_of,
+    follow,
+    pythons,
+    shown,
+    significant,
+    with_python_path,
+)
 from tools.record import LENGTHS, Problem
 
 BASELINE = "FLASH"  # PyTorch's FLASH backend, which is FlashAttention-2: what ratios are against

@@ -3,7 +3,6 @@ program, which knows the rest."""
 
 import argparse
 import math
-import os
 import re
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from tools.record import read_label
 # What the programs are told as it was said; N of the queries, of which there may be several, apart.
 FIELDS = ("batch", "heads", "kv_heads", "seq_k", "head_dim", "dtype", "causal", "seed")
 LARGEST_INT, LARGEST_SEED = 2**31 - 1, 2**63 - 2  # that the programs can hold
+HEAD_DIM_STEP, LARGEST_HEAD_DIM = 8, 256  # of all chapters
 # All that only chapters take, a rung too: {argparse's name: flag}.
 NAMES = {name: f"--{name.replace('_', '-')}" for name in (*FIELDS, "seq_q", "direction", "rung")}
 
@@ -49,7 +49,34 @@ def chosen_chapters(arguments: argparse.Namespace) -> list:
         if rung and (len(words) > 1 or arguments.rung or getattr(arguments, "all_rungs", False)):
             raise Failure(f"{word} names a rung: beside it there can be no other chapter or rung", status=2)
         arguments.rung = rung or arguments.rung
-    return chapters.select([chapter for chapter, _, _ in words], chapters.all_chapters())
+    chosen = chapters.select([chapter for chapter, _, _ in words], chapters.all_chapters())
+    refusals = [refusal(chapter, arguments) for chapter in chosen]
+    if refusals and all(refusals):
+        raise Failure(f"{chosen[0].name}: {refusals[0]}", status=2)
+    return chosen
+
+
+def refusal(chapter: chapters.Chapter, arguments: argparse.Namespace) -> str:
+    """Why the chapter's program will not take what is asked for, in its own words, before it is built; empty if it may. It
+    is the program that decides: here stands only what no rung of the chapter takes."""
+    direction, rung, head_dim = (getattr(arguments, name, None) for name in ("direction", "rung", "head_dim"))
+    has = {one: chapters.passes_in_sources(chapter, one) for one in ("forward", "backward")}
+    if direction and not has[direction].exist and any(passes.exist for passes in has.values()):
+        if rung:
+            return f"rung {rung} has no {direction}" if chapters.names_a_rung(chapter, rung) else ""
+        return f"direction is {direction}: {chapter.name} has none"
+    largest = next((has[one].largest_head_dim for one in has if one == direction or not direction and has[one].exist), None)
+    if head_dim and largest and (head_dim % HEAD_DIM_STEP or head_dim > LARGEST_HEAD_DIM) and not rung:
+        return f"head-dim is {head_dim}: supported are the multiples of {HEAD_DIM_STEP} up to {largest}"
+    return ""
+
+
+def require_takers(chosen: list[chapters.Chapter], arguments: argparse.Namespace) -> None:
+    """Every one of them must take what is asked for."""
+    for chapter in chosen:
+        why = refusal(chapter, arguments)
+        if why:
+            raise Failure(f"{chapter.name}: {why}", status=2)
 
 
 def rung_name(text: str) -> str:
@@ -91,17 +118,6 @@ def existing_file(text: str) -> Path:
     if not Path(text).is_file():
         raise argparse.ArgumentTypeError(f"there is no file {text}")
     return Path(text).resolve()
-
-
-def file_to_write(text: str) -> Path:
-    """Refuses before anything takes time what could not be written afterwards. Directories that are not there will be made."""
-    path = Path(text)
-    if path.exists() and not path.is_file():  # a directory, or a device, in whose place there would be a file
-        raise argparse.ArgumentTypeError(f"{text or 'nothing'} is not the name of a file")
-    above = next(one for one in path.absolute().parents if one.exists())
-    if not above.is_dir() or not os.access(above, os.W_OK):
-        raise argparse.ArgumentTypeError(f"cannot write {text}: {above} is no directory that can be written")
-    return path
 
 
 def said(arguments: argparse.Namespace) -> dict:

@@ -5,7 +5,7 @@ import os
 import re
 from pathlib import Path
 
-from tools.base import ROOT, Failure, output_of
+from tools.base import ROOT, Failure, output_of, write_whole
 
 
 def commit() -> str:
@@ -34,14 +34,7 @@ def compact(report: dict) -> str:
 
 def write(path: Path, report: dict) -> None:
     """All of it, or nothing."""
-    unfinished = path.with_name(path.name + ".unfinished")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished.write_text(compact(report))
-        os.replace(unfinished, path)
-    except OSError as error:
-        unfinished.unlink(missing_ok=True)
-        raise Failure(f"cannot write {path}: {error.strerror}; name another file with --out")
+    write_whole(path, compact(report))
 
 
 def read(path: Path) -> "dict | None":

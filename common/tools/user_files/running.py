@@ -34,8 +34,8 @@ class Ran:
 def run_files(asked: Asked, traced: bool = False, quietly: bool = False) -> Ran:
     """Compiles the files, links them, runs the program with its output where it would go (stderr, if quietly)."""
     directory = build.ensure_built("cpu", ["simt", "simt-compile"])
-    (BUILD / "own").mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=BUILD / "own") as place:
+    (BUILD / "user_files").mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=BUILD / "user_files") as place:
         with Progress(f"Compiling {' '.join(asked.files)}"):
             program = program_of(asked, traced, directory, Path(place))
             if traced:
