@@ -12,7 +12,7 @@ from tools.course import kernelcode, markers
 from tools.teaching import grade, grading
 from tools.teaching.submission import Submission
 
-ALL_RIGHT = 'for i in 1 2; do echo "[  PASSED  ] $i tests."; done; echo "secret 1 0" >&$WORKBOOK_WITNESS'
+ALL_RIGHT = 'for i in 1 2; do echo "[  PASSED  ] $i tests."; done; echo "secret 1 0" >&$WORKBOOK_GRADER_CHANNEL'
 
 
 class Hostile(unittest.TestCase):
@@ -79,9 +79,9 @@ class Hostile(unittest.TestCase):
             self.assertEqual(verdict.state, "too much memory", verdict.lines)
 
     def test_3_a_kernel_runs_in_another_process_than_the_one_that_judges_it(self):
-        """That one takes this word out of its environment when it starts; harness.ApartDeathTest says what cannot be read then."""
+        """That one takes this word out of its environment when it starts; harness.KernelProcessDeathTest says what cannot be read then."""
         with mock.patch.object(kernelcode, "objection", return_value=None):
-            verdict = self.inside(self.solution + '\n  if (!getenv("WORKBOOK_WITNESS")) l = 0;')
+            verdict = self.inside(self.solution + '\n  if (!getenv("WORKBOOK_GRADER_CHANNEL")) l = 0;')
         self.assertEqual(verdict.state, "right", verdict.lines)
 
     def test_4_markers(self):
