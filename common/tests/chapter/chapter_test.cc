@@ -5,8 +5,8 @@
 
 #include <cstdlib>
 
-#include "tests/chapter/kernel_process.h"
 #include "tests/chapter/cases.h"
+#include "tests/chapter/kernel_process.h"
 #include "tests/chapter/kinds.h"
 #include "tests/chapter/on_device.h"
 #include "tests/chapter/references.h"

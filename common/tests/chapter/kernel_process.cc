@@ -156,9 +156,13 @@ void start_kernel_process() {
   serve(kernels);
 }
 
-attention::Forward in_kernel_process(const attention::Forward& pass) { return in_kernel_process_as<&Request::forward>(pass); }
+attention::Forward in_kernel_process(const attention::Forward& pass) {
+  return in_kernel_process_as<&Request::forward>(pass);
+}
 
-attention::Backward in_kernel_process(const attention::Backward& pass) { return in_kernel_process_as<&Request::backward>(pass); }
+attention::Backward in_kernel_process(const attention::Backward& pass) {
+  return in_kernel_process_as<&Request::backward>(pass);
+}
 
 }  // namespace chapter_suite
 

@@ -10,8 +10,8 @@ namespace chapter_suite {
 // nothing where the engine traces, since no result is compared there, nor on a GPU.
 void start_kernel_process();
 
-// The same pass, run in that process, if there is one. An exception that it throws there is thrown here; if that process
-// crashes, so does this one.
+// The same pass, run in that process, if there is one. An exception that it throws there is thrown here; if that
+// process crashes, so does this one.
 attention::Forward in_kernel_process(const attention::Forward& pass);
 attention::Backward in_kernel_process(const attention::Backward& pass);
 

@@ -1,6 +1,7 @@
 // The kinds of tests that every pass of every chapter goes through: each looks for mistakes that the others let pass.
-// chapter_test.cc runs them over the chapters, mutants/ over kernels that are wrong on purpose. A kind has cases. Each is
-// there for a mutant that no other case of the kind rejects, or for what the chapters' tiles have and a mutant's have not.
+// chapter_test.cc runs them over the chapters, mutants/ over kernels that are wrong on purpose. A kind has cases. Each
+// is there for a mutant that no other case of the kind rejects, or for what the chapters' tiles have and a mutant's
+// have not.
 #pragma once
 
 #include <functional>

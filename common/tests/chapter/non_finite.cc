@@ -96,7 +96,7 @@ Results expected(const Problem& p, const HostTensors& in) {
 
 // The first element that is not as expected; `columns` of a row, one of LSE.
 std::string first_wrong(const char* tensor, const std::vector<float>& got, const Expected& expected, double tolerance,
-                         int rows, int columns) {
+                        int rows, int columns) {
   // An LSE of -inf says that the row sees no key.
   const auto is_lost = [&](double x) { return !std::isfinite(x) && !(columns == 1 && x == -INFINITY); };
   for (size_t n = 0; n < got.size(); n++) {
@@ -119,20 +119,19 @@ std::vector<T> download(const harness::GuardedBuffer& buffer) {
 }
 
 std::string first_wrong(const attention::Forward& pass, const Problem& p, const HostTensors& in,
-                         const Results& expected, const harness::Verdict& allowed) {
+                        const Results& expected, const harness::Verdict& allowed) {
   harness::DeviceTensors device(p, in, pass.workspace_bytes(p), false);
   pass.run(p, device.forward_args(), nullptr);
   check(cudaDeviceSynchronize());
   const std::vector<float> o = harness::from_storage(download<uint16_t>(device.o), p.dtype);
   std::string wrong = first_wrong("o", o, expected.o, allowed.comparisons[0].tolerance, p.seq_q, p.head_dim);
   if (wrong.empty() && pass.writes_lse)
-    wrong =
-        first_wrong("lse", download<float>(device.lse), expected.lse, allowed.comparisons[1].tolerance, p.seq_q, 1);
+    wrong = first_wrong("lse", download<float>(device.lse), expected.lse, allowed.comparisons[1].tolerance, p.seq_q, 1);
   return wrong;
 }
 
 std::string first_wrong(const attention::Backward& pass, const Problem& p, const HostTensors& in,
-                         const Results& expected, const harness::Verdict& allowed) {
+                        const Results& expected, const harness::Verdict& allowed) {
   harness::DeviceTensors device(p, in, pass.workspace_bytes(p), true);
   const std::vector<float> o(expected.o.seen.begin(), expected.o.seen.end());
   const std::vector<float> lse(expected.lse.seen.begin(), expected.lse.seen.end());
@@ -152,7 +151,7 @@ std::string first_wrong(const attention::Backward& pass, const Problem& p, const
   for (size_t n = 0; n < std::size(gradients) && wrong.empty(); n++) {
     const auto& [name, buffer, of_it, rows] = gradients[n];
     wrong = first_wrong(name, harness::from_storage(download<uint16_t>(buffer), p.dtype), of_it,
-                         allowed.comparisons[n].tolerance, rows, p.head_dim);
+                        allowed.comparisons[n].tolerance, rows, p.head_dim);
   }
   return wrong;
 }

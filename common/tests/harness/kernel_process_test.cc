@@ -43,7 +43,8 @@ TEST(KernelProcessDeathTest, AKernelSeesNothingThatIsMadeAfterwards) {
     known = &chapter_suite::solved(c, false).reference;
     const Forward reads = pass_of(read_the_reference);
     if (const std::string here = solve(reads, c); !here.empty()) return "here it must be right: " + here;
-    if (const std::string there = solve(chapter_suite::in_kernel_process(reads), c); there.find("o[b=0, h=0, i=0, d=0] is 0,") != 0)
+    if (const std::string there = solve(chapter_suite::in_kernel_process(reads), c);
+        there.find("o[b=0, h=0, i=0, d=0] is 0,") != 0)
       return "there it must be wrong: " + there;
     if (const std::string error = solve(chapter_suite::in_kernel_process(pass_of(fail)), c); error != "as it said")
       return "its error is lost: " + error;

@@ -1,8 +1,9 @@
 // Which case of which kind of test kills which mutant: every one against every other, for ./workbook mutants.
 //
 //   kill_matrix list            the mutants, and this build's kinds of tests with their cases, as JSON
-//   kill_matrix run MUTANT..    what each case has against them, a line each: "mutant kind case: what"; all if none is named
-//   kill_matrix launch MUTANT   its kernels on small problems, whatever comes of it: for compute-sanitizer to look at
+//   kill_matrix run MUTANT..    what each case has against them, a line each: "mutant kind case: what"; all if none is
+//   named kill_matrix launch MUTANT   its kernels on small problems, whatever comes of it: for compute-sanitizer to
+//   look at
 #include <algorithm>
 #include <cstdio>
 #include <iomanip>
@@ -40,7 +41,8 @@ void list() {
   std::cout << ",\n\"kinds\": ";
   print_object(chapter_suite::kinds(), [](const Kind& kind) {
     std::cout << std::quoted(kind.name) << ": {\"looks_for\": " << std::quoted(kind.looks_for) << ", \"cases\": ";
-    print_object(kind.cases, [](const Case& c) { std::cout << std::quoted(name(c)) << ": " << std::quoted(c.because); });
+    print_object(kind.cases,
+                 [](const Case& c) { std::cout << std::quoted(name(c)) << ": " << std::quoted(c.because); });
     std::cout << "}";
   });
   std::cout << "}\n";
@@ -49,8 +51,8 @@ void list() {
 void run(const Mutant& mutant) {
   for (const Kind& kind : chapter_suite::kinds())
     for (const Case& c : kind.cases) {
-      const std::string wrong = mutant.forward ? kind.against(mutant.forward, mutant.rope, c)
-                                               : kind.against(mutant.backward, mutant.rope, c);
+      const std::string wrong =
+          mutant.forward ? kind.against(mutant.forward, mutant.rope, c) : kind.against(mutant.backward, mutant.rope, c);
       if (!wrong.empty())
         std::cout << mutant.name << " " << kind.name << " " << name(c) << ": " << wrong.substr(0, wrong.find('\n'))
                   << "\n";

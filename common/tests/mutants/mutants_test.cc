@@ -1,7 +1,7 @@
 // Do the tests that the chapters pass reject kernels that are wrong? The table in README.md says which kind of test
-// rejects which of them; here is checked that it says so of every mutant and every kind, and that it is still true: that
-// a kind which the table names rejects the mutant and, in the slow tier, that all of them do and, of the mutant which a
-// kind is there for, no other.
+// rejects which of them; here is checked that it says so of every mutant and every kind, and that it is still true:
+// that a kind which the table names rejects the mutant and, in the slow tier, that all of them do and, of the mutant
+// which a kind is there for, no other.
 #include "tests/mutants/mutants.h"
 
 #include <gtest/gtest.h>
@@ -102,7 +102,8 @@ std::string against(const Kind& kind, const Mutant& mutant) {
   return mutant.forward ? kind.against(mutant.forward, mutant.rope) : kind.against(mutant.backward, mutant.rope);
 }
 
-// The kinds of this build that the table names for the mutant, in its order. (On a GPU, none if sanitizers alone find it.)
+// The kinds of this build that the table names for the mutant, in its order. (On a GPU, none if sanitizers alone find
+// it.)
 std::vector<Kind> killers_of(const Mutant& mutant) {
   std::vector<Kind> named;
   const KillTable& table = table_of(on_gpu ? "gpu" : "engine");
@@ -134,7 +135,8 @@ INSTANTIATE_TEST_SUITE_P(All, Mutants, testing::ValuesIn(with_a_killer_here()),
 
 class WholeLine : public Mutants {};
 
-// By all kinds of its line; and the mutant that a kind is there for, by no other. Not on a GPU, where luck may have a say.
+// By all kinds of its line; and the mutant that a kind is there for, by no other. Not on a GPU, where luck may have a
+// say.
 TEST_P(WholeLine, IsWhatTheTableSays) {
   const KillTable& table = table_of("engine");
   const std::vector<std::string>& killers = table.killers.at(GetParam().name);
