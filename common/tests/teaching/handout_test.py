@@ -205,22 +205,6 @@ class HandedOut(unittest.TestCase):
                 self.assertNotEqual(handed_out, theirs)
                 self.assertEqual(self.course.replaced(one, taken), (self.course.root / one.file).read_text())
 
-    @unittest.skipIf(NVCC is None or NVCC.version < cuda.LOWEST_NVCC, "NOT RUN: needs nvcc")
-    def test_nvcc_compiles_what_students_start_from(self):
-        """All stubs and planted mistakes as one source, each in a namespace of its own: most of the time goes into headers. (g++
-        compiles them in course.trials.)"""
-        parts = []
-        for number, text in enumerate(self.course.student_files(self.course.exercises).values()):
-            (namespace,) = set(re.findall(r"^}  // namespace (\w+)\n*\Z", text, re.M))
-            parts.append(text.replace(f"\nnamespace {namespace} {{\n", f"\nnamespace {namespace}::start_{number} {{\n"))
-        with tempfile.TemporaryDirectory() as directory:
-            source = Path(directory) / "all.cu"
-            source.write_text("\n".join(parts))
-            done = subprocess.run([NVCC.path, "-std=c++20", "-arch=sm_80", "-Xcicc", "-O0", "-w", "-I", self.course.root / "common",
-                                   "-ptx", "-o", f"{directory}/all.ptx", source], stdin=subprocess.DEVNULL, capture_output=True, text=True)
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
-            self.assertGreater((Path(directory) / "all.ptx").read_text().count(".entry"), 4 * len(parts))
-
     def test_gradescope_finds_its_two_programs(self):
         with tempfile.TemporaryDirectory() as directory:
             file_trees.write_archive(Path(directory) / "a.zip", self.made.autograder)
@@ -243,6 +227,24 @@ class HandedOut(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             (Path(directory) / "x").write_text("")
             self.assertRaises(Failure, file_trees.require_a_new, Path(directory))
+
+
+@unittest.skipIf(NVCC is None or NVCC.version < cuda.LOWEST_NVCC, "NOT RUN: needs nvcc")
+class WithNvcc(unittest.TestCase):
+    def test_it_compiles_what_students_start_from(self):
+        """All stubs and planted mistakes as one source, each in a namespace of its own: most of the time goes into headers. (g++
+        compiles them in course.trials.)"""
+        there, parts = course.load(), []
+        for number, text in enumerate(there.student_files(there.exercises).values()):
+            (namespace,) = set(re.findall(r"^}  // namespace (\w+)\n*\Z", text, re.M))
+            parts.append(text.replace(f"\nnamespace {namespace} {{\n", f"\nnamespace {namespace}::start_{number} {{\n"))
+        with tempfile.TemporaryDirectory() as directory:
+            source = Path(directory) / "all.cu"
+            source.write_text("\n".join(parts))
+            done = subprocess.run([NVCC.path, "-std=c++20", "-arch=sm_80", "-Xcicc", "-O0", "-w", "-I", there.root / "common",
+                                   "-ptx", "-o", f"{directory}/all.ptx", source], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertGreater((Path(directory) / "all.ptx").read_text().count(".entry"), 4 * len(parts))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""which kind of test rejects which wrong kernel: each against each
+"""which test rejects which wrong kernel: every case of every kind of test against every mutant
 
 The wrong kernels (mutants) and the kinds of tests are those of common/tests. On the SIMT engine it takes some minutes. With a
-GPU the table for GPUs is made too, with compute-sanitizer's tools beside our own tests. --write puts the tables into
-common/tests/mutants/README.md: the tests hold every mutant and every kind to what is written there.
+GPU the table for GPUs is made too, with compute-sanitizer's tools beside our own tests. The cases that no mutant needs are
+listed with the reason that they are there for. --write puts the tables into common/tests/mutants/README.md: the tests hold
+every mutant and every kind to what is written there.
 
 With --exercises it is the table of common/course/wrong/README.md: which test of an exercise rejects which wrong solution.
 """
@@ -13,6 +14,8 @@ import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from tools.base import ROOT, Failure, Progress, build, cuda, say, shown
 from tools.course import WRONG, load, wrong_solutions
@@ -47,9 +50,9 @@ def run(arguments) -> int:
     for device in [arguments.device] if arguments.device else PROGRAMS if choice.gpu else ["engine"]:
         preset, names = PROGRAMS[device]
         directory = build.ensure_built(preset, names)
-        programs = [directory / "common/tests/mutants" / name for name in names]
-        tables = as_markdown(*matrix(programs, device == "gpu"))
-        text = _with_table(text, device, tables)
+        found = matrix([directory / "common/tests/mutants" / name for name in names], device == "gpu")
+        say("\n  ".join(["No mutant needs these cases, which are there for the chapters' own tiles:", *not_needed(found)]))
+        text = _with_table(text, device, as_markdown(found))
     return _say_or_write(README, text, arguments.write)
 
 
@@ -81,36 +84,65 @@ def _wrong_solutions_as_markdown() -> str:
     return "\n".join(lines) + "\n"
 
 
-def matrix(programs: list, with_sanitizers: bool) -> tuple:
-    """(mutant -> its mistake, kind -> what it looks for, mutant -> the kinds that reject it)"""
-    mutants, kinds = {}, {}
+@dataclass
+class Matrix:
+    """What rejects what. A sanitizer is a kind with one case, which has its name."""
+
+    mutants: "dict[str, str]" = field(default_factory=dict)  # mutant -> its mistake
+    kinds: "dict[str, str]" = field(default_factory=dict)  # kind of test -> what it looks for
+    cases: "dict[str, dict[str, str]]" = field(default_factory=dict)  # kind -> case -> why the kind has it
+    rejected: "dict[str, dict[str, list[str]]]" = field(default_factory=dict)  # mutant -> kind -> the cases that reject it
+
+    def killers(self, mutant: str) -> "list[str]":
+        return [kind for kind in self.kinds if kind in self.rejected[mutant]]
+
+    def needed(self, kind: str) -> "list[str]":
+        """As few of its cases as reject all mutants that the kind rejects: first the case that rejects most of what is left."""
+        left = {mutant for mutant in self.mutants if kind in self.rejected[mutant]}
+        found: "list[str]" = []
+        while left:
+            rejects = {case: {mutant for mutant in left if case in self.rejected[mutant][kind]} for case in self.cases[kind]}
+            best = max(rejects, key=lambda case: len(rejects[case]))
+            found.append(best)
+            left -= rejects[best]
+        return found
+
+
+def matrix(programs: "list[Path]", with_sanitizers: bool) -> Matrix:
+    result = Matrix()
     for program in programs:
         listed = json.loads(_output([program, "list"]))
-        mutants = listed["mutants"]
-        kinds.update(listed["kinds"])
+        result.mutants = listed["mutants"]
+        result.kinds.update({kind: entry["looks_for"] for kind, entry in listed["kinds"].items()})
+        result.cases.update({kind: entry["cases"] for kind, entry in listed["kinds"].items()})
     if with_sanitizers:
-        kinds.update(SANITIZERS)
+        result.kinds.update(SANITIZERS)
+        result.cases.update({tool: {tool: "small problems"} for tool in SANITIZERS})
 
     # The tests first: they take longer than the sanitizers do.
-    trials = [(_rejected_by_tests, program, mutant) for mutant in mutants for program in programs]
+    trials = [(_rejected_by_tests, program, mutant) for mutant in result.mutants for program in programs]
     if with_sanitizers:
-        trials += [(_rejected_by_sanitizer, programs[0], mutant, tool) for mutant in mutants for tool in SANITIZERS]
-    killers = {mutant: [] for mutant in mutants}
-    with Progress("Trying every kind of test on every mutant") as progress, ThreadPoolExecutor(build.cores()) as pool:
+        trials += [(_rejected_by_sanitizer, programs[0], mutant, tool) for mutant in result.mutants for tool in SANITIZERS]
+    result.rejected = {mutant: {} for mutant in result.mutants}
+    with Progress("Trying every case on every mutant") as progress, ThreadPoolExecutor(build.cores()) as pool:
         for number, (trial, found) in enumerate(zip(trials, pool.map(lambda trial: trial[0](*trial[1:]), trials)), 1):
-            killers[trial[2]] += found
+            result.rejected[trial[2]].update(found)
             progress.show(f"{number} of {len(trials)}  {trial[2]}")
-    return mutants, kinds, killers
+    return result
 
 
-def _rejected_by_tests(program, mutant: str) -> list:
-    found = [re.match(rf"{mutant} (\w+): ", line) for line in _output([program, "run", mutant]).splitlines()]
-    return [one[1] for one in found if one]
+def _rejected_by_tests(program: Path, mutant: str) -> "dict[str, list[str]]":
+    found: "dict[str, list[str]]" = {}
+    for line in _output([program, "run", mutant]).splitlines():
+        rejected = re.match(rf"{mutant} (\w+) (\w+): ", line)
+        if rejected:
+            found.setdefault(rejected[1], []).append(rejected[2])
+    return found
 
 
-def _rejected_by_sanitizer(program, mutant: str, tool: str) -> list:
+def _rejected_by_sanitizer(program: Path, mutant: str, tool: str) -> "dict[str, list[str]]":
     done = _run(["compute-sanitizer", "--tool", tool, f"--error-exitcode={FOUND}", program, "launch", mutant])
-    return [tool] if done.returncode == FOUND else []
+    return {tool: [tool]} if done.returncode == FOUND else {}
 
 
 def _output(command: list) -> str:
@@ -129,16 +161,22 @@ def _run(command: list) -> subprocess.CompletedProcess:
         raise Failure(f"{' '.join(words)} has not ended after {PATIENCE} s: does a wrong kernel hang? Nothing is written.")
 
 
-def as_markdown(mutants: dict, kinds: dict, killers: dict) -> str:
+def as_markdown(found: Matrix) -> str:
     lines = ["| mutant | its mistake | rejected by |", "|---|---|---|"]
-    lines += [f"| `{mutant}` | {_cell(mistake)} | {', '.join(kind for kind in kinds if kind in killers[mutant])} |"
-              for mutant, mistake in mutants.items()]
-    lines += ["", "| kind of test | looks for | rejects | and nobody else rejects |", "|---|---|--:|---|"]
-    for kind, looks_for in kinds.items():
-        rejected = [mutant for mutant in mutants if kind in killers[mutant]]
-        alone = [f"`{mutant}`" for mutant in rejected if killers[mutant] == [kind]]
-        lines.append(f"| {kind} | {_cell(looks_for)} | {len(rejected)} | {', '.join(alone)} |")
+    lines += [f"| `{mutant}` | {_cell(mistake)} | {', '.join(found.killers(mutant))} |" for mutant, mistake in found.mutants.items()]
+    lines += ["", "| kind of test | looks for | cases | needed | rejects | and nobody else rejects |", "|---|---|--:|--:|--:|---|"]
+    for kind, looks_for in found.kinds.items():
+        rejected = [mutant for mutant in found.mutants if kind in found.rejected[mutant]]
+        alone = [f"`{mutant}`" for mutant in rejected if found.killers(mutant) == [kind]]
+        lines.append(f"| {kind} | {_cell(looks_for)} | {len(found.cases[kind])} | {len(found.needed(kind))} | {len(rejected)} "
+                     f"| {', '.join(alone)} |")
     return "\n".join(lines) + "\n"
+
+
+def not_needed(found: Matrix) -> "list[str]":
+    """A line for every case that no mutant needs: why it is there."""
+    return [f"{kind} {case}: {because}" for kind, cases in found.cases.items()
+            for case, because in cases.items() if case not in found.needed(kind)]
 
 
 def _cell(text: str) -> str:

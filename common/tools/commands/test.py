@@ -1,18 +1,22 @@
-"""the whole test suite on what this machine has, or the tests of a chapter
+"""the test suite on what this machine has, or the tests of a chapter
 
 The engine's tests run everywhere, on plain kernels and on traced ones, whose accesses are counted and searched for races. With a GPU and nvcc
 the same suite runs on the GPU too; with nvcc alone everything is compiled for one, after the tests, for compute capability
 9.0 or, with --all-architectures, for 8.0 as well (CUDAARCHS in the environment says otherwise). The summary says how many
 tests for a GPU were not run; --require-gpu makes that an error.
 
-With chapters named, only what they need is built, and only their tests run.
+With chapters named, only what they need is built, and only their tests run. --all runs the slow tier, too: what repeats at
+length what the other tests test once (all stubs and wrong solutions, a whole course played through, every mutant against
+every kind of test), with a time of its own.
 """
 
 import json
 import os
 import re
+import time
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
+from pathlib import Path
 
 from tools.base import (
     BUILD,
@@ -42,6 +46,7 @@ GPU_JOBS = 4
 
 def add_arguments(parser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="only the tests of these (default: everything)")
+    parser.add_argument("--all", action="store_true", help="the slow tier, too")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--all-architectures", action="store_true", help="without a GPU, compile for every GPU that is supported")
     which.add_argument("--preset", choices=["cpu", "cuda"], help="only this one (default: all that this machine can)")
@@ -78,31 +83,41 @@ def run(arguments) -> int:
 
     how = {"cpu": "on the SIMT engine", "cuda": "with CUDA"}
     say("Testing " + ", ".join(how[name] for name in todo.presets) + (f" ({todo.no_gpu})." if todo.no_gpu else "."))
-    results = {}
+    results, begin, with_nvcc = {}, time.monotonic(), 0.0
     for preset in todo.presets:
         build.ensure_built(preset, _targets(preset, selected))
         results[preset] = _ctest(preset, selected, arguments.require_gpu)
+        if arguments.all and not results[preset].failed and _test_names(preset, selected, slow=True):
+            results[f"{preset}, slow"] = _ctest(preset, selected, arguments.require_gpu, slow=True)
     for preset in todo.compile_only:
+        before = time.monotonic()
         build.ensure_built(preset, one_architecture=not arguments.all_architectures)
+        with_nvcc += time.monotonic() - before
 
     say(bold("Summary"))
-    for preset, result in results.items():
-        say(f"  {preset}: {result.line()}")
+    for what, result in results.items():
+        say(f"  {what}: {result.line()}")
     for preset in todo.compile_only:
         where = "" if arguments.all_architectures or "CUDAARCHS" in os.environ else " for compute capability 9.0"
-        say(f"  {preset}: compiled with nvcc {packages.dotted(nvcc.version)}{where}, not run")
+        say(f"  {preset}: compiled with nvcc {packages.dotted(nvcc.version)}{where} in {with_nvcc:.0f} s, not run")
+    say(f"  all of it, with builds: {time.monotonic() - begin:.0f} s" + (f", {with_nvcc:.0f} of them nvcc's" if with_nvcc else ""))
+    slow = 0 if arguments.all else sum(len(_test_names(preset, selected, slow=True)) for preset in todo.presets)
+    if slow:
+        say(f"  {slow} slow tests were NOT run: --all runs them")
     if todo.no_gpu:
-        names = _test_names((todo.compile_only or todo.presets)[0], selected)
+        names = _test_names((todo.compile_only or todo.presets)[0], selected, slow=False)
         say(f"  {len(for_a_gpu(names))} tests for a GPU were NOT run: {todo.no_gpu}")
-    failed = [preset for preset, result in results.items() if result.failed]
+    failed = [result for result in results.values() if result.failed]
     if failed:
-        rerun = " or ".join(f"ctest --preset {preset} --rerun-failed" for preset in failed)
-        raise Failure(f"tests failed; {rerun} repeats only those (log: {shown(BUILD / (failed[0] + '-test.log'))})")
+        rerun = " or ".join(f"ctest --preset {result.preset} --rerun-failed" for result in failed)
+        raise Failure(f"tests failed; {rerun} repeats only those (log: {shown(failed[0].log)})")
     return 0
 
 
 @dataclass
 class Result:
+    preset: str
+    log: Path
     tests: int
     failures: int
     skipped: int
@@ -129,23 +144,26 @@ def for_a_gpu(names: list) -> list:
     return [name for name in names if not NO_KERNELS.match(name)]
 
 
-def _filter(selected: list) -> list:
-    return ["-R", "^(" + "|".join(re.escape(chapter.name) for chapter in selected) + r")\."] if selected else []
+def _filter(selected: list, slow: bool) -> list:
+    """The tests of one tier: of these chapters, or all."""
+    names = ["-R", "^(" + "|".join(re.escape(chapter.name) for chapter in selected) + r")\."] if selected else []
+    return [*names, "-L" if slow else "-LE", "^slow$"]
 
 
-def _test_names(preset: str, selected: list) -> list:
-    answer = output_of(["ctest", "--test-dir", build.directory(preset), "--show-only=json-v1", *_filter(selected)])
+def _test_names(preset: str, selected: list, slow: bool) -> list:
+    answer = output_of(["ctest", "--test-dir", build.directory(preset), "--show-only=json-v1", *_filter(selected, slow)])
     return [test["name"] for test in json.loads(answer)["tests"]] if answer else []
 
 
-def _ctest(preset: str, selected: list, require_gpu: bool) -> Result:
-    log_path, report_path = BUILD / f"{preset}-test.log", BUILD / f"{preset}-test.xml"
+def _ctest(preset: str, selected: list, require_gpu: bool, slow: bool = False) -> Result:
+    what = f"{preset}-slow" if slow else preset
+    log_path, report_path = BUILD / f"{what}-test.log", BUILD / f"{what}-test.xml"
     jobs = build.cores() if preset != "cuda" else min(build.cores(), GPU_JOBS)
     command = ["ctest", "--preset", preset, "--parallel", jobs, "--no-label-summary", "--output-junit", report_path]
     report_path.unlink(missing_ok=True)
-    with open(log_path, "w") as log, Progress(f"Testing {preset}") as progress:
+    with open(log_path, "w") as log, Progress(f"Testing {preset}" + (", the slow tier" if slow else "")) as progress:
         status = follow(
-            [*command, *_filter(selected)],
+            [*command, *_filter(selected, slow)],
             log,
             _Listener(progress),
             cwd=ROOT,
@@ -156,7 +174,8 @@ def _ctest(preset: str, selected: list, require_gpu: bool) -> Result:
         raise Failure(f"ctest --preset {preset} ended with status {status} and ran nothing (log: {shown(log_path)})")
     suite = ElementTree.parse(report_path).getroot()
     tests, failures = int(suite.get("tests")), int(suite.get("failures"))
-    return Result(tests, failures, int(suite.get("skipped", 0)) + int(suite.get("disabled", 0)), seconds, status)
+    skipped = int(suite.get("skipped", 0)) + int(suite.get("disabled", 0))
+    return Result(preset, log_path, tests, failures, skipped, seconds, status)
 
 
 class _Listener:

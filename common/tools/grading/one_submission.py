@@ -210,7 +210,7 @@ class Workbench(Workshop):
             ours.sendall(secret.encode())
             done = self.sandbox.run(command, limits, cwd=self.tree, pass_fds=(theirs.fileno(),), devices=devices,
                                     environment={**self._environment, "TMPDIR": "/tmp", "SIMT_THREADS": "2", **environment,
-                                                 "WORKBOOK_WITNESS": str(theirs.fileno())})
+                                                 "WORKBOOK_GRADER_CHANNEL": str(theirs.fileno())})
             ours.setblocking(False)
             try:
                 said = ours.recv(65536).decode(errors="replace")

@@ -2,10 +2,14 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "attention/chapter.h"
+#include "tests/chapter/cases.h"
 
 namespace chapter_suite {
+
+std::vector<Case> cases_for_non_finite();  // four kv heads each, of one or two query heads
 
 // One element of K of one kv head is NaN, or infinite; of V of another one, of Q of a third, of dO of a fourth. What is
 // wrong with the results, in a line; empty if nothing is:
@@ -15,7 +19,7 @@ namespace chapter_suite {
 //   - All other results are right. Rows that see the element through a P or dS of 0 alone, because the mask hides it,
 //     are the exception: 0 * NaN is NaN, and where a product meets hidden keys (as tensor cores do on the diagonal, and
 //     PyTorch everywhere) these may be NaN or right.
-std::string astray(const attention::Forward& pass, bool rope);
-std::string astray(const attention::Backward& pass, bool rope);
+std::string wrong_non_finite(const attention::Forward& pass, const Case& c);
+std::string wrong_non_finite(const attention::Backward& pass, const Case& c);
 
 }  // namespace chapter_suite

@@ -1,4 +1,4 @@
-#include "tests/chapter/apart.h"
+#include "tests/chapter/kernel_process.h"
 
 #include "device/trace.h"
 
@@ -48,7 +48,7 @@ struct Answer {
 };
 static_assert(std::is_trivially_copyable_v<Request> && std::is_trivially_copyable_v<Answer>);
 
-int kernels = -1;  // the socket to that process
+int kernels = -1;  // the socket to the kernels' process
 pid_t process = -1;
 
 bool received(int from, void* to, size_t bytes) {
@@ -60,7 +60,7 @@ bool received(int from, void* to, size_t bytes) {
   return true;
 }
 
-// MSG_NOSIGNAL: if nobody listens any more, that is seen when nobody answers.
+// MSG_NOSIGNAL: if the other process has gone, the answer that does not come says so.
 void send_all(int to, const void* from, size_t bytes) {
   for (size_t done = 0; done < bytes;) {
     const ssize_t now = send(to, static_cast<const char*>(from) + done, bytes - done, MSG_NOSIGNAL);
@@ -75,7 +75,7 @@ void answer(int socket, Answer::What what, cudaError_t code, const std::string& 
   send_all(socket, message.data(), message.size());
 }
 
-// Until the other process has ended.
+// Answers requests until the other process has ended.
 [[noreturn]] void serve(int socket) {
   Request request;
   while (received(socket, &request, sizeof request)) {
@@ -100,7 +100,7 @@ void answer(int socket, Answer::What what, cudaError_t code, const std::string& 
   _exit(0);
 }
 
-// As it has ended, so do we.
+// Ends this process as the kernels' process has ended.
 [[noreturn]] void end_likewise() {
   int status = 0;
   waitpid(process, &status, 0);
@@ -128,7 +128,7 @@ void ask(Request request) {
 }
 
 template <auto call, class Pass>
-Pass apart_as(Pass pass) {
+Pass in_kernel_process_as(Pass pass) {
   if (kernels < 0) return pass;
   static decltype(pass.run) run;  // a pass holds a plain function, which cannot carry another one along
   run = pass.run;
@@ -142,7 +142,7 @@ Pass apart_as(Pass pass) {
 
 }  // namespace
 
-void keep_kernels_apart() {
+void start_kernel_process() {
   if (can_trace()) return;
   DeviceMemory::instance().share();
   int sockets[2];
@@ -152,13 +152,17 @@ void keep_kernels_apart() {
   close(sockets[process == 0 ? 0 : 1]);
   kernels = sockets[process == 0 ? 1 : 0];
   if (process > 0) return;
-  if (const char* const witness = std::getenv("WORKBOOK_WITNESS")) close(std::atoi(witness));
+  if (const char* const channel = std::getenv("WORKBOOK_GRADER_CHANNEL")) close(std::atoi(channel));
   serve(kernels);
 }
 
-attention::Forward apart(const attention::Forward& pass) { return apart_as<&Request::forward>(pass); }
+attention::Forward in_kernel_process(const attention::Forward& pass) {
+  return in_kernel_process_as<&Request::forward>(pass);
+}
 
-attention::Backward apart(const attention::Backward& pass) { return apart_as<&Request::backward>(pass); }
+attention::Backward in_kernel_process(const attention::Backward& pass) {
+  return in_kernel_process_as<&Request::backward>(pass);
+}
 
 }  // namespace chapter_suite
 
@@ -166,9 +170,9 @@ attention::Backward apart(const attention::Backward& pass) { return apart_as<&Re
 
 namespace chapter_suite {
 
-void keep_kernels_apart() {}
-attention::Forward apart(const attention::Forward& pass) { return pass; }
-attention::Backward apart(const attention::Backward& pass) { return pass; }
+void start_kernel_process() {}
+attention::Forward in_kernel_process(const attention::Forward& pass) { return pass; }
+attention::Backward in_kernel_process(const attention::Backward& pass) { return pass; }
 
 }  // namespace chapter_suite
 

@@ -1,5 +1,5 @@
-// What a kernel cannot see when it has a process of its own, and what comes back of it.
-#include "tests/chapter/apart.h"
+// What a kernel cannot see from a process of its own, and what comes back from there.
+#include "tests/chapter/kernel_process.h"
 
 #include <gtest/gtest.h>
 
@@ -35,30 +35,31 @@ Forward pass_of(void (*run)(const Problem&, const ForwardArgs&, cudaStream_t)) {
   return {[](const Problem&) { return std::string(); }, [](const Problem&) { return size_t(0); }, run};
 }
 
-// Everything in one process that is forked for it: what is kept apart stays so.
-TEST(ApartDeathTest, AKernelSeesNothingThatIsMadeAfterwards) {
+// Everything in a process that is forked for it, so that no other test is kept from its kernels.
+TEST(KernelProcessDeathTest, AKernelSeesNothingThatIsMadeAfterwards) {
   const Case c = chapter_suite::make({1, 2, 1, 5, 9, 64}, attention::DType::fp16, attention::Mask::none);
-  const auto apart_it_fails = [&] {
-    chapter_suite::keep_kernels_apart();
+  const auto in_its_process = [&] {
+    chapter_suite::start_kernel_process();
     known = &chapter_suite::solved(c, false).reference;
     const Forward reads = pass_of(read_the_reference);
     if (const std::string here = solve(reads, c); !here.empty()) return "here it must be right: " + here;
-    if (const std::string there = solve(chapter_suite::apart(reads), c); there.find("o[b=0, h=0, i=0, d=0] is 0,") != 0)
+    if (const std::string there = solve(chapter_suite::in_kernel_process(reads), c);
+        there.find("o[b=0, h=0, i=0, d=0] is 0,") != 0)
       return "there it must be wrong: " + there;
-    if (const std::string error = solve(chapter_suite::apart(pass_of(fail)), c); error != "as it said")
+    if (const std::string error = solve(chapter_suite::in_kernel_process(pass_of(fail)), c); error != "as it said")
       return "its error is lost: " + error;
     return std::string("all is well");
   };
   EXPECT_EXIT(
       {
-        std::fputs(apart_it_fails().c_str(), stderr);
+        std::fputs(in_its_process().c_str(), stderr);
         exit(0);
       },
       testing::ExitedWithCode(0), "^all is well");
   EXPECT_EXIT(
       {
-        chapter_suite::keep_kernels_apart();
-        solve(chapter_suite::apart(pass_of(end)), c);
+        chapter_suite::start_kernel_process();
+        solve(chapter_suite::in_kernel_process(pass_of(end)), c);
       },
       testing::KilledBySignal(SIGABRT), "");
 }

@@ -1,4 +1,4 @@
-#include "tests/chapter/not_numbers.h"
+#include "tests/chapter/non_finite.h"
 
 #include <algorithm>
 #include <cmath>
@@ -20,12 +20,6 @@ using attention::Problem;
 using harness::HostTensors;
 using reference::Matrix;
 
-// Four kv heads, of one or two query heads. With the mask some rows of a tile see the key and others do not.
-std::vector<Case> problems() {
-  return {make({2, 4, 2, 70, 100, 64}, DType::fp16, Mask::causal),
-          make({1, 4, 4, 100, 70, 128}, DType::fp16, Mask::none),
-          make({1, 4, 4, 130, 110, 128}, DType::bf16, Mask::causal)};
-}
 constexpr int query = 40, key = 60, element = 5;
 
 void put(const Problem& p, float x, HostTensors& in) {
@@ -101,8 +95,8 @@ Results expected(const Problem& p, const HostTensors& in) {
 }
 
 // The first element that is not as expected; `columns` of a row, one of LSE.
-std::string first_astray(const char* tensor, const std::vector<float>& got, const Expected& expected, double tolerance,
-                         int rows, int columns) {
+std::string first_wrong(const char* tensor, const std::vector<float>& got, const Expected& expected, double tolerance,
+                        int rows, int columns) {
   // An LSE of -inf says that the row sees no key.
   const auto is_lost = [&](double x) { return !std::isfinite(x) && !(columns == 1 && x == -INFINITY); };
   for (size_t n = 0; n < got.size(); n++) {
@@ -124,21 +118,20 @@ std::vector<T> download(const harness::GuardedBuffer& buffer) {
   return values;
 }
 
-std::string first_astray(const attention::Forward& pass, const Problem& p, const HostTensors& in,
-                         const Results& expected, const harness::Verdict& allowed) {
+std::string first_wrong(const attention::Forward& pass, const Problem& p, const HostTensors& in,
+                        const Results& expected, const harness::Verdict& allowed) {
   harness::DeviceTensors device(p, in, pass.workspace_bytes(p), false);
   pass.run(p, device.forward_args(), nullptr);
   check(cudaDeviceSynchronize());
   const std::vector<float> o = harness::from_storage(download<uint16_t>(device.o), p.dtype);
-  std::string wrong = first_astray("o", o, expected.o, allowed.comparisons[0].tolerance, p.seq_q, p.head_dim);
+  std::string wrong = first_wrong("o", o, expected.o, allowed.comparisons[0].tolerance, p.seq_q, p.head_dim);
   if (wrong.empty() && pass.writes_lse)
-    wrong =
-        first_astray("lse", download<float>(device.lse), expected.lse, allowed.comparisons[1].tolerance, p.seq_q, 1);
+    wrong = first_wrong("lse", download<float>(device.lse), expected.lse, allowed.comparisons[1].tolerance, p.seq_q, 1);
   return wrong;
 }
 
-std::string first_astray(const attention::Backward& pass, const Problem& p, const HostTensors& in,
-                         const Results& expected, const harness::Verdict& allowed) {
+std::string first_wrong(const attention::Backward& pass, const Problem& p, const HostTensors& in,
+                        const Results& expected, const harness::Verdict& allowed) {
   harness::DeviceTensors device(p, in, pass.workspace_bytes(p), true);
   const std::vector<float> o(expected.o.seen.begin(), expected.o.seen.end());
   const std::vector<float> lse(expected.lse.seen.begin(), expected.lse.seen.end());
@@ -157,42 +150,46 @@ std::string first_astray(const attention::Backward& pass, const Problem& p, cons
   std::string wrong;
   for (size_t n = 0; n < std::size(gradients) && wrong.empty(); n++) {
     const auto& [name, buffer, of_it, rows] = gradients[n];
-    wrong = first_astray(name, harness::from_storage(download<uint16_t>(buffer), p.dtype), of_it,
-                         allowed.comparisons[n].tolerance, rows, p.head_dim);
+    wrong = first_wrong(name, harness::from_storage(download<uint16_t>(buffer), p.dtype), of_it,
+                        allowed.comparisons[n].tolerance, rows, p.head_dim);
   }
   return wrong;
 }
 
 template <class Pass>
-std::string astray_in(const Pass& pass, bool rope) {
+std::string wrong_with(const Pass& pass, const Case& c) {
   constexpr bool backward = std::is_same_v<Pass, attention::Backward>;
   static std::map<std::string, Results> results;  // the same for every pass
-  for (Case c : problems()) {
-    c.problem.rope = rope;
-    const Problem& p = c.problem;
-    const Solved& usual = solved(c, backward);
-    const std::vector<float> zero_o(p.q_size()), zero_lse(p.lse_size()), zero_kv(p.kv_size());
-    const harness::Verdict allowed = [&] {  // what it says of zeros has the tolerances
-      if constexpr (backward)
-        return usual.reference.check_backward(zero_o, zero_kv, zero_kv);
-      else
-        return usual.reference.check_forward(zero_o, zero_lse);
-    }();
-    for (const float x : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
-      HostTensors in = usual.inputs;
-      put(p, x, in);
-      const std::string key = name(c) + " with " + std::to_string(x);
-      if (!results.contains(key)) results.emplace(key, expected(p, in));
-      const std::string wrong = first_astray(pass, p, in, results.at(key), allowed);
-      if (!wrong.empty()) return key + ": " + wrong;
-    }
+  const Problem& p = c.problem;
+  const Solved& usual = solved(c, backward);
+  const std::vector<float> zero_o(p.q_size()), zero_lse(p.lse_size()), zero_kv(p.kv_size());
+  const harness::Verdict allowed = [&] {  // what it says of zeros has the tolerances
+    if constexpr (backward)
+      return usual.reference.check_backward(zero_o, zero_kv, zero_kv);
+    else
+      return usual.reference.check_forward(zero_o, zero_lse);
+  }();
+  for (const float x : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    HostTensors in = usual.inputs;
+    put(p, x, in);
+    const std::string key = name(c) + " with " + std::to_string(x);
+    if (!results.contains(key)) results.emplace(key, expected(p, in));
+    const std::string wrong = first_wrong(pass, p, in, results.at(key), allowed);
+    if (!wrong.empty()) return "with " + std::to_string(x) + ", " + wrong;
   }
   return "";
 }
 
 }  // namespace
 
-std::string astray(const attention::Forward& pass, bool rope) { return astray_in(pass, rope); }
-std::string astray(const attention::Backward& pass, bool rope) { return astray_in(pass, rope); }
+// With the mask some rows of a tile see the key and others do not.
+std::vector<Case> cases_for_non_finite() {
+  return {make({2, 4, 2, 70, 100, 64}, DType::fp16, Mask::causal).for_("groups of two, over a batch; D = 64"),
+          make({1, 4, 4, 100, 70, 128}, DType::fp16, Mask::none).for_("no mask: all rows see the key; D = 128"),
+          make({1, 4, 4, 100, 90, 128}, DType::bf16, Mask::causal).for_("rows that see no key; D = 128")};
+}
+
+std::string wrong_non_finite(const attention::Forward& pass, const Case& c) { return wrong_with(pass, c); }
+std::string wrong_non_finite(const attention::Backward& pass, const Case& c) { return wrong_with(pass, c); }
 
 }  // namespace chapter_suite
