@@ -24,7 +24,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/dispatch.h"
 #include "device/backward_tile.h"
 #include "device/math.h"
 #include "device/swizzled_tile.h"
@@ -34,7 +34,6 @@ namespace causal_earlystop {
 namespace {
 
 using attention::BackwardArgs;
-using attention::DType;
 using attention::Problem;
 using namespace backward_tile;
 using namespace swizzled_tile;
@@ -166,7 +165,7 @@ __global__ void __launch_bounds__(threads, 2) of_queries(Problem p,
   const int keys = p.visible_keys(i0 + Br - 1);  // that any row of the block sees: the last one sees most
   const int warp_row = threadIdx.x / 32 * 16, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
   const size_t q_row = size_t(head) * p.seq_q + i0, kv_row = size_t(p.kv_head(head)) * p.seq_k;
-  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
+  const float scale_log2 = p.scale * log2_e;
 
   const auto copy_stage = [&](int j0) {
     T* to = kv_smem + j0 / Bc % 2 * 2 * Bc * D;
@@ -217,24 +216,18 @@ __global__ void __launch_bounds__(threads, 2) of_queries(Problem p,
   store_rows<Br, D>(dq + (q_row + warp_row) * D, q_smem + warp_row * 64, dq_reg, p.scale, p.seq_q - i0 - warp_row);
 }
 
-template <class T>
-void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  const T *q = static_cast<const T*>(args.q), *k = static_cast<const T*>(args.k), *v = static_cast<const T*>(args.v);
-  const T *o = static_cast<const T*>(args.o), *d_o = static_cast<const T*>(args.d_o);
-  float* stats = static_cast<float*>(args.workspace);
-  const unsigned rows = unsigned(p.batch) * p.heads * padded(p.seq_q);
-  const unsigned kv_blocks = unsigned(p.batch) * p.kv_heads * tiles(p.seq_k, own);
-
-  launch(row_stats<T>, {rows / warps, threads, 0, stream}, p, o, args.lse, d_o, stats);
-  launch(of_keys<T, Gradient::dv>, {kv_blocks, threads, shared_bytes, stream}, p, q, k, v, d_o, stats,
-         static_cast<T*>(args.dv));
-  launch(of_keys<T, Gradient::dk>, {kv_blocks, threads, shared_bytes, stream}, p, q, k, v, d_o, stats,
-         static_cast<T*>(args.dk));
-  launch(of_queries<T>, {rows / own, threads, shared_bytes, stream}, p, q, k, v, d_o, stats, static_cast<T*>(args.dq));
-}
-
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  (p.dtype == DType::fp16 ? launch_backward<__half> : launch_backward<__nv_bfloat16>)(p, args, stream);
+  attention::by_dtype(p, [&]<class T>() {
+    const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
+    float* stats = static_cast<float*>(args.workspace);
+    const unsigned rows = unsigned(p.batch) * p.heads * padded(p.seq_q);
+    const unsigned kv_blocks = unsigned(p.batch) * p.kv_heads * tiles(p.seq_k, own);
+
+    launch(row_stats<T>, {rows / warps, threads, 0, stream}, p, o, args.lse, d_o, stats);
+    launch(of_keys<T, Gradient::dv>, {kv_blocks, threads, shared_bytes, stream}, p, q, k, v, d_o, stats, dv);
+    launch(of_keys<T, Gradient::dk>, {kv_blocks, threads, shared_bytes, stream}, p, q, k, v, d_o, stats, dk);
+    launch(of_queries<T>, {rows / own, threads, shared_bytes, stream}, p, q, k, v, d_o, stats, dq);
+  });
 }
 
 size_t workspace_bytes(const Problem& p) { return size_t(p.batch) * p.heads * 2 * padded(p.seq_q) * sizeof(float); }

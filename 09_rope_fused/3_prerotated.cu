@@ -9,11 +9,12 @@
 // their way meanwhile.
 //
 // Expected limit: chapter 08's, plus a kernel that reads K and writes it once.
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
+#include "attention/dispatch.h"
 #include "attention/padded.h"
+#include "attention/schedule.h"
 #include "device/cp_async.h"
 #include "device/ldmatrix.h"
 #include "device/math.h"
@@ -26,7 +27,6 @@
 namespace rope_fused {
 namespace {
 
-using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
 using attention::RopeTables;
@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   const unsigned q_row = head * p.seq_q + i0, kv_row = p.kv_head(head) * p.seq_k;  // the first, over all heads
   const int keys = p.visible_keys(i0 + Br - 1);  // that any row of the block sees: the last one sees most
   const int warp_first = p.visible_keys(i0 + warp * 32), warp_last = p.visible_keys(i0 + warp * 32 + 31);
-  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
+  const float scale_log2 = p.scale * log2_e;
 
   copy_tile<D, Br>(q_smem, q + size_t(q_row) * D, p.seq_q - i0);
   cp_async_commit();
@@ -321,7 +321,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
       const int row = warp * 32 + 16 * b + 8 * h + g;
       const float minus_sum = quad_sum(minus_l[b][h]), l_row = minus_sum > 0 ? 0 : -minus_sum;
       const float inverse = l_row > 0 ? 1 / l_row : 0;  // l = 0: the row sees no key
-      if (t == 0 && i0 + row < p.seq_q) lse[q_row + row] = (m[b][h] + log2_approx(l_row)) * 0.693147181f;  // ln(2)
+      if (t == 0 && i0 + row < p.seq_q) lse[q_row + row] = (m[b][h] + log2_approx(l_row)) * ln_2;
       for (int n = 0; n < D / 8; n++)
         *reinterpret_cast<uint32_t*>(q_smem + position<Br>(row, n) + 2 * t) =
             pack2<T>(o_reg[b][n][2 * h] * inverse, o_reg[b][n][2 * h + 1] * inverse);
@@ -335,34 +335,20 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   }
 }
 
-// How many heads start together. As many as have room for their K and V in the L2 cache (60 MiB on the H200 that was
-// measured, 40 MB on an A100), since the row tiles of a short head are long apart in the order of thread blocks. And 32
-// at least: with so few, several row tiles of a head run at a time, and go along its keys together.
-int group_heads(const Problem& p) {
-  constexpr size_t l2_bytes = 32 << 20;
-  const size_t heads = size_t(p.batch) * p.heads, kv_bytes = 2 * p.kv_size() * 2;
-  return int(std::min(heads, std::max<size_t>(32, heads * l2_bytes / kv_bytes)));
-}
-
-template <class T, int D>
-void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const T* const k = static_cast<const T*>(args.k);
-  T* const k_rotated = static_cast<T*>(args.workspace);
-  const size_t rotations = p.kv_size() / 16;  // of eight pairs
-  launch(rotate<T, D>, {unsigned((rotations + rotate_threads - 1) / rotate_threads), rotate_threads, 0, stream}, p,
-         args.rope, k, k_rotated);
-
-  const unsigned blocks = unsigned(p.batch) * p.heads * ((p.seq_q + Br - 1) / Br);
-  const size_t shared_bytes = (Br + 4 * Shape<D>::stage) * D * sizeof(T);
-  launch(forward<T, D>, {blocks, threads, shared_bytes, stream}, p, args.rope, group_heads(p),
-         static_cast<const T*>(args.q), k_rotated, static_cast<const T*>(args.v), static_cast<T*>(args.o), args.lse);
-}
-
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  if (p.dtype == DType::fp16)
-    (p.head_dim == 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
-  else
-    (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+    const auto [q, k, v, o] = attention::tensors_of<T>(args);
+    const T* const k = k;
+    T* const k_rotated = static_cast<T*>(args.workspace);
+    const size_t rotations = p.kv_size() / 16;  // of eight pairs
+    launch(rotate<T, D>, {unsigned((rotations + rotate_threads - 1) / rotate_threads), rotate_threads, 0, stream}, p,
+           args.rope, k, k_rotated);
+
+    const unsigned blocks = unsigned(p.batch) * p.heads * ((p.seq_q + Br - 1) / Br);
+    const size_t shared_bytes = (Br + 4 * Shape<D>::stage) * D * sizeof(T);
+    launch(forward<T, D>, {blocks, threads, shared_bytes, stream}, p, args.rope, attention::heads_in_a_round(p), q,
+           k_rotated, v, o, args.lse);
+  });
 }
 
 constexpr attention::Forward unpadded = {attention::head_dim_not_8_to_128,

@@ -26,6 +26,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "attention/dispatch.h"
 #include "attention/padded.h"
 #include "device/backward_tile.h"
 #include "device/bulk_copy.h"
@@ -34,6 +35,7 @@
 #include "device/named_barrier.h"
 #include "device/numeric.h"
 #include "device/proxy_fence.h"
+#include "device/ring.h"
 #include "device/semaphore.h"
 #include "device/setmaxnreg.h"
 #include "device/swizzled_tile.h"
@@ -48,7 +50,6 @@ extern const attention::Backward ordered_wide_backward;  // for D = 256
 namespace {
 
 using attention::BackwardArgs;
-using attention::DType;
 using attention::Problem;
 using namespace backward_tile;
 
@@ -75,15 +76,6 @@ struct Shared {
   float stats[2][2 * Br];           // LSE, then D
   int ticket;
   Mbarrier kv_full, full[2], empty[2], dq_full[2][consumers], dq_empty[2][consumers];
-};
-
-// Of a ring of places: which is next, and the parity of the phase in which it is filled.
-template <int places>
-struct Ring {
-  int place = 0, parity = 0;
-  __device__ void advance() {
-    if (++place == places) place = 0, parity ^= 1;
-  }
 };
 
 __host__ __device__ int tiles(int rows, int tile_rows) { return (rows + tile_rows - 1) / tile_rows; }
@@ -355,39 +347,25 @@ int heads_at_once(const Problem& p) {
   return int(std::min(kv_heads, D == 128 ? 16 : std::max<size_t>(16, most)));
 }
 
-// [matrices, rows, D] in boxes of so many rows.
-template <int D, class T>
-TensorMap rows_of(const void* data, int matrices, int rows, int box_rows) {
-  return tensor_map(static_cast<const T*>(data), {64, rows, D / 64, matrices}, {2 * D, 128, int64_t(2) * D * rows},
-                    {64, box_rows, D / 64, 1});
-}
-
-template <class T, int D>
-void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  using S = Shape<D>;
-  const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
-  const unsigned q_tiles = unsigned(heads) * tiles(p.seq_q, S::Br), kv_tiles = unsigned(kv_heads) * tiles(p.seq_k, Bc);
-  const unsigned row_blocks = q_tiles * (S::Br * D / 8 / S::threads);  // of threads that take 8 elements each
-  float* dq_sum = static_cast<float*>(args.workspace);
-  float* stats = dq_sum + size_t(q_tiles) * S::parts * 64 * 64;
-  int* turns = reinterpret_cast<int*>(stats + size_t(q_tiles) * 2 * S::Br);
-  int* tickets = turns + size_t(q_tiles) * consumers;
-  const T *o = static_cast<const T*>(args.o), *d_o = static_cast<const T*>(args.d_o);
-  launch(prepare_turns<T, S>, {row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns, tickets,
-         static_cast<T*>(args.dq));
-  launch(gradients<T, D>, {kv_tiles, threads, sizeof(Shared<T, D>), stream},
-         rows_of<D, T>(args.q, heads, p.seq_q, S::Br), rows_of<D, T>(args.k, kv_heads, p.seq_k, Bc),
-         rows_of<D, T>(args.v, kv_heads, p.seq_k, Bc), rows_of<D, T>(args.d_o, heads, p.seq_q, S::Br),
-         tensor_map(static_cast<const T*>(args.dq), {64, p.seq_q, D / 64, heads},
-                    {2 * D, 128, int64_t(2) * D * p.seq_q}, {64, 64, 1, 1}),
-         p, heads_at_once<D>(p), stats, dq_sum, turns, tickets, static_cast<T*>(args.dk), static_cast<T*>(args.dv));
-}
-
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  if (p.dtype == DType::fp16)
-    (p.head_dim == 64 ? launch_backward<__half, 64> : launch_backward<__half, 128>)(p, args, stream);
-  else
-    (p.head_dim == 64 ? launch_backward<__nv_bfloat16, 64> : launch_backward<__nv_bfloat16, 128>)(p, args, stream);
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+    const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
+    using S = Shape<D>;
+    const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
+    const unsigned q_tiles = unsigned(heads) * tiles(p.seq_q, S::Br),
+                   kv_tiles = unsigned(kv_heads) * tiles(p.seq_k, Bc);
+    const unsigned row_blocks = q_tiles * (S::Br * D / 8 / S::threads);  // of threads that take 8 elements each
+    float* dq_sum = static_cast<float*>(args.workspace);
+    float* stats = dq_sum + size_t(q_tiles) * S::parts * 64 * 64;
+    int* turns = reinterpret_cast<int*>(stats + size_t(q_tiles) * 2 * S::Br);
+    int* tickets = turns + size_t(q_tiles) * consumers;
+    launch(prepare_turns<T, S>, {row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns, tickets, dq);
+    launch(gradients<T, D>, {kv_tiles, threads, sizeof(Shared<T, D>), stream}, tile_map<D>(q, heads, p.seq_q, S::Br),
+           tile_map<D>(k, kv_heads, p.seq_k, Bc), tile_map<D>(v, kv_heads, p.seq_k, Bc),
+           tile_map<D>(d_o, heads, p.seq_q, S::Br),
+           tensor_map(dq, {64, p.seq_q, D / 64, heads}, {2 * D, 128, int64_t(2) * D * p.seq_q}, {64, 64, 1, 1}), p,
+           heads_at_once<D>(p), stats, dq_sum, turns, tickets, dk, dv);
+  });
 }
 
 size_t workspace_bytes(const Problem& p) {

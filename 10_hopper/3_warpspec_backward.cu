@@ -26,6 +26,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "attention/dispatch.h"
 #include "attention/padded.h"
 #include "device/atomic_add.h"
 #include "device/backward_tile.h"
@@ -35,6 +36,7 @@
 #include "device/named_barrier.h"
 #include "device/numeric.h"
 #include "device/proxy_fence.h"
+#include "device/ring.h"
 #include "device/setmaxnreg.h"
 #include "device/swizzled_tile.h"
 #include "device/tensor_map.h"
@@ -45,7 +47,6 @@ namespace hopper {
 namespace {
 
 using attention::BackwardArgs;
-using attention::DType;
 using attention::Problem;
 using namespace backward_tile;
 
@@ -72,15 +73,6 @@ struct Shared {
   T ds[2][Br * Bc];                // dS in two pages, each the keys of a consumer
   float stats[2][2 * Br];          // LSE, then D
   Mbarrier kv_full, full[2], empty[2];
-};
-
-// Of a ring of places: which is next, and the parity of the phase in which it is filled.
-template <int places>
-struct Ring {
-  int place = 0, parity = 0;
-  __device__ void advance() {
-    if (++place == places) place = 0, parity ^= 1;
-  }
 };
 
 __host__ __device__ int tiles(int rows, int tile_rows) { return (rows + tile_rows - 1) / tile_rows; }
@@ -300,37 +292,23 @@ __global__ void convert(Problem p,
       if (i + row < p.seq_q) store_pack8(to + row * S::D + 8 * h, rows[row][h]);
 }
 
-// [matrices, rows, D] in boxes of so many rows.
-template <int D, class T>
-TensorMap rows_of(const void* data, int matrices, int rows, int box_rows) {
-  return tensor_map(static_cast<const T*>(data), {64, rows, D / 64, matrices}, {2 * D, 128, int64_t(2) * D * rows},
-                    {64, box_rows, D / 64, 1});
-}
-
-template <class T, int D>
-void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  using S = Shape<D>;
-  const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
-  const unsigned q_tiles = unsigned(heads) * tiles(p.seq_q, S::Br), kv_tiles = unsigned(kv_heads) * tiles(p.seq_k, Bc);
-  const unsigned row_blocks = q_tiles * (S::Br * D / 8 / S::threads);  // of threads that take 8 elements each
-  float* dq_sum = static_cast<float*>(args.workspace);
-  float* stats = dq_sum + size_t(q_tiles) * S::dq_size;
-  const T *o = static_cast<const T*>(args.o), *d_o = static_cast<const T*>(args.d_o);
-  launch(prepare<T, S>, {row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats,
-         reinterpret_cast<float4*>(dq_sum));
-  launch(gradients<T, D>, {kv_tiles, threads, sizeof(Shared<T, D>), stream},
-         rows_of<D, T>(args.q, heads, p.seq_q, S::Br), rows_of<D, T>(args.k, kv_heads, p.seq_k, Bc),
-         rows_of<D, T>(args.v, kv_heads, p.seq_k, Bc), rows_of<D, T>(args.d_o, heads, p.seq_q, S::Br), p, stats, dq_sum,
-         static_cast<T*>(args.dk), static_cast<T*>(args.dv));
-  launch(convert<T, S>, {q_tiles, S::threads, 0, stream}, p, reinterpret_cast<const float4*>(dq_sum),
-         static_cast<T*>(args.dq));
-}
-
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  if (p.dtype == DType::fp16)
-    (p.head_dim == 64 ? launch_backward<__half, 64> : launch_backward<__half, 128>)(p, args, stream);
-  else
-    (p.head_dim == 64 ? launch_backward<__nv_bfloat16, 64> : launch_backward<__nv_bfloat16, 128>)(p, args, stream);
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+    const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
+    using S = Shape<D>;
+    const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
+    const unsigned q_tiles = unsigned(heads) * tiles(p.seq_q, S::Br),
+                   kv_tiles = unsigned(kv_heads) * tiles(p.seq_k, Bc);
+    const unsigned row_blocks = q_tiles * (S::Br * D / 8 / S::threads);  // of threads that take 8 elements each
+    float* dq_sum = static_cast<float*>(args.workspace);
+    float* stats = dq_sum + size_t(q_tiles) * S::dq_size;
+    launch(prepare<T, S>, {row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats,
+           reinterpret_cast<float4*>(dq_sum));
+    launch(gradients<T, D>, {kv_tiles, threads, sizeof(Shared<T, D>), stream}, tile_map<D>(q, heads, p.seq_q, S::Br),
+           tile_map<D>(k, kv_heads, p.seq_k, Bc), tile_map<D>(v, kv_heads, p.seq_k, Bc),
+           tile_map<D>(d_o, heads, p.seq_q, S::Br), p, stats, dq_sum, dk, dv);
+    launch(convert<T, S>, {q_tiles, S::threads, 0, stream}, p, reinterpret_cast<const float4*>(dq_sum), dq);
+  });
 }
 
 size_t workspace_bytes(const Problem& p) {

@@ -27,14 +27,18 @@
 #include <cmath>
 #include <cstdint>
 
+#include "attention/dispatch.h"
 #include "attention/padded.h"
+#include "attention/schedule.h"
 #include "device/bulk_copy.h"
 #include "device/elect.h"
 #include "device/lazy_softmax.h"
+#include "device/limits.h"
 #include "device/math.h"
 #include "device/mbarrier.h"
 #include "device/numeric.h"
 #include "device/proxy_fence.h"
+#include "device/ring.h"
 #include "device/setmaxnreg.h"
 #include "device/swizzled_tile.h"
 #include "device/tensor_map.h"
@@ -44,7 +48,6 @@
 namespace hopper {
 namespace {
 
-using attention::DType;
 using attention::ForwardArgs;
 using attention::Mask;
 using attention::Problem;
@@ -73,15 +76,6 @@ struct Shared {
   T k[stages][Bc * D], v[stages][Bc * D];
   Mbarrier q_full[2], q_empty[2], o_full[2];
   Mbarrier k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
-};
-
-// Of a ring of places: which is next, and the parity of the phase in which it is filled.
-template <int places>
-struct Ring {
-  int place = 0, parity = 0;
-  __device__ void advance() {
-    if (++place == places) place = 0, parity ^= 1;
-  }
 };
 
 // What a thread block works on at a time.
@@ -164,7 +158,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   const int tiles = key_tiles<D>(p, tile.i0 + Br - 1);
   const int own_tiles = tile.i0 + 64 * consumer < p.seq_q ? key_tiles<D>(p, tile.i0 + 64 * consumer + 63) : 1;
   const int first_row = tile.i0 + warp_row, warp_first = p.visible_keys(first_row);
-  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
+  const float scale_log2 = p.scale * log2_e;
   const T* q_rows = smem.q[q.place] + 64 * consumer * 64;
 
   float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
@@ -235,8 +229,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   for (int h = 0; h < 2; h++) {
     const int row = first_row + 8 * h + g;
     const float l = rows.l(0, h), inverse = l > 0 ? 1 / l : 0;  // l = 0: the row sees no key
-    if (lane % 4 == 0 && row < p.seq_q)
-      lse[size_t(tile.head) * p.seq_q + row] = (rows.m[0][h] + log2_approx(l)) * 0.693147181f;  // ln(2)
+    if (lane % 4 == 0 && row < p.seq_q) lse[size_t(tile.head) * p.seq_q + row] = (rows.m[0][h] + log2_approx(l)) * ln_2;
 #pragma unroll
     for (int n = 0; n < D / 8; n++)
       for (int c = 0; c < 2; c++) o_reg[0][n][2 * h + c] *= inverse;
@@ -301,54 +294,22 @@ __global__ void __launch_bounds__(threads, 1)
   }
 }
 
-// How many heads start together. As many as have room for their K and V in the L2 cache (60 MiB on the H200 that was
-// measured), since the row tiles of a short head are long apart in the list. And 32 at least: with so few, several
-// row tiles of a head run at a time, and go along its keys together.
-int group_heads(const Problem& p) {
-  constexpr size_t l2_bytes = 32 << 20;
-  const size_t heads = size_t(p.batch) * p.heads, kv_bytes = 2 * p.kv_size() * 2;
-  return int(std::min(heads, std::max<size_t>(32, heads * l2_bytes / kv_bytes)));
-}
-
-int multiprocessors() {
-  int device = 0, count = 0;
-  check(cudaGetDevice(&device));
-  check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
-  return count;
-}
-
-// [matrices, rows, head_dim] in boxes of so many rows. Each page of a tile has as many of the columns as the others. If
-// they are fewer than 64, zeros fill the page up, and from a page of O they are not stored.
-template <int D, class T>
-TensorMap rows_of(const void* data, int matrices, int rows, int head_dim, int box_rows) {
-  constexpr int pages = D / 64;
-  const int columns = head_dim / pages;
-  return tensor_map(static_cast<const T*>(data), {columns, rows, pages, matrices},
-                    {2 * head_dim, 2 * columns, int64_t(2) * head_dim * rows}, {64, box_rows, pages, 1});
-}
-
-template <class T, int D>
-void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
-  const Tiles tiles = {heads, group_heads(p), (p.seq_q + Br - 1) / Br, p.mask};
-  const unsigned blocks = std::min(multiprocessors(), tiles.heads * tiles.row_tiles);
-  const auto map = [&](const void* data, int matrices, int rows, int box_rows) {
-    return rows_of<D, T>(data, matrices, rows, p.head_dim, box_rows);
-  };
-  launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream}, map(args.q, heads, p.seq_q, Br),
-         map(args.k, kv_heads, p.seq_k, Shape<D>::Bc), map(args.v, kv_heads, p.seq_k, Shape<D>::Bc),
-         map(args.o, heads, p.seq_q, Br), p, tiles, args.lse);
-}
-
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  if (p.dtype == DType::fp16)
-    (p.head_dim <= 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
-  else
-    (p.head_dim <= 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+    const auto [q, k, v, o] = attention::tensors_of<T>(args);
+    const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
+    const Tiles tiles = {heads, attention::heads_in_a_round(p), (p.seq_q + Br - 1) / Br, p.mask};
+    const unsigned blocks = std::min(multiprocessors(), tiles.heads * tiles.row_tiles);
+    const auto map = [&](const void* data, int matrices, int rows, int box_rows) {
+      return rows_of<D, T>(data, matrices, rows, p.head_dim, box_rows);
+    };
+    launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream}, map(args.q, heads, p.seq_q, Br),
+           map(args.k, kv_heads, p.seq_k, Shape<D>::Bc), map(args.v, kv_heads, p.seq_k, Shape<D>::Bc),
+           map(args.o, heads, p.seq_q, Br), p, tiles, args.lse);
+  });
 }
 
-constexpr attention::Forward unpadded = {attention::not_for_hopper, [](const Problem&) { return size_t(0); }, run,
-                                         true};
+constexpr attention::Forward unpadded = {attention::not_for_hopper, attention::no_workspace, run, true};
 
 }  // namespace
 

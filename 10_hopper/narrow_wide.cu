@@ -17,11 +17,11 @@
 // fill the shared memory. A tile's products are twice as long as at D = 128, and hide more of what is around them.
 //
 // Expected limit: tensor cores that wait while both consumers exponentiate; two are too few to always fill the gap.
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/dispatch.h"
+#include "attention/schedule.h"
 #include "device/bulk_copy.h"
 #include "device/elect.h"
 #include "device/lazy_softmax.h"
@@ -29,6 +29,7 @@
 #include "device/mbarrier.h"
 #include "device/numeric.h"
 #include "device/proxy_fence.h"
+#include "device/ring.h"
 #include "device/setmaxnreg.h"
 #include "device/swizzled_tile.h"
 #include "device/tensor_map.h"
@@ -38,7 +39,6 @@
 namespace hopper {
 namespace {
 
-using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
 
@@ -55,15 +55,6 @@ struct Shared {
   T q[Br * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled; later O
   T k[stages][Bc * D], v[stages][Bc * D];
   Mbarrier q_full, k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
-};
-
-// Of a ring of places: which is next, and the parity of the phase in which it is filled.
-template <int places>
-struct Ring {
-  int place = 0, parity = 0;
-  __device__ void advance() {
-    if (++place == places) place = 0, parity ^= 1;
-  }
 };
 
 // What a thread block works on.
@@ -134,7 +125,7 @@ __device__ __forceinline__ void attend(Shared<T>& smem, const Problem& p, Tile t
   const int tiles = key_tiles(p, tile.i0 + Br - 1);
   const int own_tiles = tile.i0 + 64 * consumer < p.seq_q ? key_tiles(p, tile.i0 + 64 * consumer + 63) : 1;
   const int first_row = tile.i0 + warp_row, warp_first = p.visible_keys(first_row);
-  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
+  const float scale_log2 = p.scale * log2_e;
   T* q_rows = smem.q + 64 * consumer * 64;
   Ring<stages> ring;
 
@@ -207,8 +198,7 @@ __device__ __forceinline__ void attend(Shared<T>& smem, const Problem& p, Tile t
   for (int h = 0; h < 2; h++) {
     const int row = first_row + 8 * h + g;
     const float l = rows.l(0, h), inverse = l > 0 ? 1 / l : 0;  // l = 0: the row sees no key
-    if (lane % 4 == 0 && row < p.seq_q)
-      lse[size_t(tile.head) * p.seq_q + row] = (rows.m[0][h] + log2_approx(l)) * 0.693147181f;  // ln(2)
+    if (lane % 4 == 0 && row < p.seq_q) lse[size_t(tile.head) * p.seq_q + row] = (rows.m[0][h] + log2_approx(l)) * ln_2;
 #pragma unroll
     for (int n = 0; n < D / 8; n++)
       for (int c = 0; c < 2; c++) o_reg[0][n][2 * h + c] *= inverse;
@@ -261,45 +251,23 @@ __global__ void __launch_bounds__(threads, 1)
   }
 }
 
-// How many heads start together. As many as have room for their K and V in the L2 cache (60 MiB on the H200 that was
-// measured), since the row tiles of a short head are long apart in the order of thread blocks. And 32 at
-// least: with so few, several row tiles of a head run at a time, and go along its keys together.
-int group_heads(const Problem& p) {
-  constexpr size_t l2_bytes = 32 << 20;
-  const size_t heads = size_t(p.batch) * p.heads, kv_bytes = 2 * p.kv_size() * 2;
-  return int(std::min(heads, std::max<size_t>(32, heads * l2_bytes / kv_bytes)));
-}
-
-// [matrices, rows, head_dim] in boxes of so many rows and pages. Each page of a tile has as many of the columns as the
-// others. If they are fewer than 64, zeros fill the page up, and from a page of O they are not stored.
-template <class T>
-TensorMap rows_of(const void* data, int matrices, int rows, int head_dim, int box_rows, int box_pages) {
-  constexpr int pages = D / 64;
-  const int columns = head_dim / pages;
-  return tensor_map(static_cast<const T*>(data), {columns, rows, pages, matrices},
-                    {2 * head_dim, 2 * columns, int64_t(2) * head_dim * rows}, {64, box_rows, box_pages, 1});
-}
-
-template <class T>
-void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
-  const unsigned blocks = heads * ((p.seq_q + Br - 1) / Br);
-  const auto map = [&](const void* data, int matrices, int rows, int box_rows, int box_pages = D / 64) {
-    return rows_of<T>(data, matrices, rows, p.head_dim, box_rows, box_pages);
-  };
-  launch(forward<T>, {blocks, threads, sizeof(Shared<T>), stream}, map(args.q, heads, p.seq_q, Br),
-         map(args.k, kv_heads, p.seq_k, Bc), map(args.v, kv_heads, p.seq_k, Bc), map(args.o, heads, p.seq_q, 16, 1), p,
-         group_heads(p), args.lse);
-}
-
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  (p.dtype == DType::fp16 ? launch_forward<__half> : launch_forward<__nv_bfloat16>)(p, args, stream);
+  attention::by_dtype(p, [&]<class T>() {
+    const auto [q, k, v, o] = attention::tensors_of<T>(args);
+    const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
+    const unsigned blocks = heads * ((p.seq_q + Br - 1) / Br);
+    const auto map = [&](const void* data, int matrices, int rows, int box_rows, int box_pages = D / 64) {
+      return rows_of<T>(data, matrices, rows, p.head_dim, box_rows, box_pages);
+    };
+    launch(forward<T>, {blocks, threads, sizeof(Shared<T>), stream}, map(args.q, heads, p.seq_q, Br),
+           map(args.k, kv_heads, p.seq_k, Bc), map(args.v, kv_heads, p.seq_k, Bc), map(args.o, heads, p.seq_q, 16, 1),
+           p, attention::heads_in_a_round(p), args.lse);
+  });
 }
 
 }  // namespace
 
 extern const attention::Forward narrow_wide;
-constinit const attention::Forward narrow_wide = {attention::not_for_hopper_to_256,
-                                                  [](const Problem&) { return size_t(0); }, run, true};
+constinit const attention::Forward narrow_wide = {attention::not_for_hopper_to_256, attention::no_workspace, run, true};
 
 }  // namespace hopper

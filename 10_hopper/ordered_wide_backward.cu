@@ -20,16 +20,16 @@
 // is the same bits in every run. Rows of A and B fill so much of the shared memory that C has two places and E one.
 //
 // Expected limit: tensor cores, which have three fifths more to do than they should.
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/dispatch.h"
 #include "device/backward_tile.h"
 #include "device/bulk_copy.h"
 #include "device/elect.h"
 #include "device/math.h"
 #include "device/mbarrier.h"
+#include "device/ring.h"
 #include "device/setmaxnreg.h"
 #include "device/swizzled_tile.h"
 #include "device/tensor_map.h"
@@ -40,7 +40,6 @@ namespace hopper {
 namespace {
 
 using attention::BackwardArgs;
-using attention::DType;
 using attention::Problem;
 using namespace backward_tile;
 
@@ -63,15 +62,6 @@ struct Shared {
   T c[2][passing * D], e[passing * D];  // c in two places
   float stats[2][2 * passing];          // LSE, then D, of the queries in c
   Mbarrier own_full, c_full[2], c_empty[2], e_full, e_empty;
-};
-
-// Of a ring of places: which is next, and the parity of the phase in which it is filled.
-template <int places>
-struct Ring {
-  int place = 0, parity = 0;
-  __device__ void advance() {
-    if (++place == places) place = 0, parity ^= 1;
-  }
 };
 
 __host__ __device__ int tiles(int rows, int tile_rows) { return (rows + tile_rows - 1) / tile_rows; }
@@ -160,7 +150,7 @@ __device__ __forceinline__ void differentiate_rows(Shared<T>& smem, const Proble
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
   const int first_row = work.row + warp_row, rows = of_keys ? p.seq_k : p.seq_q;
   const T *a_rows = smem.a + consumer * 64 * 64, *b_rows = smem.b + consumer * 64 * 64;
-  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
+  const float scale_log2 = p.scale * log2_e;
   // This warp is done with what the mbarrier stands for.
   const auto release = [&](Mbarrier& empty) {
     if (lane == 0) mbarrier_arrive(&empty);
@@ -288,37 +278,27 @@ __global__ void row_stats(Problem p,
   prepare_row<T, Statistics>(p, o, lse, d_o, stats);
 }
 
-// [matrices, rows, D] in boxes of so many rows.
-template <class T>
-TensorMap rows_of(const void* data, int matrices, int rows, int box_rows) {
-  return tensor_map(static_cast<const T*>(data), {64, rows, D / 64, matrices}, {2 * D, 128, int64_t(2) * D * rows},
-                    {64, box_rows, D / 64, 1});
-}
-
-template <class T>
-void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
-  float* stats = static_cast<float*>(args.workspace);
-  const unsigned stats_blocks = unsigned(heads) * tiles(p.seq_q, passing) * (passing * 32 / Statistics::threads);
-  const unsigned q_blocks = unsigned(heads) * tiles(p.seq_q, own), kv_blocks = unsigned(kv_heads) * tiles(p.seq_k, own);
-  const auto of_queries = [&](const void* data, int box_rows) { return rows_of<T>(data, heads, p.seq_q, box_rows); };
-  const auto of_keys = [&](const void* data, int box_rows) { return rows_of<T>(data, kv_heads, p.seq_k, box_rows); };
-  const TensorMap k = of_keys(args.k, own), v = of_keys(args.v, own);
-  const TensorMap q_tiles = of_queries(args.q, passing), d_o_tiles = of_queries(args.d_o, passing);
-
-  launch(row_stats<T>, {stats_blocks, Statistics::threads, 0, stream}, p, static_cast<const T*>(args.o), args.lse,
-         static_cast<const T*>(args.d_o), stats);
-  launch(differentiate<T, Gradient::dv>, {kv_blocks, threads, sizeof(Shared<T>), stream}, k, v, q_tiles, d_o_tiles, p,
-         stats, static_cast<T*>(args.dv));
-  launch(differentiate<T, Gradient::dk>, {kv_blocks, threads, sizeof(Shared<T>), stream}, k, v, q_tiles, d_o_tiles, p,
-         stats, static_cast<T*>(args.dk));
-  launch(differentiate<T, Gradient::dq>, {q_blocks, threads, sizeof(Shared<T>), stream}, of_queries(args.q, own),
-         of_queries(args.d_o, own), of_keys(args.k, passing), of_keys(args.v, passing), p, stats,
-         static_cast<T*>(args.dq));
-}
-
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  (p.dtype == DType::fp16 ? launch_backward<__half> : launch_backward<__nv_bfloat16>)(p, args, stream);
+  attention::by_dtype(p, [&]<class T>() {
+    const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
+    const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
+    float* stats = static_cast<float*>(args.workspace);
+    const unsigned stats_blocks = unsigned(heads) * tiles(p.seq_q, passing) * (passing * 32 / Statistics::threads);
+    const unsigned q_blocks = unsigned(heads) * tiles(p.seq_q, own),
+                   kv_blocks = unsigned(kv_heads) * tiles(p.seq_k, own);
+    const auto of_queries = [&](const void* data, int box_rows) { return rows_of<T>(data, heads, p.seq_q, box_rows); };
+    const auto of_keys = [&](const void* data, int box_rows) { return rows_of<T>(data, kv_heads, p.seq_k, box_rows); };
+    const TensorMap k = of_keys(args.k, own), v = of_keys(args.v, own);
+    const TensorMap q_tiles = of_queries(args.q, passing), d_o_tiles = of_queries(args.d_o, passing);
+
+    launch(row_stats<T>, {stats_blocks, Statistics::threads, 0, stream}, p, o, args.lse, d_o, stats);
+    launch(differentiate<T, Gradient::dv>, {kv_blocks, threads, sizeof(Shared<T>), stream}, k, v, q_tiles, d_o_tiles, p,
+           stats, dv);
+    launch(differentiate<T, Gradient::dk>, {kv_blocks, threads, sizeof(Shared<T>), stream}, k, v, q_tiles, d_o_tiles, p,
+           stats, dk);
+    launch(differentiate<T, Gradient::dq>, {q_blocks, threads, sizeof(Shared<T>), stream}, of_queries(args.q, own),
+           of_queries(args.d_o, own), of_keys(args.k, passing), of_keys(args.v, passing), p, stats, dq);
+  });
 }
 
 size_t workspace_bytes(const Problem& p) {

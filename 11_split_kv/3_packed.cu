@@ -23,6 +23,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "attention/dispatch.h"
 #include "attention/padded.h"
 #include "device/cp_async.h"
 #include "device/ldmatrix.h"
@@ -40,7 +41,6 @@ void merge(const attention::Problem&, int parts, const float* o_parts, const flo
 namespace split_kv {
 namespace {
 
-using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
 using key_parts::merge;
@@ -133,8 +133,8 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   const int seen = most(r0, Br);
   const int64_t stages = (seen + stage - 1) / stage;
   const int begin = int(stages * part / parts) * stage, end = min(int(stages * (part + 1) / parts) * stage, seen);
-  const int all_see = least(r0 + warp * 32, 32);   // all rows of this warp
-  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
+  const int all_see = least(r0 + warp * 32, 32);  // all rows of this warp
+  const float scale_log2 = p.scale * log2_e;
 
   copy_tile<D, Br>(q_smem, q + size_t(q_row) * D, rows - r0);
   cp_async_commit();
@@ -305,24 +305,18 @@ size_t bytes_of_parts(const Problem& p) {
   return p.lse_size() * parts<D>(p) * (D + 1) * sizeof(float);
 }
 
-template <class T, int D>
-void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const int n = parts<D>(p);
-  float* o_parts = static_cast<float*>(args.workspace);
-  float* lse_parts = o_parts + p.lse_size() * n * D;
-  const size_t shared_bytes = (Br + 4 * Shape<D>::stage) * D * sizeof(T);
-  launch(forward<T, D>, {tiles(p) * n, threads, shared_bytes, stream}, p, n, static_cast<const T*>(args.q),
-         static_cast<const T*>(args.k), static_cast<const T*>(args.v), o_parts, lse_parts);
-  merge(p, n, o_parts, lse_parts, args, stream);
-}
-
 size_t workspace_bytes(const Problem& p) { return (p.head_dim == 64 ? bytes_of_parts<64> : bytes_of_parts<128>)(p); }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  if (p.dtype == DType::fp16)
-    (p.head_dim == 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
-  else
-    (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+    const auto [q, k, v, o] = attention::tensors_of<T>(args);
+    const int n = parts<D>(p);
+    float* o_parts = static_cast<float*>(args.workspace);
+    float* lse_parts = o_parts + p.lse_size() * n * D;
+    const size_t shared_bytes = (Br + 4 * Shape<D>::stage) * D * sizeof(T);
+    launch(forward<T, D>, {tiles(p) * n, threads, shared_bytes, stream}, p, n, q, k, v, o_parts, lse_parts);
+    merge(p, n, o_parts, lse_parts, args, stream);
+  });
 }
 
 constexpr attention::Forward unpadded = {attention::head_dim_not_8_to_128, workspace_bytes, run, true};

@@ -30,6 +30,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "attention/dispatch.h"
 #include "attention/padded.h"
 #include "device/cp_async.h"
 #include "device/ldmatrix.h"
@@ -47,7 +48,6 @@ void merge(const attention::Problem&, int parts, const float* o_parts, const flo
 namespace split_kv {
 namespace {
 
-using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
 using key_parts::merge;
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(threads, thread_blocks) forward(Problem p, int
   const int most = p.visible_keys(min(i0 + Br, p.seq_q) - 1), least = p.visible_keys(i0 + Br > p.seq_q ? 0 : i0);
   const int64_t all = (most + stage - 1) / stage;  // stages of keys
   const int begin = int(all * part / parts) * stage, end = min(int(all * (part + 1) / parts) * stage, most);
-  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
+  const float scale_log2 = p.scale * log2_e;
 
   // Starts copying the keys from j on to place `place` of the ring, a stage of them, unless the part ends before.
   const auto copy_stage = [&](int place, int j) {
@@ -327,26 +327,23 @@ auto with_tile(const Problem& p, F&& f) {
   return p.head_dim == 64 ? f(Tall<64>()) : f(Tall<128>());
 }
 
-template <class T>
-void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  with_tile(p, [&](auto tile) {
-    using Tile = decltype(tile);
-    const int n = parts<Tile>(p);
-    float* o_parts = static_cast<float*>(args.workspace);
-    float* lse_parts = o_parts + p.lse_size() * n * Tile::D;
-    launch(forward<T, Tile>, {tiles<Tile>(p) * n, threads, Tile::shared, stream}, p, n, static_cast<const T*>(args.q),
-           static_cast<const T*>(args.k), static_cast<const T*>(args.v), o_parts, lse_parts);
-    merge(p, n, o_parts, lse_parts, args, stream);
-  });
-}
-
 size_t workspace_bytes(const Problem& p) {
   const int n = with_tile(p, [&](auto tile) { return parts<decltype(tile)>(p); });
   return p.lse_size() * n * (p.head_dim + 1) * sizeof(float);
 }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  (p.dtype == DType::fp16 ? launch_forward<__half> : launch_forward<__nv_bfloat16>)(p, args, stream);
+  attention::by_dtype(p, [&]<class T>() {
+    const auto [q, k, v, o] = attention::tensors_of<T>(args);
+    with_tile(p, [&](auto tile) {
+      using Tile = decltype(tile);
+      const int n = parts<Tile>(p);
+      float* o_parts = static_cast<float*>(args.workspace);
+      float* lse_parts = o_parts + p.lse_size() * n * Tile::D;
+      launch(forward<T, Tile>, {tiles<Tile>(p) * n, threads, Tile::shared, stream}, p, n, q, k, v, o_parts, lse_parts);
+      merge(p, n, o_parts, lse_parts, args, stream);
+    });
+  });
 }
 
 constexpr attention::Forward unpadded = {attention::head_dim_not_8_to_128, workspace_bytes, run, true};

@@ -25,6 +25,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "attention/dispatch.h"
 #include "attention/padded.h"
 #include "device/bulk_copy.h"
 #include "device/elect.h"
@@ -32,6 +33,7 @@
 #include "device/math.h"
 #include "device/mbarrier.h"
 #include "device/numeric.h"
+#include "device/ring.h"
 #include "device/tensor_map.h"
 #include "device/watch.h"
 #include "device/wgmma.h"
@@ -44,7 +46,6 @@ void merge(const attention::Problem&, int parts, const float* o_parts, const flo
 namespace split_kv {
 namespace {
 
-using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
 using key_parts::merge;
@@ -62,15 +63,6 @@ struct Shared {
   T q[Br * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled
   T k[stages<D>][Bc * D], v[stages<D>][Bc * D];
   Mbarrier q_full, k_full[stages<D>], k_empty[stages<D>], v_full[stages<D>], v_empty[stages<D>];
-};
-
-// Of a ring of places: which is next, and the parity of the phase in which it is filled.
-template <int places>
-struct Ring {
-  int place = 0, parity = 0;
-  __device__ void advance() {
-    if (++place == places) place = 0, parity ^= 1;
-  }
 };
 
 // The rows of all heads that share a kv head, one head after the other: as they lie in memory.
@@ -136,7 +128,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Par
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
   const int first_row = part.r0 + warp_row, i0 = first_row % p.seq_q;
   const int least = p.visible_keys(i0 + 16 > p.seq_q ? 0 : i0);  // keys that all rows of the warp see
-  const float scale_log2 = p.scale * 1.44269504f;                // log2(e)
+  const float scale_log2 = p.scale * log2_e;
   const Watched state = {int64_t(part.kv_head) * group + first_row, 0, group - first_row, D};
   // This warp is done with what the mbarrier stands for.
   const auto release = [&](Mbarrier& empty) {
@@ -225,31 +217,19 @@ int parts(const Problem& p) {
   return std::clamp(int(multiprocessors * working / tiles(p)), 1, most);
 }
 
-// [matrices, rows, D] in boxes of so many rows.
-template <int D, class T>
-TensorMap rows_of(const void* data, int matrices, int rows, int box_rows) {
-  return tensor_map(static_cast<const T*>(data), {64, rows, D / 64, matrices}, {2 * D, 128, int64_t(2) * D * rows},
-                    {64, box_rows, D / 64, 1});
-}
-
-template <class T, int D>
-void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const int n = parts(p), kv_heads = p.batch * p.kv_heads;
-  float* o_parts = static_cast<float*>(args.workspace);
-  float* lse_parts = o_parts + p.lse_size() * n * D;
-  launch(forward<T, D>, {tiles(p) * n, threads, sizeof(Shared<T, D>), stream},
-         rows_of<D, T>(args.q, kv_heads, group_rows(p), Br), rows_of<D, T>(args.k, kv_heads, p.seq_k, Bc),
-         rows_of<D, T>(args.v, kv_heads, p.seq_k, Bc), p, n, o_parts, lse_parts);
-  merge(p, n, o_parts, lse_parts, args, stream);
-}
-
 size_t workspace_bytes(const Problem& p) { return p.lse_size() * parts(p) * (p.head_dim + 1) * sizeof(float); }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  if (p.dtype == DType::fp16)
-    (p.head_dim == 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
-  else
-    (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+    const auto [q, k, v, o] = attention::tensors_of<T>(args);
+    const int n = parts(p), kv_heads = p.batch * p.kv_heads;
+    float* o_parts = static_cast<float*>(args.workspace);
+    float* lse_parts = o_parts + p.lse_size() * n * D;
+    launch(forward<T, D>, {tiles(p) * n, threads, sizeof(Shared<T, D>), stream},
+           tile_map<D>(q, kv_heads, group_rows(p), Br), tile_map<D>(k, kv_heads, p.seq_k, Bc),
+           tile_map<D>(v, kv_heads, p.seq_k, Bc), p, n, o_parts, lse_parts);
+    merge(p, n, o_parts, lse_parts, args, stream);
+  });
 }
 
 constexpr attention::Forward unpadded = {attention::not_for_hopper, workspace_bytes, run, true};

@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(threads) merge_kernel(unsigned rows, int parts
   for (int c = 0; c < columns; c += 2)
     *reinterpret_cast<uint32_t*>(o + size_t(row) * D + lane * columns + c) =
         pack2<T>(o_reg[c] * inverse, o_reg[c + 1] * inverse);
-  if (lane == 0) lse[row] = (top + log2_approx(l)) * 0.693147181f;  // ln(2)
+  if (lane == 0) lse[row] = (top + log2_approx(l)) * ln_2;
 }
 
 template <class T>

@@ -115,4 +115,42 @@ __device__ Watched watched_dq(int tile, int seq_q) {
   return {int64_t(tile / head_tiles) * seq_q + i0, warp % (S::D / 32) * 32, seq_q - i0, 32};
 }
 
+// The first tile of a head's queries that a block with keys j0 and up computes: one that sees them, or the one before.
+// An even one, so that `tile % 2` goes on telling the stages of a pipeline apart when the next head's tiles follow.
+template <class S>
+__device__ int first_seeing(const attention::Problem& p, int j0) {
+  return p.first_query(j0) / (2 * S::Br) * 2;
+}
+
+// The end of a tile for a pair: the warp that took P^T has it. The barrier of the block that comes next would do; but
+// compute-sanitizer's racecheck takes threads to be in step only if they have waited at the same number of barriers.
+template <class S>
+__device__ void end_tile_of_pair(int pair, bool makes_ds) {
+  if (!S::pairs) return;
+  if (makes_ds)
+    named_barrier_arrive(1 + S::key_warps + pair, 64);  // for racecheck alone
+  else
+    named_barrier_sync(1 + S::key_warps + pair, 64);  // for racecheck alone
+}
+
+// Tensors of a kernel whose blocks add their parts of dQ in the order of their keys.
+template <class T>
+struct OrderedTensors {
+  const T* q;           // [B, H, Nq, D]
+  const T* k;           // [B, Hkv, Nk, D]
+  const T* v;           // [B, Hkv, Nk, D]
+  const T* d_o;         // [B, H, Nq, D]
+  const float* stats;   // [B * H * tiles][2][Br], of LSE, then of D
+  float* dq_sum;        // [B * H * tiles][warps][8][32][4]: fragments (2 x 4 of 16 x 8) of 32 lanes
+  int* turns;           // [B * H * tiles][warps]: the kv tile that may add to dq_sum
+  int* tickets;         // drawn so far
+  T* dq;                // [B, H, Nq, D]
+  T* dk;                // [B, Hkv, Nk, D]
+  T* dv;                // [B, Hkv, Nk, D]
+  int kv_heads;         // of the whole batch
+  int kv_tiles;         // tiles of a kv head
+  int head_tiles;       // tiles of a query head
+  int q_tiles, q_rows;  // tiles and rows of all query heads that read one kv head
+};
+
 }  // namespace backward_pairs
