@@ -132,7 +132,7 @@ void forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
     float* s = static_cast<float*>(args.workspace);
 
     const int64_t rows = int64_t(p.batch) * p.heads * p.seq_q;
-    const dim3 grid(unsigned((rows + warps - 1) / warps)), block(warps * 32);
+    const dim3 grid(unsigned(ceil_div(rows, warps))), block(warps * 32);
     launch(scores<T>, {grid, block, 0, stream}, p, q, k, s);
     launch(softmax, {grid, block, 0, stream}, p, s);
     launch(output<T>, {grid, block, 0, stream}, p, s, v, o);

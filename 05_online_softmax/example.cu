@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(Br* Bc) attention_forward(Problem p,
 void forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   attention::by_dtype(p, [&]<class T>() {
     const auto [q, k, v, o] = attention::tensors_of<T>(args);
-    const unsigned blocks = unsigned(p.batch) * p.heads * ((p.seq_q + Br - 1) / Br);
+    const unsigned blocks = unsigned(p.batch) * p.heads * ceil_div(p.seq_q, Br);
     const size_t shared_bytes = ((2 * Br + 2 * Bc) * p.head_dim + Br * Bc) * sizeof(float);
     launch(attention_forward<T>, {blocks, dim3(Bc, Br), shared_bytes, stream}, p, q, k, v, o, args.lse);
   });

@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   attention::by_dtype(p, [&]<class T>() {
     const auto [q, k, v, o] = attention::tensors_of<T>(args);
-    const unsigned blocks = unsigned(p.batch) * p.heads * ((p.seq_q + Br - 1) / Br);
+    const unsigned blocks = unsigned(p.batch) * p.heads * ceil_div(p.seq_q, Br);
     launch(forward<T>, {blocks, threads, (Br + 4 * Bc) * D * sizeof(T), stream}, p, q, k, v, o, args.lse);
   });
 }

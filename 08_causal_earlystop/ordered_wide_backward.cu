@@ -45,10 +45,8 @@ constexpr size_t shared_bytes = (2 * own + 4 * passing) * D * sizeof(uint16_t) +
 
 enum class Gradient { dv, dk };
 
-__host__ __device__ int tiles(int rows, int tile_rows) { return (rows + tile_rows - 1) / tile_rows; }
-
 // The statistics of a head's query rows, in the workspace: two lines [2][padded], of LSE and of D.
-__host__ __device__ int padded(int rows) { return tiles(rows, own) * own; }
+__host__ __device__ int padded(int rows) { return ceil_div(rows, own) * own; }
 
 // D / 8 lanes, a warp, per query row, 8 elements each.
 template <class T>
@@ -160,7 +158,7 @@ __global__ void __launch_bounds__(threads, 2) of_queries(Problem p,
   T* kv_smem = do_smem + Br * D;                                           // [2 stages][K and V][Bc][D]
   float* stats_smem = reinterpret_cast<float*>(kv_smem + 2 * 2 * Bc * D);  // [2][Br]
 
-  const unsigned heads = p.batch * p.heads, row_tiles = tiles(p.seq_q, Br);
+  const unsigned heads = p.batch * p.heads, row_tiles = ceil_div(p.seq_q, Br);
   const int head = blockIdx.x % heads, i0 = (row_tiles - 1 - blockIdx.x / heads) * Br;  // the last rows first
   const int keys = p.visible_keys(i0 + Br - 1);  // that any row of the block sees: the last one sees most
   const int warp_row = threadIdx.x / 32 * 16, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
@@ -221,7 +219,7 @@ void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
     const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
     float* stats = static_cast<float*>(args.workspace);
     const unsigned rows = unsigned(p.batch) * p.heads * padded(p.seq_q);
-    const unsigned kv_blocks = unsigned(p.batch) * p.kv_heads * tiles(p.seq_k, own);
+    const unsigned kv_blocks = unsigned(p.batch) * p.kv_heads * ceil_div(p.seq_k, own);
 
     launch(row_stats<T>, {rows / warps, threads, 0, stream}, p, o, args.lse, d_o, stats);
     launch(of_keys<T, Gradient::dv>, {kv_blocks, threads, shared_bytes, stream}, p, q, k, v, d_o, stats, dv);

@@ -59,8 +59,8 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
     T* const q_rotated = static_cast<T*>(args.workspace);
     T* const k_rotated = q_rotated + p.q_size();
     const size_t rotations = (p.q_size() + p.kv_size()) / 16;  // of eight pairs
-    launch(rotate<T, D>, {unsigned((rotations + rotate_threads - 1) / rotate_threads), rotate_threads, 0, stream}, p,
-           args.rope, q, k, q_rotated, k_rotated);
+    launch(rotate<T, D>, {unsigned(ceil_div(rotations, rotate_threads)), rotate_threads, 0, stream}, p, args.rope, q, k,
+           q_rotated, k_rotated);
 
     ForwardArgs rotated = args;
     rotated.q = q_rotated;

@@ -58,9 +58,8 @@ void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
     const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
     T* const q_rotated = static_cast<T*>(args.workspace);
     T* const k_rotated = q_rotated + p.q_size();
-    T *const dq = dq, *const dk = dk;
     const size_t rotations = (p.q_size() + p.kv_size()) / 16;  // of eight pairs
-    const unsigned blocks = unsigned((rotations + rotate_threads - 1) / rotate_threads);
+    const unsigned blocks = unsigned(ceil_div(rotations, rotate_threads));
 
     launch(rotate<T, D>, {blocks, rotate_threads, 0, stream}, p, args.rope, 1, q, k, q_rotated, k_rotated);
     BackwardArgs rotated = args;

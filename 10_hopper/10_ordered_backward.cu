@@ -26,9 +26,9 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/dispatch.h"
+#include "attention/backward_workspace.h"
 #include "attention/padded.h"
-#include "device/backward_tile.h"
+#include "attention/schedule.h"
 #include "device/bulk_copy.h"
 #include "device/elect.h"
 #include "device/mbarrier.h"
@@ -40,8 +40,8 @@
 #include "device/setmaxnreg.h"
 #include "device/swizzled_tile.h"
 #include "device/tensor_map.h"
+#include "device/warpgroup_backward.h"
 #include "device/watch.h"
-#include "device/wgmma.h"
 
 namespace hopper {
 
@@ -50,8 +50,9 @@ extern const attention::Backward ordered_wide_backward;  // for D = 256
 namespace {
 
 using attention::BackwardArgs;
+using attention::KeyTile;
 using attention::Problem;
-using namespace backward_tile;
+using namespace warpgroup_backward;
 
 constexpr int consumers = 2, threads = 128 * (consumers + 1);
 constexpr int Bc = 64 * consumers;  // keys of a thread block, 64 to a consumer: the height of a wgmma
@@ -61,7 +62,7 @@ constexpr int producer_registers = 24, consumer_registers = 240;
 
 template <int D_>
 struct Shape {
-  static constexpr int D = D_;
+  static constexpr int D = D_, Bc = hopper::Bc;
   static constexpr int Br = 128 * 64 / D;                 // queries of a tile: S^T and dP^T take Br / 2 registers each
   static constexpr int threads = 256, parts = consumers;  // of prepare_turns; of a tile of dQ, 64 x 64 each
 };
@@ -78,31 +79,14 @@ struct Shared {
   Mbarrier kv_full, full[2], empty[2], dq_full[2][consumers], dq_empty[2][consumers];
 };
 
-__host__ __device__ int tiles(int rows, int tile_rows) { return (rows + tile_rows - 1) / tile_rows; }
-
-// What a thread block works on: a tile of keys, and all tiles from `start` on of the query heads that read it.
-struct Work {
-  int kv_head, j0, first_head, heads, start, head_tiles;
-};
-
-// Tickets go round some heads, and in each to the first keys first: most queries see them, and other blocks wait.
-template <int Br>
-__device__ Work work_of_ticket(const Problem& p, int heads_at_once, int ticket) {
-  const int kv_heads = p.batch * p.kv_heads, kv_tiles = tiles(p.seq_k, Bc), heads = p.heads / p.kv_heads;
-  const int first_kv_head = ticket / (heads_at_once * kv_tiles) * heads_at_once;
-  const int turn = ticket - first_kv_head * kv_tiles;
-  const int group = min(heads_at_once, kv_heads - first_kv_head);  // the last may be smaller
-  const int kv_head = first_kv_head + turn % group, j0 = turn / group * Bc;
-  return {kv_head, j0, kv_head * heads, heads, p.first_query(j0) / Br, tiles(p.seq_q, Br)};
-}
-
 // Whether a block's keys are the last that a query sees.
-__device__ bool is_last(const Problem& p, Work work, int query) { return work.j0 + Bc >= p.visible_keys(query); }
+__device__ bool is_last(const Problem& p, KeyTile work, int query) { return work.j0 + Bc >= p.visible_keys(query); }
 
 // Starts the copies of a block. One thread.
 template <class T, int D>
 __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
-                                     const TensorMap& v_map, const TensorMap& d_o_map, const float* stats, Work work) {
+                                     const TensorMap& v_map, const TensorMap& d_o_map, const float* stats,
+                                     KeyTile work) {
   constexpr int Br = Shape<D>::Br, stats_bytes = 2 * Br * sizeof(float);
   mbarrier_arrive_expect_tx(&smem.kv_full, 2 * Bc * D * sizeof(T));
   tensor_load(smem.k, k_map, &smem.kv_full, 0, work.j0, 0, work.kv_head);
@@ -124,7 +108,7 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
 // Stores or adds a consumer's parts of dQ, each when it is this block's turn. One thread.
 template <class T, int D>
 __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_map, const Problem& p, float* dq_sum,
-                                       int* turns, Work work, int consumer) {
+                                       int* turns, KeyTile work, int consumer) {
   constexpr int Br = Shape<D>::Br, bytes = 64 * 64 * sizeof(float);
   const int kv_tile = work.j0 / Bc;
   Ring<2> ring;
@@ -152,50 +136,10 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
     }
 }
 
-// Starts A B^T of a warpgroup, for 64 rows of A.
-template <class T, int D, int columns>
-__device__ __forceinline__ void start_product(float (&product)[1][columns / 8][4],
-                                              const T* a,  // [64][D] in a tile of Bc rows
-                                              const T* b)  // [columns][D]
-{
-  const uint64_t a_rows = wgmma_descriptor(a), b_rows = wgmma_descriptor(b);
-#pragma unroll
-  for (int step = 0; step < D / 16; step++)
-    wgmma<T>(product[0], wgmma_advance(a_rows, step / 4 * Bc * 128 + step % 4 * 32),
-             wgmma_advance(b_rows, step / 4 * columns * 128 + step % 4 * 32), step > 0);
-  wgmma_commit();
-}
-
-// Starts sum += A B.
-template <class T, int D, int depth>
-__device__ __forceinline__ void start_sum(float (&sum)[1][D / 8][4], const uint32_t (&a)[1][depth / 16][4],
-                                          const T* b)  // [depth][D]
-{
-  const uint64_t b_rows = wgmma_descriptor(b, depth * 128);
-#pragma unroll
-  for (int step = 0; step < depth / 16; step++)
-    wgmma<T, Major::mn>(sum[0], a[0][step], wgmma_advance(b_rows, step * 16 * 128), true);
-  wgmma_commit();
-}
-
-// Starts a consumer's part of dQ^T = K^T dS^T: of 64 columns of K, and of 64 queries.
-template <class T, int D>
-__device__ __forceinline__ void start_dq(float (&dq)[1][8][4],
-                                         const T* k,   // [Bc][64]
-                                         const T* ds)  // [64][Bc] in a tile of Br rows
-{
-  const uint64_t k_rows = wgmma_descriptor(k), ds_rows = wgmma_descriptor(ds);
-#pragma unroll
-  for (int step = 0; step < Bc / 16; step++)
-    wgmma<T, Major::mn>(dq[0], wgmma_advance(k_rows, step * 16 * 128),
-                        wgmma_advance(ds_rows, step / 4 * Shape<D>::Br * 128 + step % 4 * 32), step > 0);
-  wgmma_commit();
-}
-
 // A consumer's 64 keys.
 template <class T, int D>
 __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem& p, const float* dq_sum,
-                                              const int* turns, Work work, T* dk, T* dv) {
+                                              const int* turns, KeyTile work, T* dk, T* dv) {
   constexpr int Br = Shape<D>::Br;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / 128, 0), lane = threadIdx.x % 32;
   const int warp_key = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 keys
@@ -222,8 +166,8 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       float p_reg[1][Br / 8][4], ds_reg[1][Br / 8][4];
       mbarrier_wait(&smem.full[ring.place], ring.parity);
       wgmma_fence();
-      start_product<T, D, Br>(p_reg, k_rows, q);
-      start_product<T, D, Br>(ds_reg, v_rows, d_o);
+      start_product<Bc, D, Br>(p_reg, k_rows, q);
+      start_product<Bc, D, Br>(ds_reg, v_rows, d_o);
 
       // 2. P^T, dS^T, and dS to shared memory
       uint32_t p_half[1][Br / 16][4], ds_half[1][Br / 16][4];
@@ -241,13 +185,13 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
 
       // 3. dV
       wgmma_fence();
-      start_sum<T, D, Br>(dv_reg, p_half, d_o);
+      start_sum<D, Br>(dv_reg, p_half, d_o);
       named_barrier_sync(1, 128 * consumers);  // dS is in shared memory, and dQ of the tile before is done
 
       // 4. dQ^T and dK
       float dq_reg[1][8][4];
-      start_dq<T, D>(dq_reg, k_columns, ds + first_query * 64);
-      start_sum<T, D, Br>(dk_reg, ds_half, q);
+      start_dq<Bc, Br>(dq_reg, k_columns, ds + first_query * 64);
+      start_sum<D, Br>(dk_reg, ds_half, q);
       wgmma_wait<1>(dq_reg);
       watch_transpose("dQ", {q_row + first_query, warp_key % D, p.seq_q - i * Br - first_query, 16}, dq_reg, p.scale);
       mbarrier_wait(&smem.dq_empty[ring.place][consumer], ring.parity ^ 1);
@@ -324,7 +268,7 @@ __global__ void __launch_bounds__(threads, 1)
   }
   __syncthreads();  // the mbarriers are there, and the ticket
 
-  const Work work = work_of_ticket<Shape<D>::Br>(p, heads_at_once, __shfl_sync(0xffffffff, smem.ticket, 0));
+  const KeyTile work = attention::key_tile<Bc, Shape<D>::Br>(p, heads_at_once, __shfl_sync(0xffffffff, smem.ticket, 0));
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);
   if (warpgroup == consumers) {
     setmaxnreg_dec<producer_registers>();
@@ -349,29 +293,23 @@ int heads_at_once(const Problem& p) {
 
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
-    const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
     using S = Shape<D>;
     const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
-    const unsigned q_tiles = unsigned(heads) * tiles(p.seq_q, S::Br),
-                   kv_tiles = unsigned(kv_heads) * tiles(p.seq_k, Bc);
-    const unsigned row_blocks = q_tiles * (S::Br * D / 8 / S::threads);  // of threads that take 8 elements each
-    float* dq_sum = static_cast<float*>(args.workspace);
-    float* stats = dq_sum + size_t(q_tiles) * S::parts * 64 * 64;
-    int* turns = reinterpret_cast<int*>(stats + size_t(q_tiles) * 2 * S::Br);
-    int* tickets = turns + size_t(q_tiles) * consumers;
-    launch(prepare_turns<T, S>, {row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns, tickets, dq);
-    launch(gradients<T, D>, {kv_tiles, threads, sizeof(Shared<T, D>), stream}, tile_map<D>(q, heads, p.seq_q, S::Br),
-           tile_map<D>(k, kv_heads, p.seq_k, Bc), tile_map<D>(v, kv_heads, p.seq_k, Bc),
-           tile_map<D>(d_o, heads, p.seq_q, S::Br),
-           tensor_map(dq, {64, p.seq_q, D / 64, heads}, {2 * D, 128, int64_t(2) * D * p.seq_q}, {64, 64, 1, 1}), p,
-           heads_at_once<D>(p), stats, dq_sum, turns, tickets, dk, dv);
+    const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
+    const attention::BackwardTiles<S> tiles(p);
+    const auto [dq_sum, stats, turns, tickets] = attention::BackwardWorkspace::of(args.workspace, tiles, consumers);
+    const TensorMap q_map = tile_map<D>(q, heads, p.seq_q, S::Br), d_o_map = tile_map<D>(d_o, heads, p.seq_q, S::Br);
+    const TensorMap k_map = tile_map<D>(k, kv_heads, p.seq_k, Bc), v_map = tile_map<D>(v, kv_heads, p.seq_k, Bc);
+    const TensorMap dq_map = tile_map<D>(dq, heads, p.seq_q, 64, D, 1);
+    launch(prepare_turns<T, S>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns, tickets,
+           dq);
+    launch(gradients<T, D>, {tiles.key_blocks, threads, sizeof(Shared<T, D>), stream}, q_map, k_map, v_map, d_o_map,
+           dq_map, p, heads_at_once<D>(p), stats, dq_sum, turns, tickets, dk, dv);
   });
 }
 
 size_t workspace_bytes(const Problem& p) {
-  const int Br = p.head_dim == 64 ? Shape<64>::Br : Shape<128>::Br;
-  const size_t q_tiles = size_t(p.batch) * p.heads * tiles(p.seq_q, Br);
-  return (q_tiles * (Br * (p.head_dim + 2) + consumers) + 1) * sizeof(float);  // dq_sum, stats; turns, tickets
+  return attention::BackwardWorkspace::bytes(p, p.head_dim == 64 ? Shape<64>::Br : Shape<128>::Br, consumers);
 }
 
 constexpr attention::Backward unpadded = {

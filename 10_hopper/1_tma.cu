@@ -280,7 +280,7 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
     const auto [q, k, v, o] = attention::tensors_of<T>(args);
     constexpr int stage = Shape<D>::stage;
     const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
-    const unsigned blocks = heads * ((p.seq_q + Br - 1) / Br);
+    const unsigned blocks = heads * ceil_div(p.seq_q, Br);
     launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream}, tile_map<D>(q, heads, p.seq_q, Br),
            tile_map<D>(k, kv_heads, p.seq_k, stage), tile_map<D>(v, kv_heads, p.seq_k, stage), p,
            attention::heads_in_a_round(p), o, args.lse);

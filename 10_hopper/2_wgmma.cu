@@ -36,7 +36,9 @@ namespace hopper {
 namespace {
 
 using attention::ForwardArgs;
+using attention::key_tiles;
 using attention::Problem;
+using attention::Tile;
 
 constexpr int warpgroups = 3, threads = 128 * warpgroups;
 constexpr int Br = 64 * warpgroups;  // query rows of a thread block, 64 to a warpgroup: the height of a wgmma
@@ -59,25 +61,6 @@ struct Shared {
   T k[stages][Bc * D], v[stages][Bc * D];
   Mbarrier q_full, full[stages];
 };
-
-// What a thread block works on.
-struct Tile {
-  int head, i0;
-};
-
-// A group of heads after the other, and in each the last rows of every head first, which see the most keys.
-__device__ Tile tile_of_block(const Problem& p, int group_heads) {
-  const int row_tiles = (p.seq_q + Br - 1) / Br;
-  const int first_head = blockIdx.x / (group_heads * row_tiles) * group_heads;
-  const int index = blockIdx.x - first_head * row_tiles;
-  const int heads = min(group_heads, p.batch * p.heads - first_head);  // of this group: the last may be smaller
-  return {first_head + index % heads, (row_tiles - 1 - index / heads) * Br};
-}
-
-template <int D>
-__device__ int key_tiles(const Problem& p, int last_row) {  // one at least, also where all keys are hidden
-  return max(1, (p.visible_keys(last_row) + Shape<D>::Bc - 1) / Shape<D>::Bc);
-}
 
 // Starts the copies of tile j of the keys. One thread.
 template <class T, int D>
@@ -119,14 +102,14 @@ __global__ void __launch_bounds__(threads, 1)
     forward(const __grid_constant__ TensorMap q_map,  // of Q [B * H, D / 64, Nq, 64], in boxes of Br rows
             const __grid_constant__ TensorMap k_map,  // of K [B * Hkv, D / 64, Nk, 64], in boxes of Bc rows
             const __grid_constant__ TensorMap v_map,  // of V, likewise
-            Problem p, int group_heads,
+            Problem p, int round_heads,
             T* o,        // [B, H, Nq, D]
             float* lse)  // [B, H, Nq]
 {
   constexpr int Bc = Shape<D>::Bc, stages = Shape<D>::stages;
   Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, 1024>();
-  const Tile tile = tile_of_block(p, group_heads);
-  const int tiles = key_tiles<D>(p, tile.i0 + Br - 1), kv_head = p.kv_head(tile.head);
+  const Tile tile = attention::tile_of_block<Br>(p, round_heads);
+  const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1), kv_head = p.kv_head(tile.head);
   if (threadIdx.x == 0) {
     mbarrier_init(&smem.q_full, 1);
     for (int i = 0; i < stages; i++) mbarrier_init(&smem.full[i], 1);
@@ -194,7 +177,7 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     const auto [q, k, v, o] = attention::tensors_of<T>(args);
     const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
-    const unsigned blocks = heads * ((p.seq_q + Br - 1) / Br);
+    const unsigned blocks = heads * ceil_div(p.seq_q, Br);
     launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream}, tile_map<D>(q, heads, p.seq_q, Br),
            tile_map<D>(k, kv_heads, p.seq_k, Shape<D>::Bc), tile_map<D>(v, kv_heads, p.seq_k, Shape<D>::Bc), p,
            attention::heads_in_a_round(p), o, args.lse);

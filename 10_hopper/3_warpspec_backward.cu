@@ -26,10 +26,10 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/dispatch.h"
+#include "attention/backward_workspace.h"
 #include "attention/padded.h"
+#include "attention/schedule.h"
 #include "device/atomic_add.h"
-#include "device/backward_tile.h"
 #include "device/bulk_copy.h"
 #include "device/elect.h"
 #include "device/mbarrier.h"
@@ -40,29 +40,29 @@
 #include "device/setmaxnreg.h"
 #include "device/swizzled_tile.h"
 #include "device/tensor_map.h"
+#include "device/warpgroup_backward.h"
 #include "device/watch.h"
-#include "device/wgmma.h"
 
 namespace hopper {
 namespace {
 
 using attention::BackwardArgs;
+using attention::KeyTile;
 using attention::Problem;
-using namespace backward_tile;
+using namespace warpgroup_backward;
 
 constexpr int consumers = 2, threads = 128 * (consumers + 1);
 constexpr int Bc = 64 * consumers;  // keys of a thread block, 64 to a consumer: the height of a wgmma
-constexpr int group_heads = 16;     // kv heads; more would read more of Q and dO from memory instead of L2
+constexpr int round_heads = 16;     // kv heads; more would read more of Q and dO from memory instead of L2
 
 // 65536 registers are 168 for each of 384 threads, in multiples of 8: 24 + 2 * 240 = 3 * 168.
 constexpr int producer_registers = 24, consumer_registers = 240;
 
 template <int D_>
 struct Shape {
-  static constexpr int D = D_;
-  static constexpr int Br = 128 * 64 / D;      // queries of a tile: S^T and dP^T take Br / 2 registers each
-  static constexpr int threads = 256;          // of prepare and convert
-  static constexpr int dq_size = 64 * 64 * 2;  // of a tile of dQ: each consumer makes 64 columns and 64 queries
+  static constexpr int D = D_, Bc = hopper::Bc;
+  static constexpr int Br = 128 * 64 / D;  // queries of a tile: S^T and dP^T take Br / 2 registers each
+  static constexpr int threads = 256;      // of prepare and convert
 };
 
 template <class T, int D>
@@ -75,32 +75,11 @@ struct Shared {
   Mbarrier kv_full, full[2], empty[2];
 };
 
-__host__ __device__ int tiles(int rows, int tile_rows) { return (rows + tile_rows - 1) / tile_rows; }
-
-// What a thread block works on: a tile of a kv head's keys, and of the query heads that read it, all tiles of queries
-// from `start` on.
-struct Work {
-  int kv_head, j0;
-  int first_head, heads;
-  int start, head_tiles;
-};
-
-// The block's keys: a group of kv heads after the other, and in each the first keys of every head first, which most
-// queries see.
-template <int Br>
-__device__ Work work_of_block(const Problem& p) {
-  const int kv_heads = p.batch * p.kv_heads, kv_tiles = tiles(p.seq_k, Bc), heads = p.heads / p.kv_heads;
-  const int first_kv_head = blockIdx.x / (group_heads * kv_tiles) * group_heads;
-  const int index = blockIdx.x - first_kv_head * kv_tiles;
-  const int group = min(group_heads, kv_heads - first_kv_head);  // the last may be smaller
-  const int kv_head = first_kv_head + index % group, j0 = index / group * Bc;
-  return {kv_head, j0, kv_head * heads, heads, p.first_query(j0) / Br, tiles(p.seq_q, Br)};
-}
-
 // Starts the copies of a block. One thread.
 template <class T, int D>
 __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
-                                     const TensorMap& v_map, const TensorMap& d_o_map, const float* stats, Work work) {
+                                     const TensorMap& v_map, const TensorMap& d_o_map, const float* stats,
+                                     KeyTile work) {
   constexpr int Br = Shape<D>::Br, stats_bytes = 2 * Br * sizeof(float);
   mbarrier_arrive_expect_tx(&smem.kv_full, 2 * Bc * D * sizeof(T));
   tensor_load(smem.k, k_map, &smem.kv_full, 0, work.j0, 0, work.kv_head);
@@ -119,49 +98,9 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
     }
 }
 
-// Starts A B^T of a warpgroup, for 64 rows of A.
-template <class T, int D, int columns>
-__device__ __forceinline__ void start_product(float (&product)[1][columns / 8][4],
-                                              const T* a,  // [64][D] in a tile of Bc rows
-                                              const T* b)  // [columns][D]
-{
-  const uint64_t a_rows = wgmma_descriptor(a), b_rows = wgmma_descriptor(b);
-#pragma unroll
-  for (int step = 0; step < D / 16; step++)
-    wgmma<T>(product[0], wgmma_advance(a_rows, step / 4 * Bc * 128 + step % 4 * 32),
-             wgmma_advance(b_rows, step / 4 * columns * 128 + step % 4 * 32), step > 0);
-  wgmma_commit();
-}
-
-// Starts sum += A B.
-template <class T, int D, int depth>
-__device__ __forceinline__ void start_sum(float (&sum)[1][D / 8][4], const uint32_t (&a)[1][depth / 16][4],
-                                          const T* b)  // [depth][D]
-{
-  const uint64_t b_rows = wgmma_descriptor(b, depth * 128);
-#pragma unroll
-  for (int step = 0; step < depth / 16; step++)
-    wgmma<T, Major::mn>(sum[0], a[0][step], wgmma_advance(b_rows, step * 16 * 128), true);
-  wgmma_commit();
-}
-
-// Starts a consumer's part of dQ^T = K^T dS^T: of 64 columns of K, and of 64 queries.
-template <class T, int D>
-__device__ __forceinline__ void start_dq(float (&dq)[1][8][4],
-                                         const T* k,   // [Bc][64]
-                                         const T* ds)  // [64][Bc] in a tile of Br rows
-{
-  const uint64_t k_rows = wgmma_descriptor(k), ds_rows = wgmma_descriptor(ds);
-#pragma unroll
-  for (int step = 0; step < Bc / 16; step++)
-    wgmma<T, Major::mn>(dq[0], wgmma_advance(k_rows, step * 16 * 128),
-                        wgmma_advance(ds_rows, step / 4 * Shape<D>::Br * 128 + step % 4 * 32), step > 0);
-  wgmma_commit();
-}
-
 // A consumer's 64 keys.
 template <class T, int D>
-__device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem& p, Work work, float* dq_sum, T* dk,
+__device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem& p, KeyTile work, float* dq_sum, T* dk,
                                               T* dv) {
   constexpr int Br = Shape<D>::Br;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / 128, 0), lane = threadIdx.x % 32;
@@ -189,8 +128,8 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       float p_reg[1][Br / 8][4], ds_reg[1][Br / 8][4];
       mbarrier_wait(&smem.full[ring.place], ring.parity);
       wgmma_fence();
-      start_product<T, D, Br>(p_reg, k_rows, q);
-      start_product<T, D, Br>(ds_reg, v_rows, d_o);
+      start_product<Bc, D, Br>(p_reg, k_rows, q);
+      start_product<Bc, D, Br>(ds_reg, v_rows, d_o);
 
       // 2. P^T, dS^T, and dS to shared memory
       uint32_t p_half[1][Br / 16][4], ds_half[1][Br / 16][4];
@@ -208,13 +147,13 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
 
       // 3. dV
       wgmma_fence();
-      start_sum<T, D, Br>(dv_reg, p_half, d_o);
+      start_sum<D, Br>(dv_reg, p_half, d_o);
       named_barrier_sync(1, 128 * consumers);  // dS is in shared memory, and dQ of the tile before is done
 
       // 4. dQ^T and dK
       float dq_reg[1][8][4];
-      start_dq<T, D>(dq_reg, k_columns, ds + first_query * 64);
-      start_sum<T, D, Br>(dk_reg, ds_half, q);
+      start_dq<Bc, Br>(dq_reg, k_columns, ds + first_query * 64);
+      start_sum<D, Br>(dk_reg, ds_half, q);
       wgmma_wait<1>(dq_reg);
       watch_transpose("dQ", {q_row + first_query, warp_key % D, p.seq_q - i * Br - first_query, 16}, dq_reg, p.scale);
       float* sum = dq_sum + ((size_t(head) * work.head_tiles + i) * consumers + consumer) * 64 * 64;
@@ -256,7 +195,7 @@ __global__ void __launch_bounds__(threads, 1)
   }
   __syncthreads();  // the mbarriers are there
 
-  const Work work = work_of_block<Shape<D>::Br>(p);
+  const KeyTile work = attention::key_tile<Bc, Shape<D>::Br>(p, round_heads, blockIdx.x);
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);
   if (warpgroup == consumers) {
     setmaxnreg_dec<producer_registers>();
@@ -268,53 +207,33 @@ __global__ void __launch_bounds__(threads, 1)
   }
 }
 
-// A thread has two queries of a tile and 16 columns: what the eight lanes of one t of a warp have of one fragment.
 template <class T, class S>
 __global__ void convert(Problem p,
                         const float4* dq_sum,  // [B * H * tiles][consumers][8 n][4 warps][8 g][4 t]
                         T* dq)                 // [B, H, Nq, D]
 {
-  const unsigned thread = blockIdx.x * S::threads + threadIdx.x, tile = thread / 256;
-  const int t = thread % 4, warp = thread / 4 % 4, n = thread / 16 % 8, consumer = thread / 128 % 2;
-  const unsigned head_tiles = tiles(p.seq_q, S::Br), head = tile / head_tiles;
-  const int i = tile % head_tiles * S::Br + (S::D == 128 ? 0 : consumer * 64) + 8 * n + 2 * t;
-  Pack8<T> rows[2][2];
-  for (int g = 0; g < 8; g++) {
-    const float4 c = dq_sum[size_t(thread / 4) * 32 + g * 4 + t];
-    rows[0][0].x[g] = from_float<T>(c.x * p.scale);
-    rows[1][0].x[g] = from_float<T>(c.y * p.scale);
-    rows[0][1].x[g] = from_float<T>(c.z * p.scale);
-    rows[1][1].x[g] = from_float<T>(c.w * p.scale);
-  }
-  T* to = dq + (size_t(head) * p.seq_q + i) * S::D + (S::D == 128 ? consumer * 64 : 0) + warp * 16;
-  for (int row = 0; row < 2; row++)
-    for (int h = 0; h < 2; h++)
-      if (i + row < p.seq_q) store_pack8(to + row * S::D + 8 * h, rows[row][h]);
+  convert_dq_transposed<T, S>(p, dq_sum, dq);
 }
 
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
-    const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
     using S = Shape<D>;
     const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
-    const unsigned q_tiles = unsigned(heads) * tiles(p.seq_q, S::Br),
-                   kv_tiles = unsigned(kv_heads) * tiles(p.seq_k, Bc);
-    const unsigned row_blocks = q_tiles * (S::Br * D / 8 / S::threads);  // of threads that take 8 elements each
-    float* dq_sum = static_cast<float*>(args.workspace);
-    float* stats = dq_sum + size_t(q_tiles) * S::dq_size;
-    launch(prepare<T, S>, {row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats,
-           reinterpret_cast<float4*>(dq_sum));
-    launch(gradients<T, D>, {kv_tiles, threads, sizeof(Shared<T, D>), stream}, tile_map<D>(q, heads, p.seq_q, S::Br),
-           tile_map<D>(k, kv_heads, p.seq_k, Bc), tile_map<D>(v, kv_heads, p.seq_k, Bc),
-           tile_map<D>(d_o, heads, p.seq_q, S::Br), p, stats, dq_sum, dk, dv);
-    launch(convert<T, S>, {q_tiles, S::threads, 0, stream}, p, reinterpret_cast<const float4*>(dq_sum), dq);
+    const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
+    const attention::BackwardTiles<S> tiles(p);
+    const auto [dq_sum, stats, turns, tickets] = attention::BackwardWorkspace::of(args.workspace, tiles);
+    const TensorMap q_map = tile_map<D>(q, heads, p.seq_q, S::Br), d_o_map = tile_map<D>(d_o, heads, p.seq_q, S::Br);
+    const TensorMap k_map = tile_map<D>(k, kv_heads, p.seq_k, Bc), v_map = tile_map<D>(v, kv_heads, p.seq_k, Bc);
+    float4* const sums = reinterpret_cast<float4*>(dq_sum);
+    launch(prepare<T, S>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, sums);
+    launch(gradients<T, D>, {tiles.key_blocks, threads, sizeof(Shared<T, D>), stream}, q_map, k_map, v_map, d_o_map, p,
+           stats, dq_sum, dk, dv);
+    launch(convert<T, S>, {tiles.q_tiles, S::threads, 0, stream}, p, sums, dq);
   });
 }
 
 size_t workspace_bytes(const Problem& p) {
-  const int Br = p.head_dim == 64 ? Shape<64>::Br : Shape<128>::Br;
-  const size_t q_tiles = size_t(p.batch) * p.heads * tiles(p.seq_q, Br);
-  return q_tiles * Br * (p.head_dim + 2) * sizeof(float);  // dq_sum, stats
+  return attention::BackwardWorkspace::bytes(p, p.head_dim == 64 ? Shape<64>::Br : Shape<128>::Br);
 }
 
 constexpr attention::Backward unpadded = {

@@ -31,14 +31,17 @@
 #include "device/setmaxnreg.h"
 #include "device/swizzled_tile.h"
 #include "device/tensor_map.h"
+#include "device/warpgroup_tile.h"
 #include "device/watch.h"
-#include "device/wgmma.h"
 
 namespace hopper {
 namespace {
 
 using attention::ForwardArgs;
+using attention::key_tiles;
 using attention::Problem;
+using attention::Tile;
+using namespace warpgroup_tile;
 
 constexpr int consumers = 3, threads = 128 * (consumers + 1);
 constexpr int Br = 64 * consumers;  // query rows of a thread block, 64 to a consumer: the height of a wgmma
@@ -65,25 +68,6 @@ struct Shared {
   Mbarrier q_full, k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
 };
 
-// What a thread block works on.
-struct Tile {
-  int head, i0;
-};
-
-// A group of heads after the other, and in each the last rows of every head first, which see the most keys.
-__device__ Tile tile_of_block(const Problem& p, int group_heads) {
-  const int row_tiles = (p.seq_q + Br - 1) / Br;
-  const int first_head = blockIdx.x / (group_heads * row_tiles) * group_heads;
-  const int index = blockIdx.x - first_head * row_tiles;
-  const int heads = min(group_heads, p.batch * p.heads - first_head);  // of this group: the last may be smaller
-  return {first_head + index % heads, (row_tiles - 1 - index / heads) * Br};
-}
-
-template <int D>
-__device__ int key_tiles(const Problem& p, int last_row) {  // one at least, also where all keys are hidden
-  return max(1, (p.visible_keys(last_row) + Shape<D>::Bc - 1) / Shape<D>::Bc);
-}
-
 // Starts the copies of a tile. One thread.
 template <class T, int D>
 __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
@@ -91,7 +75,7 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
   constexpr int Bc = Shape<D>::Bc, kv_bytes = Bc * D * sizeof(T);
   mbarrier_arrive_expect_tx(&smem.q_full, Br * D * sizeof(T));
   tensor_load(smem.q, q_map, &smem.q_full, 0, tile.i0, 0, tile.head);
-  const int tiles = key_tiles<D>(p, tile.i0 + Br - 1), kv_head = p.kv_head(tile.head);
+  const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1), kv_head = p.kv_head(tile.head);
   Ring<Shape<D>::stages> ring;
 #pragma unroll 1
   for (int j = 0; j < tiles; j++, ring.advance()) {
@@ -104,36 +88,14 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
   }
 }
 
-// Starts S = Q K^T of a warpgroup.
-template <class T, int D>
-__device__ __forceinline__ void start_s(float (&s)[1][Shape<D>::Bc / 8][4], const T* q, const T* k) {
-  const uint64_t q_rows = wgmma_descriptor(q), k_rows = wgmma_descriptor(k);
-#pragma unroll
-  for (int step = 0; step < D / 16; step++)
-    wgmma<T>(s[0], wgmma_advance(q_rows, step / 4 * Br * 128 + step % 4 * 32),
-             wgmma_advance(k_rows, step / 4 * Shape<D>::Bc * 128 + step % 4 * 32), step > 0);
-  wgmma_commit();
-}
-
-// Starts O += P V.
-template <class T, int D>
-__device__ __forceinline__ void start_o(float (&o)[1][D / 8][4], const uint32_t (&p)[1][Shape<D>::Bc / 16][4],
-                                        const T* v) {
-  const uint64_t v_rows = wgmma_descriptor(v, Shape<D>::Bc * 128);
-#pragma unroll
-  for (int step = 0; step < Shape<D>::Bc / 16; step++)
-    wgmma<T, Major::mn>(o[0], p[0][step], wgmma_advance(v_rows, step * 16 * 128), true);
-  wgmma_commit();
-}
-
 // A consumer's 64 rows.
 template <class T, int D>
 __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Tile tile, T* o, float* lse) {
   constexpr int Bc = Shape<D>::Bc;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / 128, 0), lane = threadIdx.x % 32;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
-  const int tiles = key_tiles<D>(p, tile.i0 + Br - 1);
-  const int own_tiles = tile.i0 + 64 * consumer < p.seq_q ? key_tiles<D>(p, tile.i0 + 64 * consumer + 63) : 1;
+  const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1);
+  const int own_tiles = tile.i0 + 64 * consumer < p.seq_q ? key_tiles<Bc>(p, tile.i0 + 64 * consumer + 63) : 1;
   const int first_row = tile.i0 + warp_row, warp_first = p.visible_keys(first_row);
   const float scale_log2 = p.scale * log2_e;
   T* q_rows = smem.q + 64 * consumer * 64;
@@ -160,7 +122,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   mbarrier_wait(&smem.q_full, 0);
   mbarrier_wait(&smem.k_full[ring.place], ring.parity);
   wgmma_fence();
-  start_s<T, D>(s_reg, q_rows, smem.k[ring.place]);
+  start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
   wgmma_wait<0>(s_reg);
   release(smem.k_empty[ring.place]);
   if (make_x(0)) lazy_softmax::raise(s_reg, o_reg, rows, state);
@@ -174,8 +136,8 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     mbarrier_wait(&smem.v_full[before.place], before.parity);
     // exercise order: start S of tile j and P V of the tile before; make x of S while P V runs; hand K and V back
     wgmma_fence();
-    start_s<T, D>(s_reg, q_rows, smem.k[ring.place]);
-    start_o<T, D>(o_reg, p_reg, smem.v[before.place]);
+    start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
+    start_sum<D, Bc>(o_reg, p_reg, smem.v[before.place]);
     wgmma_wait<1>(s_reg);
     release(smem.k_empty[ring.place]);
     const bool above = make_x(j);
@@ -189,7 +151,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
 
   mbarrier_wait(&smem.v_full[ring.place], ring.parity);
   wgmma_fence();
-  start_o<T, D>(o_reg, p_reg, smem.v[ring.place]);
+  start_sum<D, Bc>(o_reg, p_reg, smem.v[ring.place]);
   wgmma_wait<0>(o_reg);
   watch_rows(state, rows, o_reg);
   release(smem.v_empty[ring.place]);
@@ -224,7 +186,7 @@ __global__ void __launch_bounds__(threads, 1)
     forward(const __grid_constant__ TensorMap q_map,  // of Q [B * H, D / 64, Nq, 64], in boxes of Br rows
             const __grid_constant__ TensorMap k_map,  // of K [B * Hkv, D / 64, Nk, 64], in boxes of Bc rows
             const __grid_constant__ TensorMap v_map,  // of V, likewise
-            Problem p, int group_heads,
+            Problem p, int round_heads,
             T* o,        // [B, H, Nq, D]
             float* lse)  // [B, H, Nq]
 {
@@ -242,7 +204,7 @@ __global__ void __launch_bounds__(threads, 1)
   }
   __syncthreads();  // the mbarriers are there
 
-  const Tile tile = tile_of_block(p, group_heads);
+  const Tile tile = attention::tile_of_block<Br>(p, round_heads);
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);
   if (warpgroup == consumers) {
     setmaxnreg_dec<producer_registers>();
@@ -258,7 +220,7 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     const auto [q, k, v, o] = attention::tensors_of<T>(args);
     const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
-    const unsigned blocks = heads * ((p.seq_q + Br - 1) / Br);
+    const unsigned blocks = heads * ceil_div(p.seq_q, Br);
     launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream}, tile_map<D>(q, heads, p.seq_q, Br),
            tile_map<D>(k, kv_heads, p.seq_k, Shape<D>::Bc), tile_map<D>(v, kv_heads, p.seq_k, Shape<D>::Bc), p,
            attention::heads_in_a_round(p), o, args.lse);

@@ -39,8 +39,8 @@
 #include "device/setmaxnreg.h"
 #include "device/swizzled_tile.h"
 #include "device/tensor_map.h"
+#include "device/warpgroup_tile.h"
 #include "device/watch.h"
-#include "device/wgmma.h"
 
 namespace hopper {
 
@@ -49,8 +49,11 @@ extern const attention::Forward narrow_wide;  // for D = 256
 namespace {
 
 using attention::ForwardArgs;
-using attention::Mask;
+using attention::key_tiles;
 using attention::Problem;
+using attention::Tile;
+using attention::TileList;
+using namespace warpgroup_tile;
 
 constexpr int consumers = 3, threads = 128 * (consumers + 1);
 constexpr int Br = 64 * consumers;  // query rows of a tile, 64 to a consumer: the height of a wgmma
@@ -79,33 +82,6 @@ struct Shared {
   Mbarrier k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
 };
 
-// What a thread block works on at a time.
-struct Tile {
-  int head, i0;
-};
-
-// All tiles: a group of heads after the other, and in each the longest of every head first. Under the causal mask those
-// are the last rows, which see the most keys, and without a mask the first, since the last may be fewer than Br.
-struct Tiles {
-  int heads, group_heads, row_tiles;
-  Mask mask;
-  int* taken;  // how many, without the first of each thread block
-
-  // The tile with this index; false if there are not so many.
-  __device__ bool get(Tile& tile, int index) const {
-    if (index >= heads * row_tiles) return false;
-    const int first_head = index / (group_heads * row_tiles) * group_heads, rest = index - first_head * row_tiles;
-    const int group = min(group_heads, heads - first_head), place = rest / group;  // the last group may be smaller
-    tile = {first_head + rest % group, (mask == Mask::causal ? row_tiles - 1 - place : place) * Br};
-    return true;
-  }
-};
-
-template <int D>
-__device__ int key_tiles(const Problem& p, int last_row) {  // one at least, also where all keys are hidden
-  return max(1, (p.visible_keys(last_row) + Shape<D>::Bc - 1) / Shape<D>::Bc);
-}
-
 // Tells the others the index of the next tile, which q_full will say is there. One thread.
 template <class T, int D, class Queries>
 __device__ void announce(Shared<T, D>& smem, int index, const Queries& q) {
@@ -115,7 +91,7 @@ __device__ void announce(Shared<T, D>& smem, int index, const Queries& q) {
 
 // The others' next tile; false if there is none any more.
 template <class T, int D, class Queries>
-__device__ bool next(Shared<T, D>& smem, const Tiles& tiles, Tile& tile, const Queries& q) {
+__device__ bool next(Shared<T, D>& smem, const TileList<Br>& tiles, Tile& tile, const Queries& q) {
   mbarrier_wait(&smem.q_full[q.place], q.parity);
   return tiles.get(tile, smem.index[q.place]);
 }
@@ -127,7 +103,7 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
   constexpr int Bc = Shape<D>::Bc, kv_bytes = Bc * D * sizeof(T);
   mbarrier_arrive_expect_tx(&smem.q_full[q.place], Br * D * sizeof(T));
   tensor_load(smem.q[q.place], q_map, &smem.q_full[q.place], 0, tile.i0, 0, tile.head);
-  const int tiles = key_tiles<D>(p, tile.i0 + Br - 1), kv_head = p.kv_head(tile.head);
+  const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1), kv_head = p.kv_head(tile.head);
 #pragma unroll 1
   for (int j = 0; j < tiles; j++, ring.advance()) {
     mbarrier_wait(&smem.k_empty[ring.place], ring.parity ^ 1);
@@ -139,28 +115,6 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
   }
 }
 
-// Starts S = Q K^T of a warpgroup.
-template <class T, int D>
-__device__ __forceinline__ void start_s(float (&s)[1][Shape<D>::Bc / 8][4], const T* q, const T* k) {
-  const uint64_t q_rows = wgmma_descriptor(q), k_rows = wgmma_descriptor(k);
-#pragma unroll
-  for (int step = 0; step < D / 16; step++)
-    wgmma<T>(s[0], wgmma_advance(q_rows, step / 4 * Br * 128 + step % 4 * 32),
-             wgmma_advance(k_rows, step / 4 * Shape<D>::Bc * 128 + step % 4 * 32), step > 0);
-  wgmma_commit();
-}
-
-// Starts O += P V.
-template <class T, int D>
-__device__ __forceinline__ void start_o(float (&o)[1][D / 8][4], const uint32_t (&p)[1][Shape<D>::Bc / 16][4],
-                                        const T* v) {
-  const uint64_t v_rows = wgmma_descriptor(v, Shape<D>::Bc * 128);
-#pragma unroll
-  for (int step = 0; step < Shape<D>::Bc / 16; step++)
-    wgmma<T, Major::mn>(o[0], p[0][step], wgmma_advance(v_rows, step * 16 * 128), true);
-  wgmma_commit();
-}
-
 // A consumer's 64 rows of a tile.
 template <class T, int D, class Keys, class Queries>
 __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Tile tile, Keys& ring, Queries& q,
@@ -168,8 +122,8 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   constexpr int Bc = Shape<D>::Bc;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / 128, 0), lane = threadIdx.x % 32;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
-  const int tiles = key_tiles<D>(p, tile.i0 + Br - 1);
-  const int own_tiles = tile.i0 + 64 * consumer < p.seq_q ? key_tiles<D>(p, tile.i0 + 64 * consumer + 63) : 1;
+  const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1);
+  const int own_tiles = tile.i0 + 64 * consumer < p.seq_q ? key_tiles<Bc>(p, tile.i0 + 64 * consumer + 63) : 1;
   const int first_row = tile.i0 + warp_row, warp_first = p.visible_keys(first_row);
   const float scale_log2 = p.scale * log2_e;
   const T* q_rows = smem.q[q.place] + 64 * consumer * 64;
@@ -194,7 +148,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
 
   mbarrier_wait(&smem.k_full[ring.place], ring.parity);
   wgmma_fence();
-  start_s<T, D>(s_reg, q_rows, smem.k[ring.place]);
+  start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
   wgmma_wait<0>(s_reg);
   release(smem.k_empty[ring.place]);
   if (make_x(0)) lazy_softmax::raise(s_reg, o_reg, rows, state);
@@ -207,8 +161,8 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);
     mbarrier_wait(&smem.v_full[before.place], before.parity);
     wgmma_fence();
-    start_s<T, D>(s_reg, q_rows, smem.k[ring.place]);
-    start_o<T, D>(o_reg, p_reg, smem.v[before.place]);
+    start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
+    start_sum<D, Bc>(o_reg, p_reg, smem.v[before.place]);
     wgmma_wait<1>(s_reg);
     release(smem.k_empty[ring.place]);
     const bool above = make_x(j);
@@ -221,7 +175,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
 
   mbarrier_wait(&smem.v_full[ring.place], ring.parity);
   wgmma_fence();
-  start_o<T, D>(o_reg, p_reg, smem.v[ring.place]);
+  start_sum<D, Bc>(o_reg, p_reg, smem.v[ring.place]);
   wgmma_wait<0>(o_reg);
   watch_rows(state, rows, o_reg);
   release(smem.v_empty[ring.place]);
@@ -260,7 +214,9 @@ __global__ void __launch_bounds__(threads, 1)
             const __grid_constant__ TensorMap k_map,  // of K [B * Hkv, D / 64, Nk, 64], in boxes of Bc rows
             const __grid_constant__ TensorMap v_map,  // of V, likewise
             const __grid_constant__ TensorMap o_map,  // of O, as of Q
-            Problem p, Tiles tiles,
+            Problem p, TileList<Br> tiles,
+            int* taken,  // how many of the list, without the first of each thread block
+
             float* lse)  // [B, H, Nq]
 {
   constexpr int stages = Shape<D>::stages;
@@ -290,7 +246,7 @@ __global__ void __launch_bounds__(threads, 1)
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
     if (warp == 0 && elect_one()) {
       int index = blockIdx.x;
-      for (; tiles.get(tile, index); index = gridDim.x + atomicAdd(tiles.taken, 1), q.advance()) {
+      for (; tiles.get(tile, index); index = gridDim.x + atomicAdd(taken, 1), q.advance()) {
         announce(smem, index, q);
         load(smem, q_map, k_map, v_map, p, tile, ring, q);
       }
@@ -317,16 +273,14 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     const auto [q, k, v, o] = attention::tensors_of<T>(args);
     const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
-    const Tiles tiles = {heads, attention::heads_in_a_round(p), (p.seq_q + Br - 1) / Br, p.mask,
-                         static_cast<int*>(args.workspace)};
-    launch(take_none, {1, 1, 0, stream}, tiles.taken);
+    const TileList<Br> tiles = attention::all_tiles<Br>(p);
+    int* const taken = static_cast<int*>(args.workspace);
+    launch(take_none, {1, 1, 0, stream}, taken);
     const unsigned blocks = std::min(multiprocessors(), tiles.heads * tiles.row_tiles);
-    const auto map = [&](const void* data, int matrices, int rows, int box_rows) {
-      return rows_of<D, T>(data, matrices, rows, p.head_dim, box_rows);
-    };
-    launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream}, map(args.q, heads, p.seq_q, Br),
-           map(args.k, kv_heads, p.seq_k, Shape<D>::Bc), map(args.v, kv_heads, p.seq_k, Shape<D>::Bc),
-           map(args.o, heads, p.seq_q, Br), p, tiles, args.lse);
+    launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream},
+           tile_map<D>(q, heads, p.seq_q, Br, p.head_dim), tile_map<D>(k, kv_heads, p.seq_k, Shape<D>::Bc, p.head_dim),
+           tile_map<D>(v, kv_heads, p.seq_k, Shape<D>::Bc, p.head_dim), tile_map<D>(o, heads, p.seq_q, Br, p.head_dim),
+           p, tiles, taken, args.lse);
   });
 }
 

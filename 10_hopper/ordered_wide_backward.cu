@@ -33,8 +33,8 @@
 #include "device/setmaxnreg.h"
 #include "device/swizzled_tile.h"
 #include "device/tensor_map.h"
+#include "device/warpgroup_tile.h"
 #include "device/watch.h"
-#include "device/wgmma.h"
 
 namespace hopper {
 namespace {
@@ -42,6 +42,7 @@ namespace {
 using attention::BackwardArgs;
 using attention::Problem;
 using namespace backward_tile;
+using namespace warpgroup_tile;
 
 constexpr int D = 256;
 constexpr int consumers = 2, threads = 128 * (consumers + 1);
@@ -64,8 +65,6 @@ struct Shared {
   Mbarrier own_full, c_full[2], c_empty[2], e_full, e_empty;
 };
 
-__host__ __device__ int tiles(int rows, int tile_rows) { return (rows + tile_rows - 1) / tile_rows; }
-
 // What a thread block works on: rows of a head, and tiles `start` to `end` - 1 of the heads that pass by.
 struct Work {
   int head, row, first_head, heads, start, end;
@@ -76,12 +75,12 @@ template <Gradient gradient>
 __device__ Work work_of_block(const Problem& p) {
   if (gradient == Gradient::dq) {
     const int heads = p.batch * p.heads, head = blockIdx.x % heads;
-    const int row = (tiles(p.seq_q, own) - 1 - int(blockIdx.x / heads)) * own;
-    return {head, row, p.kv_head(head), 1, 0, tiles(p.visible_keys(row + own - 1), passing)};
+    const int row = (ceil_div(p.seq_q, own) - 1 - int(blockIdx.x / heads)) * own;
+    return {head, row, p.kv_head(head), 1, 0, ceil_div(p.visible_keys(row + own - 1), passing)};
   }
   const int kv_heads = p.batch * p.kv_heads, head = blockIdx.x % kv_heads, row = blockIdx.x / kv_heads * own;
   const int group = p.heads / p.kv_heads;
-  return {head, row, head * group, group, p.first_query(row) / passing, tiles(p.seq_q, passing)};
+  return {head, row, head * group, group, p.first_query(row) / passing, ceil_div(p.seq_q, passing)};
 }
 
 // Starts the copies of a block. One thread.
@@ -106,38 +105,12 @@ __device__ __forceinline__ void load(Shared<T>& smem, const TensorMap& a_map, co
       mbarrier_arrive_expect_tx(c_full, tile_bytes + stats_bytes);
       tensor_load(smem.c[c.place], c_map, c_full, 0, i * passing, 0, head);
       if (of_keys)
-        bulk_load(smem.stats[c.place], stats + (size_t(head) * tiles(p.seq_q, passing) + i) * 2 * passing, stats_bytes,
-                  c_full);
+        bulk_load(smem.stats[c.place], stats + (size_t(head) * ceil_div(p.seq_q, passing) + i) * 2 * passing,
+                  stats_bytes, c_full);
       mbarrier_wait(&smem.e_empty, e.parity ^ 1);
       mbarrier_arrive_expect_tx(&smem.e_full, tile_bytes);
       tensor_load(smem.e, e_map, &smem.e_full, 0, i * passing, 0, head);
     }
-}
-
-// Starts a product of a warpgroup's 64 rows with the transpose of a tile that passes by.
-template <class T>
-__device__ __forceinline__ void start_product(float (&product)[1][passing / 8][4],
-                                              const T* a,  // [64][D] in a tile of `own` rows
-                                              const T* b)  // [passing][D]
-{
-  const uint64_t a_rows = wgmma_descriptor(a), b_rows = wgmma_descriptor(b);
-#pragma unroll
-  for (int step = 0; step < D / 16; step++)
-    wgmma<T>(product[0], wgmma_advance(a_rows, step / 4 * own * 128 + step % 4 * 32),
-             wgmma_advance(b_rows, step / 4 * passing * 128 + step % 4 * 32), step > 0);
-  wgmma_commit();
-}
-
-// Starts sum += X B.
-template <class T>
-__device__ __forceinline__ void start_sum(float (&sum)[1][D / 8][4], const uint32_t (&x)[1][passing / 16][4],
-                                          const T* b)  // [passing][D]
-{
-  const uint64_t b_rows = wgmma_descriptor(b, passing * 128);
-#pragma unroll
-  for (int step = 0; step < passing / 16; step++)
-    wgmma<T, Major::mn>(sum[0], x[0][step], wgmma_advance(b_rows, step * 16 * 128), true);
-  wgmma_commit();
 }
 
 // A consumer's 64 rows.
@@ -158,7 +131,7 @@ __device__ __forceinline__ void differentiate_rows(Shared<T>& smem, const Proble
 
   float lse[2] = {}, row_sum[2] = {};  // of rows 8 h + g, if they are queries
   if (!of_keys) {
-    const float* of_tile = stats + (size_t(work.head) * tiles(p.seq_q, passing) + first_row / passing) * 2 * passing;
+    const float* of_tile = stats + (size_t(work.head) * ceil_div(p.seq_q, passing) + first_row / passing) * 2 * passing;
     for (int h = 0; h < 2; h++)
       if (first_row + 8 * h + g < p.seq_q) {
         lse[h] = of_tile[first_row % passing + 8 * h + g];
@@ -182,8 +155,8 @@ __device__ __forceinline__ void differentiate_rows(Shared<T>& smem, const Proble
       mbarrier_wait(&smem.c_full[c.place], c.parity);
       mbarrier_wait(&smem.e_full, e.parity);
       wgmma_fence();
-      start_product<T>(p_reg, a_rows, c_rows);
-      if constexpr (has_b) start_product<T>(ds_reg, b_rows, smem.e);
+      start_product<own, D, passing>(p_reg, a_rows, c_rows);
+      if constexpr (has_b) start_product<own, D, passing>(ds_reg, b_rows, smem.e);
       wgmma_wait<has_b ? 1 : 0>(p_reg);
 
       // 2. P and dS
@@ -220,7 +193,7 @@ __device__ __forceinline__ void differentiate_rows(Shared<T>& smem, const Proble
 
       // 3. the gradient
       wgmma_fence();
-      start_sum<T>(sum_reg, x_reg, has_b ? c_rows : smem.e);
+      start_sum<D, passing>(sum_reg, x_reg, has_b ? c_rows : smem.e);
       wgmma_wait<0>(sum_reg);
       release(smem.c_empty[c.place]);
       if constexpr (!has_b) release(smem.e_empty);
@@ -280,29 +253,29 @@ __global__ void row_stats(Problem p,
 
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
   attention::by_dtype(p, [&]<class T>() {
-    const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
     const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
+    const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
     float* stats = static_cast<float*>(args.workspace);
-    const unsigned stats_blocks = unsigned(heads) * tiles(p.seq_q, passing) * (passing * 32 / Statistics::threads);
-    const unsigned q_blocks = unsigned(heads) * tiles(p.seq_q, own),
-                   kv_blocks = unsigned(kv_heads) * tiles(p.seq_k, own);
-    const auto of_queries = [&](const void* data, int box_rows) { return rows_of<T>(data, heads, p.seq_q, box_rows); };
-    const auto of_keys = [&](const void* data, int box_rows) { return rows_of<T>(data, kv_heads, p.seq_k, box_rows); };
-    const TensorMap k = of_keys(args.k, own), v = of_keys(args.v, own);
-    const TensorMap q_tiles = of_queries(args.q, passing), d_o_tiles = of_queries(args.d_o, passing);
+    const unsigned stats_blocks = unsigned(heads) * ceil_div(p.seq_q, passing) * (passing * 32 / Statistics::threads);
+    const unsigned q_blocks = unsigned(heads) * ceil_div(p.seq_q, own);
+    const unsigned kv_blocks = unsigned(kv_heads) * ceil_div(p.seq_k, own);
+    const auto of_queries = [&](const T* data, int box_rows) { return tile_map<D>(data, heads, p.seq_q, box_rows); };
+    const auto of_keys = [&](const T* data, int box_rows) { return tile_map<D>(data, kv_heads, p.seq_k, box_rows); };
+    const TensorMap k_own = of_keys(k, own), v_own = of_keys(v, own);
+    const TensorMap q_passing = of_queries(q, passing), d_o_passing = of_queries(d_o, passing);
 
     launch(row_stats<T>, {stats_blocks, Statistics::threads, 0, stream}, p, o, args.lse, d_o, stats);
-    launch(differentiate<T, Gradient::dv>, {kv_blocks, threads, sizeof(Shared<T>), stream}, k, v, q_tiles, d_o_tiles, p,
-           stats, dv);
-    launch(differentiate<T, Gradient::dk>, {kv_blocks, threads, sizeof(Shared<T>), stream}, k, v, q_tiles, d_o_tiles, p,
-           stats, dk);
-    launch(differentiate<T, Gradient::dq>, {q_blocks, threads, sizeof(Shared<T>), stream}, of_queries(args.q, own),
-           of_queries(args.d_o, own), of_keys(args.k, passing), of_keys(args.v, passing), p, stats, dq);
+    launch(differentiate<T, Gradient::dv>, {kv_blocks, threads, sizeof(Shared<T>), stream}, k_own, v_own, q_passing,
+           d_o_passing, p, stats, dv);
+    launch(differentiate<T, Gradient::dk>, {kv_blocks, threads, sizeof(Shared<T>), stream}, k_own, v_own, q_passing,
+           d_o_passing, p, stats, dk);
+    launch(differentiate<T, Gradient::dq>, {q_blocks, threads, sizeof(Shared<T>), stream}, of_queries(q, own),
+           of_queries(d_o, own), of_keys(k, passing), of_keys(v, passing), p, stats, dq);
   });
 }
 
 size_t workspace_bytes(const Problem& p) {
-  return size_t(p.batch) * p.heads * tiles(p.seq_q, passing) * 2 * passing * sizeof(float);
+  return size_t(p.batch) * p.heads * ceil_div(p.seq_q, passing) * 2 * passing * sizeof(float);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "attention/problem.h"
+#include "device/launch.h"
 
 namespace attention {
 
@@ -29,6 +30,12 @@ __device__ Tile tile_of_block(const Problem& p, int round_heads) {
   return {first_head + index % heads, (row_tiles - 1 - index / heads) * Br};
 }
 
+// Tiles of Bc keys up to the last that a row sees: one at least, also where all keys are hidden.
+template <int Bc>
+__device__ int key_tiles(const Problem& p, int last_row) {
+  return max(1, ceil_div(p.visible_keys(last_row), Bc));
+}
+
 // All tiles of Br query rows as a list. Without a mask the first rows of a head come first, since the last may be fewer
 // than Br.
 template <int Br>
@@ -45,5 +52,29 @@ struct TileList {
     return true;
   }
 };
+template <int Br>
+TileList<Br> all_tiles(const Problem& p) {
+  return {p.batch * p.heads, heads_in_a_round(p), ceil_div(p.seq_q, Br), p.mask};
+}
+
+// What a thread block of a backward works on, which owns keys: a tile of a kv head's keys, and of the query heads that
+// read it, all tiles of queries from `start` on.
+struct KeyTile {
+  int kv_head, j0;
+  int first_head, heads;
+  int start, head_tiles;
+};
+
+// The tile of Bc keys with this index: a round of kv heads after the other, and in each the first keys of every head
+// first, which most queries see. Queries come in tiles of Br.
+template <int Bc, int Br, class Index>
+__device__ KeyTile key_tile(const Problem& p, int round_heads, Index index) {
+  const int kv_heads = p.batch * p.kv_heads, kv_tiles = ceil_div(p.seq_k, Bc), heads = p.heads / p.kv_heads;
+  const int first_kv_head = index / (round_heads * kv_tiles) * round_heads;
+  const int rest = index - first_kv_head * kv_tiles;
+  const int round = min(round_heads, kv_heads - first_kv_head);  // the last may be smaller
+  const int kv_head = first_kv_head + rest % round, j0 = rest / round * Bc;
+  return {kv_head, j0, kv_head * heads, heads, p.first_query(j0) / Br, ceil_div(p.seq_q, Br)};
+}
 
 }  // namespace attention
