@@ -19,7 +19,6 @@
 //     rows sees all that any row sees, and another as little as any.
 //
 // Expected limit: products of zeros. Of the 128 rows of a tile, the heads of a group have four or eight.
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -32,18 +31,17 @@
 #include "device/numeric.h"
 #include "device/swizzle.h"
 #include "device/watch.h"
-
-namespace key_parts {
-void merge(const attention::Problem&, int parts, const float* o_parts, const float* lse_parts,
-           const attention::ForwardArgs&, cudaStream_t);
-}
+#include "parts.h"
 
 namespace split_kv {
 namespace {
 
 using attention::ForwardArgs;
 using attention::Problem;
+using key_parts::group_rows;
 using key_parts::merge;
+using key_parts::number_of_parts;
+using key_parts::Parts;
 using swizzled_tile::position;
 using swizzled_tile::right_of;
 
@@ -71,9 +69,6 @@ struct Shape<64> {
 // 2^15 at most, and fp16 reaches 65504. Below 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is
 // 2^21 times lighter than the heaviest still has all of its bits. l and O are fp32, which is as precise at any size.
 constexpr float start = 7, headroom = 15;
-
-// The rows of all heads that share a kv head, one head after the other: as they lie in memory.
-__host__ __device__ inline int group_rows(const Problem& p) { return p.heads / p.kv_heads * p.seq_q; }
 
 template <int D>
 constexpr int rows_per_copy = threads / (D / 8);  // rows of D elements that the thread block copies at a time
@@ -288,34 +283,24 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
     }
 }
 
-unsigned tiles(const Problem& p) { return unsigned(p.batch) * p.kv_heads * ((group_rows(p) + Br - 1) / Br); }
+unsigned tiles(const Problem& p) { return unsigned(p.batch) * p.kv_heads * ceil_div(group_rows(p), Br); }
 
 // As many parts as give every multiprocessor all thread blocks that it can have at a time, and no more than stages.
 template <int D>
 int parts(const Problem& p) {
-  int device = 0, multiprocessors = 0;
-  check(cudaGetDevice(&device));
-  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  const int stages = (p.seq_k + Shape<D>::stage - 1) / Shape<D>::stage;
-  return std::clamp(int(multiprocessors * Shape<D>::blocks / tiles(p)), 1, stages);
+  return number_of_parts(tiles(p), Shape<D>::blocks, ceil_div(p.seq_k, Shape<D>::stage));
 }
 
-template <int D>
-size_t bytes_of_parts(const Problem& p) {
-  return p.lse_size() * parts<D>(p) * (D + 1) * sizeof(float);
-}
-
-size_t workspace_bytes(const Problem& p) { return (p.head_dim == 64 ? bytes_of_parts<64> : bytes_of_parts<128>)(p); }
+size_t workspace_bytes(const Problem& p) { return Parts::bytes(p, p.head_dim == 64 ? parts<64>(p) : parts<128>(p)); }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     const auto [q, k, v, o] = attention::tensors_of<T>(args);
     const int n = parts<D>(p);
-    float* o_parts = static_cast<float*>(args.workspace);
-    float* lse_parts = o_parts + p.lse_size() * n * D;
+    const Parts made(p, n, args.workspace);
     const size_t shared_bytes = (Br + 4 * Shape<D>::stage) * D * sizeof(T);
-    launch(forward<T, D>, {tiles(p) * n, threads, shared_bytes, stream}, p, n, q, k, v, o_parts, lse_parts);
-    merge(p, n, o_parts, lse_parts, args, stream);
+    launch(forward<T, D>, {tiles(p) * n, threads, shared_bytes, stream}, p, n, q, k, v, made.o, made.lse);
+    merge(p, n, made, args, stream);
   });
 }
 

@@ -26,7 +26,6 @@
 //     half as many parts are half as many partial results. Of tall tiles it takes two.
 //
 // Expected limit: memory, up to 64 rows of queries for each kv head.
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -39,18 +38,17 @@
 #include "device/numeric.h"
 #include "device/swizzle.h"
 #include "device/watch.h"
-
-namespace key_parts {
-void merge(const attention::Problem&, int parts, const float* o_parts, const float* lse_parts,
-           const attention::ForwardArgs&, cudaStream_t);
-}
+#include "parts.h"
 
 namespace split_kv {
 namespace {
 
 using attention::ForwardArgs;
 using attention::Problem;
+using key_parts::group_rows;
 using key_parts::merge;
+using key_parts::number_of_parts;
+using key_parts::Parts;
 using swizzled_tile::position;
 using swizzled_tile::right_of;
 
@@ -82,9 +80,6 @@ using Tall = Tile<D, 2, 2, 5>;
 // 2^15 at most, and fp16 reaches 65504. Below 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is
 // 2^21 times lighter than the heaviest still has all of its bits. l and O are fp32, which is as precise at any size.
 constexpr float start = 7, headroom = 15;
-
-// The rows of all heads that share a kv head, one head after the other: as they lie in memory.
-__host__ __device__ inline int group_rows(const Problem& p) { return p.heads / p.kv_heads * p.seq_q; }
 
 template <int D>
 constexpr int rows_per_copy = threads / (D / 8);  // rows of D elements that the thread block copies at a time
@@ -307,17 +302,13 @@ __global__ void __launch_bounds__(threads, thread_blocks) forward(Problem p, int
 
 template <class Tile>
 unsigned tiles(const Problem& p) {
-  return unsigned(p.batch) * p.kv_heads * ((group_rows(p) + Tile::Br - 1) / Tile::Br);
+  return unsigned(p.batch) * p.kv_heads * ceil_div(group_rows(p), Tile::Br);
 }
 
 // As many parts as give every multiprocessor thread blocks enough, and no more than stages.
 template <class Tile>
 int parts(const Problem& p) {
-  int device = 0, multiprocessors = 0;
-  check(cudaGetDevice(&device));
-  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  const int most = (p.seq_k + Tile::stage - 1) / Tile::stage;  // a stage each
-  return std::clamp(int(multiprocessors * Tile::working / tiles<Tile>(p)), 1, most);
+  return number_of_parts(tiles<Tile>(p), Tile::working, ceil_div(p.seq_k, Tile::stage));
 }
 
 // f(Tile()), of the tile for this problem.
@@ -329,7 +320,7 @@ auto with_tile(const Problem& p, F&& f) {
 
 size_t workspace_bytes(const Problem& p) {
   const int n = with_tile(p, [&](auto tile) { return parts<decltype(tile)>(p); });
-  return p.lse_size() * n * (p.head_dim + 1) * sizeof(float);
+  return Parts::bytes(p, n);
 }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
@@ -338,10 +329,9 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
     with_tile(p, [&](auto tile) {
       using Tile = decltype(tile);
       const int n = parts<Tile>(p);
-      float* o_parts = static_cast<float*>(args.workspace);
-      float* lse_parts = o_parts + p.lse_size() * n * Tile::D;
-      launch(forward<T, Tile>, {tiles<Tile>(p) * n, threads, Tile::shared, stream}, p, n, q, k, v, o_parts, lse_parts);
-      merge(p, n, o_parts, lse_parts, args, stream);
+      const Parts made(p, n, args.workspace);
+      launch(forward<T, Tile>, {tiles<Tile>(p) * n, threads, Tile::shared, stream}, p, n, q, k, v, made.o, made.lse);
+      merge(p, n, made, args, stream);
     });
   });
 }

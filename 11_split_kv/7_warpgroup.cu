@@ -21,7 +21,6 @@
 //   - There are no tiles of 16 rows: with fewer, some of the 64 stand empty.
 //
 // Expected limit: memory, up to 64 rows of queries for each kv head.
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -37,18 +36,17 @@
 #include "device/tensor_map.h"
 #include "device/watch.h"
 #include "device/wgmma.h"
-
-namespace key_parts {
-void merge(const attention::Problem&, int parts, const float* o_parts, const float* lse_parts,
-           const attention::ForwardArgs&, cudaStream_t);
-}
+#include "parts.h"
 
 namespace split_kv {
 namespace {
 
 using attention::ForwardArgs;
 using attention::Problem;
+using key_parts::group_rows;
 using key_parts::merge;
+using key_parts::number_of_parts;
+using key_parts::Parts;
 
 constexpr int threads = 128 + 32;
 constexpr int Br = 64;            // rows of a thread block: the height of a wgmma
@@ -64,9 +62,6 @@ struct Shared {
   T k[stages<D>][Bc * D], v[stages<D>][Bc * D];
   Mbarrier q_full, k_full[stages<D>], k_empty[stages<D>], v_full[stages<D>], v_empty[stages<D>];
 };
-
-// The rows of all heads that share a kv head, one head after the other: as they lie in memory.
-__host__ __device__ inline int group_rows(const Problem& p) { return p.heads / p.kv_heads * p.seq_q; }
 
 // What a thread block works on: rows from r0 on of the queries of a kv head, and tiles of keys from `begin` to `end`.
 struct Part {
@@ -204,31 +199,23 @@ __global__ void __launch_bounds__(threads, thread_blocks)
     load(smem, q_map, k_map, v_map, part);
 }
 
-unsigned tiles(const Problem& p) { return unsigned(p.batch) * p.kv_heads * ((group_rows(p) + Br - 1) / Br); }
+unsigned tiles(const Problem& p) { return unsigned(p.batch) * p.kv_heads * ceil_div(group_rows(p), Br); }
 
 // As many parts as give every multiprocessor thread blocks enough, and no more than tiles of keys. Enough is one at
 // D = 128, and two at D = 64, where a byte of K and V has twice as many exponentials.
-int parts(const Problem& p) {
-  const int working = 128 / p.head_dim;
-  int device = 0, multiprocessors = 0;
-  check(cudaGetDevice(&device));
-  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  const int most = (p.seq_k + Bc - 1) / Bc;  // a tile each
-  return std::clamp(int(multiprocessors * working / tiles(p)), 1, most);
-}
+int parts(const Problem& p) { return number_of_parts(tiles(p), 128 / p.head_dim, ceil_div(p.seq_k, Bc)); }
 
-size_t workspace_bytes(const Problem& p) { return p.lse_size() * parts(p) * (p.head_dim + 1) * sizeof(float); }
+size_t workspace_bytes(const Problem& p) { return Parts::bytes(p, parts(p)); }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     const auto [q, k, v, o] = attention::tensors_of<T>(args);
     const int n = parts(p), kv_heads = p.batch * p.kv_heads;
-    float* o_parts = static_cast<float*>(args.workspace);
-    float* lse_parts = o_parts + p.lse_size() * n * D;
+    const Parts made(p, n, args.workspace);
     launch(forward<T, D>, {tiles(p) * n, threads, sizeof(Shared<T, D>), stream},
            tile_map<D>(q, kv_heads, group_rows(p), Br), tile_map<D>(k, kv_heads, p.seq_k, Bc),
-           tile_map<D>(v, kv_heads, p.seq_k, Bc), p, n, o_parts, lse_parts);
-    merge(p, n, o_parts, lse_parts, args, stream);
+           tile_map<D>(v, kv_heads, p.seq_k, Bc), p, n, made.o, made.lse);
+    merge(p, n, made, args, stream);
   });
 }
 
