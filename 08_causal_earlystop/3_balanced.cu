@@ -27,6 +27,8 @@
 #include "attention/padded.h"
 #include "attention/schedule.h"
 #include "device/cp_async.h"
+#include "device/forward_tile.h"
+#include "device/lazy_softmax.h"
 #include "device/ldmatrix.h"
 #include "device/math.h"
 #include "device/mma.h"
@@ -42,6 +44,10 @@ namespace {
 
 using attention::ForwardArgs;
 using attention::Problem;
+using forward_tile::copy_ahead;
+using forward_tile::copy_tile;
+using lazy_softmax::headroom;
+using lazy_softmax::start;
 using swizzled_tile::position;
 using swizzled_tile::right_of;
 
@@ -66,45 +72,6 @@ struct Shape<64> {
   static constexpr int q_steps = 3;         // 24 registers; with the fourth step chapter 08's kernels spill
   static constexpr bool leave_out = false;  // asking for every 32 keys costs more than it saves
 };
-
-// The largest x of a row when its m is set, and how large x may become before m rises and O is rescaled. P = 2^x is
-// 2^15 at most, and fp16 reaches 65504. Below 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is
-// 2^21 times lighter than the heaviest still has all of its bits. l and O are fp32, which is as precise at any size.
-constexpr float start = 7, headroom = 15;
-
-template <int D>
-constexpr int rows_per_copy = threads / (D / 8);  // rows of D elements that the thread block copies at a time
-
-// Starts copying a tile to shared memory; rows that do not exist become zeros.
-template <int D, int rows, class T>
-__device__ void copy_tile(T* tile,        // [rows][D] in shared memory, swizzled
-                          const T* from,  // [rows_left, D]
-                          int rows_left) {
-  const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8);
-#pragma unroll 4
-  for (int i = 0; i < rows; i += rows_per_copy<D>)
-    cp_async_16_or_zero(tile + position<rows>(row, chunk) + i * 64, from + (row + i) * D + chunk * 8,
-                        row + i < rows_left);
-}
-
-// Starts copying Bc rows of K and of V, the keys from j on, to their stage; zeros take the place of those after the
-// last.
-template <int D, class T>
-__device__ void copy_ahead(T* to,                   // key j's place in page 0 of K; V is stage * D further on
-                           const T* k, const T* v,  // [B * Hkv * Nk, D]
-                           unsigned kv_row,         // where key 0 is, over all heads
-                           int j, int keys) {
-  constexpr int Bc = Shape<D>::Bc, stage = Shape<D>::stage;
-  const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8), left = keys - (j + row);
-  to += position<stage>(row, chunk);
-  const size_t from = size_t(kv_row + (j + row)) * D + chunk * 8;
-#pragma unroll
-  for (int i = 0; i < Bc; i += rows_per_copy<D>) {
-    cp_async_16_or_zero(to + i * 64, k + from + i * D, i < left);
-    cp_async_16_or_zero(to + stage * D + i * 64, v + from + i * D, i < left);
-  }
-  cp_async_commit();
-}
 
 template <class T, int D>
 __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, int group_heads,
@@ -166,10 +133,10 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
     // A tile that only other warps have to compute: this one's share of the copies it must still start. (Two calls, so
     // that no branch comes between copies and products.)
     if (Shape<D>::leave_out && j0 >= warp_last) {
-      copy_ahead<D>(kv_smem + (tile ^ 2 * stage * D), k, v, kv_row, j0 + stage, keys);
+      copy_ahead<D, Bc, stage>(kv_smem + (tile ^ 2 * stage * D), k, v, kv_row, j0 + stage, keys);
       continue;
     }
-    copy_ahead<D>(kv_smem + (tile ^ 2 * stage * D), k, v, kv_row, j0 + stage, keys);
+    copy_ahead<D, Bc, stage>(kv_smem + (tile ^ 2 * stage * D), k, v, kv_row, j0 + stage, keys);
 
     // 1. S
     float s_reg[2][Bc / 8][4] = {};

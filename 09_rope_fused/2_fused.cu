@@ -17,6 +17,7 @@
 #include "attention/padded.h"
 #include "attention/schedule.h"
 #include "device/cp_async.h"
+#include "device/lazy_softmax.h"
 #include "device/ldmatrix.h"
 #include "device/math.h"
 #include "device/mma.h"
@@ -32,6 +33,8 @@ using attention::ForwardArgs;
 using attention::Problem;
 using attention::RopeTables;
 using namespace rope_angles;
+using lazy_softmax::headroom;
+using lazy_softmax::start;
 using swizzled_tile::position;
 using swizzled_tile::right_of;
 
@@ -56,11 +59,6 @@ struct Shape<64> {
   static constexpr int q_steps = 3;         // 24 registers; with the fourth step chapter 08's kernels spill
   static constexpr bool leave_out = false;  // asking for every 32 keys costs more than it saves
 };
-
-// The largest x of a row when its m is set, and how large x may become before m rises and O is rescaled. P = 2^x is
-// 2^15 at most, and fp16 reaches 65504. Below 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is
-// 2^21 times lighter than the heaviest still has all of its bits. l and O are fp32, which is as precise at any size.
-constexpr float start = 7, headroom = 15;
 
 // A thread's share of a tile of K or V: in every rows_per_copy-th row from its own on, one chunk and the one D/2
 // further on, which RoPE makes pairs of. At D = 128 eight lanes take the first half of a row, chunks 0 to 7, whose

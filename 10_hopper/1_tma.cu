@@ -25,6 +25,7 @@
 #include "attention/padded.h"
 #include "attention/schedule.h"
 #include "device/bulk_copy.h"
+#include "device/lazy_softmax.h"
 #include "device/ldmatrix.h"
 #include "device/math.h"
 #include "device/mbarrier.h"
@@ -39,6 +40,8 @@ namespace {
 
 using attention::ForwardArgs;
 using attention::Problem;
+using lazy_softmax::headroom;
+using lazy_softmax::start;
 using swizzled_tile::position;
 using swizzled_tile::right_of;
 
@@ -63,11 +66,6 @@ struct Shape<64> {
   static constexpr int q_steps = 3;         // 24 registers; with the fourth step chapter 08's kernels spill
   static constexpr bool leave_out = false;  // asking for every 32 keys costs more than it saves
 };
-
-// The largest x of a row when its m is set, and how large x may become before m rises and O is rescaled. P = 2^x is
-// 2^15 at most, and fp16 reaches 65504. Below 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is
-// 2^21 times lighter than the heaviest still has all of its bits. l and O are fp32, which is as precise at any size.
-constexpr float start = 7, headroom = 15;
 
 template <class T, int D>
 struct Shared {

@@ -27,6 +27,8 @@
 #include "attention/dispatch.h"
 #include "attention/padded.h"
 #include "device/cp_async.h"
+#include "device/forward_tile.h"
+#include "device/lazy_softmax.h"
 #include "device/ldmatrix.h"
 #include "device/math.h"
 #include "device/mma.h"
@@ -40,9 +42,13 @@ namespace {
 
 using attention::ForwardArgs;
 using attention::Problem;
+using forward_tile::copy_ahead;
+using forward_tile::copy_tile;
 using key_parts::merge;
 using key_parts::number_of_parts;
 using key_parts::Parts;
+using lazy_softmax::headroom;
+using lazy_softmax::start;
 using swizzled_tile::position;
 using swizzled_tile::right_of;
 
@@ -65,45 +71,6 @@ struct Shape<64> {
   static constexpr int stage = 64;   // 48 KB a block
   static constexpr int q_steps = 3;  // 24 registers; with the fourth step chapter 08's kernels spill
 };
-
-// The largest x of a row when its m is set, and how large x may become before m rises and O is rescaled. P = 2^x is
-// 2^15 at most, and fp16 reaches 65504. Below 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is
-// 2^21 times lighter than the heaviest still has all of its bits. l and O are fp32, which is as precise at any size.
-constexpr float start = 7, headroom = 15;
-
-template <int D>
-constexpr int rows_per_copy = threads / (D / 8);  // rows of D elements that the thread block copies at a time
-
-// Starts copying a tile to shared memory; rows that do not exist become zeros.
-template <int D, int rows, class T>
-__device__ void copy_tile(T* tile,        // [rows][D] in shared memory, swizzled
-                          const T* from,  // [rows_left, D]
-                          int rows_left) {
-  const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8);
-#pragma unroll 4
-  for (int i = 0; i < rows; i += rows_per_copy<D>)
-    cp_async_16_or_zero(tile + position<rows>(row, chunk) + i * 64, from + (row + i) * D + chunk * 8,
-                        row + i < rows_left);
-}
-
-// Starts copying Bc rows of K and of V, the keys from j on, to their stage; zeros take the place of those from
-// `end` on.
-template <int D, class T>
-__device__ void copy_ahead(T* to,                   // key j's place in page 0 of K; V is stage * D further on
-                           const T* k, const T* v,  // [B * Hkv * Nk, D]
-                           unsigned kv_row,         // where key 0 is, over all heads
-                           int j, int end) {
-  constexpr int Bc = Shape<D>::Bc, stage = Shape<D>::stage;
-  const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8), left = end - (j + row);
-  to += position<stage>(row, chunk);
-  const size_t from = size_t(kv_row + (j + row)) * D + chunk * 8;
-#pragma unroll
-  for (int i = 0; i < Bc; i += rows_per_copy<D>) {
-    cp_async_16_or_zero(to + i * 64, k + from + i * D, i < left);
-    cp_async_16_or_zero(to + stage * D + i * 64, v + from + i * D, i < left);
-  }
-  cp_async_commit();
-}
 
 template <class T, int D>
 __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, int parts,
@@ -164,7 +131,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
     // Where its page 0 of K starts in kv_smem.
     const int place = (j0 - begin) / stage % 2 * 2 * stage * D + j0 % stage * 64;
 
-    copy_ahead<D>(kv_smem + (place ^ 2 * stage * D), k, v, kv_row, j0 + stage, end);
+    copy_ahead<D, Bc, stage>(kv_smem + (place ^ 2 * stage * D), k, v, kv_row, j0 + stage, end);
 
     // 1. S
     float s_reg[2][Bc / 8][4] = {};

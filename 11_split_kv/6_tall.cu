@@ -32,6 +32,8 @@
 #include "attention/dispatch.h"
 #include "attention/padded.h"
 #include "device/cp_async.h"
+#include "device/forward_tile.h"
+#include "device/lazy_softmax.h"
 #include "device/ldmatrix.h"
 #include "device/math.h"
 #include "device/mma.h"
@@ -45,10 +47,13 @@ namespace {
 
 using attention::ForwardArgs;
 using attention::Problem;
+using forward_tile::copy_tile;
 using key_parts::group_rows;
 using key_parts::merge;
 using key_parts::number_of_parts;
 using key_parts::Parts;
+using lazy_softmax::headroom;
+using lazy_softmax::start;
 using swizzled_tile::position;
 using swizzled_tile::right_of;
 
@@ -75,26 +80,6 @@ template <int D>
 using Low = Tile<D, 1, 1, 3>;
 template <int D>
 using Tall = Tile<D, 2, 2, 5>;
-
-// The largest x of a row when its m is set, and how large x may become before m rises and O is rescaled. P = 2^x is
-// 2^15 at most, and fp16 reaches 65504. Below 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is
-// 2^21 times lighter than the heaviest still has all of its bits. l and O are fp32, which is as precise at any size.
-constexpr float start = 7, headroom = 15;
-
-template <int D>
-constexpr int rows_per_copy = threads / (D / 8);  // rows of D elements that the thread block copies at a time
-
-// Starts copying a tile to shared memory; rows that do not exist become zeros.
-template <int D, int rows, class T>
-__device__ void copy_tile(T* tile,        // [rows][D] in shared memory, swizzled
-                          const T* from,  // [rows_left, D]
-                          int rows_left) {
-  const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8);
-#pragma unroll 4
-  for (int i = 0; i < rows; i += rows_per_copy<D>)
-    cp_async_16_or_zero(tile + position<rows>(row, chunk) + i * 64, from + (row + i) * D + chunk * 8,
-                        row + i < rows_left);
-}
 
 template <class T, class Tile>
 __global__ void __launch_bounds__(threads, thread_blocks) forward(Problem p, int parts,
