@@ -16,7 +16,7 @@
 // about the order of their index (CUDA does not promise it, and only the time depends on it), so the last rows of many
 // heads come first, and what starts at the end is short. "Many", not all: the row tiles of a head read the same K and
 // V, and should find them in the L2 cache.
-// Head dims above 128 go to another kernel, in balanced_wide.cu.
+// Head dims above 128 go to another kernel, in wide/forward.cu.
 //
 // Expected limit: as in chapter 06, latency at two or three warps a scheduler; and the tiles on the diagonal, half of
 // which is computed and thrown away.
@@ -38,7 +38,7 @@
 
 namespace causal_earlystop {
 
-extern const attention::Forward balanced_wide;  // for D = 256
+extern const attention::Forward wide_forward;  // for D = 256
 
 namespace {
 
@@ -279,6 +279,6 @@ extern const attention::Rung balanced;
 constinit const attention::Rung balanced = {
     .name = "balanced",
     .idea = "the longest thread blocks start first, many heads at a time, so that none is left alone at the end",
-    .forward = attention::padded<unpadded, attention::next_64_128_256, balanced_wide>};
+    .forward = attention::padded<unpadded, attention::next_64_128_256, wide_forward>};
 
 }  // namespace causal_earlystop

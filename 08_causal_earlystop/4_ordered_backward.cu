@@ -20,7 +20,7 @@
 // down, and two blocks of a head that start together are two tiles apart until they end: the second has its shorter
 // work, and the time of the first. With 64 heads a block's predecessor has mostly started a good while before it.
 // Without a mask they go round 16 heads, as in chapter 07: blocks of one head then share its Q and dO in L2.
-// Head dims above 128 go to other kernels, in ordered_wide_backward.cu.
+// Head dims above 128 go to other kernels, in wide/backward.cu.
 //
 // Expected limit: the turns, as in chapter 07, most of all where a few heads are all there is.
 #include <cmath>
@@ -34,7 +34,7 @@
 
 namespace causal_earlystop {
 
-extern const attention::Backward ordered_wide_backward;  // for D = 256
+extern const attention::Backward wide_backward;  // for D = 256
 
 namespace {
 
@@ -284,6 +284,6 @@ constexpr attention::Backward unpadded = {attention::head_dim_not_8_to_256, work
 
 extern const attention::Backward ordered_backward;
 constinit const attention::Backward ordered_backward =
-    attention::padded<unpadded, attention::next_64_128_256, ordered_wide_backward>;
+    attention::padded<unpadded, attention::next_64_128_256, wide_backward>;
 
 }  // namespace causal_earlystop

@@ -19,7 +19,7 @@
 // semaphores, as in chapter 08. The first stores instead of adding. The last, whose keys are on the tile's diagonal,
 // has its consumers add what the others have added up, and dQ leaves rounded, by a bulk copy: nobody converts it later.
 // Queries pass by from the last tile up to the diagonal, so that a block follows its predecessor one tile behind.
-// Head dims above 128 go to other kernels, in ordered_wide_backward.cu.
+// Head dims above 128 go to other kernels, in wide/backward.cu.
 //
 // Expected limit: as in 9_bulk_backward; and a few tiles at the beginning, until blocks stand in their order.
 #include <algorithm>
@@ -45,7 +45,7 @@
 
 namespace hopper {
 
-extern const attention::Backward ordered_wide_backward;  // for D = 256
+extern const attention::Backward wide_backward;  // for D = 256
 
 namespace {
 
@@ -319,6 +319,6 @@ constexpr attention::Backward unpadded = {
 
 extern const attention::Backward ordered_backward;
 constinit const attention::Backward ordered_backward =
-    attention::padded<unpadded, attention::next_64_128_256, ordered_wide_backward>;
+    attention::padded<unpadded, attention::next_64_128_256, wide_backward>;
 
 }  // namespace hopper

@@ -16,7 +16,7 @@
 // What changed since 7_dynamic: At D = 128 a tile has 64 keys, no longer 80, and K and V have four places each. Lengths
 // are more often multiples of 64, so the last tile of a row is rarely half empty, and the diagonal wastes less. The
 // products of S are smaller for it, and read as much of Q for fewer keys.
-// Head dims above 128 go to another kernel, in narrow_wide.cu.
+// Head dims above 128 go to another kernel, in wide/forward.cu.
 //
 // Expected limit: at D = 128 the power that the GPU may draw, at D = 64 tensor cores and the exp unit, both half the
 // time.
@@ -44,7 +44,7 @@
 
 namespace hopper {
 
-extern const attention::Forward narrow_wide;  // for D = 256
+extern const attention::Forward wide_forward;  // for D = 256
 
 namespace {
 
@@ -293,6 +293,6 @@ extern const attention::Rung narrow;
 constinit const attention::Rung narrow = {
     .name = "narrow",
     .idea = "tiles of 64 keys at D = 128, which more lengths are a multiple of, and whose diagonals waste less",
-    .forward = attention::padded<unpadded, attention::next_in_pages, narrow_wide>};
+    .forward = attention::padded<unpadded, attention::next_in_pages, wide_forward>};
 
 }  // namespace hopper

@@ -35,7 +35,7 @@
 #include "device/numeric.h"
 #include "device/swizzle.h"
 #include "device/watch.h"
-#include "parts.h"
+#include "key_parts.h"
 
 namespace split_kv {
 namespace {

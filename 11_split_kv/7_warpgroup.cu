@@ -36,7 +36,7 @@
 #include "device/tensor_map.h"
 #include "device/watch.h"
 #include "device/wgmma.h"
-#include "parts.h"
+#include "key_parts.h"
 
 namespace split_kv {
 namespace {

@@ -17,7 +17,7 @@
 
 #include "attention/rung.h"
 #include "device/limits.h"
-#include "parts.h"
+#include "key_parts.h"
 
 namespace causal_earlystop {
 extern const attention::Rung balanced;

@@ -22,7 +22,7 @@
 #include "device/dependent_launch.h"
 #include "device/math.h"
 #include "device/numeric.h"
-#include "parts.h"
+#include "key_parts.h"
 
 namespace key_parts {
 

@@ -280,8 +280,8 @@ size_t workspace_bytes(const Problem& p) {
 
 }  // namespace
 
-extern const attention::Backward ordered_wide_backward;
-constinit const attention::Backward ordered_wide_backward = {
+extern const attention::Backward wide_backward;
+constinit const attention::Backward wide_backward = {
     .unsupported = attention::not_for_hopper_to_256, .workspace_bytes = workspace_bytes, .run = run};
 
 }  // namespace hopper

@@ -112,8 +112,8 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
 
 }  // namespace
 
-extern const attention::Forward balanced_wide;
-constinit const attention::Forward balanced_wide = {attention::head_dim_not_8_to_256, attention::no_workspace, run,
+extern const attention::Forward wide_forward;
+constinit const attention::Forward wide_forward = {attention::head_dim_not_8_to_256, attention::no_workspace, run,
                                                     true};
 
 }  // namespace causal_earlystop

@@ -232,7 +232,7 @@ size_t workspace_bytes(const Problem& p) { return size_t(p.batch) * p.heads * 2 
 
 }  // namespace
 
-extern const attention::Backward ordered_wide_backward;
-constinit const attention::Backward ordered_wide_backward = {attention::head_dim_not_8_to_256, workspace_bytes, run};
+extern const attention::Backward wide_backward;
+constinit const attention::Backward wide_backward = {attention::head_dim_not_8_to_256, workspace_bytes, run};
 
 }  // namespace causal_earlystop

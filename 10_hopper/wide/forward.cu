@@ -228,7 +228,7 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
 
 }  // namespace
 
-extern const attention::Forward narrow_wide;
-constinit const attention::Forward narrow_wide = {attention::not_for_hopper_to_256, attention::no_workspace, run, true};
+extern const attention::Forward wide_forward;
+constinit const attention::Forward wide_forward = {attention::not_for_hopper_to_256, attention::no_workspace, run, true};
 
 }  // namespace hopper
