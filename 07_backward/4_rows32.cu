@@ -129,14 +129,14 @@ __global__ void __launch_bounds__(threads, 2) dk_dv(Problem p,
     float p_reg[blocks][Br / 8][4];      // S^T, then P^T
     float ds_reg[blocks][Br / 8][4];     // dP^T, then dS^T
     uint32_t x_reg[blocks][Br / 16][4];  // P^T, then dS^T, as A fragments
-    multiply_by_transpose<Bc, Br, D, Br>(p_reg, k_smem + warp_row * 64, q_tile);
+    multiply_by_transpose<Bc, Br, D, Br>(p_reg, k_smem + warp_row * page_row, q_tile);
     make_p<Br>(p_reg, p.scale, lse, [&](int i) { return p.visible_keys(i0 + i) - j0 - warp_row; });
     const Watched pairs = {int64_t(head) * p.seq_q + i0, j0 + warp_row, p.seq_q - i0, p.seq_k - j0 - warp_row};
     watch_transpose("P", pairs, p_reg, 1 / p_factor);
     round_fragments<T, Br>(x_reg, p_reg);
     add_product<Br, D, Br>(dv_reg, x_reg, do_tile);
 
-    multiply_by_transpose<Bc, Br, D, Br>(ds_reg, v_smem + warp_row * 64, do_tile);
+    multiply_by_transpose<Bc, Br, D, Br>(ds_reg, v_smem + warp_row * page_row, do_tile);
     watch_transpose("dP", pairs, ds_reg);
     make_ds<Br>(ds_reg, fragments_of(p_reg), row_sum);
     watch_transpose("dS", pairs, ds_reg);
@@ -150,8 +150,8 @@ __global__ void __launch_bounds__(threads, 2) dk_dv(Problem p,
   const int j = j0 + warp_row;
   const size_t to = (size_t(kv_head) * p.seq_k + j) * D;
   __syncwarp();  // all lanes are done with the warp's rows of K and V
-  store_rows<Bc, D>(dk + to, k_smem + warp_row * 64, dk_reg, p.scale, p.seq_k - j);
-  store_rows<Bc, D>(dv + to, v_smem + warp_row * 64, dv_reg, 1 / p_factor, p.seq_k - j);
+  store_rows<Bc, D>(dk + to, k_smem + warp_row * page_row, dk_reg, p.scale, p.seq_k - j);
+  store_rows<Bc, D>(dv + to, v_smem + warp_row * page_row, dv_reg, 1 / p_factor, p.seq_k - j);
 }
 
 template <class T, int D, int blocks>
@@ -200,8 +200,8 @@ __global__ void __launch_bounds__(threads, 2) dq(Problem p,
     float p_reg[blocks][Bc / 8][4];      // S, then P
     float ds_reg[blocks][Bc / 8][4];     // dP, then dS
     uint32_t x_reg[blocks][Bc / 16][4];  // dS, as A fragments
-    multiply_by_transpose<Br, Bc, D, Bc>(p_reg, q_smem + warp_row * 64, k_tile);
-    multiply_by_transpose<Br, Bc, D, Bc>(ds_reg, do_smem + warp_row * 64, v_tile);
+    multiply_by_transpose<Br, Bc, D, Bc>(p_reg, q_smem + warp_row * page_row, k_tile);
+    multiply_by_transpose<Br, Bc, D, Bc>(ds_reg, do_smem + warp_row * page_row, v_tile);
     const Watched pairs = {queries.row, j0, queries.rows, p.seq_k - j0};
     watch("dP", pairs, ds_reg);
     const bool masked = j0 + Bc > p.visible_keys(i0);  // of the block's rows, the first sees the fewest keys
@@ -226,7 +226,7 @@ __global__ void __launch_bounds__(threads, 2) dq(Problem p,
   __syncwarp();  // all lanes are done with the warp's rows of Q
   const int i = i0 + warp_row;
   const size_t to = (size_t(head) * p.seq_q + i) * D;
-  store_rows<Br, D>(dq + to, q_smem + warp_row * 64, dq_reg, p.scale, p.seq_q - i);
+  store_rows<Br, D>(dq + to, q_smem + warp_row * page_row, dq_reg, p.scale, p.seq_q - i);
 }
 
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {

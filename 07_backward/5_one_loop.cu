@@ -82,20 +82,20 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[S::keys / 16][S:
     uint32_t p_half[S::keys / 16][chunk / 16][4];   // P^T as A fragments of T
     uint32_t ds_half[S::keys / 16][chunk / 16][4];  // and dS^T
     const Watched watched = {q_row + c, j0, p.seq_q - i0 - c, p.seq_k - j0};
-    multiply_by_transpose<Bc, Br, D, chunk>(p_reg, k, q + c * 64);
+    multiply_by_transpose<Bc, Br, D, chunk>(p_reg, k, q + c * page_row);
     make_p<chunk>(p_reg, p.scale, stats + c, [&](int i) { return p.visible_keys(i0 + c + i) - j0; });
     watch_transpose("P", watched, p_reg, 1 / p_factor);
     round_fragments<T, chunk>(p_half, p_reg);
 
-    multiply_by_transpose<Bc, Br, D, chunk>(ds_reg, v, d_o + c * 64);
+    multiply_by_transpose<Bc, Br, D, chunk>(ds_reg, v, d_o + c * page_row);
     watch_transpose("dP", watched, ds_reg);
     make_ds<chunk>(ds_reg, fragments_of(p_reg), stats + Br + c);
     watch_transpose("dS", watched, ds_reg);
     round_fragments<T, chunk>(ds_half, ds_reg);
     store_fragments<Bc, chunk>(ds, ds_half, c / 16);
     // Both sums come after dS: until then P^T in fp32 occupies registers that their operands need.
-    add_product<Br, D, chunk>(dv_reg, p_half, d_o + c * 64);
-    add_product<Br, D, chunk>(dk_reg, ds_half, q + c * 64);
+    add_product<Br, D, chunk>(dv_reg, p_half, d_o + c * page_row);
+    add_product<Br, D, chunk>(dk_reg, ds_half, q + c * page_row);
   }
   watch("dV", rows, dv_reg, 1 / p_factor);
   watch("dK", rows, dk_reg, p.scale);
@@ -157,8 +157,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
     __syncthreads();
 
     const T* q_tile = q_smem + tile % 2 * 2 * Br * D;
-    multiply_tile<S>(p, dv_reg, dk_reg, k_smem + own * 64, v_smem + own * 64, q_tile, q_tile + Br * D,
-                     stats_smem + tile % 2 * 2 * Br, ds_smem + own * 64, i0, j0 + own, tile_row,
+    multiply_tile<S>(p, dv_reg, dk_reg, k_smem + own * page_row, v_smem + own * page_row, q_tile, q_tile + Br * D,
+                     stats_smem + tile % 2 * 2 * Br, ds_smem + own * page_row, i0, j0 + own, tile_row,
                      {int64_t(kv_row) + own, 0, p.seq_k - j0 - own, D});
     copy_stage(tile + 1, next_i0, q_row);
     __syncthreads();  // dS of all keys is in shared memory
@@ -168,8 +168,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
   __syncthreads();  // everyone is done with K and V
 
   const size_t to = (kv_row + own) * D;
-  store_rows<Bc, D>(tensors.dv + to, v_smem + own * 64, dv_reg, 1 / p_factor, p.seq_k - j0 - own);
-  store_rows<Bc, D>(tensors.dk + to, k_smem + own * 64, dk_reg, p.scale, p.seq_k - j0 - own);
+  store_rows<Bc, D>(tensors.dv + to, v_smem + own * page_row, dv_reg, 1 / p_factor, p.seq_k - j0 - own);
+  store_rows<Bc, D>(tensors.dk + to, k_smem + own * page_row, dk_reg, p.scale, p.seq_k - j0 - own);
 }
 
 template <class T, class S>

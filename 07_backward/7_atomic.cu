@@ -81,7 +81,7 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4],
   constexpr int Bc = S::Bc, Br = S::Br, D = S::D, chunk = S::chunk;
   // Where one warp of a pair leaves fragment [b][n] of P^T for the other: 512 bytes in a row, 32 queries to a page.
   const auto p_smem = [&](int b, int n) -> float4& {
-    return reinterpret_cast<float4*>(ds + n / 4 * Bc * 64)[(n % 4 * 2 + b) * 32 + threadIdx.x % 32];
+    return reinterpret_cast<float4*>(ds + n / 4 * Bc * page_row)[(n % 4 * 2 + b) * 32 + threadIdx.x % 32];
   };
 #pragma unroll
   for (int c = 0; c < Br; c += chunk) {
@@ -91,7 +91,7 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4],
     uint32_t ds_half[2][chunk / 16][4];  // and dS^T
     const Watched watched = {q_row + c, j0, p.seq_q - i0 - c, p.seq_k - j0};
     if (role != Role::ds_and_dk) {
-      multiply_by_transpose<Bc, Br, D, chunk>(p_reg, k, q + c * 64);
+      multiply_by_transpose<Bc, Br, D, chunk>(p_reg, k, q + c * page_row);
       make_p<chunk>(p_reg, p.scale, stats + c, [&](int i) { return p.visible_keys(i0 + c + i) - j0; });
       watch_transpose("P", watched, p_reg, 1 / p_factor);
       if (S::pairs) {
@@ -103,7 +103,7 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4],
       round_fragments<T, chunk>(p_half, p_reg);
     }
     if (role != Role::p_and_dv) {
-      multiply_by_transpose<Bc, Br, D, chunk>(ds_reg, v, d_o + c * 64);
+      multiply_by_transpose<Bc, Br, D, chunk>(ds_reg, v, d_o + c * page_row);
       watch_transpose("dP", watched, ds_reg);
       if (S::pairs) {
         named_barrier_sync(1 + pair, 64);  // P^T is in shared memory
@@ -117,8 +117,8 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4],
       store_fragments<Bc, chunk>(ds, ds_half, c / 16);
     }
     // Both sums come after dS: until then P^T in fp32 occupies registers that their operands need.
-    if (role != Role::ds_and_dk) add_product<Br, D, chunk>(dv_reg, p_half, d_o + c * 64);
-    if (role != Role::p_and_dv) add_product<Br, D, chunk>(dk_reg, ds_half, q + c * 64);
+    if (role != Role::ds_and_dk) add_product<Br, D, chunk>(dv_reg, p_half, d_o + c * page_row);
+    if (role != Role::p_and_dv) add_product<Br, D, chunk>(dk_reg, ds_half, q + c * page_row);
   }
   if (role != Role::ds_and_dk) watch("dV", rows, dv_reg, 1 / p_factor);
   if (role != Role::p_and_dv) watch("dK", rows, dk_reg, p.scale);
@@ -187,9 +187,10 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
     if (makes_ds && before >= 0) make_dq(before);
     const auto multiply = [&]<Role role>() {
       const T* q_tile = q_smem + tile % 2 * 2 * Br * D;
-      multiply_tile<S, role>(p, dv_reg, dk_reg, k_smem + own * 64, v_smem + own * 64, q_tile, q_tile + Br * D,
-                             stats_smem + tile % 2 * 2 * Br, ds_smem + tile % 2 * S::ds_stage + own * 64, i0, j0 + own,
-                             pair, tile_row, {kv_row + own, 0, p.seq_k - j0 - own, D});
+      multiply_tile<S, role>(p, dv_reg, dk_reg, k_smem + own * page_row, v_smem + own * page_row, q_tile,
+                             q_tile + Br * D, stats_smem + tile % 2 * 2 * Br,
+                             ds_smem + tile % 2 * S::ds_stage + own * page_row, i0, j0 + own, pair, tile_row,
+                             {kv_row + own, 0, p.seq_k - j0 - own, D});
     };
     if constexpr (!S::pairs)
       multiply.template operator()<Role::all>();
@@ -213,8 +214,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
   __syncthreads();  // everyone is done with K and V
 
   const size_t to = size_t(kv_row + own) * D;
-  if (makes_p) store_rows<Bc, D>(tensors.dv + to, v_smem + own * 64, dv_reg, 1 / p_factor, p.seq_k - j0 - own);
-  if (makes_ds) store_rows<Bc, D>(tensors.dk + to, k_smem + own * 64, dk_reg, p.scale, p.seq_k - j0 - own);
+  if (makes_p) store_rows<Bc, D>(tensors.dv + to, v_smem + own * page_row, dv_reg, 1 / p_factor, p.seq_k - j0 - own);
+  if (makes_ds) store_rows<Bc, D>(tensors.dk + to, k_smem + own * page_row, dk_reg, p.scale, p.seq_k - j0 - own);
 }
 
 template <class T, class S>

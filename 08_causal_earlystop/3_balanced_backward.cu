@@ -33,7 +33,7 @@ using attention::BackwardArgs;
 using attention::Problem;
 using namespace backward_pairs;
 
-constexpr int group_heads = 16;  // kv heads; more would read more of Q and dO from memory instead of L2
+constexpr int round_heads = 16;  // kv heads; more would read more of Q and dO from memory instead of L2
 
 template <class T>
 struct BalancedTensors {
@@ -59,10 +59,10 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
   T* ds_smem = q_smem + 2 * 2 * Br * D;  // [2 stages][Bc][64], dS^T; of a pair, P^T before it
   float* stats_smem = reinterpret_cast<float*>(ds_smem + 2 * S::ds_stage);  // [2 stages][2][Br]
 
-  // The block's head and keys: a group of heads after the other, and in each the first keys of every head first.
-  const int first_head = blockIdx.x / (group_heads * tensors.kv_tiles) * group_heads;
+  // The block's head and keys: a round of heads after the other, and in each the first keys of every head first.
+  const int first_head = blockIdx.x / (round_heads * tensors.kv_tiles) * round_heads;
   const int index = blockIdx.x - first_head * tensors.kv_tiles;
-  const int heads = min(group_heads, tensors.kv_heads - first_head);  // of this group: the last may be smaller
+  const int heads = min(round_heads, tensors.kv_heads - first_head);  // of this round: the last may be smaller
   const int kv_head = first_head + index % heads, j0 = index / heads * Bc;
   const unsigned kv_row = kv_head * p.seq_k + j0;  // the first of the block's keys, over all kv heads
   const int warp = threadIdx.x / 32;
@@ -117,8 +117,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
     if (makes_ds && before >= 0) make_dq(before);
     const auto multiply = [&]<Role role>() {
       const T* q_tile = q_smem + tile % 2 * 2 * Br * D;
-      multiply_tile<S, role>(dv_reg, dk_reg, k_smem + own * 64, v_smem + own * 64, q_tile, q_tile + Br * D,
-                             stats_smem + tile % 2 * 2 * Br, ds_smem + tile % 2 * S::ds_stage + own * 64, p.scale,
+      multiply_tile<S, role>(dv_reg, dk_reg, k_smem + own * page_row, v_smem + own * page_row, q_tile, q_tile + Br * D,
+                             stats_smem + tile % 2 * 2 * Br, ds_smem + tile % 2 * S::ds_stage + own * page_row, p.scale,
                              [&](int i) { return p.visible_keys(i0 + i) - j0 - own; }, pair,
                              {tile_row, j0 + own, p.seq_q - i0, p.seq_k - j0 - own},
                              {int64_t(kv_head) * p.seq_k + j0 + own, 0, p.seq_k - j0 - own, D});
@@ -140,8 +140,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
   __syncthreads();  // everyone is done with K and V
 
   const size_t to = size_t(kv_row + own) * D;
-  if (makes_p) store_rows<Bc, D>(tensors.dv + to, v_smem + own * 64, dv_reg, 1 / p_factor, p.seq_k - j0 - own);
-  if (makes_ds) store_rows<Bc, D>(tensors.dk + to, k_smem + own * 64, dk_reg, p.scale, p.seq_k - j0 - own);
+  if (makes_p) store_rows<Bc, D>(tensors.dv + to, v_smem + own * page_row, dv_reg, 1 / p_factor, p.seq_k - j0 - own);
+  if (makes_ds) store_rows<Bc, D>(tensors.dk + to, k_smem + own * page_row, dk_reg, p.scale, p.seq_k - j0 - own);
 }
 
 template <class T, class S>

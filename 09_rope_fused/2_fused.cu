@@ -35,6 +35,7 @@ using attention::RopeTables;
 using namespace rope_angles;
 using lazy_softmax::headroom;
 using lazy_softmax::start;
+using swizzled_tile::page_row;
 using swizzled_tile::position;
 using swizzled_tile::right_of;
 
@@ -104,10 +105,10 @@ __device__ void copy_ahead(T* to,                   // key j's place in page 0 o
   const size_t from = size_t(kv_row + (j + mine.row)) * D + mine.chunk * 8;
 #pragma unroll
   for (int i = 0; i < Bc; i += rows_per_copy<D>) {
-    cp_async_16_or_zero(to1 + i * 64, k + from + i * D, i < left);
-    cp_async_16_or_zero(to2 + i * 64, k + from + D / 2 + i * D, i < left);
-    cp_async_16_or_zero(to1 + stage * D + i * 64, v + from + i * D, i < left);
-    cp_async_16_or_zero(to2 + stage * D + i * 64, v + from + D / 2 + i * D, i < left);
+    cp_async_16_or_zero(to1 + i * page_row, k + from + i * D, i < left);
+    cp_async_16_or_zero(to2 + i * page_row, k + from + D / 2 + i * D, i < left);
+    cp_async_16_or_zero(to1 + stage * D + i * page_row, v + from + i * D, i < left);
+    cp_async_16_or_zero(to2 + stage * D + i * page_row, v + from + D / 2 + i * D, i < left);
   }
   cp_async_commit();
 }
@@ -149,7 +150,7 @@ __device__ void rotate_q(const Problem& p, const RopeTables& rope, int i0,
 }
 
 template <class T, int D>
-__global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, RopeTables rope, int group_heads,
+__global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, RopeTables rope, int round_heads,
                                                                      const T* q,  // [B, H, Nq, D]
                                                                      const T* k,  // [B, Hkv, Nk, D]
                                                                      const T* v,  // [B, Hkv, Nk, D]
@@ -160,11 +161,11 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   T* q_smem = dynamic_shared<T>();  // [Br][D]
   T* kv_smem = q_smem + Br * D;     // [2 stages][K and V][stage][D]
 
-  // The block's head and rows: a group of heads after the other, and in each the last rows of every head first.
+  // The block's head and rows: a round of heads after the other, and in each the last rows of every head first.
   const int row_tiles = (p.seq_q + Br - 1) / Br;
-  const int first_head = blockIdx.x / (group_heads * row_tiles) * group_heads;
+  const int first_head = blockIdx.x / (round_heads * row_tiles) * round_heads;
   const int index = blockIdx.x - first_head * row_tiles;
-  const int heads = min(group_heads, p.batch * p.heads - first_head);  // of this group: the last may be smaller
+  const int heads = min(round_heads, p.batch * p.heads - first_head);  // of this round: the last may be smaller
   const int head = first_head + index % heads, i0 = (row_tiles - 1 - index / heads) * Br;
   const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // of lane 0, so the compiler knows that all agree
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
@@ -182,14 +183,14 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   // The row of a 16 x 16 block whose address this lane gives to ldmatrix (drawn in device/swizzle.h).
   const int qv_lane = position<16>(lane % 16, lane / 16);                   // Q and V: down, then right
   const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);  // K: right, then down
-  const int q_lane = warp * 32 * 64 + qv_lane;
+  const int q_lane = warp * 32 * page_row + qv_lane;
 
   rotate_q<T, D>(p, rope, i0, q_smem);
 
   uint32_t q_reg[q_steps > 0 ? q_steps : 1][2][4];
 #pragma unroll
   for (int step = 0; step < q_steps; step++)
-    for (int b = 0; b < 2; b++) ldmatrix_x4(q_reg[step][b], q_smem + right_of<Br>(q_lane, step) + b * 16 * 64);
+    for (int b = 0; b < 2; b++) ldmatrix_x4(q_reg[step][b], q_smem + right_of<Br>(q_lane, step) + b * 16 * page_row);
 
   float o_reg[2][D / 8][4] = {};
   // Of rows 16 b + 8 h + g: m, and -l, which is inf until m is set. l only over this lane's columns, until the end.
@@ -221,7 +222,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
       }
       __syncthreads();  // this stage is in shared memory, rotated, and everyone is done with the stage before
     }
-    const int tile = j0 / stage % 2 * 2 * stage * D + j0 % stage * 64;  // where its page 0 of K starts in kv_smem
+    const int tile = j0 / stage % 2 * 2 * stage * D + j0 % stage * page_row;  // where its page 0 of K starts in kv_smem
 
     // A tile that only other warps have to compute: this one's share of the copies it must still start. (Two calls, so
     // that no branch comes between copies and products. The warp's last key is asked for here: there is no register
@@ -241,11 +242,11 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
         if (step < q_steps)
           for (int r = 0; r < 4; r++) q_step[b][r] = q_reg[step < q_steps ? step : 0][b][r];
         else
-          ldmatrix_x4(q_step[b], q_smem + right_of<Br>(q_lane, step) + b * 16 * 64);
+          ldmatrix_x4(q_step[b], q_smem + right_of<Br>(q_lane, step) + b * 16 * page_row);
 #pragma unroll
       for (int n = 0; n < Bc / 16; n++) {
         uint32_t k_reg[4];  // K^T of 16 keys: two B fragments
-        ldmatrix_x4(k_reg, kv_smem + right_of<stage>(tile + k_lane, step) + n * 16 * 64);
+        ldmatrix_x4(k_reg, kv_smem + right_of<stage>(tile + k_lane, step) + n * 16 * page_row);
         for (int b = 0; b < 2; b++) {
           mma_m16n8k16<T>(s_reg[b][2 * n], q_step[b], k_reg);
           mma_m16n8k16<T>(s_reg[b][2 * n + 1], q_step[b], k_reg + 2);
@@ -319,7 +320,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
 #pragma unroll
       for (int n = 0; n < D / 16; n++) {
         uint32_t v_reg[4];  // V of 16 columns: two B fragments
-        ldmatrix_x4_trans(v_reg, kv_smem + stage * D + right_of<stage>(tile + qv_lane, n) + step * 16 * 64);
+        ldmatrix_x4_trans(v_reg, kv_smem + stage * D + right_of<stage>(tile + qv_lane, n) + step * 16 * page_row);
         for (int b = 0; b < 2; b++) {
           mma_m16n8k16<T>(o_reg[b][2 * n], p_reg[b], v_reg);
           mma_m16n8k16<T>(o_reg[b][2 * n + 1], p_reg[b], v_reg + 2);

@@ -258,8 +258,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ro
     const auto multiply = [&]<Role role>() {
       const T* q_tile = q_smem + tile % 2 * 2 * Br * D;
       const int j0 = kv_tile * Bc;
-      multiply_tile<S, role>(dv_reg, dk_reg, k_smem + own * 64, v_smem + own * 64, q_tile, q_tile + Br * D,
-                             stats_smem + tile % 2 * 2 * Br, ds_smem + tile % 2 * S::ds_stage + own * 64, p.scale,
+      multiply_tile<S, role>(dv_reg, dk_reg, k_smem + own * page_row, v_smem + own * page_row, q_tile, q_tile + Br * D,
+                             stats_smem + tile % 2 * 2 * Br, ds_smem + tile % 2 * S::ds_stage + own * page_row, p.scale,
                              [&](int i) { return p.visible_keys(i0 + i) - j0 - own; }, pair,
                              {tile_row, j0 + own, p.seq_q - i0, p.seq_k - j0 - own},
                              {int64_t(end / tensors.q_tiles - 1) * p.seq_k + j0 + own, 0, p.seq_k - j0 - own, D});
@@ -294,7 +294,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ro
 
   const int j = kv_tile * Bc + own;
   const size_t to = (size_t(kv_head) * p.seq_k + j) * D;
-  if (makes_p) store_rows<Bc, D>(tensors.dv + to, v_smem + own * 64, dv_reg, 1 / p_factor, p.seq_k - j);
+  if (makes_p) store_rows<Bc, D>(tensors.dv + to, v_smem + own * page_row, dv_reg, 1 / p_factor, p.seq_k - j);
   if (makes_ds) {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 #pragma unroll
@@ -308,7 +308,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ro
           left[0] = x1.x, left[1] = x1.y, right[0] = x2.x, right[1] = x2.y;
         }
       }
-    store_rows<Bc, D>(tensors.dk + to, k_smem + own * 64, dk_reg, p.scale, p.seq_k - j);
+    store_rows<Bc, D>(tensors.dk + to, k_smem + own * page_row, dk_reg, p.scale, p.seq_k - j);
   }
 }
 

@@ -42,6 +42,7 @@ using attention::ForwardArgs;
 using attention::Problem;
 using lazy_softmax::headroom;
 using lazy_softmax::start;
+using swizzled_tile::page_row;
 using swizzled_tile::position;
 using swizzled_tile::right_of;
 
@@ -96,7 +97,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks)
             float* lse)  // [B, H, Nq]
 {
   constexpr int Bc = Shape<D>::Bc, stage = Shape<D>::stage, q_steps = Shape<D>::q_steps;
-  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, 1024>();
+  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
   T *q_smem = smem.q, *kv_smem = smem.kv;
 
   // The block's head and rows: a group of heads after the other, and in each the last rows of every head first.
@@ -125,14 +126,14 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks)
   // The row of a 16 x 16 block whose address this lane gives to ldmatrix (drawn in device/swizzle.h).
   const int qv_lane = position<16>(lane % 16, lane / 16);                   // Q and V: down, then right
   const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);  // K: right, then down
-  const int q_lane = warp * 32 * 64 + qv_lane;
+  const int q_lane = warp * 32 * page_row + qv_lane;
 
   mbarrier_wait(&smem.q_full, 0);
 
   uint32_t q_reg[q_steps > 0 ? q_steps : 1][2][4];
 #pragma unroll
   for (int step = 0; step < q_steps; step++)
-    for (int b = 0; b < 2; b++) ldmatrix_x4(q_reg[step][b], q_smem + right_of<Br>(q_lane, step) + b * 16 * 64);
+    for (int b = 0; b < 2; b++) ldmatrix_x4(q_reg[step][b], q_smem + right_of<Br>(q_lane, step) + b * 16 * page_row);
 
   float o_reg[2][D / 8][4] = {};
   // Of rows 16 b + 8 h + g: m, and -l, which is inf until m is set. l only over this lane's columns, until the end.
@@ -148,8 +149,8 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks)
       mbarrier_wait(&smem.full[j0 / stage % 2], j0 / stage / 2 % 2);
       // end parity |
     }
-    const int tile = j0 / stage % 2 * 2 * stage * D + j0 % stage * 64;  // where its page 0 of K starts in kv_smem
-    if (Shape<D>::leave_out && j0 >= warp_last) continue;               // a tile that only other warps have to compute
+    const int tile = j0 / stage % 2 * 2 * stage * D + j0 % stage * page_row;  // where its page 0 of K starts in kv_smem
+    if (Shape<D>::leave_out && j0 >= warp_last) continue;  // a tile that only other warps have to compute
 
     // 1. S
     float s_reg[2][Bc / 8][4] = {};
@@ -160,11 +161,11 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks)
         if (step < q_steps)
           for (int r = 0; r < 4; r++) q_step[b][r] = q_reg[step < q_steps ? step : 0][b][r];
         else
-          ldmatrix_x4(q_step[b], q_smem + right_of<Br>(q_lane, step) + b * 16 * 64);
+          ldmatrix_x4(q_step[b], q_smem + right_of<Br>(q_lane, step) + b * 16 * page_row);
 #pragma unroll
       for (int n = 0; n < Bc / 16; n++) {
         uint32_t k_reg[4];  // K^T of 16 keys: two B fragments
-        ldmatrix_x4(k_reg, kv_smem + right_of<stage>(tile + k_lane, step) + n * 16 * 64);
+        ldmatrix_x4(k_reg, kv_smem + right_of<stage>(tile + k_lane, step) + n * 16 * page_row);
         for (int b = 0; b < 2; b++) {
           mma_m16n8k16<T>(s_reg[b][2 * n], q_step[b], k_reg);
           mma_m16n8k16<T>(s_reg[b][2 * n + 1], q_step[b], k_reg + 2);
@@ -238,7 +239,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks)
 #pragma unroll
       for (int n = 0; n < D / 16; n++) {
         uint32_t v_reg[4];  // V of 16 columns: two B fragments
-        ldmatrix_x4_trans(v_reg, kv_smem + stage * D + right_of<stage>(tile + qv_lane, n) + step * 16 * 64);
+        ldmatrix_x4_trans(v_reg, kv_smem + stage * D + right_of<stage>(tile + qv_lane, n) + step * 16 * page_row);
         for (int b = 0; b < 2; b++) {
           mma_m16n8k16<T>(o_reg[b][2 * n], p_reg[b], v_reg);
           mma_m16n8k16<T>(o_reg[b][2 * n + 1], p_reg[b], v_reg + 2);

@@ -40,8 +40,8 @@ using attention::key_tiles;
 using attention::Problem;
 using attention::Tile;
 
-constexpr int warpgroups = 3, threads = 128 * warpgroups;
-constexpr int Br = 64 * warpgroups;  // query rows of a thread block, 64 to a warpgroup: the height of a wgmma
+constexpr int warpgroups = 3, threads = warpgroup_threads * warpgroups;
+constexpr int Br = wgmma_rows * warpgroups;  // query rows of a thread block, wgmma_rows to a warpgroup
 
 template <int D>
 struct Shape;
@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(threads, 1)
             float* lse)  // [B, H, Nq]
 {
   constexpr int Bc = Shape<D>::Bc, stages = Shape<D>::stages;
-  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, 1024>();
+  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
   const Tile tile = attention::tile_of_block<Br>(p, round_heads);
   const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1), kv_head = p.kv_head(tile.head);
   if (threadIdx.x == 0) {
@@ -120,11 +120,11 @@ __global__ void __launch_bounds__(threads, 1)
   }
   __syncthreads();  // the mbarriers are there
 
-  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0), lane = threadIdx.x % 32;
+  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
   const int first_row = tile.i0 + warp_row, warp_first = p.visible_keys(first_row);
   const float scale_log2 = p.scale * log2_e;
-  T* q_rows = smem.q + 64 * warpgroup * 64;
+  T* q_rows = smem.q + wgmma_rows * warpgroup * swizzled_tile::page_row;
 
   float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
   uint32_t p_reg[1][Bc / 16][4];
@@ -170,7 +170,8 @@ __global__ void __launch_bounds__(threads, 1)
     for (int n = 0; n < D / 8; n++)
       for (int c = 0; c < 2; c++) o_reg[0][n][2 * h + c] *= inverse;
   }
-  swizzled_tile::store_rows<Br, D>(o + (q_row + first_row) * D, smem.q + warp_row * 64, o_reg, 1, p.seq_q - first_row);
+  swizzled_tile::store_rows<Br, D>(o + (q_row + first_row) * D, smem.q + warp_row * swizzled_tile::page_row, o_reg, 1,
+                                   p.seq_q - first_row);
 }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {

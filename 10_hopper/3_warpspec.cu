@@ -46,8 +46,8 @@ using attention::Problem;
 using attention::Tile;
 using namespace warpgroup_tile;
 
-constexpr int consumers = 3, threads = 128 * (consumers + 1);
-constexpr int Br = 64 * consumers;  // query rows of a thread block, 64 to a consumer: the height of a wgmma
+constexpr int consumers = 3, threads = warpgroup_threads * (consumers + 1);
+constexpr int Br = wgmma_rows * consumers;  // query rows of a thread block, wgmma_rows to a consumer
 
 // 65536 registers are 128 for each of 512 threads. The producer gives most of its own away: 3 * 160 + 32 = 4 * 128.
 constexpr int producer_registers = 32, consumer_registers = 160;
@@ -95,13 +95,14 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
 template <class T, int D>
 __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Tile tile, T* o, float* lse) {
   constexpr int Bc = Shape<D>::Bc;
-  const int consumer = __shfl_sync(0xffffffff, threadIdx.x / 128, 0), lane = threadIdx.x % 32;
+  const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
   const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1);
-  const int own_tiles = tile.i0 + 64 * consumer < p.seq_q ? key_tiles<Bc>(p, tile.i0 + 64 * consumer + 63) : 1;
+  const int own_tiles =
+      tile.i0 + wgmma_rows * consumer < p.seq_q ? key_tiles<Bc>(p, tile.i0 + wgmma_rows * (consumer + 1) - 1) : 1;
   const int first_row = tile.i0 + warp_row, warp_first = p.visible_keys(first_row);
   const float scale_log2 = p.scale * log2_e;
-  T* q_rows = smem.q + 64 * consumer * 64;
+  T* q_rows = smem.q + wgmma_rows * consumer * page_row;
   Ring<Shape<D>::stages> ring;
 
   float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
@@ -161,7 +162,8 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     for (int n = 0; n < D / 8; n++)
       for (int c = 0; c < 2; c++) o_reg[0][n][2 * h + c] *= inverse;
   }
-  swizzled_tile::store_rows<Br, D>(o + (q_row + first_row) * D, smem.q + warp_row * 64, o_reg, 1, p.seq_q - first_row);
+  swizzled_tile::store_rows<Br, D>(o + (q_row + first_row) * D, smem.q + warp_row * page_row, o_reg, 1,
+                                   p.seq_q - first_row);
 }
 
 template <class T, int D>
@@ -174,7 +176,7 @@ __global__ void __launch_bounds__(threads, 1)
             float* lse)  // [B, H, Nq]
 {
   constexpr int stages = Shape<D>::stages;
-  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, 1024>();
+  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
   if (threadIdx.x == 0) {
     mbarrier_init(&smem.q_full, 1);
     for (int i = 0; i < stages; i++) {
@@ -188,7 +190,7 @@ __global__ void __launch_bounds__(threads, 1)
   __syncthreads();  // the mbarriers are there
 
   const Tile tile = attention::tile_of_block<Br>(p, round_heads);
-  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);
+  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
   if (warpgroup == consumers) {
     setmaxnreg_dec<producer_registers>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);

@@ -53,8 +53,8 @@ using attention::Tile;
 using attention::TileList;
 using namespace warpgroup_tile;
 
-constexpr int consumers = 3, threads = 128 * (consumers + 1);
-constexpr int Br = 64 * consumers;  // query rows of a tile, 64 to a consumer: the height of a wgmma
+constexpr int consumers = 3, threads = warpgroup_threads * (consumers + 1);
+constexpr int Br = wgmma_rows * consumers;  // query rows of a tile, wgmma_rows to a consumer
 
 // 65536 registers are 128 for each of 512 threads. The producer gives most of its own away: 3 * 160 + 32 = 4 * 128.
 constexpr int producer_registers = 32, consumer_registers = 160;
@@ -118,13 +118,14 @@ template <class T, int D, class Keys, class Queries>
 __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Tile tile, Keys& ring, Queries& q,
                                        float* lse) {
   constexpr int Bc = Shape<D>::Bc;
-  const int consumer = __shfl_sync(0xffffffff, threadIdx.x / 128, 0), lane = threadIdx.x % 32;
+  const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
   const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1);
-  const int own_tiles = tile.i0 + 64 * consumer < p.seq_q ? key_tiles<Bc>(p, tile.i0 + 64 * consumer + 63) : 1;
+  const int own_tiles =
+      tile.i0 + wgmma_rows * consumer < p.seq_q ? key_tiles<Bc>(p, tile.i0 + wgmma_rows * (consumer + 1) - 1) : 1;
   const int first_row = tile.i0 + warp_row, warp_first = p.visible_keys(first_row);
   const float scale_log2 = p.scale * log2_e;
-  const T* q_rows = smem.q[q.place] + 64 * consumer * 64;
+  const T* q_rows = smem.q[q.place] + wgmma_rows * consumer * page_row;
 
   float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
   uint32_t p_reg[1][Bc / 16][4];
@@ -200,7 +201,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   }
   uint32_t o_half[1][D / 16][4];
   swizzled_tile::round_fragments<T, D>(o_half, o_reg);
-  swizzled_tile::store_fragments<Br, D>(smem.q[q.place] + warp_row * 64, o_half, 0);
+  swizzled_tile::store_fragments<Br, D>(smem.q[q.place] + warp_row * page_row, o_half, 0);
   fence_proxy_async();
   __syncwarp();  // the warp's rows of O are in shared memory
   release(smem.o_full[q.place]);
@@ -218,7 +219,7 @@ __global__ void __launch_bounds__(threads, 1)
             float* lse)  // [B, H, Nq]
 {
   constexpr int stages = Shape<D>::stages;
-  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, 1024>();
+  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
   if (threadIdx.x == 0) {
     for (int i = 0; i < 2; i++) {
       mbarrier_init(&smem.q_full[i], 1);
@@ -235,7 +236,7 @@ __global__ void __launch_bounds__(threads, 1)
   }
   __syncthreads();  // the mbarriers are there
 
-  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);
+  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
   Ring<stages> ring;
   Ring<2> q;
   Tile tile;

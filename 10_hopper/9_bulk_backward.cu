@@ -50,9 +50,11 @@ using attention::KeyTile;
 using attention::Problem;
 using namespace warpgroup_backward;
 
-constexpr int consumers = 2, threads = 128 * (consumers + 1);
-constexpr int Bc = 64 * consumers;  // keys of a thread block, 64 to a consumer: the height of a wgmma
-constexpr int round_heads = 16;     // kv heads; more would read more of Q and dO from memory instead of L2
+constexpr int consumers = 2, threads = warpgroup_threads * (consumers + 1);
+constexpr int Bc = wgmma_rows * consumers;  // keys of a thread block, wgmma_rows to a consumer
+constexpr int round_heads = 16;             // kv heads; more would read more of Q and dO from memory instead of L2
+
+constexpr int part_size = 64 * 64;  // of a tile of dQ, that a consumer makes: 64 columns of 64 queries
 
 // 65536 registers are 168 for each of 384 threads, in multiples of 8: 24 + 2 * 240 = 3 * 168.
 constexpr int producer_registers = 24, consumer_registers = 240;
@@ -67,11 +69,11 @@ struct Shape {
 template <class T, int D>
 struct Shared {
   static constexpr int Br = Shape<D>::Br;
-  T k[Bc * D], v[Bc * D];           // each tile in D / 64 pages of 128 bytes a row, swizzled
-  T q[2][Br * D], d_o[2][Br * D];   // two tiles, as all that follows
-  T ds[2][Br * Bc];                 // dS in two pages, each the keys of a consumer
-  float dq[2][consumers][64 * 64];  // fragments of dQ^T
-  float stats[2][2 * Br];           // LSE, then D
+  T k[Bc * D], v[Bc * D];             // each tile in D / 64 pages of 128 bytes a row, swizzled
+  T q[2][Br * D], d_o[2][Br * D];     // two tiles, as all that follows
+  T ds[2][Br * Bc];                   // dS in two pages, each the keys of a consumer
+  float dq[2][consumers][part_size];  // fragments of dQ^T
+  float stats[2][2 * Br];             // LSE, then D
   Mbarrier kv_full, full[2], empty[2], dq_full[2][consumers], dq_empty[2][consumers];
 };
 
@@ -106,9 +108,9 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, float* dq_sum, KeyTil
   for (int head = work.first_head; head < work.first_head + work.heads; head++)
 #pragma unroll 1
     for (int i = work.start; i < work.head_tiles; i++, ring.advance()) {
-      float* sum = dq_sum + ((size_t(head) * work.head_tiles + i) * consumers + consumer) * 64 * 64;
+      float* sum = dq_sum + ((size_t(head) * work.head_tiles + i) * consumers + consumer) * part_size;
       mbarrier_wait(&smem.dq_full[ring.place][consumer], ring.parity);
-      bulk_add(sum, smem.dq[ring.place][consumer], 64 * 64 * sizeof(float));
+      bulk_add(sum, smem.dq[ring.place][consumer], part_size * sizeof(float));
       bulk_commit();
       bulk_wait_read<0>();
       mbarrier_arrive(&smem.dq_empty[ring.place][consumer]);
@@ -120,12 +122,12 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, float* dq_sum, KeyTil
 template <class T, int D>
 __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem& p, KeyTile work, T* dk, T* dv) {
   constexpr int Br = Shape<D>::Br;
-  const int consumer = __shfl_sync(0xffffffff, threadIdx.x / 128, 0), lane = threadIdx.x % 32;
+  const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_key = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 keys
   const Watched kv_rows = {int64_t(work.kv_head) * p.seq_k + work.j0 + warp_key, 0, p.seq_k - work.j0 - warp_key, D};
-  const T *k_rows = smem.k + consumer * 64 * 64, *v_rows = smem.v + consumer * 64 * 64;
+  const T *k_rows = smem.k + consumer * wgmma_rows * page_row, *v_rows = smem.v + consumer * wgmma_rows * page_row;
   // Of dQ^T, at D = 128 each consumer makes 64 of the columns of all queries, at D = 64 all columns of 64 queries.
-  const T* k_columns = smem.k + (D == 128 ? consumer * Bc * 64 : 0);
+  const T* k_columns = smem.k + (D == 128 ? consumer * Bc * page_row : 0);
   const int first_query = D == 128 ? 0 : consumer * 64;
 
   float dv_reg[1][D / 8][4] = {}, dk_reg[1][D / 8][4] = {};
@@ -159,25 +161,26 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       make_ds<Br>(ds_reg, fragments_of(p_reg), stats + Br);
       watch_transpose("dS", tile, ds_reg);
       swizzled_tile::round_fragments<T, Br>(ds_half, ds_reg);
-      swizzled_tile::store_transpose<Br, Br>(ds + consumer * Br * 64, ds_half, threadIdx.x / 32 % 4);
+      swizzled_tile::store_transpose<Br, Br>(ds + consumer * Br * page_row, ds_half, threadIdx.x / 32 % 4);
       fence_proxy_async();
 
       // 3. dV
       wgmma_fence();
       start_sum<D, Br>(dv_reg, p_half, d_o);
-      named_barrier_sync(1, 128 * consumers);  // dS is in shared memory, and dQ of the tile before is done
+      named_barrier_sync(1,
+                         warpgroup_threads * consumers);  // dS is in shared memory, and dQ of the tile before is done
 
       // 4. dQ^T and dK
       float dq_reg[1][8][4];
-      start_dq<Bc, Br>(dq_reg, k_columns, ds + first_query * 64);
+      start_dq<Bc, Br>(dq_reg, k_columns, ds + first_query * page_row);
       start_sum<D, Br>(dk_reg, ds_half, q);
       wgmma_wait<1>(dq_reg);
       watch_transpose("dQ", {q_row + first_query, warp_key % D, p.seq_q - i * Br - first_query, 16}, dq_reg, p.scale);
       mbarrier_wait(&smem.dq_empty[ring.place][consumer], ring.parity ^ 1);
-      float4* dq = reinterpret_cast<float4*>(smem.dq[ring.place][consumer]) + threadIdx.x % 128;
+      float4* dq = reinterpret_cast<float4*>(smem.dq[ring.place][consumer]) + threadIdx.x % warpgroup_threads;
 #pragma unroll
       for (int n = 0; n < 8; n++)
-        dq[n * 128] = make_float4(dq_reg[0][n][0], dq_reg[0][n][1], dq_reg[0][n][2], dq_reg[0][n][3]);
+        dq[n * warpgroup_threads] = make_float4(dq_reg[0][n][0], dq_reg[0][n][1], dq_reg[0][n][2], dq_reg[0][n][3]);
       fence_proxy_async();
       __syncwarp();  // the warp's part of dQ is in shared memory
       if (lane == 0) mbarrier_arrive(&smem.dq_full[ring.place][consumer]);
@@ -187,11 +190,11 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       if (lane == 0) mbarrier_arrive(&smem.empty[ring.place]);
     }
 
-  named_barrier_sync(1, 128 * consumers);  // everyone is done with K and V
+  named_barrier_sync(1, warpgroup_threads * consumers);  // everyone is done with K and V
   const int rows_left = p.seq_k - work.j0 - warp_key;
   const size_t to = (size_t(work.kv_head) * p.seq_k + work.j0 + warp_key) * D;
-  swizzled_tile::store_rows<Bc, D>(dv + to, smem.v + warp_key * 64, dv_reg, 1 / p_factor, rows_left);
-  swizzled_tile::store_rows<Bc, D>(dk + to, smem.k + warp_key * 64, dk_reg, p.scale, rows_left);
+  swizzled_tile::store_rows<Bc, D>(dv + to, smem.v + warp_key * page_row, dv_reg, 1 / p_factor, rows_left);
+  swizzled_tile::store_rows<Bc, D>(dk + to, smem.k + warp_key * page_row, dk_reg, p.scale, rows_left);
 }
 
 template <class T, int D>
@@ -206,7 +209,7 @@ __global__ void __launch_bounds__(threads, 1)
               T* dk,               // [B, Hkv, Nk, D]
               T* dv)               // [B, Hkv, Nk, D]
 {
-  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, 1024>();
+  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
   if (threadIdx.x == 0) {
     mbarrier_init(&smem.kv_full, 1);
     for (int i = 0; i < 2; i++) {
@@ -222,7 +225,7 @@ __global__ void __launch_bounds__(threads, 1)
   __syncthreads();  // the mbarriers are there
 
   const KeyTile work = attention::key_tile<Bc, Shape<D>::Br>(p, round_heads, blockIdx.x);
-  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);
+  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
   if (warpgroup == consumers) {
     setmaxnreg_dec<producer_registers>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);

@@ -49,6 +49,7 @@ using key_parts::number_of_parts;
 using key_parts::Parts;
 using lazy_softmax::headroom;
 using lazy_softmax::start;
+using swizzled_tile::page_row;
 using swizzled_tile::position;
 using swizzled_tile::right_of;
 
@@ -107,7 +108,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   // The row of a 16 x 16 block whose address this lane gives to ldmatrix (drawn in device/swizzle.h).
   const int qv_lane = position<16>(lane % 16, lane / 16);                   // Q and V: down, then right
   const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);  // K: right, then down
-  const int q_lane = warp * 32 * 64 + qv_lane;
+  const int q_lane = warp * 32 * page_row + qv_lane;
 
   cp_async_wait<1>();
   __syncthreads();  // Q is in shared memory, everyone's copies: before it is read
@@ -115,7 +116,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   uint32_t q_reg[q_steps > 0 ? q_steps : 1][2][4];
 #pragma unroll
   for (int step = 0; step < q_steps; step++)
-    for (int b = 0; b < 2; b++) ldmatrix_x4(q_reg[step][b], q_smem + right_of<Br>(q_lane, step) + b * 16 * 64);
+    for (int b = 0; b < 2; b++) ldmatrix_x4(q_reg[step][b], q_smem + right_of<Br>(q_lane, step) + b * 16 * page_row);
 
   float o_reg[2][D / 8][4] = {};
   // Of rows 16 b + 8 h + g: m, and -l, which is inf until m is set. l only over this lane's columns, until the end.
@@ -129,7 +130,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
       __syncthreads();  // this stage is in shared memory, and everyone is done with the stage before
     }
     // Where its page 0 of K starts in kv_smem.
-    const int place = (j0 - begin) / stage % 2 * 2 * stage * D + j0 % stage * 64;
+    const int place = (j0 - begin) / stage % 2 * 2 * stage * D + j0 % stage * page_row;
 
     copy_ahead<D, Bc, stage>(kv_smem + (place ^ 2 * stage * D), k, v, kv_row, j0 + stage, end);
 
@@ -142,11 +143,11 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
         if (step < q_steps)
           for (int r = 0; r < 4; r++) q_step[b][r] = q_reg[step < q_steps ? step : 0][b][r];
         else
-          ldmatrix_x4(q_step[b], q_smem + right_of<Br>(q_lane, step) + b * 16 * 64);
+          ldmatrix_x4(q_step[b], q_smem + right_of<Br>(q_lane, step) + b * 16 * page_row);
 #pragma unroll
       for (int n = 0; n < Bc / 16; n++) {
         uint32_t k_reg[4];  // K^T of 16 keys: two B fragments
-        ldmatrix_x4(k_reg, kv_smem + right_of<stage>(place + k_lane, step) + n * 16 * 64);
+        ldmatrix_x4(k_reg, kv_smem + right_of<stage>(place + k_lane, step) + n * 16 * page_row);
         for (int b = 0; b < 2; b++) {
           mma_m16n8k16<T>(s_reg[b][2 * n], q_step[b], k_reg);
           mma_m16n8k16<T>(s_reg[b][2 * n + 1], q_step[b], k_reg + 2);
@@ -220,7 +221,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
 #pragma unroll
       for (int n = 0; n < D / 16; n++) {
         uint32_t v_reg[4];  // V of 16 columns: two B fragments
-        ldmatrix_x4_trans(v_reg, kv_smem + stage * D + right_of<stage>(place + qv_lane, n) + step * 16 * 64);
+        ldmatrix_x4_trans(v_reg, kv_smem + stage * D + right_of<stage>(place + qv_lane, n) + step * 16 * page_row);
         for (int b = 0; b < 2; b++) {
           mma_m16n8k16<T>(o_reg[b][2 * n], p_reg[b], v_reg);
           mma_m16n8k16<T>(o_reg[b][2 * n + 1], p_reg[b], v_reg + 2);

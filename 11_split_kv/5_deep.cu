@@ -49,6 +49,7 @@ using key_parts::number_of_parts;
 using key_parts::Parts;
 using lazy_softmax::headroom;
 using lazy_softmax::start;
+using swizzled_tile::page_row;
 using swizzled_tile::position;
 using swizzled_tile::right_of;
 
@@ -120,7 +121,7 @@ __global__ void __launch_bounds__(threads, blocks) forward(Problem p, int parts,
   for (int j0 = begin; j0 < end; j0 += stage) {
     cp_async_wait<stages - 2>();
     __syncthreads();  // this stage is in shared memory, and everyone is done with the stage before
-    const T* k_smem = kv_smem + place * 2 * stage * D + warp * Bc * 64;  // this warp's tile
+    const T* k_smem = kv_smem + place * 2 * stage * D + warp * Bc * page_row;  // this warp's tile
     copy_stage(place == 0 ? stages - 1 : place - 1, j0 + (stages - 1) * stage);
     place = place == stages - 1 ? 0 : place + 1;
 
@@ -131,7 +132,7 @@ __global__ void __launch_bounds__(threads, blocks) forward(Problem p, int parts,
 #pragma unroll
       for (int n = 0; n < Bc / 16; n++) {
         uint32_t k_reg[4];  // K^T of 16 keys: two B fragments
-        ldmatrix_x4(k_reg, k_smem + right_of<stage>(k_lane, step) + n * 16 * 64);
+        ldmatrix_x4(k_reg, k_smem + right_of<stage>(k_lane, step) + n * 16 * page_row);
         mma_m16n8k16<T>(s_reg[2 * n], q_reg[step], k_reg);
         mma_m16n8k16<T>(s_reg[2 * n + 1], q_reg[step], k_reg + 2);
       }
@@ -198,7 +199,7 @@ __global__ void __launch_bounds__(threads, blocks) forward(Problem p, int parts,
 #pragma unroll
       for (int n = 0; n < D / 16; n++) {
         uint32_t v_reg[4];  // V of 16 columns: two B fragments
-        ldmatrix_x4_trans(v_reg, k_smem + stage * D + right_of<stage>(qv_lane, n) + step * 16 * 64);
+        ldmatrix_x4_trans(v_reg, k_smem + stage * D + right_of<stage>(qv_lane, n) + step * 16 * page_row);
         mma_m16n8k16<T>(o_reg[2 * n], p_reg, v_reg);
         mma_m16n8k16<T>(o_reg[2 * n + 1], p_reg, v_reg + 2);
       }

@@ -54,6 +54,7 @@ using key_parts::number_of_parts;
 using key_parts::Parts;
 using lazy_softmax::headroom;
 using lazy_softmax::start;
+using swizzled_tile::page_row;
 using swizzled_tile::position;
 using swizzled_tile::right_of;
 
@@ -125,7 +126,7 @@ __global__ void __launch_bounds__(threads, thread_blocks) forward(Problem p, int
   const int qv_lane = position<16>(lane % 16, lane / 16);                   // Q and V: down, then right
   const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);  // K: right, then down
 
-  const int q_lane = own * 64 + qv_lane;
+  const int q_lane = own * page_row + qv_lane;
   uint32_t q_reg[q_in_registers ? D / 16 : 1][4];  // A fragments
 #pragma unroll
   for (int step = 0; q_in_registers && step < D / 16; step++)
@@ -145,7 +146,7 @@ __global__ void __launch_bounds__(threads, thread_blocks) forward(Problem p, int
   for (int j0 = begin; j0 < end; j0 += stage) {
     cp_async_wait<stages - 2>();
     __syncthreads();  // this stage (and Q) is in shared memory, and everyone is done with the stage before
-    const T* k_smem = kv_smem + place * 2 * stage * D + key_warp * Bc * 64;  // this warp's tile
+    const T* k_smem = kv_smem + place * 2 * stage * D + key_warp * Bc * page_row;  // this warp's tile
     copy_stage(place == 0 ? stages - 1 : place - 1, j0 + (stages - 1) * stage);
     place = place == stages - 1 ? 0 : place + 1;
 
@@ -158,11 +159,11 @@ __global__ void __launch_bounds__(threads, thread_blocks) forward(Problem p, int
         if (q_in_registers)
           for (int r = 0; r < 4; r++) q_step[b][r] = q_reg[q_in_registers ? step : 0][r];
         else
-          ldmatrix_x4(q_step[b], q_smem + right_of<Br>(q_lane, step) + b * 16 * 64);
+          ldmatrix_x4(q_step[b], q_smem + right_of<Br>(q_lane, step) + b * 16 * page_row);
 #pragma unroll
       for (int n = 0; n < Bc / 16; n++) {
         uint32_t k_reg[4];  // K^T of 16 keys: two B fragments
-        ldmatrix_x4(k_reg, k_smem + right_of<stage>(k_lane, step) + n * 16 * 64);
+        ldmatrix_x4(k_reg, k_smem + right_of<stage>(k_lane, step) + n * 16 * page_row);
         for (int b = 0; b < blocks; b++) {
           mma_m16n8k16<T>(s_reg[b][2 * n], q_step[b], k_reg);
           mma_m16n8k16<T>(s_reg[b][2 * n + 1], q_step[b], k_reg + 2);
@@ -237,7 +238,7 @@ __global__ void __launch_bounds__(threads, thread_blocks) forward(Problem p, int
 #pragma unroll
       for (int n = 0; n < D / 16; n++) {
         uint32_t v_reg[4];  // V of 16 columns: two B fragments
-        ldmatrix_x4_trans(v_reg, k_smem + stage * D + right_of<stage>(qv_lane, n) + step * 16 * 64);
+        ldmatrix_x4_trans(v_reg, k_smem + stage * D + right_of<stage>(qv_lane, n) + step * 16 * page_row);
         for (int b = 0; b < blocks; b++) {
           mma_m16n8k16<T>(o_reg[b][2 * n], p_reg[b], v_reg);
           mma_m16n8k16<T>(o_reg[b][2 * n + 1], p_reg[b], v_reg + 2);

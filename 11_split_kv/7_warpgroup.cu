@@ -48,7 +48,7 @@ using key_parts::merge;
 using key_parts::number_of_parts;
 using key_parts::Parts;
 
-constexpr int threads = 128 + 32;
+constexpr int threads = warpgroup_threads + 32;
 constexpr int Br = 64;            // rows of a thread block: the height of a wgmma
 constexpr int Bc = 64;            // keys of a tile
 constexpr int thread_blocks = 2;  // per multiprocessor: 112 KB each, so that one computes while another starts or ends
@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(threads, thread_blocks)
             float* o_parts,    // [B, H, Nq, parts, D]
             float* lse_parts)  // [B, H, Nq, parts], base 2
 {
-  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, 1024>();
+  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
   if (threadIdx.x == 0) {
     mbarrier_init(&smem.q_full, 1);
     for (int i = 0; i < stages<D>; i++) {
@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(threads, thread_blocks)
   __syncthreads();  // the mbarriers are there
 
   const Part part = part_of_block(p, parts);
-  if (__shfl_sync(0xffffffff, threadIdx.x / 128, 0) == 0)
+  if (__shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0) == 0)
     attend(smem, p, part, parts, o_parts, lse_parts);
   else if (elect_one())
     load(smem, q_map, k_map, v_map, part);

@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(threads, 2) of_keys(Problem p,
     float p_reg[1][Br / 8][4];      // S^T, then P^T
     uint32_t x_reg[1][Br / 16][4];  // P^T or dS^T, as A fragments
     const Watched pairs = {int64_t(head) * p.seq_q + i0, j0 + warp_row, p.seq_q - i0, p.seq_k - j0 - warp_row};
-    multiply_by_transpose<Bc, Br, D, Br>(p_reg, k_smem + warp_row * 64, q_tile);
+    multiply_by_transpose<Bc, Br, D, Br>(p_reg, k_smem + warp_row * page_row, q_tile);
     make_p<Br>(p_reg, p.scale, lse, [&](int i) { return p.visible_keys(i0 + i) - j0 - warp_row; });
     if constexpr (gradient == Gradient::dv) {
       watch_transpose("P", pairs, p_reg, 1 / p_factor);
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(threads, 2) of_keys(Problem p,
       add_product<Br, D, Br>(sum_reg, x_reg, do_tile);
     } else {
       float ds_reg[1][Br / 8][4];  // dP^T, then dS^T
-      multiply_by_transpose<Bc, Br, D, Br>(ds_reg, v_smem + warp_row * 64, do_tile);
+      multiply_by_transpose<Bc, Br, D, Br>(ds_reg, v_smem + warp_row * page_row, do_tile);
       watch_transpose("dP", pairs, ds_reg);
       make_ds<Br>(ds_reg, fragments_of(p_reg), row_sum);
       watch_transpose("dS", pairs, ds_reg);
@@ -140,7 +140,7 @@ __global__ void __launch_bounds__(threads, 2) of_keys(Problem p,
   const int j = j0 + warp_row;
   const float factor = gradient == Gradient::dv ? 1 / p_factor : p.scale;
   watch(gradient == Gradient::dv ? "dV" : "dK", {int64_t(kv_row) + warp_row, 0, p.seq_k - j, D}, sum_reg, factor);
-  store_rows<Bc, D>(out + (kv_row + warp_row) * D, k_smem + warp_row * 64, sum_reg, factor, p.seq_k - j);
+  store_rows<Bc, D>(out + (kv_row + warp_row) * D, k_smem + warp_row * page_row, sum_reg, factor, p.seq_k - j);
 }
 
 template <class T>
@@ -191,8 +191,8 @@ __global__ void __launch_bounds__(threads, 2) of_queries(Problem p,
     float p_reg[1][Bc / 8][4];      // S
     float ds_reg[1][Bc / 8][4];     // dP, then dS
     uint32_t x_reg[1][Bc / 16][4];  // dS, as A fragments
-    multiply_by_transpose<Br, Bc, D, Bc>(p_reg, q_smem + warp_row * 64, k_tile);
-    multiply_by_transpose<Br, Bc, D, Bc>(ds_reg, do_smem + warp_row * 64, v_tile);
+    multiply_by_transpose<Br, Bc, D, Bc>(p_reg, q_smem + warp_row * page_row, k_tile);
+    multiply_by_transpose<Br, Bc, D, Bc>(ds_reg, do_smem + warp_row * page_row, v_tile);
 #pragma unroll
     for (int h = 0; h < 2; h++) {
       const int i = warp_row + 8 * h + g, visible = p.visible_keys(i0 + i) - j0;
@@ -211,7 +211,8 @@ __global__ void __launch_bounds__(threads, 2) of_queries(Problem p,
   }
   cp_async_wait<0>();  // no copy may outlive the thread block
   __syncthreads();     // Q has come, everyone's copies, also if there are no keys: dQ goes to its place
-  store_rows<Br, D>(dq + (q_row + warp_row) * D, q_smem + warp_row * 64, dq_reg, p.scale, p.seq_q - i0 - warp_row);
+  store_rows<Br, D>(dq + (q_row + warp_row) * D, q_smem + warp_row * page_row, dq_reg, p.scale,
+                    p.seq_q - i0 - warp_row);
 }
 
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {

@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
     float s_reg[1][Bc / 8][4];
     uint32_t p_reg[1][Bc / 16][4];
     const Watched scores = {state.row, j0, state.rows, p.seq_k - j0};
-    multiply_by_transpose<Br, Bc, D, Bc>(s_reg, q_smem + warp_row * 64, k_tile);
+    multiply_by_transpose<Br, Bc, D, Bc>(s_reg, q_smem + warp_row * page_row, k_tile);
     watch("S", scores, s_reg, p.scale);
     const bool above = lazy_softmax::subtract_max(s_reg, rows, p.scale * log2_e);
     if (j0 + Bc > warp_first)  // across the diagonal, or the end of the keys
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
     for (int n = 0; n < D / 8; n++)
       for (int c = 0; c < 2; c++) o_reg[0][n][2 * h + c] *= inverse;
   }
-  store_rows<Br, D>(o + (q_row + first_row) * D, q_smem + warp_row * 64, o_reg, 1, p.seq_q - first_row);
+  store_rows<Br, D>(o + (q_row + first_row) * D, q_smem + warp_row * page_row, o_reg, 1, p.seq_q - first_row);
 }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
@@ -114,6 +114,6 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
 
 extern const attention::Forward wide_forward;
 constinit const attention::Forward wide_forward = {attention::head_dim_not_8_to_256, attention::no_workspace, run,
-                                                    true};
+                                                   true};
 
 }  // namespace causal_earlystop

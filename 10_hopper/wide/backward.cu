@@ -45,7 +45,7 @@ using namespace backward_tile;
 using namespace warpgroup_tile;
 
 constexpr int D = 256;
-constexpr int consumers = 2, threads = 128 * (consumers + 1);
+constexpr int consumers = 2, threads = warpgroup_threads * (consumers + 1);
 constexpr int own = 64 * consumers, passing = 64;  // rows of a block, and of a tile that passes by; 225 KB
 
 // 65536 registers are 168 for each of 384 threads, in multiples of 8: 24 + 2 * 240 = 3 * 168.
@@ -118,11 +118,11 @@ template <class T, Gradient gradient>
 __device__ __forceinline__ void differentiate_rows(Shared<T>& smem, const Problem& p, const float* stats, Work work,
                                                    T* out) {
   constexpr bool of_keys = gradient != Gradient::dq, has_b = gradient != Gradient::dv;
-  const int consumer = __shfl_sync(0xffffffff, threadIdx.x / 128, 0), lane = threadIdx.x % 32;
+  const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int g = lane / 4, t = lane % 4;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
   const int first_row = work.row + warp_row, rows = of_keys ? p.seq_k : p.seq_q;
-  const T *a_rows = smem.a + consumer * 64 * 64, *b_rows = smem.b + consumer * 64 * 64;
+  const T *a_rows = smem.a + consumer * wgmma_rows * page_row, *b_rows = smem.b + consumer * wgmma_rows * page_row;
   const float scale_log2 = p.scale * log2_e;
   // This warp is done with what the mbarrier stands for.
   const auto release = [&](Mbarrier& empty) {
@@ -203,7 +203,7 @@ __device__ __forceinline__ void differentiate_rows(Shared<T>& smem, const Proble
   const char* name = gradient == Gradient::dq ? "dQ" : gradient == Gradient::dk ? "dK" : "dV";
   const size_t row = size_t(work.head) * rows + first_row;
   watch(name, {int64_t(row), 0, rows - first_row, D}, sum_reg, factor);
-  swizzled_tile::store_rows<own, D>(out + row * D, smem.a + warp_row * 64, sum_reg, factor, rows - first_row);
+  swizzled_tile::store_rows<own, D>(out + row * D, smem.a + warp_row * page_row, sum_reg, factor, rows - first_row);
 }
 
 template <class T, Gradient gradient>
@@ -216,7 +216,7 @@ __global__ void __launch_bounds__(threads, 1) differentiate(
     const float* stats,  // [B * H * tiles][2][passing], of LSE, then of D
     T* out)              // the gradient, as A
 {
-  Shared<T>& smem = *dynamic_shared<Shared<T>, 1024>();
+  Shared<T>& smem = *dynamic_shared<Shared<T>, tile_alignment>();
   if (threadIdx.x == 0) {
     mbarrier_init(&smem.own_full, 1);
     for (int i = 0; i < 2; i++) {
@@ -230,7 +230,7 @@ __global__ void __launch_bounds__(threads, 1) differentiate(
   __syncthreads();  // the mbarriers are there
 
   const Work work = work_of_block<gradient>(p);
-  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);
+  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
   if (warpgroup == consumers) {
     setmaxnreg_dec<producer_registers>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);

@@ -47,8 +47,8 @@ using namespace warpgroup_tile;
 
 constexpr int D = 256;
 constexpr int Bc = 80, stages = 2;  // keys of a tile: a thread has 128 registers of O, 40 of S, 20 of P; 225 KB
-constexpr int consumers = 2, threads = 128 * (consumers + 1);
-constexpr int Br = 64 * consumers;  // query rows of a thread block, 64 to a consumer: the height of a wgmma
+constexpr int consumers = 2, threads = warpgroup_threads * (consumers + 1);
+constexpr int Br = wgmma_rows * consumers;  // query rows of a thread block, wgmma_rows to a consumer
 
 // 65536 registers are 168 for each of 384 threads, in multiples of 8: 24 + 2 * 240 = 3 * 168.
 constexpr int producer_registers = 24, consumer_registers = 240;
@@ -84,13 +84,14 @@ __device__ __forceinline__ void load(Shared<T>& smem, const TensorMap& q_map, co
 template <class T>
 __device__ __forceinline__ void attend(Shared<T>& smem, const Problem& p, Tile tile, const TensorMap& o_map,
                                        float* lse) {
-  const int consumer = __shfl_sync(0xffffffff, threadIdx.x / 128, 0), lane = threadIdx.x % 32;
+  const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
   const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1);
-  const int own_tiles = tile.i0 + 64 * consumer < p.seq_q ? key_tiles<Bc>(p, tile.i0 + 64 * consumer + 63) : 1;
+  const int own_tiles =
+      tile.i0 + wgmma_rows * consumer < p.seq_q ? key_tiles<Bc>(p, tile.i0 + wgmma_rows * (consumer + 1) - 1) : 1;
   const int first_row = tile.i0 + warp_row, warp_first = p.visible_keys(first_row);
   const float scale_log2 = p.scale * log2_e;
-  T* q_rows = smem.q + 64 * consumer * 64;
+  T* q_rows = smem.q + wgmma_rows * consumer * page_row;
   Ring<stages> ring;
 
   float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
@@ -168,7 +169,7 @@ __device__ __forceinline__ void attend(Shared<T>& smem, const Problem& p, Tile t
       for (int c = 0; c < 2; c++) o_reg[0][n][2 * h + c] *= inverse;
   }
   uint32_t o_half[1][D / 16][4];
-  T* const o_rows = smem.q + warp_row * 64;
+  T* const o_rows = smem.q + warp_row * page_row;
   swizzled_tile::round_fragments<T, D>(o_half, o_reg);
   swizzled_tile::store_fragments<Br, D>(o_rows, o_half, 0);
   fence_proxy_async();
@@ -190,7 +191,7 @@ __global__ void __launch_bounds__(threads, 1)
             Problem p, int round_heads,
             float* lse)  // [B, H, Nq]
 {
-  Shared<T>& smem = *dynamic_shared<Shared<T>, 1024>();
+  Shared<T>& smem = *dynamic_shared<Shared<T>, tile_alignment>();
   if (threadIdx.x == 0) {
     mbarrier_init(&smem.q_full, 1);
     for (int i = 0; i < stages; i++) {
@@ -204,7 +205,7 @@ __global__ void __launch_bounds__(threads, 1)
   __syncthreads();  // the mbarriers are there
 
   const Tile tile = attention::tile_of_block<Br>(p, round_heads);
-  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);
+  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
   if (warpgroup == consumers) {
     setmaxnreg_dec<producer_registers>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
@@ -229,6 +230,7 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
 }  // namespace
 
 extern const attention::Forward wide_forward;
-constinit const attention::Forward wide_forward = {attention::not_for_hopper_to_256, attention::no_workspace, run, true};
+constinit const attention::Forward wide_forward = {attention::not_for_hopper_to_256, attention::no_workspace, run,
+                                                   true};
 
 }  // namespace hopper

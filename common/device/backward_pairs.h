@@ -64,7 +64,7 @@ __device__ void multiply_tile(float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2
   constexpr int Bc = S::Bc, Br = S::Br, D = S::D, chunk = S::chunk;
   // Where one warp of a pair leaves fragment [b][n] of P^T for the other: 512 bytes in a row, 32 queries to a page.
   const auto p_smem = [&](int b, int n) -> float4& {
-    return reinterpret_cast<float4*>(ds + n / 4 * Bc * 64)[(n % 4 * 2 + b) * 32 + threadIdx.x % 32];
+    return reinterpret_cast<float4*>(ds + n / 4 * Bc * page_row)[(n % 4 * 2 + b) * 32 + threadIdx.x % 32];
   };
 #pragma unroll
   for (int c = 0; c < Br; c += chunk) {
@@ -74,7 +74,7 @@ __device__ void multiply_tile(float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2
     uint32_t p_half[2][chunk / 16][4];   // P^T as A fragments of T
     uint32_t ds_half[2][chunk / 16][4];  // and dS^T
     if (role != Role::ds_and_dk) {
-      multiply_by_transpose<Bc, Br, D, chunk>(p_reg, k, q + c * 64);
+      multiply_by_transpose<Bc, Br, D, chunk>(p_reg, k, q + c * page_row);
       make_p<chunk>(p_reg, scale, stats + c, [&](int i) { return visible_keys(c + i); });
       watch_transpose("P", watched, p_reg, 1 / p_factor);
       if (S::pairs) {
@@ -86,7 +86,7 @@ __device__ void multiply_tile(float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2
       round_fragments<T, chunk>(p_half, p_reg);
     }
     if (role != Role::p_and_dv) {
-      multiply_by_transpose<Bc, Br, D, chunk>(ds_reg, v, d_o + c * 64);
+      multiply_by_transpose<Bc, Br, D, chunk>(ds_reg, v, d_o + c * page_row);
       watch_transpose("dP", watched, ds_reg);
       if (S::pairs) {
         named_barrier_sync(1 + pair, 64);  // P^T is in shared memory
@@ -100,8 +100,8 @@ __device__ void multiply_tile(float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2
       store_fragments<Bc, chunk>(ds, ds_half, c / 16);
     }
     // Both sums come after dS: until then P^T in fp32 occupies registers that their operands need.
-    if (role != Role::ds_and_dk) add_product<Br, D, chunk>(dv_reg, p_half, d_o + c * 64);
-    if (role != Role::p_and_dv) add_product<Br, D, chunk>(dk_reg, ds_half, q + c * 64);
+    if (role != Role::ds_and_dk) add_product<Br, D, chunk>(dv_reg, p_half, d_o + c * page_row);
+    if (role != Role::p_and_dv) add_product<Br, D, chunk>(dk_reg, ds_half, q + c * page_row);
   }
   if (role != Role::ds_and_dk) watch("dV", rows, dv_reg, 1 / p_factor);
   if (role != Role::p_and_dv) watch("dK", rows, dk_reg, scale);

@@ -9,10 +9,10 @@
 
 namespace forward_tile {
 
+using swizzled_tile::page_row;
 using swizzled_tile::position;
 
 constexpr int warps = 4, threads = 32 * warps;
-constexpr int page_columns = 64;  // of a tile: elements from one row of a page to the next
 
 template <int D>
 constexpr int rows_per_copy = threads / (D / 8);  // rows of D elements that the thread block copies at a time
@@ -25,7 +25,7 @@ __device__ void copy_tile(T* tile,        // [rows][D] in shared memory, swizzle
   const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8);
 #pragma unroll 4
   for (int i = 0; i < rows; i += rows_per_copy<D>)
-    cp_async_16_or_zero(tile + position<rows>(row, chunk) + i * page_columns, from + (row + i) * D + chunk * 8,
+    cp_async_16_or_zero(tile + position<rows>(row, chunk) + i * page_row, from + (row + i) * D + chunk * 8,
                         row + i < rows_left);
 }
 
@@ -41,8 +41,8 @@ __device__ void copy_ahead(T* to,                   // key j's place in page 0 o
   const size_t from = size_t(kv_row + (j + row)) * D + chunk * 8;
 #pragma unroll
   for (int i = 0; i < Bc; i += rows_per_copy<D>) {
-    cp_async_16_or_zero(to + i * page_columns, k + from + i * D, i < left);
-    cp_async_16_or_zero(to + stage * D + i * page_columns, v + from + i * D, i < left);
+    cp_async_16_or_zero(to + i * page_row, k + from + i * D, i < left);
+    cp_async_16_or_zero(to + stage * D + i * page_row, v + from + i * D, i < left);
   }
   cp_async_commit();
 }

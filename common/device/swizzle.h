@@ -10,10 +10,12 @@
 
 namespace swizzled_tile {
 
+constexpr int page_row = 64;  // elements of a row of a page: from one row of a tile to the next
+
 // Where chunk `chunk` of row `row` begins, in elements.
 template <int rows>
 __device__ int position(int row, int chunk) {
-  return (chunk / 8 * rows + row) * 64 + (chunk ^ row) % 8 * 8;
+  return (chunk / 8 * rows + row) * page_row + (chunk ^ row) % 8 * 8;
 }
 
 // 16 * step columns, or 2 * step chunks, to the right of a position of chunk 0 or 1: an xor with a constant, or an
@@ -27,7 +29,7 @@ __device__ int position(int row, int chunk) {
 // every fourth step the next page begins.
 template <int rows>
 __device__ int right_of(int position, int step) {
-  return (position ^ 16 * (step % 4)) + step / 4 * rows * 64;
+  return (position ^ 16 * (step % 4)) + step / 4 * rows * page_row;
 }
 
 // The row of a 16 x 16 block whose address this lane gives to ldmatrix or stmatrix. Lanes 0-7 give the eight rows of

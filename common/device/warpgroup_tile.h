@@ -8,9 +8,12 @@
 #include <cstdint>
 
 #include "device/cuda.h"
+#include "device/swizzle.h"
 #include "device/wgmma.h"
 
 namespace warpgroup_tile {
+
+using swizzled_tile::page_row;
 
 constexpr int row_bytes = 128;                     // of a page: 64 elements of 16 bits, across all 32 banks
 constexpr int step_bytes = 32, steps_in_page = 4;  // 16 elements along a row
