@@ -37,7 +37,7 @@ namespace {
 using attention::ForwardArgs;
 using attention::Problem;
 using swizzled_tile::position;
-using swizzled_tile::right_of;
+using swizzled_tile::right_of;  // the XOR swizzle, 16 columns a step
 
 constexpr int warps = 4, threads = 32 * warps;
 constexpr int Br = 32 * warps;  // query rows of a thread block, 32 to a warp: two blocks of 16, the height of an mma
@@ -130,6 +130,7 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
       for (int h = 0; h < 2; h++) {
         const int visible =
             p.visible_keys(i0 + warp * 32 + 16 * b + 8 * h + g) - j0 - 2 * t;  // from this lane's first column on
+        // `top` is the row maximum.
         float top = -INFINITY;
         for (int n = 0; n < Bc / 8; n++)
           for (int c = 0; c < 2; c++) {

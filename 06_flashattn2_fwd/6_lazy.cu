@@ -41,15 +41,16 @@ namespace {
 using attention::ForwardArgs;
 using attention::Problem;
 using swizzled_tile::position;
-using swizzled_tile::right_of;
+using swizzled_tile::right_of;  // the XOR swizzle, 16 columns a step
 
 constexpr int warps = 4, threads = 32 * warps;
 constexpr int Br = 32 * warps;  // query rows of a thread block, 32 to a warp: two blocks of 16, the height of an mma
 constexpr int Bc = 64;          // keys in a tile
 
-// The largest x of a row when its m is set, and how large x may become before m rises and O is rescaled. P = 2^x is
-// 2^15 at most, and fp16 reaches 65504. Below 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is
-// 2^21 times lighter than the heaviest still has all of its bits. l and O are fp32, which is as precise at any size.
+// `headroom` is what FlashAttention-4 calls the threshold of rescaling: how large x may become before m rises and O is
+// rescaled. `start` is the x of the row maximum when m is set. P = 2^x is 2^15 at most, and fp16 reaches 65504. Below
+// 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is 2^21 times lighter than the heaviest still
+// has all of its bits. l and O are fp32, which is as precise at any size.
 constexpr float start = 7, headroom = 15;
 
 // Starts copying a tile to shared memory; rows that do not exist become zeros.
@@ -155,6 +156,7 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
         for (int h = 0; h < 2; h++) {
           const int visible =
               p.visible_keys(i0 + warp * 32 + 16 * b + 8 * h + g) - j0 - 2 * t;  // from this lane's first column on
+          // `top` is the row maximum.
           float top = -INFINITY;
           for (int n = 0; n < Bc / 8; n++)
             for (int c = 0; c < 2; c++) {

@@ -40,11 +40,11 @@ namespace {
 
 using attention::ForwardArgs;
 using attention::Problem;
-using lazy_softmax::headroom;
-using lazy_softmax::start;
+using lazy_softmax::headroom;  // the threshold of rescaling
+using lazy_softmax::start;     // x of the row maximum when m is set
 using swizzled_tile::page_row;
 using swizzled_tile::position;
-using swizzled_tile::right_of;
+using swizzled_tile::right_of;  // the XOR swizzle, 16 columns a step
 
 constexpr int warps = 4, threads = 32 * warps;
 constexpr int Br = 32 * warps;  // query rows of a thread block, 32 to a warp: two blocks of 16, the height of an mma
@@ -207,7 +207,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks)
       for (int b = 0; b < 2; b++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-          float top = -INFINITY;
+          float top = -INFINITY;  // the row maximum
           for (int n = 0; n < Bc / 8; n++) top = fmaxf(top, fmaxf(s_reg[b][n][2 * h], s_reg[b][n][2 * h + 1]));
           top = quad_max(top);
           const bool sets = minus_l[b][h] > 0 && top > -INFINITY;  // m for the first time, up or down

@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(threads) merge_kernel(unsigned rows, int parts
   if (lane == 0) m_smem[warp] = m, l_smem[warp] = l;
   __syncthreads();  // every share is in shared memory
   if (share > 0 || !exists) return;
-  float top = -INFINITY;
+  float top = -INFINITY;  // the row maximum
   for (int w = warp; w < warp + row_warps; w++) top = fmaxf(top, m_smem[w]);
   l = 0;
   for (int c = 0; c < columns; c++) o_reg[c] = 0;

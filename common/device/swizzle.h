@@ -18,8 +18,9 @@ __device__ int position(int row, int chunk) {
   return (chunk / 8 * rows + row) * page_row + (chunk ^ row) % 8 * 8;
 }
 
-// 16 * step columns, or 2 * step chunks, to the right of a position of chunk 0 or 1: an xor with a constant, or an
-// immediate. Why an xor, with c for the chunk to start from, 0 or 1, and d = 2 * (step % 4), which is 0, 2, 4 or 6:
+// The XOR swizzle of a whole fragment: 16 * step columns, or 2 * step chunks, to the right of a position of chunk 0 or
+// 1: an xor with a constant, or an immediate. Why an xor, with c for the chunk to start from, 0 or 1, and d = 2 * (step
+// % 4), which is 0, 2, 4 or 6:
 //
 //   the chunk in its page is   c + d           = c ^ d              because c and d have no bit in common
 //   it lies in place           (c ^ d) ^ r % 8 = (c ^ r % 8) ^ d    because the order of xors does not matter
