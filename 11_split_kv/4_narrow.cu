@@ -27,6 +27,7 @@
 #include <cstdint>
 
 #include "attention/dispatch.h"
+#include "attention/key_parts.h"
 #include "attention/padded.h"
 #include "device/cp_async.h"
 #include "device/forward_tile.h"
@@ -37,7 +38,6 @@
 #include "device/numeric.h"
 #include "device/swizzle.h"
 #include "device/watch.h"
-#include "key_parts.h"
 
 namespace split_kv {
 namespace {

@@ -25,6 +25,7 @@
 #include <cstdint>
 
 #include "attention/dispatch.h"
+#include "attention/key_parts.h"
 #include "attention/padded.h"
 #include "device/bulk_copy.h"
 #include "device/elect.h"
@@ -36,7 +37,6 @@
 #include "device/tensor_map.h"
 #include "device/watch.h"
 #include "device/wgmma.h"
-#include "key_parts.h"
 
 namespace split_kv {
 namespace {

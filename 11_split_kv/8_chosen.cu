@@ -15,9 +15,9 @@
 // Expected limit: memory for few rows, and that of chapter 10 or 08 for many.
 #include <string>
 
+#include "attention/key_parts.h"
 #include "attention/rung.h"
 #include "device/limits.h"
-#include "key_parts.h"
 
 namespace causal_earlystop {
 extern const attention::Rung balanced;

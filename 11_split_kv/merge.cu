@@ -19,10 +19,10 @@
 #include <cstdint>
 
 #include "attention/dispatch.h"
+#include "attention/key_parts.h"
 #include "device/dependent_launch.h"
 #include "device/math.h"
 #include "device/numeric.h"
-#include "key_parts.h"
 
 namespace key_parts {
 

@@ -5,9 +5,9 @@
 //
 //   queries and keys   | 0 | 1 | 2 | 3 | 3 | 2 | 1 | 0 |
 //
-// The mask is aligned bottom-right (attention/problem.h). If there are more keys than queries, the first keys are seen by
-// every query: the prefix. If there are more queries than keys, the first queries see nothing: they are blind. Both are
-// dealt evenly, before the pieces, so a rank's rows are a prefix or blind rows, then its front, then its back.
+// The mask is aligned bottom-right (attention/problem.h). If there are more keys than queries, the first keys are seen
+// by every query: the prefix. If there are more queries than keys, the first queries see nothing: they are blind. Both
+// are dealt evenly, before the pieces, so a rank's rows are a prefix or blind rows, then its front, then its back.
 #pragma once
 
 #include <vector>
