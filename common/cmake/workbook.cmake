@@ -98,7 +98,8 @@ function(workbook_traced target)
 endfunction()
 
 # The one line of a chapter's CMakeLists.txt. The directory's name is the chapter's: it names the program, the
-# tests and, without its number, the namespace of the kernels. Every .cu file of the directory belongs to it.
+# tests and, without its number, the namespace of the kernels. Every .cu file of the directory belongs to it, and those of its
+# folder wide, which are for head dims above 128.
 #
 # workbook_chapter([LOWEST_ARCHITECTURE 80]  what its kernels need of a GPU: 80 for tensor cores and cp.async, 90a for wgmma
 #                  [FOR_HOPPER FILE..]       of its files those with wgmma: for 90a alone, whatever the others need
@@ -112,7 +113,7 @@ function(workbook_chapter)
   endif()
   cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME chapter)
   string(REGEX REPLACE "^[0-9]+_" "" namespace ${chapter})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cu)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cu ${CMAKE_CURRENT_SOURCE_DIR}/wide/*.cu)
   workbook_kernel_sources(${sources})
   list(LENGTH sources files)
   if(files GREATER 1)  # rungs in files of their own: attention.cu lists them, which would take nvcc three times as long

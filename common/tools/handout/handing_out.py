@@ -111,7 +111,7 @@ def _student_tree(course: Course, plan: Plan, tree: dict, view: _View) -> dict:
     students, less, chapters = view.students, view.less, view.less.chapters()
     student = {file: content for file, content in tree.items()
                if not _LEFT_OUT.match(file) and (not file[:2].isdigit() or file.partition("/")[0] in chapters)}
-    for file in [file for file in student if re.fullmatch(r"\d\d_\w+/[^/]*\.cu", file)]:
+    for file in [file for file in student if re.fullmatch(r"\d\d_\w+/(wide/)?[^/]*\.cu", file)]:
         del student[file]
     of_no_chapter = {one.file for one in course.exercises} - less.sources.keys() - less.gone - view.hidden
     for file, text in [*less.sources.items(), *((file, students.get(file) or tree[file].decode()) for file in of_no_chapter)]:

@@ -16,7 +16,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/dispatch.h"
 #include "device/lazy_softmax.h"
 #include "device/math.h"
 #include "device/swizzled_tile.h"
@@ -25,7 +25,6 @@
 namespace causal_earlystop {
 namespace {
 
-using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
 using namespace swizzled_tile;
@@ -77,9 +76,9 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
     float s_reg[1][Bc / 8][4];
     uint32_t p_reg[1][Bc / 16][4];
     const Watched scores = {state.row, j0, state.rows, p.seq_k - j0};
-    multiply_by_transpose<Br, Bc, D, Bc>(s_reg, q_smem + warp_row * 64, k_tile);
+    multiply_by_transpose<Br, Bc, D, Bc>(s_reg, q_smem + warp_row * page_row, k_tile);
     watch("S", scores, s_reg, p.scale);
-    const bool above = lazy_softmax::subtract_max(s_reg, rows, p.scale * 1.44269504f);  // log2(e)
+    const bool above = lazy_softmax::subtract_max(s_reg, rows, p.scale * log2_e);
     if (j0 + Bc > warp_first)  // across the diagonal, or the end of the keys
       lazy_softmax::hide(s_reg, [&](int i) { return p.visible_keys(first_row + i) - j0; });
     if (above) lazy_softmax::raise(s_reg, o_reg, rows, state);
@@ -95,29 +94,26 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
   for (int h = 0; h < 2; h++) {
     const int row = first_row + 8 * h + lane / 4;
     const float l = rows.l(0, h), inverse = l > 0 ? 1 / l : 0;  // l = 0: the row sees no key
-    if (lane % 4 == 0 && row < p.seq_q) lse[q_row + row] = (rows.m[0][h] + log2_approx(l)) * 0.693147181f;  // ln(2)
+    if (lane % 4 == 0 && row < p.seq_q) lse[q_row + row] = (rows.m[0][h] + log2_approx(l)) * ln_2;
 #pragma unroll
     for (int n = 0; n < D / 8; n++)
       for (int c = 0; c < 2; c++) o_reg[0][n][2 * h + c] *= inverse;
   }
-  store_rows<Br, D>(o + (q_row + first_row) * D, q_smem + warp_row * 64, o_reg, 1, p.seq_q - first_row);
-}
-
-template <class T>
-void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const unsigned blocks = unsigned(p.batch) * p.heads * ((p.seq_q + Br - 1) / Br);
-  launch(forward<T>, {blocks, threads, (Br + 4 * Bc) * D * sizeof(T), stream}, p, static_cast<const T*>(args.q),
-         static_cast<const T*>(args.k), static_cast<const T*>(args.v), static_cast<T*>(args.o), args.lse);
+  store_rows<Br, D>(o + (q_row + first_row) * D, q_smem + warp_row * page_row, o_reg, 1, p.seq_q - first_row);
 }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  (p.dtype == DType::fp16 ? launch_forward<__half> : launch_forward<__nv_bfloat16>)(p, args, stream);
+  attention::by_dtype(p, [&]<class T>() {
+    const auto [q, k, v, o] = attention::tensors_of<T>(args);
+    const unsigned blocks = unsigned(p.batch) * p.heads * ceil_div(p.seq_q, Br);
+    launch(forward<T>, {blocks, threads, (Br + 4 * Bc) * D * sizeof(T), stream}, p, q, k, v, o, args.lse);
+  });
 }
 
 }  // namespace
 
-extern const attention::Forward balanced_wide;
-constinit const attention::Forward balanced_wide = {attention::head_dim_not_8_to_256,
-                                                    [](const Problem&) { return size_t(0); }, run, true};
+extern const attention::Forward wide_forward;
+constinit const attention::Forward wide_forward = {attention::head_dim_not_8_to_256, attention::no_workspace, run,
+                                                   true};
 
 }  // namespace causal_earlystop

@@ -1,13 +1,13 @@
-// Which rows of a long sequence each rank holds, and which of the others' keys its queries meet.
+// How a long sequence is sharded: which rows each rank holds, and which of the other ranks' keys its queries meet.
 //
 // Without a mask every rank holds one run of queries and one of keys. Under the causal mask the last query sees all
 // keys and the first sees one, so a rank holds two pieces, one near the front and one as near the end. With four ranks:
 //
 //   queries and keys   | 0 | 1 | 2 | 3 | 3 | 2 | 1 | 0 |
 //
-// The mask is aligned at the end (attention/problem.h). If there are more keys than queries, the first keys are seen by
-// every query: the prefix. If there are more queries than keys, the first queries see nothing: they are blind. Both are
-// dealt evenly, before the pieces, so a rank's rows are a prefix or blind rows, then its front, then its back.
+// The mask is aligned bottom-right (attention/problem.h). If there are more keys than queries, the first keys are seen
+// by every query: the prefix. If there are more queries than keys, the first queries see nothing: they are blind. Both
+// are dealt evenly, before the pieces, so a rank's rows are a prefix or blind rows, then its front, then its back.
 #pragma once
 
 #include <vector>
@@ -35,12 +35,12 @@ struct Runs {
 };
 
 // The rows of one rank, in the order in which they stand in its tensors.
-struct Share {
+struct Shard {
   Runs queries;  // blind, front, back
   Runs keys;     // prefix, front, back
 };
 
-std::vector<Share> deal(const attention::Problem& whole, int ranks, Order order);
+std::vector<Shard> shards_of(const attention::Problem& whole, int ranks, Order order);
 
 // Some of a rank's queries and the first `keys` keys of one rank: a problem of its own, whose mask is causal only where
 // a rank meets its own keys.
@@ -59,7 +59,7 @@ struct Step {
 };
 
 // The steps of a rank in a ring: the keys come from the rank before, which had them a step earlier.
-std::vector<Step> ring_steps(const attention::Problem& whole, const std::vector<Share>& shares, int rank, Order order);
+std::vector<Step> ring_steps(const attention::Problem& whole, const std::vector<Shard>& shards, int rank, Order order);
 
 // The part as a problem for the kernels of one GPU.
 attention::Problem problem_of(const attention::Problem& whole, const Part& part);

@@ -1,14 +1,15 @@
-// What is there without any other rank, and what is chosen where there are some.
+// The transport of a single rank, and which transport a run takes.
+#include "transport.h"
+
 #include <unistd.h>
 
 #include "device/streams.h"
 #include "harness/timing.h"
-#include "transport.h"
 
 namespace split_kv::parallel {
 namespace {
 
-class Nobody : public Transport {
+class SingleRank : public Transport {
  public:
   const char* name() const override { return "none"; }
   void begin(std::span<const Message>, std::span<const Message>, cudaStream_t) override {}
@@ -22,7 +23,7 @@ void World::roll_call(const std::string&) { _exit(1); }
 
 void World::abort(int status) { _exit(status); }
 
-std::unique_ptr<Transport> no_transport() { return std::make_unique<Nobody>(); }
+std::unique_ptr<Transport> no_transport() { return std::make_unique<SingleRank>(); }
 
 Carrier usual_transport(World& world, std::chrono::milliseconds patience, const std::string& asked_for) {
   harness::current_device();

@@ -20,32 +20,32 @@
 // is the same bits in every run. Rows of A and B fill so much of the shared memory that C has two places and E one.
 //
 // Expected limit: tensor cores, which have three fifths more to do than they should.
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/dispatch.h"
 #include "device/backward_tile.h"
 #include "device/bulk_copy.h"
 #include "device/elect.h"
 #include "device/math.h"
 #include "device/mbarrier.h"
+#include "device/ring.h"
 #include "device/setmaxnreg.h"
 #include "device/swizzled_tile.h"
 #include "device/tensor_map.h"
+#include "device/warpgroup_tile.h"
 #include "device/watch.h"
-#include "device/wgmma.h"
 
 namespace hopper {
 namespace {
 
 using attention::BackwardArgs;
-using attention::DType;
 using attention::Problem;
 using namespace backward_tile;
+using namespace warpgroup_tile;
 
 constexpr int D = 256;
-constexpr int consumers = 2, threads = 128 * (consumers + 1);
+constexpr int consumers = 2, threads = warpgroup_threads * (consumers + 1);
 constexpr int own = 64 * consumers, passing = 64;  // rows of a block, and of a tile that passes by; 225 KB
 
 // 65536 registers are 168 for each of 384 threads, in multiples of 8: 24 + 2 * 240 = 3 * 168.
@@ -65,17 +65,6 @@ struct Shared {
   Mbarrier own_full, c_full[2], c_empty[2], e_full, e_empty;
 };
 
-// Of a ring of places: which is next, and the parity of the phase in which it is filled.
-template <int places>
-struct Ring {
-  int place = 0, parity = 0;
-  __device__ void advance() {
-    if (++place == places) place = 0, parity ^= 1;
-  }
-};
-
-__host__ __device__ int tiles(int rows, int tile_rows) { return (rows + tile_rows - 1) / tile_rows; }
-
 // What a thread block works on: rows of a head, and tiles `start` to `end` - 1 of the heads that pass by.
 struct Work {
   int head, row, first_head, heads, start, end;
@@ -86,12 +75,12 @@ template <Gradient gradient>
 __device__ Work work_of_block(const Problem& p) {
   if (gradient == Gradient::dq) {
     const int heads = p.batch * p.heads, head = blockIdx.x % heads;
-    const int row = (tiles(p.seq_q, own) - 1 - int(blockIdx.x / heads)) * own;
-    return {head, row, p.kv_head(head), 1, 0, tiles(p.visible_keys(row + own - 1), passing)};
+    const int row = (ceil_div(p.seq_q, own) - 1 - int(blockIdx.x / heads)) * own;
+    return {head, row, p.kv_head(head), 1, 0, ceil_div(p.visible_keys(row + own - 1), passing)};
   }
   const int kv_heads = p.batch * p.kv_heads, head = blockIdx.x % kv_heads, row = blockIdx.x / kv_heads * own;
   const int group = p.heads / p.kv_heads;
-  return {head, row, head * group, group, p.first_query(row) / passing, tiles(p.seq_q, passing)};
+  return {head, row, head * group, group, p.first_query(row) / passing, ceil_div(p.seq_q, passing)};
 }
 
 // Starts the copies of a block. One thread.
@@ -116,38 +105,12 @@ __device__ __forceinline__ void load(Shared<T>& smem, const TensorMap& a_map, co
       mbarrier_arrive_expect_tx(c_full, tile_bytes + stats_bytes);
       tensor_load(smem.c[c.place], c_map, c_full, 0, i * passing, 0, head);
       if (of_keys)
-        bulk_load(smem.stats[c.place], stats + (size_t(head) * tiles(p.seq_q, passing) + i) * 2 * passing, stats_bytes,
-                  c_full);
+        bulk_load(smem.stats[c.place], stats + (size_t(head) * ceil_div(p.seq_q, passing) + i) * 2 * passing,
+                  stats_bytes, c_full);
       mbarrier_wait(&smem.e_empty, e.parity ^ 1);
       mbarrier_arrive_expect_tx(&smem.e_full, tile_bytes);
       tensor_load(smem.e, e_map, &smem.e_full, 0, i * passing, 0, head);
     }
-}
-
-// Starts a product of a warpgroup's 64 rows with the transpose of a tile that passes by.
-template <class T>
-__device__ __forceinline__ void start_product(float (&product)[1][passing / 8][4],
-                                              const T* a,  // [64][D] in a tile of `own` rows
-                                              const T* b)  // [passing][D]
-{
-  const uint64_t a_rows = wgmma_descriptor(a), b_rows = wgmma_descriptor(b);
-#pragma unroll
-  for (int step = 0; step < D / 16; step++)
-    wgmma<T>(product[0], wgmma_advance(a_rows, step / 4 * own * 128 + step % 4 * 32),
-             wgmma_advance(b_rows, step / 4 * passing * 128 + step % 4 * 32), step > 0);
-  wgmma_commit();
-}
-
-// Starts sum += X B.
-template <class T>
-__device__ __forceinline__ void start_sum(float (&sum)[1][D / 8][4], const uint32_t (&x)[1][passing / 16][4],
-                                          const T* b)  // [passing][D]
-{
-  const uint64_t b_rows = wgmma_descriptor(b, passing * 128);
-#pragma unroll
-  for (int step = 0; step < passing / 16; step++)
-    wgmma<T, Major::mn>(sum[0], x[0][step], wgmma_advance(b_rows, step * 16 * 128), true);
-  wgmma_commit();
 }
 
 // A consumer's 64 rows.
@@ -155,12 +118,12 @@ template <class T, Gradient gradient>
 __device__ __forceinline__ void differentiate_rows(Shared<T>& smem, const Problem& p, const float* stats, Work work,
                                                    T* out) {
   constexpr bool of_keys = gradient != Gradient::dq, has_b = gradient != Gradient::dv;
-  const int consumer = __shfl_sync(0xffffffff, threadIdx.x / 128, 0), lane = threadIdx.x % 32;
+  const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int g = lane / 4, t = lane % 4;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
   const int first_row = work.row + warp_row, rows = of_keys ? p.seq_k : p.seq_q;
-  const T *a_rows = smem.a + consumer * 64 * 64, *b_rows = smem.b + consumer * 64 * 64;
-  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
+  const T *a_rows = smem.a + consumer * wgmma_rows * page_row, *b_rows = smem.b + consumer * wgmma_rows * page_row;
+  const float scale_log2 = p.scale * log2_e;
   // This warp is done with what the mbarrier stands for.
   const auto release = [&](Mbarrier& empty) {
     if (lane == 0) mbarrier_arrive(&empty);
@@ -168,7 +131,7 @@ __device__ __forceinline__ void differentiate_rows(Shared<T>& smem, const Proble
 
   float lse[2] = {}, row_sum[2] = {};  // of rows 8 h + g, if they are queries
   if (!of_keys) {
-    const float* of_tile = stats + (size_t(work.head) * tiles(p.seq_q, passing) + first_row / passing) * 2 * passing;
+    const float* of_tile = stats + (size_t(work.head) * ceil_div(p.seq_q, passing) + first_row / passing) * 2 * passing;
     for (int h = 0; h < 2; h++)
       if (first_row + 8 * h + g < p.seq_q) {
         lse[h] = of_tile[first_row % passing + 8 * h + g];
@@ -192,8 +155,8 @@ __device__ __forceinline__ void differentiate_rows(Shared<T>& smem, const Proble
       mbarrier_wait(&smem.c_full[c.place], c.parity);
       mbarrier_wait(&smem.e_full, e.parity);
       wgmma_fence();
-      start_product<T>(p_reg, a_rows, c_rows);
-      if constexpr (has_b) start_product<T>(ds_reg, b_rows, smem.e);
+      start_product<own, D, passing>(p_reg, a_rows, c_rows);
+      if constexpr (has_b) start_product<own, D, passing>(ds_reg, b_rows, smem.e);
       wgmma_wait<has_b ? 1 : 0>(p_reg);
 
       // 2. P and dS
@@ -230,7 +193,7 @@ __device__ __forceinline__ void differentiate_rows(Shared<T>& smem, const Proble
 
       // 3. the gradient
       wgmma_fence();
-      start_sum<T>(sum_reg, x_reg, has_b ? c_rows : smem.e);
+      start_sum<D, passing>(sum_reg, x_reg, has_b ? c_rows : smem.e);
       wgmma_wait<0>(sum_reg);
       release(smem.c_empty[c.place]);
       if constexpr (!has_b) release(smem.e_empty);
@@ -240,7 +203,7 @@ __device__ __forceinline__ void differentiate_rows(Shared<T>& smem, const Proble
   const char* name = gradient == Gradient::dq ? "dQ" : gradient == Gradient::dk ? "dK" : "dV";
   const size_t row = size_t(work.head) * rows + first_row;
   watch(name, {int64_t(row), 0, rows - first_row, D}, sum_reg, factor);
-  swizzled_tile::store_rows<own, D>(out + row * D, smem.a + warp_row * 64, sum_reg, factor, rows - first_row);
+  swizzled_tile::store_rows<own, D>(out + row * D, smem.a + warp_row * page_row, sum_reg, factor, rows - first_row);
 }
 
 template <class T, Gradient gradient>
@@ -253,7 +216,7 @@ __global__ void __launch_bounds__(threads, 1) differentiate(
     const float* stats,  // [B * H * tiles][2][passing], of LSE, then of D
     T* out)              // the gradient, as A
 {
-  Shared<T>& smem = *dynamic_shared<Shared<T>, 1024>();
+  Shared<T>& smem = *dynamic_shared<Shared<T>, tile_alignment>();
   if (threadIdx.x == 0) {
     mbarrier_init(&smem.own_full, 1);
     for (int i = 0; i < 2; i++) {
@@ -267,7 +230,7 @@ __global__ void __launch_bounds__(threads, 1) differentiate(
   __syncthreads();  // the mbarriers are there
 
   const Work work = work_of_block<gradient>(p);
-  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);
+  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
   if (warpgroup == consumers) {
     setmaxnreg_dec<producer_registers>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
@@ -288,47 +251,37 @@ __global__ void row_stats(Problem p,
   prepare_row<T, Statistics>(p, o, lse, d_o, stats);
 }
 
-// [matrices, rows, D] in boxes of so many rows.
-template <class T>
-TensorMap rows_of(const void* data, int matrices, int rows, int box_rows) {
-  return tensor_map(static_cast<const T*>(data), {64, rows, D / 64, matrices}, {2 * D, 128, int64_t(2) * D * rows},
-                    {64, box_rows, D / 64, 1});
-}
-
-template <class T>
-void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
-  float* stats = static_cast<float*>(args.workspace);
-  const unsigned stats_blocks = unsigned(heads) * tiles(p.seq_q, passing) * (passing * 32 / Statistics::threads);
-  const unsigned q_blocks = unsigned(heads) * tiles(p.seq_q, own), kv_blocks = unsigned(kv_heads) * tiles(p.seq_k, own);
-  const auto of_queries = [&](const void* data, int box_rows) { return rows_of<T>(data, heads, p.seq_q, box_rows); };
-  const auto of_keys = [&](const void* data, int box_rows) { return rows_of<T>(data, kv_heads, p.seq_k, box_rows); };
-  const TensorMap k = of_keys(args.k, own), v = of_keys(args.v, own);
-  const TensorMap q_tiles = of_queries(args.q, passing), d_o_tiles = of_queries(args.d_o, passing);
-
-  launch(row_stats<T>, {stats_blocks, Statistics::threads, 0, stream}, p, static_cast<const T*>(args.o), args.lse,
-         static_cast<const T*>(args.d_o), stats);
-  launch(differentiate<T, Gradient::dv>, {kv_blocks, threads, sizeof(Shared<T>), stream}, k, v, q_tiles, d_o_tiles, p,
-         stats, static_cast<T*>(args.dv));
-  launch(differentiate<T, Gradient::dk>, {kv_blocks, threads, sizeof(Shared<T>), stream}, k, v, q_tiles, d_o_tiles, p,
-         stats, static_cast<T*>(args.dk));
-  launch(differentiate<T, Gradient::dq>, {q_blocks, threads, sizeof(Shared<T>), stream}, of_queries(args.q, own),
-         of_queries(args.d_o, own), of_keys(args.k, passing), of_keys(args.v, passing), p, stats,
-         static_cast<T*>(args.dq));
-}
-
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  (p.dtype == DType::fp16 ? launch_backward<__half> : launch_backward<__nv_bfloat16>)(p, args, stream);
+  attention::by_dtype(p, [&]<class T>() {
+    const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
+    const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
+    float* stats = static_cast<float*>(args.workspace);
+    const unsigned stats_blocks = unsigned(heads) * ceil_div(p.seq_q, passing) * (passing * 32 / Statistics::threads);
+    const unsigned q_blocks = unsigned(heads) * ceil_div(p.seq_q, own);
+    const unsigned kv_blocks = unsigned(kv_heads) * ceil_div(p.seq_k, own);
+    const auto of_queries = [&](const T* data, int box_rows) { return tile_map<D>(data, heads, p.seq_q, box_rows); };
+    const auto of_keys = [&](const T* data, int box_rows) { return tile_map<D>(data, kv_heads, p.seq_k, box_rows); };
+    const TensorMap k_own = of_keys(k, own), v_own = of_keys(v, own);
+    const TensorMap q_passing = of_queries(q, passing), d_o_passing = of_queries(d_o, passing);
+
+    launch(row_stats<T>, {stats_blocks, Statistics::threads, 0, stream}, p, o, args.lse, d_o, stats);
+    launch(differentiate<T, Gradient::dv>, {kv_blocks, threads, sizeof(Shared<T>), stream}, k_own, v_own, q_passing,
+           d_o_passing, p, stats, dv);
+    launch(differentiate<T, Gradient::dk>, {kv_blocks, threads, sizeof(Shared<T>), stream}, k_own, v_own, q_passing,
+           d_o_passing, p, stats, dk);
+    launch(differentiate<T, Gradient::dq>, {q_blocks, threads, sizeof(Shared<T>), stream}, of_queries(q, own),
+           of_queries(d_o, own), of_keys(k, passing), of_keys(v, passing), p, stats, dq);
+  });
 }
 
 size_t workspace_bytes(const Problem& p) {
-  return size_t(p.batch) * p.heads * tiles(p.seq_q, passing) * 2 * passing * sizeof(float);
+  return size_t(p.batch) * p.heads * ceil_div(p.seq_q, passing) * 2 * passing * sizeof(float);
 }
 
 }  // namespace
 
-extern const attention::Backward ordered_wide_backward;
-constinit const attention::Backward ordered_wide_backward = {
+extern const attention::Backward wide_backward;
+constinit const attention::Backward wide_backward = {
     .unsupported = attention::not_for_hopper_to_256, .workspace_bytes = workspace_bytes, .run = run};
 
 }  // namespace hopper

@@ -1,4 +1,4 @@
-#include "dealing.h"
+#include "sharding.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -19,10 +19,10 @@ Rows even_share(int n, int ranks, int rank) {
 
 }  // namespace
 
-std::vector<Share> deal(const Problem& p, int ranks, Order order) {
+std::vector<Shard> shards_of(const Problem& p, int ranks, Order order) {
   const int square = p.mask == Mask::causal ? std::min(p.seq_q, p.seq_k) : 0;
   const int blind = p.seq_q - square, prefix = p.seq_k - square;
-  std::vector<Share> shares(ranks);
+  std::vector<Shard> shards(ranks);
   int front = 0, back = square;  // where the next front piece begins, and where the back piece before it did
   for (int rank = 0; rank < ranks; rank++) {
     const Rows both = even_share(square, ranks, rank);
@@ -32,31 +32,31 @@ std::vector<Share> deal(const Problem& p, int ranks, Order order) {
     const Rows pieces[] = {{balanced ? front : both.first, in_front},
                            {balanced ? back : both.first + in_front, in_back}};
     front += in_front;
-    shares[rank].queries.run[0] = even_share(blind, ranks, rank);
-    shares[rank].keys.run[0] = even_share(prefix, ranks, rank);
+    shards[rank].queries.run[0] = even_share(blind, ranks, rank);
+    shards[rank].keys.run[0] = even_share(prefix, ranks, rank);
     for (int i = 0; i < 2; i++) {
-      shares[rank].queries.run[i + 1] = {blind + pieces[i].first, pieces[i].count};
-      shares[rank].keys.run[i + 1] = {prefix + pieces[i].first, pieces[i].count};
+      shards[rank].queries.run[i + 1] = {blind + pieces[i].first, pieces[i].count};
+      shards[rank].keys.run[i + 1] = {prefix + pieces[i].first, pieces[i].count};
     }
   }
-  return shares;
+  return shards;
 }
 
-std::vector<Step> ring_steps(const Problem& p, const std::vector<Share>& shares, int rank, Order order) {
-  const int ranks = int(shares.size());
-  const Share& own = shares[rank];
+std::vector<Step> ring_steps(const Problem& p, const std::vector<Shard>& shards, int rank, Order order) {
+  const int ranks = int(shards.size());
+  const Shard& own = shards[rank];
   const int all = own.queries.count(), blind = own.queries.run[0].count, in_front = own.queries.run[1].count;
   std::vector<Step> steps(ranks);
   for (int s = 0; s < ranks; s++) {
     const int owner = steps[s].owner = (rank - s + ranks) % ranks;
-    const int prefix = shares[owner].keys.run[0].count, keys = shares[owner].keys.count();
+    const int prefix = shards[owner].keys.run[0].count, keys = shards[owner].keys.count();
     std::vector<Part>& parts = steps[s].parts;
     if (s == 0)  // its rows stand in the order of the sequence, so that their mask is the usual one
       parts = {{0, all, keys, p.mask}};
     else if (p.mask == Mask::none)
       parts = {{0, all, keys}};
     else if (owner < rank)  // in order all of its keys came before, else all but its back
-      parts = {{blind, all - blind, order == Order::in_order ? keys : prefix + shares[owner].keys.run[1].count}};
+      parts = {{blind, all - blind, order == Order::in_order ? keys : prefix + shards[owner].keys.run[1].count}};
     else if (order == Order::in_order)
       parts = {{blind, all - blind, prefix}};
     else  // its front and its back lie between this rank's front and back

@@ -1,4 +1,5 @@
-// Attention over a sequence that is dealt to several ranks: the two known ways.
+// Attention over a sequence that several ranks hold (context parallelism): ring attention, or all-to-all as in
+// DeepSpeed-Ulysses. The flag --way of the program chooses the strategy.
 #pragma once
 
 #include <memory>
@@ -6,7 +7,7 @@
 #include <vector>
 
 #include "attention/rung.h"
-#include "dealing.h"
+#include "sharding.h"
 #include "timeline.h"
 #include "transport.h"
 
@@ -14,16 +15,16 @@ namespace split_kv::parallel {
 
 struct Setting {
   attention::Problem whole;   // of all ranks together
-  std::vector<Share> shares;  // one for each rank
+  std::vector<Shard> shards;  // one for each rank
   Order order = Order::balanced;
   int rank = 0;
   attention::Forward forward;  // of one GPU
   attention::Backward backward;
 };
 
-class Way {
+class Strategy {
  public:
-  virtual ~Way() = default;
+  virtual ~Strategy() = default;
 
   // The rank's rows of each tensor, as in attention/rung.h with seq_q = query_rows() and seq_k = key_rows() of its
   // share; there is no workspace. Work that was put on stream() before is over when the tensors are read, and what
@@ -38,11 +39,11 @@ class Way {
 };
 
 // K and V travel round. `backward`: whether there will be one.
-std::unique_ptr<Way> ring(const Setting& setting, Transport& transport, bool backward);
+std::unique_ptr<Strategy> ring(const Setting& setting, Transport& transport, bool backward);
 
 // Each rank gets some of the heads, with all of their rows. Throws std::invalid_argument if they cannot be dealt
 // evenly.
-std::unique_ptr<Way> all_to_all(const Setting& setting, Transport& transport, bool backward);
+std::unique_ptr<Strategy> all_to_all(const Setting& setting, Transport& transport, bool backward);
 std::string heads_refused(const attention::Problem& whole, int ranks);  // one line, or empty
 
 }  // namespace split_kv::parallel

@@ -1,6 +1,6 @@
-// The dealing of rows, and the steps of the ring, without any rank: is every query paired with every key that it sees,
+// How rows are sharded, and the steps of the ring, without any rank: is every query paired with every key that it sees,
 // once?
-#include "parallel/dealing.h"
+#include "parallel/sharding.h"
 
 #include <gtest/gtest.h>
 
@@ -29,12 +29,12 @@ std::vector<int> rows_of(const Runs& runs) {
 
 // How often each pair is computed, by all ranks together.
 std::vector<int> pairs(const Problem& p, int ranks, Order order) {
-  const std::vector<Share> shares = deal(p, ranks, order);
+  const std::vector<Shard> shards = shards_of(p, ranks, order);
   std::vector<int> times(size_t(p.seq_q) * p.seq_k);
   for (int rank = 0; rank < ranks; rank++) {
-    const std::vector<int> queries = rows_of(shares[rank].queries);
-    for (const Step& step : ring_steps(p, shares, rank, order)) {
-      const std::vector<int> keys = rows_of(shares[step.owner].keys);
+    const std::vector<int> queries = rows_of(shards[rank].queries);
+    for (const Step& step : ring_steps(p, shards, rank, order)) {
+      const std::vector<int> keys = rows_of(shards[step.owner].keys);
       for (const Part& part : step.parts)
         for (int i = 0; i < part.queries; i++)
           for (int j = 0; j < problem_of(p, part).visible_keys(i); j++)
@@ -44,7 +44,7 @@ std::vector<int> pairs(const Problem& p, int ranks, Order order) {
   return times;
 }
 
-TEST(Dealing, every_query_meets_every_key_that_it_sees_once) {
+TEST(Sharding, every_query_meets_every_key_that_it_sees_once) {
   for (const int ranks : {1, 2, 3, 4, 7})
     for (const auto& [queries, keys] : {std::pair(7, 7), {16, 16}, {61, 61}, {20, 53}, {53, 20}, {7, 100}, {100, 7}})
       for (const Mask mask : {Mask::none, Mask::causal})
@@ -56,17 +56,17 @@ TEST(Dealing, every_query_meets_every_key_that_it_sees_once) {
         }
 }
 
-TEST(Dealing, every_row_belongs_to_one_rank_and_no_rank_is_without) {
+TEST(Sharding, every_row_belongs_to_one_rank_and_no_rank_is_without) {
   for (const int ranks : {1, 2, 3, 5, 8})
     for (const auto& [queries, keys] : {std::pair(8, 8), {9, 30}, {31, 8}, {64, 64}})
       for (const Order order : {Order::balanced, Order::in_order}) {
         std::vector<int> times_q(queries), times_k(keys);
-        for (const Share& share : deal(problem(queries, keys, Mask::causal), ranks, order)) {
-          for (const int row : rows_of(share.queries)) times_q[row]++;
-          for (const int row : rows_of(share.keys)) times_k[row]++;
-          EXPECT_TRUE(std::ranges::is_sorted(rows_of(share.queries)));
-          EXPECT_GT(share.queries.count(), 0);
-          EXPECT_GT(share.keys.count(), 0);
+        for (const Shard& shard : shards_of(problem(queries, keys, Mask::causal), ranks, order)) {
+          for (const int row : rows_of(shard.queries)) times_q[row]++;
+          for (const int row : rows_of(shard.keys)) times_k[row]++;
+          EXPECT_TRUE(std::ranges::is_sorted(rows_of(shard.queries)));
+          EXPECT_GT(shard.queries.count(), 0);
+          EXPECT_GT(shard.keys.count(), 0);
         }
         EXPECT_EQ(times_q, std::vector<int>(queries, 1));
         EXPECT_EQ(times_k, std::vector<int>(keys, 1));
@@ -74,12 +74,12 @@ TEST(Dealing, every_row_belongs_to_one_rank_and_no_rank_is_without) {
 }
 
 double most_scores_over_mean(const Problem& p, int ranks, Order order, bool steps_apart) {
-  const std::vector<Share> shares = deal(p, ranks, order);
+  const std::vector<Shard> shards = shards_of(p, ranks, order);
   double most = 0, all = 0;
   std::vector<double> slowest(ranks);
   for (int rank = 0; rank < ranks; rank++) {
     double of_rank = 0;
-    const std::vector<Step> steps = ring_steps(p, shares, rank, order);
+    const std::vector<Step> steps = ring_steps(p, shards, rank, order);
     for (size_t s = 0; s < steps.size(); s++) {
       double of_step = 0;
       for (const Part& part : steps[s].parts) of_step += scores(part);
@@ -96,7 +96,7 @@ double most_scores_over_mean(const Problem& p, int ranks, Order order, bool step
   return most / (all / ranks);
 }
 
-TEST(Dealing, causal_work_is_even_also_in_each_step) {
+TEST(Sharding, causal_work_is_even_also_in_each_step) {
   const Problem p = problem(4096, 4096, Mask::causal);
   for (const int ranks : {2, 4, 8}) {
     EXPECT_NEAR(most_scores_over_mean(p, ranks, Order::balanced, true), 1, 1e-9);

@@ -24,7 +24,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/dispatch.h"
 #include "device/backward_tile.h"
 #include "device/math.h"
 #include "device/swizzled_tile.h"
@@ -34,7 +34,6 @@ namespace causal_earlystop {
 namespace {
 
 using attention::BackwardArgs;
-using attention::DType;
 using attention::Problem;
 using namespace backward_tile;
 using namespace swizzled_tile;
@@ -46,10 +45,8 @@ constexpr size_t shared_bytes = (2 * own + 4 * passing) * D * sizeof(uint16_t) +
 
 enum class Gradient { dv, dk };
 
-__host__ __device__ int tiles(int rows, int tile_rows) { return (rows + tile_rows - 1) / tile_rows; }
-
 // The statistics of a head's query rows, in the workspace: two lines [2][padded], of LSE and of D.
-__host__ __device__ int padded(int rows) { return tiles(rows, own) * own; }
+__host__ __device__ int padded(int rows) { return ceil_div(rows, own) * own; }
 
 // D / 8 lanes, a warp, per query row, 8 elements each.
 template <class T>
@@ -120,7 +117,7 @@ __global__ void __launch_bounds__(threads, 2) of_keys(Problem p,
     float p_reg[1][Br / 8][4];      // S^T, then P^T
     uint32_t x_reg[1][Br / 16][4];  // P^T or dS^T, as A fragments
     const Watched pairs = {int64_t(head) * p.seq_q + i0, j0 + warp_row, p.seq_q - i0, p.seq_k - j0 - warp_row};
-    multiply_by_transpose<Bc, Br, D, Br>(p_reg, k_smem + warp_row * 64, q_tile);
+    multiply_by_transpose<Bc, Br, D, Br>(p_reg, k_smem + warp_row * page_row, q_tile);
     make_p<Br>(p_reg, p.scale, lse, [&](int i) { return p.visible_keys(i0 + i) - j0 - warp_row; });
     if constexpr (gradient == Gradient::dv) {
       watch_transpose("P", pairs, p_reg, 1 / p_factor);
@@ -128,7 +125,7 @@ __global__ void __launch_bounds__(threads, 2) of_keys(Problem p,
       add_product<Br, D, Br>(sum_reg, x_reg, do_tile);
     } else {
       float ds_reg[1][Br / 8][4];  // dP^T, then dS^T
-      multiply_by_transpose<Bc, Br, D, Br>(ds_reg, v_smem + warp_row * 64, do_tile);
+      multiply_by_transpose<Bc, Br, D, Br>(ds_reg, v_smem + warp_row * page_row, do_tile);
       watch_transpose("dP", pairs, ds_reg);
       make_ds<Br>(ds_reg, fragments_of(p_reg), row_sum);
       watch_transpose("dS", pairs, ds_reg);
@@ -143,7 +140,7 @@ __global__ void __launch_bounds__(threads, 2) of_keys(Problem p,
   const int j = j0 + warp_row;
   const float factor = gradient == Gradient::dv ? 1 / p_factor : p.scale;
   watch(gradient == Gradient::dv ? "dV" : "dK", {int64_t(kv_row) + warp_row, 0, p.seq_k - j, D}, sum_reg, factor);
-  store_rows<Bc, D>(out + (kv_row + warp_row) * D, k_smem + warp_row * 64, sum_reg, factor, p.seq_k - j);
+  store_rows<Bc, D>(out + (kv_row + warp_row) * D, k_smem + warp_row * page_row, sum_reg, factor, p.seq_k - j);
 }
 
 template <class T>
@@ -161,12 +158,12 @@ __global__ void __launch_bounds__(threads, 2) of_queries(Problem p,
   T* kv_smem = do_smem + Br * D;                                           // [2 stages][K and V][Bc][D]
   float* stats_smem = reinterpret_cast<float*>(kv_smem + 2 * 2 * Bc * D);  // [2][Br]
 
-  const unsigned heads = p.batch * p.heads, row_tiles = tiles(p.seq_q, Br);
+  const unsigned heads = p.batch * p.heads, row_tiles = ceil_div(p.seq_q, Br);
   const int head = blockIdx.x % heads, i0 = (row_tiles - 1 - blockIdx.x / heads) * Br;  // the last rows first
   const int keys = p.visible_keys(i0 + Br - 1);  // that any row of the block sees: the last one sees most
   const int warp_row = threadIdx.x / 32 * 16, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
   const size_t q_row = size_t(head) * p.seq_q + i0, kv_row = size_t(p.kv_head(head)) * p.seq_k;
-  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
+  const float scale_log2 = p.scale * log2_e;
 
   const auto copy_stage = [&](int j0) {
     T* to = kv_smem + j0 / Bc % 2 * 2 * Bc * D;
@@ -194,8 +191,8 @@ __global__ void __launch_bounds__(threads, 2) of_queries(Problem p,
     float p_reg[1][Bc / 8][4];      // S
     float ds_reg[1][Bc / 8][4];     // dP, then dS
     uint32_t x_reg[1][Bc / 16][4];  // dS, as A fragments
-    multiply_by_transpose<Br, Bc, D, Bc>(p_reg, q_smem + warp_row * 64, k_tile);
-    multiply_by_transpose<Br, Bc, D, Bc>(ds_reg, do_smem + warp_row * 64, v_tile);
+    multiply_by_transpose<Br, Bc, D, Bc>(p_reg, q_smem + warp_row * page_row, k_tile);
+    multiply_by_transpose<Br, Bc, D, Bc>(ds_reg, do_smem + warp_row * page_row, v_tile);
 #pragma unroll
     for (int h = 0; h < 2; h++) {
       const int i = warp_row + 8 * h + g, visible = p.visible_keys(i0 + i) - j0;
@@ -214,34 +211,29 @@ __global__ void __launch_bounds__(threads, 2) of_queries(Problem p,
   }
   cp_async_wait<0>();  // no copy may outlive the thread block
   __syncthreads();     // Q has come, everyone's copies, also if there are no keys: dQ goes to its place
-  store_rows<Br, D>(dq + (q_row + warp_row) * D, q_smem + warp_row * 64, dq_reg, p.scale, p.seq_q - i0 - warp_row);
-}
-
-template <class T>
-void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  const T *q = static_cast<const T*>(args.q), *k = static_cast<const T*>(args.k), *v = static_cast<const T*>(args.v);
-  const T *o = static_cast<const T*>(args.o), *d_o = static_cast<const T*>(args.d_o);
-  float* stats = static_cast<float*>(args.workspace);
-  const unsigned rows = unsigned(p.batch) * p.heads * padded(p.seq_q);
-  const unsigned kv_blocks = unsigned(p.batch) * p.kv_heads * tiles(p.seq_k, own);
-
-  launch(row_stats<T>, {rows / warps, threads, 0, stream}, p, o, args.lse, d_o, stats);
-  launch(of_keys<T, Gradient::dv>, {kv_blocks, threads, shared_bytes, stream}, p, q, k, v, d_o, stats,
-         static_cast<T*>(args.dv));
-  launch(of_keys<T, Gradient::dk>, {kv_blocks, threads, shared_bytes, stream}, p, q, k, v, d_o, stats,
-         static_cast<T*>(args.dk));
-  launch(of_queries<T>, {rows / own, threads, shared_bytes, stream}, p, q, k, v, d_o, stats, static_cast<T*>(args.dq));
+  store_rows<Br, D>(dq + (q_row + warp_row) * D, q_smem + warp_row * page_row, dq_reg, p.scale,
+                    p.seq_q - i0 - warp_row);
 }
 
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  (p.dtype == DType::fp16 ? launch_backward<__half> : launch_backward<__nv_bfloat16>)(p, args, stream);
+  attention::by_dtype(p, [&]<class T>() {
+    const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
+    float* stats = static_cast<float*>(args.workspace);
+    const unsigned rows = unsigned(p.batch) * p.heads * padded(p.seq_q);
+    const unsigned kv_blocks = unsigned(p.batch) * p.kv_heads * ceil_div(p.seq_k, own);
+
+    launch(row_stats<T>, {rows / warps, threads, 0, stream}, p, o, args.lse, d_o, stats);
+    launch(of_keys<T, Gradient::dv>, {kv_blocks, threads, shared_bytes, stream}, p, q, k, v, d_o, stats, dv);
+    launch(of_keys<T, Gradient::dk>, {kv_blocks, threads, shared_bytes, stream}, p, q, k, v, d_o, stats, dk);
+    launch(of_queries<T>, {rows / own, threads, shared_bytes, stream}, p, q, k, v, d_o, stats, dq);
+  });
 }
 
 size_t workspace_bytes(const Problem& p) { return size_t(p.batch) * p.heads * 2 * padded(p.seq_q) * sizeof(float); }
 
 }  // namespace
 
-extern const attention::Backward ordered_wide_backward;
-constinit const attention::Backward ordered_wide_backward = {attention::head_dim_not_8_to_256, workspace_bytes, run};
+extern const attention::Backward wide_backward;
+constinit const attention::Backward wide_backward = {attention::head_dim_not_8_to_256, workspace_bytes, run};
 
 }  // namespace causal_earlystop
