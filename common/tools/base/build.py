@@ -51,7 +51,7 @@ def ensure_built(preset: str, targets: "list | None" = None, one_architecture: b
 
 @contextlib.contextmanager
 def _alone(preset: str):
-    """Two commands at once build one after the other: neither ninja nor the logs are made for two."""
+    """Keeps a second command waiting: neither ninja nor the logs can serve two at once."""
     with open(BUILD / f"{preset}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
         yield
@@ -115,7 +115,7 @@ def _short(step: str) -> str:
 
 
 def first_errors(log_text: str, limit: int = 5) -> list:
-    """The lines of a build log that say what is wrong, or its last ones if none looks like that."""
+    """The lines of a build log that say what is wrong, or the last ones if none looks like an error."""
     lines = [line for line in log_text.splitlines() if line.strip()]
     pattern = re.compile(r"(^|\s|:)(fatal )?error\b.*:|undefined reference|multiple definition|ninja: error", re.I)
     errors = [number for number, line in enumerate(lines) if pattern.search(line) and not line.startswith("FAILED:")]

@@ -68,7 +68,7 @@ def _find(word: str, chapters: list) -> Chapter:
 
 
 def describe(chapter: Chapter, build_directories: list) -> "Description | None":
-    """Asks the chapter's program, from the first of the build directories that has it; None if none answers."""
+    """What the chapter's program says of itself, from the first build directory that has it; None if none answers."""
     for directory in build_directories:
         programs = [path for path in (chapter.program(directory), chapter.traced_program(directory)) if path.exists()]
         newest = max(programs, key=lambda path: path.stat().st_mtime, default=None)
@@ -91,7 +91,7 @@ class Passes:
 
 
 def passes_in_sources(chapter: Chapter, direction: str, root: Path = ROOT) -> Passes:
-    """A rung's file defines attention::Forward or .forward, and names what it does not take: head_dim_not_8_to_256."""
+    """Reads the rungs' files: each defines attention::Forward or .forward, and names its limit: head_dim_not_8_to_256."""
     kind = direction.capitalize()
     defines = re.compile(rf"\.{direction} =|attention::{kind} \w+ =|using attention::{kind};")
     sources = {path: path.read_text(errors="replace") for path in (root / chapter.name).glob("*.cu")}
@@ -106,12 +106,12 @@ def passes_in_sources(chapter: Chapter, direction: str, root: Path = ROOT) -> Pa
 
 
 def names_a_rung(chapter: Chapter, rung: str, root: Path = ROOT) -> bool:
-    """Whether one of its sources calls a rung so."""
+    """Whether the chapter's sources define a rung of this name."""
     return any(f'.name = "{rung}"' in path.read_text(errors="replace") for path in (root / chapter.name).glob("*.cu"))
 
 
 def with_rung(rung: "str | None", among: list, build_directories: list) -> list:
-    """Those that have it. If none has, all: their programs say which there are."""
+    """The chapters that have the rung. If none has it, all of them: their programs say which rungs there are."""
     described = [(chapter, describe(chapter, build_directories)) for chapter in among] if rung else []
     return [chapter for chapter, known in described if known and rung in [one["name"] for one in known.rungs]] or among
 

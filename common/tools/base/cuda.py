@@ -30,7 +30,7 @@ def visible_gpu() -> str:
 
 
 def find_gpu() -> "tuple[Gpu | None, str]":
-    """The GPU that programs will use, if it answers, and an empty string; or None and why there is none."""
+    """(the GPU that programs will use, "") if one answers, else (None, why there is none)."""
     if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
         return None, "CUDA_VISIBLE_DEVICES hides every GPU"
     if not shutil.which("nvidia-smi"):
@@ -57,7 +57,7 @@ def machine_state(uuid: str = "") -> dict:
 
 
 def gpu_identity() -> "str | None":
-    """Which of several alike it is: the first eight digits of its UUID."""
+    """Tells the GPU from others of its model: the first eight digits of its UUID."""
     uuid = smi({"uuid": "uuid"})["uuid"]
     return uuid and str(uuid).removeprefix("GPU-")[:8]
 

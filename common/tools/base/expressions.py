@@ -7,15 +7,15 @@ OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mu
 
 
 class NotUnderstood(Exception):
-    """One line: what an expression is that should not be there."""
+    """An expression that cannot be evaluated; the message is one line that says why."""
 
 
 class DividesByZero(NotUnderstood):
-    """What was counted is 0."""
+    """The divisor is 0: what was counted did not happen."""
 
 
 def evaluate(text: str, names):
-    """An expression of calls of the public methods of `names`, numbers, strings, + - * / and brackets."""
+    """Evaluates an expression made of numbers, strings, + - * /, brackets, and calls of public methods of `names`."""
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except SyntaxError:

@@ -18,7 +18,7 @@ _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first date that a zip archive can say
 
 
 def read(root: Path) -> dict:
-    """{path: bytes} of the workbook: of what git knows, or of all but builds where there is no git, what is at its place."""
+    """The workbook as {path: bytes}: the files that git tracks or, without git, all but the build directories."""
     tops = {chapter.name for chapter in chapters.all_chapters(root)}
     return {file: (root / file).read_bytes() for file in _files(root)
             if (top := file.partition("/")[0]) in tops or _AT_THE_TOP.fullmatch(top)}
@@ -49,7 +49,7 @@ def write(directory: Path, tree: dict) -> None:
 
 
 def write_archive(path: Path, tree: dict) -> None:
-    """A zip archive of it: sorted, all dates the same."""
+    """Writes the tree as a zip archive, sorted and with one date for all files."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for file, content in sorted(tree.items()):
             entry = zipfile.ZipInfo(file, date_time=_LONG_AGO)

@@ -18,7 +18,7 @@ LOWEST_GXX = (12,)
 
 @dataclass(frozen=True)
 class Package:
-    """A Debian package and how to see, on any system, that what it brings is there."""
+    """A Debian package, and how to tell on any system whether its contents are installed."""
 
     name: str
     program: str = ""  # on the PATH
@@ -47,7 +47,7 @@ RANKS = [  # of chapter 11; without them its program is one rank
 
 
 def prefixes() -> list:
-    """Where CMake's find_package looks, as far as it matters here."""
+    """The installation prefixes in which CMake's find_package looks."""
     chosen = re.split("[:;]", os.environ.get("CMAKE_PREFIX_PATH", ""))
     return [prefix for prefix in chosen if prefix] + ["/usr", "/usr/local"]
 
@@ -102,7 +102,7 @@ def _install(missing: list) -> None:
 
 
 def _install_mpi() -> None:
-    """Tries once: everything else works without."""
+    """Tries to install MPI, once: everything else works without it."""
     missing, tried = [package for package in RANKS if not package.present(prefixes())], BUILD / "without-mpi.txt"
     if not missing or tried.exists():
         return
@@ -119,7 +119,7 @@ def _install_mpi() -> None:
 
 
 def _become_root() -> "list | None":
-    """What to put before a command to run it as root; None if that cannot be done from here."""
+    """The words before a command that run it as root; None if we cannot become root."""
     if os.geteuid() == 0:
         return []
     if shutil.which("sudo"):
@@ -142,7 +142,7 @@ def _require_version(program: str, pattern: str, lowest: tuple) -> None:
 
 
 def version_of(program: str, pattern: str) -> "tuple | None":
-    """What the pattern finds in `program --version`, as numbers: (12, 2, 0)."""
+    """The version that the pattern finds in `program --version`: (12, 2, 0)."""
     found = re.search(pattern, output_of([program, "--version"]) or "")
     return tuple(int(part) for part in found[1].strip(".").split(".")) if found else None
 

@@ -26,7 +26,7 @@ def slug(name: str) -> str:
 
 
 def file_to_write(text: str) -> Path:
-    """For --out: refuses before anything takes time what could not be written afterwards. write_whole makes directories."""
+    """The type of --out: refuses a place that could not be written, before any work. write_whole makes directories."""
     path = Path(text)
     if path.exists() and not path.is_file():  # a directory, or a device, in whose place there would be a file
         raise argparse.ArgumentTypeError(f"{text or 'nothing'} is not the name of a file")
@@ -37,7 +37,7 @@ def file_to_write(text: str) -> Path:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """All of it, or nothing; with the directories that it needs."""
+    """Writes all of the text or nothing, and makes the directories it needs."""
     unfinished = path.with_name(path.name + ".unfinished")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

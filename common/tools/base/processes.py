@@ -33,7 +33,7 @@ def started(command: list, own_session: bool = True, **options):
 
 
 def _end(process: subprocess.Popen) -> None:
-    """Asks the process and its session to end, and makes them if they do not. A build's compilers are in process groups of
+    """Ends the process and its session, by force if need be. A build's compilers are in process groups of
     their own, and go on if only CMake is ended."""
     for ending in (signal.SIGTERM, signal.SIGKILL):
         process.send_signal(ending)
@@ -125,5 +125,5 @@ def json_from(program: str, text: str) -> Any:
 
 
 def with_python_path(*directories) -> dict:
-    """The environment in which Python finds modules in these directories before those where the user has it look."""
+    """The environment, with these directories first on Python's module path."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join([*map(str, directories), *filter(None, [os.environ.get("PYTHONPATH")])])}

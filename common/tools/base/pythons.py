@@ -13,7 +13,7 @@ from tools.base.terminal import Progress, say
 
 
 def with_packages(requirements: Path, home: Path, lowest: tuple) -> Path:
-    """The environment's interpreter. `lowest` is the oldest Python that the packages accept."""
+    """The interpreter of a virtual environment with these packages; `lowest` is the oldest Python that they accept."""
     python, stamp = home / "bin" / "python", home / "installed.txt"
     if python.exists() and stamp.exists() and stamp.read_text() == requirements.read_text():
         return python
@@ -41,7 +41,7 @@ def with_packages(requirements: Path, home: Path, lowest: tuple) -> Path:
 
 
 def _missing(lines: list) -> str:
-    """Which package, and why, from what pip says."""
+    """Which package pip could not install, and why."""
     text = "\n".join(lines)
     package = re.search(r"No matching distribution found for (\S+)", text)
     if not package:
@@ -52,7 +52,7 @@ def _missing(lines: list) -> str:
 
 
 def with_module(module: str) -> "str | None":
-    """The interpreter to use: the first that has the module. WORKBOOK_PYTHON names it, if it is set."""
+    """The first interpreter that has the module; if WORKBOOK_PYTHON is set, only that one is asked."""
     named = os.environ.get("WORKBOOK_PYTHON")
     probe = f"import importlib.util, sys; sys.exit(importlib.util.find_spec('{module}') is None)"
     for python in dict.fromkeys([named] if named else [sys.executable, "python3", "python", "/usr/bin/python3"]):

@@ -15,7 +15,7 @@ def is_terminal() -> bool:
 
 
 def columns() -> int:
-    """How long a line may be: as the terminal is wide; elsewhere as it likes."""
+    """The longest line that fits: the terminal's width; no limit elsewhere."""
     return shutil.get_terminal_size().columns if is_terminal() else sys.maxsize
 
 
@@ -42,7 +42,7 @@ def say(text: str = "") -> None:
 
 
 class Progress:
-    """What is going on, and how far it is.
+    """A progress line: what is going on, and how far it has come.
 
     On a terminal one line is rewritten in place and erased at the end. Elsewhere the title is printed when there is
     something to show, then a line whenever `quiet_seconds` have passed: a log shows life without being flooded.
@@ -79,7 +79,7 @@ class Progress:
             say(f"  {state}")
 
     def say(self, text: str) -> None:
-        """A line that stays, above the progress line."""
+        """Prints a line that stays above the progress line."""
         if is_terminal():
             sys.stdout.write("\r\033[K")
         say(text)

@@ -14,7 +14,7 @@ class Group:
     word: str = ""  # stands between ./workbook and the command: ./workbook dev bench
 
     def present(self) -> list[str]:
-        """Its commands in this tree: a student's has not all of them."""
+        """Its commands that are in this tree: a student's tree lacks some."""
         return [name for name in self.names if (DIRECTORY / f"{name}.py").exists()]
 
 
@@ -28,12 +28,12 @@ GROUPS = (
 
 
 def group_of(name: str) -> "Group | None":
-    """None if there is no such command here."""
+    """The group of a command; None if this tree has no such command."""
     return next((group for group in GROUPS if name in group.present()), None)
 
 
 def spoken(name: str) -> str:
-    """How the command is called: ./workbook dev bench."""
+    """What the user types to call the command: ./workbook dev bench."""
     group = group_of(name)
     return " ".join(["./workbook", *([group.word] if group and group.word else []), name])
 

@@ -24,7 +24,7 @@ def add_arguments(parser) -> None:
 
 
 def passes_on(flag: str) -> bool:
-    """Whether an unknown flag is one for the chapters' programs. What they print is read here, and where is --out's to say."""
+    """Whether an unknown flag goes to Google Benchmark. Its output is read here, so flags about output do not."""
     return flag.startswith("--benchmark_") and not flag.startswith(("--benchmark_out", "--benchmark_format", "--benchmark_list"))
 
 

@@ -75,7 +75,7 @@ def _record(walks: list) -> None:
 
 
 def _drop_old(sources: set, walks: set) -> None:
-    """Pages of what is no more: Sphinx leaves them."""
+    """Deletes pages whose source is gone: Sphinx keeps them."""
     for path in HTML.rglob("*.html"):
         page = path.relative_to(HTML).with_suffix(".md").as_posix()
         if path.name not in walks and page not in sources:
@@ -101,7 +101,7 @@ def find_browser() -> "str | None":
 
 
 def headless(browser: str, profile: Path) -> list:
-    """How to start it without a window."""
+    """The command that starts the browser without a window."""
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium has none for root
     return [browser, "--headless", "--disable-gpu", f"--user-data-dir={profile}", *sandbox]
 

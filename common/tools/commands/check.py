@@ -78,6 +78,6 @@ def _say(exercise: Exercise, verdict: Verdict) -> None:
 
 
 def _saved(course: Course, chosen: list) -> list:
-    """When each file that an answer may be in was written."""
+    """When each file that may hold an answer was last written."""
     paths = {course.root / exercise.file for exercise in chosen} | {Answers(course.root).path}
     return [(path, path.stat().st_mtime_ns) for path in sorted(paths) if path.exists()]

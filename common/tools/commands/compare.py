@@ -87,7 +87,7 @@ def _step(chapter: chapters.Chapter, rung: str, direction: str, directory: Path)
 
 
 def _shared_direction(words: list, directory: Path) -> str:
-    """The first that all of [(chapter, rung or nothing)] have."""
+    """The first direction that all of [(chapter, rung or "")] have."""
     for chapter, rung in words:
         known = [each["name"] for each in _description(chapter, directory).rungs]
         if rung and rung not in known:

@@ -53,7 +53,7 @@ def add_arguments(parser) -> None:
 
 
 def passes_on(word: str) -> bool:
-    """Exercises may stand behind the options too, which argparse does not understand."""
+    """Exercises may also follow the options, which argparse does not allow by itself."""
     return not word.startswith("-")
 
 
@@ -87,7 +87,7 @@ def run(arguments) -> int:
 
 
 def require_a_place(submission: Path, out: Path) -> None:
-    """For the results, where they overwrite nothing and are not taken for submissions the next time."""
+    """Refuses an --out where the results would overwrite something, or be taken for submissions the next time."""
     if out.suffix == ".json":
         return
     if not submission.is_dir():
@@ -120,7 +120,7 @@ def _one(arguments, course, plan, exercises: list) -> int:
 
 
 def _dates(arguments, plan, names: list, otherwise=None) -> dict:
-    """{submission: date}, as far as they are known; says of which it is not."""
+    """{submission: date}, for those whose date is known; the others are named to the user."""
     dates = {**{name: otherwise for name in names if otherwise}, **(read_dates(arguments.dates) if arguments.dates else {})}
     unknown = [name for name in names if name not in dates] if plan.late else []
     if unknown:

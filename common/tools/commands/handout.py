@@ -46,7 +46,7 @@ def run(arguments) -> int:
 
 
 def chosen_plan(course, arguments):
-    """What the course file and the words on the command line mean together."""
+    """The plan that the course file and the command line ask for together."""
     chosen = course.select(arguments.exercises)
     if arguments.course is None:
         if getattr(arguments, "week", None) is not None:

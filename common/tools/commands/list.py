@@ -33,7 +33,7 @@ def run(arguments) -> int:
 
 
 def _say_exercises(each: bool) -> None:
-    """What the last checks have said; nothing is checked here."""
+    """Shows the results of the last checks; runs none."""
     course, answers, progress = load(), Answers(ROOT), StudentProgress()
     rows, right, points = [["exercise", "", "", "points", "difficulty"]], 0, 0
     for exercise in course.exercises:

@@ -43,7 +43,7 @@ def run(arguments) -> int:
 
 
 def measured(program: Path) -> dict:
-    """The program's report, without where and on whose machine it ran."""
+    """The program's report, without its path and the name of the host."""
     with tempfile.TemporaryDirectory() as scratch, Progress("Measuring") as progress:
         out, log_path = Path(scratch) / "report.json", Path(scratch) / "log"
 

@@ -75,7 +75,7 @@ def _require_a_free_name(name: str, existing: list) -> None:
 
 
 def _compiles(text: str) -> bool:
-    """Whether it may follow what a kernel includes; true too where no compiler can say."""
+    """Whether the namespace compiles after what a kernel includes; true if there is no compiler to ask."""
     headers = sorted((ROOT / "common" / "device").glob("*.h"))
     source = '#include "attention/chapter.h"\n' + "".join(f'#include "device/{path.name}"\n' for path in headers) + text
     command = [os.environ.get("CXX") or "g++", "-std=c++20", "-DWORKBOOK_SIMT", f"-I{ROOT / 'common'}", "-w", "-fsyntax-only",
@@ -96,7 +96,7 @@ def counts_of(chapter: str):
 
 
 def make(name: str, origin: str) -> list:
-    """Writes all of it or nothing; returns the paths."""
+    """Writes all files of the new chapter or none; returns their paths."""
     was, now = origin.partition("_")[2], name.partition("_")[2]
 
     def renamed(text: str) -> str:

@@ -43,7 +43,7 @@ def run(arguments) -> int:
 
 
 def _say(compared: list) -> dict:
-    """Every launch's counters but those that are 0, and of the patterns only what is different. How many there are of each
+    """Prints every launch's counters except zeros, and of the patterns only differences. Returns the number of each
     verdict."""
     tally = {}
     for launch in compared:

@@ -81,7 +81,7 @@ def run(arguments) -> int:
 
 
 def _page(arguments, known: list, steps: list, direction: str, directory: Path, small: dict) -> str:
-    """Of these steps, with the problem `small` where the user says nothing."""
+    """The page of these steps; `small` is the problem where the user names none."""
     published = any(step.is_example for step in steps) and all(getattr(arguments, name) is None for name in SHAPE)
     flags = _flags(copy.copy(arguments), small) + [f"--padded-from={EXAMPLE_HEAD_DIM}"] * published
     for step in steps:
@@ -103,14 +103,14 @@ def _page(arguments, known: list, steps: list, direction: str, directory: Path, 
 
 
 def _small(direction: str, steps: int) -> dict:
-    """The problem of these steps where nothing is said: its numbers fit a page."""
+    """The default problem of these steps, whose numbers fit on a page."""
     if steps == 1:
         return {"seq_q": [LENGTH], "heads": 2 if direction == "forward" else 1}
     return {"seq_q": [LENGTH if direction == "forward" else SHORT], "heads": 1}
 
 
 def _flags(arguments, default: dict) -> list:
-    """Of the problem that the user asks for, a small one where nothing is said."""
+    """The flags of the problem that the user asks for, or of a small one."""
     if arguments.kv_heads:
         default = {**default, "heads": arguments.kv_heads}
     for name, value in default.items():

@@ -85,7 +85,7 @@ class Exercise:
 
     @property
     def chapter(self) -> str:
-        """The directory of its file, which names its programs: a chapter, or one of kernels that are exercises alone."""
+        """The directory of its file, which names its programs: a chapter, or a directory of exercises alone."""
         return Path(self.file).parent.name
 
     @property
@@ -144,7 +144,7 @@ class Course:
         return markers.indented_stub(self.text(exercise), self.region(exercise))
 
     def attempted(self, exercise: Exercise) -> bool:
-        """Whether a student, or we, have written something else than what was handed out; whitespace does not count."""
+        """Whether the text differs from what was handed out in more than whitespace."""
         return _words(self.written(exercise)) != _words(self.handed_out(exercise) or "")
 
     def written(self, exercise: Exercise) -> str:
@@ -214,7 +214,7 @@ def _read(root: Path, path: Path) -> str:
 
 
 def load(root: Path = ROOT) -> Course:
-    """The exercises of the tree; Failure names file and line of the first thing that is not as it has to be."""
+    """Reads the exercises of the tree; Failure names the file and line of the first error."""
     text = _read(root, FILE)
     try:
         entries = json.loads(text)["exercises"]
@@ -229,7 +229,7 @@ def load(root: Path = ROOT) -> Course:
 
 
 class _Reader:
-    """Of the entries of exercises.json, one after the other."""
+    """Reads the entries of exercises.json, one after the other."""
 
     def __init__(self, root: Path, text: str):
         self.root, self.lines = root, text.splitlines()
@@ -237,7 +237,7 @@ class _Reader:
         self.seen = {}
 
     def fail(self, what: str, *words: str):
-        """In the line that has the last of these words, each searched for behind the one before."""
+        """Names the line that has the last of these words, each searched for after the one before."""
         number = 0
         for word in words:
             quoted = json.dumps(word)
@@ -283,12 +283,13 @@ class _Reader:
 
 
 def kinds_of_tests(root: Path = ROOT) -> list:
-    """Their names, in the order of the suite's source."""
+    """The names of the kinds of tests, in the order of the suite's source."""
     return re.findall(r'(?:\b(?:kind|solving)\(|\{)\s*"(\w+)",\s*"', _read(root, _KINDS_OF_TESTS))
 
 
 def _hold_to_the_sources(root: Path, exercises: list, reader: _Reader) -> None:
-    """Every code exercise has its markers, and no others stand anywhere; a file with a planted mistake is about nothing else."""
+    """Checks that every code exercise has its markers, that there are no other markers, and that a file with a
+    planted mistake has no other exercise."""
     code = {(one.file, one.name): one for one in exercises if one.kind == "code"}
     with_mistake = {one.file: one for one in exercises if one.kind == "debug"}
     handed_out = (root / HANDED_OUT).is_dir()

@@ -28,14 +28,14 @@ class Verdict:
 
 
 class Workshop:
-    """Where exercises are built and run: in this tree, by whoever calls."""
+    """Where exercises are built and run: here, in this tree, with the caller's rights."""
 
     def built(self, preset: str, targets: list) -> Path:
         """The build directory; DoesNotBuild if it cannot be built."""
         return build.ensure_built(preset, targets, quietly=True)
 
     def has_built(self, program: Path) -> bool:
-        """Whether to build it again takes little time."""
+        """Whether the program has been built before, so that a build takes little time."""
         return True
 
     def answer(self, command: list, environment: dict) -> tuple:
@@ -93,9 +93,9 @@ def _where_to_begin(course: Course, exercise: Exercise) -> str:
 
 
 def objections(course: Course, exercise: Exercise, explain: bool = True, workshop: Workshop = HERE) -> list:
-    """The lines about the first thing that is wrong on the engine; none if nothing is. To explain wrong numbers, a mistake that
-    the engine has seen, on a line of the kernel, takes their place. (Not if the exercise is not about such mistakes, and the
-    engine that sees them would have to be built first, which takes longer than all else.)"""
+    """Lines about the first thing that is wrong on the engine; none if all is right. A mistake that the
+    engine sees on a line of the kernel explains wrong numbers, and takes their place. (But where the exercise is not
+    about such mistakes, the engine that sees them is not built for it: that takes longer than all else.)"""
     traced = "trace" in exercise.tests
     wrong = _of_the_suite(course, exercise, "cpu", [test for test in exercise.tests if test != "trace"], workshop)
     look_closer = explain and not wrong[0].startswith("kernel ") and (traced or workshop.has_built(_suite(exercise, traced=True))) if wrong else traced
@@ -145,7 +145,7 @@ def _last_line(output: str) -> str:
 
 
 def _first_wrong(course: Course, exercise: Exercise, output: str) -> list:
-    """What GoogleTest says of the first failure, for a student."""
+    """GoogleTest's first failure, in words for a student."""
     said = re.search(r'Which is: "(.*)"', output)
     if not said:
         other = re.search(r": Failure\n(?:Failed\n)?(.+)", output)
@@ -256,7 +256,7 @@ def _beyond_a_limit(exercise: Exercise, workshop: Workshop) -> list:
 
 
 def _trace(exercise: Exercise) -> str:
-    """The command that counts its rung."""
+    """The command that counts the exercise's rung."""
     if str(exercise.place) != exercise.chapter:  # no chapter: ./workbook trace does not know it
         return f"build/cpu/{exercise.place}/{exercise.chapter}_traced --trace"
     return f"./workbook trace {exercise.chapter[:2]} --rung={exercise.rung}"

@@ -73,8 +73,8 @@ def _visible(course: Course, exercise: Exercise) -> list:
 
 
 def objection(written: str, visible: list, may: list, balanced: bool = True) -> "Objection | None":
-    """The first thing that is no code of a kernel. `visible` are the sources whose names may be used, and `may` are words that may
-    be used besides. With `balanced`, each bracket has its partner."""
+    """The first thing that does not belong in a kernel. `visible` are the sources whose names may be used, and `may`
+    further words. With `balanced`, each bracket has its partner."""
     code, wrong = _without_comments(written)
     if wrong:
         return wrong
@@ -150,7 +150,7 @@ def _is_offered(words: list, at: int, sources: str) -> bool:
 
 
 def _declared(words: list, at: int, types: set) -> bool:
-    """Does the name begin to be a variable's, or a function's, here? A type stands before it, with * or & perhaps."""
+    """Whether a variable or function of this name is declared here: a type stands before it, perhaps with * or &."""
     before = at - 1
     while before >= 0 and words[before] in ("*", "&"):
         before -= 1

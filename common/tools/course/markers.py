@@ -29,7 +29,7 @@ class Region:
 
 
 def regions(where: str, text: str) -> list:
-    """All regions of the text; Failure names `where` and the line of the first marker that is not as it has to be."""
+    """All regions of the text; Failure names `where` and the line of the first malformed marker."""
     found, open_region = {}, None
 
     def fail(line: int, what: str):
@@ -76,7 +76,7 @@ def indented_stub(text: str, region: Region) -> str:
 
 
 def without_bars(text: str) -> str:
-    """The text with no stubs behind its last lines."""
+    """The text without the stubs after its end markers."""
     lines = text.splitlines()
     ends = [(number, _END.fullmatch(line)) for number, line in enumerate(lines)]
     for number, end in ends:

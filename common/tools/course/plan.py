@@ -52,7 +52,7 @@ def without_a_file(exercises: list) -> Plan:
 
 
 def read_plan(path: Path, course: Course) -> Plan:
-    """Failure names the file and what is wrong in it."""
+    """Reads the plan; Failure names the file and the error in it."""
     def fail(what: str, line: int = 1):
         raise Failure(f"{shown(path)}:{line}: {what}", status=2)
 

@@ -29,7 +29,7 @@ def read(root: Path, exercise_id: str) -> list:
 
 
 def require_a_place(root: Path, exercise_id: str, file: str, text: str) -> None:
-    """In the right file the mistake must be absent, or nobody could see whether it has been mended."""
+    """Requires that the right file lacks the mistake: else nobody could tell whether it has been mended."""
     for right, planted in read(root, exercise_id):
         if text.count(right) == 1 and planted in text:
             raise Failure(f"{DIRECTORY / exercise_id}.json:1: the planted lines stand in {file} as it is: give a line more of the file",
@@ -37,7 +37,7 @@ def require_a_place(root: Path, exercise_id: str, file: str, text: str) -> None:
 
 
 def in_text(text: str, changes: list) -> "str | None":
-    """The text with the mistakes in it: it is right now, or has them already. None if it is neither."""
+    """The text with the mistakes: planted in a right text, or already there. None if the text is neither."""
     for right, planted in changes:
         if text.count(right) == 1:
             text = text.replace(right, planted)

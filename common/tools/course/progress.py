@@ -32,12 +32,12 @@ class StudentProgress:
         return shown + 1, exercise.hints[shown]
 
     def checked(self, exercise: Exercise, judged: str, state: str) -> None:
-        """The last check of this (the exercise's file, or the answer) said that."""
+        """Notes the result of the last check of this text (the exercise's file, or the answer)."""
         self._checked[exercise.id] = [_digest(judged), state]
         self._write()
 
     def state(self, exercise: Exercise, judged: str, attempted: bool) -> str:
-        """What is known without a check: what the last one said, if nothing has changed since."""
+        """What is known without another check: the last result, if nothing has changed since."""
         if not attempted:
             return "not answered" if exercise.kind == "measure" else "not attempted"
         digest, state = self._checked.get(exercise.id, ("", ""))

@@ -23,7 +23,7 @@ _FLAGS = {"batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "dtype", "
 
 
 class NotCounted(Failure):
-    """The engine could not count: the kernel is not right, say."""
+    """The engine could not count, for example because the kernel is wrong."""
 
 
 class Answers:
@@ -62,12 +62,12 @@ class Answers:
 
 
 def _name(student: str) -> str:
-    """Names that differ in case or in blanks alone are one."""
+    """The name without case and blanks, which make no difference."""
     return " ".join(student.casefold().split())
 
 
 def student_of(answers: str) -> str:
-    """Whose questions this text of an answers.json answers; empty if it does not say."""
+    """The student named in this text of an answers.json; empty if there is none."""
     try:
         student = json.loads(answers)["student"]
         return _name(student) if isinstance(student, str) else ""
@@ -76,7 +76,7 @@ def student_of(answers: str) -> str:
 
 
 def problem_of(exercise: Exercise, student: str) -> dict:
-    """The question's problem for this student: always the same one, and another one for most others."""
+    """The question's problem for this student: the same every time, and different for most other students."""
     def drawn(key: str, values: list):
         digest = hashlib.sha256("\n".join([_name(student), exercise.id, key]).encode()).digest()
         return values[int.from_bytes(digest, "big") % len(values)]
@@ -85,7 +85,7 @@ def problem_of(exercise: Exercise, student: str) -> dict:
 
 
 def expected(exercise: Exercise, problem: dict, workshop: Workshop = HERE) -> float:
-    """The right number, of what the engine counts."""
+    """The right number, from what the engine counts."""
     try:
         return float(evaluate(exercise.answer, _Counted(exercise, problem, workshop)))
     except DividesByZero as error:  # a kernel that does nothing yet
@@ -128,7 +128,7 @@ class _Counted:
 
 
 def verdict_of_answer(exercise: Exercise, answers: Answers, workshop: Workshop = HERE) -> Verdict:
-    """Is the student's number right? Says which is not, and never the right one."""
+    """Judges the student's number, without ever showing the right one."""
     if not answers.student:
         return Verdict("not answered", [f"./workbook check {exercise.id} --student NAME writes {FILE} and asks the question"])
     problem, given = problem_of(exercise, answers.student), answers.answer(exercise)

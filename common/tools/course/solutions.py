@@ -45,5 +45,5 @@ def _candidates(root: Path):
 
 
 def bare(line: str) -> str:
-    """Without its comment and without blanks."""
+    """The line without its comment and blanks."""
     return "".join(line.partition("//")[0].split())

@@ -33,7 +33,7 @@ class Wrong:
 
 
 def wrong_solutions(course: Course) -> list:
-    """Those of all exercises. Of a tree with solutions."""
+    """The wrong solutions of all exercises, in a tree that has the right ones."""
     return [one for exercise in course.exercises for one in _of(course, exercise)]
 
 

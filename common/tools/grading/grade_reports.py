@@ -51,7 +51,7 @@ def _in_a_sentence(grade: Grade) -> str:
 
 
 def table_of_class(grades: list, exercises: list) -> str:
-    """One line for a student, as CSV."""
+    """A line for each student, as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["submission", "points", "of", *[one.id for one in exercises]])
@@ -62,12 +62,12 @@ def table_of_class(grades: list, exercises: list) -> str:
 
 
 def _harmless(name: str) -> str:
-    """A cell that no spreadsheet takes for a formula."""
+    """The cell so that no spreadsheet takes it for a formula."""
     return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") else name
 
 
 def _in_a_cell(text: str) -> str:
-    """Of a table in Markdown."""
+    """The text as a cell of a Markdown table."""
     return re.sub(r"([\\|\[\]<>*_`])", r"\\\1", text)
 
 

@@ -18,7 +18,7 @@ _METADATA = "submission_metadata.json"  # Gradescope's, beside the directory of 
 
 
 def read_dates(path: Path) -> dict:
-    """{submission: date}; what follows a day, as its hour, does not matter."""
+    """Reads {submission: date}; an hour after the day is ignored."""
     try:
         lines = list(csv.reader(path.read_text().splitlines()))
     except (OSError, ValueError) as error:
@@ -47,7 +47,7 @@ def _day(when: str) -> datetime.date:
 
 
 def without_late_points(grade: Grade, plan: Plan, handed_in: "datetime.date | None") -> Grade:
-    """The grade as it is if nothing was late, or if nobody knows when it was handed in."""
+    """The grade without the points that late days cost; unchanged if nothing was late, or no date is known."""
     if not plan.late or handed_in is None:
         return grade
     due = {one.id: datetime.date.fromisoformat(week.due) for week in plan.weeks for one in week.exercises if week.due}

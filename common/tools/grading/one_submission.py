@@ -47,7 +47,7 @@ _OUT_OF_BOUNDS = ("invalid read", "invalid write", "outside", "out of bounds", "
 
 @dataclass
 class Grade:
-    """Of one submission."""
+    """The grade of one submission."""
 
     name: str
     verdicts: dict = field(default_factory=dict)  # {exercise's id: Verdict}
@@ -73,7 +73,7 @@ class Workbench(Workshop):
     # --- The tree ---
 
     def prepare(self, course: Course, exercises: list) -> None:
-        """Builds the workbook as it is, as whoever calls: nothing of a student's is in it."""
+        """Builds the workbook as it is, with the caller's rights: nothing of a student's is in it yet."""
         self._keep_others_out()
         self.sandbox.require_entry(self.tree)
         wanted, there = file_trees.read(self.root), set()
@@ -110,7 +110,7 @@ class Workbench(Workshop):
                 self.no_gpu = f"the solution of {one.of} beside itself is {of_itself.state}: {of_itself.lines[0]}"
 
     def _require_right_solutions(self, exercises: list) -> None:
-        """Of one exercise of each file, so that no student is blamed for what is wrong with the machine."""
+        """Judges one solution of each file, so that no student is blamed for a fault of the machine."""
         of_file = {one.file: one for one in exercises if not isinstance(one, Timed) and one.kind != "measure" and not one.needs_gpu}
         self.lay({})
         for one in of_file.values():
@@ -161,7 +161,7 @@ class Workbench(Workshop):
             raise Failure(f"cmake --preset {preset} failed in {shown(self.tree)}: {_last(done.stderr)}")
 
     def lay(self, texts: dict) -> None:
-        """Puts these texts over the tree, and what had been put there before away."""
+        """Lays these texts over the tree, and takes away what was laid there before."""
         for file in {one.file for one in self.course.exercises}:
             text = texts.get(file) or (self.root / file).read_text()
             if (self.tree / file).read_text() != text:
@@ -289,7 +289,7 @@ def grade(workbench: Workbench, submission: Submission, exercises: list) -> Grad
 
 
 def not_graded(submission: Submission, exercises: list, why: str) -> Grade:
-    """Through no fault of the submission's."""
+    """A grade for a submission that could not be graded, through no fault of its own."""
     return Grade(submission.name, {one.id: Verdict("not graded", [why]) for one in exercises}, {one.id: 0 for one in exercises},
                  ("not graded", why))
 
@@ -342,7 +342,7 @@ def _judged(workbench: Workbench, one: Exercise, written: str) -> Verdict:
 
 
 def _timed(workbench: Workbench, one: Timed, written, correctness: Verdict) -> Verdict:
-    """A wrong kernel has no time."""
+    """The verdict on the kernel's speed; a wrong kernel is not timed."""
     if correctness.state != "right":
         return Verdict("not timed", [f"{one.of} is not right"])
     if workbench.no_gpu:
@@ -352,7 +352,7 @@ def _timed(workbench: Workbench, one: Timed, written, correctness: Verdict) -> V
 
 
 class _Attempted(Course):
-    """A course of which whoever judges knows already that the exercise has been attempted."""
+    """A course whose exercises all count as attempted: the caller has checked that."""
 
     def attempted(self, exercise: Exercise) -> bool:
         return True

@@ -49,7 +49,7 @@ class Limits:
 
 
 class Sandbox:
-    """Two sandboxes at the same time have different users, whoever on the machine has made them."""
+    """Runs programs as another user. No two sandboxes on a machine have the same user at a time."""
 
     def __init__(self):
         self._first_user = os.geteuid()
@@ -59,7 +59,7 @@ class Sandbox:
         _adopt()
 
     def user(self, builds: bool = False) -> int:
-        """Who runs a program here: us, if we cannot choose."""
+        """The user who runs programs here: ourselves, if we cannot choose."""
         return self._first_user + (0 if builds else 1) if os.geteuid() == 0 else os.geteuid()
 
     def own(self, directory: Path) -> None:
@@ -96,7 +96,7 @@ class Sandbox:
                           f"chmod o+x {closed}, or install bubblewrap")
 
     def held(self, writable: Path) -> dict:
-        """What holds of the program that runs here: tried, not assumed."""
+        """Which limits really hold for a program here: found by trying."""
         with socket.socket() as listener, tempfile.TemporaryDirectory() as outside:
             os.chmod(outside, 0o777 if os.geteuid() != 0 else 0o755)
             listener.bind(("127.0.0.1", 0))
@@ -140,7 +140,7 @@ print(json.dumps({"user": os.getuid(), "network": connects(), "writes": writes(s
 
 
 def python() -> str:
-    """One that everybody may start: ours may lie in somebody's home."""
+    """A Python that every user may start: ours may lie in somebody's home."""
     return "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable
 
 
@@ -182,7 +182,7 @@ def _wrapped(cwd: Path = Path("/"), writable: tuple = (), devices: tuple = ()) -
 
 
 def _is_closed(directory: Path) -> bool:
-    """Whether the user of the sandbox may not enter it."""
+    """Whether the sandbox's user may not enter the directory."""
     return os.geteuid() == 0 and not directory.stat().st_mode & stat.S_IXOTH
 
 
@@ -258,7 +258,7 @@ def _kill(process: subprocess.Popen, user: int) -> None:
 
 
 def _children_of(user: int) -> list:
-    """Ours, who are that user."""
+    """Our child processes that run as this user."""
     found = []
     for directory in Path("/proc").glob("[0-9]*"):
         try:
@@ -271,5 +271,5 @@ def _children_of(user: int) -> list:
 
 
 def _adopt() -> None:
-    """From now on, whose parent has ended is our child."""
+    """Makes orphaned descendants our children from now on."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

@@ -24,7 +24,7 @@ _LATER, _LATER_MS = 1.25, 0.05  # that much after its stream a device may be idl
 
 @dataclass(frozen=True)
 class Timed:
-    """A line of its own in the results; it stands behind that of its exercise."""
+    """A line of its own in the results, after that of its exercise."""
 
     of: str  # the exercise's id
     file: str
@@ -48,7 +48,7 @@ class Timed:
 
 
 def with_performance(course: Course, exercises: list) -> list:
-    """The exercises, and behind each what is asked of its time."""
+    """The exercises, each followed by what is asked of its speed."""
     declared, known = {}, {one.id: one for one in course.exercises}
     for entry in json.loads((course.root / FILE).read_text()).get("performance", []):
         if not isinstance(entry, dict) or {key: type(value) for key, value in entry.items()} not in _ENTRIES:
@@ -68,12 +68,12 @@ def with_performance(course: Course, exercises: list) -> list:
 
 
 def ratio(run: dict) -> float:
-    """Of a run's times to the solution's: the median over the pairs, without the first, which warms up."""
+    """The ratio of the run's times to the solution's: the median over all pairs but the first, which warms up."""
     return statistics.median(turn["device_ms"] / turn["solution_ms"] for turn in run["turns"][1:])
 
 
 def verdict_of(runs: list, at_most: float) -> Verdict:
-    """Of what the program said in each run."""
+    """The verdict on what the program reported in each run."""
     ratios = [ratio(run) for run in runs]
     times = f"{statistics.median(ratios):.2f} times the reference solution's time (in {len(runs)} runs: " \
             f"{', '.join(f'{one:.2f}' for one in ratios)})"

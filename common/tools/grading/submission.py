@@ -41,7 +41,7 @@ def is_submission(path: Path) -> bool:
 
 
 def name_of(path: Path, ending: str = "") -> str:
-    """Of the submission, and of the files about it: without this ending, one line, and not too long for a file."""
+    """The submission's name, also for files about it: without the ending, on one line, and not too long."""
     name = os.fsencode(path.name).decode(errors="replace")
     name = "".join(letter if letter.isprintable() else "?" for letter in name.removesuffix(ending))
     if len(name.encode()) > _LONGEST_NAME:
@@ -50,7 +50,7 @@ def name_of(path: Path, ending: str = "") -> str:
 
 
 def read_submission(path: Path, wanted: list) -> Submission:
-    """Never raises for what is in it."""
+    """Reads the submission; never raises for its contents."""
     ending = next((ending for ending in ARCHIVES if path.name.endswith(ending)), "")
     submission = Submission(name_of(path, ending))
     try:
@@ -123,7 +123,7 @@ def _directory(path: Path) -> dict:
 
 
 def _below(path: Path, link: str) -> list:
-    """What a wanted file would be called if a directory on its way is a link."""
+    """The name that a wanted file would have if a directory above it is a link."""
     return [f"{link}/{file.relative_to(path / link).as_posix()}" for file in (path / link).glob("*")] if (path / link).is_dir() else []
 
 

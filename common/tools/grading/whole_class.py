@@ -25,7 +25,7 @@ class Class:
 
 
 def submissions_in(directory: Path, wanted: list) -> list:
-    """Those of a class, each a directory or an archive; no two have one name."""
+    """The submissions of a class, each a directory or an archive, no two with the same name."""
     paths = [path for path in sorted(directory.iterdir()) if is_submission(path) or path.is_symlink()]
     if not paths:
         raise Failure(f"{directory} has no submissions: no directories, and no zip or tar archives", status=2)
@@ -38,7 +38,7 @@ def submissions_in(directory: Path, wanted: list) -> list:
 
 
 def no_submissions_in(directory: Path) -> list:
-    """The names of what else is there, hidden files aside: somebody may have handed in a file that is no archive."""
+    """The names of everything else there but hidden files: somebody may have handed in a file that is no archive."""
     return sorted(name_of(path) for path in directory.iterdir()
                   if not (is_submission(path) or path.is_symlink() or path.name.startswith(".")))
 
@@ -84,7 +84,7 @@ def grade_class(workbenches: list, submissions: list, exercises: list, out: Path
 
 
 def namesakes(submissions: list) -> tuple:
-    """The names of submissions whose answers.json has one and the same student."""
+    """Groups of submissions whose answers.json name the same student."""
     of_student = {}
     for one in submissions:
         student = student_of(one.texts.get(ANSWERS, ""))
@@ -99,7 +99,7 @@ def _digest(what) -> str:
 
 
 def _kept(path: Path, key: str) -> "Grade | None":
-    """The result of before, if nothing has changed since."""
+    """The earlier result, if nothing has changed since."""
     try:
         kept = json.loads(path.read_text())
         if kept["key"] != key:

@@ -43,11 +43,11 @@ DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
 
 class Refusal(Exception):
-    """A question that cannot be answered: one line."""
+    """A request that cannot be answered; the message is one line."""
 
 
 class Skipped(Exception):
-    """Not this candidate at this point: why."""
+    """Raised when a candidate is left out at a point; the message says why."""
 
 
 def first_line(error: Exception) -> str:

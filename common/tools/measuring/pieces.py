@@ -75,7 +75,7 @@ def pieces(names: list, engine: "Path | None" = None) -> list:
 
 
 def rehearsal(names: list) -> list:
-    """The same on the SIMT engine, as far as it goes, at sizes that it can do: to see that every step works."""
+    """The same plan on the SIMT engine, as far as it can go, in small sizes: shows that every step works."""
     small = ("--preset=cpu", "--seq-q=32,64", "--heads=1", "--batch=1")
     ladders = [Piece(f"ladder-{name}", f"{name}, every rung: N = 32, 64",
                      ("bench", name.split("_")[0], *small, "--all-rungs"), 3, timed=True) for name in names]
@@ -98,7 +98,7 @@ def chosen(planned: list, words: list, again: bool = False) -> list:
 
 @dataclass(frozen=True)
 class State:
-    """Of a piece: there already, and about how many seconds it takes: as many as last time, if there was one."""
+    """Whether a piece is there already, and about how many seconds it takes: as many as last time, if there was one."""
 
     done: bool
     seconds: float
@@ -156,7 +156,7 @@ def take(piece: Piece, directory: Path, measured_commit: str, on_line, runner=ru
 
 
 def shortened(report: dict) -> dict:
-    """Of Google Benchmark's runs, which repeat themselves: the medians whole, of the repetitions the times."""
+    """Google Benchmark's runs without what repeats itself: medians in full, of single repetitions the times."""
     if "benchmarks" not in report:
         return report
     kept = []

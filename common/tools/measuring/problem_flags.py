@@ -43,7 +43,7 @@ def add_rung(parser: argparse.ArgumentParser, default: str, or_all: bool = False
 
 
 def chosen_chapters(arguments: argparse.Namespace) -> list:
-    """Those that are named, or all. A rung that is named with its chapter, 10/ordered, becomes arguments.rung."""
+    """The chapters that are named, or all. A rung named with its chapter, as in 10/ordered, becomes arguments.rung."""
     words = [word.rstrip("/").partition("/") for word in arguments.chapters]
     for word, (_, _, rung) in zip(arguments.chapters, words):
         if rung and (len(words) > 1 or arguments.rung or getattr(arguments, "all_rungs", False)):
@@ -72,7 +72,7 @@ def refusal(chapter: chapters.Chapter, arguments: argparse.Namespace) -> str:
 
 
 def require_takers(chosen: list[chapters.Chapter], arguments: argparse.Namespace) -> None:
-    """Every one of them must take what is asked for."""
+    """Refuses unless every chapter takes what is asked for."""
     for chapter in chosen:
         why = refusal(chapter, arguments)
         if why:
@@ -100,7 +100,7 @@ def _whole_number(text: str, least: int, most: int) -> int:
 
 
 def lengths(text: str) -> list:
-    """512,1024 -> [512, 1024], each once."""
+    """512,1024 -> [512, 1024], without repetitions."""
     return list(dict.fromkeys(at_least_one(part) for part in text.split(",")))
 
 
@@ -121,7 +121,7 @@ def existing_file(text: str) -> Path:
 
 
 def said(arguments: argparse.Namespace) -> dict:
-    """{field: value} of what the user said of the problem, but N of the queries."""
+    """{field: value} of what the user said of the problem, except N of the queries."""
     fields = {name: getattr(arguments, name) for name in FIELDS if getattr(arguments, name) is not None}
     heads, kv_heads = fields.get("heads", 0), fields.get("kv_heads", 1)
     if heads % kv_heads:

@@ -22,7 +22,7 @@ METRICS = [TIME, CYCLES, *DRAM, L2, TENSOR, "launch__registers_per_thread", *ISS
 
 
 def metrics() -> list:
-    """What the GPU at hand has of them."""
+    """The metrics that this GPU has."""
     on_hopper = cuda.smi({"capability": "compute_cap"})["capability"] == 9.0
     return METRICS + [WGMMA] * on_hopper
 

@@ -108,7 +108,7 @@ def _together(steps: list) -> list:
 
 
 def choose_device(preset: "str | None") -> cuda.Choice:
-    """What to run on; Failure if that is a GPU, and there is none."""
+    """The device to run on; Failure if that is a GPU and there is none."""
     choice = cuda.choose_preset(preset)
     if choice.preset == "cuda" and not choice.gpu:
         raise Failure(f"preset cuda needs a GPU to run on: {choice.why}; --preset cpu uses the SIMT engine")

@@ -16,7 +16,7 @@ from tools.record import SECONDS_PER, commit
 
 @dataclass
 class Outcome:
-    """What became of one chapter on one problem."""
+    """The outcome of one chapter on one problem."""
 
     verdict: str  # correct, wrong, refused (the program does not take such a problem), failed (anything else)
     detail: str = ""  # the program's own line, unless correct
@@ -79,7 +79,7 @@ def _last_words(stderr: str) -> str:
 
 
 def only(report: dict, rung: str) -> dict:
-    """Of a report about all rungs of a chapter: what it says about this one."""
+    """The part of a chapter's report that is about this rung."""
     return {**report, "benchmarks": [run for run in report["benchmarks"] if run["name"].split("/")[1] == rung]}
 
 

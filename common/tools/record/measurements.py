@@ -24,7 +24,7 @@ DIRECTIONS = {"fwd": "forward", "bwd": "backward"}
 
 
 class Missing(Exception):
-    """There is no such result: which."""
+    """Raised when a result is absent; the message names it."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def steady(median: float, p10: float, **_) -> bool:
 
 
 def aggregated(runs: list) -> set:
-    """The names of Google Benchmark's runs that are repetitions: their median counts."""
+    """The names of Google Benchmark's runs that were repeated, of which the median counts."""
     return {run["name"].removesuffix("_median") for run in runs if run.get("aggregate_name") == "median"}
 
 
@@ -85,12 +85,12 @@ class Record:
 
     @cached_property
     def pieces(self) -> list:
-        """The names of the pieces that are there; files with a date in front are none."""
+        """The names of the pieces that are there; files that begin with a date are no pieces."""
         return sorted(path.stem for path in self.directory.glob("[a-z]*.json"))
 
     @cached_property
     def gpu(self) -> str:
-        """Its name in full: "NVIDIA H200"."""
+        """The GPU's full name: "NVIDIA H200"."""
         for name in self.pieces:
             machine = self.piece(name).get("context", {}).get("machine")
             if machine:
@@ -168,7 +168,7 @@ class Record:
         return chosen[-1] if rung else self._last.get((of_chapter[0].split("/")[0], direction), chosen[-1])
 
     def rope(self, step: str) -> bool:
-        """Whether it solves problems with RoPE."""
+        """Whether the step solves problems with RoPE."""
         return any(row.rope for row in self.rows if row.step == step)
 
     def profile(self, step: str, direction: str) -> dict:

@@ -14,7 +14,7 @@ class Microbenchmarks:
         return Microbenchmarks(record.piece(MACHINE))
 
     def __init__(self, report: dict):
-        """Of Google Benchmark: of repetitions, the medians."""
+        """From Google Benchmark's report: where runs were repeated, their medians."""
         runs, self._context = report.get("benchmarks", []), report.get("context", {})
         repetitions = aggregated(runs)
         self._found = {run["name"].partition("/iterations:")[0]: run for run in runs

@@ -9,8 +9,8 @@ from tools.base import ROOT, Failure, output_of, write_whole
 
 
 def commit() -> str:
-    """What is measured: the commit, with a mark if the sources differ from it; results and lessons are none. WORKBOOK_COMMIT
-    names it where the sources are a copy without their history."""
+    """The commit that is measured, marked if the sources differ from it; results and lessons do not count.
+    WORKBOOK_COMMIT names it where the sources are a copy without their history."""
     named = os.environ.get("WORKBOOK_COMMIT")
     if named:
         return named.strip()
@@ -33,12 +33,12 @@ def compact(report: dict) -> str:
 
 
 def write(path: Path, report: dict) -> None:
-    """All of it, or nothing."""
+    """Writes all of the report or nothing."""
     write_whole(path, compact(report))
 
 
 def read(path: Path) -> "dict | None":
-    """None if there is no such file; Failure if it holds something else."""
+    """The report in the file; None if there is no file, Failure if it holds something else."""
     try:
         report = json.loads(path.read_text())
     except FileNotFoundError:

@@ -7,13 +7,13 @@ from tools.record import THE_BOOKS, Counts, Missing, Record
 
 
 def over_first(times: list) -> list:
-    """times: of each step in order, None where it has none. How many times faster than the first that has one."""
+    """How many times faster each step is than the first one with a time; None for a step without a time."""
     known = [time for time in times if time is not None]
     return [known[0] / time if time is not None else None for time in times]
 
 
 def over_previous(times: list) -> list:
-    """How many times faster than the nearest earlier step that has a time; None for the first."""
+    """How many times faster each step is than the nearest earlier step with a time; None for the first."""
     gains, previous = [], None
     for time in times:
         gains.append(previous / time if time is not None and previous is not None else None)
@@ -23,14 +23,14 @@ def over_previous(times: list) -> list:
 
 @dataclass(frozen=True)
 class KnownStep:
-    """What is known of a step where no GPU is: the bytes that the engine counts, and its time on the GPU that was measured."""
+    """What is known of a step without a GPU: the bytes that the engine counts, and the time recorded on a GPU."""
 
     moved: "float | None" = None  # by all requests to global memory
     seconds: "float | None" = None
 
 
 class KnownSteps:
-    """What the workbook keeps of all steps."""
+    """Recorded times and counts of all steps."""
 
     RECORDED_LENGTH = 4096
 
@@ -132,7 +132,7 @@ def measured(names: list, lengths: list, outcomes: list) -> str:
 
 
 def remarks(names: list, problems: list, outcomes: list) -> list:
-    """Why there is no time where there is none: one line for each chapter and reason, the same reason only once."""
+    """Why times are missing: one line for each chapter and reason."""
     lines = []
     for name, row in zip(names, outcomes):
         reasons = {}

@@ -17,7 +17,7 @@ def markdown(rows: list) -> str:
 
 
 def known(compute, text=significant) -> str:
-    """What it computes, as text; a dash if something is missing for it."""
+    """The computed value as text; a dash if a measurement for it is missing."""
     try:
         return text(compute())
     except Missing:
@@ -29,5 +29,5 @@ def factor(value: float) -> str:
 
 
 def power(value: float) -> str:
-    """2.7e-4, for errors."""
+    """An error as 2.7e-4."""
     return "∞" if math.isinf(value) else f"{value:.1e}".replace("e-0", "e-").replace("e+0", "e+")

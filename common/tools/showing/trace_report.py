@@ -70,7 +70,7 @@ def wavefronts(counts: dict) -> int:
 
 
 def seconds(launch: dict, gpu: Gpu) -> dict:
-    """The least time that each part of the GPU needs for this launch, were it alone and perfectly busy."""
+    """The least time that each part of the GPU would need for this launch if it alone were the limit."""
     moved = launch["bytes"]
     least = {
         "DRAM": (moved["read"]["launch"] + moved["written"]["launch"]) / gpu.dram,

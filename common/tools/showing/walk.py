@@ -23,11 +23,11 @@ TILE_STEPS = 100
 
 
 class TooLarge(Failure):
-    """A page, as can be told before, or as it turns out when it is made."""
+    """Raised when a page would be, or turns out to be, too large."""
 
 
 def require_small(problem: Problem, direction: str, walks: int = 1, with_numbers: bool = True, tile: int = TILE) -> None:
-    """Before anything runs."""
+    """Raises TooLarge before anything runs."""
     if walks * numbers(problem, direction, with_numbers, tile) <= MOST_NUMBERS:
         return
     fits = largest_length(problem, direction, walks, with_numbers, tile)
@@ -66,7 +66,7 @@ def visible_keys(problem: Problem, i: int) -> int:
 
 
 def kind(problem: Problem, queries: tuple, keys: tuple) -> str:
-    """What the mask leaves of a tile, rows and keys from first to last: all of it, some or nothing."""
+    """What the mask leaves of a tile: all of it, some of it or nothing."""
     first = max(min(visible_keys(problem, queries[0]) - keys[0], keys[1] - keys[0] + 1), 0)
     last = max(min(visible_keys(problem, queries[1]) - keys[0], keys[1] - keys[0] + 1), 0)
     return "masked" if last == 0 else "whole" if first == keys[1] - keys[0] + 1 else "partly"
@@ -144,13 +144,13 @@ def _multiplied(step: dict, of_queries: "str | None", of_keys: "str | None") -> 
 
 
 def _queries_written(problem: Problem, block: dict, by: tuple) -> list:
-    """What stands for the queries of a kernel that reads none."""
+    """What stands in for the queries of a kernel that reads none."""
     return _spans([rows for step in block["steps"] if tuple(step.get("by", ())) == by
                    for name in ("O", "dQ") for rows in step.get("written", {}).get(name, [])], problem.seq_q)
 
 
 def _turns(block: dict, name: str) -> int:
-    """How often a party goes on to other queries, or other keys."""
+    """How often a party moves on to other queries, or to other keys."""
     of_party = {}
     for tile in block["tiles"]:
         of_party.setdefault(tuple(block["steps"][tile["step"]].get("by", ())), []).append(tile[name])

@@ -36,7 +36,7 @@ def of_machine_code(text: str) -> dict:
 
 
 def of_files(sources: list, flags: list) -> dict:
-    """The same of these files, compiled by nvcc for compute capability 9.0 with these flags."""
+    """The widths of these files' accesses, compiled by nvcc for compute capability 9.0 with these flags."""
     widths = {}
     with tempfile.TemporaryDirectory() as directory:
         for number, source in enumerate(sources):
@@ -50,5 +50,5 @@ def of_files(sources: list, flags: list) -> dict:
 
 
 def text(widths: dict) -> str:
-    """What SIMT_WIDTHS names."""
+    """The contents of the file that SIMT_WIDTHS names."""
     return "".join(f"{place} {operation} {width}\n" for (place, operation), width in sorted(widths.items()))

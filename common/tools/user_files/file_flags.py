@@ -81,7 +81,7 @@ def refuse_without_files(arguments) -> None:
 
 
 def files_of(arguments, of_chapters: dict, seconds: float) -> "Asked | None":
-    """What the user wants of files; None if the words are none. of_chapters: {argparse's name: flag} of what only chapters take."""
+    """What the user asks of files; None if none is named. of_chapters: {argparse's name: flag} that only chapters take."""
     words = arguments.chapters
     files = [word for word in words if is_file(word)]
     if not files:

@@ -24,7 +24,7 @@ def names(kernels: list) -> str:
 
 
 def text_of(launch: Launch, kernel: dict, source: Path, shows: bool) -> str:
-    """A file that includes the user's, so that it sees kernels and types that are only there."""
+    """The text of a main that includes the user's file, and so sees its kernels and types."""
     if kernel["template"] and "<" not in launch.kernel:
         parameters = ", ".join(kernel["template"])
         raise Failure(f"--kernel {launch.kernel}: it is a template over <{parameters}>: say which, as in '{launch.kernel}<..>'", status=2)

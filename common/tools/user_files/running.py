@@ -22,7 +22,7 @@ MOST_MESSAGES = 20  # lines of the compiler's
 
 @dataclass
 class Ran:
-    """What came of a program."""
+    """How a program ended, and what the engine reported."""
 
     status: int
     reported: bool  # it came to its end
@@ -92,7 +92,7 @@ def _output(command: list, file: str, failed: str = "does not compile") -> str:
 
 
 def messages(text: str) -> list:
-    """The compiler's, each with the line of source that it is about; of what the engine does not have, one each and no others."""
+    """The compiler's messages, each with its source line; or one message for each thing that the engine lacks."""
     flag = re.search(r"^(--buffer .*?):\d+:\d+: error: (.*)", text, re.MULTILINE)
     if flag:  # all else follows from it
         return [f"{flag[1]}: {flag[2]}"]
@@ -149,7 +149,7 @@ def run_program(program: Path, asked: Asked, place: Path, quietly: bool) -> Ran:
 
 
 def conclude_files(asked: Asked, ran: Ran) -> int:
-    """The exit status; a Failure that says why it is none of success."""
+    """The exit status; Failure if the program did not succeed, with the reason."""
     if ran.status == TOO_LARGE and not ran.reported:
         return 2  # a launch is too large, as it said
     wrong = []
