@@ -11,7 +11,8 @@ from unittest import mock
 from tools import cli
 from tools.commands import report as command
 from tools.machine import RESULTS, ROOT, NotUnderstood, evaluate, system
-from tools.record import Counts, Missing, Problem, Quantities, Record, results
+from tools.record import Counts, Missing, Problem, Quantities, Record, Second, repeated, results, second
+from tools.record.rows import SECOND
 from tools.showing import Tables, lessons, pictures
 from tools.showing.tables import NOT_YET
 
@@ -67,6 +68,15 @@ def write_measurement(directory: Path, times=1.0) -> None:
     piece("sweep-fp16-forward", points=[point(sweep_problem(n, 64, "full", "fp16"), FLASH=2e-3, **{"06_two": 1e-3 / k})
                                         for n, k in ((512, 1), (1024, 4))])
     piece("profile-06_two", rungs=[{"chapter": "06_two", "rung": "final", "direction": "forward", "flops": 100.0, "dram_bytes": 50}])
+
+
+def write_second_measurement(directory: Path, times: float) -> None:
+    """Of what write_measurement writes, as ./workbook measure --again keeps it."""
+    with tempfile.TemporaryDirectory() as scratch:
+        write_measurement(Path(scratch), times)
+        for path in Path(scratch).iterdir():
+            if path.stem not in ("memory", "profile-06_two"):
+                second.keep(directory, path.stem, results.read(path))
 
 
 def write_experiments(directory: Path) -> None:
@@ -420,11 +430,37 @@ class InTables(Measured):
             self.assertEqual(len(differences), 1)
 
     def test_two_measurements(self):
-        write_measurement(self.directory / "again", times=1.1)
+        write_second_measurement(self.directory, times=1.1)
         text = Tables(Record(self.directory)).repeated()
         self.assertIn("| `ladder` | 6 | 10.0% | 10.0% | 10.0% |", text)
         self.assertIn("| `peers-ladder` | 3 | 0.0% |", text)
         self.assertNotIn("memory", text)
+
+    def test_the_second_measurement_has_times_alone(self):
+        write_second_measurement(self.directory, times=1.1)
+        again = Quantities(Second(Record(self.directory)))
+        for text, expected in [('ms("06", 512)', 1.1), ('rate("06", 512)', 1 / 1.1 * self.value('rate("06", 512)')), ('matmul_tflops()', 700),
+                               ('against("06", "FLASH", 4096)', 1.5 / 1.1), ('mean_against("06")', 4)]:
+            self.assertAlmostEqual(evaluate(text, again), expected, places=6, msg=text)
+        for text in ('device_bytes("06", 2048)', 'dram_bytes("06")', 'entry("2026-11-23-x.json", "a")'):
+            with self.assertRaises(Missing, msg=text):
+                evaluate(text, again)
+        text = 'entry("peers-ladder.json", "flop_rate", "points", 0, "results", name="06_two/final")'
+        self.assertAlmostEqual(self.value(text) / self.value(text.replace("name", "again=True, name")), 1.1)
+
+    def test_a_time_that_was_not_steady_the_second_time_counts_nowhere(self):
+        piece = results.read(self.directory / "peers-ladder.json")
+        piece["points"][0]["results"][0]["seconds"]["p10"] = 9e-3  # of 12: FLASH
+        second.keep(self.directory, "peers-ladder", piece)
+        self.assertEqual(len(repeated(self.record)["peers-ladder"]), 2)
+
+    def test_of_a_piece_that_is_measured_a_third_time_the_last_times_are_kept(self):
+        write_second_measurement(self.directory, times=1.1)
+        before = (self.directory / SECOND).read_text()
+        write_second_measurement(self.directory, times=1.2)
+        self.assertAlmostEqual(Quantities(Second(self.record)).ms("06", 512), 1.2)
+        write_second_measurement(self.directory, times=1.1)
+        self.assertEqual((self.directory / SECOND).read_text(), before)
 
 
 class TheMachine(Measured):
@@ -551,7 +587,7 @@ class OfFiles(Measured):
 
     def test_what_a_second_measurement_makes_of_the_numbers(self):
         self.assertIn("No number", self.ending_of("--again")[1])
-        write_measurement(self.directory / "again", times=1.25)
+        write_second_measurement(self.directory, times=1.25)
         self.readme.write_text('A\n1.0<!-- = ms("06", 512) --> 10<!-- = gain("02", "06", 512) --> 4.0<!-- = mean_against("06") --> 4<!-- = 2 * 2 -->')
         status, said = self.ending_of("--again")
         lines = [line.split() for line in said.splitlines()[1:]]

@@ -19,6 +19,7 @@ from tools.record.counted import Counts
 from tools.record.decoding import Decoding
 from tools.record.experiments import LATENCY, Experiments
 from tools.record.rows import Missing, Record
+from tools.record.second import Second
 from tools.record.training import Training
 
 
@@ -26,7 +27,7 @@ class Quantities:
     """Every public method is a name that lessons may use."""
 
     def __init__(self, record: Record, counts: "Counts | None" = None):
-        self._record, self._counts = record, counts or Counts()
+        self._record, self._counts, self._second = record, counts or Counts(), Second(record)
 
     def _direction(self, step: str, direction: "str | None") -> str:
         if direction is None and step[0].isdigit():
@@ -230,11 +231,15 @@ class Quantities:
 
     # Any file
 
-    def entry(self, file, field, *path, **where):
-        """A number of any file: entry("x.json", "ms.FA2", "B2_H16", N=512) is the field of that list's entry that has N = 512."""
-        found = self._record.file(file)
+    def entry(self, file, field, *path, again=False, **where):
+        """A number of any file: entry("x.json", "ms.FA2", "B2_H16", N=512) is the field of that list's entry that has N = 512. With
+        again=True that of the second measurement."""
+        found = (self._second if again else self._record).file(file)
         for part in path:
-            found = found[part]
+            try:
+                found = found[part]
+            except (KeyError, IndexError, TypeError):
+                raise Missing(f"{file} has no {part} there") from None
         if where:
             matching = [one for one in found if all(one.get(key) == value for key, value in where.items())]
             if len(matching) != 1:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.machine import NotUnderstood, evaluate, significant
-from tools.record import Missing, Quantities, Record
+from tools.record import Missing, Quantities, Record, Second
 from tools.showing.tables import Tables
 
 TABLE = re.compile(r"<!-- report: (.*?) -->\n(.*?)<!-- /report -->", re.DOTALL)
@@ -59,7 +59,7 @@ def lessons(root: Path) -> list:
 
 def rewritten(text: str, record: Record, file: Path = Path("")) -> tuple:
     """(the text as it should be, [where it is not, and why])"""
-    differences = []
+    differences, quantities = [], Quantities(record)
     shielded = FENCED.sub(lambda found: re.sub(r"<!--", "\0\0\0\0", found[0]), text)  # examples in code say nothing
 
     def note(position: int, what: str) -> None:
@@ -77,7 +77,7 @@ def rewritten(text: str, record: Record, file: Path = Path("")) -> tuple:
 
     def number(found) -> str:
         try:
-            value = evaluate(found[3], Quantities(record))
+            value = evaluate(found[3], quantities)
             right = shown_like(found[1], value)
         except (NotUnderstood, Missing) as error:
             if not (found[1] == NOT_MEASURED and isinstance(error, Missing)):
@@ -163,22 +163,22 @@ class Repeated:
         return 100 * abs(self.second / self.first - 1)
 
 
-def _value(expression: str, record: Record):
+def _value(expression: str, quantities: Quantities):
     """None if it is not in the record."""
     try:
-        return evaluate(expression, Quantities(record))
+        return evaluate(expression, quantities)
     except (NotUnderstood, Missing):
         return None
 
 
 def repeated(root: Path, record: Record) -> list:
     """Every measured number of the lessons that the second measurement has too, the least steady first."""
-    found, nothing = [], Record(Path("nothing"))
+    found, measurements = [], [Quantities(one) for one in (record, Second(record), Record(Path("nothing")))]
     for path in lessons(root):
         text = FENCED.sub(lambda code: "\n" * code[0].count("\n"), path.read_text())
         for number in NUMBER.finditer(text):
-            first, second, unmeasured = (_value(number[3], one) for one in (record, record.again, nothing))
-            if None in (first, second) or unmeasured is not None:
+            first, second, unmeasured = (_value(number[3], one) for one in measurements)
+            if None in (first, second) or unmeasured is not None or "again=True" in number[3]:
                 continue
             where = f"{path.relative_to(root)}:{text.count(chr(10), 0, number.start()) + 1}"
             found.append(Repeated(where, number[3], first, second))
