@@ -12,7 +12,7 @@ from pathlib import Path
 from tools import course
 from tools.course import bare, lines_of, markers
 from tools.machine import ROOT, Failure, system
-from tools.teaching import hand_out, require_a_new, trees, without_a_file, write, write_archive
+from tools.teaching import hand_out, lessons, require_a_new, trees, without_a_file, write, write_archive
 from tools.teaching.grading import taken_from
 from tools.teaching.handout import compatible
 from tools.teaching.submission import Submission
@@ -115,6 +115,17 @@ class HandedOut(unittest.TestCase):
                 self.assertEqual(answers(self.text(f"{chapter}/README.md")),
                                  {number: answered and number not in named for number, answered in lesson.items()})
         self.assertIn("(Its answer is not here: it would say too much about exercise 01.sectors.)", self.text("01_naive/README.md"))
+
+    def test_of_the_named_numbers_those_of_hidden_answers_are_gone(self):
+        pages = {file: {re.search(r"(?<=<!-- )\w+(?= -->)", found)[0] for found in re.findall(r"<!-- \w+ -->", self.text(file))}
+                 for file in self.made.student if file.endswith(".md")}
+        there = [file for file in self.made.student if file.endswith("/numbers.json")]
+        self.assertTrue(there)
+        for file in there:
+            shown = set().union(*(names for page, names in pages.items() if Path(page).parent == Path(file).parent))
+            self.assertEqual(set(json.loads(self.text(file))), shown)
+        self.assertIn("gain_over_04", self.text("05_online_softmax/numbers.json"))
+        self.assertEqual(lessons.numbers_of("1<!-- a -->", '{"a": "1", "ab": "2"}'), '{\n "a": "1"\n}\n')
 
     def test_the_weeks_of_the_course_page_can_be_handed_out(self):
         page = (ROOT / "common/course/README.md").read_text()

@@ -245,6 +245,69 @@ class Numbers(Measured):
             self.assertEqual(self.rewritten(one), (one, []))
 
 
+class Names(Measured):
+    """numbers.json beside a lesson."""
+
+    FILE = '{\n "time": "ms(\'06\', 512)",\n "faster": "gain(\'02\', \'06\', 4096)"\n}\n'
+    PAGE = "A\ntakes 1.0 ms<!-- time -->,\n10×<!-- faster --> or 10.0×<!-- faster --> as fast, 4<!-- = 2 * 2 -->\n"
+
+    def said(self, page=PAGE, file=FILE):
+        (self.root / "06_two").mkdir(exist_ok=True)
+        self.page = self.root / "06_two" / "README.md"
+        self.page.write_text(page)
+        (self.root / "06_two" / "numbers.json").write_text(file)
+        return [str(one) for one in lessons.check(self.root, self.record)]
+
+    def test_a_number_is_what_its_entry_says(self):
+        self.assertEqual(self.said(), [])
+        self.assertEqual(self.said(page=self.PAGE.replace("10.0×", "11.0×")),
+                         ["06_two/README.md:3: 11.0 should be 10.0: faster = gain('02', '06', 4096)"])
+        changed, left = lessons.rewrite(self.root, self.record)
+        self.assertEqual((changed, left, self.page.read_text()), ([self.page], [], self.PAGE))
+
+    def test_what_has_been_measured_since_is_written(self):
+        self.said(page=self.PAGE.replace("1.0 ms", "– ms"))
+        lessons.rewrite(self.root, self.record)
+        self.assertEqual(self.page.read_text(), self.PAGE.replace("1.0 ms", "1.00 ms"))
+
+    def test_names_and_entries_belong_together(self):
+        for page, file, expected in [
+                (self.PAGE + "1<!-- tme -->", self.FILE, "README.md:4: tme is not in numbers.json"),
+                (self.PAGE + "1<!-- two-words -->", self.FILE, "README.md:4: two-words is not in numbers.json"),
+                (self.PAGE + "One<!-- time -->", self.FILE, "README.md:4: no number stands before <!-- time -->"),
+                (self.PAGE.replace("<!-- time -->", ""), self.FILE, "numbers.json:2: no page of this folder uses time")]:
+            self.assertEqual(self.said(page, file), [f"06_two/{expected}"])
+            self.assertEqual([str(one) for one in lessons.rewrite(self.root, self.record)[1]], [f"06_two/{expected}"])
+
+    def test_what_is_wrong_in_the_file_is_named(self):
+        def with_entry(name, expression="'2 * 2'"):
+            return (self.PAGE + f"4<!-- {name} -->", self.FILE.replace("\n}", f',\n "{name}": {expression}\n}}').replace("'2 * 2'", '"2 * 2"'))
+
+        self.assertEqual(self.said(*with_entry("n" * 40)), [])
+        for (page, file), expected in [
+                (with_entry("n" * 41), f"numbers.json:4: the name {'n' * 41} has 41 characters: 40 at most"),
+                (with_entry("Four"), "numbers.json:4: the name Four must be small letters, digits and _, and begin with a letter"),
+                (with_entry("faster", '"3"'), "numbers.json:4: faster stands here twice"),
+                (with_entry("again", '"ms(\'06\', 512)"'), "numbers.json:4: again and time are the same number: one name is enough"),
+                (with_entry("four", "4"), "numbers.json:4: four must be an expression in quotes")]:
+            self.assertIn(f"06_two/{expected}", self.said(page, file))
+        for file, expected in [(self.FILE.replace('",', '"'), "numbers.json:3: is no JSON: Expecting ',' delimiter"),
+                               ("[]", "numbers.json:1: must be a JSON object, {name: expression}")]:
+            self.assertIn(f"06_two/{expected}", self.said(file=file)[-1])
+        self.assertEqual(self.said(*with_entry("four", '"no()"'))[0].partition(" (")[0], "06_two/README.md:4: there is no no")
+
+    def test_the_pages_of_a_folder_share_their_names(self):
+        self.said(page="1<!-- time -->")
+        (self.root / "06_two" / "more.md").write_text("10<!-- faster -->")
+        self.assertEqual(lessons.check(self.root, self.record), [])
+
+    def test_a_second_measurement_is_compared_by_name(self):
+        self.said()
+        write_second_measurement(self.directory, times=1.25)
+        self.assertEqual([(one.expression, round(one.apart)) for one in lessons.repeated(self.root, self.record)],
+                         [("ms('06', 512)", 25), ("gain('02', '06', 4096)", 0), ("gain('02', '06', 4096)", 0)])
+
+
 ANSWERED = """# 05
 1. Not a question.
 ## Questions

@@ -1,6 +1,6 @@
 """What a number in a lesson can be: each function here is one, computed from the record, or counted, or plain arithmetic.
 
-In a lesson, right after the number and its unit:
+In a lesson, right after the number and its unit, or by a name in numbers.json beside the lesson:
 
     2.67×<!-- = gain("02", "03", 8192) -->                                             measured
     10.0<!-- = counted("02", "global_load sectors", "scores") / counted("02", "global_load requests", "scores") -->
