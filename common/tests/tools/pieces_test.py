@@ -63,7 +63,7 @@ class Plans(unittest.TestCase):
         self.assertEqual([piece.name for piece in pieces.chosen(planned, [], again=True)],
                          ["ladder-01_a", "ladder-02_b", "peers-ladder", "sweep-fp16-forward", "sweep-fp16-backward",
                           "sweep-bf16-forward", "sweep-bf16-backward", "decode-fp16", "decode-bf16", "dims"])
-        with self.assertRaisesRegex(Failure, "no piece that is measured twice is called machine .pieces: ladder-01_a, "):
+        with self.assertRaisesRegex(Failure, "no piece that is measured twice is called machine .pieces: ladder-01_a"):
             pieces.chosen(planned, ["machine"], again=True)
         self.assertTrue(pieces.chosen(pieces.rehearsal(NAMES), [], again=True))
 
@@ -109,16 +109,20 @@ class Pieces(unittest.TestCase):
 
     def test_two_measurements_at_once_have_logs_of_their_own(self):
         for again, says in ((False, "first"), (True, "second")):
-            pieces.take(self.piece, self.directory / "gpu", "abc", lambda line: None, again, fake(report={"context": {}}, says=says))
+            runner = fake(report={"context": {}}, says=says)
+            pieces.take(self.piece, self.directory / "gpu", "abc", lambda line: None, again, runner)
         logs = self.directory / "build" / "measure"
-        self.assertEqual([(logs / name / "p.log").read_text().strip() for name in ("gpu", "gpu-again")], ["first", "second"])
+        said = [(logs / name / "p.log").read_text().strip() for name in ("gpu", "gpu-again")]
+        self.assertEqual(said, ["first", "second"])
 
     def test_of_a_second_measurement_the_times_are_kept_in_one_file(self):
-        run = {"name": "01_a/x/fwd/B1_H1_N8_D8_fp16_full/manual_time", "real_time": 2.0, "time_unit": "us", "FLOP/s": 1.0}
-        pieces.take(self.piece, self.directory, "abc", lambda line: None, True, fake(report={"context": {}, "benchmarks": [run]}))
+        problem = "B1_H1_N8_D8_fp16_full"
+        run = {"name": f"01_a/x/fwd/{problem}/manual_time", "real_time": 2.0, "time_unit": "us", "FLOP/s": 1.0}
+        runner = fake(report={"context": {}, "benchmarks": [run]})
+        pieces.take(self.piece, self.directory, "abc", lambda line: None, True, runner)
         self.assertEqual(self.files(), ["repeated-times.json"])
         (times,) = results.read(self.directory / "repeated-times.json")["times"]
-        self.assertEqual(times, {"piece": "p", "direction": "forward", "problem": "B1_H1_N8_D8_fp16_full", "ms": {"01_a/x": 0.002}})
+        self.assertEqual(times, {"piece": "p", "direction": "forward", "problem": problem, "ms": {"01_a/x": 0.002}})
         self.assertTrue(pieces.state(self.piece, self.directory, "abc", again=True).done)
         self.assertFalse(pieces.state(self.piece, self.directory, "def", again=True).done)
         self.assertFalse(pieces.state(self.piece, self.directory, "abc").done)
@@ -176,8 +180,8 @@ class Pieces(unittest.TestCase):
 class Files(unittest.TestCase):
     def test_a_record_takes_one_line(self):
         record = {"name": "x", "seconds": {"median": 2e-05, "p10": 1.5}, "of": [1, 2]}
-        report = {"what": "w" * 500, "empty": [], "points": [{"n": 1, "results": [record, record]}], "plain": [{"why": "w" * 500, "n": 3}],
-                  "numbers": [0.5] * 500, "steps": [[1, 2], [3]]}
+        report = {"what": "w" * 500, "empty": [], "points": [{"n": 1, "results": [record, record]}],
+                  "plain": [{"why": "w" * 500, "n": 3}], "numbers": [0.5] * 500, "steps": [[1, 2], [3]]}
         text = results.compact(report)
         self.assertEqual(json.loads(text), report)
         self.assertEqual(text.count(json.dumps(record)), 2)
@@ -186,11 +190,15 @@ class Files(unittest.TestCase):
 
     def test_what_is_kept_of_a_report(self):
         def run(kind, **more):
-            return {"name": f"n_{kind}" if kind else "n", "run_name": "n", "run_type": "aggregate" if kind else "iteration", "real_time": 1.0,
-                    "time_unit": "ms", "FLOP/s": 2.0, **({"aggregate_name": kind} if kind else {}), **more}
+            of_all = {"run_name": "n", "real_time": 1.0, "time_unit": "ms", "FLOP/s": 2.0}
+            own = {"name": f"n_{kind}", "run_type": "aggregate", "aggregate_name": kind} if kind else {
+                "name": "n", "run_type": "iteration"}
+            return {**of_all, **own, **more}
 
-        kept = results.slim({"benchmarks": [run(""), run(""), run("mean"), run("median"), run("cv"), run("", name="alone")], "points": [
-            {"results": [{"name": "a", "samples": [1, 2], "seconds": {"median": 1, "p10": 1, "p90": 2, "min": 1, "max": 2}}]}],
+        seconds = {"median": 1, "p10": 1, "p90": 2, "min": 1, "max": 2}
+        kept = results.slim({
+            "benchmarks": [run(""), run(""), run("mean"), run("median"), run("cv"), run("", name="alone")],
+            "points": [{"results": [{"name": "a", "samples": [1, 2], "seconds": seconds}]}],
             "modes": {"median": 1, "min": 1}})
         self.assertEqual(kept["benchmarks"], [
             {"name": "n_median", "real_time": 1.0, "time_unit": "ms", "FLOP/s": 2.0, "aggregate_name": "median"},
@@ -209,7 +217,8 @@ class Files(unittest.TestCase):
     def test_everything_in_common_results_is_slim(self):
         for path in sorted(RESULTS.rglob("*.json")):
             report = results.read(path)
-            self.assertTrue(results.slim(report) == report and path.read_text() == results.compact(report), f"{path} was not written by tools/record")
+            written = results.slim(report) == report and path.read_text() == results.compact(report)
+            self.assertTrue(written, f"{path} was not written by common/tools/record/results.py")
 
     def test_results_and_lessons_do_not_change_what_is_measured(self):
         with mock.patch.dict(os.environ, {"WORKBOOK_COMMIT": " abc\n"}):

@@ -275,26 +275,30 @@ class Names(Measured):
                 (self.PAGE + "1<!-- tme -->", self.FILE, "README.md:4: tme is not in numbers.json"),
                 (self.PAGE + "1<!-- two-words -->", self.FILE, "README.md:4: two-words is not in numbers.json"),
                 (self.PAGE + "One<!-- time -->", self.FILE, "README.md:4: no number stands before <!-- time -->"),
-                (self.PAGE.replace("<!-- time -->", ""), self.FILE, "numbers.json:2: no page of this folder uses time")]:
+                (self.PAGE.replace("<!-- time -->", ""), self.FILE,
+                 "numbers.json:2: no page of this folder uses time")]:
             self.assertEqual(self.said(page, file), [f"06_two/{expected}"])
             self.assertEqual([str(one) for one in lessons.rewrite(self.root, self.record)[1]], [f"06_two/{expected}"])
 
     def test_what_is_wrong_in_the_file_is_named(self):
-        def with_entry(name, expression="'2 * 2'"):
-            return (self.PAGE + f"4<!-- {name} -->", self.FILE.replace("\n}", f',\n "{name}": {expression}\n}}').replace("'2 * 2'", '"2 * 2"'))
+        def with_entry(name, expression='"2 * 2"'):
+            return self.PAGE + f"4<!-- {name} -->", self.FILE.replace("\n}", f',\n "{name}": {expression}\n}}')
 
         self.assertEqual(self.said(*with_entry("n" * 40)), [])
         for (page, file), expected in [
                 (with_entry("n" * 41), f"numbers.json:4: the name {'n' * 41} has 41 characters: 40 at most"),
-                (with_entry("Four"), "numbers.json:4: the name Four must be small letters, digits and _, and begin with a letter"),
+                (with_entry("Four"),
+                 "numbers.json:4: the name Four must be small letters, digits and _, and begin with a letter"),
                 (with_entry("faster", '"3"'), "numbers.json:4: faster stands here twice"),
-                (with_entry("again", '"ms(\'06\', 512)"'), "numbers.json:4: again and time are the same number: one name is enough"),
+                (with_entry("again", '"ms(\'06\', 512)"'),
+                 "numbers.json:4: again and time are the same number: one name is enough"),
                 (with_entry("four", "4"), "numbers.json:4: four must be an expression in quotes")]:
             self.assertIn(f"06_two/{expected}", self.said(page, file))
         for file, expected in [(self.FILE.replace('",', '"'), "numbers.json:3: is no JSON: Expecting ',' delimiter"),
                                ("[]", "numbers.json:1: must be a JSON object, {name: expression}")]:
             self.assertIn(f"06_two/{expected}", self.said(file=file)[-1])
-        self.assertEqual(self.said(*with_entry("four", '"no()"'))[0].partition(" (")[0], "06_two/README.md:4: there is no no")
+        (said,) = self.said(*with_entry("four", '"no()"'))
+        self.assertEqual(said.partition(" (")[0], "06_two/README.md:4: there is no no")
 
     def test_the_pages_of_a_folder_share_their_names(self):
         self.said(page="1<!-- time -->")
@@ -502,8 +506,9 @@ class InTables(Measured):
     def test_the_second_measurement_has_times_alone(self):
         write_second_measurement(self.directory, times=1.1)
         again = Quantities(Second(Record(self.directory)))
-        for text, expected in [('ms("06", 512)', 1.1), ('rate("06", 512)', 1 / 1.1 * self.value('rate("06", 512)')), ('matmul_tflops()', 700),
-                               ('against("06", "FLASH", 4096)', 1.5 / 1.1), ('mean_against("06")', 4)]:
+        for text, expected in [('ms("06", 512)', 1.1), ('rate("06", 512)', 1 / 1.1 * self.value('rate("06", 512)')),
+                               ('matmul_tflops()', 700), ('against("06", "FLASH", 4096)', 1.5 / 1.1),
+                               ('mean_against("06")', 4)]:
             self.assertAlmostEqual(evaluate(text, again), expected, places=6, msg=text)
         for text in ('device_bytes("06", 2048)', 'dram_bytes("06")', 'entry("2026-11-23-x.json", "a")'):
             with self.assertRaises(Missing, msg=text):

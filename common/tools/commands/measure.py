@@ -5,8 +5,9 @@ common/results, under the GPU's name. A piece that is there, of the commit at ha
 when time was up (--within), run the command again. ./workbook report makes the pictures and tables of the READMEs from
 these files, without a GPU.
 
---again measures for a second time the pieces that are taken for their times, and keeps these times in one file: the report says how
-far the two measurements lie apart. Both can run at once, on two GPUs of one machine: CUDA_VISIBLE_DEVICES names one for each.
+--again measures for a second time the pieces that are taken for their times, and keeps these times in one file: the
+report says how far the two measurements lie apart. Both can run at once, on two GPUs of one machine:
+CUDA_VISIBLE_DEVICES names one for each.
 """
 
 from tools.machine import BUILD, RESULTS, Failure, build, chapters, say, slug, system

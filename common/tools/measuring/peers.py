@@ -12,13 +12,13 @@ tools/measuring/peers_main.py measures, in a Python that has PyTorch. Its JSON, 
       problem, direction, flops, baseline (what its ratios are to), rope (whether q and k are rotated first: by the chapter,
                 or by PyTorch before its FLASH)
       results   one for each chapter or peer: name, kind (chapter, peer), and either
-                  seconds {median, p10, p90, min, max}, samples (seconds, in the order taken), flop_rate (FLOP/s); of seconds and
-                  samples common/results has median and p10 alone,
+                  seconds {median, p10, p90, min, max}, samples (seconds, in the order taken), flop_rate (FLOP/s),
                   late (launches that were repeated: the GPU got there before the CPU had enqueued them),
                   error and tolerance (of the result, against fp64: what was checked before any timing),
                   ratio (seconds of FLASH / seconds: above 1 is faster than FLASH; null without FLASH. With rope the
                   measure is compiled+FLASH, where torch.compile has made one kernel of the rotations)
                 or  skipped (why), or wrong (what: it was not timed)
+                (common/results keeps median and p10 of the seconds, and no samples)
     summary   one for each name and direction: points, geometric_mean, lowest and highest of the ratios
 """
 

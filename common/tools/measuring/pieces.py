@@ -1,10 +1,10 @@
 """The full measurement: which pieces it has, and how they are taken one after the other.
 
-A piece is a command line of ./workbook that writes one JSON file: nothing is timed here. Of the first measurement its file becomes
-common/results/GPU/PIECE.json, with the machine, the command and the commit in its context; of the second one (--again) only the
-times are kept, those of all pieces in one file (record/second.py). A piece that is there, of the commit that is measured now, is not
-taken again; a piece that fails leaves nothing. On a machine with several GPUs both measurements may run at once, each with its own
-in CUDA_VISIBLE_DEVICES.
+A piece is a command line of ./workbook that writes one JSON file: nothing is timed here. In the first measurement that
+file becomes common/results/GPU/PIECE.json, with the machine, the command and the commit in its context. Of the second
+one (--again) the times are kept, those of all pieces in one file (record/second.py). A piece that is there, of the
+commit that is measured now, is not taken again; a piece that fails leaves nothing. On a machine with several GPUs both
+measurements may run at once, each with its own in CUDA_VISIBLE_DEVICES.
 """
 
 import sys
@@ -84,12 +84,13 @@ def rehearsal(names: list) -> list:
 
 
 def chosen(planned: list, words: list, again: bool = False) -> list:
-    """The pieces that begin with one of the words, or all of them; of a second measurement, those that are taken for their times."""
+    """The pieces that begin with one of the words, or all; again: of those that are taken for their times."""
     planned = [piece for piece in planned if piece.timed or not again]
     for word in words:
         if not any(piece.name.startswith(word) for piece in planned):
+            kind = "piece that is measured twice" if again else "piece"
             names = ", ".join(piece.name for piece in planned)
-            raise Failure(f"no piece{' that is measured twice' if again else ''} is called {word} (pieces: {names})", status=2)
+            raise Failure(f"no {kind} is called {word} (pieces: {names})", status=2)
     return [piece for piece in planned if not words or any(piece.name.startswith(word) for word in words)]
 
 
@@ -133,8 +134,9 @@ def run_workbook(command: list, log_path: Path, on_line) -> int:
         return follow([sys.executable, ROOT / "workbook", *command], log, on_line, cwd=ROOT)
 
 
-def take(piece: Piece, directory: Path, measured_commit: str, on_line, again: bool = False, runner=run_workbook) -> None:
-    """Runs the piece's command, and puts its JSON, or the times of a second measurement, into place. Failure leaves nothing."""
+def take(piece: Piece, directory: Path, measured_commit: str, on_line, again: bool = False,
+         runner=run_workbook) -> None:
+    """Runs the piece's command, and puts its JSON into place; again: the times in it. Failure leaves nothing."""
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "piece.json"
         log_path = BUILD / "measure" / (directory.name + "-again" * again) / f"{piece.name}.log"

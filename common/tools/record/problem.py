@@ -52,7 +52,8 @@ def label(problem: Problem, rope: bool) -> str:
 
 def read_label(text: str) -> tuple[Problem, bool]:
     """(problem, rope) of the name that attention::label gives a problem: B2_H16_N512_D64_fp16_causal."""
-    found = re.fullmatch(r"B(\d+)_H(\d+)(?:_Hkv(\d+))?_(?:N(\d+)|Nq(\d+)_Nk(\d+))_D(\d+)_(fp16|bf16)_(causal|full)(_rope)?", text)
+    found = re.fullmatch(r"B(\d+)_H(\d+)(?:_Hkv(\d+))?_(?:N(\d+)|Nq(\d+)_Nk(\d+))_D(\d+)_(fp16|bf16)_(causal|full)(_rope)?",
+                         text)
     if not found:
         raise ValueError(f"{text} names no problem")
     batch, heads, kv_heads, n, nq, nk, head_dim, dtype, mask, rope = found.groups()

@@ -232,8 +232,8 @@ class Quantities:
     # Any file
 
     def entry(self, file, field, *path, again=False, **where):
-        """A number of any file: entry("x.json", "ms.FA2", "B2_H16", N=512) is the field of that list's entry that has N = 512. With
-        again=True that of the second measurement."""
+        """A number of any file: entry("x.json", "ms.FA2", "B2_H16", N=512) is the field of that list's entry that has
+        N = 512; with again=True, of the second measurement."""
         found = (self._second if again else self._record).file(file)
         for part in path:
             try:

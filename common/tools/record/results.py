@@ -9,10 +9,10 @@ from tools.machine import RESULTS, ROOT, Failure, output_of
 LINE = 400  # characters: a value that is longer takes several lines, unless it is a record of plain values
 
 # What Google Benchmark says of a run besides its name, its time and the program's own counters.
-NOISE = {"run_name", "run_type", "family_index", "per_family_instance_index", "repetitions", "repetition_index", "threads", "cpu_time",
-         "aggregate_unit"}
+NOISE = {"run_name", "run_type", "family_index", "per_family_instance_index", "repetitions", "repetition_index",
+         "threads", "cpu_time", "aggregate_unit"}
 SAMPLES = {"samples", "samples_us"}  # the times of single launches
-STATISTICS = {"median", "p10"}  # of these samples: the time, and the fastest tenth, by which a time is found to be steady
+STATISTICS = {"median", "p10"}  # of these samples: the time, and the fastest tenth, which tells whether it is steady
 
 
 def commit() -> str:
@@ -56,10 +56,10 @@ def repetitions(runs: list[dict]) -> set[str]:
 def slim(report: dict) -> dict:
     """What common/results keeps of a report: of repetitions the median, of samples what STATISTICS names."""
     if "benchmarks" in report:
-        runs = report["benchmarks"]
-        repeated = repetitions(runs)
-        report = {**report, "benchmarks": [{key: value for key, value in run.items() if key not in NOISE} for run in runs
-                                           if run.get("aggregate_name", "median") == "median" and run["name"] not in repeated]}
+        repeated = repetitions(report["benchmarks"])
+        runs = [run for run in report["benchmarks"]
+                if run.get("aggregate_name", "median") == "median" and run["name"] not in repeated]
+        report = {**report, "benchmarks": [{key: run[key] for key in run if key not in NOISE} for run in runs]}
     return _slim(report)
 
 

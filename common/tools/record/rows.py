@@ -80,7 +80,7 @@ class Record:
 
     @cached_property
     def pieces(self) -> list:
-        """The names of the pieces that are there; files with a date in front are none, nor is that of the second measurement."""
+        """The names of the pieces that are there. Single experiments and the second measurement are none."""
         return sorted(path.stem for path in self.directory.glob("[a-z]*.json") if path.name != SECOND)
 
     @cached_property

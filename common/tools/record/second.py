@@ -1,10 +1,11 @@
-"""The second measurement: of everything that was timed twice the second time, in one file beside the pieces of the first.
+"""The second measurement: its times, in one file beside the pieces of the first.
 
     pieces   of each piece: its name, where it comes from, and of one beside peers the ceilings and the summary
-    times    of each piece, direction and problem: ms {step or peer: median}; and for times that were not steady, p10_ms, the fastest
-             tenth
+    times    of each piece, direction and problem: ms {step or peer: median}; and p10_ms, the fastest tenth, of times
+             that were not steady
 
-Nothing else differs between two measurements of one commit. So a piece of the second one is that of the first, with these times.
+Nothing else differs between two measurements of one commit. So a piece of the second one is that of the first with
+these times.
 """
 
 from functools import cached_property
@@ -63,7 +64,8 @@ def _times(piece: str, report: dict) -> list[dict]:
                 one["ms"][result["name"]] = _ms(result["seconds"]["median"])
                 if not steady(**result["seconds"]):
                     one.setdefault("p10_ms", {})[result["name"]] = _ms(result["seconds"]["p10"])
-    return [{"piece": piece, "direction": direction, "problem": problem, **one} for (direction, problem), one in found.items()]
+    return [{"piece": piece, "direction": direction, "problem": problem, **one}
+            for (direction, problem), one in found.items()]
 
 
 class Second(Record):

@@ -100,7 +100,8 @@ def rewritten(text: str, record: Record, file: Path = Path(""), named: "Named | 
                 note(found.start(), str(error))
             return found[0]
         if right != found[1]:
-            note(found.start(), f"{found[1]} should be {right}: {'' if found[3].startswith('= ') else found[3] + ' = '}{expression}")
+            what = expression if found[3].startswith("= ") else f"{found[3]} = {expression}"
+            note(found.start(), f"{found[1]} should be {right}: {what}")
         return f"{right}{found[2]}<!-- {found[3]} -->"
 
     tables = len(TABLE.findall(shielded))

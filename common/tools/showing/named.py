@@ -1,4 +1,4 @@
-"""Numbers with a name: numbers.json beside a lesson says what each one is, as an expression of tools/record/quantities.py.
+"""Numbers with a name: numbers.json beside a lesson says what each is, an expression of tools/record/quantities.py.
 
     {
      "gain_over_04": "gain('04', '05/tiles', 4096)"
@@ -45,11 +45,17 @@ class Named:
 
     def _add(self, name: str, expression) -> None:
         same = next((other for other, known in self._expressions.items() if known == expression), None)
-        wrong = (f"the name {name} must be small letters, digits and _, and begin with a letter" if not NAME.fullmatch(name) else
-                 f"the name {name} has {len(name)} characters: {LONGEST} at most" if len(name) > LONGEST else
-                 f"{name} must be an expression in quotes" if not isinstance(expression, str) else
-                 f"{name} stands here twice" if name in self._expressions else
-                 f"{name} and {same} are the same number: one name is enough" if same else "")
+        wrong = ""
+        if not NAME.fullmatch(name):
+            wrong = f"the name {name} must be small letters, digits and _, and begin with a letter"
+        elif len(name) > LONGEST:
+            wrong = f"the name {name} has {len(name)} characters: {LONGEST} at most"
+        elif not isinstance(expression, str):
+            wrong = f"{name} must be an expression in quotes"
+        elif name in self._expressions:
+            wrong = f"{name} stands here twice"
+        elif same:
+            wrong = f"{name} and {same} are the same number: one name is enough"
         if wrong:
             self._wrong.append((self._line(name), wrong))
         if isinstance(expression, str):
@@ -67,5 +73,6 @@ class Named:
 
     def wrong(self) -> list[tuple[int, str]]:
         """[(line, what)] of the file itself, and of entries that no page has asked for."""
-        unused = [(self._line(name), f"no page of this folder uses {name}") for name in self._expressions if name not in self._used]
+        unused = [(self._line(name), f"no page of this folder uses {name}")
+                  for name in self._expressions if name not in self._used]
         return sorted(self._wrong + unused)

@@ -138,8 +138,9 @@ def _student_tree(course: Course, plan: Plan, tree: dict, view: _View) -> dict:
         here = Path(file).parent
         student[file] = lessons.without_links(student[file].decode(), lambda target: _is_there(student, here, target)).encode()
     for file in [file for file in student if Path(file).name == lessons.NUMBERS]:
-        pages = "".join(student[page].decode() for page in student if page.endswith(".md") and Path(page).parent == Path(file).parent)
-        student[file] = lessons.numbers_of(pages, student[file].decode()).encode()
+        pages = [page for page in student if page.endswith(".md") and Path(page).parent == Path(file).parent]
+        text = "".join(student[page].decode() for page in pages)
+        student[file] = lessons.numbers_of(text, student[file].decode()).encode()
     return student
 
 

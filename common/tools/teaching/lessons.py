@@ -36,7 +36,7 @@ def _without_answers(page: str, asked: dict) -> str:
 
 
 def numbers_of(pages: str, entries: str) -> str:
-    """Of the entries of numbers.json those that these pages show: another one would say how a hidden answer is calculated."""
+    """The entries of numbers.json that these pages show. Another one would say how a hidden answer is calculated."""
     shown = {name: expression for name, expression in json.loads(entries).items() if f"<!-- {name} -->" in pages}
     return json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
 
