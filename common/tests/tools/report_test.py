@@ -522,6 +522,13 @@ class InTables(Measured):
         second.keep(self.directory, "peers-ladder", piece)
         self.assertEqual(len(repeated(self.record)["peers-ladder"]), 2)
 
+    def test_only_what_both_measurements_have_is_compared(self):
+        write_second_measurement(self.directory, times=1.1)
+        (self.directory / "ladder-02_only.json").unlink()
+        self.assertEqual(len(repeated(Record(self.directory))["ladder"]), 4)
+        (self.directory / "sweep-fp16-forward.json").unlink()
+        self.assertEqual(set(repeated(Record(self.directory))), {"ladder", "peers-ladder"})
+
     def test_of_a_piece_that_is_measured_a_third_time_the_last_times_are_kept(self):
         write_second_measurement(self.directory, times=1.1)
         before = (self.directory / SECOND).read_text()

@@ -81,7 +81,8 @@ class Second(Record):
 
     @cached_property
     def pieces(self) -> list[str]:
-        return [one["piece"] for one in self._kept["pieces"]]
+        """Those that both measurements have."""
+        return [one["piece"] for one in self._kept["pieces"] if one["piece"] in self._first.pieces]
 
     def file(self, name: str) -> dict:
         piece = name.removesuffix(".json")
