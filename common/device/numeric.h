@@ -63,7 +63,7 @@ __device__ inline Pack8<T> load_pack8(const T* from) {
 }
 
 // One 16-byte store; `to` must be 16-byte aligned. Global or shared memory. (nvcc makes four stores of it where the
-// address is written so that it does not see this: ./workbook verify shows them.)
+// address is written so that it does not see this: ./workbook dev verify shows them.)
 template <class T>
 __device__ inline void store_pack8(T* to, const Pack8<T>& pack) {
   *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(&pack);

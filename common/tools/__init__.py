@@ -1,12 +1,17 @@
-"""The parts of ./workbook, by what they are for; each package imports only those below it, and only what its __init__ offers.
+"""The parts of ./workbook, from the top down; each package imports only those below it, and only what its __init__ offers.
 
-    cli         the command line: finds the commands
-    commands    a file for each command: what the user may say, and which parts do it
-    measuring   taking measurements         showing   putting what was measured before the eye
-    teaching    handing exercises out, and grading what is handed in
-    record      what has been measured      course    exercises, and whether they are right
-    own         CUDA files of the user's own
-    machine     this machine and what lies on it
+    cli.py       the command line: finds the command, and turns every way of failing into one line
+    commands     a file for each command: its flags, and which of the parts below do its work
+
+    handout      what students and instructors get         grading   what students hand in, judged in a sandbox
+    measuring    takes measurements: times, profiles,      showing   puts them before the eye: tables, pictures,
+                 peers, the engine's counts                          the lessons' numbers, the book, walks
+
+    course       exercises, and whether an answer is right
+    record       what has been measured, and every number that can be read out of it
+    user_files   any CUDA file of the user's own: compiled for the engine, and run
+
+    base         what all else stands on: paths, chapters, builds, packages, the GPU, processes, the terminal
 
 Python's standard library only; everything they start is ordinary CMake and CTest.
 """

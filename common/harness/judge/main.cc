@@ -24,8 +24,8 @@
 
 #include "attention/rung.h"
 #include "harness/device_buffer.h"
-#include "harness/witness.h"
 #include "harness/judge/rows.h"
+#include "harness/witness.h"
 
 const attention::Rung& solution();    // both generated for each exercise: rungs.cc.in
 const attention::Rung& submission();  // what was handed in

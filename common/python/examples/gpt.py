@@ -31,8 +31,8 @@ except ImportError:
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path += [str(ROOT / "common"), str(ROOT / "common" / "python")]
-from tools.machine import Failure, system  # noqa: E402
-from tools.record import commit, results  # noqa: E402
+from tools.base import Failure, cuda# noqa: E402
+from tools.record import commit, result_files# noqa: E402
 
 HEAD_DIM = 64
 HIGHEST_RATE = 1e-3  # of learning
@@ -290,7 +290,7 @@ def context(device):
     about = {"commit": commit(), "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "torch": torch.__version__}
     if device == "cpu":
         return {**about, "gpu": None}
-    return {**about, **system.machine(), "gpu": torch.cuda.get_device_name(), "cuda": torch.version.cuda}
+    return {**about, **cuda.machine(), "gpu": torch.cuda.get_device_name(), "cuda": torch.version.cuda}
 
 
 def main(said=None):
@@ -304,7 +304,7 @@ def main(said=None):
         for name in options.runs:
             report["runs"].append(train(name, text, options, device))
             if options.out:  # after each: what is there stays, if a later one fails
-                results.write(options.out, report)
+                result_files.write(options.out, report)
         width = max(map(len, options.runs))
         for run in report["runs"]:
             print(f"{run['name']:{width}}  validation loss {run['validation']['losses'][-1]:.4f}, "

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "device/cuda_error.h"
-#include "simt/memory.h"
+#include "simt/engine/device_memory.h"
 
 namespace chapter_suite {
 namespace {
@@ -143,7 +143,7 @@ Pass apart_as(Pass pass) {
 }  // namespace
 
 void keep_kernels_apart() {
-  if (can_trace) return;
+  if (can_trace()) return;
   DeviceMemory::instance().share();
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0) throw std::runtime_error("no socket for the kernels' process");

@@ -303,7 +303,7 @@ std::string refusal_missing(const Pass<Args>& pass) {
 }
 
 std::vector<Kind> make_kinds() {
-  if (can_trace)
+  if (can_trace())
     return {kind("trace",
                  "races on shared memory, reads of what is not there yet, waits that are missing: whatever is computed",
                  [](const auto& pass, bool rope) {

@@ -11,9 +11,9 @@ from unittest import mock
 from little import CODE, DEBUG, SOLUTION, LittleTree
 
 from tools import course
+from tools.base import ROOT, Failure, cuda
 from tools.commands import check, hint
 from tools.course import judging
-from tools.machine import ROOT, Failure, system
 
 
 class Check(LittleTree):
@@ -21,7 +21,7 @@ class Check(LittleTree):
         super().setUp()
         self.judged = []
         for name, stand_in in [("load", self.loaded), ("judge", self.judge),
-                               ("Progress", lambda: course.Progress(self.root / "build/progress.json"))]:
+                               ("StudentProgress", lambda: course.StudentProgress(self.root / "build/progress.json"))]:
             patch = mock.patch.object(check, name, side_effect=stand_in)
             patch.start()
             self.addCleanup(patch.stop)
@@ -81,13 +81,13 @@ class Check(LittleTree):
         choices = [("cpu", "no GPU answers: no nvidia-smi", "--gpu: no GPU answers: no nvidia-smi"),
                    ("cpu", "NVIDIA T4 answers, but there is no nvcc", "--gpu: NVIDIA T4 answers, but there is no nvcc")]
         for preset, why, expected in choices:
-            with mock.patch.object(system, "choose_preset", return_value=system.Choice(preset, why)), \
+            with mock.patch.object(cuda, "choose_preset", return_value=cuda.Choice(preset, why)), \
                     self.assertRaises(Failure) as caught:
                 self.check("05.rescale", "--gpu")
             self.assertEqual((str(caught.exception), self.judged), (expected, []))
 
     def test_a_gpu_is_used_if_it_is_asked_for_and_not_otherwise(self):
-        with mock.patch.object(system, "choose_preset", return_value=system.Choice("cuda", "NVIDIA H200 answers")):
+        with mock.patch.object(cuda, "choose_preset", return_value=cuda.Choice("cuda", "NVIDIA H200 answers")):
             self.check("05.rescale", "--gpu")
             self.check("05.rescale")
         self.assertEqual([gpu for _, gpu, _ in self.judged], [True, False])
@@ -107,7 +107,7 @@ class Hint(LittleTree):
         parser = argparse.ArgumentParser()
         hint.add_arguments(parser)
         with mock.patch.object(hint, "load", self.loaded), redirect_stdout(io.StringIO()) as said, \
-                mock.patch.object(hint, "Progress", lambda: course.Progress(self.root / "build/progress.json")):
+                mock.patch.object(hint, "StudentProgress", lambda: course.StudentProgress(self.root / "build/progress.json")):
             hint.run(parser.parse_args(words))
         return said.getvalue()
 
@@ -118,8 +118,15 @@ class Hint(LittleTree):
         self.assertIn("05.rescale, hint 1 of 2: first", self.hint("05"))
         self.assertIn("05.rescale, hint 2 of 2: second", self.hint("05.rescale"))
         there = self.loaded()
-        course.Progress(self.root / "build/progress.json").checked(there.exercises[0], there.text(there.exercises[0]), "right")
+        course.StudentProgress(self.root / "build/progress.json").checked(there.exercises[0], there.text(there.exercises[0]), "right")
         self.assertIn("05.lse, hint 1 of 2: first", self.hint("05"))
+
+    def test_all_in_a_tree_where_nothing_can_be_noted(self):
+        self.declare(CODE)
+        self.write("build", "a file, in which there can be no progress.json\n")
+        said = self.hint("05.rescale")
+        self.assertRegex(said, r"^05.rescale: it cannot be noted which hints you have seen \(.*File exists.*\), so here are all\n")
+        self.assertIn("\n  1. first\n  2. second\n", said)
 
 
 class BadInput(unittest.TestCase):

@@ -1,5 +1,5 @@
 """What the engine counts for exercises: the solutions keep their limits, and every question has an answer. Of the programs that
-are built (WORKBOOK_BUILD, of the preset trace)."""
+are built (WORKBOOK_BUILD)."""
 
 import dataclasses
 import os
@@ -8,10 +8,9 @@ from pathlib import Path
 from unittest import mock
 
 from tools import course
+from tools.base import build
 from tools.course import judging, wrong
 from tools.course.questions import TOLERANCE
-from tools.machine import build
-
 
 _counts, _known = judging.counts, {}
 

@@ -10,8 +10,8 @@ import little
 from little import CODE, DEBUG, MEASURE, MMA, ONLINE, SOLUTION, LittleTree
 
 from tools import course
+from tools.base import ROOT, Failure
 from tools.course import wrong
-from tools.machine import ROOT, Failure
 
 
 class Reading(LittleTree):

@@ -2,8 +2,8 @@
 
 import unittest
 
+from tools.base import Failure
 from tools.course import markers
-from tools.machine import Failure
 
 SOURCE = """before();
   // exercise rescale: correct the sum

@@ -8,9 +8,9 @@ from tools import course
 
 
 class Progress(LittleTree):
-    def progress(self) -> course.Progress:
+    def progress(self) -> course.StudentProgress:
         """A new one each time, as every command has."""
-        return course.Progress(self.root / "build" / "progress.json")
+        return course.StudentProgress(self.root / "build" / "progress.json")
 
     def test_each_hint_once(self):
         rescale = self.exercise("05.rescale")

@@ -7,8 +7,8 @@ from unittest import mock
 from little import CODE, MEASURE, LittleTree
 
 from tools import course
+from tools.base import Failure, build
 from tools.course import judging, questions
-from tools.machine import Failure, build
 
 LAUNCHES = [("online::scores", {"sectors": 30, "requests": 4}), ("online::output", {"sectors": 10})]
 

@@ -10,14 +10,14 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from tools.machine import ROOT, system
+from tools.base import ROOT, cuda
 
-NVCC = system.find_nvcc()
+NVCC = cuda.find_nvcc()
 LAST_FOR_ALL = "05"
 OLD, NEW, HOPPER = "sm_75", "sm_80", "sm_90"
 
 
-@unittest.skipIf(NVCC is None or NVCC.version < system.LOWEST_NVCC, "NOT RUN: needs nvcc")
+@unittest.skipIf(NVCC is None or NVCC.version < cuda.LOWEST_NVCC, "NOT RUN: needs nvcc")
 class T4(unittest.TestCase):
     def test_for_which_gpu_each_chapter_is_compiled(self):
         with tempfile.TemporaryDirectory() as directory:

@@ -21,15 +21,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
+from tools.base import ROOT, build
 from tools.course import judging
 from tools.course.exercises import Course, Exercise, load
 from tools.course.wrong import wrong_solutions
-from tools.machine import ROOT, build
 
 STUB = "stub"  # the name of what is handed out
 COUNTS = "counts"  # what rejects a solution that goes beyond a limit
 _NOT_COPIED = shutil.ignore_patterns("build", ".*", "__pycache__", "results")
-_FLAGS, _OPTIMISED = Path("common/cmake/workbook.cmake"), "-xc++ -O2"
+_FLAGS, _OPTIMISED = Path("common/simt/kernel_flags.cmake"), "set(simt_plain_flags -O2"
 _HERE, _THOROUGH = "--here", "--thorough"  # flags of this script; the first one: this is the copy
 _DEFINED = re.compile(r"^extern const attention::(\w+) (\w+);.*\n(?:constinit )?const attention::\1 \2 =", re.M)
 
@@ -70,8 +70,7 @@ def _make_a_copy(copy: Path) -> None:
         (copy / "build/cpu/references").symlink_to(ROOT / "build/cpu/references")
     flags = (copy / _FLAGS).read_text()
     assert flags.count(_OPTIMISED) == 1, f"{_FLAGS} has no {_OPTIMISED}"
-    flags = flags.replace(_OPTIMISED, "-xc++ ${optimised}")  # in less time, but where accesses are counted, which depend on it
-    (copy / _FLAGS).write_text("set(optimised -O1)\nif(WORKBOOK_TRACE)\n  set(optimised -O2)\nendif()\n" + flags)
+    (copy / _FLAGS).write_text(flags.replace(_OPTIMISED, "set(simt_plain_flags -O1"))  # in less time
 
 
 # --- In the copy -----------------------------------------------------------------------------------------------------
@@ -113,9 +112,9 @@ def _try_all(thorough: bool) -> list:
     for file, text in right.items():
         (course.root / file).write_text(text)
 
-    really = build.ensure_built  # of the preset trace: only what a limit asks for, alone in its file
-    with mock.patch.object(build, "ensure_built", lambda preset, *targets, **how:
-                           built if preset == "cpu" else really(preset, *targets, **how)):
+    really = build.ensure_built  # of traced kernels: only what a limit asks for, alone in its file
+    with mock.patch.object(build, "ensure_built", lambda preset, targets, **how:
+                           really(preset, targets, **how) if any("_traced" in target for target in targets) else built):
         found = []
         for exercise, name, text in attempts:
             os.environ["WORKBOOK_TRIAL"] = str(of_file[exercise.file].index(text))

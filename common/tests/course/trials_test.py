@@ -9,8 +9,8 @@ import unittest
 import trials
 
 from tools import course
+from tools.base import ROOT, chapters
 from tools.course import wrong
-from tools.machine import ROOT, chapters
 
 ROW = re.compile(r"\| (\d\d\.\w+) \| `(\w+)` \| (.*) \| (.*) \|")
 
@@ -59,7 +59,7 @@ class TheTable(unittest.TestCase):
         there = course.load()
         rows = ROW.findall((ROOT / wrong.WRONG / "README.md").read_text())
         solutions = [(one.exercise.id, one.name, one.mistake) for one in wrong.wrong_solutions(there)]
-        self.assertEqual([row[:3] for row in rows], solutions, "./workbook mutants --exercises --write makes it anew")
+        self.assertEqual([row[:3] for row in rows], solutions, "./workbook dev mutants --exercises --write makes it anew")
         for exercise in there.exercises:
             names = [name for of, name, _ in solutions if of == exercise.id]
             self.assertGreaterEqual(len(set(names)), 2, f"{exercise.id} needs two wrong solutions")

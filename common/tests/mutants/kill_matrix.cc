@@ -1,4 +1,4 @@
-// Which kind of test kills which mutant: every one against every other, for ./workbook mutants.
+// Which kind of test kills which mutant: every one against every other, for ./workbook dev mutants.
 //
 //   kill_matrix list            the mutants and this build's kinds of tests, as JSON
 //   kill_matrix run MUTANT..    what each kind has against them, a line each: "mutant kind: what"; all if none is named

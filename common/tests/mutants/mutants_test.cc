@@ -34,7 +34,7 @@ std::vector<std::string> kinds_on(const std::string& device) {
   return kinds;
 }
 
-const char* const remedy = "./workbook mutants --write makes the table anew";
+const char* const remedy = "./workbook dev mutants --write makes the table anew";
 
 // The first mutant of the table that only this kind rejects: what the kind is for.
 std::string reason_for(const std::string& kind, const KillTable& table) {

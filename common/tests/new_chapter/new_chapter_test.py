@@ -1,4 +1,4 @@
-"""./workbook new, as a user would: the chapter builds on all presets, passes the suite, and is in every command."""
+"""./workbook dev new, as a user would: the chapter builds on all presets, passes the suite, and is in every command."""
 
 import os
 import shutil
@@ -57,7 +57,7 @@ class OnTheEngine(InACopy):
         self.assertRegex(self.workbook("run", "05", "12"), r"12_mine +\S+ +\S+ +correct")
         self.assertIn("mine::", self.workbook("trace", "12"))
         self.assertIn("namespace mine", self.workbook("compare", "05", "12"))
-        self.assertIn("12_mine", self.workbook("bench", "12", "--out", Path(self.parent.name) / "bench.json"))
+        self.assertIn("12_mine", self.workbook("dev", "bench", "12", "--out", Path(self.parent.name) / "bench.json"))
 
     def test_4_its_counts_are_made_by_the_command_that_the_failing_test_names(self):
         counts = self.tree / "common/tests/trace/12_mine.json"
@@ -65,8 +65,8 @@ class OnTheEngine(InACopy):
         counts.unlink()
         failed = self.run_command(self.tree / "workbook", "test", "12", "--preset", "trace")
         self.assertNotEqual(failed.returncode, 0)
-        self.assertIn("./workbook counts 12", failed.stdout)
-        self.workbook("counts", "12")
+        self.assertIn("./workbook dev counts 12", failed.stdout)
+        self.workbook("dev", "counts", "12")
         self.assertEqual(counts.read_text(), expected)
 
     def test_5_bad_names_are_refused_and_nothing_is_written(self):
@@ -80,7 +80,7 @@ class OnTheEngine(InACopy):
                             (["13_mine", "--from", "05"], "namespace mine"), (["13_other", "--from", "77"], "no chapter 77"),
                             (["13-other", "--from", "05"], "two digits"), (["13_new", "--from", "05"], "namespace new"),
                             (["13_simt", "--from", "05"], "namespace simt")]:
-            done = self.run_command(self.tree / "workbook", "new", *words)
+            done = self.run_command(self.tree / "workbook", "dev", "new", *words)
             self.assertEqual((done.returncode, done.stdout), (2, ""), words)
             self.assertIn(what, done.stderr)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)

@@ -2,7 +2,7 @@
 
 import unittest
 
-from tools.own import widths
+from tools.user_files import access_widths
 
 CODE = """
 .text.gemm:
@@ -22,12 +22,12 @@ CODE = """
 
 class Widths(unittest.TestCase):
     def test_the_widest_of_each_line(self):
-        found = widths.of_machine_code(CODE)
+        found = access_widths.of_machine_code(CODE)
         self.assertEqual(found, {("sgemm/mine.cu:3", "global_load"): 4, ("sgemm/mine.cu:9", "shared_load"): 16,
                                  ("sgemm/mine.cu:10", "global_store"): 2})
 
     def test_what_the_engine_reads(self):
-        self.assertEqual(widths.text({("b.cu:2", "shared_load"): 16, ("a.cu:1", "global_store"): 4}),
+        self.assertEqual(access_widths.text({("b.cu:2", "shared_load"): 16, ("a.cu:1", "global_store"): 4}),
                          "a.cu:1 global_store 4\nb.cu:2 shared_load 16\n")
 
 

@@ -3,7 +3,7 @@
 import unittest
 
 from tools import course
-from tools.teaching import alike
+from tools.grading import similarity
 
 # Two ways to write 05.rescale.
 ADA = """      const float alpha = expf(m - m_safe);
@@ -38,7 +38,7 @@ BOB = """      float correction = 1.0f;
 class Alike(unittest.TestCase):
     def test_copies_are_named_and_others_are_not(self):
         """Six students have written ADA and BOB, the workbook's solution twice, and copies of the first two."""
-        if not (alike.HOME / "venv/installed.txt").exists():
+        if not (similarity.HOME / "venv/installed.txt").exists():
             self.skipTest("NOT RUN: needs copydetect, which ./workbook grade installs when it compares a class")
         there = course.load()
         ours = there.written(there.select(["05.rescale"])[0])
@@ -46,7 +46,7 @@ class Alike(unittest.TestCase):
         near = BOB.replace("mine = mine + probability", "mine += probability")
         self.assertTrue(copied != ADA and near != BOB)
         texts = {"ada": ADA, "bob": BOB, "cid": ours, "dan": ours + "\n// mine", "eve": copied, "fay": near}
-        found, without = alike.alike({name: {"05.rescale": text, "01.scores": "short"} for name, text in texts.items()}, there)
+        found, without = similarity.alike({name: {"05.rescale": text, "01.scores": "short"} for name, text in texts.items()}, there)
         self.assertEqual(([pair[:3] for pair in found], without), ([("ada", "eve", "05.rescale"), ("bob", "fay", "05.rescale")], ""))
 
 

@@ -10,13 +10,21 @@ from pathlib import Path
 from unittest import mock
 
 from tools import course
+from tools.base import Failure, pythons
 from tools.commands import grade as grade_command
 from tools.course import Verdict
-from tools.machine import Failure
-from tools.teaching import alike, classes, date_of_gradescope, no_submissions_in, read_dates, results, submissions_in
-from tools.teaching.coursefile import Plan, Week
-from tools.teaching.grading import Grade
-from tools.teaching.submission import Submission
+from tools.course.plan import Plan, Week
+from tools.grading import (
+    date_of_gradescope,
+    grade_reports,
+    no_submissions_in,
+    read_dates,
+    similarity,
+    submissions_in,
+    whole_class,
+)
+from tools.grading.one_submission import Grade
+from tools.grading.submission import Submission
 
 
 class OfAClass(unittest.TestCase):
@@ -30,7 +38,7 @@ class OfAClass(unittest.TestCase):
 
     def grade_class(self, states: dict, plan=Plan("", []), dates={}, others=()):
         """With a grader that finds these states {student: [of 01.scores, of 05.rescale]}; an exception is raised."""
-        def grade(bench, submission, exercises):
+        def grade(workbench, submission, exercises):
             self.graded.append(submission.name)
             found = states[submission.name]
             if isinstance(found, Exception):
@@ -38,11 +46,11 @@ class OfAClass(unittest.TestCase):
             return Grade(submission.name, {one.id: Verdict(state, ["a line"]) for one, state in zip(exercises, found)},
                          {one.id: one.points if state == "right" else 0 for one, state in zip(exercises, found)})
 
-        benches = [types.SimpleNamespace(root=self.course.root, course=self.course, no_gpu=self.no_gpu) for _ in range(2)]
-        with mock.patch.object(classes, "grade", side_effect=grade), mock.patch.object(classes, "say"), \
-                mock.patch.object(classes.trees, "read", return_value={"a": b"b"}):
+        workbenches = [types.SimpleNamespace(root=self.course.root, course=self.course, no_gpu=self.no_gpu) for _ in range(2)]
+        with mock.patch.object(whole_class, "grade", side_effect=grade), mock.patch.object(whole_class, "say"), \
+                mock.patch.object(whole_class.file_trees, "read", return_value={"a": b"b"}):
             submissions = [Submission(name, {"x": name}) for name in states]
-            return classes.grade_class(benches, submissions, self.exercises, self.out, plan, dates, others)
+            return whole_class.grade_class(workbenches, submissions, self.exercises, self.out, plan, dates, others)
 
     def test_the_table_the_pages_and_what_went_wrong_most(self):
         self.grade_class({"ada": ["right", "right"], "grace": ["right", "wrong"], "=cmd()": ["not attempted", "hangs"]})
@@ -144,10 +152,10 @@ class OfAClass(unittest.TestCase):
 
     def test_who_cannot_be_compared(self):
         long = "float x = 1;\n" * 20
-        with mock.patch.object(alike, "python_with_packages", side_effect=Failure("pip could not install x")):
-            self.assertEqual(alike.alike({"a": {"05.rescale": long}, "b": {"05.rescale": long + "y"}}, self.course),
+        with mock.patch.object(pythons, "with_packages", side_effect=Failure("pip could not install x")):
+            self.assertEqual(similarity.alike({"a": {"05.rescale": long}, "b": {"05.rescale": long + "y"}}, self.course),
                              ([], "Not compared: pip could not install x."))
-            self.assertEqual(alike.alike({"a": {"05.rescale": long}, "b": {"05.rescale": "short"}}, self.course), ([], ""))
+            self.assertEqual(similarity.alike({"a": {"05.rescale": long}, "b": {"05.rescale": "short"}}, self.course), ([], ""))
 
 
 class Formats(unittest.TestCase):
@@ -158,7 +166,7 @@ class Formats(unittest.TestCase):
                            {"01.scores": self.first, "05.rescale": 0}, seconds=12.4)
 
     def test_gradescope(self):
-        written = json.loads(results.written("gradescope", self.grade, self.exercises, {"network": "none"}))
+        written = json.loads(grade_reports.written("gradescope", self.grade, self.exercises, {"network": "none"}))
         self.assertEqual((written["score"], written["execution_time"], written["stdout_visibility"]), (self.first, 12, "hidden"))
         self.assertEqual(written["extra_data"]["sandbox"], {"network": "none"})
         self.assertEqual([(test["number"], test["score"], test["max_score"], test["status"]) for test in written["tests"]],
@@ -168,13 +176,13 @@ class Formats(unittest.TestCase):
     def test_classroom_50(self):
         about = {"CLASSROOM": "gpu", "ASSIGNMENT": "one", "SUBMISSION_TAG": "submit/x", "COMMIT_URL": "c", "RELEASE_URL": "r"}
         with mock.patch.dict(os.environ, about):
-            written = json.loads(results.written("classroom50", self.grade, self.exercises, {}))
+            written = json.loads(grade_reports.written("classroom50", self.grade, self.exercises, {}))
         self.assertEqual((written["schema"], written["score"], written["max-score"], written["review"]),
                          ("classroom50/result/v1", self.first, self.first + self.second, "c"))
         self.assertEqual([(test["test-name"], test["passed"], test["score"]) for test in written["tests"]],
                          [("01.scores", True, self.first), ("05.rescale", False, 0)])
         with mock.patch.dict(os.environ, {}, clear=True), self.assertRaises(Failure) as caught:
-            results.written("classroom50", self.grade, self.exercises, {})
+            grade_reports.written("classroom50", self.grade, self.exercises, {})
         self.assertIn("needs CLASSROOM in the environment", str(caught.exception))
 
 

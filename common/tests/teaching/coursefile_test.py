@@ -6,8 +6,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tools import course
-from tools.machine import Failure
-from tools.teaching import read_plan
+from tools.base import Failure
+from tools.course import read_plan
 
 WEEK = {"title": "memory", "begins": "2027-02-01", "due": "2027-02-08", "exercises": ["01", "02.scores"]}
 PLAN = {"title": "Spring", "late": {"percent_a_day": 10, "days": 3}, "points": {"02.scores": 7},

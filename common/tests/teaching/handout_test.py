@@ -10,14 +10,14 @@ import zipfile
 from pathlib import Path
 
 from tools import course
-from tools.course import bare, lines_of, markers
-from tools.machine import ROOT, Failure, system
-from tools.teaching import hand_out, lessons, require_a_new, trees, without_a_file, write, write_archive
-from tools.teaching.grading import taken_from
-from tools.teaching.handout import compatible
-from tools.teaching.submission import Submission
+from tools.base import ROOT, Failure, cuda, file_trees
+from tools.course import bare, lines_of, markers, without_a_file
+from tools.grading.one_submission import taken_from
+from tools.grading.submission import Submission
+from tools.handout import hand_out, student_lessons
+from tools.handout.handing_out import compatible
 
-NVCC = system.find_nvcc()
+NVCC = cuda.find_nvcc()
 
 
 def answers(page: str) -> dict:
@@ -125,7 +125,7 @@ class HandedOut(unittest.TestCase):
             shown = set().union(*(names for page, names in pages.items() if Path(page).parent == Path(file).parent))
             self.assertEqual(set(json.loads(self.text(file))), shown)
         self.assertIn("gain_over_04", self.text("05_online_softmax/numbers.json"))
-        self.assertEqual(lessons.numbers_of("1<!-- a -->", '{"a": "1", "ab": "2"}'), '{\n "a": "1"\n}\n')
+        self.assertEqual(student_lessons.numbers_of("1<!-- a -->", '{"a": "1", "ab": "2"}'), '{\n "a": "1"\n}\n')
 
     def test_the_weeks_of_the_course_page_can_be_handed_out(self):
         page = (ROOT / "common/course/README.md").read_text()
@@ -165,13 +165,13 @@ class HandedOut(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             archives = [Path(directory) / name for name in ("one.zip", "two.zip")]
             for path, made in zip(archives, (self.made, again)):
-                write_archive(path, made.autograder)
+                file_trees.write_archive(path, made.autograder)
             self.assertEqual(archives[0].read_bytes(), archives[1].read_bytes())
 
     def test_a_students_tree_is_a_course_in_which_nothing_is_attempted(self):
         with tempfile.TemporaryDirectory() as directory:
             root = Path(directory) / "student"
-            write(root, self.made.student)
+            file_trees.write(root, self.made.student)
             theirs = course.load(root)
             self.assertEqual([one.id for one in theirs.exercises],
                              [one.id for one in self.course.exercises if one in self.made.plan.exercises])
@@ -216,7 +216,7 @@ class HandedOut(unittest.TestCase):
                 self.assertNotEqual(handed_out, theirs)
                 self.assertEqual(self.course.replaced(one, taken), (self.course.root / one.file).read_text())
 
-    @unittest.skipIf(NVCC is None or NVCC.version < system.LOWEST_NVCC, "NOT RUN: needs nvcc")
+    @unittest.skipIf(NVCC is None or NVCC.version < cuda.LOWEST_NVCC, "NOT RUN: needs nvcc")
     def test_nvcc_compiles_what_students_start_from(self):
         """All stubs and planted mistakes as one source, each in a namespace of its own: most of the time goes into headers. (g++
         compiles them in course.trials.)"""
@@ -234,7 +234,7 @@ class HandedOut(unittest.TestCase):
 
     def test_gradescope_finds_its_two_programs(self):
         with tempfile.TemporaryDirectory() as directory:
-            write_archive(Path(directory) / "a.zip", self.made.autograder)
+            file_trees.write_archive(Path(directory) / "a.zip", self.made.autograder)
             with zipfile.ZipFile(Path(directory) / "a.zip") as archive:
                 for name in ("setup.sh", "run_autograder", "workbook/workbook"):
                     self.assertTrue(archive.getinfo(name).external_attr >> 16 & 0o100, name)
@@ -244,16 +244,16 @@ class HandedOut(unittest.TestCase):
         """Handouts, submissions and grades may lie beside it, and no student gets what others have handed in."""
         with tempfile.TemporaryDirectory() as directory:
             root = Path(directory)
-            write(root, dict.fromkeys(self.made.instructor, b"x"))
-            write(root, {file: b"x" for file in (
+            file_trees.write(root, dict.fromkeys(self.made.instructor, b"x"))
+            file_trees.write(root, {file: b"x" for file in (
                 "week1/instructor/01_naive/attention.cu", "class/ada.zip", "07_class/ada/07_backward/1_materialised.cu",
                 "grades/grades.csv", "course.json", "ada.json", "build/x", "answers.json")})
-            self.assertEqual(sorted(trees.read(root)), sorted(self.made.instructor))
+            self.assertEqual(sorted(file_trees.read(root)), sorted(self.made.instructor))
 
     def test_nothing_is_overwritten(self):
         with tempfile.TemporaryDirectory() as directory:
             (Path(directory) / "x").write_text("")
-            self.assertRaises(Failure, require_a_new, Path(directory))
+            self.assertRaises(Failure, file_trees.require_a_new, Path(directory))
 
 
 if __name__ == "__main__":

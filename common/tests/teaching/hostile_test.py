@@ -5,12 +5,12 @@ They are made of the workbook's own sources here; nothing of them is kept."""
 import unittest
 from unittest import mock
 
-from benches import a_bench
+from workbenches import a_workbench
 
 from tools import course
-from tools.course import kernelcode, markers
-from tools.teaching import grade, grading
-from tools.teaching.submission import Submission
+from tools.course import kernelcode
+from tools.grading import grade, one_submission
+from tools.grading.submission import Submission
 
 ALL_RIGHT = 'for i in 1 2; do echo "[  PASSED  ] $i tests."; done; echo "secret 1 0" >&$WORKBOOK_WITNESS'
 
@@ -19,15 +19,15 @@ class Hostile(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.exercises = course.load().select(["05.rescale", "04.barrier"])
-        cls.bench = a_bench(cls, cls.exercises)
+        cls.workbench = a_workbench(cls, cls.exercises)
         (cls.online,) = [one for one in cls.exercises if one.id == "05.rescale"]
         (cls.barrier,) = [one for one in cls.exercises if one.id == "04.barrier"]
-        cls.course = cls.bench.course
+        cls.course = cls.workbench.course
         cls.solution = cls.course.written(cls.online)
 
     def graded(self, one, text: str, patience: float = 60):
-        self.bench.patience = patience
-        result = grade(self.bench, Submission("mallory", {one.file: text}), [one])
+        self.workbench.patience = patience
+        result = grade(self.workbench, Submission("mallory", {one.file: text}), [one])
         self.assertEqual(result.score, one.points if result.verdicts[one.id].state == "right" else 0)
         return result.verdicts[one.id]
 
@@ -48,7 +48,7 @@ class Hostile(unittest.TestCase):
             ("wrong", self.solution.replace("l * correction", "l"), "wrong", "expected|got"),
             ("does not compile", self.solution + "\n  int l = ;", "does not compile", "1_online.cu:"),
             ("hangs", self.solution + "\n  while (true) {\n  }", "hangs", "has not ended"),
-            ("crashes", self.solution + "\n  const int none = lane - lane;\n  l += float(7 / none);", "crashes", "signal"),
+            ("crashes", self.solution + "\n  const int none = lane - lane;\n  l += float(7 / none);", "crashes", "was killed by SIGFPE"),
             ("allocates without end", self.solution + "\n  float large[40000];\n  large[lane] = l;\n  l = large[31 - lane];",
              "too much memory", "stack overflow"),
             ("writes outside its buffers", self.solution + "\n  s_row[int64_t(1) << 36] = 0;", "out of bounds", "1_online.cu:"),
@@ -74,7 +74,7 @@ class Hostile(unittest.TestCase):
         with mock.patch.object(kernelcode, "objection", return_value=None):
             verdict = self.inside(self.solution + endless, patience=20)
             self.assertEqual(verdict.state, "too much memory", verdict.lines)
-            with mock.patch.object(grading, "_TO_BUILD", 16 * 1024**2):
+            with mock.patch.object(one_submission, "_TO_BUILD", 16 * 1024**2):
                 verdict = self.inside(self.solution + "\n  l += 0;")
             self.assertEqual(verdict.state, "too much memory", verdict.lines)
 
@@ -118,12 +118,12 @@ class Hostile(unittest.TestCase):
         self.assertEqual(self.graded(self.barrier, cheat).state, "refused")
 
     def test_7_what_is_printed_is_not_believed(self):
-        status, output = self.bench.answer(["sh", "-c", ALL_RIGHT], {})
+        status, output = self.workbench.answer(["sh", "-c", ALL_RIGHT], {})
         self.assertIn("[  PASSED  ] 2 tests.", output)
-        self.assertEqual((status, self.bench.passed(output)), (0, 0))
+        self.assertEqual((status, self.workbench.passed(output)), (0, 0))
 
     def test_8_all_of_a_submission_is_refused(self):
-        result = grade(self.bench, Submission("mallory", refused=("empty", "there is no file in it")), self.exercises)
+        result = grade(self.workbench, Submission("mallory", refused=("empty", "there is no file in it")), self.exercises)
         self.assertEqual((result.score, {verdict.state for verdict in result.verdicts.values()}), (0, {"empty"}))
 
 

@@ -2,7 +2,7 @@
 
 import unittest
 
-from tools.teaching.ladder import Ladder
+from tools.handout.rungs import Ladder
 
 
 def rung(name: str, kind: str = "Rung", more: str = "") -> str:

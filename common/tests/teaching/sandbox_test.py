@@ -10,9 +10,9 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from tools.machine import ROOT
-from tools.teaching import sandbox
-from tools.teaching.sandbox import Limits, Sandbox, python
+from tools.base import ROOT, Failure
+from tools.grading import sandbox
+from tools.grading.sandbox import Limits, Sandbox, python
 
 
 class InTheSandbox(unittest.TestCase):
@@ -29,6 +29,19 @@ class InTheSandbox(unittest.TestCase):
 
     def run_python(self, code: str, seconds: float = 20, **limits):
         return Sandbox().run([python(), "-c", code], Limits(seconds, **limits), {"PATH": os.environ["PATH"]})
+
+    @unittest.skipIf(os.geteuid() != 0, "NOT RUN: needs root, for users of its own")
+    def test_a_tree_that_the_other_user_cannot_reach_is_refused_before_it_is_built(self):
+        with tempfile.TemporaryDirectory() as directory:
+            tree = Path(directory) / "tree"
+            Path(directory).chmod(0o755)
+            Sandbox().require_entry(tree)
+            Path(directory).chmod(0o700)
+            if self.bubblewrap:
+                Sandbox().require_entry(tree)
+            else:
+                with self.assertRaisesRegex(Failure, f"{tree} as another user, who may not enter {directory}: chmod o.x {directory}, or"):
+                    Sandbox().require_entry(tree)
 
     @unittest.skipIf(os.geteuid() != 0, "NOT RUN: needs root, for users of its own")
     def test_two_at_the_same_time_are_two_users(self):
@@ -103,7 +116,7 @@ class InAContainer(unittest.TestCase):
         return done.stdout
 
     def test_what_holds(self):
-        code = "from pathlib import Path; from tools.teaching.sandbox import Sandbox; import sys; print(Sandbox().held(Path(sys.argv[1])))"
+        code = "from pathlib import Path; from tools.grading.sandbox import Sandbox; import sys; print(Sandbox().held(Path(sys.argv[1])))"
         with tempfile.TemporaryDirectory() as writable:
             held = self.run_there(code, writable)
         self.assertIn("'user': 'its own'", held)
@@ -111,7 +124,7 @@ class InAContainer(unittest.TestCase):
 
     def test_one_that_leaves_others_behind(self):
         left = "import os, sys, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep(60)\n    print(os.getpid())"
-        code = f"""from tools.teaching import sandbox
+        code = f"""from tools.grading import sandbox
 sandbox._works = lambda *_: False  # no namespaces for the other user, too
 box = sandbox.Sandbox()
 done = box.run([sandbox.python(), "-c", {left!r}], sandbox.Limits(5), sandbox._environment())

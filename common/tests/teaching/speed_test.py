@@ -9,13 +9,13 @@ import unittest
 from dataclasses import replace
 from unittest import mock
 
-from benches import a_bench
+from workbenches import a_workbench
 
 from tools import course
+from tools.base import Failure, cuda
 from tools.course import Verdict
-from tools.machine import Failure, system
-from tools.teaching import grade, grading, performance
-from tools.teaching.submission import Submission
+from tools.grading import grade, one_submission, speed
+from tools.grading.submission import Submission
 
 RUN = "void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {\n"
 BEGIN = "    // exercise pipeline: "
@@ -70,24 +70,24 @@ class Meaning(unittest.TestCase):
             ("too fast", "no less than 0.500 ms", a_run(device=0.49)),
         ]:
             with self.subTest(run=run):
-                verdict = performance.verdict_of([run], 1.1)
+                verdict = speed.verdict_of([run], 1.1)
                 self.assertEqual(verdict.state, expected, verdict.lines)
                 self.assertIn(words, " ".join(verdict.lines))
 
     def test_several_runs(self):
-        verdict = performance.verdict_of([a_run(device=x) for x in (2.0, 2.1, 9.0)], 1.1)
+        verdict = speed.verdict_of([a_run(device=x) for x in (2.0, 2.1, 9.0)], 1.1)
         self.assertEqual((verdict.state, verdict.lines),
                          ("right", ["1.05 times the reference solution's time (in 3 runs: 1.00, 1.05, 4.50)"]))
-        self.assertEqual(performance.verdict_of([a_run(), a_run(wrong=1), a_run()], 1.1).state, "wrong when timed")
+        self.assertEqual(speed.verdict_of([a_run(), a_run(wrong=1), a_run()], 1.1).state, "wrong when timed")
 
     def test_a_wrong_kernel_and_a_machine_without_a_gpu_have_no_points(self):
-        exercises = performance.with_performance(course.load(), course.load().select(["06.pipeline"]))
+        exercises = speed.with_performance(course.load(), course.load().select(["06.pipeline"]))
         self.assertEqual([one.id for one in exercises], ["06.pipeline", "06.pipeline.speed"])
-        bench = mock.Mock(course=course.load(), no_gpu="no GPU answers")
+        workbench = mock.Mock(course=course.load(), no_gpu="no GPU answers")
         for correctness, why in [("wrong", "06.pipeline is not right"), ("right", "performance is not graded: no GPU answers")]:
-            with mock.patch.object(grading, "_taken", return_value="text"), mock.patch.object(grading, "_as_handed_in"), \
-                    mock.patch.object(grading, "_judged", return_value=Verdict(correctness)):
-                result = grade(bench, Submission("ada", {exercises[0].file: "text"}), exercises)
+            with mock.patch.object(one_submission, "_taken", return_value="text"), mock.patch.object(one_submission, "_as_handed_in"), \
+                    mock.patch.object(one_submission, "_judged", return_value=Verdict(correctness)):
+                result = grade(workbench, Submission("ada", {exercises[0].file: "text"}), exercises)
             self.assertEqual(result.verdicts["06.pipeline.speed"], Verdict("not timed", [why]))
             self.assertEqual(result.points["06.pipeline.speed"], 0)
 
@@ -98,17 +98,17 @@ class Meaning(unittest.TestCase):
         for entry, words in [({**right, "points": "2"}, "must have id, points"), ({"id": "06.pipeline"}, "must have id, points"),
                              ({**right, "id": "07.ds"}, "performance of 07.ds"), ({**right, "id": "06.swizzle"}, "performance of 06.swizzle"),
                              ({**right, "id": "06.none"}, "performance of 06.none"), ("x", "must have id, points"), (right, "")]:
-            with mock.patch.object(performance.json, "loads", return_value={"performance": [entry]}), self.subTest(entry=entry):
+            with mock.patch.object(speed.json, "loads", return_value={"performance": [entry]}), self.subTest(entry=entry):
                 if not words:
-                    self.assertEqual(performance.with_performance(whole, whole.select(["06.pipeline"]))[1].at_most, 2)
+                    self.assertEqual(speed.with_performance(whole, whole.select(["06.pipeline"]))[1].at_most, 2)
                     continue
                 with self.assertRaises(Failure) as caught:
-                    performance.with_performance(whole, whole.exercises)
+                    speed.with_performance(whole, whole.exercises)
                 self.assertIn(words, str(caught.exception))
 
 
 def of_pipeline() -> tuple:
-    (exercise, timed) = performance.with_performance(course.load(), course.load().select(["06.pipeline"]))
+    (exercise, timed) = speed.with_performance(course.load(), course.load().select(["06.pipeline"]))
     return course.load().text(exercise), timed
 
 
@@ -118,28 +118,28 @@ class OnTheEngine(unittest.TestCase):
     def test_cheats(self):
         text, timed = of_pipeline()
         timed = replace(timed, at_most=1000, problem={"heads": 2, "seq_q": 150})
-        bench = a_bench(self.__class__, [timed], times_on="cpu")
+        workbench = a_workbench(self.__class__, [timed], times_on="cpu")
         for what, submission, expected in [("the solution", text, "right"), ("skips", skips(text, 100), "work skipped|wrong when timed"),
                                            ("caches", caches(text), "cached results"),
                                            ("prints", behind(text, RUN, '  printf("{}");\n  exit(0);\n'), "crashes")]:
             with self.subTest(what=what):
-                verdict = bench.timed(timed, submission, runs=1, times=2)
+                verdict = workbench.timed(timed, submission, runs=1, times=2)
                 self.assertRegex(verdict.state, f"^({expected})$", verdict.lines)
 
 
 class OnAGpu(unittest.TestCase):
     def test_the_solution_and_cheats(self):
-        choice = system.choose_preset(None)
+        choice = cuda.choose_preset(None)
         if choice.preset != "cuda":
             self.skipTest(f"NOT RUN: needs a GPU: {choice.why}")
         text, timed = of_pipeline()
-        bench = a_bench(self.__class__, [timed])
+        workbench = a_workbench(self.__class__, [timed])
         for what, submission, expected in [("the solution", text, "right"), ("skips work", skips(text, 2048), "work skipped"),
                                            ("caches results", caches(text), "cached results"),
                                            ("uses a side stream", aside(text), "side stream"),
                                            ("waits for its copies", waits(text), "right|too slow")]:
             with self.subTest(what=what):
-                verdict = bench.timed(timed, submission)
+                verdict = workbench.timed(timed, submission)
                 print(f"{what}: {verdict.state}: {'; '.join(verdict.lines)}", flush=True)
                 self.assertRegex(verdict.state, f"^({expected})$")
 

@@ -8,7 +8,7 @@ import unittest
 import zipfile
 from pathlib import Path
 
-from tools.teaching import read_submission, submission
+from tools.grading import read_submission, submission
 
 KERNEL, ANSWERS = "05_online/1_online.cu", "answers.json"
 TEXT = "// a kernel\n"

@@ -1,4 +1,4 @@
-"""./workbook accuracy: what is compared with fp64, how it is judged, and the tables of it."""
+"""./workbook dev accuracy: what is compared with fp64, how it is judged, and the tables of it."""
 
 import contextlib
 import importlib
@@ -13,12 +13,12 @@ from pathlib import Path
 from unittest import mock
 
 from tools import cli
-from tools.machine import evaluate, system
+from tools.base import cuda, evaluate
 from tools.measuring import accuracy
-from tools.record import Missing, Problem, Record, results
+from tools.record import Missing, Problem, Record, result_files
 from tools.record.quantities import Quantities
-from tools.showing import Tables, errors
-from tools.showing.tables import NOT_YET
+from tools.showing import Tables, accuracy_tables
+from tools.showing.lesson_tables import NOT_YET
 
 RUNGS = {"07_b": {"mma": {"forward": False, "backward": True, "lse": False, "rope": False}},
          "06_a": {"final": {"forward": True, "backward": False, "lse": True, "rope": False}},
@@ -67,9 +67,9 @@ class Judgements(unittest.TestCase):
                  for keys in (1024, 4096)]
         accuracy.add_ratios(found)
         report = {"errors": found, "absent": {"CUDNN": "No module"}}
-        lines = errors.table_of_ratios(accuracy.worst(found)).split("\n")
+        lines = accuracy_tables.table_of_ratios(accuracy.worst(found)).split("\n")
         self.assertEqual([line.split() for line in lines], [["o", "dq", "dk", "dv"], ["07_b/mma", "1.250"]])
-        self.assertEqual(errors.remarks(report), ["CUDNN is not here: No module", "04_x/y skipped at Nk=1024, 4096: 1024 keys do not fit"])
+        self.assertEqual(accuracy_tables.remarks(report), ["CUDNN is not here: No module", "04_x/y skipped at Nk=1024, 4096: 1024 keys do not fit"])
 
 
 class Vector(list):
@@ -200,9 +200,9 @@ class OfTheRecord(unittest.TestCase):
         scaled = [{"problem": asdict(problem(1024, dtype, 64)), "exponents": [-24, 0], "results": [
             {"name": "07_b/mma", "kind": "chapter", "norms": dict.fromkeys(("dq", "dk", "dv"), [small, None if dtype == "fp16" else 3e-3])}]}
             for dtype, small in (("fp16", 0.71), ("bf16", 3e-3))]
-        results.write(self.directory / "accuracy.json", {"context": {}, "errors": found, "loss_scaling": scaled})
+        result_files.write(self.directory / "accuracy.json", {"context": {}, "errors": found, "loss_scaling": scaled})
         median = {"name": "07_b/mma/bwd/B1_H8_N512_D64_fp16_causal", "real_time": 1, "time_unit": "ms", "FLOP/s": 1.0}
-        results.write(self.directory / "ladder-07_b.json", {"context": {}, "benchmarks": [median]})
+        result_files.write(self.directory / "ladder-07_b.json", {"context": {}, "benchmarks": [median]})
         self.record = Record(self.directory)
 
     def value(self, text, of=Quantities):
@@ -241,7 +241,7 @@ class BadInput(unittest.TestCase):
                                         (["--seq-q=7"], 2, "unknown argument --seq-q"), (["--seed=-1"], 2, "-1 is not a whole number")]:
             stderr = io.StringIO()
             with contextlib.redirect_stderr(stderr), mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": ""}):
-                self.assertEqual(cli.main(["accuracy", *words]), status, words)
+                self.assertEqual(cli.main(["dev", "accuracy", *words]), status, words)
             self.assertIn(expected, stderr.getvalue())
             self.assertEqual(stderr.getvalue().count("\n"), 1, stderr.getvalue())
 
@@ -256,11 +256,11 @@ class Endings(unittest.TestCase):
         from tools.commands import accuracy as command
         with tempfile.TemporaryDirectory() as scratch, contextlib.redirect_stdout(io.StringIO()) as said, \
                 contextlib.redirect_stderr(said), \
-                mock.patch.object(system, "find_gpu", return_value=(system.Gpu("G", "1"), "")), \
-                mock.patch.object(system, "choose_preset"), mock.patch.object(command.build, "ensure_built", return_value=Path(scratch)), \
+                mock.patch.object(cuda, "find_gpu", return_value=(cuda.Gpu("G", "1"), "")), \
+                mock.patch.object(cuda, "choose_preset"), mock.patch.object(command.build, "ensure_built", return_value=Path(scratch)), \
                 mock.patch.multiple(command.peers, python_with_torch=mock.Mock(), measure=mock.Mock(return_value=report)):
-            status = cli.main(["accuracy", f"--out={scratch}/x.json"])
-            return status, said.getvalue(), results.read(Path(scratch) / "x.json")
+            status = cli.main(["dev", "accuracy", f"--out={scratch}/x.json"])
+            return status, said.getvalue(), result_files.read(Path(scratch) / "x.json")
 
     def test_near_enough(self):
         status, said, report = self.ending(1.04)

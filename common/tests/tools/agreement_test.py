@@ -5,8 +5,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from tools.machine import Failure, chapters
-from tools.measuring import agreement, engine
+from tools.base import Failure, chapters
+from tools.measuring import agreement, engine_counts
 
 
 def verdict(kernel: str, name: str, engine: int, measured: int) -> str:
@@ -131,7 +131,7 @@ class Verdicts(unittest.TestCase):
 
             def read(counts, *names):
                 path.write_text(json.dumps(counts))
-                return engine.read(path, [chapters.Chapter(name) for name in names])
+                return engine_counts.read(path, [chapters.Chapter(name) for name in names])
 
             every = {"chapters": [of_05, {**of_05, "chapter": "07_c"}, patterns]}
             self.assertEqual(read(every, "05_a")["chapters"], [of_05, patterns])
@@ -148,7 +148,7 @@ class Verdicts(unittest.TestCase):
                     read({"chapters": [{**of_05, **wrong}]}, "05_a")
             path.write_text(100_000 * "[")
             with self.assertRaisesRegex(Failure, "does not hold the engine's counts"):
-                engine.read(path, [])
+                engine_counts.read(path, [])
 
     def test_the_reason_is_kept(self):
         name = "global load requests"

@@ -1,4 +1,4 @@
-"""The book as the generator and a browser make it. Needs what ./workbook book has installed, a Chromium or Chrome for the plots, and, for
+"""The book as the generator and a browser make it. Needs what ./workbook dev book has installed, a Chromium or Chrome for the plots, and, for
 axe, what common/tests/trace/walk_browser_test.py needs."""
 
 import os
@@ -10,11 +10,11 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from tools.base import RESULTS, ROOT, output_of
 from tools.commands import book as command
-from tools.machine import RESULTS, ROOT, output_of
 from tools.record import THE_BOOKS, Record
 from tools.showing import book, book_check, book_pages, book_plots
-from tools.showing.lessons import FENCED
+from tools.showing.lesson_numbers import FENCED
 
 sys.path.insert(0, str(Path(os.environ["WORKBOOK_BUILD"]).parent / "browser"))
 try:
@@ -30,10 +30,22 @@ CODE = "05_online_softmax/example.cu"  # a short page of code
 FORMULA = re.compile(r"\$\$.+?\$\$|(?<![\w$`])\$[^$\n`]+\$(?![\w$])", re.DOTALL)
 
 
-@unittest.skipUnless(PYTHON.exists(), "NOT RUN: needs ./workbook book's packages")
+@unittest.skipUnless(PYTHON.exists(), "NOT RUN: needs ./workbook dev book's packages")
+class Packages(unittest.TestCase):
+    def test_every_one_accepts_the_oldest_python_that_the_command_accepts(self):
+        oldest = ".".join(map(str, (*command.LOWEST_PYTHON, 0)))
+        code = ("from importlib.metadata import distributions; from packaging.specifiers import SpecifierSet\n"
+                "for one in distributions():\n"
+                f"    if {oldest!r} not in SpecifierSet(one.metadata.get('Requires-Python') or ''):\n"
+                "        print(one.metadata['Name'], one.version, one.metadata['Requires-Python'])")
+        done = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+
+
+@unittest.skipUnless(PYTHON.exists(), "NOT RUN: needs ./workbook dev book's packages")
 class Site(unittest.TestCase):
     def test_the_lessons_are_whole(self):
-        """Every link, anchor, picture and formula of the lessons; ./workbook book asks the same of the pages of code."""
+        """Every link, anchor, picture and formula of the lessons; ./workbook dev book asks the same of the pages of code."""
         lessons = book.Book(ROOT)
         with tempfile.TemporaryDirectory() as directory:
             source, out = Path(directory) / "source", Path(directory) / "out"

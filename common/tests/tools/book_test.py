@@ -11,8 +11,8 @@ from pathlib import Path
 from unittest import mock
 
 from tools import cli
+from tools.base import RESULTS, ROOT, Failure, pythons
 from tools.commands import book as command
-from tools.machine import RESULTS, ROOT, Failure, environment
 from tools.record import LENGTHS, THE_BOOKS, Missing, Quantities, Record
 from tools.showing import book, book_check, book_pages, book_plots, pictures
 
@@ -279,11 +279,11 @@ class Packages(unittest.TestCase):
                 on_line(line)
             return 1
 
-        with tempfile.TemporaryDirectory() as directory, mock.patch.object(environment, "follow", follow), \
-                mock.patch.object(environment, "say"), self.assertRaises(Failure) as raised:
+        with tempfile.TemporaryDirectory() as directory, mock.patch.object(pythons, "follow", follow), \
+                mock.patch.object(pythons, "say"), self.assertRaises(Failure) as raised:
             requirements = Path(directory) / "requirements.txt"
             requirements.write_text("Sphinx==9.0.4\n")
-            environment.python_with_packages(requirements, Path(directory) / "book" / "venv", (3, 9))
+            pythons.with_packages(requirements, Path(directory) / "book" / "venv", (3, 9))
         self.assertNotIn("\n", str(raised.exception))
         return str(raised.exception)
 
@@ -305,15 +305,15 @@ class Packages(unittest.TestCase):
 
     def test_an_old_python(self):
         with self.assertRaisesRegex(Failure, r"need Python 99\.1 or later; this is 3\."):
-            environment.python_with_packages(command.SITE / "requirements.txt", Path("/nowhere"), (99, 1))
+            pythons.with_packages(command.SITE / "requirements.txt", Path("/nowhere"), (99, 1))
 
     def test_once(self):
-        with tempfile.TemporaryDirectory() as directory, mock.patch.object(environment, "follow", side_effect=AssertionError("again")):
+        with tempfile.TemporaryDirectory() as directory, mock.patch.object(pythons, "follow", side_effect=AssertionError("again")):
             home, requirements = Path(directory), command.SITE / "requirements.txt"
             (home / "bin").mkdir()
             (home / "bin" / "python").touch()
             (home / "installed.txt").write_text(requirements.read_text())
-            self.assertEqual(environment.python_with_packages(requirements, home, (3, 9)), home / "bin" / "python")
+            self.assertEqual(pythons.with_packages(requirements, home, (3, 9)), home / "bin" / "python")
 
     def test_every_version_is_pinned(self):
         lines = (command.SITE / "requirements.txt").read_text().splitlines()
@@ -327,9 +327,9 @@ class Packages(unittest.TestCase):
 
     def test_the_command_ends_with_that_line(self):
         said = io.StringIO()
-        with mock.patch.object(command, "python_with_packages", side_effect=Failure("pip could not install x")), \
+        with mock.patch.object(pythons, "with_packages", side_effect=Failure("pip could not install x")), \
                 contextlib.redirect_stderr(said):
-            self.assertEqual(cli.main(["book"]), 1)
+            self.assertEqual(cli.main(["dev", "book"]), 1)
         self.assertEqual(said.getvalue(), "workbook: pip could not install x\n")
 
 

@@ -2,8 +2,8 @@
 
 import unittest
 
-from tools.machine import Failure
-from tools.machine.chapters import Chapter, select
+from tools.base import Failure
+from tools.base.chapters import Chapter, select
 
 CHAPTERS = [Chapter("01_naive"), Chapter("02_coalescing"), Chapter("05_online_softmax")]
 

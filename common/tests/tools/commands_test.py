@@ -3,16 +3,20 @@
 import argparse
 import contextlib
 import io
+import re
+import subprocess
+import sys
+import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
 
-from tools import cli
-from tools.commands import bench, test
-from tools.machine import Failure, build, chapters, system
-from tools.machine.system import Choice, Gpu
-from tools.measuring import asked, engine, session
-from tools.measuring.program import Outcome
+from tools import cli, commands
+from tools.base import ROOT, Failure, build, chapters, cuda, file_trees, with_python_path
+from tools.base.cuda import Choice, Gpu
+from tools.commands import GROUPS, bench, test
+from tools.measuring import engine_counts, problem_flags, session
+from tools.measuring.timing import Outcome
 from tools.record import LENGTHS
 
 
@@ -25,7 +29,11 @@ def ending_of(*words) -> tuple:
 class BadInput(unittest.TestCase):
     def test_one_line_and_status_2(self):
         for words, expected in [
-            (["rnu"], "did you mean run"),
+            (["rnu"], "unknown command rnu; did you mean run? (see ./workbook --help: run, test, "),
+            (["ev"], "unknown command ev; did you mean dev?"),
+            (["dev", "bnech"], "unknown command bnech; did you mean bench? (see ./workbook dev --help: bench, peers, "),
+            (["--sead"], "unknown argument --sead (see ./workbook --help)"),
+            (["dev", "--sead"], "unknown argument --sead (see ./workbook dev --help)"),
             (["run", "--cusal"], "did you mean --causal"),
             (["run", "99"], "no chapter 99"),
             (["run", "--batch", "0"], "0 is not a whole number of at least 1"),
@@ -37,33 +45,41 @@ class BadInput(unittest.TestCase):
             (["trace", "--seq-q=512,1024"], "512,1024 is not a whole number"),
             (["trace", "--preset=cuda"], "unknown argument --preset=cuda"),
             (["compare", "03", "05", "--rung=mma"], "unknown argument --rung=mma"),
-            (["verify", "--engine=/nowhere"], "there is no file /nowhere"),
-            (["verify", "--seq-q=7"], "unknown argument --seq-q=7"),
-            (["profile", "--keep"], "unknown argument --keep"),
-            (["report", "--check", "--again"], "not allowed with argument --check"),
-            (["bench", "--seq-q=512,x"], "x is not a whole number"),
-            (["bench", "--rung=x", "--all-rungs"], "not allowed with argument --rung"),
-            (["bench", "--keep", "--out=x"], "not allowed with argument --keep"),
-            (["bench", "--patience=1"], "unknown argument --patience=1"),
-            (["bench", "--peers"], "unknown argument --peers"),
-            (["bench", "--benchmark_out=x"], "unknown argument --benchmark_out=x"),
-            (["bench", "--benchmark_format=csv"], "unknown argument --benchmark_format=csv"),
-            (["bench", "--out=/"], "/ is not the name of a file"),
-            (["bench", "--out="], "nothing is not the name of a file"),
-            (["bench", "--out=/dev/null"], "/dev/null is not the name of a file"),
-            (["bench", "--out=/dev/null/x.json"], "cannot write /dev/null/x.json: /dev/null is no directory that can be written"),
-            (["accuracy", "--out=/"], "/ is not the name of a file"),
-            (["peers", "--out=/"], "/ is not the name of a file"),
-            (["profile", "--out=/"], "/ is not the name of a file"),
-            (["verify", "--out=/"], "/ is not the name of a file"),
-            (["machine", "--out=/"], "/ is not the name of a file"),
-            (["peers", "--patience=inf"], "inf is not a number of seconds above 0"),
+            (["dev", "verify", "--engine=/nowhere"], "there is no file /nowhere"),
+            (["dev", "verify", "--seq-q=7"], "unknown argument --seq-q=7"),
+            (["dev", "profile", "--keep"], "unknown argument --keep"),
+            (["dev", "report", "--check", "--again"], "not allowed with argument --check"),
+            (["dev", "bench", "--seq-q=512,x"], "x is not a whole number"),
+            (["dev", "bench", "--rung=x", "--all-rungs"], "not allowed with argument --rung"),
+            (["dev", "bench", "--keep", "--out=x"], "not allowed with argument --keep"),
+            (["dev", "bench", "--patience=1"], "unknown argument --patience=1"),
+            (["dev", "bench", "--peers"], "unknown argument --peers"),
+            (["dev", "bench", "--benchmark_out=x"], "unknown argument --benchmark_out=x"),
+            (["dev", "bench", "--benchmark_format=csv"], "unknown argument --benchmark_format=csv"),
+            (["dev", "bench", "--out=/"], "/ is not the name of a file"),
+            (["dev", "bench", "--out="], "nothing is not the name of a file"),
+            (["dev", "bench", "--out=/dev/null"], "/dev/null is not the name of a file"),
+            (["dev", "bench", "--out=/dev/null/x.json"], "cannot write /dev/null/x.json: /dev/null is no directory that can be written"),
+            (["dev", "accuracy", "--out=/"], "/ is not the name of a file"),
+            (["dev", "peers", "--out=/"], "/ is not the name of a file"),
+            (["dev", "profile", "--out=/"], "/ is not the name of a file"),
+            (["dev", "verify", "--out=/"], "/ is not the name of a file"),
+            (["dev", "machine", "--out=/"], "/ is not the name of a file"),
+            (["dev", "peers", "--patience=inf"], "inf is not a number of seconds above 0"),
             (["run", "--rung="], "a rung has a name"),
             (["run", "10/ordered", "05"], "10/ordered names a rung: beside it there can be no other chapter or rung"),
             (["run", "10/ordered", "--rung=narrow"], "10/ordered names a rung"),
-            (["bench", "10/ordered", "--all-rungs"], "10/ordered names a rung"),
+            (["dev", "bench", "10/ordered", "--all-rungs"], "10/ordered names a rung"),
             (["trace", "99/ordered"], "no chapter 99"),
-            (["accuracy", "10/ordered"], "no chapter 10/ordered"),
+            (["dev", "accuracy", "10/ordered"], "no chapter 10/ordered"),
+            (["run", "07", "--direction=forward"], "07_backward: direction is forward: 07_backward has none"),
+            (["run", "07/final", "--direction=forward"], "07_backward: rung final has no forward"),
+            (["trace", "05", "--direction=backward"], "05_online_softmax: direction is backward: 05_online_softmax has none"),
+            (["run", "05", "--head-dim=7"], "05_online_softmax: head-dim is 7: supported are the multiples of 8 up to 256"),
+            (["dev", "bench", "06", "07", "--head-dim=264"],
+             "06_flashattn2_fwd: head-dim is 264: supported are the multiples of 8 up to 128"),
+            (["compare", "03", "07", "--direction=forward"], "07_backward: direction is forward: 07_backward has none"),
+            (["walk", "05", "--head-dim=12"], "05_online_softmax: head-dim is 12: supported are the multiples of 8 up to 256"),
             (["run", "--seq-q=6_4"], "6_4 is not a whole number"),
             (["run", "--seq-q= 64"], " 64 is not a whole number"),
             (["run", "--seq-q=\u0663"], "\u0663 is not a whole number"),
@@ -71,14 +87,15 @@ class BadInput(unittest.TestCase):
             (["run", "--batch=2147483648"], "2147483648 is not a whole number of at least 1 and at most 2147483647"),
             (["run", "--batch=" + 5000 * "9"], "9 is not a whole number of at least 1"),
             (["run", "--seed=9223372036854775807"], "9223372036854775807 is not a whole number of at least 0"),
-            (["bench", "--keep", "--preset=cpu"], "--keep is for measurements from a GPU"),
+            (["dev", "bench", "--keep", "--preset=cpu"], "--keep is for measurements from a GPU"),
             (["run", "--benchmark_filter=x"], "unknown argument"),
             (["test", "--preset", "gpu"], "invalid choice"),
-            (["machine", "--keep"], "unknown argument --keep"),
+            (["dev", "machine", "--keep"], "unknown argument --keep"),
             (["walk", "99"], "no chapter 99"),
             (["walk"], "the following arguments are required: STEP"),
             (["walk", "05", "--heads=6", "--kv-heads=4"], "heads must be a multiple of kv-heads"),
-            (["walk", "05", "--out=/nowhere/walk.html"], "cannot write /nowhere/walk.html: No such file or directory"),
+            (["walk", "05", "--out=/"], "/ is not the name of a file"),
+            (["walk", "05", "--out=/dev/null/walk.html"], "cannot write /dev/null/walk.html: /dev/null is no directory"),
             (["check", "05.nothing"], "no exercise 05.nothing (exercises: 01.scores, "),
             (["check", "99"], "no chapter 99"),
             (["check", "05", "--student= "], "--student needs a name"),
@@ -95,17 +112,104 @@ class BadInput(unittest.TestCase):
             self.assertIn(expected, stderr)
             self.assertEqual(stderr.count("\n"), 1, stderr)
 
+    def test_a_command_that_moved_says_where_it_is(self):
+        for group in GROUPS:
+            for name in group.names:
+                words, now = ([name], f"{name} is now ./workbook dev {name}") if group.word else (["dev", name], f"{name} is ./workbook {name}")
+                self.assertEqual(ending_of(*words, "--whatever"), (2, f"workbook: {now}\n"))
+
     def test_benchmark_flags_are_for_bench(self):
         self.assertTrue(bench.passes_on("--benchmark_filter=x"))
         self.assertFalse(bench.passes_on("--benchmark_out=x"))
         self.assertFalse(bench.passes_on("--bench"))
 
 
+class Groups(unittest.TestCase):
+    def printed(self, *words) -> tuple:
+        stdout = io.StringIO()
+        with contextlib.redirect_stdout(stdout):
+            return cli.main(list(words)), stdout.getvalue()
+
+    def test_every_command_is_in_one_group(self):
+        files = {path.stem for path in commands.DIRECTORY.glob("[a-z]*.py")}
+        self.assertEqual(sorted(name for group in GROUPS for name in group.names), sorted(files))
+
+    def test_the_front_page_has_the_learners_and_the_instructors_and_one_line_for_the_rest(self):
+        status, front = self.printed("--help")
+        self.assertEqual((status, self.printed()), (0, (2, front)))
+        for group in GROUPS:
+            for name, line in commands.help_lines(group).items():
+                self.assertTrue(line, name)
+                self.assertEqual(f"  {name:<10}{line}\n" in front, not group.word, name)
+        self.assertEqual(len(re.findall("^  dev .*$", front, re.M)), 1)
+
+    def test_dev_lists_its_own(self):
+        status, page = self.printed("dev", "--help")
+        self.assertEqual((status, self.printed("dev")), (0, (2, page)))
+        for group in GROUPS:
+            for name, line in commands.help_lines(group).items():
+                self.assertEqual(f"  {name:<10}{line}\n" in page, bool(group.word), name)
+
+    def test_the_readme_shows_the_same(self):
+        rows = re.findall(r"^\| `\./workbook (?:(dev) )?(\w+)[^`]*` \| (.*) \|$", (ROOT / "README.md").read_text(), re.M)
+        self.assertEqual(rows, [(group.word, name, line) for group in GROUPS for name, line in commands.help_lines(group).items()])
+
+    def test_every_page_and_message_calls_a_command_by_its_name(self):
+        written = {".cc", ".cmake", ".cu", ".h", ".md", ".py", ".txt", ".yml"}
+        for file, content in file_trees.read(ROOT).items():
+            if Path(file).suffix not in written:
+                continue
+            for within, name in re.findall(r"\./workbook\s+(?:(dev)\s+)?([a-z]+)\b", content.decode()):
+                group = commands.group_of(name)
+                if group or within:
+                    self.assertEqual(within, group.word if group else "a command's group", f"{file}: ./workbook {within} {name}")
+
+    def test_only_the_chosen_command_is_imported(self):
+        for words, expected in [(["list", "--help"], {"list"}), (["dev", "counts", "--help"], {"counts"}), (["--help"], set()),
+                                (["dev", "--help"], set()), (["report"], set()), (["nothing"], set())]:
+            code = ("import sys, contextlib, io; from tools import cli\n"
+                    "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit): cli.main(sys.argv[1:])\n"
+                    "print(*(name[15:] for name in sys.modules if name.startswith('tools.commands.')))")
+            done = subprocess.run([sys.executable, "-B", "-c", code, *words], capture_output=True, text=True,
+                                  env=with_python_path(ROOT / "common"))
+            self.assertEqual(set(done.stdout.split()), expected, done.stderr)
+
+    def test_a_tree_without_some_of_them_does_not_list_them(self):
+        with tempfile.TemporaryDirectory() as directory:
+            for name in ("run", "bench"):
+                (Path(directory) / f"{name}.py").write_text(f'"""does {name}"""\n')
+            with mock.patch.object(commands, "DIRECTORY", Path(directory)):
+                front = self.printed("--help")[1]
+                self.assertIn("does run", front)
+                self.assertNotIn("instructor", front)
+                self.assertIn("does bench", self.printed("dev", "--help")[1])
+                self.assertIn("unknown command grade (see ./workbook --help: run, dev)", ending_of("grade")[1])
+
+
+class Output(unittest.TestCase):
+    def ending(self, redirected: str, *words: str) -> tuple[int, str]:
+        done = subprocess.run(["sh", "-c", f'"$@" {redirected}', "sh", sys.executable, "-B", ROOT / "workbook", *words],
+                              stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        return done.returncode, done.stderr
+
+    def test_one_that_nobody_can_read(self):
+        for words in (["list"], ["--help"], ["run", "99"]):
+            self.assertEqual(self.ending(">&-", *words),
+                             (2, "workbook: standard output is closed: nothing can be printed\n"))
+
+    def test_one_that_is_full(self):
+        for words in (["list"], ["--help"]):
+            self.assertEqual(self.ending(">/dev/full", *words), (1, "workbook: [Errno 28] No space left on device\n"))
+
+    def test_one_that_is_read_to_its_first_line(self):
+        self.assertEqual(self.ending("| true", "list"), (0, ""))  # the status is that of `true`
+
+
 class Problems(unittest.TestCase):
     def problems(self, *words, default_lengths=None):
         parser = argparse.ArgumentParser()
-        asked.add_arguments(parser, several=True)
-        return [" ".join(flags) for flags in asked.problems(parser.parse_args(words), default_lengths)]
+        problem_flags.add_arguments(parser, several=True)
+        return [" ".join(flags) for flags in problem_flags.problems(parser.parse_args(words), default_lengths)]
 
     def test_what_is_not_said_is_left_to_the_program(self):
         self.assertEqual(self.problems(), [""])
@@ -131,7 +235,7 @@ class WhatIsTraced(unittest.TestCase):
     def passes(self, direction=None, rung=None):
         with mock.patch.object(chapters, "describe", lambda chapter, _: chapters.Description("", self.described[chapter.name])):
             chosen = [chapters.Chapter(name) for name in self.described]
-            return [(chapter.number, of) for chapter, of in engine.passes(chosen, direction, rung, None)]
+            return [(chapter.number, of) for chapter, of in engine_counts.passes(chosen, direction, rung, None)]
 
     def test_each_direction_that_a_chapter_has(self):
         self.assertEqual(self.passes(), [("05", "forward"), ("07", "backward"), ("08", "forward"), ("08", "backward")])
@@ -142,10 +246,10 @@ class WhatIsTraced(unittest.TestCase):
     def test_a_rung_of_all_chapters_is_that_of_those_that_have_it(self):
         with mock.patch.object(chapters, "describe", lambda chapter, _: chapters.Description("", self.described[chapter.name])), \
                 mock.patch.object(build, "ensure_built", return_value=Path("build")), contextlib.redirect_stdout(io.StringIO()), \
-                mock.patch.object(engine, "counts_of", lambda program, *_: program.name):
+                mock.patch.object(engine_counts, "counts_of", lambda program, *_: program.name):
             every = [chapters.Chapter(name) for name in self.described]
-            self.assertEqual(engine.count(every, [], rung="last", named=False), {"chapters": ["08_c"]})
-            self.assertEqual(engine.count(every, [], rung="last"), {"chapters": ["05_a", "07_b", "08_c"]})
+            self.assertEqual(engine_counts.count(every, [], rung="last", named=False), {"chapters": ["08_c"]})
+            self.assertEqual(engine_counts.count(every, [], rung="last"), {"chapters": ["05_a", "07_b", "08_c"]})
 
     def test_what_nobody_has_is_left_to_the_programs_to_refuse(self):
         self.assertEqual(self.passes(rung="none"), [("05", "forward"), ("07", "forward"), ("08", "forward")])
@@ -165,7 +269,7 @@ class Ladders(unittest.TestCase):
     def names(self, *words, **options):
         parser = argparse.ArgumentParser()
         session.add_arguments(parser)
-        asked.add_rung(parser, default="")
+        problem_flags.add_rung(parser, default="")
         arguments = parser.parse_args(words)
         chosen = chapters.select(arguments.chapters, [chapters.Chapter(name) for name in self.described])
         current = session.Session(None, chosen, bool(arguments.chapters), [], arguments.direction, arguments.rung, [], None)
@@ -198,7 +302,7 @@ class Ladders(unittest.TestCase):
         for word, chapter, rung in [("5/x", "05_online_softmax", "x"), ("naive/", "01_naive", None), ("10/", "10_hopper", None),
                                     ("10_hopper/a/b", "10_hopper", "a/b")]:
             arguments = argparse.Namespace(chapters=[word], rung=None)
-            self.assertEqual([chosen.name for chosen in asked.chosen_chapters(arguments)], [chapter])
+            self.assertEqual([chosen.name for chosen in problem_flags.chosen_chapters(arguments)], [chapter])
             self.assertEqual(arguments.rung, rung)
 
     def test_of_all_chapters_those_that_have_the_rung(self):
@@ -245,9 +349,9 @@ class Beginnings(unittest.TestCase):
     def flags(self, choice, *words):
         parser = argparse.ArgumentParser()
         session.add_arguments(parser)
-        asked.add_rung(parser, default="")
-        with mock.patch.object(system, "choose_preset", return_value=choice), mock.patch.object(build, "ensure_built"), \
-                mock.patch.object(asked, "resolved", return_value=("problem", {})), contextlib.redirect_stdout(io.StringIO()):
+        problem_flags.add_rung(parser, default="")
+        with mock.patch.object(cuda, "choose_preset", return_value=choice), mock.patch.object(build, "ensure_built"), \
+                mock.patch.object(problem_flags, "resolved", return_value=("problem", {})), contextlib.redirect_stdout(io.StringIO()):
             current = session.begin(parser.parse_args(["05", *words]), ["--benchmark_min_time=1"])
         self.assertEqual(current.flags, ["--benchmark_min_time=1"])
         return [" ".join(flags) for _, flags in current.problems]

@@ -5,9 +5,9 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from tools.base import RESULTS
+from tools.base.chapters import Chapter
 from tools.commands import compare
-from tools.machine import RESULTS
-from tools.machine.chapters import Chapter
 from tools.record import THE_BOOKS, Record
 
 

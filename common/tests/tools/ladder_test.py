@@ -4,11 +4,11 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from tools.machine import terminal
-from tools.measuring.program import Outcome
-from tools.record import LENGTHS, Counts, Problem, Record, results
+from tools.base import terminal
+from tools.measuring.timing import Outcome
+from tools.record import LENGTHS, Counts, Problem, Record, result_files
 from tools.showing import ladder
-from tools.showing.ladder import Known, Knowledge
+from tools.showing.ladder import KnownStep, KnownSteps
 
 
 class Gains(unittest.TestCase):
@@ -65,7 +65,7 @@ class Tables(unittest.TestCase):
 
     def test_checked_shows_what_is_known_besides(self):
         outcomes = [self.outcomes[0][0]] * 4
-        known = [Known(549 * 2**20, 0.292), Known(40 * 2**20, 0.0212), Known(), Known(None, 0.0424)]
+        known = [KnownStep(549 * 2**20, 0.292), KnownStep(40 * 2**20, 0.0212), KnownStep(), KnownStep(None, 0.0424)]
         lines = ladder.checked(["01_naive", "02_coalescing", "12_mine", "13_slower"], outcomes, known).split("\n")
         self.assertRegex(lines[0], r" device memory +bytes moved +recorded ms +gain$")
         for line, end in zip(lines[1:], (r"549 MiB +292 +-$", r"40 MiB +21.2 +13.8x$", r" +- +- +-$", r" +- +42.4 +0.500x$")):
@@ -75,7 +75,7 @@ class Tables(unittest.TestCase):
 
     def test_the_table_stays_narrow(self):
         names = ["08_causal_earlystop/earlystop"]
-        known = [Known(1000 * 2**20, 22.9e-3)] * 2
+        known = [KnownStep(1000 * 2**20, 22.9e-3)] * 2
         self.assertLessEqual(max(map(len, ladder.checked(names * 2, [self.outcomes[0][0]] * 2, known).split("\n"))), 120)
 
     def test_a_reason_is_given_once(self):
@@ -91,25 +91,25 @@ class WhatIsKnown(unittest.TestCase):
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
         self.root = Path(scratch.name)
-        results.write(self.root / "trace" / "02_two.json", {
+        result_files.write(self.root / "trace" / "02_two.json", {
             "a: ns::k, launch 1": {"bytes read warps": 100, "bytes written warps": 20, "bytes read launch": 7},
             "a: ns::l, launch 2": {"bytes read warps": 3, "bytes written warps": 0}, "b: ns::k, launch 1": {"barriers": 1}})
         run = {"name": "02_two/a/fwd/B2_H16_N4096_D64_fp16_causal/manual_time", "real_time": 5.0, "time_unit": "ms", "FLOP/s": 1e12}
-        results.write(self.root / "gpu" / "ladder-02_two.json",
+        result_files.write(self.root / "gpu" / "ladder-02_two.json",
                       {"context": {"machine": {"gpu": "NVIDIA H200"}}, "benchmarks": [run]})
-        self.knowledge = Knowledge(Record(self.root / "gpu"), Counts(self.root / "trace"))
+        self.known_steps = KnownSteps(Record(self.root / "gpu"), Counts(self.root / "trace"))
 
     def test_bytes_of_all_launches_and_the_recorded_time(self):
-        self.assertEqual(self.knowledge.of("02_two", "a", "forward"), Known(123, 5e-3))
+        self.assertEqual(self.known_steps.of("02_two", "a", "forward"), KnownStep(123, 5e-3))
 
     def test_what_is_missing_is_not_made_up(self):
-        self.assertEqual(self.knowledge.of("02_two", "b", "forward"), Known())
-        self.assertEqual(self.knowledge.of("12_mine", "a", "forward"), Known())
-        self.assertEqual(self.knowledge.of("02_two", "a", "backward").seconds, None)
+        self.assertEqual(self.known_steps.of("02_two", "b", "forward"), KnownStep())
+        self.assertEqual(self.known_steps.of("12_mine", "a", "forward"), KnownStep())
+        self.assertEqual(self.known_steps.of("02_two", "a", "backward").seconds, None)
 
     def test_notes_name_the_gpu_and_both_problems(self):
-        counted, recorded = self.knowledge.notes()
+        counted, recorded = self.known_steps.notes()
         self.assertIn("N=256 B=1 H=2 D=64 fp16 full", counted)
         self.assertIn("NVIDIA H200, for N=4096 B=2 H=16 D=64 fp16 causal", recorded)
-        (counted,) = Knowledge(Record(self.root / "none"), Counts(self.root / "none")).notes()
-        self.assertLessEqual(max(map(len, self.knowledge.notes())), 120)
+        (counted,) = KnownSteps(Record(self.root / "none"), Counts(self.root / "none")).notes()
+        self.assertLessEqual(max(map(len, self.known_steps.notes())), 120)

@@ -1,4 +1,4 @@
-"""./workbook peers: what is measured, and the arithmetic on it."""
+"""./workbook dev peers: what is measured, and the arithmetic on it."""
 
 import contextlib
 import importlib
@@ -13,11 +13,10 @@ from pathlib import Path
 from unittest import mock
 
 from tools import cli
-from tools.machine import ROOT, Failure, system, with_python_path
+from tools.base import ROOT, Failure, cuda, with_python_path
 from tools.measuring import peers
 from tools.record import Problem
-from tools.showing import beside_peers
-
+from tools.showing import peer_tables
 
 DEFAULT = Problem(2, 16, 16, 4096, 4096, 64, "fp16", True)
 
@@ -258,7 +257,7 @@ class Runs(BesideAStandInForTorch):
                          [(64, 64, "FLASH"), (32, 32, "FLASH"), (640, 64, "FLASH"), (320, 32, "FLASH")])
         self.assertEqual(set(report["absent"]), {"FA3", "FA4", "FA4-deterministic"})
         self.assertLessEqual({"gpu", "driver", "torch", "cuda", "commit", "before", "after"}, set(report["context"]))
-        self.assertIn("08_c, backward: 1.000 x FLASH", "\n".join(beside_peers.remarks(report)))
+        self.assertIn("08_c, backward: 1.000 x FLASH", "\n".join(peer_tables.remarks(report)))
 
     def test_a_chapter_for_few_queries_is_asked_about_many_by_name_only(self):
         def asked(said, **more):
@@ -382,13 +381,13 @@ class Reports(unittest.TestCase):
         made = report({"FLASH": "too old", "06": 1.0})
         self.assertIsNone(made["points"][0]["results"][1]["ratio"])
         self.assertEqual(made["summary"], [])
-        self.assertIn("06", beside_peers.tables(made))
+        self.assertIn("06", peer_tables.tables(made))
 
     def test_few_queries_are_a_table_for_each_shape_in_microseconds(self):
         made = report({"FLASH": 2e-5, "11": 1e-5}, {"FLASH": 3e-5, "11": 1.5e-5}, {"FLASH": 4e-5, "11": 4e-5})
         for point, (batch, queries) in zip(made["points"], [(1, 1), (1, 4), (8, 1)]):
             point["problem"].update(batch=batch, kv_heads=8, seq_q=queries, seq_k=8192)
-        lines = [line.split() for line in beside_peers.tables({**made, "what": "decode-fp16"}).split("\n")]
+        lines = [line.split() for line in peer_tables.tables({**made, "what": "decode-fp16"}).split("\n")]
         self.assertEqual(lines, [
             ["forward,", "B=1", "H=16", "(kv", "8)", "D=128", "fp16", "full,", "us", "N=1x8192", "N=4x8192"],
             ["FLASH", "20.0", "30.0"], ["11", "10.0", "15.0"], ["x", "FLASH", "2.00", "2.00"], [],
@@ -398,27 +397,27 @@ class Reports(unittest.TestCase):
     def test_the_table_and_the_remarks(self):
         made = report({"FLASH": 2.0, "01": "one launch would take about 1.2 s", "06": 1.0},
                       {"FLASH": 2.0, "01": "one launch would take about 4.7 s", "06": "o differs by 1"})
-        lines = beside_peers.tables(made).split("\n")
+        lines = peer_tables.tables(made).split("\n")
         self.assertEqual(lines[0].split(), ["forward,", "D=128", "fp16", "full,", "TFLOP/s", "N=512", "N=1024"])
         self.assertEqual([line.split() for line in lines[1:]],
                          [["FLASH", "0.500", "0.500"], ["01", "-", "-"], ["06", "1.00", "wrong"], ["x", "FLASH", "2.00", "-"]])
-        said = "\n".join(beside_peers.remarks(made))
+        said = "\n".join(peer_tables.remarks(made))
         self.assertIn("06, forward: 2.000 x FLASH (geometric mean of 1 points, 2.00 to 2.00)", said)
         self.assertIn("01 skipped at N=512, N=1024: one launch would take about 1.2 s", said)
         self.assertIn("06 wrong at N=1024: o differs by 1", said)
         self.assertIn("FA3 is not here: No module", said)
 
     def test_a_wrong_peer_is_a_remark_and_a_wrong_chapter_a_failure(self):
-        self.assertEqual(beside_peers.wrong_chapters(report({"FA4": "o is not finite", "06": 1.0})), [])
-        self.assertIn("FA4 wrong at N=512: o is not finite", beside_peers.remarks(report({"FA4": "o is not finite", "06": 1.0})))
-        self.assertEqual(beside_peers.wrong_chapters(report({"FLASH": 2.0, "06": 1.0}, {"FLASH": 2.0, "06": "o differs by 1"})), ["06"])
+        self.assertEqual(peer_tables.wrong_chapters(report({"FA4": "o is not finite", "06": 1.0})), [])
+        self.assertIn("FA4 wrong at N=512: o is not finite", peer_tables.remarks(report({"FA4": "o is not finite", "06": 1.0})))
+        self.assertEqual(peer_tables.wrong_chapters(report({"FLASH": 2.0, "06": 1.0}, {"FLASH": 2.0, "06": "o differs by 1"})), ["06"])
 
 
 class BadInput(unittest.TestCase):
     def ending_of(self, *words) -> tuple:
         stderr = io.StringIO()
         with contextlib.redirect_stderr(stderr):
-            return cli.main(["peers", *words]), stderr.getvalue()
+            return cli.main(["dev", "peers", *words]), stderr.getvalue()
 
     def test_one_line(self):
         hidden = {"CUDA_VISIBLE_DEVICES": ""}
@@ -443,7 +442,7 @@ class BadInput(unittest.TestCase):
     def test_no_pytorch(self):
         for named, expected in [("", "^peers needs PyTorch with CUDA, which .* lack: install it"),
                                 ("/nowhere/python", "which /nowhere/python .WORKBOOK_PYTHON. lacks")]:
-            with mock.patch.dict(os.environ, {"WORKBOOK_PYTHON": named}), mock.patch.object(system, "output_of", return_value=None):
+            with mock.patch.dict(os.environ, {"WORKBOOK_PYTHON": named}), mock.patch.object(cuda, "output_of", return_value=None):
                 with self.assertRaisesRegex(Failure, expected):
                     peers.python_with_torch()
 
@@ -453,7 +452,7 @@ class Environment(unittest.TestCase):
         with tempfile.TemporaryDirectory() as scratch, mock.patch.dict(os.environ, {"PYTHONPATH": scratch}):
             (Path(scratch) / "only_the_users.py").touch()
             (Path(scratch) / "tools.py").touch()  # ours comes first
-            program = "import only_the_users, tools.machine; print(tools.__file__)"
+            program = "import only_the_users, tools.base; print(tools.__file__)"
             found = subprocess.run([sys.executable, "-B", "-c", program], env=with_python_path(ROOT / "common"),
                                    text=True, capture_output=True)
         self.assertEqual((found.returncode, found.stderr), (0, ""))

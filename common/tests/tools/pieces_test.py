@@ -10,12 +10,12 @@ from pathlib import Path
 from unittest import mock
 
 from tools import cli
-from tools.machine import RESULTS, Failure, chapters
+from tools.base import RESULTS, Failure, chapters
 from tools.measuring import pieces, session
 from tools.measuring.ncu import one_pass
 from tools.measuring.profile import METRICS, sums
-from tools.measuring.program import only
-from tools.record import commit, read_label, results
+from tools.measuring.timing import only
+from tools.record import commit, read_label, result_files
 
 NAMES = ["01_a", "02_b"]
 
@@ -39,7 +39,7 @@ class Plans(unittest.TestCase):
     def test_every_piece_is_a_command_line_that_is_understood(self):
         planned = pieces.pieces(NAMES) + pieces.rehearsal(NAMES)
         for piece in planned:
-            words = [*piece.command, "--out=x"]
+            words = ["dev", *piece.command, "--out=x"]
             with mock.patch(f"tools.commands.{piece.command[0]}.run", return_value=0) as run:
                 status = cli.main(words)
             self.assertEqual((status, run.called), (0, True), piece)
@@ -76,9 +76,9 @@ class Plans(unittest.TestCase):
     def test_without_a_gpu_there_is_one_line(self):
         stderr = io.StringIO()
         with contextlib.redirect_stderr(stderr), mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": ""}):
-            self.assertEqual(cli.main(["measure"]), 1)
-            self.assertEqual(cli.main(["measure", "--within=0"]), 2)
-            self.assertEqual(cli.main(["measure", "--engine=/nowhere"]), 2)
+            self.assertEqual(cli.main(["dev", "measure"]), 1)
+            self.assertEqual(cli.main(["dev", "measure", "--within=0"]), 2)
+            self.assertEqual(cli.main(["dev", "measure", "--engine=/nowhere"]), 2)
         self.assertEqual(stderr.getvalue().count("\n"), 3, stderr.getvalue())
 
 
@@ -103,7 +103,7 @@ class Pieces(unittest.TestCase):
         self.take(runner)
         self.assertEqual(runner.calls[0][:2], ["bench", "01"])
         context = json.loads((self.directory / "p.json").read_text())["context"]
-        self.assertEqual((context["commit"], context["device"], context["piece"]["command"]), ("abc", "D", "./workbook bench 01"))
+        self.assertEqual((context["commit"], context["device"], context["piece"]["command"]), ("abc", "D", "./workbook dev bench 01"))
         self.assertEqual(set(context["machine"]), {"gpu", "driver", "cuda", "sm_clock_max_mhz", "power_limit_w"})
         self.assertIn("power_w", context["piece"]["after"])
 
@@ -121,7 +121,7 @@ class Pieces(unittest.TestCase):
         runner = fake(report={"context": {}, "benchmarks": [run]})
         pieces.take(self.piece, self.directory, "abc", lambda line: None, True, runner)
         self.assertEqual(self.files(), ["repeated-times.json"])
-        (times,) = results.read(self.directory / "repeated-times.json")["times"]
+        (times,) = result_files.read(self.directory / "repeated-times.json")["times"]
         self.assertEqual(times, {"piece": "p", "direction": "forward", "problem": problem, "ms": {"01_a/x": 0.002}})
         self.assertTrue(pieces.state(self.piece, self.directory, "abc", again=True).done)
         self.assertFalse(pieces.state(self.piece, self.directory, "def", again=True).done)
@@ -133,7 +133,7 @@ class Pieces(unittest.TestCase):
             with self.assertRaises(Failure):
                 self.take(runner)
             self.assertEqual(self.files(), [])
-        with self.assertRaisesRegex(Failure, "^no such luck .status 1"):
+        with self.assertRaisesRegex(Failure, "^no such luck .ended with status 1"):
             self.take(fake(status=1))
 
     def test_a_finding_is_no_failure(self):
@@ -156,7 +156,7 @@ class Pieces(unittest.TestCase):
             taken.append(piece.name)
             if piece.name == "b" and taken.count("b") == 1:
                 raise Failure("no luck")
-            results.write(directory / f"{piece.name}.json", {"context": {"commit": measured_commit, "piece": {}}})
+            result_files.write(directory / f"{piece.name}.json", {"context": {"commit": measured_commit, "piece": {}}})
 
         with contextlib.redirect_stdout(io.StringIO()), self.assertRaisesRegex(Failure, "1 of 3 pieces failed: b;"):
             pieces.measure(planned, self.directory, None, take_piece=take)
@@ -169,7 +169,7 @@ class Pieces(unittest.TestCase):
         planned = [pieces.Piece("long", "", (), 100), pieces.Piece("short", "", (), 1)]
 
         def take(piece, directory, measured_commit, on_line, again):
-            results.write(directory / f"{piece.name}.json", {"context": {"commit": measured_commit, "piece": {}}})
+            result_files.write(directory / f"{piece.name}.json", {"context": {"commit": measured_commit, "piece": {}}})
 
         with contextlib.redirect_stdout(io.StringIO()) as said:
             pieces.measure(planned, self.directory, 50, take_piece=take)
@@ -182,7 +182,7 @@ class Files(unittest.TestCase):
         record = {"name": "x", "seconds": {"median": 2e-05, "p10": 1.5}, "of": [1, 2]}
         report = {"what": "w" * 500, "empty": [], "points": [{"n": 1, "results": [record, record]}],
                   "plain": [{"why": "w" * 500, "n": 3}], "numbers": [0.5] * 500, "steps": [[1, 2], [3]]}
-        text = results.compact(report)
+        text = result_files.compact(report)
         self.assertEqual(json.loads(text), report)
         self.assertEqual(text.count(json.dumps(record)), 2)
         self.assertEqual(text.count("\n"), 18)
@@ -196,7 +196,7 @@ class Files(unittest.TestCase):
             return {**of_all, **own, **more}
 
         seconds = {"median": 1, "p10": 1, "p90": 2, "min": 1, "max": 2}
-        kept = results.slim({
+        kept = result_files.slim({
             "benchmarks": [run(""), run(""), run("mean"), run("median"), run("cv"), run("", name="alone")],
             "points": [{"results": [{"name": "a", "samples": [1, 2], "seconds": seconds}]}],
             "modes": {"median": 1, "min": 1}})
@@ -205,25 +205,26 @@ class Files(unittest.TestCase):
             {"name": "alone", "real_time": 1.0, "time_unit": "ms", "FLOP/s": 2.0}])
         self.assertEqual(kept["points"], [{"results": [{"name": "a", "seconds": {"median": 1, "p10": 1}}]}])
         self.assertEqual(kept["modes"], {"median": 1, "min": 1})
-        self.assertEqual(results.slim(kept), kept)
+        self.assertEqual(result_files.slim(kept), kept)
 
     def test_only_what_goes_into_common_results_is_made_slim(self):
-        with tempfile.TemporaryDirectory() as scratch, mock.patch.object(results, "RESULTS", Path(scratch) / "results"):
+        with tempfile.TemporaryDirectory() as scratch, \
+                mock.patch.object(result_files, "RESULTS", Path(scratch) / "results"):
             for directory, kept in (("results/gpu", {}), ("elsewhere", {"samples": [1]})):
                 path = Path(scratch) / directory / "x.json"
-                results.write(path, {"samples": [1]})
-                self.assertEqual(results.read(path), kept)
+                result_files.write(path, {"samples": [1]})
+                self.assertEqual(result_files.read(path), kept)
 
     def test_everything_in_common_results_is_slim(self):
         for path in sorted(RESULTS.rglob("*.json")):
-            report = results.read(path)
-            written = results.slim(report) == report and path.read_text() == results.compact(report)
-            self.assertTrue(written, f"{path} was not written by common/tools/record/results.py")
+            report = result_files.read(path)
+            written = result_files.slim(report) == report and path.read_text() == result_files.compact(report)
+            self.assertTrue(written, f"{path} was not written by common/tools/record/result_files.py")
 
     def test_results_and_lessons_do_not_change_what_is_measured(self):
         with mock.patch.dict(os.environ, {"WORKBOOK_COMMIT": " abc\n"}):
             self.assertEqual(commit(), "abc")
-        with mock.patch.dict(os.environ), mock.patch("tools.record.results.output_of", side_effect=["abc\n", " M x.cu\n"]) as asked:
+        with mock.patch.dict(os.environ), mock.patch("tools.record.result_files.output_of", side_effect=["abc\n", " M x.cu\n"]) as asked:
             os.environ.pop("WORKBOOK_COMMIT", None)
             self.assertEqual(commit(), "abc-dirty")
             self.assertIn(":(exclude)common/results", asked.call_args[0][0])

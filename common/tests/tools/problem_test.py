@@ -1,11 +1,13 @@
 """A problem's name: what the chapters' programs write is what is read here. WORKBOOK_BUILD says where they are built."""
 
+import argparse
+import itertools
 import os
 import unittest
 from pathlib import Path
 
-from tools.machine import Failure, chapters
-from tools.measuring import asked
+from tools.base import Failure, answer_of, chapters
+from tools.measuring import problem_flags
 from tools.record import Problem, read_label
 
 DIRECTORY = Path(os.environ.get("WORKBOOK_BUILD", "/nowhere"))
@@ -25,24 +27,39 @@ class Labels(unittest.TestCase):
 class Programs(unittest.TestCase):
     problems = [Problem(3, 4, 2, 50, 70, 128, "bf16", True), Problem(2, 6, 6, 9, 9, 64, "fp16", False)]
 
+    def test_what_is_refused_before_the_build_the_program_refuses_in_the_same_words(self):
+        for chapter in BUILT:
+            for words in itertools.product(["--direction=forward", "--direction=backward", ""],
+                                           ["--head-dim=7", "--head-dim=264", ""]):
+                words = [word for word in words if word]
+                parser = argparse.ArgumentParser()
+                problem_flags.add_arguments(parser, several=False)
+                why = problem_flags.refusal(chapter, parser.parse_args(words))
+                with self.subTest(chapter=chapter.name, words=words):
+                    if any("head-dim" in word for word in words):
+                        self.assertTrue(why)
+                    if why:
+                        said = answer_of([chapter.program(DIRECTORY), "--check", "--seq-q=8", *words])[2]
+                        self.assertEqual(f"{chapter.name}: {why}", said)
+
     def test_there_are_some(self):
         self.assertTrue(BUILT, f"no chapter is built in {DIRECTORY}")
 
     def test_they_write_what_is_read(self):
         for chapter in BUILT:
             for problem in self.problems:
-                read, flops = asked.resolved(chapter.program(DIRECTORY), problem.flags())
+                read, flops = problem_flags.resolved(chapter.program(DIRECTORY), problem.flags())
                 self.assertEqual(read, problem, chapter.name)
                 self.assertEqual(flops["backward"], 2.5 * flops["forward"])
 
     def test_they_solve_one_problem_where_nobody_names_one(self):
-        defaults = {asked.resolved(chapter.program(DIRECTORY), [])[0] for chapter in BUILT}
+        defaults = {problem_flags.resolved(chapter.program(DIRECTORY), [])[0] for chapter in BUILT}
         self.assertEqual(len(defaults), 1)
         self.assertEqual(str(*defaults).partition(" ")[2].split()[2:], ["D=64", "fp16", "causal"])
 
     def test_what_they_refuse_is_one_line(self):
         with self.assertRaisesRegex(Failure, "^heads is 2 and kv-heads is 3: heads must be a multiple of kv-heads$") as raised:
-            asked.resolved(BUILT[0].program(DIRECTORY), ["--kv-heads=3", "--heads=2"])
+            problem_flags.resolved(BUILT[0].program(DIRECTORY), ["--kv-heads=3", "--heads=2"])
         self.assertEqual(raised.exception.status, 2)
 
 

@@ -1,4 +1,4 @@
-"""./workbook report: tables, numbers and pictures are what was measured; and what is not is noticed."""
+"""./workbook dev report: tables, numbers and pictures are what was measured; and what is not is noticed."""
 
 import contextlib
 import io
@@ -9,12 +9,22 @@ from pathlib import Path
 from unittest import mock
 
 from tools import cli
+from tools.base import RESULTS, ROOT, NotUnderstood, evaluate, pythons
 from tools.commands import report as command
-from tools.machine import RESULTS, ROOT, NotUnderstood, evaluate, system
-from tools.record import Counts, Missing, Problem, Quantities, Record, Second, repeated, results, second
-from tools.record.rows import SECOND
-from tools.showing import Tables, lessons, pictures
-from tools.showing.tables import NOT_YET
+from tools.record import (
+    Counts,
+    Missing,
+    Problem,
+    Quantities,
+    Record,
+    SecondMeasurement,
+    repeated,
+    repeated_times,
+    result_files,
+)
+from tools.record.measurements import REPEATED_TIMES
+from tools.showing import Tables, lesson_numbers, pictures
+from tools.showing.lesson_tables import NOT_YET
 
 
 def ladder_problem(n):
@@ -54,7 +64,7 @@ def write_measurement(directory: Path, times=1.0) -> None:
     """Chapters 02 (rung only) and 06 (mma, final); 06 final takes 1 ms at N = 512 and 8 ms at 4096; 02 ten times as long."""
     def piece(name, **content):
         machine = {"gpu": "G", "driver": 1, "cuda": "13.0", "sm_clock_max_mhz": 1980.0, "power_limit_w": 700.0}
-        results.write(directory / f"{name}.json", {"context": {"commit": "abc", "machine": machine, "torch": "2"}, **content})
+        result_files.write(directory / f"{name}.json", {"context": {"commit": "abc", "machine": machine, "torch": "2"}, **content})
 
     def ladder(step, factor):
         return [one for n in (512, 4096) for one in run(step, ladder_problem(n), n / 512 * 1e-3 * factor * times)]
@@ -71,16 +81,16 @@ def write_measurement(directory: Path, times=1.0) -> None:
 
 
 def write_second_measurement(directory: Path, times: float) -> None:
-    """Of what write_measurement writes, as ./workbook measure --again keeps it."""
+    """Of what write_measurement writes, as ./workbook dev measure --again keeps it."""
     with tempfile.TemporaryDirectory() as scratch:
         write_measurement(Path(scratch), times)
         for path in Path(scratch).iterdir():
             if path.stem not in ("memory", "profile-06_two"):
-                second.keep(directory, path.stem, results.read(path))
+                repeated_times.keep(directory, path.stem, result_files.read(path))
 
 
 def write_experiments(directory: Path) -> None:
-    """As ./workbook machine keeps them: two repetitions and their median; a latency that grows from 8 KiB to 1 GiB."""
+    """As ./workbook dev machine keeps them: two repetitions and their median; a latency that grows from 8 KiB to 1 GiB."""
     def runs(name, **counters):
         whole = f"{name}/iterations:1/repeats:2/manual_time"
         return [{"name": whole, "run_type": "iteration", "repetition_index": i, "real_time": 9.0, "time_unit": "ns"} for i in (0, 1)] + [
@@ -99,16 +109,16 @@ def write_experiments(directory: Path) -> None:
     found += runs("split/queries", ms=1.0, shared_bytes=24576.0, **{"FLOP/s": 2e14})
     sizes = {"multiprocessors": "100", "registers_of_multiprocessor": "65536", "shared_bytes_of_multiprocessor": "233472",
              "l2_bytes": "52428800", "dram_bytes": "85899345920", "sm_clock_max_mhz": "2000"}
-    results.write(directory / "machine.json", {"context": {"machine": {"gpu": "G"}, **sizes}, "benchmarks": found})
+    result_files.write(directory / "machine.json", {"context": {"machine": {"gpu": "G"}, **sizes}, "benchmarks": found})
 
 
 def write_counts(directory: Path) -> None:
     """Chapter 06, rungs mma (two kernels) and final; 07, a backward alone; 08, both."""
     load, store = {"grid": [4, 1, 1], "global_load sectors": 40, "global_load requests": 10}, {"global_store sectors": 2}
-    results.write(directory / "06_two.json", {"mma: ns::first<__half, 64>, launch 1": load, "mma: ns::second, launch 2": load | store,
+    result_files.write(directory / "06_two.json", {"mma: ns::first<__half, 64>, launch 1": load, "mma: ns::second, launch 2": load | store,
                                               "final: ns::only, launch 1": {"global_load sectors": 16}})
-    results.write(directory / "07_back.json", {"atomic: ns::gradients, launch 1": store})
-    results.write(directory / "08_both.json", {"a: ns::k, launch 1": load, "a, backward: ns::g, launch 1": store})
+    result_files.write(directory / "07_back.json", {"atomic: ns::gradients, launch 1": store})
+    result_files.write(directory / "08_both.json", {"a: ns::k, launch 1": load, "a, backward: ns::g, launch 1": store})
 
 
 class Measured(unittest.TestCase):
@@ -125,7 +135,7 @@ class Measured(unittest.TestCase):
         return evaluate(text, Quantities(self.record, Counts(self.root)))
 
     def rewritten(self, text):
-        return lessons.rewritten(text, self.record)
+        return lesson_numbers.rewritten(text, self.record)
 
 
 class Numbers(Measured):
@@ -150,7 +160,7 @@ class Numbers(Measured):
             ('counted("08/a", "global_store sectors", direction="backward")', 2),
         ]:
             self.assertEqual(self.value(text), expected, text)
-        for text, expected in [('counted("05", "barriers")', "05 has not been counted: ./workbook counts 05 does"),
+        for text, expected in [('counted("05", "barriers")', "05 has not been counted: ./workbook dev counts 05 does"),
                                ('counted("06/swizzle", "barriers")', "06/swizzle has not been counted"),
                                ('counted("06/mma", "grid")', r"06/mma counts no grid \(it counts global_load requests, global_l"),
                                ('counted("06/mma", "global_store sectors", "first")', "counts no global_store sectors in first")]:
@@ -160,10 +170,10 @@ class Numbers(Measured):
     def test_few_queries_and_many_keys(self):
         one, four, late = (Problem(1, 32, 8, queries, 8192, 128, "fp16", False) for queries in (1, 4, 16))
         copy = {"copy": {"byte_rate": 4e12}}  # 33.5 MB of K and V: 8.4 us
-        results.write(self.directory / "decode-fp16.json", {"ceilings": copy, "points": [
+        result_files.write(self.directory / "decode-fp16.json", {"ceilings": copy, "points": [
             point(one, FLASH=2e-5, CUDNN=3e-5, **{"11_few__chosen": 1e-5}), point(four, FLASH=9e-5, CUDNN=8e-5, **{"11_few__chosen": 1e-5}),
             point(late, FLASH=2e-5, CUDNN=None, **{"11_few__chosen": 1e-5})]})
-        results.write(self.directory / "decode-bf16.json", {"ceilings": copy, "points": [
+        result_files.write(self.directory / "decode-bf16.json", {"ceilings": copy, "points": [
             point(Problem(1, 32, 32, 1, 8192, 128, "bf16", False), FLASH=3e-5, CUDNN=2e-5, **{"11_few__chosen": 3.4e-5})]})
         self.record = Record(self.directory)
         for text, expected in [('decoding("points")', 3), ('decoding("ahead")', 2),  # one point has no second peer
@@ -179,7 +189,7 @@ class Numbers(Measured):
 
     def test_where_nsight_compute_agrees(self):
         counters = {"global load sectors": {"verdict": "equal"}, "dram bytes": {"verdict": "beside"}}
-        results.write(self.directory / "engine-and-ncu.json", {"launches": [{"chapter": "06_two", "counters": counters}] * 2})
+        result_files.write(self.directory / "engine-and-ncu.json", {"launches": [{"chapter": "06_two", "counters": counters}] * 2})
         self.record = Record(self.directory)
         self.assertEqual([self.value(f'agreed("06", "{verdict}")') for verdict in ("equal", "beside", "different")], [2, 2, 0])
         with self.assertRaises(Missing):
@@ -256,18 +266,18 @@ class Names(Measured):
         self.page = self.root / "06_two" / "README.md"
         self.page.write_text(page)
         (self.root / "06_two" / "numbers.json").write_text(file)
-        return [str(one) for one in lessons.check(self.root, self.record)]
+        return [str(one) for one in lesson_numbers.check(self.root, self.record)]
 
     def test_a_number_is_what_its_entry_says(self):
         self.assertEqual(self.said(), [])
         self.assertEqual(self.said(page=self.PAGE.replace("10.0×", "11.0×")),
                          ["06_two/README.md:3: 11.0 should be 10.0: faster = gain('02', '06', 4096)"])
-        changed, left = lessons.rewrite(self.root, self.record)
+        changed, left = lesson_numbers.rewrite(self.root, self.record)
         self.assertEqual((changed, left, self.page.read_text()), ([self.page], [], self.PAGE))
 
     def test_what_has_been_measured_since_is_written(self):
         self.said(page=self.PAGE.replace("1.0 ms", "– ms"))
-        lessons.rewrite(self.root, self.record)
+        lesson_numbers.rewrite(self.root, self.record)
         self.assertEqual(self.page.read_text(), self.PAGE.replace("1.0 ms", "1.00 ms"))
 
     def test_names_and_entries_belong_together(self):
@@ -278,7 +288,8 @@ class Names(Measured):
                 (self.PAGE.replace("<!-- time -->", ""), self.FILE,
                  "numbers.json:2: no page of this folder uses time")]:
             self.assertEqual(self.said(page, file), [f"06_two/{expected}"])
-            self.assertEqual([str(one) for one in lessons.rewrite(self.root, self.record)[1]], [f"06_two/{expected}"])
+            left = lesson_numbers.rewrite(self.root, self.record)[1]
+            self.assertEqual([str(one) for one in left], [f"06_two/{expected}"])
 
     def test_what_is_wrong_in_the_file_is_named(self):
         def with_entry(name, expression='"2 * 2"'):
@@ -303,12 +314,13 @@ class Names(Measured):
     def test_the_pages_of_a_folder_share_their_names(self):
         self.said(page="1<!-- time -->")
         (self.root / "06_two" / "more.md").write_text("10<!-- faster -->")
-        self.assertEqual(lessons.check(self.root, self.record), [])
+        self.assertEqual(lesson_numbers.check(self.root, self.record), [])
 
     def test_a_second_measurement_is_compared_by_name(self):
         self.said()
         write_second_measurement(self.directory, times=1.25)
-        self.assertEqual([(one.expression, round(one.apart)) for one in lessons.repeated(self.root, self.record)],
+        found = lesson_numbers.repeated(self.root, self.record)
+        self.assertEqual([(one.expression, round(one.apart)) for one in found],
                          [("ms('06', 512)", 25), ("gain('02', '06', 4096)", 0), ("gain('02', '06', 4096)", 0)])
 
 
@@ -343,7 +355,7 @@ Try more.
 
 class Answers(unittest.TestCase):
     def missing(self, text):
-        return [str(one) for one in lessons.unanswered(text, Path("05/README.md"))]
+        return [str(one) for one in lesson_numbers.unanswered(text, Path("05/README.md"))]
 
     def test_an_answer_calculates_or_names_a_command(self):
         for answer in ("4<!-- = 2 * 2 -->", "`./workbook test 05` shows it", "`SIMT_ORDER=reverse build/cpu/05/05 --check`",
@@ -373,22 +385,22 @@ class InTables(Measured):
         self.assertEqual({len(row) for row in cells}, {8})
 
     def test_a_step_is_compared_with_the_one_before_that_has_no_rope(self):
-        results.write(self.directory / "ladder-07_rotated.json", {"benchmarks": [
+        result_files.write(self.directory / "ladder-07_rotated.json", {"benchmarks": [
             {**one, "name": one["name"].replace("_causal/", "_causal_rope/")} for one in run("07_rotated/only", ladder_problem(4096), 9e-3)]})
-        results.write(self.directory / "ladder-08_late.json", {"benchmarks": run("08_late/only", ladder_problem(4096), 4e-3)})
+        result_files.write(self.directory / "ladder-08_late.json", {"benchmarks": run("08_late/only", ladder_problem(4096), 4e-3)})
         gains = {line.split("|")[1].strip(): line.split("|")[3].strip() for line in Tables(Record(self.directory)).ladder("forward").split("\n")}
         self.assertEqual((gains["`07_rotated`, with RoPE"], gains["`08_late`"]), ("0.889×", "2.00×"))
-        peers = results.read(self.directory / "peers-ladder.json")
+        peers = result_files.read(self.directory / "peers-ladder.json")
         peers["points"] += [point(ladder_problem(4096), rope=True, **{"07_rotated": 9e-3})]
         peers["points"][0]["results"] += point(ladder_problem(4096), **{"08_late": 4e-3})["results"]
-        results.write(self.directory / "peers-ladder.json", peers)
+        result_files.write(self.directory / "peers-ladder.json", peers)
         (panel,) = pictures.all_pictures(Record(self.directory))["rope"]["panels"]
         self.assertEqual([(one["name"], one["x"], one["y"]) for one in panel["series"]], [("only", [4096], [1000.0])])  # over 06, not 08
 
     def test_what_warps_wait_for(self):
         stalled = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
         launch = {"gpu__time_duration.sum": 2e6, "smsp__inst_executed.sum": 3e9, stalled.format("barrier"): 1.5}
-        results.write(self.directory / "profile-06_two.json", {"rungs": [
+        result_files.write(self.directory / "profile-06_two.json", {"rungs": [
             {"rung": rung, "direction": "forward", "launches": [{"kernel": f"void n::{name}<__half>(T *)", **launch} for name in names]}
             for rung, names in (("mma", ["scores", "output"]), ("final", ["forward"]))]})
         lines = Tables(Record(self.directory)).waits("06/mma", "06", "07").splitlines()
@@ -406,19 +418,19 @@ class InTables(Measured):
 
     def test_each_mask_by_itself(self):
         piece = self.directory / "sweep-fp16-forward.json"
-        content = results.read(piece)
+        content = result_files.read(piece)
         content["points"] += [point(sweep_problem(512, 64, "causal", "fp16"), FLASH=3e-3, **{"06_two": 1e-3, "06_two__mma": None})]
-        results.write(piece, content)
+        result_files.write(piece, content)
         lines = Tables(Record(self.directory)).against("forward").split("\n")[2:]
         self.assertEqual(lines, ["| `06_two`, no mask | 4.00× (2.00–8.00) | – |",
                                  "| `06_two`, causal | 3.00× (3.00–3.00) | – |"])
         with self.assertRaisesRegex(Missing, "^FLASH, forward, seq_q=512 is 2 times in sweep-fp16-forward$"):
             Record(self.directory).row("sweep-fp16-forward", "FLASH", "forward", seq_q=512)
         content["points"] += [point(sweep_problem(1024, 64, "causal", "fp16"), FLASH=3e-3, **{"06_two": None})]
-        results.write(piece, content)  # not at every point
+        result_files.write(piece, content)  # not at every point
         self.assertEqual(Tables(Record(self.directory)).against("forward").split("\n")[2:], lines[:1])
         content["points"][0]["results"][-1]["seconds"]["p10"] = 1e-4  # not steady: its other points count
-        results.write(piece, content)
+        result_files.write(piece, content)
         self.assertEqual(Tables(Record(self.directory)).against("forward").split("\n")[2:], ["| `06_two`, no mask | 8.00× (8.00–8.00) | – |"])
 
     def test_rates_of_the_sweep(self):
@@ -434,10 +446,10 @@ class InTables(Measured):
 
     def test_few_queries_and_many_keys_are_not_the_ladder(self):
         few = Problem(1, 32, 8, 1, 8192, 128, "fp16", False)
-        results.write(self.directory / "ladder-11_few.json", {"benchmarks": [
+        result_files.write(self.directory / "ladder-11_few.json", {"benchmarks": [
             one for rung, seconds in (("whole", 3e-3), ("chosen", 1e-3)) for one in run(f"11_few/{rung}", ladder_problem(512), seconds)]})
         self.assertEqual(Record(self.directory).results("forward"), ["02_only/only", "06_two/final", "11_few/chosen"])
-        results.write(self.directory / "decode-fp16.json", {"points": [point(few, FLASH=2e-5, **{"11_few": 1e-5, "11_few__whole": 3e-5})]})
+        result_files.write(self.directory / "decode-fp16.json", {"points": [point(few, FLASH=2e-5, **{"11_few": 1e-5, "11_few__whole": 3e-5})]})
         record = Record(self.directory)
         self.assertEqual(record.results("forward"), ["02_only/only", "06_two/final"])
         self.assertEqual(record.rungs("11", "forward", "decode-fp16"), ["11_few/chosen", "11_few/whole"])
@@ -447,14 +459,14 @@ class InTables(Measured):
     def test_more_peers_are_shown_where_they_were_there(self):
         self.assertNotIn("deterministic", Tables(self.record).ladder("forward"))
         piece = self.directory / "peers-ladder.json"
-        content = results.read(piece)
+        content = result_files.read(piece)
         content["points"] += [point(ladder_problem(n), direction="backward", FLASH=4e-3, **{"FLASH-deterministic": 5e-3}, CUDNN=3e-3,
                                     FA4=2e-3, MATH=1.0, **{"FA4-deterministic": 2.5e-3, "06_two__mma": 1e-3})
                               for n in (512, 4096)]
-        results.write(piece, content)
-        ladder = results.read(self.directory / "ladder-06_two.json")
+        result_files.write(piece, content)
+        ladder = result_files.read(self.directory / "ladder-06_two.json")
         ladder["benchmarks"] += run("06_two/mma", ladder_problem(4096), 1e-3, "bwd")
-        results.write(self.directory / "ladder-06_two.json", ladder)
+        result_files.write(self.directory / "ladder-06_two.json", ladder)
         record = Record(self.directory)
         lines = Tables(record).ladder("backward").split("\n")
         self.assertEqual([line.split("|")[1].strip() for line in lines[2:]],
@@ -469,9 +481,9 @@ class InTables(Measured):
 
     def test_times_of_a_late_cpu_do_not_count(self):
         piece = self.directory / "peers-ladder.json"
-        content = results.read(piece)
+        content = result_files.read(piece)
         content["points"][0]["results"][0]["seconds"]["p10"] = 9e-3  # of 12: FLASH
-        results.write(piece, content)
+        result_files.write(piece, content)
         with self.assertRaises(Missing):
             evaluate('peer_ms("FLASH", 4096)', Quantities(Record(self.directory)))
         self.assertIn("| FlashAttention-2 | – |", Tables(Record(self.directory)).ladder("forward"))
@@ -505,7 +517,7 @@ class InTables(Measured):
 
     def test_the_second_measurement_has_times_alone(self):
         write_second_measurement(self.directory, times=1.1)
-        again = Quantities(Second(Record(self.directory)))
+        again = Quantities(SecondMeasurement(Record(self.directory)))
         for text, expected in [('ms("06", 512)', 1.1), ('rate("06", 512)', 1 / 1.1 * self.value('rate("06", 512)')),
                                ('matmul_tflops()', 700), ('against("06", "FLASH", 4096)', 1.5 / 1.1),
                                ('mean_against("06")', 4)]:
@@ -517,9 +529,9 @@ class InTables(Measured):
         self.assertAlmostEqual(self.value(text) / self.value(text.replace("name", "again=True, name")), 1.1)
 
     def test_a_time_that_was_not_steady_the_second_time_counts_nowhere(self):
-        piece = results.read(self.directory / "peers-ladder.json")
+        piece = result_files.read(self.directory / "peers-ladder.json")
         piece["points"][0]["results"][0]["seconds"]["p10"] = 9e-3  # of 12: FLASH
-        second.keep(self.directory, "peers-ladder", piece)
+        repeated_times.keep(self.directory, "peers-ladder", piece)
         self.assertEqual(len(repeated(self.record)["peers-ladder"]), 2)
 
     def test_only_what_both_measurements_have_is_compared(self):
@@ -531,11 +543,11 @@ class InTables(Measured):
 
     def test_of_a_piece_that_is_measured_a_third_time_the_last_times_are_kept(self):
         write_second_measurement(self.directory, times=1.1)
-        before = (self.directory / SECOND).read_text()
+        before = (self.directory / REPEATED_TIMES).read_text()
         write_second_measurement(self.directory, times=1.2)
-        self.assertAlmostEqual(Quantities(Second(self.record)).ms("06", 512), 1.2)
+        self.assertAlmostEqual(Quantities(SecondMeasurement(self.record)).ms("06", 512), 1.2)
         write_second_measurement(self.directory, times=1.1)
-        self.assertEqual((self.directory / SECOND).read_text(), before)
+        self.assertEqual((self.directory / REPEATED_TIMES).read_text(), before)
 
 
 class TheMachine(Measured):
@@ -590,7 +602,7 @@ class ATrainedModel(Measured):
                     "validation": {"steps": [50 * (i + 1) for i in range(len(losses))], "losses": losses}}
 
         pytorchs = "scaled_dot_product_attention"
-        results.write(self.directory / "2026-11-23-gpt.json", {
+        result_files.write(self.directory / "2026-11-23-gpt.json", {
             "model": {"layers": 6, "width": 256, "length": 1024, "batch": 32},
             "runs": [run("06_two", "learned", {"chapter": "06_two"}, 1e6, [2.5, 1.5]), run("sdpa", "learned", pytorchs, 2e6, [2.25, 1.75, 1]),
                      run("sdpa_other_seed", "learned", pytorchs, 2e6, [2, 1.75, 1]), run("09_rope", "rope", {"chapter": "09_rope"}, 3e6, [2])]})
@@ -631,22 +643,22 @@ class OfFiles(Measured):
     def test_every_lesson_is_looked_at(self):
         (self.root / "06_two").mkdir()
         (self.root / "06_two" / "README.md").write_text("3<!-- = ms(\"06\", 512) -->")
-        self.assertEqual([str(one) for one in lessons.check(self.root, self.record)],
+        self.assertEqual([str(one) for one in lesson_numbers.check(self.root, self.record)],
                          ['README.md:1: 1.5 should be 1.0: ms("06", 512)', "README.md:2: the table machine() is not what was measured",
                           '06_two/README.md:1: 3 should be 1: ms("06", 512)'])
-        changed, left = lessons.rewrite(self.root, self.record)
+        changed, left = lesson_numbers.rewrite(self.root, self.record)
         self.assertEqual((len(changed), left), (2, []))
-        self.assertEqual(lessons.check(self.root, self.record), [])
+        self.assertEqual(lesson_numbers.check(self.root, self.record), [])
 
     def ending_of(self, *words):
         with mock.patch.multiple(command, ROOT=self.root, RESULTS=self.directory.parent, THE_BOOKS="g"), contextlib.redirect_stdout(
                 io.StringIO()) as said, contextlib.redirect_stderr(said):
-            return cli.main(["report", "--gpu=g", *words]), said.getvalue()
+            return cli.main(["dev", "report", "--gpu=g", *words]), said.getvalue()
 
     def test_questions_without_an_answer_are_named(self):
         (self.root / "05_online").mkdir()
         (self.root / "05_online" / "README.md").write_text("## Questions\n\n1. Why?\n\n## Next\n")
-        self.assertRegex(str(lessons.check(self.root, self.record)[-1]), "^05_online/README.md:3: question 1 has no answer, folded away")
+        self.assertRegex(str(lesson_numbers.check(self.root, self.record)[-1]), "^05_online/README.md:3: question 1 has no answer, folded away")
 
     def test_the_command(self):
         status, said = self.ending_of("--check")
@@ -655,7 +667,7 @@ class OfFiles(Measured):
         self.assertEqual(self.ending_of("--no-pictures")[0], 0)
         status, said = self.ending_of("--check")  # now only the pictures
         self.assertEqual((status, "should be" in said, "roofline.svg is not of these" in said), (1, False, True))
-        with mock.patch.object(system, "python_with", return_value=None):
+        with mock.patch.object(pythons, "with_module", return_value=None):
             status, said = self.ending_of()
         self.assertEqual(status, 1)
         self.assertRegex(said, "^workbook: the pictures need matplotlib: apt-get install python3-matplotlib.*\n$")
@@ -685,7 +697,7 @@ class OfFiles(Measured):
     def test_the_same_data_gives_the_same_bytes(self):
         write_experiments(self.directory)
         self.record = Record(self.directory)
-        python = system.python_with("matplotlib")
+        python = pythons.with_module("matplotlib")
         if python is None:
             self.skipTest("matplotlib is not here")
         drawn = []
@@ -705,14 +717,14 @@ class TheLessons(unittest.TestCase):
     record = Record(RESULTS / command.THE_BOOKS)
 
     def test_numbers_are_what_was_measured_and_questions_have_answers(self):
-        self.assertEqual([str(difference) for difference in lessons.check(ROOT, self.record)], [], "./workbook report mends numbers")
+        self.assertEqual([str(difference) for difference in lesson_numbers.check(ROOT, self.record)], [], "./workbook dev report mends numbers")
 
     def test_pictures_are_of_what_was_measured(self):
-        self.assertEqual(pictures.stale(self.record, self.record.directory / "pictures"), [], "./workbook report draws them")
+        self.assertEqual(pictures.stale(self.record, self.record.directory / "pictures"), [], "./workbook dev report draws them")
 
     def test_pictures_that_are_shown_are_there(self):
-        for path in lessons.lessons(ROOT):
-            for picture in lessons.shown_pictures(path.read_text()):
+        for path in lesson_numbers.lessons(ROOT):
+            for picture in lesson_numbers.shown_pictures(path.read_text()):
                 self.assertTrue((path.parent / picture).exists(), f"{path}: {picture}")
 
 

@@ -3,7 +3,7 @@
 import unittest
 from unittest import mock
 
-from tools.showing import counts
+from tools.showing import trace_report
 
 
 class LinesOnATerminal(unittest.TestCase):
@@ -12,8 +12,8 @@ class LinesOnATerminal(unittest.TestCase):
     SOURCE = "for (int n = 0; n < cols; ++n) k_reg[n] = load_float4(kv_smem + (tx + 16 * n) * row_stride + d);"
 
     def lines(self, columns: int) -> list:
-        with mock.patch.object(counts, "columns", return_value=columns), mock.patch.object(counts, "source_text", return_value=self.SOURCE):
-            return counts.lines_table(self.launch, 8).splitlines()
+        with mock.patch.object(trace_report, "columns", return_value=columns), mock.patch.object(trace_report, "source_text", return_value=self.SOURCE):
+            return trace_report.lines_table(self.launch, 8).splitlines()
 
     def test_no_line_is_longer_than_the_terminal_is_wide(self):
         for columns in (80, 100, 120, 160):

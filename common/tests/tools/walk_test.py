@@ -13,8 +13,8 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
+from tools.base import Failure, chapters
 from tools.commands import walk as command
-from tools.machine import Failure, chapters
 from tools.record import Problem
 from tools.showing import walk
 
@@ -195,8 +195,8 @@ class Sizes(unittest.TestCase):
     def test_nothing_runs_that_is_too_large(self):
         with mock.patch.object(command.build, "ensure_built"), \
                 mock.patch.object(command, "_steps", return_value=("forward", [command.Step(chapters.Chapter("05_x"), "tiles")])), \
-                mock.patch.object(command.asked, "resolved", return_value=(problem(seq_q=9999, seq_k=9999), {})), \
-                mock.patch.object(command.engine, "counts_of", side_effect=AssertionError("it runs")), \
+                mock.patch.object(command.problem_flags, "resolved", return_value=(problem(seq_q=9999, seq_k=9999), {})), \
+                mock.patch.object(command.engine_counts, "counts_of", side_effect=AssertionError("it runs")), \
                 self.assertRaisesRegex(Failure, "too large for a page"):
             command.run(arguments("05"))
 
@@ -211,7 +211,7 @@ class Command(unittest.TestCase):
     """With a recorder that knows one small page by heart."""
 
     def run_with(self, *words, opens=True):
-        with mock.patch.object(command.asked, "resolved", return_value=(problem(), {})):
+        with mock.patch.object(command.problem_flags, "resolved", return_value=(problem(), {})):
             return self.run_resolved(*words, opens=opens)
 
     def run_resolved(self, *words, opens=True):
@@ -219,7 +219,7 @@ class Command(unittest.TestCase):
         with mock.patch.object(command.build, "ensure_built"), mock.patch.object(command, "_naive", return_value=None), \
                 mock.patch.object(command, "_steps", side_effect=lambda asked_for, *_: (
                     "forward", [command.Step(chapter, "r") for chapter, _ in asked_for])), \
-                mock.patch.object(command.engine, "counts_of", side_effect=lambda *_: copy.deepcopy(Page.recorded)), \
+                mock.patch.object(command.engine_counts, "counts_of", side_effect=lambda *_: copy.deepcopy(Page.recorded)), \
                 mock.patch.object(command, "say", said.append), mock.patch.object(command.webbrowser, "open", return_value=opens) as browser:
             status = command.run(arguments(*words))
         return status, said, browser
@@ -237,13 +237,11 @@ class Command(unittest.TestCase):
             status, said, _ = self.run_with("05", f"--out={directory}/page.html", opens=False)
         self.assertEqual((status, said[-1]), (0, "No browser answers here: open it yourself."))
 
-    def test_a_place_that_cannot_be_written_is_refused_before_anything_runs(self):
+    def test_directories_that_are_not_there_are_made(self):
         with tempfile.TemporaryDirectory() as directory:
-            for where in (directory, f"{directory}/none/page.html"):
-                with mock.patch.object(command.build, "ensure_built", side_effect=AssertionError("it builds")), \
-                        self.assertRaisesRegex(Failure, f"cannot write {where}: ") as raised:
-                    command.run(arguments("05", f"--out={where}"))
-                self.assertEqual(raised.exception.status, 2)
+            out = Path(directory) / "none" / "yet" / "page.html"
+            self.run_with("05", f"--out={out}", "--no-browser")
+            self.assertEqual([path.name for path in out.parent.iterdir()], ["page.html"])
 
     def test_what_turns_out_too_large_is_shorter_unless_a_length_is_asked_for(self):
         for words, lengths in [((), ["--seq-q=192", "--seq-q=128"]), (("--seq-q=100",), ["--seq-q=100"])]:
@@ -255,7 +253,7 @@ class Command(unittest.TestCase):
                 return "the page"
 
             with tempfile.TemporaryDirectory() as directory, mock.patch.object(walk, "page", page), \
-                    mock.patch.object(command.asked, "resolved", side_effect=lambda _, flags: tried.append(flags[-1]) or (problem(), {})):
+                    mock.patch.object(command.problem_flags, "resolved", side_effect=lambda _, flags: tried.append(flags[-1]) or (problem(), {})):
                 out = Path(directory) / "page.html"
                 if words:
                     with self.assertRaises(walk.TooLarge):

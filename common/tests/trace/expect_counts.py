@@ -2,7 +2,7 @@
 
     expect_counts.py [--write] FILE PROGRAM FLAGS...
 
-PROGRAM, run with FLAGS, prints its counts as JSON. With --write the file is made from them: ./workbook counts does that.
+PROGRAM, run with FLAGS, prints its counts as JSON. With --write the file is made from them: ./workbook dev counts does that.
 """
 
 import json
@@ -76,7 +76,7 @@ def main(arguments: list) -> int:
 
 def how_to_record(path: Path) -> str:
     number = path.stem.partition("_")[0]
-    return f"./workbook counts {number if number.isdigit() else path.stem}"
+    return f"./workbook dev counts {number if number.isdigit() else path.stem}"
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 // One warp, one access pattern, one launch each: what the engine believes about banks, sectors and cp.async, in the
-// smallest form that Nsight Compute can be asked about. `./workbook verify` compares the two.
+// smallest form that Nsight Compute can be asked about. `./workbook dev verify` compares the two.
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -180,7 +180,7 @@ void run() {
 
 int main() {
   try {
-    if (!can_trace) {
+    if (!can_trace()) {
       patterns::run();
       return 0;
     }

@@ -9,17 +9,17 @@ only) in common/results, among the project's measurements, which hold the median
 import time
 from pathlib import Path
 
-from tools.machine import RESULTS, Failure, say, shown, slug, system
-from tools.measuring import asked, session
-from tools.record import commit, results
+from tools.base import RESULTS, Failure, cuda, file_to_write, say, shown, slug
+from tools.measuring import problem_flags, session
+from tools.record import commit, result_files
 from tools.showing import ladder
 
 
 def add_arguments(parser) -> None:
     session.add_arguments(parser)
-    asked.add_rung(parser, default="its last; of a backward: all", or_all=True)
+    problem_flags.add_rung(parser, default="its last; of a backward: all", or_all=True)
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--out", type=asked.file_to_write, metavar="FILE", help="where the JSON goes")
+    where.add_argument("--out", type=file_to_write, metavar="FILE", help="where the JSON goes")
     where.add_argument("--keep", action="store_true", help="keep the JSON in common/results, under the GPU's name")
 
 
@@ -29,7 +29,7 @@ def passes_on(flag: str) -> bool:
 
 
 def run(arguments) -> int:
-    if arguments.keep and not system.choose_preset(arguments.preset).gpu:
+    if arguments.keep and not cuda.choose_preset(arguments.preset).gpu:
         raise Failure("--keep is for measurements from a GPU, and none is used here; --out FILE keeps these", status=2)
     current = session.begin(arguments, arguments.passed_on)
     steps, outcomes = session.measure_ladders(current, ladder.show, arguments.all_rungs)
@@ -56,5 +56,5 @@ def _keep(arguments, current: session.Session, outcomes: list) -> Path:
         path = RESULTS / slug(current.device) / file_name
     else:
         path = current.build_directory / "bench" / file_name
-    results.write(path, merged(outcomes))
+    result_files.write(path, merged(outcomes))
     return path

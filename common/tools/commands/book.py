@@ -1,4 +1,4 @@
-"""the lessons as a site: formulas, plots to point at, walks, the code and what changed in it, search; and as a PDF
+"""these pages as a site with plots, walks and search, and as a PDF
 
 Writes build/book/html, which opens from the disk and needs no network, and build/book/html/book.pdf where there is a Chromium or
 Chrome. The generator is Sphinx; it is installed into build/book/venv, once.
@@ -9,7 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from tools.machine import BUILD, RESULTS, ROOT, Failure, Progress, follow, output_of, python_with_packages, say, shown
+from tools.base import BUILD, RESULTS, ROOT, Failure, Progress, follow, output_of, pythons, say, shown
 from tools.record import THE_BOOKS, Record
 from tools.showing import book, book_check, book_pages, book_plots
 
@@ -29,7 +29,7 @@ def run(arguments) -> int:
     lessons = book.Book(ROOT)
     pages = book_pages.Pages(lessons)
     _require("links of the lessons lead nowhere", [line for page in lessons.pages for line in lessons.broken(page)])
-    python = python_with_packages(SITE / "requirements.txt", HOME / "venv", LOWEST_PYTHON)
+    python = pythons.with_packages(SITE / "requirements.txt", HOME / "venv", LOWEST_PYTHON)
     browser = find_browser()
     _record(lessons.walks)
     files = {name: (ROOT / name).read_bytes() for name in lessons.files}

@@ -12,8 +12,8 @@ The exit status is 0 if all of them are right.
 
 import time
 
-from tools.course import Answers, Course, Exercise, Progress, Verdict, judge, kernelcode, load, verdict_of_answer
-from tools.machine import Failure, bad, bold, good, say, system
+from tools.base import Failure, bad, bold, cuda, good, say
+from tools.course import Answers, Course, Exercise, StudentProgress, Verdict, judge, kernelcode, load, verdict_of_answer
 
 WAIT = 0.3  # seconds between two looks at the files
 
@@ -30,7 +30,7 @@ def run(arguments) -> int:
     course = load()
     chosen = course.select(arguments.exercises)
     if arguments.gpu:
-        choice = system.choose_preset(None)
+        choice = cuda.choose_preset(None)
         if choice.preset != "cuda":
             raise Failure(f"--gpu: {choice.why}")
     if arguments.student is not None:
@@ -52,7 +52,7 @@ def run(arguments) -> int:
 
 
 def _check(course: Course, chosen: list, gpu: bool) -> int:
-    answers, progress = Answers(course.root), Progress()
+    answers, progress = Answers(course.root), StudentProgress()
     states = []
     for exercise in chosen:
         if exercise.kind == "measure":

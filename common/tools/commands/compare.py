@@ -12,15 +12,28 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tools.machine import RESULTS, ROOT, Failure, amount_of_memory, bold, build, chapters, say, shown, significant, system, table
-from tools.measuring import asked, engine, measure
+from tools.base import (
+    RESULTS,
+    ROOT,
+    Failure,
+    amount_of_memory,
+    bold,
+    build,
+    chapters,
+    cuda,
+    say,
+    shown,
+    significant,
+    table,
+)
+from tools.measuring import engine_counts, measure, problem_flags
 from tools.record import LENGTHS, Record, read_label
-from tools.showing import counts
+from tools.showing import trace_report
 
 
 def add_arguments(parser) -> None:
     parser.add_argument("steps", nargs=2, metavar="STEP", help="chapter or chapter/rung: 03 06/mma")
-    asked.add_arguments(parser, several=False, direction="default: the forward if both have one, else the backward")
+    problem_flags.add_arguments(parser, several=False, direction="default: the forward if both have one, else the backward")
     parser.add_argument("--no-diff", action="store_true", help="the numbers only")
 
 
@@ -34,10 +47,11 @@ class Step:
 
 
 def run(arguments) -> int:
-    (small,) = asked.problems(arguments)
+    (small,) = problem_flags.problems(arguments)
     known = chapters.all_chapters()
     chosen = [chapters.select([word.partition("/")[0]], known)[0] for word in arguments.steps]
-    counting = build.ensure_built("trace", sorted({chapter.name for chapter in chosen}))
+    problem_flags.require_takers(chosen, arguments)
+    counting = build.ensure_built("cpu", sorted({chapter.traced for chapter in chosen}))
     words = [(chapter, word.partition("/")[2]) for chapter, word in zip(chosen, arguments.steps)]
     direction = arguments.direction or _shared_direction(words, counting)
     steps = [_step(chapter, rung, direction, counting) for chapter, rung in words]
@@ -94,17 +108,17 @@ def _shared_direction(words: list, directory: Path) -> str:
 
 
 def _say_times(steps: list, direction: str, arguments) -> None:
-    choice = system.choose_preset(None)
+    choice = cuda.choose_preset(None)
     if choice.preset == "cuda":
         directory = build.ensure_built("cuda", sorted({step.chapter.name for step in steps}))
-        wanted = asked.problems(arguments, LENGTHS)
-        times = {str(asked.resolved(steps[0].chapter.program(directory), flags)[0]):
+        wanted = problem_flags.problems(arguments, LENGTHS)
+        times = {str(problem_flags.resolved(steps[0].chapter.program(directory), flags)[0]):
                  [_measured(step, flags, direction, directory) for step in steps] for flags in wanted}
         _say_time_table(f"Measured now, {choice.gpu.name}", steps, times)
         return
     where, times = _recorded(steps, direction, RESULTS)
     if times:
-        others = asked.said(arguments) or arguments.seq_q
+        others = problem_flags.said(arguments) or arguments.seq_q
         _say_time_table(f"Recorded in {shown(where.parent)}, {where.name} (not measured here: {choice.why})"
                         + ("; of these problems, not of the one that was asked for" if others else ""), steps, times)
     else:
@@ -153,7 +167,7 @@ def _say_time_table(title: str, steps: list, times: dict) -> None:
 
 
 def _counted(step: Step, flags: list, direction: str, directory: Path) -> dict:
-    return engine.counts_of(step.chapter.program(directory), "--trace", *flags, f"--direction={direction}", f"--rung={step.rung}")
+    return engine_counts.counts_of(step.chapter.traced_program(directory), "--trace", *flags, f"--direction={direction}", f"--rung={step.rung}")
 
 
 def counters(rung: dict) -> dict:
@@ -168,12 +182,12 @@ def counters(rung: dict) -> dict:
             add(f"bytes {what}, all requests", launch["bytes"][what]["warps"])
             add(f"bytes {what}, different in the launch", launch["bytes"][what]["launch"])
         for op, of_op in launch["totals"].items():
-            name = counts.OP_NAMES[op]
+            name = trace_report.OP_NAMES[op]
             add(f"{name} requests", of_op["requests"])
-            unit = "sectors" if counts.is_global(of_op) else "wavefronts"
-            add(f"{name} {unit}", counts.units(of_op))
-            if not counts.is_global(of_op):
-                add(f"{name} bank conflicts", counts.units(of_op) - of_op["ideal"])
+            unit = "sectors" if trace_report.is_global(of_op) else "wavefronts"
+            add(f"{name} {unit}", trace_report.units(of_op))
+            if not trace_report.is_global(of_op):
+                add(f"{name} bank conflicts", trace_report.units(of_op) - of_op["ideal"])
         for what in ("barriers", "shuffles"):
             add(what, launch[what])
         add("FLOP in mma", launch["matrix_flops"])

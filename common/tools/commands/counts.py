@@ -1,4 +1,4 @@
-"""record what the kernels count, as the numbers that the tests expect from now on
+"""record what the kernels count: the numbers that the tests expect from now on
 
 For a chapter that is new, or whose kernels were meant to change: its requests, sectors, wavefronts and bytes on the
 counting engine go into common/tests/trace. Look at the difference before you commit it: the lessons are about these
@@ -7,7 +7,7 @@ numbers. The word `patterns` stands for the access patterns that the engine's ow
 
 import json
 
-from tools.machine import Failure, build, chapters, output_of, say
+from tools.base import Failure, build, chapters, output_of, say
 
 PATTERNS = "patterns"
 
@@ -20,11 +20,11 @@ def run(arguments) -> int:
     named = [word for word in arguments.chapters if word != PATTERNS]
     selected = chapters.select(named, chapters.all_chapters()) if named or not arguments.chapters else []
     tests = [f"{chapter.name}.trace.counts" for chapter in selected]
-    targets = [chapter.name for chapter in selected]
+    targets = [chapter.traced for chapter in selected]
     if PATTERNS in arguments.chapters or not arguments.chapters:
         tests.append("trace.patterns")
         targets.append("trace_patterns")
-    directory = build.ensure_built("trace", targets)
+    directory = build.ensure_built("cpu", targets)
     answer = output_of(["ctest", "--test-dir", directory, "--show-only=json-v1"])
     commands = {test["name"]: test.get("command", []) for test in json.loads(answer)["tests"]} if answer else {}
     for test in tests:

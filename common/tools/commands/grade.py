@@ -15,12 +15,27 @@ gives points of its own.
 import time
 from pathlib import Path
 
+from tools.base import BUILD, ROOT, Failure, build, say, shown
 from tools.commands.handout import chosen_plan
 from tools.course import load
-from tools.machine import BUILD, ROOT, Failure, build, say, shown
-from tools.teaching import (ANSWERS, FORMATS, Bench, date_of_gradescope, grade, grade_class, is_submission, no_submissions,
-                            no_submissions_in, not_graded, read_dates, read_submission, submissions_in, with_performance,
-                            without_late_points, written)
+from tools.grading import (
+    ANSWERS,
+    FORMATS,
+    Workbench,
+    date_of_gradescope,
+    grade,
+    grade_class,
+    is_submission,
+    no_submissions,
+    no_submissions_in,
+    not_graded,
+    read_dates,
+    read_submission,
+    submissions_in,
+    with_performance,
+    without_late_points,
+    written,
+)
 
 
 def add_arguments(parser) -> None:
@@ -57,7 +72,7 @@ def run(arguments) -> int:
     if arguments.gpu:
         exercises = timed
     if arguments.prepare:
-        _bench(course, exercises, 0, arguments.patience)
+        _workbench(course, exercises, 0, arguments.patience)
         return 0
     if arguments.submission is None or arguments.out is None:
         raise Failure("grade needs a submission and --out", status=2)
@@ -94,9 +109,9 @@ def _one(arguments, course, plan, exercises: list) -> int:
 
     put(not_graded(submission, exercises, "the grader was stopped before it had ended"), {"runs": False})
     try:
-        bench = _bench(course, exercises, 0, arguments.patience)
-        result = without_late_points(grade(bench, submission, exercises), plan, dates.get(submission.name))
-        put(result, bench.held)
+        workbench = _workbench(course, exercises, 0, arguments.patience)
+        result = without_late_points(grade(workbench, submission, exercises), plan, dates.get(submission.name))
+        put(result, workbench.held)
     except Exception as error:  # whatever it is: who waits for the results must be told
         put(not_graded(submission, exercises, f"the grader failed: {error or type(error).__name__}"), {"runs": False})
         raise
@@ -121,8 +136,8 @@ def _class(arguments, course, plan, exercises: list) -> int:
     if others:
         say(no_submissions(others))
     dates = _dates(arguments, plan, [one.name for one in submissions])
-    benches = [_bench(course, exercises, number, arguments.patience) for number in range(min(build.cores(), len(submissions)))]
-    done = grade_class(benches, submissions, exercises, arguments.out, plan, dates, others)
+    workbenches = [_workbench(course, exercises, number, arguments.patience) for number in range(min(build.cores(), len(submissions)))]
+    done = grade_class(workbenches, submissions, exercises, arguments.out, plan, dates, others)
     minutes = (time.monotonic() - begin) / 60
     say(f"{len(done.grades)} submissions in {minutes:.1f} minutes: {shown(arguments.out)}/grades.csv, class.md, students")
     for name in done.failed:
@@ -134,9 +149,9 @@ def wanted(exercises: list) -> list:
     return sorted({one.file for one in exercises if one.kind != "measure"} | {ANSWERS for one in exercises if one.kind == "measure"})
 
 
-def _bench(course, exercises: list, number: int, patience: float) -> Bench:
-    bench = Bench(ROOT, BUILD / "grading", number, patience)
-    bench.prepare(course, exercises)
-    if bench.no_gpu and number == 0 and any(one.kind == "speed" for one in exercises):
-        say(f"Performance is not graded: {bench.no_gpu}.")
-    return bench
+def _workbench(course, exercises: list, number: int, patience: float) -> Workbench:
+    workbench = Workbench(ROOT, BUILD / "grading", number, patience)
+    workbench.prepare(course, exercises)
+    if workbench.no_gpu and number == 0 and any(one.kind == "speed" for one in exercises):
+        say(f"Performance is not graded: {workbench.no_gpu}.")
+    return workbench

@@ -4,16 +4,16 @@ Writes three things into a new directory: student, the workbook with stubs inste
 and autograder.zip, which Gradescope takes as it is. In the student's tree the tests are visible, and nothing shows a solution:
 not a later rung, not a lesson, not the git history, which the tree does not have. Making it twice gives the same bytes.
 
-A course file (its format is in common/tools/teaching/coursefile.py) gives title, weeks, points, dates and what late answers cost.
+A course file (its format is in common/tools/course/plan.py) gives title, weeks, points, dates and what late answers cost.
 With --week, the exercises of one of its weeks are handed out. Those of earlier weeks are there with their solutions, and those of
 later weeks are not there.
 """
 
 from pathlib import Path
 
-from tools.course import load
-from tools.machine import Failure, say, shown
-from tools.teaching import hand_out, read_plan, require_a_new, without_a_file, write, write_archive
+from tools.base import Failure, file_trees, say, shown
+from tools.course import load, read_plan, without_a_file
+from tools.handout import hand_out
 
 
 def add_arguments(parser) -> None:
@@ -27,16 +27,16 @@ def add_arguments(parser) -> None:
 def run(arguments) -> int:
     course = load()
     plan = chosen_plan(course, arguments)
-    require_a_new(arguments.out)
+    file_trees.require_a_new(arguments.out)
     later = [one for week in read_plan(arguments.course, course).weeks[arguments.week :] for one in week.exercises] if arguments.week else []
     made = hand_out(course, plan, arguments.course.read_bytes() if arguments.course else None, tuple(later))
     for exercise, why in made.left_out:
         say(f"{exercise.id} is left out: {why}. Hand it out later, with --week or alone.")
     if not made.plan.exercises:
         raise Failure("there is no exercise to hand out", status=2)
-    write(arguments.out / "student", made.student)
-    write(arguments.out / "instructor", made.instructor)
-    write_archive(arguments.out / "autograder.zip", made.autograder)
+    file_trees.write(arguments.out / "student", made.student)
+    file_trees.write(arguments.out / "instructor", made.instructor)
+    file_trees.write_archive(arguments.out / "autograder.zip", made.autograder)
     if made.rungs:
         say(f"not in the student's tree, for they show or need a solution: {', '.join(made.rungs)}")
     points = sum(exercise.points for exercise in made.plan.exercises)

@@ -1,7 +1,7 @@
-"""the chapters, what each adds, how far you are with the exercises, what is supported here"""
+"""the chapters and their rungs, how far you are with the exercises, what this machine supports"""
 
-from tools.course import Answers, Course, Exercise, Progress, load
-from tools.machine import ROOT, bold, build, chapters, good, say, system, table
+from tools.base import ROOT, bold, build, chapters, cuda, good, packages, say, table
+from tools.course import Answers, Course, Exercise, StudentProgress, load
 
 
 def add_arguments(parser) -> None:
@@ -23,10 +23,10 @@ def run(arguments) -> int:
     say()
     _say_exercises(each=False)
     say()
-    choice = system.choose_preset(None)
+    choice = cuda.choose_preset(None)
     say(bold("here"))
     say(f"  preset {choice.preset}: {choice.why}")
-    missing = system.missing_packages(choice.preset)
+    missing = packages.missing_packages(choice.preset)
     if missing:
         say(f"  missing packages, which run and test install: {' '.join(package.name for package in missing)}")
     return 0
@@ -34,7 +34,7 @@ def run(arguments) -> int:
 
 def _say_exercises(each: bool) -> None:
     """What the last checks have said; nothing is checked here."""
-    course, answers, progress = load(), Answers(ROOT), Progress()
+    course, answers, progress = load(), Answers(ROOT), StudentProgress()
     rows, right, points = [["exercise", "", "", "points", "difficulty"]], 0, 0
     for exercise in course.exercises:
         state = known_state(course, answers, progress, exercise)
@@ -52,7 +52,7 @@ def _say_exercises(each: bool) -> None:
         ("" if each else "; ./workbook list --exercises shows each, ./workbook check CHAPTER checks those of a chapter"))
 
 
-def known_state(course: Course, answers: Answers, progress: Progress, exercise: Exercise) -> str:
+def known_state(course: Course, answers: Answers, progress: StudentProgress, exercise: Exercise) -> str:
     if exercise.kind == "measure":
         return progress.state(exercise, answers.written(exercise), answers.answer(exercise) is not None)
     return progress.state(exercise, course.text(exercise), course.attempted(exercise))

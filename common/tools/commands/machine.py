@@ -11,15 +11,15 @@ import re
 import tempfile
 from pathlib import Path
 
-from tools.machine import RESULTS, Failure, Progress, bold, build, follow, say, shown
-from tools.measuring import asked, session
-from tools.record import THE_BOOKS, Experiments, Missing, Record, results
-from tools.showing import experiments
+from tools.base import RESULTS, Failure, Progress, bold, build, ending_of, file_to_write, follow, say, shown
+from tools.measuring import session
+from tools.record import THE_BOOKS, Microbenchmarks, Missing, Record, result_files
+from tools.showing import microbenchmark_tables
 
 
 def add_arguments(parser) -> None:
     parser.add_argument("--preset", choices=["cpu", "cuda"], help="default: cuda if there is a GPU and nvcc, else cpu")
-    parser.add_argument("--out", type=asked.file_to_write, metavar="FILE", help="where the JSON goes")
+    parser.add_argument("--out", type=file_to_write, metavar="FILE", help="where the JSON goes")
 
 
 def run(arguments) -> int:
@@ -28,14 +28,14 @@ def run(arguments) -> int:
     directory = build.ensure_built(choice.preset, ["microbenchmarks"])
     report = measured(directory / "common" / "microbenchmarks" / "microbenchmarks")
     path = arguments.out or directory / "bench" / "machine.json"
-    results.write(path, report)
+    result_files.write(path, report)
     if choice.gpu:
-        show(choice.gpu.name, Experiments(report))
+        show(choice.gpu.name, Microbenchmarks(report))
     else:
-        say(f"{len(Experiments(report).names(''))} experiments are right, on the SIMT engine, which says nothing about times.")
+        say(f"{len(Microbenchmarks(report).names(''))} experiments are right, on the SIMT engine, which says nothing about times.")
         record = Record(RESULTS / THE_BOOKS)
         try:
-            show(f"Recorded: {record.gpu}", Experiments.of(record))
+            show(f"Recorded: {record.gpu}", Microbenchmarks.of(record))
         except Missing:
             say("No GPU has been recorded yet.")
     say(f"Google Benchmark's JSON: {shown(path)}")
@@ -55,17 +55,17 @@ def measured(program: Path) -> dict:
         with open(log_path, "w") as log:
             status = follow([program, f"--benchmark_out={out}", "--benchmark_out_format=json"], log, on_line)
         if status:
-            raise Failure((log_path.read_text(errors="replace").strip().splitlines() or [f"microbenchmarks: status {status}"])[-1])
-        report = results.read(out)
+            raise Failure((log_path.read_text(errors="replace").strip().splitlines() or [f"microbenchmarks {ending_of(status)}"])[-1])
+        report = result_files.read(out)
     for private in ("executable", "host_name"):
         report["context"].pop(private, None)
     return report
 
 
-def show(title: str, of: Experiments) -> None:
+def show(title: str, of: Microbenchmarks) -> None:
     say(f"\n{bold(title)}")
-    for table in (experiments.levels, experiments.latencies, experiments.branches, experiments.sums, experiments.divisions):
+    for table in (microbenchmark_tables.levels, microbenchmark_tables.latencies, microbenchmark_tables.branches, microbenchmark_tables.sums, microbenchmark_tables.divisions):
         say(f"\n{table(of)}")
     if of.names("products/"):
-        say(f"\n{experiments.products(of)}")
+        say(f"\n{microbenchmark_tables.products(of)}")
     say()

@@ -2,7 +2,7 @@
 
 Each piece is a command of ./workbook (--dry-run shows them all, and about how long they take) that writes one JSON file to
 common/results, under the GPU's name. A piece that is there, of the commit at hand, is not taken again: after a failure, or
-when time was up (--within), run the command again. ./workbook report makes the pictures and tables of the READMEs from
+when time was up (--within), run the command again. ./workbook dev report makes the pictures and tables of the READMEs from
 these files, without a GPU.
 
 --again measures for a second time the pieces that are taken for their times, and keeps these times in one file: the
@@ -10,18 +10,18 @@ report says how far the two measurements lie apart. Both can run at once, on two
 CUDA_VISIBLE_DEVICES names one for each.
 """
 
-from tools.machine import BUILD, RESULTS, Failure, build, chapters, say, slug, system
-from tools.measuring import asked, peers, pieces
+from tools.base import BUILD, RESULTS, Failure, build, chapters, cuda, say, slug
+from tools.measuring import peers, pieces, problem_flags
 from tools.record import commit
 
 
 def add_arguments(parser) -> None:
     parser.add_argument("pieces", nargs="*", metavar="PIECE", help="only those whose names begin so: ladder sweep-bf16")
     parser.add_argument("--dry-run", action="store_true", help="print the pieces, their commands and about how long they take")
-    parser.add_argument("--within", type=asked.seconds, metavar="SECONDS",
+    parser.add_argument("--within", type=problem_flags.seconds, metavar="SECONDS",
                         help="begin no piece that is not expected to end by then")
     parser.add_argument("--again", action="store_true", help="for a second time; only the times are kept")
-    parser.add_argument("--engine", type=asked.existing_file, metavar="FILE", help="the engine's counts, from "
+    parser.add_argument("--engine", type=problem_flags.existing_file, metavar="FILE", help="the engine's counts, from "
                         "./workbook trace --json --patterns elsewhere, where this machine cannot build the engine")
     parser.add_argument("--rehearse", action="store_true", help="without a GPU: the steps of the measurement at small sizes on "
                         "the SIMT engine, into the build directory")
@@ -29,7 +29,7 @@ def add_arguments(parser) -> None:
 
 def run(arguments) -> int:
     names = [chapter.name for chapter in chapters.all_chapters()]
-    gpu, no_gpu = (None, "") if arguments.rehearse else system.find_gpu()
+    gpu, no_gpu = (None, "") if arguments.rehearse else cuda.find_gpu()
     planned = pieces.rehearsal(names) if arguments.rehearse else pieces.pieces(names, arguments.engine)
     planned = pieces.chosen(planned, arguments.pieces, arguments.again)
     if arguments.rehearse:
@@ -45,7 +45,7 @@ def run(arguments) -> int:
 
     if not gpu:
         raise Failure(f"measure needs a GPU: {no_gpu}; --dry-run shows the plan, --rehearse tries its steps without one")
-    system.choose_preset("cuda", (gpu, ""))  # says so if nvcc is missing
+    cuda.choose_preset("cuda", (gpu, ""))  # says so if nvcc is missing
     left = [piece for piece, at in zip(planned, states) if not at.done]
     if left:
         say(pieces.plan_table(planned, states, commit()) + "\n")

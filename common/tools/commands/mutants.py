@@ -1,4 +1,4 @@
-"""which kind of test rejects which wrong kernel: every one against every other
+"""which kind of test rejects which wrong kernel: each against each
 
 The wrong kernels (mutants) and the kinds of tests are those of common/tests. On the SIMT engine it takes some minutes. With a
 GPU the table for GPUs is made too, with compute-sanitizer's tools beside our own tests. --write puts the tables into
@@ -14,8 +14,8 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+from tools.base import ROOT, Failure, Progress, build, cuda, say, shown
 from tools.course import WRONG, load, wrong_solutions
-from tools.machine import ROOT, Failure, Progress, build, say, shown, system
 
 README = ROOT / "common" / "tests" / "mutants" / "README.md"
 SANITIZERS = {
@@ -24,13 +24,14 @@ SANITIZERS = {
     "synccheck": "barriers that not all threads reach",
     "initcheck": "reads of global memory that nobody has written",
 }
-PRESETS = {"engine": ["cpu", "trace"], "gpu": ["cuda"]}
+# The preset for a device, and the programs in it that try mutants.
+PROGRAMS = {"engine": ("cpu", ["kill_matrix", "kill_matrix_traced"]), "gpu": ("cuda", ["kill_matrix"])}
 FOUND = 99  # an exit status that the program itself does not use
 PATIENCE = 200  # seconds; a trial takes some, and one that hangs a GPU would take forever
 
 
 def add_arguments(parser) -> None:
-    parser.add_argument("--device", choices=list(PRESETS), help="only the table for it (default: all that this machine has)")
+    parser.add_argument("--device", choices=list(PROGRAMS), help="only the table for it (default: all that this machine has)")
     parser.add_argument("--exercises", action="store_true", help="the table of the exercises' wrong solutions instead")
     parser.add_argument("--write", action="store_true", help="put the tables into their README.md")
 
@@ -39,13 +40,14 @@ def run(arguments) -> int:
     if arguments.exercises:
         path = ROOT / WRONG / "README.md"
         return _say_or_write(path, _with_table(path.read_text(), "exercises", _wrong_solutions_as_markdown()), arguments.write)
-    choice = system.choose_preset(None)
+    choice = cuda.choose_preset(None)
     if arguments.device == "gpu" and not choice.gpu:
         raise Failure(f"--device gpu: {choice.why}")
     text = README.read_text()
-    for device in [arguments.device] if arguments.device else PRESETS if choice.gpu else ["engine"]:
-        programs = [build.ensure_built(preset, ["kill_matrix"]) / "common/tests/mutants/kill_matrix"
-                    for preset in PRESETS[device]]
+    for device in [arguments.device] if arguments.device else PROGRAMS if choice.gpu else ["engine"]:
+        preset, names = PROGRAMS[device]
+        directory = build.ensure_built(preset, names)
+        programs = [directory / "common/tests/mutants" / name for name in names]
         tables = as_markdown(*matrix(programs, device == "gpu"))
         text = _with_table(text, device, tables)
     return _say_or_write(README, text, arguments.write)

@@ -2,7 +2,7 @@
 
 The new chapter has the kernels of the one that --from names, in a namespace of its own, an empty lesson to write, and the
 recorded counts of its kernels. It builds, passes the suite, and is in every command. Then change its kernels:
-`./workbook test 12` says what is still right, and `./workbook counts 12` records what its kernels count from now on.
+`./workbook test 12` says what is still right, and `./workbook dev counts 12` records what its kernels count from now on.
 """
 
 import os
@@ -10,8 +10,8 @@ import re
 import shutil
 import subprocess
 
+from tools.base import ROOT, Failure, chapters, say, shown
 from tools.course import without_markers
-from tools.machine import ROOT, Failure, chapters, say, shown
 
 LESSON = """# {name}
 

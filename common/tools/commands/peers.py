@@ -9,34 +9,34 @@ common/results.
 
 from pathlib import Path
 
-from tools.machine import RESULTS, Failure, build, chapters, say, shown, slug, system
-from tools.measuring import asked, peers
-from tools.record import commit, results
-from tools.showing import beside_peers
+from tools.base import RESULTS, Failure, build, chapters, cuda, file_to_write, say, shown, slug
+from tools.measuring import peers, problem_flags
+from tools.record import commit, result_files
+from tools.showing import peer_tables
 
 
 def add_arguments(parser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER",
                         help="number or name: 01 05 (default: all; 11 where queries are fewer than keys)")
-    asked.add_arguments(parser, several=True)
-    asked.add_rung(parser, default="its last", or_all=True)
+    problem_flags.add_arguments(parser, several=True)
+    problem_flags.add_rung(parser, default="its last", or_all=True)
     parser.add_argument("--sweep", choices=list(peers.SWEEPS), default="fa", help="what is timed (default: fa); " + "; ".join(
         f"{name}: {what}" for name, what in peers.SWEEPS.items()))
-    parser.add_argument("--patience", type=asked.seconds, default=peers.PATIENCE, metavar="SECONDS",
+    parser.add_argument("--patience", type=problem_flags.seconds, default=peers.PATIENCE, metavar="SECONDS",
                         help="what the launches of one chapter at one point may take; what takes longer is left out there "
                         f"(default: {peers.PATIENCE})")
-    parser.add_argument("--out", type=asked.file_to_write, metavar="FILE", help="where the JSON goes")
+    parser.add_argument("--out", type=file_to_write, metavar="FILE", help="where the JSON goes")
 
 
 def run(arguments) -> int:
-    chosen = asked.chosen_chapters(arguments)
-    said = asked.said(arguments)
+    chosen = problem_flags.chosen_chapters(arguments)
+    said = problem_flags.said(arguments)
     seed = said.pop("seed", 0)
-    gpu, no_gpu = system.find_gpu()
+    gpu, no_gpu = cuda.find_gpu()
     if not gpu:
         raise Failure(f"peers needs a GPU: {no_gpu}")
     python = peers.python_with_torch()
-    system.choose_preset("cuda", (gpu, ""))  # says so if nvcc is missing
+    cuda.choose_preset("cuda", (gpu, ""))  # says so if nvcc is missing
     built = build.ensure_built("cuda", ["flash_attention_workbook"], python=python)
     report = peers.measure(python, built, {
         "sweep": arguments.sweep,
@@ -51,20 +51,20 @@ def run(arguments) -> int:
         "commit": commit(),
     })
     path = arguments.out or _default_path(report["what"], arguments, chosen, gpu)
-    results.write(path, report)
+    result_files.write(path, report)
     say(f"\n{report['context']['gpu']}, PyTorch {report['context']['torch']}, every result checked before it was timed\n")
-    say(beside_peers.tables(report))
+    say(peer_tables.tables(report))
     say()
-    for line in beside_peers.remarks(report):
+    for line in peer_tables.remarks(report):
         say(line)
     say(f"JSON: {shown(path)}")
-    wrong = beside_peers.wrong_chapters(report)
+    wrong = peer_tables.wrong_chapters(report)
     if wrong:
         raise Failure(f"not right: {', '.join(wrong)}")
     return 0
 
 
-def _default_path(what: str, arguments, chosen: list, gpu: system.Gpu) -> Path:
+def _default_path(what: str, arguments, chosen: list, gpu: cuda.Gpu) -> Path:
     directory = build.directory("cuda") / "bench" if what.startswith("custom") else RESULTS / slug(gpu.name)
     if len(chosen) < len(chapters.all_chapters()):
         what += "".join(f"-{chapter.name}" for chapter in chosen)

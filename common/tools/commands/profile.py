@@ -4,21 +4,33 @@ Needs a GPU and Nsight Compute. Every rung is profiled, N = 4096 unless another 
 and L2 and tensor-core instructions of each launch, goes into common/results, under the GPU's name.
 """
 
-from tools.machine import RESULTS, Failure, amount_of_memory, build, say, shown, significant, slug, system, table
-from tools.measuring import asked, ncu, profile
-from tools.record import commit, results
+from tools.base import (
+    RESULTS,
+    Failure,
+    amount_of_memory,
+    build,
+    cuda,
+    file_to_write,
+    say,
+    shown,
+    significant,
+    slug,
+    table,
+)
+from tools.measuring import ncu, problem_flags, profile
+from tools.record import commit, result_files
 
 
 def add_arguments(parser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="number or name: 01 05 (default: all)")
-    asked.add_arguments(parser, several=True)
-    asked.add_rung(parser, default="all")
-    parser.add_argument("--out", type=asked.file_to_write, metavar="FILE", help="where the JSON goes")
+    problem_flags.add_arguments(parser, several=True)
+    problem_flags.add_rung(parser, default="all")
+    parser.add_argument("--out", type=file_to_write, metavar="FILE", help="where the JSON goes")
 
 
 def run(arguments) -> int:
-    chosen = asked.chosen_chapters(arguments)
-    problems = asked.problems(arguments)
+    chosen = problem_flags.chosen_chapters(arguments)
+    problems = problem_flags.problems(arguments)
     ncu.require()
     directory = build.ensure_built("cuda", [chapter.name for chapter in chosen])
     directions = [arguments.direction] if arguments.direction else ["forward", "backward"]
@@ -31,9 +43,9 @@ def run(arguments) -> int:
         rows.append([f"{one['chapter']}/{one['rung']} {one['direction']} N={one['problem']['seq_q']}",
                      significant(one["seconds"] * 1e3), amount_of_memory(one["dram_bytes"]), amount_of_memory(one["l2_bytes"])])
     say(table(rows))
-    machine = system.machine()
+    machine = cuda.machine()
     path = arguments.out or RESULTS / slug(machine["gpu"]) / "profile.json"
-    results.write(path, {"context": {**machine, "tool": "Nsight Compute, --clock-control none", "commit": commit()},
+    result_files.write(path, {"context": {**machine, "tool": "Nsight Compute, --clock-control none", "commit": commit()},
                          "rungs": profiled})
     say(f"JSON: {shown(path)}")
     return 0

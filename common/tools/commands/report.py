@@ -1,4 +1,4 @@
-"""pictures, and the tables and numbers of the READMEs, from the measurements in common/results
+"""pictures, tables and numbers of these pages, from the measurements in common/results
 
 Needs no GPU. Pictures (SVG) need matplotlib; tables and numbers do not. With --check nothing is written: what stands in a README
 and is not what was measured is named, and the exit status is 1.
@@ -10,9 +10,9 @@ import json
 import subprocess
 from pathlib import Path
 
-from tools.machine import RESULTS, ROOT, Failure, bold, say, shown, significant, system, table, with_python_path
+from tools.base import RESULTS, ROOT, Failure, bold, pythons, say, shown, significant, table, with_python_path
 from tools.record import THE_BOOKS, Record
-from tools.showing import Tables, lessons, pictures
+from tools.showing import Tables, lesson_numbers, pictures
 
 
 def add_arguments(parser) -> None:
@@ -33,13 +33,13 @@ def run(arguments) -> int:
     if arguments.again:
         rows = [["", "first", "second", "apart", "what"]]
         rows += [[one.where, significant(one.first), significant(one.second), f"{one.apart:.1f}%", f" {one.expression}"]
-                 for one in lessons.repeated(ROOT, record)]
-        say(table(rows) if len(rows) > 1 else "No number of the READMEs has been measured twice (./workbook measure --again).")
+                 for one in lesson_numbers.repeated(ROOT, record)]
+        say(table(rows) if len(rows) > 1 else "No number of the READMEs has been measured twice (./workbook dev measure --again).")
         return 0
     if arguments.check:
         return check(record, directory / "pictures")
     if arguments.gpu == THE_BOOKS:
-        changed, left = lessons.rewrite(ROOT, record)
+        changed, left = lesson_numbers.rewrite(ROOT, record)
         for path in changed:
             say(f"Rewritten: {shown(path)}")
         for difference in left:
@@ -57,18 +57,18 @@ def run(arguments) -> int:
 
 
 def check(record: Record, directory: Path) -> int:
-    differences = [str(difference) for difference in lessons.check(ROOT, record)]
+    differences = [str(difference) for difference in lesson_numbers.check(ROOT, record)]
     differences += [f"{shown(directory)}/{name}.svg is not of these measurements" for name in pictures.stale(record, directory)]
     for line in differences:
         say(line)
     if differences:
-        raise Failure(f"{len(differences)} differences; ./workbook report mends tables, numbers and pictures")
+        raise Failure(f"{len(differences)} differences; ./workbook dev report mends tables, numbers and pictures")
     say("Tables and numbers are what was measured, and the pictures were drawn from it.")
     return 0
 
 
 def draw(record: Record, directory: Path) -> None:
-    python = system.python_with("matplotlib")
+    python = pythons.with_module("matplotlib")
     if python is None:
         raise Failure("the pictures need matplotlib: apt-get install python3-matplotlib, or pip install matplotlib, or name a "
                       "Python that has it in WORKBOOK_PYTHON (--no-pictures does without)")

@@ -4,8 +4,8 @@ What you had written is kept, in a file that is named. In the whole workbook, wh
 your own; git brings the solution back.
 """
 
+from tools.base import say, shown
 from tools.course import KEPT, load
-from tools.machine import say, shown
 
 
 def add_arguments(parser) -> None:

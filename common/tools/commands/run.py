@@ -1,4 +1,4 @@
-"""build and run the chapters, check each against the reference, print the ladder
+"""build and run the chapters, check each against the reference, print the ladder; or run any CUDA file
 
 Without a GPU every kernel runs on the SIMT engine, on a problem small enough for it. Beside each verdict stand the bytes that
 the kernel moves, as counted by the engine, and its time on the GPU that the lessons tell of, as recorded. With a GPU the
@@ -8,29 +8,29 @@ ladder, the last rung of every chapter; backwards another, with every rung.
 ./workbook run mine.cu compiles any CUDA file for the SIMT engine and runs its main.
 """
 
-from tools.machine import say
-from tools.measuring import asked, session
-from tools.own import add_file_arguments, conclude_files, files_of, refuse_without_files, run_files
+from tools.base import say
+from tools.measuring import problem_flags, session
 from tools.showing import ladder
+from tools.user_files import add_file_arguments, conclude_files, files_of, refuse_without_files, run_files
 
 TAKES_WORDS_AFTER = True
 
 
 def add_arguments(parser) -> None:
     session.add_arguments(parser)
-    asked.add_rung(parser, default="its last; of a backward: all")
+    problem_flags.add_rung(parser, default="its last; of a backward: all")
     add_file_arguments(parser, seconds=0)
 
 
 def run(arguments) -> int:
-    files = files_of(arguments, asked.NAMES | {"preset": "--preset"}, seconds=0)
+    files = files_of(arguments, problem_flags.NAMES | {"preset": "--preset"}, seconds=0)
     if files:
-        return conclude_files(files, run_files(files, "cpu"))
+        return conclude_files(files, run_files(files))
     refuse_without_files(arguments)
     current = session.begin(arguments)
-    knowledge = None if current.on_gpu else ladder.Knowledge()
-    steps, outcomes = session.measure_ladders(current, lambda *of_one_direction: ladder.show(*of_one_direction, knowledge))
-    if knowledge:
-        for line in ["Seconds are the engine's: they say that a kernel ran, not how fast a GPU would run it.", *knowledge.notes()]:
+    known_steps = None if current.on_gpu else ladder.KnownSteps()
+    steps, outcomes = session.measure_ladders(current, lambda *of_one_direction: ladder.show(*of_one_direction, known_steps))
+    if known_steps:
+        for line in ["Seconds are the engine's: they say that a kernel ran, not how fast a GPU would run it.", *known_steps.notes()]:
             say(line)
     return session.conclude(steps, outcomes)

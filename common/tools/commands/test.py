@@ -1,6 +1,6 @@
-"""the whole test suite, on what this machine has
+"""the whole test suite on what this machine has, or the tests of a chapter
 
-The engine's tests run everywhere, once plain and once counting memory accesses and looking for races. With a GPU and nvcc
+The engine's tests run everywhere, on plain kernels and on traced ones, whose accesses are counted and searched for races. With a GPU and nvcc
 the same suite runs on the GPU too; with nvcc alone everything is compiled for one, after the tests, for compute capability
 9.0 or, with --all-architectures, for 8.0 as well (CUDAARCHS in the environment says otherwise). The summary says how many
 tests for a GPU were not run; --require-gpu makes that an error.
@@ -14,7 +14,22 @@ import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 
-from tools.machine import BUILD, ROOT, Failure, Progress, bad, bold, build, chapters, follow, output_of, say, shown, system
+from tools.base import (
+    BUILD,
+    ROOT,
+    Failure,
+    Progress,
+    bad,
+    bold,
+    build,
+    chapters,
+    cuda,
+    follow,
+    output_of,
+    packages,
+    say,
+    shown,
+)
 
 # Tests, by their names, of the host alone, of the engine alone, and of what a program does before it runs a kernel; all
 # others run kernels.
@@ -29,7 +44,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="only the tests of these (default: everything)")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--all-architectures", action="store_true", help="without a GPU, compile for every GPU that is supported")
-    which.add_argument("--preset", choices=["cpu", "trace", "cuda"], help="only this one (default: all that this machine can)")
+    which.add_argument("--preset", choices=["cpu", "cuda"], help="only this one (default: all that this machine can)")
     which.add_argument("--require-gpu", action="store_true", help="fail if the tests for a GPU cannot be run")
 
 
@@ -40,7 +55,7 @@ class Plan:
     no_gpu: str  # why the tests for a GPU are not run; empty if they are
 
 
-def plan(wanted: "str | None", require_gpu: bool, only_some: bool, choice: system.Choice, has_nvcc: bool) -> Plan:
+def plan(wanted: "str | None", require_gpu: bool, only_some: bool, choice: cuda.Choice, has_nvcc: bool) -> Plan:
     """choice is what this machine would choose for itself."""
     gpu_ready = choice.preset == "cuda"
     if require_gpu and not gpu_ready:
@@ -49,19 +64,19 @@ def plan(wanted: "str | None", require_gpu: bool, only_some: bool, choice: syste
         left_out = "" if wanted == "cuda" else f"--preset {wanted} leaves it out"
         return Plan([wanted], [], left_out if gpu_ready else choice.why)
     if gpu_ready:
-        return Plan(["cpu", "trace", "cuda"], [], "")
-    return Plan(["cpu", "trace"], ["cuda"] if has_nvcc and not only_some else [], choice.why)
+        return Plan(["cpu", "cuda"], [], "")
+    return Plan(["cpu"], ["cuda"] if has_nvcc and not only_some else [], choice.why)
 
 
 def run(arguments) -> int:
     selected = chapters.select(arguments.chapters, chapters.all_chapters()) if arguments.chapters else []
-    nvcc = system.find_nvcc()
-    usable_nvcc = nvcc is not None and nvcc.version >= system.LOWEST_NVCC
+    nvcc = cuda.find_nvcc()
+    usable_nvcc = nvcc is not None and nvcc.version >= cuda.LOWEST_NVCC
     if arguments.preset:
-        system.choose_preset(arguments.preset)  # says so if it cannot be had
-    todo = plan(arguments.preset, arguments.require_gpu, bool(selected), system.choose_preset(None), usable_nvcc)
+        cuda.choose_preset(arguments.preset)  # says so if it cannot be had
+    todo = plan(arguments.preset, arguments.require_gpu, bool(selected), cuda.choose_preset(None), usable_nvcc)
 
-    how = {"cpu": "on the SIMT engine", "trace": "with its counters", "cuda": "with CUDA"}
+    how = {"cpu": "on the SIMT engine", "cuda": "with CUDA"}
     say("Testing " + ", ".join(how[name] for name in todo.presets) + (f" ({todo.no_gpu})." if todo.no_gpu else "."))
     results = {}
     for preset in todo.presets:
@@ -75,8 +90,8 @@ def run(arguments) -> int:
         say(f"  {preset}: {result.line()}")
     for preset in todo.compile_only:
         where = "" if arguments.all_architectures or "CUDAARCHS" in os.environ else " for compute capability 9.0"
-        say(f"  {preset}: compiled with nvcc {system.dotted(nvcc.version)}{where}, not run")
-    if todo.no_gpu and todo.presets != ["trace"]:  # whose tests are of the engine alone
+        say(f"  {preset}: compiled with nvcc {packages.dotted(nvcc.version)}{where}, not run")
+    if todo.no_gpu:
         names = _test_names((todo.compile_only or todo.presets)[0], selected)
         say(f"  {len(for_a_gpu(names))} tests for a GPU were NOT run: {todo.no_gpu}")
     failed = [preset for preset, result in results.items() if result.failed]
@@ -106,8 +121,8 @@ class Result:
 
 def _targets(preset: str, selected: list) -> list:
     """What the tests of these chapters are made of; all if none is selected."""
-    programs = [chapter.name for chapter in selected]
-    return programs if preset == "trace" else programs + [f"{program}_tests" for program in programs]
+    traced = [chapter.traced for chapter in selected] if preset == "cpu" else []
+    return [*(name for chapter in selected for name in (chapter.name, f"{chapter.name}_tests")), *traced]
 
 
 def for_a_gpu(names: list) -> list:

@@ -1,4 +1,4 @@
-"""requests, sectors, bank conflicts and bytes of each kernel, by source line, without a GPU
+"""requests, sectors, bank conflicts and bytes of each kernel by source line, and its races; needs no GPU
 
 Of chapters, or of any CUDA file: ./workbook trace mine.cu. The SIMT engine runs the kernels once and counts what Nsight Compute
 would: requests and 32-byte sectors of global memory, wavefronts and bank conflicts of shared memory, and bytes at three levels.
@@ -11,11 +11,11 @@ import json
 import sys
 from pathlib import Path
 
-from tools.machine import bold, say
-from tools.measuring import asked, engine
-from tools.own import Asked, Ran, add_file_arguments, conclude_files, files_of, refuse_without_files, run_files
+from tools.base import bold, say
+from tools.measuring import engine_counts, problem_flags
 from tools.record import read_label
-from tools.showing import counts
+from tools.showing import trace_report
+from tools.user_files import Asked, Ran, add_file_arguments, conclude_files, files_of, refuse_without_files, run_files
 
 TAKES_WORDS_AFTER = True
 SECONDS = 60  # that the kernels of a file may take
@@ -23,10 +23,10 @@ SECONDS = 60  # that the kernels of a file may take
 
 def add_arguments(parser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER|FILE.cu", help="number or name: 03 05 (default: all); or files of your own")
-    asked.add_arguments(parser, several=False)
-    asked.add_rung(parser, default="all")
-    parser.add_argument("--gpu", choices=counts.GPUS, default="h200", help="to predict for (default: h200)")
-    parser.add_argument("--lines", type=asked.at_least_one, default=8, metavar="N",
+    problem_flags.add_arguments(parser, several=False)
+    problem_flags.add_rung(parser, default="all")
+    parser.add_argument("--gpu", choices=trace_report.GPUS, default="h200", help="to predict for (default: h200)")
+    parser.add_argument("--lines", type=problem_flags.at_least_one, default=8, metavar="N",
                         help="source lines to show per kernel (default: 8)")
     parser.add_argument("--json", action="store_true", help="print the counts as JSON instead")
     parser.add_argument("--patterns", action="store_true", default=None, help="count the access patterns of common/tests/trace too")
@@ -34,47 +34,47 @@ def add_arguments(parser) -> None:
 
 
 def run(arguments) -> int:
-    files = files_of(arguments, asked.NAMES | {"patterns": "--patterns"}, SECONDS)
+    files = files_of(arguments, problem_flags.NAMES | {"patterns": "--patterns"}, SECONDS)
     if files:
         return _trace(files, arguments)
     refuse_without_files(arguments)
-    chosen = asked.chosen_chapters(arguments)
-    (flags,) = asked.problems(arguments)
+    chosen = problem_flags.chosen_chapters(arguments)
+    (flags,) = problem_flags.problems(arguments)
     # JSON has stdout to itself.
     with contextlib.redirect_stdout(sys.stderr if arguments.json else sys.stdout):
-        counted = engine.count(chosen, flags, arguments.direction, arguments.rung, arguments.patterns, bool(arguments.chapters))
+        counted = engine_counts.count(chosen, flags, arguments.direction, arguments.rung, arguments.patterns, bool(arguments.chapters))
     if arguments.json:
         print(json.dumps(counted, indent=1))
     else:
-        _say(counted, counts.GPUS[arguments.gpu], arguments.lines)
+        _say(counted, trace_report.GPUS[arguments.gpu], arguments.lines)
     return 0
 
 
-def _say(counted: dict, gpu: counts.Gpu, most_lines: int) -> None:
+def _say(counted: dict, gpu: trace_report.Gpu, most_lines: int) -> None:
     for chapter in counted["chapters"]:
         problem = f", {read_label(chapter['problem'])[0]}" if chapter["problem"] else ""
         for rung in chapter["rungs"]:
             say(bold(f"\n=== {chapter['chapter']}/{rung['rung']}, {chapter['direction']}{problem}") + "\n")
             for launch in rung["launches"]:
-                say(counts.launch_report(launch, gpu, most_lines) + "\n")
-            say(counts.rung_summary(rung, chapter["flops"], gpu))
+                say(trace_report.launch_report(launch, gpu, most_lines) + "\n")
+            say(trace_report.rung_summary(rung, chapter["flops"], gpu))
     say("\nNo races, no read before its cp.async was waited for, no read of unwritten shared memory.")
 
 
 def _trace(files: Asked, arguments) -> int:
     with contextlib.redirect_stdout(sys.stderr if arguments.json else sys.stdout):
-        ran = run_files(files, "trace", quietly=arguments.json)
+        ran = run_files(files, traced=True, quietly=arguments.json)
     if arguments.json:
         print(json.dumps({"launches": ran.launches, "failures": ran.failures}, indent=1))
     else:
-        _say_launches(ran, files, counts.GPUS[arguments.gpu], arguments.lines)
+        _say_launches(ran, files, trace_report.GPUS[arguments.gpu], arguments.lines)
     return conclude_files(files, ran)
 
 
-def _say_launches(ran: Ran, files: Asked, gpu: counts.Gpu, most_lines: int) -> None:
+def _say_launches(ran: Ran, files: Asked, gpu: trace_report.Gpu, most_lines: int) -> None:
     roots = tuple(dict.fromkeys(parent for file in files.files for parent in Path(file).resolve().parents))
-    for launch, times in counts.alike(ran.launches):
-        say("\n" + counts.launch_report(launch, gpu, most_lines, roots))
+    for launch, times in trace_report.alike(ran.launches):
+        say("\n" + trace_report.launch_report(launch, gpu, most_lines, roots))
         if times > 1:
             say(f"So do {times} launches.")
     if not ran.failures and ran.launches:

@@ -1,4 +1,4 @@
-"""a page that replays a real run: which tiles each thread block works on, step by step, with its numbers, without a GPU
+"""a page that replays a run, tile by tile, with its numbers; needs no GPU
 
 The SIMT engine runs the kernels once and records which rows of which matrix every thread block reads and writes, and the numbers that
 the kernels show. The page is one file that needs no network. STEP is a chapter, whose last rung is meant, or a rung of one: 05,
@@ -14,8 +14,8 @@ import webbrowser
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.machine import BUILD, Failure, Progress, build, chapters, say, shown
-from tools.measuring import asked, engine
+from tools.base import BUILD, Failure, Progress, build, chapters, file_to_write, say, shown, write_whole
+from tools.measuring import engine_counts, problem_flags
 from tools.showing import walk
 
 NAIVE = "01_naive"  # whose bytes stand beside the others'
@@ -31,9 +31,9 @@ EXAMPLE_NOTE = ("This is a published example, with B=4 H=2 N=8 D=4. The kernel t
 
 def add_arguments(parser) -> None:
     parser.add_argument("steps", nargs="+", metavar="STEP", action=_OneOrTwo, help="chapter or chapter/rung: 05 08/earlystop; one or two")
-    asked.add_arguments(parser, several=False, direction="default: the forward if there is one, else the backward")
+    problem_flags.add_arguments(parser, several=False, direction="default: the forward if there is one, else the backward")
     parser.add_argument("--no-numbers", action="store_true", help="only what moves, without S, P, m, l, O and gradients: longer N fit")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the page there (default: build/walk/STEP.html)")
+    parser.add_argument("--out", type=file_to_write, metavar="FILE", help="write the page there (default: build/walk/STEP.html)")
     parser.add_argument("--no-browser", action="store_true", help="write the page, do not open it")
 
 
@@ -58,11 +58,11 @@ def run(arguments) -> int:
     known = chapters.all_chapters()
     words = [word.partition("/") for word in arguments.steps]
     asked_for = [(chapters.select([name], known)[0], rung) for name, _, rung in words]
-    asked.said(arguments)  # refuses what is wrong in itself, before anything is built
-    out = _writable(arguments.out) if arguments.out else None
+    problem_flags.said(arguments)  # refuses what is wrong in itself, before anything is built
+    problem_flags.require_takers([chapter for chapter, _ in asked_for], arguments)
 
     os.environ.setdefault("SIMT_THREADS", "1")  # the engine has as many multiprocessors
-    directory = build.ensure_built("trace", sorted({NAIVE, *(chapter.name for chapter, _ in asked_for)}))
+    directory = build.ensure_built("cpu", sorted({chapters.Chapter(NAIVE).traced, *(chapter.traced for chapter, _ in asked_for)}))
     direction, steps = _steps(asked_for, arguments.direction, directory)
     small = EXAMPLE if any(step.is_example for step in steps) else _small(direction, len(steps))
     try:
@@ -72,8 +72,8 @@ def run(arguments) -> int:
             raise
         page = _page(arguments, known, steps, direction, directory, {**small, "seq_q": [SHORT]})
     name = "-and-".join(f"{step.chapter.name}-{step.rung}" for step in steps)
-    out = out or _writable(BUILD / "walk" / f"{name}-{direction}.html", make_directory=True)
-    out.write_text(page)
+    out = arguments.out or BUILD / "walk" / f"{name}-{direction}.html"
+    write_whole(out, page)
     say(f"{shown(out)}: {len(page.encode()):,} bytes, opens in any browser")
     if not arguments.no_browser and not webbrowser.open(out.resolve().as_uri()):
         say("No browser answers here: open it yourself.")
@@ -85,7 +85,7 @@ def _page(arguments, known: list, steps: list, direction: str, directory: Path, 
     published = any(step.is_example for step in steps) and all(getattr(arguments, name) is None for name in SHAPE)
     flags = _flags(copy.copy(arguments), small) + [f"--padded-from={EXAMPLE_HEAD_DIM}"] * published
     for step in steps:
-        problem = asked.resolved(step.chapter.program(directory), flags)[0]
+        problem = problem_flags.resolved(step.chapter.traced_program(directory), flags)[0]
         walk.require_small(problem, direction, len(steps), not arguments.no_numbers,
                            walk.EXAMPLE_TILE if step.is_example else walk.TILE)
     with Progress("Recording") as progress:
@@ -96,7 +96,7 @@ def _page(arguments, known: list, steps: list, direction: str, directory: Path, 
         walks = []
         for step in steps:
             progress.show(f"{step} {direction}")
-            recorded = engine.counts_of(step.chapter.program(directory), "--walk", *flags, f"--direction={direction}", f"--rung={step.rung}")
+            recorded = engine_counts.counts_of(step.chapter.traced_program(directory), "--walk", *flags, f"--direction={direction}", f"--rung={step.rung}")
             walks.append(walk.walk_of(recorded, None if step.chapter.name == NAIVE else naive, not arguments.no_numbers,
                                       EXAMPLE_NOTE if published else "", EXAMPLE_BLOCK if published and step.is_example else 0))
     return walk.page(walks)
@@ -116,7 +116,7 @@ def _flags(arguments, default: dict) -> list:
     for name, value in default.items():
         if getattr(arguments, name) is None:
             setattr(arguments, name, value)
-    return asked.problems(arguments)[0]
+    return problem_flags.problems(arguments)[0]
 
 
 def _naive(known: list, directory: Path, flags: list) -> "dict | None":
@@ -124,7 +124,7 @@ def _naive(known: list, directory: Path, flags: list) -> "dict | None":
     (chapter,) = chapters.select([NAIVE], known)
     _, (step,) = _steps([(chapter, "")], "forward", directory)
     try:
-        return engine.counts_of(chapter.program(directory), "--walk", *flags, "--direction=forward", f"--rung={step.rung}")
+        return engine_counts.counts_of(chapter.traced_program(directory), "--walk", *flags, "--direction=forward", f"--rung={step.rung}")
     except Failure as failure:
         if failure.status != 2:
             raise
@@ -152,16 +152,3 @@ def _steps(asked_for: list, direction: "str | None", directory: Path) -> tuple:
     if direction or len(asked_for) == 1:
         raise Failure(f"{lacking} has no {direction or one}", status=2)
     raise Failure("the two steps share no direction", status=2)
-
-
-def _writable(path: Path, make_directory: bool = False) -> Path:
-    if make_directory:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    is_new = not path.exists()
-    try:
-        path.open("a").close()
-    except OSError as error:
-        raise Failure(f"cannot write {path}: {error.strerror}", status=2)
-    if is_new:
-        path.unlink()  # until there is a page
-    return path

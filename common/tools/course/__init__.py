@@ -1,10 +1,11 @@
-"""The workbook as a course: exercises in the chapters' sources, what a student's file looks like, whether an answer is right."""
+"""The course: its exercises, their hints and weeks, what a student has done so far, and whether an answer is right."""
 
 from tools.course import kernelcode, markers, planted
 from tools.course.exercises import FILE, HANDED_OUT, Course, Exercise, kinds_of_tests, load
 from tools.course.judging import DoesNotEnd, Verdict, Workshop, judge
 from tools.course.markers import without_markers
-from tools.course.progress import KEPT, Progress
+from tools.course.plan import Plan, Week, read_plan, without_a_file
+from tools.course.progress import KEPT, StudentProgress
 from tools.course.questions import Answers, expected, problem_of, student_of, verdict_of_answer
 from tools.course.solutions import bare, files_with, lines_of
 from tools.course.wrong import WRONG, wrong_solutions

@@ -38,9 +38,9 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tools.base import ROOT, Failure, chapters
 from tools.course import markers, planted
 from tools.course.markers import Region
-from tools.machine import ROOT, Failure, chapters
 
 FILE = Path("common/course/exercises.json")  # below the root of a tree, as the next ones
 HANDED_OUT = Path("common/course/handed_out")

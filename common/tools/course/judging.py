@@ -3,13 +3,12 @@
 import json
 import os
 import re
-import signal
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tools.base import build, ending_of, started
 from tools.course.exercises import Course, Exercise
-from tools.machine import build, started, system
 
 PATIENCE = 60  # seconds for one run of a program: what takes longer hangs
 _SHOWN_OF_A_RESULT = re.compile(r"(\w+)\[b=(\d+), h=(\d+), i=(\d+)(?:, d=(\d+))?\] is (\S+), expected (\S+)")
@@ -35,8 +34,8 @@ class Workshop:
         """The build directory; DoesNotBuild if it cannot be built."""
         return build.ensure_built(preset, targets, quietly=True)
 
-    def has_built(self, preset: str) -> bool:
-        """Whether a build of the preset takes little time, because it is not the first."""
+    def has_built(self, program: Path) -> bool:
+        """Whether to build it again takes little time."""
         return True
 
     def answer(self, command: list, environment: dict) -> tuple:
@@ -50,8 +49,8 @@ class Workshop:
 
 
 class _ThisTree(Workshop):
-    def has_built(self, preset: str) -> bool:
-        return (build.directory(preset) / "build.ninja").exists()
+    def has_built(self, program: Path) -> bool:
+        return (build.directory("cpu") / program).exists()
 
 
 HERE = _ThisTree()
@@ -99,31 +98,35 @@ def objections(course: Course, exercise: Exercise, explain: bool = True, worksho
     engine that sees them would have to be built first, which takes longer than all else.)"""
     traced = "trace" in exercise.tests
     wrong = _of_the_suite(course, exercise, "cpu", [test for test in exercise.tests if test != "trace"], workshop)
-    look_closer = explain and not wrong[0].startswith("kernel ") and (traced or workshop.has_built("trace")) if wrong else traced
+    look_closer = explain and not wrong[0].startswith("kernel ") and (traced or workshop.has_built(_suite(exercise, traced=True))) if wrong else traced
     if look_closer:
-        wrong = _of_the_suite(course, exercise, "trace", ["trace"], workshop) or wrong
+        wrong = _of_the_suite(course, exercise, "cpu", ["trace"], workshop) or wrong
     return wrong or _beyond_a_limit(exercise, workshop)
 
 
 def tests_against(course: Course, exercise: Exercise) -> list:
     """Which of the exercise's tests reject what stands there, each asked alone; "counts" if it is right and goes beyond a limit."""
     against = [test for test in exercise.tests
-               if _of_the_suite(course, exercise, "trace" if test == "trace" else "cpu", [test], HERE)]
+               if _of_the_suite(course, exercise, "cpu", [test], HERE)]
     return against or (["counts"] if _beyond_a_limit(exercise, HERE) else [])
+
+
+def _suite(exercise: Exercise, traced: bool) -> Path:
+    """The program of its chapter's tests, in a build directory: with traced kernels it has the test `trace`, else all others."""
+    return exercise.place / f"{exercise.chapter}{'_traced' if traced else ''}_tests"
 
 
 def _of_the_suite(course: Course, exercise: Exercise, preset: str, tests: list, workshop: Workshop) -> list:
     if not tests:
         return []
-    directory = workshop.built(preset, [f"{exercise.chapter}_tests"])
-    program = directory / exercise.place / f"{exercise.chapter}_tests"
+    suite = _suite(exercise, traced=tests == ["trace"])
+    program = workshop.built(preset, [suite.name]) / suite
     wanted = ":".join(f"All/Rungs.Pass/{test}" for test in tests)
     status, output = workshop.answer([program, f"--gtest_filter={wanted}", "--gtest_fail_fast"],
                                      {"WORKBOOK_PASS": f"{exercise.rung} {exercise.direction}"})
     if status == 0 and workshop.passed(output) == len(tests):
         return []
-    how = f"status {status}" if status >= 0 else f"signal {signal.Signals(-status).name}"
-    return _first_wrong(course, exercise, output) or [f"the tests {', '.join(tests)} ended with {how}: {_last_line(output)}"]
+    return _first_wrong(course, exercise, output) or [f"the tests {', '.join(tests)} {ending_of(status)}: {_last_line(output)}"]
 
 
 def _answer(command: list, environment: dict) -> tuple:
@@ -196,8 +199,8 @@ def _problem(case: re.Match) -> str:
 def counts(place: Path, rung: str, direction: str, problem: dict, workshop: Workshop = HERE) -> "list | str":
     """[(kernel, {"global_load sectors": 12, ..})] of the launches of the rung that is built there, of this problem; or why there
     are none."""
-    directory = workshop.built("trace", [place.name])
-    program = [directory / place / place.name, "--trace", *_flags(problem), f"--rung={rung}", f"--direction={direction}"]
+    traced = f"{place.name}_traced"
+    program = [workshop.built("cpu", [traced]) / place / traced, "--trace", *_flags(problem), f"--rung={rung}", f"--direction={direction}"]
     try:
         status, output = workshop.answer(program, {})
     except DoesNotEnd as hanging:
@@ -205,8 +208,11 @@ def counts(place: Path, rung: str, direction: str, problem: dict, workshop: Work
     start = output.find('{"chapter"')
     if status != 0 or start < 0:
         return _last_line(output)
-    (one,) = json.loads(output[start:])["rungs"]
-    return [(launch["kernel"], _flat("", {**launch["totals"], **launch})) for launch in one["launches"]]
+    try:
+        (one,) = json.loads(output[start:])["rungs"]
+        return [(launch["kernel"], _flat("", {**launch["totals"], **launch})) for launch in one["launches"]]
+    except (KeyError, TypeError, ValueError, RecursionError):  # whatever the kernel's file prints
+        return f"{place.name} --trace printed no counts that can be read"
 
 
 def _flags(problem: dict) -> list:
@@ -219,7 +225,7 @@ def _flags(problem: dict) -> list:
 
 
 def _flat(name: str, value: dict) -> dict:
-    """{"a": {"b": 1}} -> {"a b": 1}: the names that ./workbook counts writes."""
+    """{"a": {"b": 1}} -> {"a b": 1}: the names that ./workbook dev counts writes."""
     found = {}
     for key, part in value.items():
         if isinstance(part, dict):
@@ -252,5 +258,5 @@ def _beyond_a_limit(exercise: Exercise, workshop: Workshop) -> list:
 def _trace(exercise: Exercise) -> str:
     """The command that counts its rung."""
     if str(exercise.place) != exercise.chapter:  # no chapter: ./workbook trace does not know it
-        return f"build/trace/{exercise.place}/{exercise.chapter} --trace"
+        return f"build/cpu/{exercise.place}/{exercise.chapter}_traced --trace"
     return f"./workbook trace {exercise.chapter[:2]} --rung={exercise.rung}"

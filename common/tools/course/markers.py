@@ -10,7 +10,7 @@ Behind the bar of the last line stands the stub: C++ that compiles, perhaps noth
 import re
 from dataclasses import dataclass
 
-from tools.machine import Failure
+from tools.base import Failure
 
 _BEGIN = re.compile(r"\s*// exercise (\w+): (\S.*)")
 _END = re.compile(r"\s*// end (\w+)(?: \|(.*))?")

@@ -9,7 +9,7 @@ before and behind makes it so.
 import json
 from pathlib import Path
 
-from tools.machine import Failure
+from tools.base import Failure
 
 DIRECTORY = Path("common/course/debug")  # below the root of a tree with solutions
 

@@ -11,10 +11,10 @@ import hashlib
 import json
 from pathlib import Path
 
+from tools.base import DividesByZero, Failure, NotUnderstood, build, evaluate, shown
 from tools.course import judging
 from tools.course.exercises import Course, Exercise
 from tools.course.judging import HERE, Verdict, Workshop
-from tools.machine import DividesByZero, Failure, NotUnderstood, build, evaluate, shown
 
 FILE = Path("answers.json")  # below the root of a tree
 TOLERANCE = 0.005  # of the right number: three digits are enough

@@ -12,8 +12,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.base import Failure
 from tools.course.exercises import Course, Exercise
-from tools.machine import Failure
 
 WRONG = Path("common/course/wrong")  # below the root of a tree with solutions
 _OF_CODE, _OF_AN_ANSWER = {"name", "mistake", "right", "wrong"}, {"name", "mistake", "answer"}

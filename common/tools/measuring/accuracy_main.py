@@ -13,8 +13,8 @@ from dataclasses import asdict
 
 import torch
 
-from tools.machine import system
-from tools.measuring.accuracy import (EXPONENTS, PEERS, ROPE_BASELINE, add_ratios, problems, scaled_problems)
+from tools.base import cuda
+from tools.measuring.accuracy import EXPONENTS, PEERS, ROPE_BASELINE, add_ratios, problems, scaled_problems
 from tools.measuring.peers_check import Reference
 from tools.measuring.peers_main import DTYPES, Candidate, Refusal, context, first_line, main, sdpa, the_workbook, uuid
 from tools.record import Problem
@@ -160,7 +160,7 @@ def run(request: dict) -> dict:
     begin = time.monotonic()
     about = context(request)
     report = {"context": {key: value for key, value in about.items() if key not in ("time", "l2_bytes")}}
-    report["context"]["before"] = system.machine_state(uuid())
+    report["context"]["before"] = cuda.machine_state(uuid())
     every, report["absent"] = candidates(workbook, request["chapters"])
     with torch.no_grad():
         report["errors"] = of_every_problem(workbook, every, request["seed"])
@@ -169,7 +169,7 @@ def run(request: dict) -> dict:
     if all("skipped" in result for result in results):
         raise Refusal(f"{results[0]['name']}: {results[0]['skipped']}")
     add_ratios(report["errors"])
-    report["context"]["after"] = system.machine_state(uuid())
+    report["context"]["after"] = cuda.machine_state(uuid())
     report["context"]["measuring_seconds"] = round(time.monotonic() - begin, 1)
     return report
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tools.machine import Failure, Progress, build
+from tools.base import Failure, Progress, build
 from tools.measuring import ncu
-from tools.measuring.engine import PATTERNS, patterns
+from tools.measuring.engine_counts import PATTERNS, patterns
 from tools.record import read_label
 
 # Our name -> Nsight Compute's metrics, which add up to it. Bank conflicts there are counted too high and wavefronts with

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tools.machine import Failure, output_of, started, system
+from tools.base import Failure, cuda, output_of, started
 
 
 def require() -> str:
@@ -14,7 +14,7 @@ def require() -> str:
     path = shutil.which("ncu") or next((str(p) for p in sorted(Path("/usr/local").glob("cuda*/bin/ncu"))), None)
     if path is None:
         raise Failure("there is no ncu on the PATH or in /usr/local/cuda: install Nsight Compute")
-    gpu, why = system.find_gpu()
+    gpu, why = cuda.find_gpu()
     if gpu is None:
         raise Failure(f"Nsight Compute needs a GPU: {why}")
     return path

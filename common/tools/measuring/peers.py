@@ -31,7 +31,19 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from tools.machine import BUILD, ROOT, Failure, Progress, follow, shown, significant, system, with_python_path
+from tools.base import (
+    BUILD,
+    ROOT,
+    Failure,
+    Progress,
+    cuda,
+    ending_of,
+    follow,
+    pythons,
+    shown,
+    significant,
+    with_python_path,
+)
 from tools.record import LENGTHS, Problem
 
 BASELINE = "FLASH"  # PyTorch's FLASH backend, which is FlashAttention-2: what ratios are against
@@ -164,7 +176,7 @@ def summary(points: list) -> list:
 
 
 def python_with_torch(who: str = "peers") -> str:
-    python = system.python_with("torch")
+    python = pythons.with_module("torch")
     if python is None:
         named = os.environ.get("WORKBOOK_PYTHON")
         where = f"{named} (WORKBOOK_PYTHON)" if named else f"{sys.executable} and the python3 on the PATH"
@@ -175,7 +187,7 @@ def python_with_torch(who: str = "peers") -> str:
 
 def measure(python: str, built: Path, request: dict, who: str = "peers") -> dict:
     """The report about what is requested: see run() of peers_main, or of another such program. `built` is a preset's directory."""
-    gpu = system.visible_gpu()
+    gpu = cuda.visible_gpu()
     log_path = BUILD / f"{who}{'-' + gpu if gpu else ''}.log"  # on each of several GPUs there may be one at a time
     last_words = ""
     with tempfile.TemporaryDirectory() as scratch, open(log_path, "w") as log, Progress("Checking and timing") as progress:
@@ -196,6 +208,6 @@ def measure(python: str, built: Path, request: dict, who: str = "peers") -> dict
                          "PYTHONUNBUFFERED": "1"},
         )
         if status:
-            raise Failure(last_words or f"the measurement ended with status {status} (log: {shown(log_path)})",
+            raise Failure(last_words or f"the measurement {ending_of(status)} (log: {shown(log_path)})",
                           status=2 if status == 2 else 1)
         return json.loads(out.read_text())

@@ -22,9 +22,20 @@ from dataclasses import asdict
 import torch
 import torch.nn.functional as F
 
-from tools.machine import system
-from tools.measuring.peers import (PEERS, ROPE_PEERS, add_ratios, has_turn, launches, percentiles, predicted_seconds, summary,
-                                   sweep, too_slow, word_for)
+from tools.base import cuda
+from tools.measuring.peers import (
+    PEERS,
+    ROPE_PEERS,
+    add_ratios,
+    has_turn,
+    launches,
+    percentiles,
+    predicted_seconds,
+    summary,
+    sweep,
+    too_slow,
+    word_for,
+)
 from tools.measuring.peers_check import Reference
 from tools.record import Problem
 
@@ -431,7 +442,7 @@ def uuid() -> str:
 def context(request: dict) -> dict:
     properties = torch.cuda.get_device_properties(0)
     return {
-        **system.machine(uuid()),
+        **cuda.machine(uuid()),
         "gpu": properties.name,
         "capability": f"{properties.major}.{properties.minor}",
         "cuda": torch.version.cuda,
@@ -475,7 +486,7 @@ def run(request: dict) -> dict:
     begin = time.monotonic()
     what = word_for(request["sweep"], request["said"], points)
     report = {"context": context(request), "what": what, "absent": absent, "points": []}
-    report["context"]["before"] = system.machine_state(uuid())
+    report["context"]["before"] = cuda.machine_state(uuid())
     flush, known = Flush(), {}
     report["ceilings"] = ceilings(flush)
     torch.cuda.empty_cache()
@@ -499,7 +510,7 @@ def run(request: dict) -> dict:
             report["points"].append({"problem": asdict(problem), "rope": rope, "direction": direction, "flops": flops,
                                      "results": results})
             torch.cuda.empty_cache()
-    report["context"]["after"] = system.machine_state(uuid())
+    report["context"]["after"] = cuda.machine_state(uuid())
     report["context"]["measuring_seconds"] = round(time.monotonic() - begin, 1)
     chapter_results = [r for point in report["points"] for r in point["results"] if r["kind"] == "chapter"]
     if all("skipped" in result for result in chapter_results):

@@ -2,7 +2,7 @@
 
 A piece is a command line of ./workbook that writes one JSON file: nothing is timed here. In the first measurement that
 file becomes common/results/GPU/PIECE.json, with the machine, the command and the commit in its context. Of the second
-one (--again) the times are kept, those of all pieces in one file (record/second.py). A piece that is there, of the
+one (--again) the times are kept, those of all pieces in one file (record/repeated_times.py). A piece that is there, of the
 commit that is measured now, is not taken again; a piece that fails leaves nothing. On a machine with several GPUs both
 measurements may run at once, each with its own in CUDA_VISIBLE_DEVICES.
 """
@@ -13,8 +13,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.machine import BUILD, ROOT, Failure, Progress, bad, bold, follow, say, shown, system, table
-from tools.record import commit, results, second
+from tools.base import BUILD, ROOT, Failure, Progress, bad, bold, cuda, ending_of, follow, say, shown, table
+from tools.record import commit, repeated_times, result_files
 
 # Seconds that one candidate may take at one point of a sweep with peers. Chapters that need more than about 75 ms a launch are
 # left out there; the ladder has them.
@@ -26,7 +26,7 @@ BESIDE_PYTORCH = ("accuracy", "peers")  # commands that need PyTorch
 class Piece:
     name: str
     holds: str
-    command: tuple  # the words after ./workbook; --out FILE is added
+    command: tuple  # the words after ./workbook dev; --out FILE is added
     seconds: float  # roughly, on an H200
     timed: bool = False  # for its times, which a second measurement takes again
     may_say_1: bool = False  # the exit status 1 is a finding that the file holds
@@ -34,7 +34,7 @@ class Piece:
     def shown(self) -> str:
         # Of a path no more than the file's name: the line is kept, and the path is this machine's.
         words = [f"--engine={Path(word).name}" if word.startswith("--engine=") else word for word in self.command]
-        return " ".join(["./workbook", *words])
+        return " ".join(["./workbook", "dev", *words])
 
 
 def pieces(names: list, engine: "Path | None" = None) -> list:
@@ -107,8 +107,8 @@ class State:
 
 def state(piece: Piece, directory: Path, measured_commit: str, again: bool = False) -> State:
     try:
-        context = (second.context(directory, piece.name) if again else
-                   (results.read(directory / f"{piece.name}.json") or {}).get("context", {}))
+        context = (repeated_times.context(directory, piece.name) if again else
+                   (result_files.read(directory / f"{piece.name}.json") or {}).get("context", {}))
     except Failure:  # half of a file, from whoever wrote it: taken anew
         context = {}
     last = context.get("piece", {}).get("seconds")
@@ -131,7 +131,7 @@ def plan_table(planned: list, states: list, measured_commit: str) -> str:
 
 def run_workbook(command: list, log_path: Path, on_line) -> int:
     with open(log_path, "w") as log:
-        return follow([sys.executable, ROOT / "workbook", *command], log, on_line, cwd=ROOT)
+        return follow([sys.executable, ROOT / "workbook", "dev", *command], log, on_line, cwd=ROOT)
 
 
 def take(piece: Piece, directory: Path, measured_commit: str, on_line, again: bool = False,
@@ -141,24 +141,24 @@ def take(piece: Piece, directory: Path, measured_commit: str, on_line, again: bo
         out = Path(scratch) / "piece.json"
         log_path = BUILD / "measure" / (directory.name + "-again" * again) / f"{piece.name}.log"
         log_path.parent.mkdir(parents=True, exist_ok=True)
-        before, begin = system.machine_state(), time.monotonic()
+        before, begin = cuda.machine_state(), time.monotonic()
         status = runner([*piece.command, f"--out={out}"], log_path, on_line)
-        seconds, after = time.monotonic() - begin, system.machine_state()
+        seconds, after = time.monotonic() - begin, cuda.machine_state()
         if status not in ((0, 1) if piece.may_say_1 else (0,)) or not out.exists():
             said = log_path.read_text(errors="replace").strip() if log_path.exists() else ""
             last = said.splitlines()[-1].removeprefix("workbook: ") if said else "no output"
-            raise Failure(f"{last} (status {status}, log: {shown(log_path)})")
-        report = results.read(out)
+            raise Failure(f"{last} ({ending_of(status)}, log: {shown(log_path)})")
+        report = result_files.read(out)
         report.setdefault("context", {}).update({
             "commit": measured_commit,
-            "machine": system.machine(),
+            "machine": cuda.machine(),
             "piece": {"name": piece.name, "command": piece.shown(), "seconds": round(seconds, 1),
-                      "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "gpu": system.gpu_identity(), "before": before, "after": after},
+                      "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "gpu": cuda.gpu_identity(), "before": before, "after": after},
         })
         if again:
-            second.keep(directory, piece.name, report)
+            repeated_times.keep(directory, piece.name, report)
         else:
-            results.write(directory / f"{piece.name}.json", report)
+            result_files.write(directory / f"{piece.name}.json", report)
 
 
 def targets(planned: list, names: list) -> list:

@@ -3,8 +3,8 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from tools.machine import Progress, chapters, system
-from tools.measuring import asked, ncu
+from tools.base import Progress, chapters, cuda
+from tools.measuring import ncu, problem_flags
 
 TIME, CYCLES = "gpu__time_duration.sum", "sm__cycles_elapsed.max"
 DRAM = ("dram__bytes_read.sum", "dram__bytes_write.sum")
@@ -23,7 +23,7 @@ METRICS = [TIME, CYCLES, *DRAM, L2, TENSOR, "launch__registers_per_thread", *ISS
 
 def metrics() -> list:
     """What the GPU at hand has of them."""
-    on_hopper = system.smi({"capability": "compute_cap"})["capability"] == 9.0
+    on_hopper = cuda.smi({"capability": "compute_cap"})["capability"] == 9.0
     return METRICS + [WGMMA] * on_hopper
 
 
@@ -43,7 +43,7 @@ def rungs(chosen: list, problems: list, directions: list, rung: "str | None", bu
             for direction in directions:
                 for one in description.rungs_with(direction) if description else []:
                     for flags in problems if rung in (None, one) else []:
-                        problem, flops = asked.resolved(program, flags)
+                        problem, flops = problem_flags.resolved(program, flags)
                         progress.show(f"{chapter.name}/{one} {direction} {problem}")
                         launches = ncu.one_pass(ncu.profile(
                             [program, "--check", *flags, f"--direction={direction}", f"--rung={one}"], wanted))

@@ -5,16 +5,16 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.machine import Failure, Progress, build, chapters, say, system
-from tools.measuring import asked, engine
-from tools.measuring.program import measure, only, read_report
+from tools.base import Failure, Progress, build, chapters, cuda, say
+from tools.measuring import engine_counts, problem_flags
+from tools.measuring.timing import measure, only, read_report
 from tools.record import LENGTHS, Problem
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="number or name: 01 05 (default: all)")
     parser.add_argument("--preset", choices=["cpu", "cuda"], help="default: cuda if there is a GPU and nvcc, else cpu")
-    asked.add_arguments(parser, several=True)
+    problem_flags.add_arguments(parser, several=True)
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Step:
 
 @dataclass
 class Session:
-    choice: system.Choice
+    choice: cuda.Choice
     chapters: list
     named: bool  # the chapters are those that the user names, or that have the rung that the user names
     problems: list  # [(Problem, the flags that ask a program for it)]
@@ -50,7 +50,7 @@ class Session:
         """The steps of each direction: the chapters' results, which are their last rungs (or the one that the user
         names), or every rung; of backwards, which share one chapter, always every rung."""
         described = [(chapter, chapters.describe(chapter, [self.build_directory])) for chapter in self.chapters]
-        passes = engine.passes(self.chapters, self.direction, self.rung, self.build_directory)
+        passes = engine_counts.passes(self.chapters, self.direction, self.rung, self.build_directory)
         ladders = []
         for direction in ("forward", "backward"):
             steps = []
@@ -107,15 +107,15 @@ def _together(steps: list) -> list:
     return groups
 
 
-def choose_device(preset: "str | None") -> system.Choice:
+def choose_device(preset: "str | None") -> cuda.Choice:
     """What to run on; Failure if that is a GPU, and there is none."""
-    choice = system.choose_preset(preset)
+    choice = cuda.choose_preset(preset)
     if choice.preset == "cuda" and not choice.gpu:
         raise Failure(f"preset cuda needs a GPU to run on: {choice.why}; --preset cpu uses the SIMT engine")
     return choice
 
 
-def say_device(choice: system.Choice) -> None:
+def say_device(choice: cuda.Choice) -> None:
     if choice.gpu:
         say(f"On the GPU ({choice.why}).")
     else:
@@ -124,16 +124,16 @@ def say_device(choice: system.Choice) -> None:
 
 def begin(arguments: argparse.Namespace, more_flags: list = ()) -> Session:
     """Chooses preset and problems, says so, and builds the programs of the chapters that are asked for."""
-    chosen = asked.chosen_chapters(arguments)
+    chosen = problem_flags.chosen_chapters(arguments)
     if not chosen:
         raise Failure("there are no chapters here: is the checkout complete?")
     choice = choose_device(arguments.preset)
-    wanted = asked.problems(arguments, LENGTHS if choice.gpu else None)
+    wanted = problem_flags.problems(arguments, LENGTHS if choice.gpu else None)
     say_device(choice)
     directory = build.ensure_built(choice.preset, [chapter.name for chapter in chosen])
     if not arguments.chapters:
         chosen = chapters.with_rung(arguments.rung, chosen, [directory])
-    problems = [(asked.resolved(chosen[0].program(directory), flags)[0], flags) for flags in wanted]
+    problems = [(problem_flags.resolved(chosen[0].program(directory), flags)[0], flags) for flags in wanted]
     return Session(choice, chosen, bool(arguments.chapters or arguments.rung), problems, arguments.direction, arguments.rung,
                    list(more_flags), directory)
 

@@ -2,8 +2,8 @@
 
 import statistics
 
-from tools.machine import NotUnderstood
-from tools.record.rows import DECODING, Missing, Record, Row
+from tools.base import NotUnderstood
+from tools.record.measurements import DECODING, Missing, Record, Row
 
 PEERS = ("FLASH", "CUDNN")
 OF_A_COPY = 0.95  # of its rate: what counts as reading as fast as memory allows

@@ -14,12 +14,12 @@ taken from the same process as the peer.
 import math
 import statistics
 
-from tools.machine import NotUnderstood
-from tools.record.counted import Counts
+from tools.base import NotUnderstood
 from tools.record.decoding import Decoding
-from tools.record.experiments import LATENCY, Experiments
-from tools.record.rows import Missing, Record
-from tools.record.second import Second
+from tools.record.measurements import Missing, Record
+from tools.record.microbenchmarks import LATENCY, Microbenchmarks
+from tools.record.recorded_counts import Counts
+from tools.record.repeated_times import SecondMeasurement
 from tools.record.training import Training
 
 
@@ -27,7 +27,7 @@ class Quantities:
     """Every public method is a name that lessons may use."""
 
     def __init__(self, record: Record, counts: "Counts | None" = None):
-        self._record, self._counts, self._second = record, counts or Counts(), Second(record)
+        self._record, self._counts, self._second = record, counts or Counts(), SecondMeasurement(record)
 
     def _direction(self, step: str, direction: "str | None") -> str:
         if direction is None and step[0].isdigit():
@@ -160,7 +160,7 @@ class Quantities:
         """TB/s of a large copy, read and written."""
         return 1e-12 * self._record.ceiling("copy")
 
-    # Its experiments (./workbook machine)
+    # Its experiments (./workbook dev machine)
 
     def latency(self, level, unit="ns"):
         """Of a load from "registers", "shared", "L1", "L2" or "DRAM": nanoseconds, or "cycles"."""
@@ -175,14 +175,14 @@ class Quantities:
     def experiment(self, name, what):
         """experiment("branch/by_lane", "ms"), experiment("sum/fp16/4096", "error"), experiment("rate/fp32", "FLOP/s"): a counter of
         common/microbenchmarks."""
-        return Experiments.of(self._record).value(name, what)
+        return Microbenchmarks.of(self._record).value(name, what)
 
     def gpu(self, what):
         """What the driver says: "multiprocessors", "registers_of_multiprocessor", "shared_bytes_of_multiprocessor",
         "shared_bytes_of_block", "threads_of_multiprocessor", "l2_bytes", "dram_bytes", "sm_clock_max_mhz"."""
-        return Experiments.of(self._record).size(what)
+        return Microbenchmarks.of(self._record).size(what)
 
-    # How far from fp64 (./workbook accuracy): 256 queries, no mask
+    # How far from fp64 (./workbook dev accuracy): 256 queries, no mask
 
     def relative_error(self, step, tensor, keys, dtype="fp16", head_dim=128):
         """|x - exact| / |exact| of "o", "dq", "dk" or "dv", whole tensors."""
@@ -260,7 +260,7 @@ class Quantities:
         return self._counts.sum(step, what, kernel, direction)
 
     def agreed(self, chapter, verdict):
-        """How many of its kernels' counters, beside Nsight Compute's (./workbook verify), are "equal", "equal but for noise",
+        """How many of its kernels' counters, beside Nsight Compute's (./workbook dev verify), are "equal", "equal but for noise",
         "explained", "different", or stand "beside" a bound."""
         counters = [counter for launch in self._record.piece("engine-and-ncu")["launches"] for counter in launch["counters"].values()
                     if launch["chapter"].split("_")[0] == chapter]

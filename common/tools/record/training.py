@@ -2,8 +2,8 @@
 
 import statistics
 
-from tools.machine import NotUnderstood
-from tools.record.rows import Missing, Record
+from tools.base import NotUnderstood
+from tools.record.measurements import Missing, Record
 
 FILE = "2026-11-23-gpt.json"
 PYTORCHS = "scaled_dot_product_attention"

@@ -1,4 +1,17 @@
 """What has been measured, for the eye: tables for the terminal, and the tables, numbers and pictures of the lessons."""
 
-from tools.showing import beside_peers, book, book_check, book_pages, book_plots, counts, errors, experiments, ladder, lessons, pictures, walk
-from tools.showing.tables import Tables
+from tools.showing import (
+                           accuracy_tables,
+                           book,
+                           book_check,
+                           book_pages,
+                           book_plots,
+                           ladder,
+                           lesson_numbers,
+                           microbenchmark_tables,
+                           peer_tables,
+                           pictures,
+                           trace_report,
+                           walk,
+)
+from tools.showing.lesson_tables import Tables

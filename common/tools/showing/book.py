@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from posixpath import normpath
 
-from tools.showing.lessons import FENCED
+from tools.showing.lesson_numbers import FENCED
 
 LANGUAGES = {".cu": "cuda", ".cc": "cpp", ".h": "cpp", ".py": "python"}  # what gets a page of code; another file is handed out
 CODE_SPAN = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)

@@ -3,7 +3,7 @@
     README.md of a folder     becomes index.md, so that the folder is its address
     a link to a folder        leads to that page, or to a page that lists the folder's files
     a link to source code     leads to a page with the code, its lines numbered
-    a comment                 is left out: it is for ./workbook report
+    a comment                 is left out: it is for ./workbook dev report
 
 A chapter's page begins with links to its kernels, and each kernel's page has a link to what changed since the rung before. A
 recorded picture gets the plot that book_plots.py makes of the same data, and a paragraph of a lesson that names

@@ -7,7 +7,7 @@ its colour for a light and for a dark page; static/plots.js, in common/book/site
 import math
 import re
 
-from tools.machine import amount_of_memory, significant
+from tools.base import amount_of_memory, significant
 from tools.record import Record
 from tools.showing.pictures import all_pictures, color
 

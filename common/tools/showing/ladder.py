@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tools.machine import RESULTS, amount_of_memory, bad, bold, good, say, significant, table
+from tools.base import RESULTS, amount_of_memory, bad, bold, good, say, significant, table
 from tools.record import THE_BOOKS, Counts, Missing, Record
 
 
@@ -22,14 +22,14 @@ def over_previous(times: list) -> list:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownStep:
     """What is known of a step where no GPU is: the bytes that the engine counts, and its time on the GPU that was measured."""
 
     moved: "float | None" = None  # by all requests to global memory
     seconds: "float | None" = None
 
 
-class Knowledge:
+class KnownSteps:
     """What the workbook keeps of all steps."""
 
     RECORDED_LENGTH = 4096
@@ -37,7 +37,7 @@ class Knowledge:
     def __init__(self, record: "Record | None" = None, counts: "Counts | None" = None):
         self._record, self._counts = record or Record(RESULTS / THE_BOOKS), counts or Counts()
 
-    def of(self, chapter: str, rung: str, direction: str) -> Known:
+    def of(self, chapter: str, rung: str, direction: str) -> KnownStep:
         step, moved, seconds = f"{chapter}/{rung}", None, None
         try:
             moved = sum(self._counts.sum(step, f"bytes {what} warps", direction=direction) for what in ("read", "written"))
@@ -47,7 +47,7 @@ class Knowledge:
             seconds = self._record.row("ladder", step, direction, seq_q=self.RECORDED_LENGTH).seconds
         except Missing:
             pass
-        return Known(moved, seconds)
+        return KnownStep(moved, seconds)
 
     def notes(self) -> list:
         """What the columns mean."""
@@ -143,7 +143,7 @@ def remarks(names: list, problems: list, outcomes: list) -> list:
     return lines
 
 
-def show(session, steps: list, outcomes: list, knowledge: "Knowledge | None" = None) -> None:
+def show(session, steps: list, outcomes: list, known_steps: "KnownSteps | None" = None) -> None:
     """The tables: on a GPU what was measured, on the engine what was checked, and beside that what is known; and why anything is
     missing in them."""
     names, problems = [step.name for step in steps], [problem for problem, _ in session.problems]
@@ -154,7 +154,7 @@ def show(session, steps: list, outcomes: list, knowledge: "Knowledge | None" = N
     else:
         for number, problem in enumerate(problems):
             say(f"\n{title}, {problem}\n")
-            known = knowledge and [knowledge.of(step.chapter.name, step.rung, step.direction) for step in steps]
+            known = known_steps and [known_steps.of(step.chapter.name, step.rung, step.direction) for step in steps]
             say(checked(names, [row[number] for row in outcomes], known))
     say()
     for line in remarks(names, problems, outcomes):

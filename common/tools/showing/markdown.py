@@ -2,7 +2,7 @@
 
 import math
 
-from tools.machine import significant
+from tools.base import significant
 from tools.record import Missing
 
 NOT_YET = "*Not measured yet.*"

@@ -12,10 +12,10 @@ import json
 import re
 from pathlib import Path
 
-from tools.machine import amount_of_memory, significant
-from tools.record import LENGTHS, Experiments, Missing, Quantities, Record, Training
-from tools.showing.counts import GPUS
-from tools.showing.tables import PEER_NAMES
+from tools.base import amount_of_memory, significant
+from tools.record import LENGTHS, Microbenchmarks, Missing, Quantities, Record, Training
+from tools.showing.lesson_tables import PEER_NAMES
+from tools.showing.trace_report import GPUS
 
 UNORDERED = {"forward": "", "backward": "; dotted: dQ added up in no order"}
 # Okabe and Ito (2008), which the colour-blind tell apart; yellow is left out, because it is too faint on a light card.
@@ -296,10 +296,10 @@ class Pictures:
     def latency(self):
         """Of a load, by how much memory is in use: where it is found."""
         try:
-            of = Experiments.of(self._record)
+            of = Microbenchmarks.of(self._record)
             marks = [[of.size("shared_bytes_of_multiprocessor"), "L1 "], [of.size("l2_bytes"), "L2 "]]
         except Missing:
-            of, marks = Experiments({}), []
+            of, marks = Microbenchmarks({}), []
         names = of.names("latency/global/")
         bytes_in_use = [int(name.rpartition("/")[2]) for name in names]
         chase = {"name": "global memory", "color": 0, "style": "solid", "x": bytes_in_use,

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tools.machine import ROOT, Failure
+from tools.base import ROOT, Failure
 from tools.record import Problem, read_label
 
 PARTS = Path(__file__).parent / "walk_page"

@@ -4,7 +4,7 @@
     wild.py check            the engine counts what is in counts.json
     wild.py compare FILE     on a GPU: profiles wild.cu and writes both counts, side by side, as JSON
 
-The counts are those with nvcc's widths (common/simt/widths.h).
+The counts are those with nvcc's widths (common/simt/trace/widths.h).
 """
 
 import json
@@ -21,10 +21,10 @@ ROOT = HERE.parents[3]
 SOURCE, WIDTHS, COUNTS = HERE / "wild.cu", HERE / "widths.txt", HERE / "counts.json"
 sys.path.insert(0, str(ROOT / "common"))
 
-from tools.machine import Failure, system  # noqa: E402
+from tools.base import Failure, cuda  # noqa: E402
 from tools.measuring import agreement, ncu  # noqa: E402
-from tools.own import widths  # noqa: E402
-from tools.record import commit, results  # noqa: E402
+from tools.record import commit, result_files  # noqa: E402
+from tools.user_files import access_widths  # noqa: E402
 
 
 def counted() -> list:
@@ -37,9 +37,9 @@ def counted() -> list:
 
 
 def count() -> None:
-    if widths.possible():
-        own = {key: width for key, width in widths.of_files([SOURCE], ["-std=c++20"]).items() if key[0].startswith("wild/")}
-        WIDTHS.write_text(widths.text(own))
+    if access_widths.possible():
+        own = {key: width for key, width in access_widths.of_files([SOURCE], ["-std=c++20"]).items() if key[0].startswith("wild/")}
+        WIDTHS.write_text(access_widths.text(own))
     COUNTS.write_text(json.dumps(counted(), indent=1) + "\n")
 
 
@@ -56,9 +56,9 @@ def compare(out: Path) -> None:
         program = Path(directory) / "wild"
         subprocess.run([shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc", "-arch=sm_90", "-std=c++20", "-lineinfo", "-o", program, SOURCE], check=True)
         compared = agreement.side_by_side("wild", json.loads(COUNTS.read_text()), lambda: ncu.profile([str(program)], metrics))
-    context = {**system.machine(), "tool": "Nsight Compute, --clock-control none", "tool_version": ncu.version(),
+    context = {**cuda.machine(), "tool": "Nsight Compute, --clock-control none", "tool_version": ncu.version(),
                "commit": commit(), "date": time.strftime("%Y-%m-%d"), "problem": "the launches of common/tests/trace/wild/wild.cu"}
-    results.write(out, {"context": context, "launches": compared})
+    result_files.write(out, {"context": context, "launches": compared})
     for launch in compared:
         for name, counter in launch["counters"].items():
             if counter["verdict"] not in ("equal", "beside"):

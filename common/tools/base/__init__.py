@@ -1,0 +1,8 @@
+"""What all else stands on: paths, chapters, builds, packages, the GPU, processes, the terminal, a failure in one line."""
+
+from tools.base import build, chapters, cuda, file_trees, packages, pythons
+from tools.base.expressions import DividesByZero, NotUnderstood, evaluate
+from tools.base.failure import Failure
+from tools.base.paths import BUILD, COUNTS, RESULTS, ROOT, file_to_write, shown, slug, write_whole
+from tools.base.processes import answer_of, ending_of, follow, json_from, output_of, started, with_python_path
+from tools.base.terminal import Progress, amount_of_memory, bad, bold, columns, good, say, significant, table

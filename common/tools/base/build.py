@@ -1,0 +1,133 @@
+"""Configuring and building a preset with CMake, quietly: the output goes to a log, the first errors to the user."""
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+from pathlib import Path
+
+from tools.base.failure import Failure
+from tools.base.packages import require_packages
+from tools.base.paths import BUILD, ROOT, shown
+from tools.base.processes import follow
+from tools.base.terminal import Progress, say
+
+
+class DoesNotBuild(Failure):
+    """A build that failed, with the lines that say why."""
+
+    def __init__(self, message: str, errors: list):
+        super().__init__(message)
+        self.errors = errors
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def directory(preset: str) -> Path:
+    return BUILD / preset
+
+
+def ensure_built(preset: str, targets: "list | None" = None, one_architecture: bool = False, quietly: bool = False,
+                 python: "str | None" = None) -> Path:
+    """Installs what is missing, configures if need be, builds the targets (all of them if None).
+
+    With one_architecture, and without a GPU, for one kind of GPU only: see common/cmake/cuda_architectures.cmake. Returns the
+    build directory. Quietly: neither how long it took nor the errors, which are in DoesNotBuild, are printed. `python` is the
+    interpreter for whose PyTorch the operators are compiled, if it matters.
+    """
+    require_packages(preset)
+    build_directory = directory(preset)
+    build_directory.mkdir(parents=True, exist_ok=True)
+    settings = [f"WORKBOOK_ONE_ARCHITECTURE:BOOL={'ON' if one_architecture else 'OFF'}"] if preset == "cuda" else []
+    settings += [f"Python3_EXECUTABLE:FILEPATH={shutil.which(python)}"] if python else []
+    with _alone(preset):
+        _configure(preset, build_directory, settings)
+        _build(preset, build_directory, targets, quietly)
+    return build_directory
+
+
+@contextlib.contextmanager
+def _alone(preset: str):
+    """Two commands at once build one after the other: neither ninja nor the logs are made for two."""
+    with open(BUILD / f"{preset}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
+        yield
+
+
+def _configure(preset: str, build_directory: Path, settings: list) -> None:
+    cache, rules = build_directory / "CMakeCache.txt", build_directory / "build.ninja"
+    presets = ROOT / "CMakePresets.json"
+    known = _entries(cache) if cache.exists() else []
+    if rules.exists() and known and cache.stat().st_mtime > presets.stat().st_mtime:
+        if all(setting in known for setting in settings):
+            return  # from here on the build itself notices when it must be configured again
+    log_path = BUILD / f"{preset}-configure.log"
+    with open(log_path, "w") as log, Progress(f"Configuring {shown(build_directory)}") as progress:
+        compiler = {"CXX": os.environ.get("CXX") or "g++"}  # c++, CMake's own first choice, may be another one
+        status = follow(["cmake", "--preset", preset, *(f"-D{setting}" for setting in settings)], log, progress.show, cwd=ROOT, environment=compiler)
+    if status:
+        _fail(f"cmake --preset {preset} failed", log_path, f"mend it, or remove {shown(build_directory)} if it was "
+              "configured in another place or another way, and run the command again")
+    cache.touch()
+
+
+def _entries(cache: Path) -> list[str]:
+    """The lines NAME:TYPE=VALUE of a CMakeCache.txt; Failure if it has others, or too few, for CMake does not name the file."""
+    lines = cache.read_text(errors="replace").splitlines()
+    entries = [line for line in lines if line.strip() and not line.startswith(("#", "//"))]
+    wrong = next((line for line in entries if not re.match(r'("[^"]+"|[^":=]+):[A-Z]+=', line)), None)
+    if wrong is None and any(line.startswith("CMAKE_GENERATOR:") for line in entries):
+        return entries
+    where = f"line {lines.index(wrong) + 1} is no NAME:TYPE=VALUE" if wrong is not None else "it names no generator"
+    raise Failure(f"{shown(cache)} is corrupt ({where}): remove {shown(cache.parent)}, and run the command again")
+
+
+def _build(preset: str, build_directory: Path, targets: "list | None", quietly: bool) -> None:
+    log_path = BUILD / f"{preset}-build.log"
+    command = ["cmake", "--build", build_directory, "--parallel", cores()]
+    if targets:
+        command += ["--target", *targets]
+    with open(log_path, "w") as log, Progress(f"Building {shown(build_directory)}") as progress:
+        did_something = False
+
+        def on_line(line: str) -> None:
+            nonlocal did_something
+            step = re.match(r"\[(\d+)/(\d+)\] (.*)", line)
+            if step and "Re-checking globbed directories" not in line:
+                did_something = True
+                progress.show(f"{step[1]} of {step[2]}  {_short(step[3])}")
+
+        status = follow(command, log, on_line, cwd=ROOT, environment={"NINJA_STATUS": "[%f/%t] "})
+        seconds = progress.seconds()
+    if status:
+        _fail("the build failed", log_path, "mend it and run the command again", quietly)
+    if did_something and not quietly:
+        say(f"Built {shown(build_directory)} in {seconds:.0f} s.")
+
+
+def _short(step: str) -> str:
+    """"Building CXX object common/simt/CMakeFiles/simt.dir/engine.cc.o" -> "common/simt/engine.cc"."""
+    found = re.match(r"Building \w+ object (.*?)CMakeFiles/[^/]+\.dir/(.*)\.o$", step)
+    return found[1] + found[2] if found else step
+
+
+def first_errors(log_text: str, limit: int = 5) -> list:
+    """The lines of a build log that say what is wrong, or its last ones if none looks like that."""
+    lines = [line for line in log_text.splitlines() if line.strip()]
+    pattern = re.compile(r"(^|\s|:)(fatal )?error\b.*:|undefined reference|multiple definition|ninja: error", re.I)
+    errors = [number for number, line in enumerate(lines) if pattern.search(line) and not line.startswith("FAILED:")]
+    if not errors:
+        return lines[-limit:]
+    if lines[errors[0]].startswith("CMake Error"):  # says on the following lines what is wrong
+        return lines[errors[0] : errors[0] + limit]
+    return [lines[number] for number in errors[:limit]]
+
+
+def _fail(what: str, log_path: Path, advice: str, quietly: bool = False) -> None:
+    errors = [line.replace(f"{ROOT}/", "") for line in first_errors(log_path.read_text(errors="replace"))]
+    for line in errors if not quietly else []:
+        say(line)
+    raise DoesNotBuild(f"{what}: {advice} (log: {shown(log_path)})", errors)

@@ -1,0 +1,123 @@
+"""Which chapters there are, and which of them the user means."""
+
+import difflib
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools.base.failure import Failure
+from tools.base.paths import ROOT
+from tools.base.processes import output_of
+
+
+@dataclass(frozen=True)
+class Chapter:
+    name: str  # the directory: "05_online_softmax"
+
+    @property
+    def number(self) -> str:
+        return self.name.split("_")[0]
+
+    def program(self, build_directory: Path) -> Path:
+        return build_directory / self.name / self.name
+
+    @property
+    def traced(self) -> str:
+        """The program, and the target, of the same kernels traced: it can count what they do, and looks for races."""
+        return f"{self.name}_traced"
+
+    def traced_program(self, build_directory: Path) -> Path:
+        return build_directory / self.name / self.traced
+
+
+@dataclass
+class Description:
+    """What a chapter's program says about itself (--describe)."""
+
+    idea: str
+    rungs: list = field(default_factory=list)  # [{"name", "idea", "forward": bool, "backward": bool}]
+    example: str = ""  # a forward that is no rung: to be looked at, not timed
+
+    def rungs_with(self, direction: str) -> list:
+        return [rung["name"] for rung in self.rungs if rung[direction]]
+
+
+def all_chapters(root: Path = ROOT) -> list:
+    return [Chapter(path.parent.name) for path in sorted(root.glob("[0-9][0-9]_*/CMakeLists.txt"))]
+
+
+def select(words: list, chapters: list) -> list:
+    """The chapters that the user names, each by number (5, 05), name (online_softmax) or directory; all if none."""
+    if not words:
+        return chapters
+    chosen = {_find(word, chapters) for word in words}
+    return [chapter for chapter in chapters if chapter in chosen]
+
+
+def _find(word: str, chapters: list) -> Chapter:
+    wanted = word.rstrip("/")
+    for chapter in chapters:
+        is_number = re.fullmatch(r"\d+", wanted) and int(wanted) == int(chapter.number)
+        if is_number or wanted == chapter.name or wanted == chapter.name.partition("_")[2]:
+            return chapter
+    names = [chapter.name for chapter in chapters]
+    close = difflib.get_close_matches(wanted, [name.partition("_")[2] for name in names] + names, n=1)
+    perhaps = f"; did you mean {close[0]}?" if close else ""
+    raise Failure(f"no chapter {word}{perhaps} (chapters: {', '.join(names)})", status=2)
+
+
+def describe(chapter: Chapter, build_directories: list) -> "Description | None":
+    """Asks the chapter's program, from the first of the build directories that has it; None if none answers."""
+    for directory in build_directories:
+        programs = [path for path in (chapter.program(directory), chapter.traced_program(directory)) if path.exists()]
+        newest = max(programs, key=lambda path: path.stat().st_mtime, default=None)
+        answer = output_of([newest, "--describe"]) if newest else None
+        if answer:
+            try:
+                described = json.loads(answer)
+                return Description(described["idea"], described["rungs"], described.get("example", ""))
+            except (ValueError, KeyError, TypeError):
+                continue
+    return None
+
+
+@dataclass(frozen=True)
+class Passes:
+    """What a chapter's sources say of one direction, before its program is built."""
+
+    exist: bool
+    largest_head_dim: "int | None"  # of the last rung; None if the sources do not say it in the usual way
+
+
+def passes_in_sources(chapter: Chapter, direction: str, root: Path = ROOT) -> Passes:
+    """A rung's file defines attention::Forward or .forward, and names what it does not take: head_dim_not_8_to_256."""
+    kind = direction.capitalize()
+    defines = re.compile(rf"\.{direction} =|attention::{kind} \w+ =|using attention::{kind};")
+    sources = {path: path.read_text(errors="replace") for path in (root / chapter.name).glob("*.cu")}
+    defining = [path for path, text in sources.items() if defines.search(text)]
+
+    def number(path: Path) -> int:
+        found = re.match(r"\d+", path.name)
+        return int(found[0]) if found else -1
+
+    bounds = re.findall(r"not_(?:8|for_hopper)_to_(\d+)", sources[max(defining, key=number)]) if defining else []
+    return Passes(bool(defining), int(bounds[0]) if len(set(bounds)) == 1 else None)
+
+
+def names_a_rung(chapter: Chapter, rung: str, root: Path = ROOT) -> bool:
+    """Whether one of its sources calls a rung so."""
+    return any(f'.name = "{rung}"' in path.read_text(errors="replace") for path in (root / chapter.name).glob("*.cu"))
+
+
+def with_rung(rung: "str | None", among: list, build_directories: list) -> list:
+    """Those that have it. If none has, all: their programs say which there are."""
+    described = [(chapter, describe(chapter, build_directories)) for chapter in among] if rung else []
+    return [chapter for chapter, known in described if known and rung in [one["name"] for one in known.rungs]] or among
+
+
+def title(chapter: Chapter, root: Path = ROOT) -> str:
+    """The first heading of the chapter's README; empty if it has none."""
+    readme = root / chapter.name / "README.md"
+    lines = readme.read_text().splitlines() if readme.exists() else []
+    return next((line.lstrip("# ") for line in lines if line.startswith("# ")), "")

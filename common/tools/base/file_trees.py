@@ -1,0 +1,64 @@
+"""Trees of files as {path: bytes}, and writing them: the same tree gives the same bytes, whenever and wherever it is written."""
+
+import os
+import re
+import subprocess
+import zipfile
+from pathlib import Path
+
+from tools.base import chapters
+from tools.base.failure import Failure
+from tools.base.paths import shown
+
+_NEVER = {"build", "__pycache__", ".git", ".carry", "answers.json"}
+# What the workbook has at its top, beside the chapters. Handouts, submissions and grades may lie there, too.
+_AT_THE_TOP = re.compile(r"common|workbook|\.(ci|clang-format|clangd|devcontainer|github|gitignore)|CMakeLists\.txt|CMakePresets\.json|"
+                         r"pyproject\.toml|(CONTRIBUTING|README)\.md|LICENSE")
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first date that a zip archive can say
+
+
+def read(root: Path) -> dict:
+    """{path: bytes} of the workbook: of what git knows, or of all but builds where there is no git, what is at its place."""
+    tops = {chapter.name for chapter in chapters.all_chapters(root)}
+    return {file: (root / file).read_bytes() for file in _files(root)
+            if (top := file.partition("/")[0]) in tops or _AT_THE_TOP.fullmatch(top)}
+
+
+def _files(root: Path) -> list:
+    if (root / ".git").exists():
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if listed.returncode == 0:
+            return sorted(file for file in listed.stdout.split("\0") if file and (root / file).is_file())
+    found = []
+    for directory, names, files in os.walk(root):
+        names[:] = sorted(set(names) - _NEVER)
+        found += [str((Path(directory) / file).relative_to(root)) for file in files if file not in _NEVER]
+    return sorted(found)
+
+
+def is_program(content: bytes) -> bool:
+    return content.startswith(b"#!")
+
+
+def write(directory: Path, tree: dict) -> None:
+    for file, content in sorted(tree.items()):
+        path = directory / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        path.chmod(0o755 if is_program(content) else 0o644)
+
+
+def write_archive(path: Path, tree: dict) -> None:
+    """A zip archive of it: sorted, all dates the same."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file, content in sorted(tree.items()):
+            entry = zipfile.ZipInfo(file, date_time=_LONG_AGO)
+            entry.external_attr = (0o100755 if is_program(content) else 0o100644) << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.create_system = 3  # Unix, whatever this machine is
+            archive.writestr(entry, content)
+
+
+def require_a_new(directory: Path) -> None:
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise Failure(f"{shown(directory)} is there already, and not empty", status=2)

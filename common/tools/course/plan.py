@@ -1,0 +1,125 @@
+"""The file with which an instructor plans a course:
+
+    {"title": "GPU programming, spring",
+     "late": {"percent_a_day": 10, "days": 3},
+     "points": {"01.scores": 3},
+     "weeks": [{"title": "memory", "begins": "2027-02-01", "due": "2027-02-08", "exercises": ["01", "02.scores"]}, ..]}
+
+`late` and `points` need not be there; an exercise has the points of exercises.json unless `points` says otherwise. Exercises are
+named as for ./workbook check: 01 means all of chapter 01.
+"""
+
+import datetime
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tools.base import Failure, shown
+from tools.course import Course
+
+_WEEK = {"title": str, "begins": str, "due": str, "exercises": list}
+_FILE = {"title": str, "weeks": list}
+_MAY = {"late": dict, "points": dict}
+_LATE = {"percent_a_day": int, "days": int}
+
+
+@dataclass(frozen=True)
+class Week:
+    title: str
+    begins: str
+    due: str
+    exercises: list  # of Exercise, with the course's points
+
+
+@dataclass(frozen=True)
+class Plan:
+    title: str
+    weeks: list
+    late: dict = field(default_factory=dict)
+
+    @property
+    def exercises(self) -> list:
+        return [exercise for week in self.weeks for exercise in week.exercises]
+
+    def only(self, week: "int | None", ids: set) -> "Plan":
+        """These exercises of this week, or of all; a week without exercises keeps its number."""
+        return replace(self, weeks=[replace(one, exercises=[exercise for exercise in one.exercises if exercise.id in ids]
+                                            if week in (None, number) else []) for number, one in enumerate(self.weeks, 1)])
+
+
+def without_a_file(exercises: list) -> Plan:
+    return Plan("The FlashAttention workbook", [Week("", "", "", exercises)] if exercises else [])
+
+
+def read_plan(path: Path, course: Course) -> Plan:
+    """Failure names the file and what is wrong in it."""
+    def fail(what: str, line: int = 1):
+        raise Failure(f"{shown(path)}:{line}: {what}", status=2)
+
+    def typed(what: str, entry, must: dict, may: "dict | None" = None) -> dict:
+        may = may or {}
+        if not isinstance(entry, dict):
+            fail(f"{what} must be an object with {', '.join(must)}")
+        for key in must:
+            if key not in entry:
+                fail(f"{what} has no {key}")
+        for key, value in entry.items():
+            kind = must.get(key) or may.get(key)
+            if kind is None:
+                fail(f"{what} has a key {key}, which it cannot have (it can have {', '.join([*must, *may])})")
+            if type(value) is not kind:
+                fail(f"{key} of {what} is {json.dumps(value)}: it must be of type {kind.__name__}")
+        return entry
+
+    def line_of(word) -> int:
+        return next((i for i, line in enumerate(text.splitlines(), 1) if json.dumps(word) in line), 1)
+
+    try:
+        text = path.read_text()
+        entry = json.loads(text)
+    except OSError as error:
+        raise Failure(f"cannot read {shown(path)}: {error.strerror}", status=2)
+    except UnicodeDecodeError as error:
+        fail(f"it is not UTF-8: byte {error.start} is {error.object[error.start]:#04x}")
+    except ValueError as error:
+        fail(str(error.args[0]), getattr(error, "lineno", 1))
+    except RecursionError:
+        fail("it is nested too deeply")
+    typed("the course", entry, _FILE, _MAY)
+    late = typed("late", entry.get("late", {"percent_a_day": 0, "days": 0}), _LATE)
+    for key, most in (("percent_a_day", 100), ("days", 366)):
+        if not 0 <= late[key] <= most:
+            fail(f"{key} of late is {late[key]}: it must be 0 to {most}", line_of(key))
+    points = entry.get("points", {})
+
+    def selected(words: list) -> list:
+        for word in words:
+            try:
+                found = course.select([str(word)])
+            except Failure as failure:
+                fail(str(failure), line_of(word))
+            yield from found
+
+    for word, number in points.items():
+        if [one.id for one in selected([word])] != [word] or type(number) is not int or number < 0:
+            fail(f"points of {word} are {json.dumps(number)}: it must be an exercise and a number", line_of(word))
+    weeks, seen = [], set()
+    for number, week in enumerate(entry["weeks"], 1):
+        typed(f"week {number}", week, _WEEK)
+        for key in ("begins", "due"):
+            try:
+                if datetime.date.fromisoformat(week[key]).isoformat() != week[key]:  # newer Pythons know other ways to write it
+                    raise ValueError
+            except ValueError:
+                fail(f"{key} of week {number} is {week[key]}: it must be a date, as 2027-02-01", line_of(week[key]))
+        if week["due"] < week["begins"]:
+            fail(f"week {number} is due before it begins", line_of(week["due"]))
+        exercises = [replace(one, points=points.get(one.id, one.points)) for one in selected(week["exercises"])]
+        for one in exercises:
+            if one.id in seen:
+                fail(f"{one.id} is in two weeks, or twice in week {number}", line_of(one.id))
+            seen.add(one.id)
+        weeks.append(Week(week["title"], week["begins"], week["due"], exercises))
+    for word in sorted(points.keys() - seen):
+        fail(f"points of {word}, which is in no week", line_of(word))
+    return Plan(entry["title"], weeks, late if late["percent_a_day"] else {})

@@ -1,0 +1,111 @@
+"""What is written of a grading: for Gradescope, for Classroom 50, a table of the class, and a page for each student."""
+
+import csv
+import datetime
+import io
+import json
+import os
+import re
+from urllib.parse import quote
+
+from tools.base import Failure
+from tools.grading.one_submission import Grade
+
+FORMATS = ("gradescope", "classroom50")
+
+
+def written(form: str, grade: Grade, exercises: list, held: dict) -> str:
+    return json.dumps(gradescope(grade, exercises, held) if form == "gradescope" else classroom50(grade, exercises), indent=1,
+                      ensure_ascii=False) + "\n"
+
+
+def gradescope(grade: Grade, exercises: list, held: dict) -> dict:
+    """results.json as gradescope-autograders.readthedocs.io has it."""
+    tests = [{"name": f"{one.id}: {one.title}", "number": one.id, "score": grade.points[one.id], "max_score": one.points,
+              "status": "passed" if grade.verdicts[one.id].state == "right" else "failed",
+              "output": "\n".join([grade.verdicts[one.id].state, *grade.verdicts[one.id].lines]), "output_format": "text",
+              "extra_data": {"verdict": grade.verdicts[one.id].state}} for one in exercises]
+    return {"score": grade.score, "execution_time": round(grade.seconds), "output": _in_a_sentence(grade), "output_format": "text",
+            "stdout_visibility": "hidden", "tests": tests, "extra_data": {"sandbox": held}}
+
+
+def classroom50(grade: Grade, exercises: list) -> dict:
+    """result.json of the schema classroom50/result/v1; the runner says in the environment whose it is."""
+    try:
+        about = {"schema": "classroom50/result/v1", "classroom": os.environ["CLASSROOM"], "assignment": os.environ["ASSIGNMENT"],
+                 "submission": os.environ["SUBMISSION_TAG"], "commit": os.environ["COMMIT_URL"],
+                 "release": os.environ["RELEASE_URL"], "review": os.environ.get("REVIEW_URL") or os.environ["COMMIT_URL"]}
+    except KeyError as missing:
+        raise Failure(f"--format classroom50 needs {missing.args[0]} in the environment, where Classroom 50's runner has it", status=2)
+    tests = [{"test-name": one.id, "passed": grade.verdicts[one.id].state == "right", "score": grade.points[one.id],
+              "max-score": one.points, "verdict": grade.verdicts[one.id].state} for one in exercises]
+    return {**about, "datetime": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"), "score": grade.score,
+            "max-score": sum(one.points for one in exercises), "tests": tests}
+
+
+def _in_a_sentence(grade: Grade) -> str:
+    if grade.refused:
+        return f"{grade.refused[0]}: {grade.refused[1]}"
+    states = [verdict.state for verdict in grade.verdicts.values()]
+    return f"{states.count('right')} of {len(states)} exercises are right"
+
+
+def table_of_class(grades: list, exercises: list) -> str:
+    """One line for a student, as CSV."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["submission", "points", "of", *[one.id for one in exercises]])
+    for grade in grades:
+        states = [grade.verdicts[one.id].state for one in exercises]
+        writer.writerow([_harmless(grade.name), grade.score, sum(one.points for one in exercises), *states])
+    return text.getvalue()
+
+
+def _harmless(name: str) -> str:
+    """A cell that no spreadsheet takes for a formula."""
+    return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") else name
+
+
+def _in_a_cell(text: str) -> str:
+    """Of a table in Markdown."""
+    return re.sub(r"([\\|\[\]<>*_`])", r"\\\1", text)
+
+
+def page_of(grade: Grade, exercises: list) -> str:
+    """What one student is told, as Markdown."""
+    total = sum(one.points for one in exercises)
+    lines = [f"# {grade.name}: {grade.score} of {total} points", "", _in_a_sentence(grade) + ".", ""]
+    for one in exercises:
+        verdict = grade.verdicts[one.id]
+        lines += [f"## {one.id}: {one.title}", "", f"**{verdict.state}**, {grade.points[one.id]} of {one.points} points", ""]
+        lines += [*[f"    {line}" for line in verdict.lines], ""] if verdict.lines else []
+    return "\n".join(lines)
+
+
+def no_submissions(names: list) -> str:
+    what = "it is" if len(names) == 1 else "each is"
+    return f"Not graded, because {what} neither a directory nor a zip or tar archive: {', '.join(names)}."
+
+
+def page_of_class(grades: list, exercises: list, alike: list, without: str, namesakes: tuple = (), others: list = ()) -> str:
+    """For the instructor: which exercises went wrong most often, who has how much, what else was there, whose solutions are alike,
+    and which submissions answer the questions of one name: these have the same right answers."""
+    lines = [f"# {len(grades)} submissions", "", "| exercise | right | not attempted | all else | what else it was |", "|---|---|---|---|---|"]
+    rows = []
+    for one in exercises:
+        states = [grade.verdicts[one.id].state for grade in grades]
+        nothing = [state for state in states if state in ("not attempted", "not handed in", "not answered")]
+        wrong = sorted(set(states) - {"right", *nothing})
+        rows.append((len(states) - states.count("right"), one, states.count("right"), len(nothing),
+                     ", ".join(f"{state} {states.count(state)}" for state in wrong)))
+    for _, one, right, nothing, wrong in sorted(rows, key=lambda row: (-row[0], row[1].id)):
+        lines.append(f"| {one.id}: {one.title} | {right} | {nothing} | {len(grades) - right - nothing} | {wrong} |")
+    lines += ["", "The exercise that most got wrong comes first.", "", "| submission | points | |", "|---|---|---|"]
+    lines += [f"| [{_in_a_cell(grade.name)}](students/{quote(grade.name)}.md) | {grade.score} | "
+              f"{_in_a_cell(': '.join(grade.refused)) if grade.refused else ''} |" for grade in grades]
+    lines += ["", no_submissions([_in_a_cell(name) for name in others])] if others else []
+    lines += ["", "## Alike", ""]
+    lines += [without] if without else [f"- {one} and {other}: {share:.0%} of {exercise}" for one, other, exercise, share in alike] or \
+        ["No two solutions are nearly the same."]
+    lines += [f"- {', '.join(names)}: the questions of one name in answers.json" for names in namesakes]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,63 @@
+"""Late days: what the course file's policy takes from the points of an exercise that was handed in after its week was due.
+
+Days are those of the place where it was handed in. Gradescope writes beside the submission when that was; of a class a table says
+it, with a line for each submission: ada,2027-02-17.
+"""
+
+import csv
+import datetime
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from tools.base import Failure, shown
+from tools.course import Plan, Verdict
+from tools.grading.one_submission import Grade
+
+_METADATA = "submission_metadata.json"  # Gradescope's, beside the directory of the submission
+
+
+def read_dates(path: Path) -> dict:
+    """{submission: date}; what follows a day, as its hour, does not matter."""
+    try:
+        lines = list(csv.reader(path.read_text().splitlines()))
+    except (OSError, ValueError) as error:
+        raise Failure(f"cannot read {shown(path)}: {getattr(error, 'strerror', None) or 'it is not UTF-8'}", status=2)
+    dates = {}
+    for number, line in enumerate(lines, 1):
+        if not line:
+            continue
+        try:
+            name, when = line
+            dates[name.strip()] = _day(when.strip())
+        except ValueError:
+            raise Failure(f"{shown(path)}:{number}: it must be a submission and a date, as ada,2027-02-17", status=2)
+    return dates
+
+
+def date_of_gradescope(submission: Path) -> "datetime.date | None":
+    try:
+        return _day(json.loads((submission.parent / _METADATA).read_text())["created_at"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _day(when: str) -> datetime.date:
+    return datetime.date.fromisoformat(when[:10])
+
+
+def without_late_points(grade: Grade, plan: Plan, handed_in: "datetime.date | None") -> Grade:
+    """The grade as it is if nothing was late, or if nobody knows when it was handed in."""
+    if not plan.late or handed_in is None:
+        return grade
+    due = {one.id: datetime.date.fromisoformat(week.due) for week in plan.weeks for one in week.exercises if week.due}
+    points, verdicts = dict(grade.points), dict(grade.verdicts)
+    for id, full in grade.points.items():
+        day = due.get(id) or due.get(id.rpartition(".")[0])  # 06.pipeline.speed is due with 06.pipeline
+        days = (handed_in - day).days if day else 0
+        if days > 0 and full > 0:
+            lost = 100 if days > plan.late["days"] else min(100, days * plan.late["percent_a_day"])
+            points[id] = round(full * (100 - lost) / 100, 2)
+            line = f"{days} day{'s' if days > 1 else ''} late: {lost} % of {full} points less"
+            verdicts[id] = Verdict(verdicts[id].state, [*verdicts[id].lines, line])
+    return replace(grade, points=points, verdicts=verdicts)

@@ -1,0 +1,275 @@
+"""Running what a student has written: as somebody else, without network, with limits on time, memory, processes and files.
+
+What a machine offers differs. Where bubblewrap works, it is used: the program then sees the file system, but can write only
+where it is told to. Where we are root, namespaces of our own and a user of its own take its place. Limits of the
+kernel (prlimit) hold everywhere. `held` finds out, by trying, what really holds, and every result says so.
+"""
+
+import ctypes
+import functools
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import weakref
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.base import Failure, shown
+
+FIRST_USER = 61000  # no user of this number has files; one builds, the next one runs
+MEMORY = 4 * 1024**3
+MOST_OUTPUT = 1024 * 1024
+_PROCESSES = 64
+_MOST_SANDBOXES = 1000
+_PR_SET_CHILD_SUBREAPER = 36  # of <sys/prctl.h>
+_TEMPORARY = (Path("/tmp"), Path("/var/tmp"))
+
+
+@dataclass(frozen=True)
+class Done:
+    status: int  # negative: the signal's number
+    output: str
+    stopped: str = ""  # why it was stopped: time, output
+
+
+@dataclass(frozen=True)
+class Limits:
+    seconds: float
+    memory: int = MEMORY
+    file_bytes: int = 1024 * 1024
+    processes: int = _PROCESSES
+
+
+class Sandbox:
+    """Two sandboxes at the same time have different users, whoever on the machine has made them."""
+
+    def __init__(self):
+        self._first_user = os.geteuid()
+        if os.geteuid() == 0:
+            name, self._first_user = _free_users()
+            weakref.finalize(self, name.close)
+        _adopt()
+
+    def user(self, builds: bool = False) -> int:
+        """Who runs a program here: us, if we cannot choose."""
+        return self._first_user + (0 if builds else 1) if os.geteuid() == 0 else os.geteuid()
+
+    def own(self, directory: Path) -> None:
+        """Gives a directory to the user who builds."""
+        if os.geteuid() == 0:
+            subprocess.run(["chown", "-R", f"{self.user(builds=True)}:{self.user(builds=True)}", str(directory)], check=True)
+
+    def run(self, command: list, limits: Limits, environment: dict, cwd: Path = Path("/"), writable: tuple = (),
+            builds: bool = False, pass_fds: tuple = (), devices: tuple = ()) -> Done:
+        command = [*_behind_walls(self._user(builds), cwd, writable, devices), *_limits(limits, os.geteuid() == 0), *map(str, command)]
+        with subprocess.Popen(command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, start_new_session=True, pass_fds=pass_fds) as process:
+            try:
+                output, stopped = _read(process, limits.seconds)
+            finally:
+                _kill(process, self.user(builds))
+            status = process.wait()
+        if 128 < status < 192:  # what a shell, and unshare, make of a signal
+            status = 128 - status
+        return Done(status, output.decode(errors="replace"), stopped)
+
+    def _user(self, builds: bool) -> list:
+        if os.geteuid() != 0 or not shutil.which("setpriv"):
+            return []
+        user = str(self.user(builds))
+        return ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--no-new-privs", "--inh-caps=-all",
+                "--bounding-set=-all"]
+
+    def require_entry(self, tree: Path) -> None:
+        """Failure if the user of the sandbox cannot reach the tree. (With bubblewrap it sees nothing but the tree there.)"""
+        closed = next((parent for parent in reversed(tree.resolve().parents) if _is_closed(parent)), None)
+        if closed and not _bubblewrap():
+            raise Failure(f"nothing can be run in {shown(tree)} as another user, who may not enter {closed}: "
+                          f"chmod o+x {closed}, or install bubblewrap")
+
+    def held(self, writable: Path) -> dict:
+        """What holds of the program that runs here: tried, not assumed."""
+        with socket.socket() as listener, tempfile.TemporaryDirectory() as outside:
+            os.chmod(outside, 0o777 if os.geteuid() != 0 else 0o755)
+            listener.bind(("127.0.0.1", 0))
+            listener.listen()
+            done = self.run([python(), "-c", _TRY, str(listener.getsockname()[1]), outside], Limits(20), _environment(),
+                            writable=(writable,))
+        try:
+            found = json.loads(done.output)
+        except ValueError:
+            return {"runs": False, "why": done.output.strip()[-200:]}
+        return {"runs": True, "bubblewrap": _bubblewrap(), "user": "its own" if found["user"] != os.geteuid() else "not its own",
+                "network": "none" if not found["network"] else "not limited",
+                "files": "not limited" if found["writes"] else "read only" if not found["temporary"] else
+                         f"read only, but any number in {', '.join(found['temporary'])}",
+                "processes": f"at most {found['processes']}" if found["processes"] > 0 else "not limited",
+                "others": "not seen" if found["alone"] else "seen",
+                "memory": f"at most {found['memory'] // 1024**2} MiB" if found["memory"] > 0 else "not limited"}
+
+
+_TRY = """
+import json, os, resource, socket, sys
+def connects():
+    try:
+        socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=2).close()
+        return True
+    except OSError:
+        return False
+def writes(directory):
+    try:
+        path = os.path.join(directory, f"{os.getpid()}.tried")
+        open(path, "w").close()
+        os.unlink(path)
+        return True
+    except OSError:
+        return False
+print(json.dumps({"user": os.getuid(), "network": connects(), "writes": writes(sys.argv[2]),
+                  "temporary": [place for place in ("/tmp", "/var/tmp", "/dev/shm") if writes(place)],
+                  "processes": resource.getrlimit(resource.RLIMIT_NPROC)[0], "memory": resource.getrlimit(resource.RLIMIT_DATA)[0],
+                  "alone": len([name for name in os.listdir("/proc") if name.isdigit()]) < 10}))
+"""
+
+
+def python() -> str:
+    """One that everybody may start: ours may lie in somebody's home."""
+    return "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable
+
+
+def _environment() -> dict:
+    return {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
+
+
+@functools.lru_cache(maxsize=None)
+def _works(*command) -> bool:
+    try:
+        return subprocess.run([*command, "true"], stdin=subprocess.DEVNULL, capture_output=True, timeout=20).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+def _bubblewrap() -> bool:
+    return _works(*_wrapped())
+
+
+def _wrapped(cwd: Path = Path("/"), writable: tuple = (), devices: tuple = ()) -> list:
+    """The whole file system, to be read, without what others have put among temporary files or where not everybody may look. What
+    is needed may lie in such a place. No file can be made but where it may be written."""
+    places = [("--ro-bind", cwd)] if cwd != Path("/") else []
+    places += [*(("--bind", place) for place in writable), *(("--dev-bind", device) for device in devices)]
+    empty, above = dict.fromkeys(_TEMPORARY), {}
+    for _, place in places:
+        parents = [parent for parent in reversed(Path(place).parents) if parent != Path("/")]
+        closed = next((parent for parent in parents if parent in empty or _is_closed(parent)), None)
+        if closed:
+            empty[closed] = None
+            above.update(dict.fromkeys(parent for parent in parents if closed in parent.parents))
+    binds = [str(word) for parent in empty for word in ("--tmpfs", parent)]
+    binds += [str(word) for parent in above for word in ("--perms", "0755", "--dir", parent)]  # else they would be root's alone
+    binds += [str(word) for how, place in places for word in (how, place, place)]
+    binds += [str(word) for parent in (Path("/dev"), *empty) for word in ("--remount-ro", parent)]
+    caps = ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP"] if os.geteuid() == 0 else []
+    apart = ["--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
+    return ["bwrap", *apart, *caps, "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *binds]
+
+
+def _is_closed(directory: Path) -> bool:
+    """Whether the user of the sandbox may not enter it."""
+    return os.geteuid() == 0 and not directory.stat().st_mode & stat.S_IXOTH
+
+
+def _free_users() -> tuple:
+    """(what keeps others from having the same until it is closed, the first of two users that nobody has)"""
+    for user in range(FIRST_USER, FIRST_USER + 2 * _MOST_SANDBOXES, 2):
+        name = socket.socket(socket.AF_UNIX)
+        try:
+            name.bind(f"\0workbook.sandbox.{user}")  # a name without a file: it is free again when its process has ended
+            return name, user
+        except OSError:
+            name.close()
+    raise Failure(f"{_MOST_SANDBOXES} sandboxes are at work on this machine already")
+
+
+def _behind_walls(user: list, cwd: Path, writable: tuple, devices: tuple) -> list:
+    """The words before a command that take away network, other processes and, with bubblewrap, files; and those that make it
+    another user's. Whoever may not have namespaces, as root in many a container, can have them in a namespace of users, but has
+    to be the other user before."""
+    if _bubblewrap():
+        return [*_wrapped(cwd, writable, devices), *user]
+    apart, own = ["--net", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc"], ["--user", "--map-current-user"]
+    for names in (apart, ["--net"]):
+        for walls in (["unshare", *names, *user], [*user, "unshare", *own, *names]):
+            if _works(*walls):
+                return [*walls, "sh", "-c", '"$@"; exit $?', "sh"]  # no signal ends the first process of a namespace
+    return user
+
+
+def _limits(limits: Limits, own_user: bool) -> list:
+    if not shutil.which("prlimit"):
+        return []
+    seconds = int(limits.seconds) * 4 + 1  # of all its threads together; the clock stops it before
+    words = [f"--data={limits.memory}", f"--fsize={limits.file_bytes}", f"--cpu={seconds}", "--core=0", "--nofile=256"]
+    return ["prlimit", *words, *([f"--nproc={limits.processes}"] if own_user else [])]
+
+
+def _read(process: subprocess.Popen, seconds: float) -> tuple:
+    """(what it prints, why it has to be stopped)"""
+    output, end, handle = b"", time.monotonic() + seconds, process.stdout.fileno()
+    while True:
+        left = end - time.monotonic()
+        if left <= 0:
+            return output, "time"
+        if not select.select([handle], [], [], min(left, 1))[0]:
+            if process.poll() is not None:  # it has ended, and left somebody behind who keeps the pipe open
+                return output, ""
+            continue
+        more = os.read(handle, 65536)
+        if not more:
+            break
+        output += more
+        if len(output) > MOST_OUTPUT:
+            return output[:MOST_OUTPUT], "output"
+    try:
+        process.wait(timeout=max(0.1, end - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return output, "time"
+    return output, ""
+
+
+def _kill(process: subprocess.Popen, user: int) -> None:
+    """With all that it has started. Those of a namespace of its own end with its first process; where there is none, those that have
+    left its group become our children, and are known by their user."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    while user != os.geteuid() and (left := [one for one in _children_of(user) if one != process.pid]):
+        for one in left:
+            os.kill(one, signal.SIGKILL)
+            os.waitpid(one, 0)
+
+
+def _children_of(user: int) -> list:
+    """Ours, who are that user."""
+    found = []
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((directory / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid() and directory.stat().st_uid == user:
+                found.append(int(directory.name))
+        except OSError:  # it has ended meanwhile
+            pass
+    return found
+
+
+def _adopt() -> None:
+    """From now on, whose parent has ended is our child."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

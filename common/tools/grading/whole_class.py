@@ -1,0 +1,111 @@
+"""Grading a whole class: several submissions at a time, each once, and what the instructor reads afterwards."""
+
+import hashlib
+import json
+import queue
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tools.base import Failure, file_trees, say
+from tools.course import Plan, Verdict, student_of
+from tools.grading import grade_reports
+from tools.grading.late_days import without_late_points
+from tools.grading.one_submission import ANSWERS, Grade, grade, not_graded, taken_from
+from tools.grading.similarity import alike
+from tools.grading.submission import Submission, is_submission, name_of, read_submission
+
+_KEPT = "graded"  # below the directory of the results: what need not be done again
+
+
+@dataclass(frozen=True)
+class Class:
+    grades: list
+    failed: list  # names of submissions that could not be graded, through no fault of theirs
+
+
+def submissions_in(directory: Path, wanted: list) -> list:
+    """Those of a class, each a directory or an archive; no two have one name."""
+    paths = [path for path in sorted(directory.iterdir()) if is_submission(path) or path.is_symlink()]
+    if not paths:
+        raise Failure(f"{directory} has no submissions: no directories, and no zip or tar archives", status=2)
+    read = [read_submission(path, wanted) for path in paths]
+    names = [one.name for one in read]
+    for one, path in zip(read, paths):
+        if names.count(one.name) > 1:
+            one.name = name_of(path)
+    return read
+
+
+def no_submissions_in(directory: Path) -> list:
+    """The names of what else is there, hidden files aside: somebody may have handed in a file that is no archive."""
+    return sorted(name_of(path) for path in directory.iterdir()
+                  if not (is_submission(path) or path.is_symlink() or path.name.startswith(".")))
+
+
+def grade_class(workbenches: list, submissions: list, exercises: list, out: Path, plan: Plan, dates: dict, others: list = ()) -> Class:
+    """With as many at a time as there are workbenches. Writes a page for each student, grades.csv and class.md. What is kept of a
+    submission has all its points, whenever it was handed in. `others` are names of what is no submission."""
+    (out / _KEPT).mkdir(parents=True, exist_ok=True)
+    (out / "students").mkdir(exist_ok=True)
+    free, failed, done = queue.SimpleQueue(), [], []
+    for workbench in workbenches:
+        free.put(workbench)
+    tree = _digest(sorted((file, _digest(content)) for file, content in file_trees.read(workbenches[0].root).items()))
+
+    def graded(submission: Submission) -> Grade:
+        path = out / _KEPT / f"{submission.name}.json"
+        key = _digest([submission.texts, submission.wrong, submission.refused, [asdict(one) for one in exercises], tree,
+                       workbenches[0].no_gpu])
+        result = _kept(path, key)
+        if result is None:
+            workbench = free.get()
+            try:
+                result = grade(workbench, submission, exercises)
+                path.write_text(json.dumps({"key": key, "grade": asdict(result)}, indent=1) + "\n")
+            except Exception as error:  # whatever it is: the rest of the class is graded
+                failed.append(submission.name)
+                result = not_graded(submission, exercises, f"the grader failed: {error or type(error).__name__}")
+            finally:
+                free.put(workbench)
+        result = without_late_points(result, plan, dates.get(submission.name))
+        (out / "students" / f"{submission.name}.md").write_text(grade_reports.page_of(result, exercises))
+        done.append(submission.name)
+        say(f"{len(done)} of {len(submissions)}: {result.name}, {result.score} points"
+            + (f", {result.refused[0]}" if result.refused else ""))
+        return result
+
+    with ThreadPoolExecutor(len(workbenches)) as pool:
+        grades = list(pool.map(graded, submissions))
+    found, without = alike({one.name: taken_from(workbenches[0].course, one, exercises) for one in submissions}, workbenches[0].course)
+    (out / "grades.csv").write_text(grade_reports.table_of_class(grades, exercises))
+    (out / "class.md").write_text(grade_reports.page_of_class(grades, exercises, found, without, namesakes(submissions), others))
+    return Class(grades, failed)
+
+
+def namesakes(submissions: list) -> tuple:
+    """The names of submissions whose answers.json has one and the same student."""
+    of_student = {}
+    for one in submissions:
+        student = student_of(one.texts.get(ANSWERS, ""))
+        if student:
+            of_student.setdefault(student, []).append(one.name)
+    return tuple(tuple(sorted(names)) for names in of_student.values() if len(names) > 1)
+
+
+def _digest(what) -> str:
+    content = what if isinstance(what, bytes) else json.dumps(what, sort_keys=True).encode()
+    return hashlib.sha256(content).hexdigest()
+
+
+def _kept(path: Path, key: str) -> "Grade | None":
+    """The result of before, if nothing has changed since."""
+    try:
+        kept = json.loads(path.read_text())
+        if kept["key"] != key:
+            return None
+        entry = kept["grade"]
+        verdicts = {id: Verdict(verdict["state"], verdict["lines"]) for id, verdict in entry["verdicts"].items()}
+        return Grade(entry["name"], verdicts, entry["points"], tuple(entry["refused"]) if entry["refused"] else None, entry["seconds"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

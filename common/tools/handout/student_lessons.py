@@ -1,0 +1,96 @@
+"""The pages of a student's tree: lessons that do not show what an exercise asks for, and the page that says what to do."""
+
+import json
+import re
+from pathlib import Path
+
+from tools.handout.leaks import shows
+
+NUMBERS = "numbers.json"  # beside a lesson: what its named numbers are (tools/showing/number_names.py)
+
+_FENCED = re.compile(r"^( *)```[^\n]*\n.*?^ *```[ \t]*\n", re.DOTALL | re.MULTILINE)
+_ANSWER = re.compile(r"\n *<details><summary>Answer</summary>\n.*?\n *</details>\n", re.DOTALL)
+_LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+)(?:#[^)]*)?\)")
+_INLINE = re.compile(r"`[^`\n]+`")
+
+
+def without_secrets(page: str, own: dict, asked: dict) -> str:
+    """The lesson without code of these solutions, {exercise's id: its own lines}, and without the folded answers to the
+    questions {number: the exercise that asks for much the same}."""
+    page = _without_answers(page, asked)
+    for exercise, lines in own.items():
+        page = _FENCED.sub(lambda found: f"{found[1]}*(This code is exercise {exercise}.)*\n" if shows(found[0], lines) else found[0], page)
+        page = _INLINE.sub(lambda found: f"(exercise {exercise})" if shows(found[0], lines) else found[0], page)
+    return page
+
+
+def _without_answers(page: str, asked: dict) -> str:
+    """A question is a numbered paragraph, and its answer is the first that is folded behind it."""
+    before, heading, questions = page.partition("\n## Questions\n")
+    parts = re.split(r"^(?=\d+\. )", questions, flags=re.MULTILINE)
+    for place, part in enumerate(parts):
+        number = part.partition(".")[0]
+        if number.isdigit() and int(number) in asked:
+            parts[place] = _ANSWER.sub(f"\n   *(Its answer is not here: it would say too much about exercise {asked[int(number)]}.)*\n", part)
+    return before + heading + "".join(parts)
+
+
+def numbers_of(pages: str, entries: str) -> str:
+    """The entries of numbers.json that these pages show. Another one would say how a hidden answer is calculated."""
+    shown = {name: expression for name, expression in json.loads(entries).items() if f"<!-- {name} -->" in pages}
+    return json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
+
+
+def without_links(page: str, exists) -> str:
+    """The page with links to files that are not there turned into their words."""
+    def link(found: re.Match) -> str:
+        return found[0] if "://" in found[2] or found[2].startswith("mailto:") or exists(found[2]) else found[1]
+
+    return _LINK.sub(link, page)
+
+
+def front_page(plan, chapters: list) -> str:
+    """The student's README. Its commands are about what is handed out."""
+    first = next((one for one in plan.exercises if one.kind != "measure"), plan.exercises[0])
+    chapter, has_questions = first.id[:2], any(one.kind == "measure" for one in plan.exercises)
+    commands = [(f"check {chapter}" + (' --student "Your Name"' if has_questions else ""),
+                 f"how far you are with chapter {chapter}" + ("; the name is needed once, for questions" if has_questions else "")),
+                (f"hint {first.id}", "the next hint"), (f"reset {first.id}", "begin again"),
+                ("list --exercises", "all exercises, and how far you are")]
+    width = max(len(command) for command, _ in commands)
+    handed_in = sorted({"answers.json" if one.kind == "measure" else f"{Path(one.file).parent}/*.cu" for one in plan.exercises})
+    lines = [f"# {plan.title}", "",
+             "Each exercise is a few lines of a CUDA kernel that you write, a mistake that you find, or a number that you count. No GPU is",
+             "needed: `g++` builds the kernels for an engine that runs CUDA threads on the CPU, and that finds races and accesses out of",
+             "bounds.", "", "```", *[f"./workbook {command:{width}}   # {what}" for command, what in commands], "```", "",
+             "Your lines stand between the two comments `// exercise NAME: ..` and `// end NAME`. Leave both comments as they are: only",
+             "what stands between them is graded. In an exercise about a mistake you may change every line of the file, but few changes are",
+             "enough. In your lines you may use what the file and `common/device` offer, and your own variables. Calls of the C++ library",
+             "(`printf` too) and lines that begin with `#` are refused, but for `#pragma unroll`; the check says so.",
+             *(["Answers to questions stand in `answers.json`."] if has_questions else []), "",
+             "The first check of a chapter takes a minute or two, because it compiles the engine and the tests; each later one takes some",
+             f"seconds. `./workbook check --watch {chapter}` checks again whenever you save a file.", "",
+             "[The log](common/course/log.md) says what to write down about your measurements, if your course asks for that. Give",
+             "[this page](common/course/tutor.md) to an AI assistant before you ask it about an exercise.", "",
+             "**Hand in** the files that the table names, in their directories, as a zip archive. This makes one:", "",
+             "```", f"zip mine.zip {' '.join(handed_in)}", "```", ""]
+    for number, week in enumerate(plan.weeks, 1):
+        if not week.exercises:
+            continue
+        if week.due:
+            lines += [f"## Week {number}: {week.title}", "", f"From {week.begins}. **Due {week.due}.**", ""]
+        else:
+            lines += ["## Exercises", ""]
+        lines += ["| exercise | | file | points | difficulty |", "|---|---|---|---|---|"]
+        for one in week.exercises:
+            what = one.title + ("" if one.required else " (not required)") + (" (needs a GPU)" if one.needs_gpu else "")
+            file = "answers.json" if one.kind == "measure" else f"[{one.file}]({one.file})"
+            lines.append(f"| {one.id} | {what} | {file} | {one.points} | {'*' * one.difficulty} |".replace("*", "\\*"))
+        lines.append("")
+    total = sum(one.points for one in plan.exercises)
+    lines += [f"All together are {total} points."]
+    if plan.late:
+        lines += ["", f"What comes late loses {plan.late['percent_a_day']} % of its points for each day that has begun. After "
+                      f"{plan.late['days']} days it has no points."]
+    lines += ["", "## Lessons", "", *[f"- [{chapter}]({chapter}/)" for chapter in chapters], ""]
+    return "\n".join(lines)

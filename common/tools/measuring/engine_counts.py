@@ -1,0 +1,83 @@
+"""The SIMT engine's counts: {"chapters": [what a chapter's program, built to count, prints of one direction, ..]}. It is what
+./workbook trace --json prints, too."""
+
+import json
+import sys
+from pathlib import Path
+
+from tools.base import Failure, Progress, answer_of, build, chapters, json_from
+from tools.record import read_label
+
+PATTERNS = "patterns"  # the access patterns of common/tests/trace, which stand beside the chapters
+
+
+def patterns(build_directory: Path) -> Path:
+    return build_directory / "common" / "tests" / "trace" / "trace_patterns"
+
+
+def counts_of(program: Path, *flags) -> dict:
+    status, output, last_words = answer_of([program, *flags])
+    if status:
+        raise Failure(last_words, status=2 if status == 2 else 1)
+    return json_from(program.name, output)
+
+
+def count(chosen: list, flags: list, direction: "str | None" = None, rung: "str | None" = None,
+          with_patterns: bool = False, named: bool = True) -> dict:
+    """Builds and counts. Chapters that do not take the problem are left out, unless all are; those without the rung, too, if
+    the chapters were not named."""
+    directory = build.ensure_built("cpu", [*(chapter.traced for chapter in chosen), *(["trace_patterns"] if with_patterns else [])])
+    chosen = chosen if named else chapters.with_rung(rung, chosen, [directory])
+    of_rung = [f"--rung={rung}"] if rung else []
+    counted, refusals = [], []
+    with Progress("Counting") as progress:
+        for chapter, one in passes(chosen, direction, rung, directory):
+            progress.show(f"{chapter.name} {one}")
+            try:
+                counted.append(counts_of(chapter.traced_program(directory), "--trace", *flags, f"--direction={one}", *of_rung))
+            except Failure as failure:
+                if failure.status != 2:
+                    raise
+                refusals.append(str(failure))
+        if with_patterns:
+            counted.append(counts_of(patterns(directory)))
+    if refusals and not counted:
+        raise Failure(refusals[0], status=2)
+    for refusal in dict.fromkeys(refusals):  # once for both directions
+        print(refusal, file=sys.stderr)
+    return {"chapters": counted}
+
+
+def passes(chosen: list, direction: "str | None", rung: "str | None", build_directory: Path) -> list:
+    """[(chapter, direction)]: what the user asked for or, of directions, those that the chapter (and the rung) has."""
+    if direction:
+        return [(chapter, direction) for chapter in chosen]
+    passes = []
+    for chapter in chosen:
+        description = chapters.describe(chapter, [build_directory])
+        rungs = description.rungs if description else []
+        has = [one for one in ("forward", "backward") if any(each[one] and rung in (None, each["name"]) for each in rungs)]
+        passes += [(chapter, one) for one in has or ["forward"]]  # a rung that is none: the program says so
+    return passes
+
+
+def read(path: Path, chosen: list) -> dict:
+    """The counts of these chapters, and of the patterns if they are there, from a file."""
+    try:
+        counted = json.loads(path.read_text())
+        wanted = {chapter.name for chapter in chosen} | {PATTERNS}
+        counted["chapters"] = [chapter for chapter in counted["chapters"] if chapter["chapter"] in wanted]
+        for chapter in counted["chapters"]:
+            if chapter["problem"]:
+                read_label(chapter["problem"])
+            launches = [launch for rung in chapter["rungs"] for launch in rung["launches"]]
+            if "direction" not in chapter or not all(part in launch for launch in launches for part in ("kernel", "totals", "bytes")):
+                raise KeyError
+    except OSError as error:
+        raise Failure(f"cannot read {path}: {error.strerror}", status=2)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise Failure(f"{path} does not hold the engine's counts: make it with ./workbook trace --json", status=2)
+    missing = {chapter.name for chapter in chosen} - {chapter["chapter"] for chapter in counted["chapters"]}
+    if missing:
+        raise Failure(f"{path} holds no counts of {', '.join(sorted(missing))}: make it with ./workbook trace --json", status=2)
+    return counted

@@ -1,0 +1,182 @@
+"""What the user may say of files of their own, and whether it can be meant."""
+
+import argparse
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools.base import Failure
+
+CUDA = (".cu", ".cuh")
+SOURCES = (*CUDA, ".cpp", ".cc", ".cxx", ".c")
+OLDEST = 11  # nvcc's --std=c++11
+STANDARDS = ("c++11", "c++14", "c++17", "c++20", "c++23")
+MOST_THREADS = 1024  # of a block
+FILLS = ("random", "iota", "zero", "one")
+# argparse's names of the flags that only make sense with files; all are None if they are not said.
+FLAGS = {"include": "-I", "define": "-D", "std": "--std", "kernel": "--kernel", "grid": "--grid", "block": "--block",
+         "shared": "--shared", "buffer": "--buffer", "arg": "--arg", "seconds": "--seconds"}
+
+
+@dataclass(frozen=True)
+class Buffer:
+    count: int
+    type: str  # of an element: "float"
+    fill: str
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A launch for which the user's files have no host code."""
+
+    kernel: str  # "transpose", "fill<float, 4>"
+    grid: tuple
+    block: tuple
+    shared: int  # bytes
+    values: dict  # parameter -> Buffer, or the text of a number
+
+
+@dataclass(frozen=True)
+class Asked:
+    files: list  # as the user writes them
+    flags: list  # for the compiler
+    launch: "Launch | None"
+    seconds: float  # that kernels may take together; 0: any
+    arguments: list = field(default_factory=list)  # of the program
+
+    @property
+    def name(self) -> str:
+        return self.files[0]
+
+
+def add_file_arguments(parser: argparse.ArgumentParser, seconds: float) -> None:
+    group = parser.add_argument_group(
+        "files of your own", "FILE.cu stands for CUDA C++ as nvcc takes it. What follows -- goes to its main. A file without a "
+        "main needs --kernel, --grid and --block, and a --buffer or an --arg for each parameter.")
+    group.add_argument("-I", dest="include", action="append", metavar="DIR", help="look for its headers there too")
+    group.add_argument("-D", dest="define", action="append", metavar="NAME[=VALUE]", help="define a macro")
+    group.add_argument("--std", choices=STANDARDS, help="what nvcc would be told; below c++20 it is compiled as c++20, as the engine needs")
+    group.add_argument("--kernel", metavar="NAME", help="launch this one, of a file without a main: scale, or 'scale<float>'")
+    group.add_argument("--grid", metavar="X,Y,Z", help="blocks of the launch: 16 or 16,16")
+    group.add_argument("--block", metavar="X,Y,Z", help="threads of a block: 256 or 32,8")
+    group.add_argument("--shared", metavar="BYTES", help="dynamic shared memory of a block (default: 0)")
+    group.add_argument("--buffer", action="append", metavar="NAME=COUNTxTYPE[:FILL]",
+                       help=f"device memory for a parameter: a=4096xfloat or a=64x64xhalf:zero. FILL: {', '.join(FILLS)} (default: random)")
+    group.add_argument("--arg", action="append", metavar="NAME=NUMBER", help="a number for a parameter: n=4096")
+    group.add_argument("--seconds", metavar="S", help="what kernels may take together before a launch is called too large "
+                       f"(default: {f'{seconds:g}' if seconds else 'any time'})")
+
+
+def is_file(word: str) -> bool:
+    return word.endswith(CUDA) or (word.endswith(SOURCES) and Path(word).is_file())
+
+
+def refuse_without_files(arguments) -> None:
+    for name, flag in FLAGS.items():
+        if getattr(arguments, name) is not None:
+            raise Failure(f"{flag} is for a file of your own, FILE.cu, and there is none", status=2)
+    if arguments.after:
+        raise Failure(f"-- {arguments.after[0]}: what follows -- goes to the main of a file of your own, FILE.cu, and there is none",
+                      status=2)
+
+
+def files_of(arguments, of_chapters: dict, seconds: float) -> "Asked | None":
+    """What the user wants of files; None if the words are none. of_chapters: {argparse's name: flag} of what only chapters take."""
+    words = arguments.chapters
+    files = [word for word in words if is_file(word)]
+    if not files:
+        return None
+    for word in words:
+        if word not in files:
+            raise Failure(f"{files[0]} is a file and {word} is not: name files or chapters", status=2)
+    for file in files:
+        if not Path(file).is_file():
+            raise Failure(f"there is no file {file}", status=2)
+    for name, flag in of_chapters.items():
+        if getattr(arguments, name) is not None:
+            raise Failure(f"{flag} is for chapters, and {files[0]} is a file", status=2)
+    flags = [f"-I{directory}" for directory in arguments.include or []]
+    for directory in arguments.include or []:
+        if not Path(directory).is_dir():
+            raise Failure(f"-I {directory}: there is no such directory", status=2)
+    for macro in arguments.define or []:
+        if not re.match(r"[A-Za-z_]\w*(\(|=|$)", macro):
+            raise Failure(f"-D {macro}: a macro is NAME or NAME=VALUE", status=2)
+        flags.append(f"-D{macro}")
+    if arguments.std == "c++23":
+        flags.append("-std=gnu++23")
+    return Asked(files, flags, _launch(arguments), _seconds(arguments.seconds, seconds), arguments.after)
+
+
+def _launch(arguments) -> "Launch | None":
+    if arguments.kernel is None:
+        for name in ("grid", "block", "shared", "buffer", "arg"):
+            if getattr(arguments, name) is not None:
+                raise Failure(f"{FLAGS[name]} is for a launch, whose kernel --kernel names", status=2)
+        return None
+    if not re.fullmatch(r"[\w:]+(<[\w:<>,.*& -]*>)?", arguments.kernel):
+        raise Failure(f"--kernel {arguments.kernel}: must be a kernel's name, with its template's arguments: scale or 'scale<float, 4>'",
+                      status=2)
+    for name in ("grid", "block"):
+        if getattr(arguments, name) is None:
+            raise Failure(f"--kernel {arguments.kernel} needs {FLAGS[name]}", status=2)
+    block = _extent("--block", arguments.block, (1024, 1024, 64))
+    if block[0] * block[1] * block[2] > MOST_THREADS:
+        raise Failure(f"--block {arguments.block}: {block[0] * block[1] * block[2]} threads; a block has at most {MOST_THREADS}", status=2)
+    values = {}
+    for text in arguments.buffer or []:
+        _add(values, "--buffer", text, _buffer(text))
+    for text in arguments.arg or []:
+        _add(values, "--arg", text, _number(text))
+    shared = "0" if arguments.shared is None else arguments.shared
+    if not re.fullmatch(r"[0-9]{1,7}", shared):
+        raise Failure(f"--shared {shared}: must be a number of bytes, below 10000000", status=2)
+    return Launch(arguments.kernel, _extent("--grid", arguments.grid, (2**31 - 1, 65535, 65535)), block, int(shared), values)
+
+
+def _extent(flag: str, text: str, most: tuple) -> tuple:
+    if not re.fullmatch(r"[0-9]{1,10}([,x][0-9]{1,10}){0,2}", text):
+        raise Failure(f"{flag} {text}: must be one to three numbers, as in 16 or 16,16,2", status=2)
+    extent = (*map(int, re.split("[,x]", text)), 1, 1)[:3]
+    for value, limit in zip(extent, most):
+        if not 1 <= value <= limit:
+            raise Failure(f"{flag} {text}: {value} is not in 1 to {limit}", status=2)
+    return extent
+
+
+def _add(values: dict, flag: str, text: str, value) -> None:
+    name = text.partition("=")[0]
+    if name in values:
+        raise Failure(f"{flag} {text}: {name} has a value already", status=2)
+    values[name] = value
+
+
+def _buffer(text: str) -> Buffer:
+    found = re.fullmatch(r"[A-Za-z_]\w*=((?:\d+x)+)([A-Za-z_][\w:]*?(?: [a-z]+)*)(?::(\w+))?", text)
+    count = 1
+    for part in found[1].split("x")[:-1] if found else []:
+        count *= int(part)
+    if not found or not 1 <= count < 2**40:
+        raise Failure(f"--buffer {text}: must be NAME=COUNTxTYPE, as in a=4096xfloat or a=64x64xfloat:zero", status=2)
+    if found[3] and found[3] not in FILLS:
+        raise Failure(f"--buffer {text}: {found[3]} is not one of {', '.join(FILLS)}", status=2)
+    return Buffer(count, found[2], found[3] or "random")
+
+
+def _number(text: str) -> str:
+    found = re.fullmatch(r"[A-Za-z_]\w*=(-?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?f?|0x[0-9a-fA-F]+|true|false))", text)
+    if not found:
+        raise Failure(f"--arg {text}: must be NAME=NUMBER, as in n=4096 or scale=0.5", status=2)
+    return found[1] if re.search(r"[.eEx]|true|false", found[1]) else found[1].rstrip("f")
+
+
+def _seconds(text: "str | None", default: float) -> float:
+    if text is None:
+        return default
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0
+    if not 0 < seconds < 1e9:
+        raise Failure(f"--seconds {text}: must be a number of seconds above 0", status=2)
+    return seconds

@@ -1,0 +1,164 @@
+"""Compiling the user's files for the engine, and running what comes of it."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.base import BUILD, Failure, Progress, build, ending_of, started
+from tools.user_files import access_widths, generated_main
+from tools.user_files.file_flags import CUDA, Asked
+from tools.user_files.unsupported import refused
+
+TOO_LARGE = 2  # the status of a program that the engine has ended (common/simt/report.cc), which then reports nothing
+WIDTHS = "widths.txt"
+MOST_MESSAGES = 20  # lines of the compiler's
+
+
+@dataclass
+class Ran:
+    """What came of a program."""
+
+    status: int
+    reported: bool  # it came to its end
+    launched: int
+    failures: list  # messages
+    launches: list  # that did not fail, counted, if they are to be counted
+
+
+def run_files(asked: Asked, traced: bool = False, quietly: bool = False) -> Ran:
+    """Compiles the files, links them, runs the program with its output where it would go (stderr, if quietly)."""
+    directory = build.ensure_built("cpu", ["simt", "simt-compile"])
+    (BUILD / "user_files").mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=BUILD / "user_files") as place:
+        with Progress(f"Compiling {' '.join(asked.files)}"):
+            program = program_of(asked, traced, directory, Path(place))
+            if traced:
+                _note_widths(asked, Path(place))
+        return run_program(program, asked, Path(place), quietly)
+
+
+def program_of(asked: Asked, traced: bool, build_directory: Path, place: Path) -> Path:
+    """The files, their kernels traced or not, compiled with the engine of this build directory; all that comes of it lies in `place`."""
+    settings = json.loads((build_directory / "common" / "simt" / "front" / "settings.json").read_text())
+    front, compiler = settings["front"], settings["compiler"]
+    command = [compiler, *settings["traced" if traced else "plain"], *asked.flags]
+    cuda = [file for file in asked.files if file.endswith(CUDA)]
+    with ThreadPoolExecutor(build.cores()) as pool:
+        looked = list(pool.map(lambda file: json.loads(_output([front, "--kernels", *command, file], file)), cuda))
+        sources = _sources(asked, cuda, looked, place, shows=not traced)
+        objects = [place / f"{number}.o" for number in range(len(sources))]
+        list(pool.map(lambda file, source, made: _output([front, *command, "-c", source, "-o", str(made)], file), asked.files, sources, objects))
+    program = place / "program"
+    _output([compiler, *map(str, objects), *settings["link"], "-o", str(program)], asked.name, "does not link")
+    return program
+
+
+def _sources(asked: Asked, cuda: list, looked: list, place: Path, shows: bool) -> list:
+    """What is to be compiled: the files and, if one of their kernels is to be launched, a main in the place of its file."""
+    kernels = [kernel for each in looked for kernel in each["kernels"]]
+    if not kernels:
+        raise Failure(f"{', '.join(asked.files)}: no kernel (a function with __global__) in it", status=2)
+    has_main = any(each["main"] for each in looked)
+    if not asked.launch:
+        if not has_main and len(cuda) == len(asked.files):  # else a .cpp may have it: the linker knows
+            raise Failure(f"{', '.join(asked.files)}: no main in it; name a kernel to launch: --kernel NAME --grid .. --block .. "
+                          f"(kernels: {generated_main.names(kernels)})", status=2)
+        return asked.files
+    if has_main:
+        raise Failure(f"--kernel {asked.launch.kernel}: {asked.name} has a main, which launches what it likes", status=2)
+    kernel = generated_main.find(asked.launch, kernels)
+    owner = next(file for file, each in zip(cuda, looked) if kernel in each["kernels"])
+    main = place / "main.cu"
+    main.write_text(generated_main.text_of(asked.launch, kernel, Path(owner).resolve(), shows))
+    return [str(main) if file == owner else file for file in asked.files]
+
+
+def _output(command: list, file: str, failed: str = "does not compile") -> str:
+    """What the command prints; a Failure with what it complains of if it fails."""
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    if done.returncode:
+        for line in messages(done.stderr):
+            print(line, file=sys.stderr)
+        raise Failure(f"{file} {failed}", status=2)
+    if done.stderr.strip() and failed == "does not compile" and "-c" in command:
+        print("\n".join(messages(done.stderr)), file=sys.stderr)
+    return done.stdout
+
+
+def messages(text: str) -> list:
+    """The compiler's, each with the line of source that it is about; of what the engine does not have, one each and no others."""
+    flag = re.search(r"^(--buffer .*?):\d+:\d+: error: (.*)", text, re.MULTILINE)
+    if flag:  # all else follows from it
+        return [f"{flag[1]}: {flag[2]}"]
+    lines = []
+    for file, number, message in refused(text):
+        lines += [f"{file}:{number}: error: {message}", *_source_line(file, number)]
+    if lines:
+        return lines
+    for line in text.splitlines():
+        if len(lines) >= MOST_MESSAGES:
+            lines.append("..")
+            break
+        if re.match(r"\s*\d* \|", line) or re.search(r"^collect2:|^compilation terminated|warning: #pragma once in main file", line):
+            continue
+        lines.append(line)
+        found = re.match(r"(.+?):(\d+):\d+: (?:fatal )?error: ", line)
+        if found:
+            lines += _source_line(found[1], int(found[2]))
+    return lines
+
+
+def _source_line(file: str, number: int) -> list:
+    if not Path(file).is_file():
+        return []
+    source = Path(file).read_text(errors="replace").splitlines()
+    return [f"    {source[number - 1].strip()}"] if 0 < number <= len(source) else []
+
+
+def _note_widths(asked: Asked, place: Path) -> None:
+    """How wide nvcc makes the accesses, where there is one, in a file for the engine (common/simt/trace/widths.h)."""
+    if not access_widths.possible():
+        return
+    flags = [flag for flag in asked.flags if not flag.startswith("-std")]
+    try:
+        found = access_widths.of_files([file for file in asked.files if file.endswith(CUDA)], ["-x", "cu", "-std=c++20", "--extended-lambda", *flags])
+    except Failure as failure:
+        print(failure, file=sys.stderr)
+        return
+    if found:
+        (place / WIDTHS).write_text(access_widths.text(found))
+
+
+def run_program(program: Path, asked: Asked, place: Path, quietly: bool) -> Ran:
+    report = place / "report.json"
+    environment = {**os.environ, "SIMT_REPORT": str(report), "SIMT_SECONDS": f"{asked.seconds:g}"}
+    if (place / WIDTHS).exists():
+        environment.setdefault("SIMT_WIDTHS", str(place / WIDTHS))
+    with started([program, *asked.arguments], env=environment, stdout=sys.stderr if quietly else None) as process:
+        status = process.wait()
+    if not report.exists():
+        return Ran(status, False, 0, [], [])
+    reported = json.loads(report.read_text())
+    return Ran(status, True, reported["launched"], reported["failures"], reported["launches"])
+
+
+def conclude_files(asked: Asked, ran: Ran) -> int:
+    """The exit status; a Failure that says why it is none of success."""
+    if ran.status == TOO_LARGE and not ran.reported:
+        return 2  # a launch is too large, as it said
+    wrong = []
+    if ran.failures:
+        wrong.append(f"{len(ran.failures)} of {ran.launched} launches failed")
+    if ran.status:
+        wrong.append(f"its program {ending_of(ran.status)}")
+    if wrong:
+        raise Failure(f"{asked.name}: {' and '.join(wrong)}")
+    if not ran.launched:
+        raise Failure(f"{asked.name}: it launched no kernel")
+    return 0
