@@ -14,7 +14,7 @@ from tools.base import ROOT, Failure, cuda, file_trees
 from tools.course import bare, lines_of, markers, without_a_file
 from tools.grading.one_submission import taken_from
 from tools.grading.submission import Submission
-from tools.handout import hand_out
+from tools.handout import hand_out, student_lessons
 from tools.handout.handing_out import compatible
 
 NVCC = cuda.find_nvcc()
@@ -115,6 +115,17 @@ class HandedOut(unittest.TestCase):
                 self.assertEqual(answers(self.text(f"{chapter}/README.md")),
                                  {number: answered and number not in named for number, answered in lesson.items()})
         self.assertIn("(Its answer is not here: it would say too much about exercise 01.sectors.)", self.text("01_naive/README.md"))
+
+    def test_of_the_named_numbers_those_of_hidden_answers_are_gone(self):
+        pages = {file: set(re.findall(r"<!-- (\w+) -->", self.text(file)))
+                 for file in self.made.student if file.endswith(".md")}
+        there = [file for file in self.made.student if file.endswith("/numbers.json")]
+        self.assertTrue(there)
+        for file in there:
+            shown = set().union(*(names for page, names in pages.items() if Path(page).parent == Path(file).parent))
+            self.assertEqual(set(json.loads(self.text(file))), shown)
+        self.assertIn("gain_over_04", self.text("05_online_softmax/numbers.json"))
+        self.assertEqual(student_lessons.numbers_of("1<!-- a -->", '{"a": "1", "ab": "2"}'), '{\n "a": "1"\n}\n')
 
     def test_the_weeks_of_the_course_page_can_be_handed_out(self):
         page = (ROOT / "common/course/README.md").read_text()

@@ -136,6 +136,10 @@ def _student_tree(course: Course, plan: Plan, tree: dict, view: _View) -> dict:
     for file in [file for file in student if file.endswith(".md")]:
         here = Path(file).parent
         student[file] = student_lessons.without_links(student[file].decode(), lambda target: _is_there(student, here, target)).encode()
+    for file in [file for file in student if Path(file).name == student_lessons.NUMBERS]:
+        pages = [page for page in student if page.endswith(".md") and Path(page).parent == Path(file).parent]
+        text = "".join(student[page].decode() for page in pages)
+        student[file] = student_lessons.numbers_of(text, student[file].decode()).encode()
     return student
 
 
