@@ -16,6 +16,8 @@ namespace attention {
 // least: with so few, several tiles of a head run at a time, and go along its keys together.
 int heads_in_a_round(const Problem& problem);
 
+#if defined(WORKBOOK_SIMT) || defined(__CUDACC__)
+
 struct Tile {
   int head, i0;  // over all batches; its first row
 };
@@ -76,5 +78,7 @@ __device__ KeyTile key_tile(const Problem& p, int round_heads, Index index) {
   const int kv_head = first_kv_head + rest % round, j0 = rest / round * Bc;
   return {kv_head, j0, kv_head * heads, heads, p.first_query(j0) / Br, ceil_div(p.seq_q, Br)};
 }
+
+#endif
 
 }  // namespace attention
