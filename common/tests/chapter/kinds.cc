@@ -63,20 +63,25 @@ std::vector<Case> around_the_edges_of_tiles() {
       {193, 2, both, "one query after 192; two keys"},
       {257, 33, both, "row 256, where a byte ends; one key after 32"},
   };
+  // Where the diagonal begins and ends decides what is left out: Nk - Nq + 1 keys are seen by the first row; of more
+  // rows than keys, the first Nq - Nk see none.
   constexpr Pair causal[] = {
       {1, 1, both, "a single score"},
-      {2, 65, both, "the diagonal crosses into a tile of one key"},
+      {2, 65, both, "the first row sees a whole tile of 64 keys, the second one key more"},
+      {2, 81, only_128, "the same, of 80 keys"},
       {7, 159, only_128, "the diagonal ends one key short of two tiles of 80"},
       {31, 127, both, "the diagonal starts in one tile of keys and ends in the next"},
-      {63, 63, both, "square, one short of a tile of 64"},
-      {64, 161, only_128, "a whole tile of rows whose diagonal starts in the middle of a tile"},
-      {65, 257, only_64, "two blocks of rows with many visible tiles and different diagonals"},
-      {127, 7, both, "most rows see no key: whole blocks of them, and one in part"},
+      {63, 63, both, "square, one short of a tile"},
+      {64, 161, only_128, "the diagonal of a whole tile of rows starts inside of a tile of keys"},
+      {65, 192, both, "the first row sees whole tiles of 64 and 128, the last one all keys"},
+      {127, 64, both, "63 rows see no key: one short of a tile"},
+      {128, 64, both, "64 rows see no key: a whole tile"},
+      {129, 64, both, "65 rows see no key: one after a tile"},
       {128, 128, both, "square, whole tiles: the diagonal runs from corner to corner"},
       {129, 129, both, "square, one after a tile both ways"},
-      {191, 80, only_128, "rows that see no key end inside of chapter 10's first tile"},
-      {192, 64, both, "the first 128 rows, whole tiles, see no key"},
-      {193, 31, both, "of the first 192 rows 162 see no key; the last row sees every key"},
+      {191, 64, both, "127 rows see no key"},
+      {192, 64, both, "128 rows see no key"},
+      {193, 64, both, "129 rows see no key"},
       {257, 33, only_64, "row 256 sees keys, row 0 none"},
   };
   std::vector<Case> cases;
