@@ -1,5 +1,5 @@
 """How wide nvcc made the loads and stores of each source line, from its machine code: for the engine
-(common/simt/widths.h)."""
+(common/simt/trace/widths.h)."""
 
 import re
 import shutil
