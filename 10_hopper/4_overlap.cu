@@ -115,7 +115,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
       lazy_softmax::hide(s_reg, [&](int i) { return p.visible_keys(first_row + i) - j * Bc; });
     return above;
   };
-  // This warp is done with what the mbarrier stands for.
+  // This warp no longer needs the buffer that the mbarrier guards.
   const auto release = [&](Mbarrier& empty) {
     if (lane == 0) mbarrier_arrive(&empty);
   };
@@ -158,7 +158,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   release(smem.v_empty[ring.place]);
   ring.advance();
 
-  // What only the other warpgroups have to compute
+  // Tiles that only the other warpgroups compute
 #pragma unroll 1
   for (int j = own_tiles; j < tiles; j++, ring.advance()) {
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);

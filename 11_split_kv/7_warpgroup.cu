@@ -125,7 +125,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Par
   const int least = p.visible_keys(i0 + 16 > p.seq_q ? 0 : i0);  // keys that all rows of the warp see
   const float scale_log2 = p.scale * log2_e;
   const Watched state = {int64_t(part.kv_head) * group + first_row, 0, group - first_row, D};
-  // This warp is done with what the mbarrier stands for.
+  // This warp no longer needs the buffer that the mbarrier guards.
   const auto release = [&](Mbarrier& empty) {
     if (lane == 0) mbarrier_arrive(&empty);
   };

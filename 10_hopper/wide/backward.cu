@@ -124,7 +124,7 @@ __device__ __forceinline__ void differentiate_rows(Shared<T>& smem, const Proble
   const int first_row = work.row + warp_row, rows = of_keys ? p.seq_k : p.seq_q;
   const T *a_rows = smem.a + consumer * wgmma_rows * page_row, *b_rows = smem.b + consumer * wgmma_rows * page_row;
   const float scale_log2 = p.scale * log2_e;
-  // This warp is done with what the mbarrier stands for.
+  // This warp no longer needs the buffer that the mbarrier guards.
   const auto release = [&](Mbarrier& empty) {
     if (lane == 0) mbarrier_arrive(&empty);
   };

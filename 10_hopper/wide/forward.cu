@@ -107,7 +107,7 @@ __device__ __forceinline__ void attend(Shared<T>& smem, const Problem& p, Tile t
       lazy_softmax::hide(s_reg, [&](int i) { return p.visible_keys(first_row + i) - j * Bc; });
     return above;
   };
-  // This warp is done with what the mbarrier stands for.
+  // This warp no longer needs the buffer that the mbarrier guards.
   const auto release = [&](Mbarrier& empty) {
     if (lane == 0) mbarrier_arrive(&empty);
   };
@@ -148,7 +148,7 @@ __device__ __forceinline__ void attend(Shared<T>& smem, const Problem& p, Tile t
   release(smem.v_empty[ring.place]);
   ring.advance();
 
-  // What only the other warpgroups have to compute
+  // Tiles that only the other warpgroups compute
 #pragma unroll 1
   for (int j = own_tiles; j < tiles; j++, ring.advance()) {
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);

@@ -22,8 +22,8 @@ struct Chapter {
   // One more, to be looked at: as small as a reader's patience. It is run by name alone, and never timed.
   const Rung* example = nullptr;
   bool rope = false;  // it solves problems with RoPE, and no others; all other chapters solve those without
-  // Who names no chapter wants the last one that takes the problem. False: not this one, which is made for few problems
-  // and slower at the others that it takes.
+  // If no chapter is named, the last one that supports the problem runs. `false` excludes this chapter, which is made
+  // for few problems and is slower at the others that it supports.
   bool general = true;
 };
 

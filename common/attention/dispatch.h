@@ -17,7 +17,7 @@ auto by_dtype(const Problem& p, F&& f) {
   return p.dtype == DType::fp16 ? f.template operator()<__half>() : f.template operator()<__nv_bfloat16>();
 }
 
-// f<T, D>(), with the first of these head dims that is not too small. They rise.
+// f<T, D>(), with the first of these head dims, in ascending order, that holds the problem's.
 template <int D, int... larger, class F>
 auto by_dtype_and_head_dim(const Problem& p, F&& f) {
   if constexpr (sizeof...(larger) > 0)

@@ -27,8 +27,8 @@ struct Copies {
   void add(const void* from, void* to, size_t rows, int parts = 1) { list[count++] = {from, to, int64_t(rows), parts}; }
 };
 
-// Copies rows of `from_width` pieces to rows of `to_width`, one tensor with each blockIdx.y. What a row has not is
-// zero, and what has no room is left out.
+// Copies rows of `from_width` pieces to rows of `to_width`; blockIdx.y is the tensor. A wider row is filled up with
+// zeros, and what does not fit into a narrower one is dropped.
 template <class Piece>
 __global__ void __launch_bounds__(threads) copy_rows(Copies copies, int from_width, int to_width) {
   const Copy copy = copies.list[blockIdx.y];

@@ -32,14 +32,13 @@ void run_padded(const Pass<ForwardArgs>& pass, const Problem& problem, const For
 void run_padded(const Pass<BackwardArgs>& pass, const Problem& problem, const BackwardArgs& args, int head_dim,
                 cudaStream_t stream);
 
-// A pass for all head dims that its `unsupported` has nothing against, from one that can be run with those of its
-// kernels alone:
+// Turns a pass with kernels for a few head dims into one for all head dims that its `unsupported` accepts:
 //
 //   constexpr attention::Forward unpadded = {attention::head_dim_not_8_to_128, workspace_bytes, run, true};
 //   ..
 //   .forward = attention::padded<unpadded>
 //
-// Where `unsupported` takes more than 128, `wide` is the pass for those.
+// If `unsupported` accepts head dims above 128, `wide` is the pass for those.
 template <const auto& unpadded, KernelHeadDim kernel_head_dim = next_64_128_256, const auto& wide = unpadded>
 constexpr auto padded = [] {
   auto pass = unpadded;

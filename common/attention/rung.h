@@ -44,7 +44,7 @@ struct BackwardArgs {
 
 // One direction of one rung. `run` only enqueues kernels on the stream: it allocates nothing, does not
 // synchronise, can be captured in a CUDA graph, and throws CudaError if a launch is refused. It may be called
-// only for problems that attention::invalid and `unsupported` have nothing against.
+// only for problems that attention::invalid and `unsupported` accept.
 template <class Args>
 struct Pass {
   // Why this pass cannot take the problem on the current device: one line that names the value and lists what

@@ -1,4 +1,4 @@
-// What the current device has. On the SIMT engine these are its own.
+// What the current device has; on a CPU, what the SIMT engine says that its device has.
 #pragma once
 
 #include <cstddef>

@@ -181,13 +181,14 @@ def _tile(course: Course, exercise: Exercise, tensor: str, row: int) -> str:
     of_a_block = exercise.tile.get(tensor) or (exercise.tile.get("o") if tensor == "lse" else None)
     if of_a_block is None:
         return ""
-    rows = of_a_block if isinstance(of_a_block, int) else constant(course.text(exercise), of_a_block)
+    sources = [course.text(exercise), *(path.read_text() for path in sorted(course.root.glob("common/device/*.h")))]
+    rows = of_a_block if isinstance(of_a_block, int) else constant("\n".join(sources), of_a_block)
     first = row // rows * rows
     return f" (in the tile of rows {first} to {first + rows - 1}, row {row - first} of it)"
 
 
 def constant(text: str, name: str) -> int:
-    """The value of a `constexpr int` of a source, which may be a product of others; 0 if there is none."""
+    """The value of the first `constexpr int` of that name, which may be a product of others; 0 if there is none."""
     found = re.search(rf"constexpr int (?:[^;]*, )?{name} = ([^,;]+)", text)
     product = 1
     for factor in found[1].split("*") if found else ["0"]:
