@@ -2,7 +2,12 @@
 
 option(WORKBOOK_CUDA "Build the kernels with nvcc for a GPU; OFF builds them with g++ for the SIMT engine" OFF)
 
-option(WORKBOOK_LIBRARY_ALONE "Build the shared library of common/capi, without programs and tests, as pip install does" OFF)
+# As pip install does, and what a project wants that adds this one.
+set(alone OFF)
+if(NOT PROJECT_IS_TOP_LEVEL)
+  set(alone ON)
+endif()
+option(WORKBOOK_LIBRARY_ALONE "Build the shared library of common/capi, without programs and tests" ${alone})
 
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)

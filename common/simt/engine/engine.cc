@@ -85,7 +85,7 @@ void Worker::run(Launch& launch) {
   } else {
     if (landed == faulted) explain_fault();
     if (landed == overdue) explain_overdue();
-    launch.goes_on(*this);
+    launch.waits_no_more(*this);
     reset_fibers();
   }
   runs(false);
@@ -161,10 +161,10 @@ void Worker::run_block(std::uint64_t i) {
   observe(&Observer::block_begins);
 
   live_ = 0;
-  barrier_.starts_over();
-  grid_barrier_.starts_over();
+  barrier_.reset();
+  grid_barrier_.reset();
   for (; named_barriers_used_ != 0; named_barriers_used_ &= named_barriers_used_ - 1)
-    named_barriers_[std::countr_zero(named_barriers_used_)].starts_over();
+    named_barriers_[std::countr_zero(named_barriers_used_)].reset();
   words_.clear();
   hopper_.block_begins();
   for (unsigned w = 0; w < warp_count_; ++w) {
@@ -215,8 +215,8 @@ void Worker::unpark(ParkedBlock& block) {
   }
   hopper_ = std::move(block.hopper);
   observe(&Observer::block_unparked, block);
-  barrier_.starts_over();
-  grid_barrier_.starts_over();
+  barrier_.reset();
+  grid_barrier_.reset();
 }
 
 // All blocks have come to the grid's barrier, or returned: from one such barrier to the next.
@@ -340,7 +340,7 @@ void Worker::wait_for(const Wait& wait, const Awaited& awaited, ThreadSet& waiti
   suspend(current_->warp);
 }
 
-void Worker::let_go(const Awaited& awaited, ThreadSet& waiting) { release(awaited, waiting); }
+void Worker::release_threads(const Awaited& awaited, ThreadSet& waiting) { release(awaited, waiting); }
 
 // No thread of the block can run, but some wait for what another block has to write: the next one to run when it has.
 // Null if all wait for the other blocks of the grid.
@@ -350,14 +350,14 @@ Thread* Worker::next_by_another_block() {
     return nullptr;
   }
   if (words_.empty()) deadlock();
-  launch_->holds_up(*this);
+  launch_->waits_for_others(*this);
   Word* written = nullptr;
   while ((written = written_word()) == nullptr) {
-    if (launch_->all_held_up()) deadlock();
+    if (launch_->all_wait_for_others()) deadlock();
     next_turn();
     std::this_thread::yield();
   }
-  launch_->goes_on(*this);
+  launch_->waits_no_more(*this);
   std::erase(words_, written);
   release(*written, written->waiting);
   return next(first_ready_warp());
@@ -404,7 +404,7 @@ void Worker::named_barrier(const Wait& wait, int number, int threads, bool waits
   }
   if (barrier.arrived == barrier.threads) {
     release(barrier, barrier.waiting);
-    barrier.starts_over();
+    barrier.reset();
   }
   if (!waits) return;
   suspend(self.warp);

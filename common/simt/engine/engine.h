@@ -125,11 +125,12 @@ struct Launch {
   std::mutex mutex;              // for what follows
   Failure failure;
   Pace pace;
-  std::vector<const Worker*> held_up;  // whose threads all wait, some of them for what another block has to write
+  std::vector<const Worker*>
+      waiting_workers;  // whose threads all wait, some of them for what another block has to write
 
-  void holds_up(const Worker& worker);
-  void goes_on(const Worker& worker);
-  bool all_held_up();  // for ever: no block runs that could write what they wait for
+  void waits_for_others(const Worker& worker);
+  void waits_no_more(const Worker& worker);
+  bool all_wait_for_others();  // for ever: no block runs that could write what they wait for
 };
 
 class Worker {
@@ -175,7 +176,7 @@ class Worker {
   // For what threads wait for elsewhere (mbarrier.h, setmaxnreg.h, wgmma.h): the current thread waits until it is among
   // those that are let go, or goes on at once, because there is nothing to wait for; or all lanes of its warp meet.
   void wait_for(const Wait& wait, const Awaited& awaited, ThreadSet& waiting);
-  void let_go(const Awaited& awaited, ThreadSet& waiting);
+  void release_threads(const Awaited& awaited, ThreadSet& waiting);
   void pass(Orders orders, const Awaited* what);
   void warp_collective(const Wait& wait, void* operand, Compute compute);
   HopperState& hopper() { return hopper_; }

@@ -186,21 +186,22 @@ void set_max_shared(std::size_t bytes) {
   shared_limit = bytes;
 }
 
-void Launch::holds_up(const Worker& worker) {
+void Launch::waits_for_others(const Worker& worker) {
   const std::lock_guard lock(mutex);
-  held_up.push_back(&worker);
+  waiting_workers.push_back(&worker);
 }
 
-void Launch::goes_on(const Worker& worker) {
+void Launch::waits_no_more(const Worker& worker) {
   const std::lock_guard lock(mutex);
-  std::erase(held_up, &worker);
+  std::erase(waiting_workers, &worker);
 }
 
-bool Launch::all_held_up() {
+bool Launch::all_wait_for_others() {
   const std::lock_guard lock(mutex);
   // In this order: who has stopped running has written what it had to write.
-  return static_cast<int>(held_up.size()) == workers &&
-         std::none_of(held_up.begin(), held_up.end(), [](const Worker* w) { return w->written_word() != nullptr; });
+  return static_cast<int>(waiting_workers.size()) == workers &&
+         std::none_of(waiting_workers.begin(), waiting_workers.end(),
+                      [](const Worker* w) { return w->written_word() != nullptr; });
 }
 
 std::uint64_t launch_count() { return launches; }

@@ -48,7 +48,7 @@ void read_left_out_line() {
 
 bool is_left_out(const Site& site) { return text(site) == left_out_site; }
 
-void BlockBarrier::starts_over() {
+void BlockBarrier::reset() {
   waiting.clear();
   arrived = 0;
   divergent = false;
@@ -64,7 +64,7 @@ Lanes BlockBarrier::missing(const Worker& worker) const {
   return without(worker.live_threads(), worker.lanes(waiting));
 }
 
-void NamedBarrier::starts_over() {
+void NamedBarrier::reset() {
   waiting.clear();
   arrived = 0;
   came.clear();

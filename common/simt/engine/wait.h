@@ -84,7 +84,7 @@ struct BlockBarrier : Awaited {
   BlockBarrier() : Awaited(Orders::block) {}
   std::string what(const Worker& worker) const override;
   Lanes missing(const Worker& worker) const override;
-  void starts_over();
+  void reset();
 
   struct Votes {
     int yes;
@@ -104,7 +104,7 @@ struct NamedBarrier : Awaited {
   NamedBarrier() : Awaited(Orders::arrivals) {}
   std::string what(const Worker& worker) const override;
   Lanes missing(const Worker& worker) const override;
-  void starts_over();
+  void reset();
 
   int number = 0;
   int threads = 0;    // to come

@@ -54,7 +54,7 @@ void Mbarrier::complete_if_nothing_lacks(Worker& worker) {
   copies_.clear();
   if (waiting_.warps == 0) return;
   land(worker);
-  worker.let_go(*this, waiting_);
+  worker.release_threads(*this, waiting_);
 }
 
 void Mbarrier::wait(unsigned parity, const Wait& wait, Worker& worker) {

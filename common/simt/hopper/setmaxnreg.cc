@@ -54,7 +54,7 @@ void RegisterPool::change(const Wait& wait, int registers, Worker& worker) {
       if (waiting_[other].warps != 0 && fits(other)) {
         has_[other] = wants_[other];
         wants_[other] = 0;
-        worker.let_go(*this, waiting_[other]);
+        worker.release_threads(*this, waiting_[other]);
       }
   }
   if (wants_[warp] != 0) worker.wait_for(wait, *this, waiting_[warp]);

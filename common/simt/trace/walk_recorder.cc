@@ -259,11 +259,11 @@ void WalkRecorder::released(Orders orders, const Awaited* what, const ThreadSet&
 
 void WalkRecorder::waited_at(const NamedBarrier& barrier, const Wait& wait) {
   const unsigned thread = worker->current().number;
-  goes_on(thread, gate_of(barrier), arrived_at_[thread], wait.site);
+  resumes(thread, gate_of(barrier), arrived_at_[thread], wait.site);
 }
 
 void WalkRecorder::waited_for(const Mbarrier& mbarrier, unsigned phase, const Wait& wait) {
-  goes_on(worker->current().number, gate_of(mbarrier), phase, wait.site);
+  resumes(worker->current().number, gate_of(mbarrier), phase, wait.site);
 }
 
 void WalkRecorder::completes(int gate) {
@@ -271,7 +271,7 @@ void WalkRecorder::completes(int gate) {
   gates_[gate].emplace_back();
 }
 
-void WalkRecorder::goes_on(unsigned thread, int gate, unsigned phase, const Site& site) {
+void WalkRecorder::resumes(unsigned thread, int gate, unsigned phase, const Site& site) {
   WarpSteps& warp = warps_[thread / 32];
   if (++step_of_[thread] < warp.steps.size()) return;  // another lane was the first
   WarpStep& next = warp.steps.emplace_back();

@@ -54,7 +54,7 @@ class WalkRecorder final : public Observer {
   void reads_shared(unsigned thread, std::size_t offset, std::size_t size);
   void writes_shared(unsigned thread, std::size_t offset, std::size_t size);
   void completes(int gate);                                                   // its phase that is under way
-  void goes_on(unsigned thread, int gate, unsigned phase, const Site& site);  // having waited
+  void resumes(unsigned thread, int gate, unsigned phase, const Site& site);  // having waited
   void meet(unsigned warp, unsigned lanes);  // they go on together, the last of them now in as many steps as the first
   void all_meet(const std::string& line);    // at the block's barrier on this line; or, if it is empty, the block ends
 

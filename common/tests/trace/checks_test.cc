@@ -1,5 +1,5 @@
-// A kernel for every mistake that the trace preset finds, with shared memory or in a dependent launch, and correct ones
-// that it must let pass.
+// A kernel for every mistake that the race detector finds, with shared memory or in a dependent launch, and correct
+// ones that it must let pass.
 #include "device/cp_async.h"
 #include "device/ldmatrix.h"
 #include "device/named_barrier.h"

@@ -1,4 +1,4 @@
-// A kernel for every mistake with bulk copies and wgmma that only the trace preset can name, and the same kernel
+// A kernel for every mistake with bulk copies and wgmma that only an observer can name, and the same kernel
 // without one.
 #include "device/bulk_copy.h"
 #include "device/mbarrier.h"

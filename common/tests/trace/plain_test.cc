@@ -1,4 +1,4 @@
-// Kernels from elsewhere in the trace preset: every mistake that the engine promises to find in plain CUDA, with its
+// Kernels from elsewhere, traced: every mistake that the engine promises to find in plain CUDA, with its
 // line; and what it counts of what no chapter uses.
 #include <cooperative_groups.h>
 #include <cuda_runtime.h>
@@ -15,8 +15,7 @@ std::string at(int line) { return "trace/plain_test.cc:" + std::to_string(line);
 // What <<<>>> leaves behind: the code of the next call, and the whole message.
 template <class... P, class... A>
 Failure after(void (*kernel)(P...), dim3 grid, dim3 block, A... arguments) {
-  simt::launch_by_syntax({grid, block, 1024}, reinterpret_cast<const void*>(kernel),
-                 [=] { kernel(arguments...); });
+  simt::launch_by_syntax({grid, block, 1024}, reinterpret_cast<const void*>(kernel), [=] { kernel(arguments...); });
   const cudaError_t code = cudaDeviceSynchronize();
   const Failure failure = {code, cudaGetErrorString(code)};
   cudaDeviceReset();
