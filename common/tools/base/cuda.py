@@ -4,6 +4,7 @@ import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tools.base.annotations import JsonObject
 from tools.base.failure import Failure
@@ -99,7 +100,8 @@ class Choice:
     gpu: "Gpu | None" = None
 
 
-def choose_preset(wanted: "str | None", gpu_and_reason=None, nvcc="look") -> Choice:
+def choose_preset(wanted: "str | None", gpu_and_reason: "tuple[Gpu | None, str] | None" = None,
+                  nvcc: Any = "look") -> Choice:
     """The preset to use: what the user wants, else `cuda` if a GPU answers and nvcc can build for it, else `cpu`."""
     gpu, no_gpu = gpu_and_reason or find_gpu()
     nvcc = find_nvcc() if nvcc == "look" else nvcc

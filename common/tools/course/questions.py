@@ -59,7 +59,7 @@ class Answers:
                 self._answers.setdefault(exercise.id, None)
         self.path.write_text(json.dumps({"student": self.student, "answers": self._answers}, indent=2) + "\n")
 
-    def answer(self, exercise: Exercise):
+    def answer(self, exercise: Exercise) -> Any:
         """What the student has written; None if nothing."""
         return self._answers.get(exercise.id)
 

@@ -360,9 +360,9 @@ def _judged(workbench: Workbench, one: Exercise, written: str) -> Verdict:
     return verdict
 
 
-def _timed(workbench: Workbench, one: Timed, written, correctness: Verdict) -> Verdict:
+def _timed(workbench: Workbench, one: Timed, written: "str | Verdict", correctness: Verdict) -> Verdict:
     """The verdict on the kernel's speed; a wrong kernel is not timed."""
-    if correctness.state != "right":
+    if correctness.state != "right" or isinstance(written, Verdict):
         return Verdict("not timed", [f"{one.of} is not right"])
     if workbench.no_gpu:
         return Verdict("not timed", [f"performance is not graded: {workbench.no_gpu}"])

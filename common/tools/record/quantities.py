@@ -84,7 +84,8 @@ class Quantities:
         of = {"seq_q": n, "head_dim": head_dim, "causal": mask == "causal"}
         return 1e-12 * self._row(f"sweep-{dtype}-{direction}", step, direction, **of).flop_rate
 
-    def _ratios(self, step, peer, dtype, direction, mask, head_dim) -> list[float]:
+    def _ratios(self, step: str, peer: str, dtype: str, direction: "str | None", mask: "str | None",
+                head_dim: "int | None") -> list[float]:
         direction = self._direction(step, direction)
         source, name, peer = f"sweep-{dtype}-{direction}", self._record.step(
             step, direction), self._record.step(peer, direction)
@@ -203,7 +204,7 @@ class Quantities:
             raise Missing(f"{step} has no ratio of {tensor} everywhere in accuracy")
         return max(ratios)
 
-    def _results(self, step, tensor, **problem) -> list[JsonObject]:
+    def _results(self, step: str, tensor: str, **problem: object) -> list[JsonObject]:
         name = self._record.step(step, "forward" if tensor == "o" else "backward")
         return [result for one in self._record.piece("accuracy")["errors"] if problem.items() <= one["problem"].items()
                 for result in one["results"] if result["name"] == name and "norms" in result]

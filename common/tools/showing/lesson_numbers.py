@@ -25,6 +25,7 @@ import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tools.base import NotUnderstood, evaluate, significant
 from tools.record import Missing, Quantities, Record
@@ -167,7 +168,7 @@ class Repeated:
         return 100 * abs(self.second / self.first - 1)
 
 
-def _value(expression: str, record: Record):
+def _value(expression: str, record: Record) -> Any:
     """None if it is not in the record."""
     try:
         return evaluate(expression, Quantities(record))

@@ -9,6 +9,7 @@ What has not been measured is a dash.
 
 import re
 import statistics
+from collections.abc import Callable
 
 from tools.base import JsonObject, amount_of_memory, significant
 from tools.record import LENGTHS, Microbenchmarks, Missing, Quantities, Record, Training, repeated
@@ -29,7 +30,7 @@ class Tables:
     def __init__(self, record: Record):
         self._record, self._of = record, Quantities(record)
 
-    def _name(self, step: str, *directions) -> str:
+    def _name(self, step: str, *directions: str) -> str:
         """The chapter where its result is meant, or the chapter and the rung; and whether it has RoPE to do besides."""
         results = [one for direction in directions or ("forward", "backward")
                    for one in self._record.results(direction)]
@@ -243,7 +244,7 @@ class Tables:
                                             for step, dtype, tensor in columns)])
         return markdown(rows)
 
-    def _of_accuracy(self, part) -> list[JsonObject]:
+    def _of_accuracy(self, part: str) -> list[JsonObject]:
         try:
             return self._record.piece("accuracy")[part]
         except Missing:
@@ -295,7 +296,7 @@ class Tables:
 
     # What ./workbook dev machine found
 
-    def _of_experiments(self, table) -> str:
+    def _of_experiments(self, table: Callable[[Microbenchmarks], str]) -> str:
         try:
             return table(Microbenchmarks.of(self._record))
         except Missing:
