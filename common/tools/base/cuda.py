@@ -66,8 +66,7 @@ def gpu_identity() -> "str | None":
 
 
 def smi(what: dict[str, str], uuid: str = "") -> JsonObject:
-    """{name: what nvidia-smi says} of that GPU, else of the one that programs will use: numbers where they are some,
-    None for what it does not know."""
+    """{name: nvidia-smi's value} for this GPU, or for the one that programs will use; None for an unknown value."""
     uuid = uuid or visible_gpu()
     query = ["nvidia-smi", f"--query-gpu={','.join(what.values())}", "--format=csv,noheader,nounits"]
     lines = (uuid and output_of([*query, f"--id={uuid}"], timeout=60)) or output_of(query, timeout=60) or ""

@@ -118,7 +118,7 @@ def make(name: str, origin: str) -> list[Path]:
     try:
         for path in sorted((ROOT / origin).iterdir()):
             if path.suffix in (".cu", ".h") or path.name == "CMakeLists.txt":
-                # exercises stay where they are
+                # The new chapter has no exercises.
                 (directory / path.name).write_text(renamed(without_markers(path.read_text())))
         (directory / "README.md").write_text(LESSON.format(name=name, origin=origin))
         if counts_of(origin).exists():

@@ -1,5 +1,4 @@
-"""Grading: the lines between the markers of a submission, laid over a tree that is not the student's, built and run in
-a sandbox.
+"""Grading: a submission's lines between the markers, laid over a clean tree, built and run in a sandbox.
 
 Of a submission only these lines and the answers are taken, so that its tests, scripts and CMake files do not matter.
 What has been handed in for one rung is judged alone: other exercises of the same rung have their solutions meanwhile.
@@ -68,7 +67,7 @@ class Workbench(Workshop):
 
     def __init__(self, root: Path, directory: Path, number: int, patience: float, times_on: str = "cuda"):
         self.root, self.tree, self.patience = root, directory / f"{number}", patience
-        # the workbench that is prepared before the others, which need not compile the same again
+        # This workbench is prepared before the others, which then need not compile the same again.
         self.first = directory / "0"
         self.sandbox, self.happened, self._testimony = Sandbox(), "", 0
         self.course = load(root)  # as it should be: the tree is what a student makes of it
@@ -334,8 +333,7 @@ def _taken(course: Course, submission: Submission, one: Exercise) -> "str | Verd
 
 
 def taken_from(course: Course, submission: Submission, exercises: Sequence[Graded]) -> dict[str, str]:
-    """{exercise's id: what has been written for it}, of the exercises that are code and that are not as they were
-    handed out."""
+    """{exercise's id: what was written for it}, of the code exercises that differ from what was handed out."""
     found = {}
     for one in exercises:
         if isinstance(one, Exercise) and one.kind == "code":

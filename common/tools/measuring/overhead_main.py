@@ -1,5 +1,4 @@
-"""Times what a call costs the CPU: attention() of the package beside PyTorch's own, at a problem that is no work for a
-GPU.
+"""Times what a call costs the CPU: the package's attention() beside PyTorch's, on a problem too small for a GPU.
 
     python3 -m tools.measuring.overhead_main '{"calls": 2000, "commit": "..."}' OUT
 

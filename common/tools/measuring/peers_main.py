@@ -101,7 +101,7 @@ class Deterministic(Candidate):
 
     def __init__(self, name: str, attend: Callable[..., Any]):
         super().__init__(name, attend)
-        # a help for finding errors, which would be timed too
+        # This debugging aid would be timed too.
         torch.utils.deterministic.fill_uninitialized_memory = False
 
     @staticmethod
@@ -145,8 +145,7 @@ class Chapter(Candidate):
 
 
 def chapters_for(points: list[Problem], workbook: ModuleType, request: JsonObject) -> tuple[list[str], dict[str, str]]:
-    """(chapters, {chapter: why it is not there}). Chapters that are made for fewer queries than keys are asked about
-    others only by name."""
+    """(chapters, {chapter: why it is left out}). Chapters for few queries take other problems only if named."""
     few_queries = any(point.seq_q < point.seq_k for point in points)
     absent = {} if request["named"] or few_queries else {
         chapter: "it is made for fewer queries than keys; its name asks about others, too"
@@ -486,8 +485,7 @@ def the_workbook(who: str) -> ModuleType:
 
 
 def run(request: JsonObject) -> JsonObject:
-    """request: sweep and said (see peers.sweep), chapters, named (by the user), rung, all_rungs, directions, seed,
-    patience, commit."""
+    """request: sweep, said (see peers.sweep), chapters, named, rung, all_rungs, directions, seed, patience, commit."""
     workbook = the_workbook("peers")
     points = sweep(request["sweep"], request["said"], Problem(**workbook.default_problem()))
     chosen, left_out = chapters_for(points, workbook, request)

@@ -1,5 +1,4 @@
-"""What a number in a lesson can be: each function here is one, computed from the record, or counted, or plain
-arithmetic.
+"""The numbers that a lesson can show: each function here is one, measured, counted or calculated.
 
 In a lesson, right after the number and its unit:
 
@@ -143,8 +142,7 @@ class Quantities:
         return profile["flops"] / profile["dram_bytes"]
 
     def profiled(self, step, metric, kernel="", direction=None):
-        """What Nsight Compute says of the step's only kernel, or of that whose name contains `kernel`, N=4096:
-        "smsp__inst_executed.sum"."""
+        """Nsight Compute's metric of the step's only kernel, or of the one whose name contains `kernel`, N=4096."""
         direction = self._direction(step, direction)
         launches = self._record.profile(self._record.step(step, direction), direction)["launches"]
         chosen = [launch for launch in launches if kernel in launch["kernel"]]
@@ -230,15 +228,13 @@ class Quantities:
     # A small GPT that was trained with one attention and another (common/python/examples)
 
     def trained(self, run, what):
-        """trained("08_causal_earlystop", "loss"), "apart", "most_apart", "tokens_per_second" or "speed": see
-        Training.value."""
+        """trained("08_causal_earlystop", "loss"), or another of the values that Training.value names."""
         return Training.of(self._record).value(run, what)
 
     # Any file
 
     def entry(self, file, field, *path, **where):
-        """A number of any file: entry("x.json", "ms.FA2", "B2_H16", N=512) is the field of that list's entry that
-        has N = 512."""
+        """A number of any file: entry("x.json", "ms.FA2", "B2_H16", N=512) is a field of the entry that has N = 512."""
         found: Any = self._record.file(file)
         for part in path:
             found = found[part]

@@ -415,8 +415,7 @@ class Pictures:
                         "the other's keys", "panels": panels}
 
     def training(self):
-        """A small GPT with one attention and with another: validation losses, and below how far they are from
-        PyTorch's."""
+        """A small GPT with each attention: validation losses and, below, their distance from PyTorch's."""
         try:
             of = Training.of(self._record)
         except Missing:

@@ -1,5 +1,4 @@
-"""How wide nvcc made the loads and stores of each source line, from its machine code: for the engine
-(common/simt/widths.h)."""
+"""How wide nvcc makes the accesses of each source line, from its machine code (see common/simt/widths.h)."""
 
 import re
 import shutil
