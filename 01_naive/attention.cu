@@ -104,15 +104,14 @@ void forward_as(const Problem& p, const ForwardArgs& args, cudaStream_t stream) 
   const auto q = static_cast<const T*>(args.q), k = static_cast<const T*>(args.k), v = static_cast<const T*>(args.v);
   const auto o = static_cast<T*>(args.o);
 
-  const auto blocks = [](int64_t size, int per_block) { return (size + per_block - 1) / per_block; };
   const int64_t rows = int64_t(p.batch) * p.heads * p.seq_q;
   const dim3 block(tile, tile);
-  const dim3 score_tiles(unsigned(blocks(rows, tile) * blocks(p.seq_k, tile)));
-  const dim3 output_tiles(unsigned(blocks(rows, tile) * blocks(p.head_dim, tile)));
+  const dim3 score_tiles(unsigned(ceil_div(rows, tile) * ceil_div(p.seq_k, tile)));
+  const dim3 output_tiles(unsigned(ceil_div(rows, tile) * ceil_div(p.head_dim, tile)));
   constexpr int softmax_rows = 128;  // rows, and so threads, of a softmax block: four warps, one per scheduler
 
   launch(scores<T>, {score_tiles, block, 0, stream}, p, walk, q, k, s);
-  launch(softmax, {dim3(unsigned(blocks(rows, softmax_rows))), dim3(softmax_rows), 0, stream}, p, s);
+  launch(softmax, {unsigned(ceil_div(rows, softmax_rows)), softmax_rows, 0, stream}, p, s);
   launch(output<T>, {output_tiles, block, 0, stream}, p, walk, s, v, o);
 }
 

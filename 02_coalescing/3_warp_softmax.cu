@@ -19,7 +19,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/dispatch.h"
 #include "device/math.h"
 #include "device/numeric.h"
 #include "device/watch.h"
@@ -27,7 +27,6 @@
 namespace coalescing {
 namespace {
 
-using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
 
@@ -127,22 +126,17 @@ __global__ void output(Problem p,
   }
 }
 
-template <class T>
-void forward_as(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  float* s = static_cast<float*>(args.workspace);
-  const auto q = static_cast<const T*>(args.q), k = static_cast<const T*>(args.k), v = static_cast<const T*>(args.v);
-  const auto o = static_cast<T*>(args.o);
-
-  const int64_t rows = int64_t(p.batch) * p.heads * p.seq_q;
-  const dim3 grid(unsigned((rows + warps - 1) / warps)), block(warps * 32);
-  launch(scores<T>, {grid, block, 0, stream}, p, q, k, s);
-  launch(softmax, {grid, block, 0, stream}, p, s);
-  launch(output<T>, {grid, block, 0, stream}, p, s, v, o);
-}
-
 void forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const auto run = p.dtype == DType::fp16 ? forward_as<__half> : forward_as<__nv_bfloat16>;
-  run(p, args, stream);
+  attention::by_dtype(p, [&]<class T>() {
+    const auto [q, k, v, o] = attention::tensors_of<T>(args);
+    float* s = static_cast<float*>(args.workspace);
+
+    const int64_t rows = int64_t(p.batch) * p.heads * p.seq_q;
+    const dim3 grid(unsigned(ceil_div(rows, warps))), block(warps * 32);
+    launch(scores<T>, {grid, block, 0, stream}, p, q, k, s);
+    launch(softmax, {grid, block, 0, stream}, p, s);
+    launch(output<T>, {grid, block, 0, stream}, p, s, v, o);
+  });
 }
 
 // S: four bytes for every query and key.

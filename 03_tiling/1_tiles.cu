@@ -20,7 +20,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/dispatch.h"
+#include "device/fp32_tile.h"
 #include "device/math.h"
 #include "device/numeric.h"
 #include "device/watch.h"
@@ -28,9 +29,9 @@
 namespace tiling {
 namespace {
 
-using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
+using fp32_tile::load_float4;
 
 constexpr int tile = 32;              // rows and columns of the result that a thread block owns
 constexpr int depth = 32;             // of the inner dimension in shared memory at a time: 8 KB for two factors
@@ -68,8 +69,6 @@ __device__ void stage(float* to,      // [n_rows][n_columns], or [n_columns][n_r
         make_float4(to_float(x.x[4]), to_float(x.x[5]), to_float(x.x[6]), to_float(x.x[7]));
   }
 }
-
-__device__ float4 load_float4(const float* from) { return *reinterpret_cast<const float4*>(from); }
 
 template <class T>
 __global__ void __launch_bounds__(threads) scores(Problem p,
@@ -161,26 +160,19 @@ __global__ void __launch_bounds__(threads) output(Problem p,
   if (i < p.seq_q && d < p.head_dim) o[(int64_t(head) * p.seq_q + i) * p.head_dim + d] = from_float<T>(sum);
 }
 
-template <class T>
-void forward_as(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  float* s = static_cast<float*>(args.workspace);
-  const auto q = static_cast<const T*>(args.q), k = static_cast<const T*>(args.k), v = static_cast<const T*>(args.v);
-  const auto o = static_cast<T*>(args.o);
-
-  const auto blocks = [](int64_t size, int per_block) { return (size + per_block - 1) / per_block; };
-  const int64_t heads = int64_t(p.batch) * p.heads;
-  const dim3 score_tiles(unsigned(heads * blocks(p.seq_q, tile) * blocks(p.seq_k, tile)));
-  const dim3 softmax_rows(unsigned(blocks(heads * p.seq_q, softmax_warps)));
-  const dim3 output_tiles(unsigned(heads * blocks(p.seq_q, tile) * blocks(p.head_dim, tile)));
-
-  launch(scores<T>, {score_tiles, dim3(threads), 0, stream}, p, q, k, s);
-  launch(softmax, {softmax_rows, dim3(softmax_warps * 32), 0, stream}, p, s);
-  launch(output<T>, {output_tiles, dim3(threads), 0, stream}, p, s, v, o);
-}
-
 void forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const auto run = p.dtype == DType::fp16 ? forward_as<__half> : forward_as<__nv_bfloat16>;
-  run(p, args, stream);
+  attention::by_dtype(p, [&]<class T>() {
+    const auto [q, k, v, o] = attention::tensors_of<T>(args);
+    float* s = static_cast<float*>(args.workspace);
+    const int64_t heads = int64_t(p.batch) * p.heads;
+    const dim3 score_tiles(unsigned(heads * ceil_div(p.seq_q, tile) * ceil_div(p.seq_k, tile)));
+    const dim3 softmax_rows(unsigned(ceil_div(heads * p.seq_q, softmax_warps)));
+    const dim3 output_tiles(unsigned(heads * ceil_div(p.seq_q, tile) * ceil_div(p.head_dim, tile)));
+
+    launch(scores<T>, {score_tiles, dim3(threads), 0, stream}, p, q, k, s);
+    launch(softmax, {softmax_rows, dim3(softmax_warps * 32), 0, stream}, p, s);
+    launch(output<T>, {output_tiles, dim3(threads), 0, stream}, p, s, v, o);
+  });
 }
 
 // S: four bytes for every query and key.

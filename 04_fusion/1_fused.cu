@@ -23,7 +23,9 @@
 #include <cstdint>
 #include <string>
 
-#include "attention/rung.h"
+#include "attention/dispatch.h"
+#include "device/fp32_tile.h"
+#include "device/limits.h"
 #include "device/math.h"
 #include "device/numeric.h"
 #include "device/watch.h"
@@ -31,9 +33,9 @@
 namespace fusion {
 namespace {
 
-using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
+using namespace fp32_tile;
 
 constexpr int tile = 64;      // keys of a tile of S, and columns of a tile of O
 constexpr int depth = 32;     // of the inner dimension in shared memory at a time
@@ -49,35 +51,6 @@ __host__ __device__ constexpr int64_t row_stride(int64_t seq_k) { return (seq_k 
 // Bytes of shared memory for Br query rows: their scores, a chunk of Q and of K (or of V, which is smaller), and l.
 constexpr int64_t shared_bytes(int Br, int64_t seq_k) {
   return (Br * (row_stride(seq_k) + 1) + (Br + tile) * (depth + pad)) * int64_t(sizeof(float));
-}
-
-// Copies n_rows x n_columns of a row-major matrix to shared memory as fp32, with zeros for what lies outside it.
-template <int n_rows, int n_columns, class T>
-__device__ void stage(float* to,      // [n_rows][n_columns + pad]
-                      const T* from,  // [rows_left, stride], of which columns_left columns exist
-                      int64_t stride, int rows_left, int columns_left) {
-  // Eight neighbouring lanes take the same 16 bytes of eight rows: conflict-free stores, whole sectors loaded.
-  for (int pack = threadIdx.x; pack < n_rows * n_columns / 8; pack += threads) {
-    const int row = pack / n_columns * 8 + pack % 8, column = pack % n_columns / 8 * 8;
-    Pack8<T> x = {};
-    if (row < rows_left && column < columns_left) x = load_pack8(from + row * stride + column);
-    float* out = to + row * (n_columns + pad) + column;
-    *reinterpret_cast<float4*>(out) =
-        make_float4(to_float(x.x[0]), to_float(x.x[1]), to_float(x.x[2]), to_float(x.x[3]));
-    *reinterpret_cast<float4*>(out + 4) =
-        make_float4(to_float(x.x[4]), to_float(x.x[5]), to_float(x.x[6]), to_float(x.x[7]));
-  }
-}
-
-__device__ float4 load_float4(const float* from) { return *reinterpret_cast<const float4*>(from); }
-
-// Rounds four numbers to T and stores them with one 8-byte instruction.
-template <class T>
-__device__ void store_rounded(T* to, float4 x) {
-  struct alignas(8) Pack4 {
-    T x[4];
-  } pack = {from_float<T>(x.x), from_float<T>(x.y), from_float<T>(x.z), from_float<T>(x.w)};
-  *reinterpret_cast<uint2*>(to) = *reinterpret_cast<const uint2*>(&pack);
 }
 
 template <class T, int rows>  // rows: of the result that a thread owns
@@ -110,8 +83,9 @@ __global__ void __launch_bounds__(threads) attention_forward(Problem p,
     float sum[rows][cols] = {};
     for (int d0 = 0; d0 < p.head_dim; d0 += depth) {
       __syncthreads();  // everyone is done with the chunk that is overwritten now
-      stage<Br, depth>(q_smem, q_tile + d0, p.head_dim, p.seq_q - i0, p.head_dim - d0);
-      stage<tile, depth>(k_smem, k_head + int64_t(j0) * p.head_dim + d0, p.head_dim, p.seq_k - j0, p.head_dim - d0);
+      stage<Br, depth, pad, threads>(q_smem, q_tile + d0, p.head_dim, p.seq_q - i0, p.head_dim - d0);
+      stage<tile, depth, pad, threads>(k_smem, k_head + int64_t(j0) * p.head_dim + d0, p.head_dim, p.seq_k - j0,
+                                       p.head_dim - d0);
       __syncthreads();  // the chunk is complete
       for (int d = 0; d < depth; d += 4) {
         float4 k_reg[cols];
@@ -156,7 +130,8 @@ __global__ void __launch_bounds__(threads) attention_forward(Problem p,
     float4 sum[rows] = {};
     for (int j0 = 0; j0 < p.seq_k; j0 += depth) {
       __syncthreads();  // everyone is done with the chunk that is overwritten now
-      stage<depth, tile>(v_smem, v_head + int64_t(j0) * p.head_dim + d0, p.head_dim, p.seq_k - j0, p.head_dim - d0);
+      stage<depth, tile, pad, threads>(v_smem, v_head + int64_t(j0) * p.head_dim + d0, p.head_dim, p.seq_k - j0,
+                                       p.head_dim - d0);
       __syncthreads();  // the chunk is complete, and so are P and l
       for (int j = 0; j < depth; j += 4) {
         float4 v_reg[4];
@@ -180,34 +155,24 @@ __global__ void __launch_bounds__(threads) attention_forward(Problem p,
   }
 }
 
-// Bytes of shared memory that one thread block of the current device can have.
-int64_t shared_memory_limit() {
-  int device = 0, bytes = 0;
-  check(cudaGetDevice(&device));
-  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  return bytes;
-}
-
 template <class T, int rows>
 void launch_with_rows(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   constexpr int Br = 8 * rows;
   if constexpr (rows > 1)
-    if (shared_bytes(Br, p.seq_k) > shared_memory_limit()) return launch_with_rows<T, rows / 2>(p, args, stream);
-  const int64_t row_tiles = (p.seq_q + Br - 1) / Br;
-  const dim3 grid(unsigned(int64_t(p.batch) * p.heads * row_tiles));
-  launch(attention_forward<T, rows>, {grid, dim3(threads), size_t(shared_bytes(Br, p.seq_k)), stream}, p,
-         static_cast<const T*>(args.q), static_cast<const T*>(args.k), static_cast<const T*>(args.v),
-         static_cast<T*>(args.o));
+    if (shared_bytes(Br, p.seq_k) > int64_t(largest_shared_memory()))
+      return launch_with_rows<T, rows / 2>(p, args, stream);
+  const auto [q, k, v, o] = attention::tensors_of<T>(args);
+  const unsigned blocks = unsigned(p.batch) * p.heads * ceil_div(p.seq_q, Br);
+  launch(attention_forward<T, rows>, {blocks, threads, size_t(shared_bytes(Br, p.seq_k)), stream}, p, q, k, v, o);
 }
 
 void forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const auto run = p.dtype == DType::fp16 ? launch_with_rows<__half, 8> : launch_with_rows<__nv_bfloat16, 8>;
-  run(p, args, stream);
+  attention::by_dtype(p, [&]<class T>() { launch_with_rows<T, 8>(p, args, stream); });
 }
 
 std::string unsupported(const Problem& p) {
   if (std::string why = attention::head_dim_not_8_to_256(p); !why.empty()) return why;
-  const int64_t limit = shared_memory_limit();
+  const int64_t limit = int64_t(largest_shared_memory());
   if (shared_bytes(8, p.seq_k) <= limit) return "";
   const int64_t longest = (limit - shared_bytes(8, 0)) / int64_t(8 * sizeof(float)) / depth * depth;
   return "seq-k is " + std::to_string(p.seq_k) + ": eight rows of scores have to fit into shared memory, and the " +
@@ -215,14 +180,12 @@ std::string unsupported(const Problem& p) {
          std::to_string(longest) + " keys";
 }
 
-size_t workspace_bytes(const Problem&) { return 0; }
-
 }  // namespace
 
 extern const attention::Rung fused;
 constinit const attention::Rung fused = {
     .name = "fused",
     .idea = "chapter 03's tiles, with up to 64 whole score rows in shared memory: one kernel with three phases",
-    .forward = {unsupported, workspace_bytes, forward}};
+    .forward = {unsupported, attention::no_workspace, forward}};
 
 }  // namespace fusion

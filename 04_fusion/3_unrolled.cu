@@ -19,7 +19,9 @@
 #include <cstring>
 #include <string>
 
-#include "attention/rung.h"
+#include "attention/dispatch.h"
+#include "device/fp32_tile.h"
+#include "device/limits.h"
 #include "device/math.h"
 #include "device/numeric.h"
 #include "device/watch.h"
@@ -27,9 +29,9 @@
 namespace fusion {
 namespace {
 
-using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
+using fp32_tile::store_floats;
 
 constexpr int warps = 16;  // per thread block: often only one block fits on an SM, so it brings many
 constexpr int threads = warps * 32;
@@ -56,15 +58,6 @@ __device__ Pack8<T> load_or_zeros(const T* from, bool there) {
   Pack8<T> pack;
   memcpy(&pack, &bits, sizeof(pack));
   return pack;
-}
-
-// Stores n numbers, 16 bytes at a time if there are that many.
-template <int n>
-__device__ void store_floats(float* to, const float* x) {
-  if constexpr (n == 1) *to = *x;
-  if constexpr (n == 2) *reinterpret_cast<float2*>(to) = make_float2(x[0], x[1]);
-  for (int i = 0; i < n / 4 * 4; i += 4)
-    *reinterpret_cast<float4*>(to + i) = make_float4(x[i], x[i + 1], x[i + 2], x[i + 3]);
 }
 
 // Adds up each of n sums over `lanes` lanes that are `spacing` apart, and deals the totals out to those lanes: the one
@@ -204,34 +197,24 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p,
   }
 }
 
-// Bytes of shared memory that one thread block of the current device can have.
-int64_t shared_memory_limit() {
-  int device = 0, bytes = 0;
-  check(cudaGetDevice(&device));
-  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  return bytes;
-}
-
 template <class T, int Br>
 void launch_with_rows(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   if constexpr (Br > 1)
-    if (shared_bytes(Br, p.seq_k) > shared_memory_limit()) return launch_with_rows<T, Br / 2>(p, args, stream);
-  const int64_t row_tiles = (p.seq_q + Br - 1) / Br;
-  const dim3 grid(unsigned(int64_t(p.batch) * p.heads * row_tiles));
-  launch(attention_forward<T, Br>, {grid, dim3(threads), size_t(shared_bytes(Br, p.seq_k)), stream}, p,
-         static_cast<const T*>(args.q), static_cast<const T*>(args.k), static_cast<const T*>(args.v),
-         static_cast<T*>(args.o));
+    if (shared_bytes(Br, p.seq_k) > int64_t(largest_shared_memory()))
+      return launch_with_rows<T, Br / 2>(p, args, stream);
+  const auto [q, k, v, o] = attention::tensors_of<T>(args);
+  const unsigned blocks = unsigned(p.batch) * p.heads * ceil_div(p.seq_q, Br);
+  launch(attention_forward<T, Br>, {blocks, threads, size_t(shared_bytes(Br, p.seq_k)), stream}, p, q, k, v, o);
 }
 
 void forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   // Eight rows at most: one for each lane of a key, and Br * 8 sums have to fit into the registers of a thread.
-  const auto run = p.dtype == DType::fp16 ? launch_with_rows<__half, 8> : launch_with_rows<__nv_bfloat16, 8>;
-  run(p, args, stream);
+  attention::by_dtype(p, [&]<class T>() { launch_with_rows<T, 8>(p, args, stream); });
 }
 
 std::string unsupported(const Problem& p) {
   if (std::string why = attention::head_dim_not_8_to_256(p); !why.empty()) return why;
-  const int64_t limit = shared_memory_limit();
+  const int64_t limit = int64_t(largest_shared_memory());
   if (shared_bytes(1, p.seq_k) <= limit) return "";
   const int64_t longest = (limit - shared_bytes(1, 0)) / int64_t(sizeof(float)) / 32 * 32;
   return "seq-k is " + std::to_string(p.seq_k) + ": a row of scores has to fit into shared memory, and the " +
@@ -239,14 +222,12 @@ std::string unsupported(const Problem& p) {
          std::to_string(longest) + " keys";
 }
 
-size_t workspace_bytes(const Problem&) { return 0; }
-
 }  // namespace
 
 extern const attention::Rung unrolled;
 constinit const attention::Rung unrolled = {
     .name = "unrolled",
     .idea = "four keys at a time: four loads under way together, 16-byte accesses to the score rows",
-    .forward = {unsupported, workspace_bytes, forward}};
+    .forward = {unsupported, attention::no_workspace, forward}};
 
 }  // namespace fusion

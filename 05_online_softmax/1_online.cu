@@ -19,7 +19,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include "attention/rung.h"
+#include "attention/dispatch.h"
+#include "device/fp32_tile.h"
+#include "device/limits.h"
 #include "device/math.h"
 #include "device/numeric.h"
 #include "device/watch.h"
@@ -27,9 +29,9 @@
 namespace online_softmax {
 namespace {
 
-using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
+using fp32_tile::store_floats;
 
 constexpr int warps = 16;  // per thread block: often only one block fits on an SM, so it brings many
 constexpr int threads = warps * 32;
@@ -57,15 +59,6 @@ __device__ Pack8<T> load_or_zeros(const T* from, bool there) {
   Pack8<T> pack;
   memcpy(&pack, &bits, sizeof(pack));
   return pack;
-}
-
-// Stores n numbers, 16 bytes at a time if there are that many.
-template <int n>
-__device__ void store_floats(float* to, const float* x) {
-  if constexpr (n == 1) *to = *x;
-  if constexpr (n == 2) *reinterpret_cast<float2*>(to) = make_float2(x[0], x[1]);
-  for (int i = 0; i < n / 4 * 4; i += 4)
-    *reinterpret_cast<float4*>(to + i) = make_float4(x[i], x[i + 1], x[i + 2], x[i + 3]);
 }
 
 // Adds up each of n sums over `lanes` lanes that are `spacing` apart, and deals the totals out to those lanes: the one
@@ -227,30 +220,15 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p, int B
   // end lse |
 }
 
-// Bytes of shared memory that one thread block of the current device can have.
-int64_t shared_memory_limit() {
-  int device = 0, bytes = 0;
-  check(cudaGetDevice(&device));
-  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  return bytes;
-}
-
-template <class T>
-void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const int Bc = shared_bytes(1024, p.head_dim) <= shared_memory_limit() ? 1024 : 512;
-  const int64_t row_tiles = (p.seq_q + Br - 1) / Br;
-  const dim3 grid(unsigned(int64_t(p.batch) * p.heads * row_tiles));
-  launch(attention_forward<T>, {grid, dim3(threads), size_t(shared_bytes(Bc, p.head_dim)), stream}, p, Bc,
-         static_cast<const T*>(args.q), static_cast<const T*>(args.k), static_cast<const T*>(args.v),
-         static_cast<T*>(args.o), args.lse);
-}
-
 void forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const auto run = p.dtype == DType::fp16 ? launch_forward<__half> : launch_forward<__nv_bfloat16>;
-  run(p, args, stream);
+  const int Bc = shared_bytes(1024, p.head_dim) <= int64_t(largest_shared_memory()) ? 1024 : 512;
+  const unsigned blocks = unsigned(p.batch) * p.heads * ceil_div(p.seq_q, Br);
+  attention::by_dtype(p, [&]<class T>() {
+    const auto [q, k, v, o] = attention::tensors_of<T>(args);
+    launch(attention_forward<T>, {blocks, threads, size_t(shared_bytes(Bc, p.head_dim)), stream}, p, Bc, q, k, v, o,
+           args.lse);
+  });
 }
-
-size_t workspace_bytes(const Problem&) { return 0; }
 
 }  // namespace
 
@@ -258,6 +236,6 @@ extern const attention::Rung online;
 constinit const attention::Rung online = {
     .name = "online",
     .idea = "scores of one tile only: running m and l correct the softmax, and O, tile by tile; writes LSE",
-    .forward = {attention::head_dim_not_8_to_256, workspace_bytes, forward, true}};
+    .forward = {attention::head_dim_not_8_to_256, attention::no_workspace, forward, true}};
 
 }  // namespace online_softmax

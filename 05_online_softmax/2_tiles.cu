@@ -22,7 +22,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/dispatch.h"
+#include "device/fp32_tile.h"
 #include "device/math.h"
 #include "device/numeric.h"
 #include "device/watch.h"
@@ -30,9 +31,9 @@
 namespace online_softmax {
 namespace {
 
-using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
+using namespace fp32_tile;
 
 constexpr int threads = 128;   // 16 x 8
 constexpr int Bc = 64;         // keys in a tile
@@ -58,26 +59,6 @@ struct Layout {
   static_assert(v_keys * (HeadDim + pad) <= Bc * (depth + pad));
 };
 
-// Copies n_rows x n_columns of a row-major matrix to shared memory as fp32, with zeros for what lies outside it.
-template <int n_rows, int n_columns, class T>
-__device__ void stage(float* to,      // [n_rows][n_columns + pad]
-                      const T* from,  // [rows_left, stride], of which columns_left columns exist
-                      int64_t stride, int rows_left, int columns_left) {
-  // Eight neighbouring lanes take the same 16 bytes of eight rows: conflict-free stores, whole sectors loaded.
-  for (int pack = threadIdx.x; pack < n_rows * n_columns / 8; pack += threads) {
-    const int row = pack / n_columns * 8 + pack % 8, column = pack % n_columns / 8 * 8;
-    Pack8<T> x = {};
-    if (row < rows_left && column < columns_left) x = load_pack8(from + row * stride + column);
-    float* out = to + row * (n_columns + pad) + column;
-    *reinterpret_cast<float4*>(out) =
-        make_float4(to_float(x.x[0]), to_float(x.x[1]), to_float(x.x[2]), to_float(x.x[3]));
-    *reinterpret_cast<float4*>(out + 4) =
-        make_float4(to_float(x.x[4]), to_float(x.x[5]), to_float(x.x[6]), to_float(x.x[7]));
-  }
-}
-
-__device__ float4 load_float4(const float* from) { return *reinterpret_cast<const float4*>(from); }
-
 // Four multiply-adds, one after the other. (sum += a.x * b.x + .. would be a multiplication, three of them, an
 // addition.)
 __device__ void add_products(float& sum, float4 a, float4 b) {
@@ -85,15 +66,6 @@ __device__ void add_products(float& sum, float4 a, float4 b) {
   sum += a.y * b.y;
   sum += a.z * b.z;
   sum += a.w * b.w;
-}
-
-// Rounds four numbers to T and stores them with one 8-byte instruction.
-template <class T>
-__device__ void store_rounded(T* to, float4 x) {
-  struct alignas(8) Pack4 {
-    T x[4];
-  } pack = {from_float<T>(x.x), from_float<T>(x.y), from_float<T>(x.z), from_float<T>(x.w)};
-  *reinterpret_cast<uint2*>(to) = *reinterpret_cast<const uint2*>(&pack);
 }
 
 // Over the 16 threads that own the same rows: half a warp.
@@ -137,7 +109,7 @@ __global__ void __launch_bounds__(threads) attention_forward(Problem p,
   for (int r = 0; r < rows; ++r) m[r] = -INFINITY;
   const Watched state = {first_row, 0, p.seq_q - i0, p.head_dim};
 
-  stage<Br, HeadDim>(q_smem, q + first_row * p.head_dim, p.head_dim, p.seq_q - i0, p.head_dim);
+  stage<Br, HeadDim, pad, threads>(q_smem, q + first_row * p.head_dim, p.head_dim, p.seq_q - i0, p.head_dim);
 
   for (int j0 = 0; j0 < p.seq_k; j0 += Bc) {
     const Watched scores = {first_row, j0, p.seq_q - i0, p.seq_k - j0};
@@ -146,7 +118,8 @@ __global__ void __launch_bounds__(threads) attention_forward(Problem p,
     float s[rows][cols] = {};
     for (int d0 = 0; d0 < HeadDim; d0 += depth) {
       __syncthreads();  // everyone is done with the chunk of K or V that is overwritten now, and with P
-      stage<Bc, depth>(kv_smem, k_head + int64_t(j0) * p.head_dim + d0, p.head_dim, p.seq_k - j0, p.head_dim - d0);
+      stage<Bc, depth, pad, threads>(kv_smem, k_head + int64_t(j0) * p.head_dim + d0, p.head_dim, p.seq_k - j0,
+                                     p.head_dim - d0);
       __syncthreads();  // the chunk of K is complete, and so is Q
       for (int d = 0; d < depth; d += 4) {
         float4 k_reg[cols];
@@ -192,8 +165,8 @@ __global__ void __launch_bounds__(threads) attention_forward(Problem p,
     // 3. O
     for (int c0 = 0; c0 < Bc; c0 += v_keys) {
       __syncthreads();  // everyone is done with the chunk of K or V that is overwritten now
-      stage<v_keys, HeadDim>(kv_smem, v_head + int64_t(j0 + c0) * p.head_dim, p.head_dim, p.seq_k - j0 - c0,
-                             p.head_dim);
+      stage<v_keys, HeadDim, pad, threads>(kv_smem, v_head + int64_t(j0 + c0) * p.head_dim, p.head_dim,
+                                           p.seq_k - j0 - c0, p.head_dim);
       __syncthreads();  // the chunk of V is complete, and so is P
       for (int c = 0; c < v_keys; c += 4) {
         float4 p_reg[rows];
@@ -232,29 +205,15 @@ __global__ void __launch_bounds__(threads) attention_forward(Problem p,
   }
 }
 
-template <class T, int HeadDim>
-void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  using Smem = Layout<HeadDim>;
-  const int64_t row_tiles = (p.seq_q + Smem::Br - 1) / Smem::Br;
-  const dim3 grid(unsigned(int64_t(p.batch) * p.heads * row_tiles));
-  launch(attention_forward<T, HeadDim>, {grid, dim3(threads), Smem::size * sizeof(float), stream}, p,
-         static_cast<const T*>(args.q), static_cast<const T*>(args.k), static_cast<const T*>(args.v),
-         static_cast<T*>(args.o), args.lse);
-}
-
-template <class T>
-void forward_as(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  if (p.head_dim <= 64) return launch_forward<T, 64>(p, args, stream);
-  if (p.head_dim <= 128) return launch_forward<T, 128>(p, args, stream);
-  launch_forward<T, 256>(p, args, stream);
-}
-
 void forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const auto run = p.dtype == DType::fp16 ? forward_as<__half> : forward_as<__nv_bfloat16>;
-  run(p, args, stream);
+  attention::by_dtype_and_head_dim<64, 128, 256>(p, [&]<class T, int HeadDim>() {
+    using Smem = Layout<HeadDim>;
+    const auto [q, k, v, o] = attention::tensors_of<T>(args);
+    const unsigned blocks = unsigned(p.batch) * p.heads * ceil_div(p.seq_q, Smem::Br);
+    launch(attention_forward<T, HeadDim>, {blocks, threads, Smem::size * sizeof(float), stream}, p, q, k, v, o,
+           args.lse);
+  });
 }
-
-size_t workspace_bytes(const Problem&) { return 0; }
 
 }  // namespace
 
@@ -262,6 +221,6 @@ extern const attention::Rung tiles;
 constinit const attention::Rung tiles = {
     .name = "tiles",
     .idea = "64 query rows and tiles of 64 keys in the memory that is free now; O, m and l in registers",
-    .forward = {attention::head_dim_not_8_to_256, workspace_bytes, forward, true}};
+    .forward = {attention::head_dim_not_8_to_256, attention::no_workspace, forward, true}};
 
 }  // namespace online_softmax

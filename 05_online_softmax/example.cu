@@ -17,14 +17,13 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/dispatch.h"
 #include "device/numeric.h"
 #include "device/watch.h"
 
 namespace online_softmax {
 namespace {
 
-using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
 
@@ -110,19 +109,14 @@ __global__ void __launch_bounds__(Br* Bc) attention_forward(Problem p,
     o[(first_row + ty) * D + d] = from_float<T>(l == 0 ? 0 : o_smem[ty * D + d] / l);  // l = 0: the row sees no key
 }
 
-template <class T>
-void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const unsigned blocks = unsigned(p.batch) * p.heads * ((p.seq_q + Br - 1) / Br);
-  const size_t shared_bytes = ((2 * Br + 2 * Bc) * p.head_dim + Br * Bc) * sizeof(float);
-  launch(attention_forward<T>, {blocks, dim3(Bc, Br), shared_bytes, stream}, p, static_cast<const T*>(args.q),
-         static_cast<const T*>(args.k), static_cast<const T*>(args.v), static_cast<T*>(args.o), args.lse);
-}
-
 void forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  (p.dtype == DType::fp16 ? launch_forward<__half> : launch_forward<__nv_bfloat16>)(p, args, stream);
+  attention::by_dtype(p, [&]<class T>() {
+    const auto [q, k, v, o] = attention::tensors_of<T>(args);
+    const unsigned blocks = unsigned(p.batch) * p.heads * ceil_div(p.seq_q, Br);
+    const size_t shared_bytes = ((2 * Br + 2 * Bc) * p.head_dim + Br * Bc) * sizeof(float);
+    launch(attention_forward<T>, {blocks, dim3(Bc, Br), shared_bytes, stream}, p, q, k, v, o, args.lse);
+  });
 }
-
-size_t workspace_bytes(const Problem&) { return 0; }
 
 }  // namespace
 
@@ -130,6 +124,6 @@ extern const attention::Rung example;
 constinit const attention::Rung example = {
     .name = "example",
     .idea = "tiles of 4 x 4, to follow every number",
-    .forward = {attention::head_dim_not_8_to_256, workspace_bytes, forward, true}};
+    .forward = {attention::head_dim_not_8_to_256, attention::no_workspace, forward, true}};
 
 }  // namespace online_softmax

@@ -21,6 +21,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "attention/dispatch.h"
 #include "attention/padded.h"
 #include "device/cp_async.h"
 #include "device/ldmatrix.h"
@@ -33,11 +34,10 @@
 namespace flashattn2_fwd {
 namespace {
 
-using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
 using swizzled_tile::position;
-using swizzled_tile::right_of;
+using swizzled_tile::right_of;  // the XOR swizzle, 16 columns a step
 
 constexpr int warps = 4, threads = 32 * warps;
 constexpr int Br = 32 * warps;  // query rows of a thread block, 32 to a warp: two blocks of 16, the height of an mma
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
   const int head = blockIdx.x / row_tiles, i0 = blockIdx.x % row_tiles * Br;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const size_t q_head = size_t(head) * p.seq_q * D, kv_head = size_t(p.kv_head(head)) * p.seq_k * D;
-  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
+  const float scale_log2 = p.scale * log2_e;
 
   copy_tile<D, Br>(q_smem, q + q_head + size_t(i0) * D, p.seq_q - i0);
   copy_tile<D, Bc>(kv_smem, k + kv_head, p.seq_k);
@@ -130,6 +130,7 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
       for (int h = 0; h < 2; h++) {
         const int visible =
             p.visible_keys(i0 + warp * 32 + 16 * b + 8 * h + g) - j0 - 2 * t;  // from this lane's first column on
+        // `top` is the row maximum.
         float top = -INFINITY;
         for (int n = 0; n < Bc / 8; n++)
           for (int c = 0; c < 2; c++) {
@@ -187,30 +188,23 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
       const float l_row = quad_sum(l[b][h]);
       if (i >= p.seq_q) continue;
       const float inverse = l_row > 0 ? 1 / l_row : 0;  // l = 0: the row sees no key
-      if (t == 0) lse[size_t(head) * p.seq_q + i] = (m[b][h] + log2_approx(l_row)) * 0.693147181f;  // ln(2)
+      if (t == 0) lse[size_t(head) * p.seq_q + i] = (m[b][h] + log2_approx(l_row)) * ln_2;
       for (int n = 0; n < D / 8; n++)
         *reinterpret_cast<uint32_t*>(o + q_head + size_t(i) * D + n * 8 + 2 * t) =
             pack2<T>(o_reg[b][n][2 * h] * inverse, o_reg[b][n][2 * h + 1] * inverse);
     }
 }
 
-template <class T, int D>
-void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const unsigned blocks = unsigned(p.batch) * p.heads * ((p.seq_q + Br - 1) / Br);
-  const size_t shared_bytes = (Br + 4 * Bc) * D * sizeof(T);
-  launch(forward<T, D>, {blocks, threads, shared_bytes, stream}, p, static_cast<const T*>(args.q),
-         static_cast<const T*>(args.k), static_cast<const T*>(args.v), static_cast<T*>(args.o), args.lse);
-}
-
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  if (p.dtype == DType::fp16)
-    (p.head_dim == 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
-  else
-    (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+    const auto [q, k, v, o] = attention::tensors_of<T>(args);
+    const unsigned blocks = unsigned(p.batch) * p.heads * ceil_div(p.seq_q, Br);
+    const size_t shared_bytes = (Br + 4 * Bc) * D * sizeof(T);
+    launch(forward<T, D>, {blocks, threads, shared_bytes, stream}, p, q, k, v, o, args.lse);
+  });
 }
 
-constexpr attention::Forward unpadded = {attention::head_dim_not_8_to_128, [](const Problem&) { return size_t(0); },
-                                         run, true};
+constexpr attention::Forward unpadded = {attention::head_dim_not_8_to_128, attention::no_workspace, run, true};
 
 }  // namespace
 

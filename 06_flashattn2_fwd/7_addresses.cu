@@ -21,6 +21,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "attention/dispatch.h"
 #include "attention/padded.h"
 #include "device/cp_async.h"
 #include "device/ldmatrix.h"
@@ -33,19 +34,19 @@
 namespace flashattn2_fwd {
 namespace {
 
-using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
 using swizzled_tile::position;
-using swizzled_tile::right_of;
+using swizzled_tile::right_of;  // the XOR swizzle, 16 columns a step
 
 constexpr int warps = 4, threads = 32 * warps;
 constexpr int Br = 32 * warps;  // query rows of a thread block, 32 to a warp: two blocks of 16, the height of an mma
 constexpr int Bc = 64;          // keys in a tile
 
-// The largest x of a row when its m is set, and how large x may become before m rises and O is rescaled. P = 2^x is
-// 2^15 at most, and fp16 reaches 65504. Below 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is
-// 2^21 times lighter than the heaviest still has all of its bits. l and O are fp32, which is as precise at any size.
+// `headroom` is what FlashAttention-4 calls the threshold of rescaling: how large x may become before m rises and O is
+// rescaled. `start` is the x of the row maximum when m is set. P = 2^x is 2^15 at most, and fp16 reaches 65504. Below
+// 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is 2^21 times lighter than the heaviest still
+// has all of its bits. l and O are fp32, which is as precise at any size.
 constexpr float start = 7, headroom = 15;
 
 template <int D>
@@ -95,8 +96,8 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
   const int head = blockIdx.x / row_tiles, i0 = blockIdx.x % row_tiles * Br;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const unsigned q_row = head * p.seq_q + i0, kv_row = p.kv_head(head) * p.seq_k;  // the first, over all heads
-  const int seen_by_all = p.visible_keys(i0);      // keys that all rows of the block see
-  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
+  const int seen_by_all = p.visible_keys(i0);  // keys that all rows of the block see
+  const float scale_log2 = p.scale * log2_e;
 
   copy_tile<D, Br>(q_smem, q + size_t(q_row) * D, p.seq_q - i0);
   copy_tile<D, Bc>(kv_smem, k + size_t(kv_row) * D, p.seq_k);
@@ -165,6 +166,7 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
         for (int h = 0; h < 2; h++) {
           const int visible =
               p.visible_keys(i0 + warp * 32 + 16 * b + 8 * h + g) - j0 - 2 * t;  // from this lane's first column on
+          // `top` is the row maximum.
           float top = -INFINITY;
           for (int n = 0; n < Bc / 8; n++)
             for (int c = 0; c < 2; c++) {
@@ -223,31 +225,24 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
       const int row = warp * 32 + 16 * b + 8 * h + g;
       const float minus_sum = quad_sum(minus_l[b][h]), l_row = minus_sum > 0 ? 0 : -minus_sum;
       if (i0 + row >= p.seq_q) continue;
-      const float inverse = l_row > 0 ? 1 / l_row : 0;                               // l = 0: the row sees no key
-      if (t == 0) lse[q_row + row] = (m[b][h] + log2_approx(l_row)) * 0.693147181f;  // ln(2)
+      const float inverse = l_row > 0 ? 1 / l_row : 0;  // l = 0: the row sees no key
+      if (t == 0) lse[q_row + row] = (m[b][h] + log2_approx(l_row)) * ln_2;
       for (int n = 0; n < D / 8; n++)
         *reinterpret_cast<uint32_t*>(o + size_t(q_row + row) * D + n * 8 + 2 * t) =
             pack2<T>(o_reg[b][n][2 * h] * inverse, o_reg[b][n][2 * h + 1] * inverse);
     }
 }
 
-template <class T, int D>
-void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const unsigned blocks = unsigned(p.batch) * p.heads * ((p.seq_q + Br - 1) / Br);
-  const size_t shared_bytes = (Br + 4 * Bc) * D * sizeof(T);
-  launch(forward<T, D>, {blocks, threads, shared_bytes, stream}, p, static_cast<const T*>(args.q),
-         static_cast<const T*>(args.k), static_cast<const T*>(args.v), static_cast<T*>(args.o), args.lse);
-}
-
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  if (p.dtype == DType::fp16)
-    (p.head_dim == 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
-  else
-    (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+    const auto [q, k, v, o] = attention::tensors_of<T>(args);
+    const unsigned blocks = unsigned(p.batch) * p.heads * ceil_div(p.seq_q, Br);
+    const size_t shared_bytes = (Br + 4 * Bc) * D * sizeof(T);
+    launch(forward<T, D>, {blocks, threads, shared_bytes, stream}, p, q, k, v, o, args.lse);
+  });
 }
 
-constexpr attention::Forward unpadded = {attention::head_dim_not_8_to_128, [](const Problem&) { return size_t(0); },
-                                         run, true};
+constexpr attention::Forward unpadded = {attention::head_dim_not_8_to_128, attention::no_workspace, run, true};
 
 }  // namespace
 

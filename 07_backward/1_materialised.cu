@@ -26,7 +26,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "attention/rung.h"
+#include "attention/dispatch.h"
 #include "device/math.h"
 #include "device/numeric.h"
 #include "device/watch.h"
@@ -35,7 +35,6 @@ namespace backward {
 namespace {
 
 using attention::BackwardArgs;
-using attention::DType;
 using attention::Problem;
 
 constexpr int tile = 64;      // rows and columns of the result that a thread block owns
@@ -157,32 +156,28 @@ void launch_product(const Problem& p, Matrices<A> a, Matrices<B> b, C* c, float 
 // Elements of S.
 size_t scores_size(const Problem& p) { return p.lse_size() * p.seq_k; }
 
-template <class T>
-void run_as(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  const int rows = p.heads / p.kv_heads * p.seq_q;  // of the query heads that share a kv head
-  float* const s = static_cast<float*>(args.workspace);
-  float* const dp = s + scores_size(p);
-  const T *q = static_cast<const T*>(args.q), *k = static_cast<const T*>(args.k), *v = static_cast<const T*>(args.v),
-          *d_o = static_cast<const T*>(args.d_o);
-  const Matrices<T> q_rows = {q, rows, p.head_dim}, do_rows = {d_o, rows, p.head_dim},
-                    k_rows = {k, p.seq_k, p.head_dim};
-  const Matrices<T> k_transposed = {k, p.head_dim, p.seq_k, true}, v_transposed = {v, p.head_dim, p.seq_k, true};
-
-  launch_product(p, q_rows, k_transposed, s, p.scale, stream);
-  launch_product(p, do_rows, v_transposed, dp, 1, stream);
-  const unsigned row_blocks = unsigned((p.lse_size() + warps - 1) / warps);
-  launch(softmax_backward, {dim3(row_blocks), dim3(warps * 32), 0, stream}, p, args.lse, s, dp);
-
-  const float *p_data = s, *ds = dp;
-  const Matrices<float> p_transposed = {p_data, p.seq_k, rows, true}, ds_transposed = {ds, p.seq_k, rows, true};
-  const Matrices<float> ds_rows = {ds, rows, p.seq_k};
-  launch_product(p, p_transposed, do_rows, static_cast<T*>(args.dv), 1, stream);
-  launch_product(p, ds_rows, k_rows, static_cast<T*>(args.dq), p.scale, stream);
-  launch_product(p, ds_transposed, q_rows, static_cast<T*>(args.dk), p.scale, stream);
-}
-
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  (p.dtype == DType::fp16 ? run_as<__half> : run_as<__nv_bfloat16>)(p, args, stream);
+  attention::by_dtype(p, [&]<class T>() {
+    const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
+    const int rows = p.heads / p.kv_heads * p.seq_q;  // of the query heads that share a kv head
+    float* const s = static_cast<float*>(args.workspace);
+    float* const dp = s + scores_size(p);
+    const Matrices<T> q_rows = {q, rows, p.head_dim}, do_rows = {d_o, rows, p.head_dim},
+                      k_rows = {k, p.seq_k, p.head_dim};
+    const Matrices<T> k_transposed = {k, p.head_dim, p.seq_k, true}, v_transposed = {v, p.head_dim, p.seq_k, true};
+
+    launch_product(p, q_rows, k_transposed, s, p.scale, stream);
+    launch_product(p, do_rows, v_transposed, dp, 1, stream);
+    const unsigned row_blocks = unsigned(ceil_div(p.lse_size(), warps));
+    launch(softmax_backward, {row_blocks, warps * 32, 0, stream}, p, args.lse, s, dp);
+
+    const float *p_data = s, *ds = dp;
+    const Matrices<float> p_transposed = {p_data, p.seq_k, rows, true}, ds_transposed = {ds, p.seq_k, rows, true};
+    const Matrices<float> ds_rows = {ds, rows, p.seq_k};
+    launch_product(p, p_transposed, do_rows, dv, 1, stream);
+    launch_product(p, ds_rows, k_rows, dq, p.scale, stream);
+    launch_product(p, ds_transposed, q_rows, dk, p.scale, stream);
+  });
 }
 
 }  // namespace

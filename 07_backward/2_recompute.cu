@@ -26,7 +26,8 @@
 #include <cstdint>
 #include <string>
 
-#include "attention/rung.h"
+#include "attention/dispatch.h"
+#include "device/fp32_tile.h"
 #include "device/math.h"
 #include "device/numeric.h"
 #include "device/watch.h"
@@ -35,8 +36,9 @@ namespace backward {
 namespace {
 
 using attention::BackwardArgs;
-using attention::DType;
 using attention::Problem;
+using fp32_tile::load_float4;
+using fp32_tile::store_rounded;
 
 constexpr int threads = 128;    // 16 x 8
 constexpr int blocks = 2;       // per multiprocessor, as many as 228 KB hold at D = 128: up to 255 registers a thread
@@ -68,17 +70,6 @@ __device__ void stage(float* to,      // [tile][HeadDim + pad]
     *reinterpret_cast<float4*>(out + 4) =
         make_float4(to_float(x.x[4]), to_float(x.x[5]), to_float(x.x[6]), to_float(x.x[7]));
   }
-}
-
-__device__ float4 load_float4(const float* from) { return *reinterpret_cast<const float4*>(from); }
-
-// Rounds four numbers to T and stores them with one 8-byte instruction.
-template <class T>
-__device__ void store_rounded(T* to, float4 x) {
-  struct alignas(8) Pack4 {
-    T x[4];
-  } pack = {from_float<T>(x.x), from_float<T>(x.y), from_float<T>(x.z), from_float<T>(x.w)};
-  *reinterpret_cast<uint2*>(to) = *reinterpret_cast<const uint2*>(&pack);
 }
 
 // A B^T, of this thread's rows: row ty + 8 r of A times row tx + 16 n of B.
@@ -298,32 +289,20 @@ __global__ void __launch_bounds__(threads, blocks) q_gradient(Problem p,
   store_rows<HeadDim>(dq + first_query * p.head_dim, dq_reg, p.scale, p.head_dim, p.seq_q - i0);
 }
 
-template <class T, int HeadDim>
-void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  const T *q = static_cast<const T*>(args.q), *k = static_cast<const T*>(args.k), *v = static_cast<const T*>(args.v),
-          *o = static_cast<const T*>(args.o), *d_o = static_cast<const T*>(args.d_o);
-  float* const dots = static_cast<float*>(args.workspace);
-  constexpr int warps = threads / 32;
-  launch(row_dots<T>, {dim3(unsigned((p.lse_size() + warps - 1) / warps)), dim3(threads), 0, stream}, p, d_o, o, dots);
-
-  const int64_t key_tiles = (p.seq_k + tile - 1) / tile, query_tiles = (p.seq_q + tile - 1) / tile;
-  constexpr size_t shared_bytes = (4 * rows_size<HeadDim> + weights_size) * sizeof(float);
-  launch(kv_gradients<T, HeadDim>,
-         {dim3(unsigned(int64_t(p.batch) * p.kv_heads * key_tiles)), dim3(threads),
-          shared_bytes + weights_size * sizeof(float), stream},
-         p, q, k, v, d_o, args.lse, dots, static_cast<T*>(args.dk), static_cast<T*>(args.dv));
-  launch(q_gradient<T, HeadDim>,
-         {dim3(unsigned(int64_t(p.batch) * p.heads * query_tiles)), dim3(threads), shared_bytes, stream}, p, q, k, v,
-         d_o, args.lse, dots, static_cast<T*>(args.dq));
-}
-
-template <class T>
-void run_as(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  (p.head_dim <= 64 ? launch_backward<T, 64> : launch_backward<T, 128>)(p, args, stream);
-}
-
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  (p.dtype == DType::fp16 ? run_as<__half> : run_as<__nv_bfloat16>)(p, args, stream);
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int HeadDim>() {
+    const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
+    float* const dots = static_cast<float*>(args.workspace);
+    const unsigned row_blocks = unsigned(ceil_div(p.lse_size(), threads / 32));
+    const unsigned kv_blocks = unsigned(p.batch) * p.kv_heads * ceil_div(p.seq_k, tile);
+    const unsigned q_blocks = unsigned(p.batch) * p.heads * ceil_div(p.seq_q, tile);
+    constexpr size_t q_shared = (4 * rows_size<HeadDim> + weights_size) * sizeof(float);
+    constexpr size_t kv_shared = q_shared + weights_size * sizeof(float);
+
+    launch(row_dots<T>, {row_blocks, threads, 0, stream}, p, d_o, o, dots);
+    launch(kv_gradients<T, HeadDim>, {kv_blocks, threads, kv_shared, stream}, p, q, k, v, d_o, args.lse, dots, dk, dv);
+    launch(q_gradient<T, HeadDim>, {q_blocks, threads, q_shared, stream}, p, q, k, v, d_o, args.lse, dots, dq);
+  });
 }
 
 }  // namespace

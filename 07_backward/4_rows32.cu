@@ -26,6 +26,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "attention/dispatch.h"
 #include "attention/padded.h"
 #include "device/backward_tile.h"
 #include "device/math.h"
@@ -36,7 +37,6 @@ namespace backward {
 namespace {
 
 using attention::BackwardArgs;
-using attention::DType;
 using attention::Problem;
 using namespace backward_tile;
 using namespace swizzled_tile;
@@ -52,10 +52,8 @@ constexpr int own = 64 * blocks;  // rows that a thread block owns
 template <int blocks>
 constexpr int passing = 64 / blocks;  // rows of a tile that passes by
 
-__host__ __device__ int tiles(int rows, int tile_rows) { return (rows + tile_rows - 1) / tile_rows; }
-
 // The statistics of a head's query rows, in the workspace: two lines [2][padded], of LSE and of D.
-__host__ __device__ int padded(int rows) { return tiles(rows, 128) * 128; }
+__host__ __device__ int padded(int rows) { return ceil_div(rows, 128) * 128; }
 
 // D / 8 lanes per query row, 8 elements each.
 template <class T, int D>
@@ -93,7 +91,7 @@ __global__ void __launch_bounds__(threads, 2) dk_dv(Problem p,
   T* q_smem = v_smem + Bc * D;                                            // [2 stages][Q and dO][Br][D]
   float* stats_smem = reinterpret_cast<float*>(q_smem + 2 * 2 * Br * D);  // [2 stages][2][Br]
 
-  const int kv_tiles = tiles(p.seq_k, Bc);
+  const int kv_tiles = ceil_div(p.seq_k, Bc);
   const int kv_head = blockIdx.x / kv_tiles, j0 = blockIdx.x % kv_tiles * Bc;
   const int group = p.heads / p.kv_heads;  // query heads kv_head * group and up, over the batch, read this kv head
   const int end = (kv_head + 1) * group;
@@ -131,14 +129,14 @@ __global__ void __launch_bounds__(threads, 2) dk_dv(Problem p,
     float p_reg[blocks][Br / 8][4];      // S^T, then P^T
     float ds_reg[blocks][Br / 8][4];     // dP^T, then dS^T
     uint32_t x_reg[blocks][Br / 16][4];  // P^T, then dS^T, as A fragments
-    multiply_by_transpose<Bc, Br, D, Br>(p_reg, k_smem + warp_row * 64, q_tile);
+    multiply_by_transpose<Bc, Br, D, Br>(p_reg, k_smem + warp_row * page_row, q_tile);
     make_p<Br>(p_reg, p.scale, lse, [&](int i) { return p.visible_keys(i0 + i) - j0 - warp_row; });
     const Watched pairs = {int64_t(head) * p.seq_q + i0, j0 + warp_row, p.seq_q - i0, p.seq_k - j0 - warp_row};
     watch_transpose("P", pairs, p_reg, 1 / p_factor);
     round_fragments<T, Br>(x_reg, p_reg);
     add_product<Br, D, Br>(dv_reg, x_reg, do_tile);
 
-    multiply_by_transpose<Bc, Br, D, Br>(ds_reg, v_smem + warp_row * 64, do_tile);
+    multiply_by_transpose<Bc, Br, D, Br>(ds_reg, v_smem + warp_row * page_row, do_tile);
     watch_transpose("dP", pairs, ds_reg);
     make_ds<Br>(ds_reg, fragments_of(p_reg), row_sum);
     watch_transpose("dS", pairs, ds_reg);
@@ -152,8 +150,8 @@ __global__ void __launch_bounds__(threads, 2) dk_dv(Problem p,
   const int j = j0 + warp_row;
   const size_t to = (size_t(kv_head) * p.seq_k + j) * D;
   __syncwarp();  // all lanes are done with the warp's rows of K and V
-  store_rows<Bc, D>(dk + to, k_smem + warp_row * 64, dk_reg, p.scale, p.seq_k - j);
-  store_rows<Bc, D>(dv + to, v_smem + warp_row * 64, dv_reg, 1 / p_factor, p.seq_k - j);
+  store_rows<Bc, D>(dk + to, k_smem + warp_row * page_row, dk_reg, p.scale, p.seq_k - j);
+  store_rows<Bc, D>(dv + to, v_smem + warp_row * page_row, dv_reg, 1 / p_factor, p.seq_k - j);
 }
 
 template <class T, int D, int blocks>
@@ -171,11 +169,11 @@ __global__ void __launch_bounds__(threads, 2) dq(Problem p,
   T* kv_smem = do_smem + Br * D;                                           // [2 stages][K and V][Bc][D]
   float* stats_smem = reinterpret_cast<float*>(kv_smem + 2 * 2 * Bc * D);  // [2][Br]
 
-  const int q_tiles = tiles(p.seq_q, Br);
+  const int q_tiles = ceil_div(p.seq_q, Br);
   const int head = blockIdx.x / q_tiles, i0 = blockIdx.x % q_tiles * Br;
   const int warp_row = threadIdx.x / 32 * 16 * blocks, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
   const size_t q_row = size_t(head) * p.seq_q + i0, kv_row = size_t(p.kv_head(head)) * p.seq_k;
-  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
+  const float scale_log2 = p.scale * log2_e;
 
   const auto copy_stage = [&](int j0) {
     copy_tile<Bc, D, threads>(kv_smem + j0 / Bc % 2 * 2 * Bc * D, k + (kv_row + j0) * D, p.seq_k - j0);
@@ -202,8 +200,8 @@ __global__ void __launch_bounds__(threads, 2) dq(Problem p,
     float p_reg[blocks][Bc / 8][4];      // S, then P
     float ds_reg[blocks][Bc / 8][4];     // dP, then dS
     uint32_t x_reg[blocks][Bc / 16][4];  // dS, as A fragments
-    multiply_by_transpose<Br, Bc, D, Bc>(p_reg, q_smem + warp_row * 64, k_tile);
-    multiply_by_transpose<Br, Bc, D, Bc>(ds_reg, do_smem + warp_row * 64, v_tile);
+    multiply_by_transpose<Br, Bc, D, Bc>(p_reg, q_smem + warp_row * page_row, k_tile);
+    multiply_by_transpose<Br, Bc, D, Bc>(ds_reg, do_smem + warp_row * page_row, v_tile);
     const Watched pairs = {queries.row, j0, queries.rows, p.seq_k - j0};
     watch("dP", pairs, ds_reg);
     const bool masked = j0 + Bc > p.visible_keys(i0);  // of the block's rows, the first sees the fewest keys
@@ -228,33 +226,24 @@ __global__ void __launch_bounds__(threads, 2) dq(Problem p,
   __syncwarp();  // all lanes are done with the warp's rows of Q
   const int i = i0 + warp_row;
   const size_t to = (size_t(head) * p.seq_q + i) * D;
-  store_rows<Br, D>(dq + to, q_smem + warp_row * 64, dq_reg, p.scale, p.seq_q - i);
-}
-
-template <class T, int D>
-void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  const T *q = static_cast<const T*>(args.q), *k = static_cast<const T*>(args.k), *v = static_cast<const T*>(args.v);
-  const T *o = static_cast<const T*>(args.o), *d_o = static_cast<const T*>(args.d_o);
-  float* stats = static_cast<float*>(args.workspace);
-  constexpr int key_blocks = dk_dv_blocks<D>, Br = own<dq_blocks>, Bc = own<key_blocks>;
-  const unsigned heads = unsigned(p.batch) * p.heads, kv_heads = unsigned(p.batch) * p.kv_heads;
-  const unsigned rows = heads * padded(p.seq_q), kv_blocks = kv_heads * tiles(p.seq_k, Bc);
-  const size_t dq_shared = (2 * Br + 4 * passing<dq_blocks>)*D * sizeof(T) + 2 * Br * sizeof(float);
-  const size_t dk_dv_shared =
-      (2 * Bc + 4 * passing<key_blocks>)*D * sizeof(T) + 2 * 2 * passing<key_blocks> * sizeof(float);
-
-  launch(row_stats<T, D>, {rows * (D / 8) / threads, threads, 0, stream}, p, o, args.lse, d_o, stats);
-  launch(dk_dv<T, D, key_blocks>, {kv_blocks, threads, dk_dv_shared, stream}, p, q, k, v, d_o, stats,
-         static_cast<T*>(args.dk), static_cast<T*>(args.dv));
-  launch(dq<T, D, dq_blocks>, {rows / Br, threads, dq_shared, stream}, p, q, k, v, d_o, stats,
-         static_cast<T*>(args.dq));
+  store_rows<Br, D>(dq + to, q_smem + warp_row * page_row, dq_reg, p.scale, p.seq_q - i);
 }
 
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  if (p.dtype == DType::fp16)
-    (p.head_dim == 64 ? launch_backward<__half, 64> : launch_backward<__half, 128>)(p, args, stream);
-  else
-    (p.head_dim == 64 ? launch_backward<__nv_bfloat16, 64> : launch_backward<__nv_bfloat16, 128>)(p, args, stream);
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+    const auto [q, k, v, o, d_o, dq_out, dk, dv] = attention::tensors_of<T>(args);
+    float* stats = static_cast<float*>(args.workspace);
+    constexpr int key_blocks = dk_dv_blocks<D>, Br = own<dq_blocks>, Bc = own<key_blocks>;
+    const unsigned heads = unsigned(p.batch) * p.heads, kv_heads = unsigned(p.batch) * p.kv_heads;
+    const unsigned rows = heads * padded(p.seq_q), kv_blocks = kv_heads * ceil_div(p.seq_k, Bc);
+    const size_t dq_shared = (2 * Br + 4 * passing<dq_blocks>)*D * sizeof(T) + 2 * Br * sizeof(float);
+    const size_t dk_dv_shared =
+        (2 * Bc + 4 * passing<key_blocks>)*D * sizeof(T) + 2 * 2 * passing<key_blocks> * sizeof(float);
+
+    launch(row_stats<T, D>, {rows * (D / 8) / threads, threads, 0, stream}, p, o, args.lse, d_o, stats);
+    launch(dk_dv<T, D, key_blocks>, {kv_blocks, threads, dk_dv_shared, stream}, p, q, k, v, d_o, stats, dk, dv);
+    launch(dq<T, D, dq_blocks>, {rows / Br, threads, dq_shared, stream}, p, q, k, v, d_o, stats, dq_out);
+  });
 }
 
 size_t workspace_bytes(const Problem& p) { return size_t(p.batch) * p.heads * 2 * padded(p.seq_q) * sizeof(float); }

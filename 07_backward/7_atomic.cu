@@ -27,8 +27,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "attention/backward_workspace.h"
 #include "attention/padded.h"
-#include "device/atomic_add.h"
 #include "device/backward_tile.h"
 #include "device/named_barrier.h"
 #include "device/swizzled_tile.h"
@@ -38,7 +38,6 @@ namespace backward {
 namespace {
 
 using attention::BackwardArgs;
-using attention::DType;
 using attention::Problem;
 using namespace backward_tile;
 using namespace swizzled_tile;
@@ -67,32 +66,6 @@ using SmallShape128 = Shape<128, 64, 32, 1>;  // 81 KB, for devices that have no
 // What a warp does for its 32 keys.
 enum class Role { all, p_and_dv, ds_and_dk };
 
-template <class T>
-struct Tensors {
-  const T* q;           // [B, H, Nq, D]
-  const T* k;           // [B, Hkv, Nk, D]
-  const T* v;           // [B, Hkv, Nk, D]
-  const T* d_o;         // [B, H, Nq, D]
-  const float* stats;   // [B * H * tiles][2][Br], of LSE, then of D
-  float* dq_sum;        // [B * H * tiles][warps][8][32][4]: fragments (2 x 4 of 16 x 8) of 32 lanes
-  T* dk;                // [B, Hkv, Nk, D]
-  T* dv;                // [B, Hkv, Nk, D]
-  int kv_tiles;         // tiles of a kv head
-  int q_tiles, q_rows;  // tiles and rows of all query heads that read one kv head
-};
-
-__host__ __device__ int tiles(int rows, int tile_rows) { return (rows + tile_rows - 1) / tile_rows; }
-
-// Adds the warp's part of dQ of tile `tile`, counted over all heads.
-template <class S>
-__device__ void add_dq(float* dq_sum,  // [B * H * tiles][warps][8][32][4]
-                       const float (&dq_reg)[2][4][4], size_t tile) {
-  float* sum = dq_sum + (tile * S::threads + threadIdx.x / 32 * 32) * 32 + threadIdx.x % 32 * 4;
-#pragma unroll
-  for (int b = 0; b < 2; b++)
-    for (int n = 0; n < 4; n++) atomic_add_4(sum + (b * 4 + n) * 32 * 4, dq_reg[b][n]);
-}
-
 // The products of one tile of queries (but for dQ) with the warp's 32 keys: those of its role.
 template <class S, Role role, class T>
 __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2][S::D / 8][4],
@@ -108,7 +81,7 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4],
   constexpr int Bc = S::Bc, Br = S::Br, D = S::D, chunk = S::chunk;
   // Where one warp of a pair leaves fragment [b][n] of P^T for the other: 512 bytes in a row, 32 queries to a page.
   const auto p_smem = [&](int b, int n) -> float4& {
-    return reinterpret_cast<float4*>(ds + n / 4 * Bc * 64)[(n % 4 * 2 + b) * 32 + threadIdx.x % 32];
+    return reinterpret_cast<float4*>(ds + n / 4 * Bc * page_row)[(n % 4 * 2 + b) * 32 + threadIdx.x % 32];
   };
 #pragma unroll
   for (int c = 0; c < Br; c += chunk) {
@@ -118,7 +91,7 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4],
     uint32_t ds_half[2][chunk / 16][4];  // and dS^T
     const Watched watched = {q_row + c, j0, p.seq_q - i0 - c, p.seq_k - j0};
     if (role != Role::ds_and_dk) {
-      multiply_by_transpose<Bc, Br, D, chunk>(p_reg, k, q + c * 64);
+      multiply_by_transpose<Bc, Br, D, chunk>(p_reg, k, q + c * page_row);
       make_p<chunk>(p_reg, p.scale, stats + c, [&](int i) { return p.visible_keys(i0 + c + i) - j0; });
       watch_transpose("P", watched, p_reg, 1 / p_factor);
       if (S::pairs) {
@@ -130,7 +103,7 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4],
       round_fragments<T, chunk>(p_half, p_reg);
     }
     if (role != Role::p_and_dv) {
-      multiply_by_transpose<Bc, Br, D, chunk>(ds_reg, v, d_o + c * 64);
+      multiply_by_transpose<Bc, Br, D, chunk>(ds_reg, v, d_o + c * page_row);
       watch_transpose("dP", watched, ds_reg);
       if (S::pairs) {
         named_barrier_sync(1 + pair, 64);  // P^T is in shared memory
@@ -144,8 +117,8 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4],
       store_fragments<Bc, chunk>(ds, ds_half, c / 16);
     }
     // Both sums come after dS: until then P^T in fp32 occupies registers that their operands need.
-    if (role != Role::ds_and_dk) add_product<Br, D, chunk>(dv_reg, p_half, d_o + c * 64);
-    if (role != Role::p_and_dv) add_product<Br, D, chunk>(dk_reg, ds_half, q + c * 64);
+    if (role != Role::ds_and_dk) add_product<Br, D, chunk>(dv_reg, p_half, d_o + c * page_row);
+    if (role != Role::p_and_dv) add_product<Br, D, chunk>(dk_reg, ds_half, q + c * page_row);
   }
   if (role != Role::ds_and_dk) watch("dV", rows, dv_reg, 1 / p_factor);
   if (role != Role::p_and_dv) watch("dK", rows, dk_reg, p.scale);
@@ -190,7 +163,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
     float dq_reg[2][4][4];
     const int right = 2 * (warp % (D / 32));
     multiply_transpose<Bc>(dq_reg, ds_smem + tile % 2 * S::ds_stage, warp / (D / 32), k_smem, right, right + 1);
-    const int i0 = tile % tiles(p.seq_q, S::Br) * S::Br + warp / (D / 32) * 32, head = tile / tiles(p.seq_q, S::Br);
+    const int i0 = tile % ceil_div(p.seq_q, S::Br) * S::Br + warp / (D / 32) * 32,
+              head = tile / ceil_div(p.seq_q, S::Br);
     watch("dQ", {int64_t(head) * p.seq_q + i0, warp % (D / 32) * 32, p.seq_q - i0, 32}, dq_reg, p.scale);
     add_dq<S>(tensors.dq_sum, dq_reg, tile);
   };
@@ -213,9 +187,10 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
     if (makes_ds && before >= 0) make_dq(before);
     const auto multiply = [&]<Role role>() {
       const T* q_tile = q_smem + tile % 2 * 2 * Br * D;
-      multiply_tile<S, role>(p, dv_reg, dk_reg, k_smem + own * 64, v_smem + own * 64, q_tile, q_tile + Br * D,
-                             stats_smem + tile % 2 * 2 * Br, ds_smem + tile % 2 * S::ds_stage + own * 64, i0, j0 + own,
-                             pair, tile_row, {kv_row + own, 0, p.seq_k - j0 - own, D});
+      multiply_tile<S, role>(p, dv_reg, dk_reg, k_smem + own * page_row, v_smem + own * page_row, q_tile,
+                             q_tile + Br * D, stats_smem + tile % 2 * 2 * Br,
+                             ds_smem + tile % 2 * S::ds_stage + own * page_row, i0, j0 + own, pair, tile_row,
+                             {kv_row + own, 0, p.seq_k - j0 - own, D});
     };
     if constexpr (!S::pairs)
       multiply.template operator()<Role::all>();
@@ -239,87 +214,43 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
   __syncthreads();  // everyone is done with K and V
 
   const size_t to = size_t(kv_row + own) * D;
-  if (makes_p) store_rows<Bc, D>(tensors.dv + to, v_smem + own * 64, dv_reg, 1 / p_factor, p.seq_k - j0 - own);
-  if (makes_ds) store_rows<Bc, D>(tensors.dk + to, k_smem + own * 64, dk_reg, p.scale, p.seq_k - j0 - own);
+  if (makes_p) store_rows<Bc, D>(tensors.dv + to, v_smem + own * page_row, dv_reg, 1 / p_factor, p.seq_k - j0 - own);
+  if (makes_ds) store_rows<Bc, D>(tensors.dk + to, k_smem + own * page_row, dk_reg, p.scale, p.seq_k - j0 - own);
 }
 
-// A thread has rows g and g + 8 of one fragment of dQ, 8 columns each: those of four lanes.
 template <class T, class S>
 __global__ void convert(Problem p,
                         const float4* dq_sum,  // [B * H * tiles][warps][2][4][8 g][4 t]
                         T* dq)                 // [B, H, Nq, D]
 {
-  constexpr int D = S::D;
-  const unsigned thread = blockIdx.x * S::threads + threadIdx.x;
-  const int g = thread % 8, n = thread / 8 % 4, b = thread / 32 % 2, warp = thread / 64 % S::warps;
-  const unsigned tile = thread / 64 / S::warps, head_tiles = tiles(p.seq_q, S::Br), head = tile / head_tiles;
-  const int i = tile % head_tiles * S::Br + warp / (D / 32) * 32 + b * 16 + g;
-  Pack8<T> rows[2];
-  for (int t = 0; t < 4; t++) {
-    const float4 c = dq_sum[size_t(thread) * 4 + t];
-    rows[0].x[2 * t] = from_float<T>(c.x * p.scale);
-    rows[0].x[2 * t + 1] = from_float<T>(c.y * p.scale);
-    rows[1].x[2 * t] = from_float<T>(c.z * p.scale);
-    rows[1].x[2 * t + 1] = from_float<T>(c.w * p.scale);
-  }
-  T* to = dq + (size_t(head) * p.seq_q + i) * D + warp % (D / 32) * 32 + n * 8;
-  for (int h = 0; h < 2; h++)
-    if (i + 8 * h < p.seq_q) store_pack8(to + 8 * h * D, rows[h]);
+  convert_dq<T, S>(p, dq_sum, dq);
 }
 
 template <class T, class S>
 void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  const int group = p.heads / p.kv_heads, head_tiles = tiles(p.seq_q, S::Br), kv_tiles = tiles(p.seq_k, S::Bc);
-  const unsigned q_tiles = unsigned(p.batch) * p.heads * head_tiles;
-  const unsigned row_blocks = q_tiles * (S::Br * S::D / 8 / S::threads);  // of threads that take 8 elements each
-  float* dq_sum = static_cast<float*>(args.workspace);
-  float* stats = dq_sum + size_t(q_tiles) * S::Br * S::D;
-  const T *o = static_cast<const T*>(args.o), *d_o = static_cast<const T*>(args.d_o);
-  const Tensors<T> tensors = {.q = static_cast<const T*>(args.q),
-                              .k = static_cast<const T*>(args.k),
-                              .v = static_cast<const T*>(args.v),
-                              .d_o = d_o,
-                              .stats = stats,
-                              .dq_sum = dq_sum,
-                              .dk = static_cast<T*>(args.dk),
-                              .dv = static_cast<T*>(args.dv),
-                              .kv_tiles = kv_tiles,
-                              .q_tiles = group * head_tiles,
-                              .q_rows = group * p.seq_q};
-  const unsigned blocks = unsigned(p.batch) * p.kv_heads * kv_tiles;
-  launch(prepare<T, S>, {row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats,
-         reinterpret_cast<float4*>(dq_sum));
-  launch(gradients<T, S>, {blocks, S::threads, S::shared_bytes, stream}, p, tensors);
-  launch(convert<T, S>, {row_blocks / 2, S::threads, 0, stream}, p, reinterpret_cast<const float4*>(dq_sum),
-         static_cast<T*>(args.dq));
-}
-
-bool device_has(size_t shared_bytes) {
-  int device = 0, most = 0;
-  check(cudaGetDevice(&device));
-  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  return shared_bytes <= size_t(most);
-}
-
-template <class T>
-void run_as(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  if (p.head_dim == 64)
-    launch_backward<T, Shape64>(p, args, stream);
-  else if (p.seq_k > SmallShape128::Bc && device_has(Shape128::shared_bytes))
-    launch_backward<T, Shape128>(p, args, stream);
-  else
-    launch_backward<T, SmallShape128>(p, args, stream);
+  const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
+  const attention::BackwardTiles<S> tiles(p);
+  const auto [dq_sum, stats, turns, tickets] = attention::BackwardWorkspace::of(args.workspace, tiles);
+  float4* const sums = reinterpret_cast<float4*>(dq_sum);
+  const Tensors<T> tensors = {q, k, v, d_o, stats, dq_sum, dk, dv, tiles.kv_tiles, tiles.group_tiles, tiles.group_rows};
+  launch(prepare<T, S>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, sums);
+  launch(gradients<T, S>, {tiles.key_blocks, S::threads, S::shared_bytes, stream}, p, tensors);
+  launch(convert<T, S>, {tiles.row_blocks / 2, S::threads, 0, stream}, p, sums, dq);
 }
 
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  (p.dtype == DType::fp16 ? run_as<__half> : run_as<__nv_bfloat16>)(p, args, stream);
+  attention::by_dtype(p, [&]<class T>() {
+    if (p.head_dim == 64)
+      launch_backward<T, Shape64>(p, args, stream);
+    else if (p.seq_k > SmallShape128::Bc && Shape128::shared_bytes <= largest_shared_memory())
+      launch_backward<T, Shape128>(p, args, stream);
+    else
+      launch_backward<T, SmallShape128>(p, args, stream);
+  });
 }
 
 // For tiles of 64 queries; those of 32 take no more.
-size_t workspace_bytes(const Problem& p) {
-  const size_t q_tiles = size_t(p.batch) * p.heads * tiles(p.seq_q, 64);
-  return q_tiles * (64 * p.head_dim + 2 * 64) * sizeof(float);  // dq_sum, stats
-}
+size_t workspace_bytes(const Problem& p) { return attention::BackwardWorkspace::bytes(p, 64); }
 
 constexpr attention::Backward unpadded = {.unsupported = attention::head_dim_not_8_to_128,
                                           .workspace_bytes = workspace_bytes,

@@ -26,6 +26,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "attention/backward_workspace.h"
 #include "attention/padded.h"
 #include "device/atomic_add.h"
 #include "device/backward_pairs.h"
@@ -36,39 +37,16 @@ namespace backward {
 namespace {
 
 using attention::BackwardArgs;
-using attention::DType;
 using attention::Problem;
 using namespace backward_pairs;
 
 constexpr int heads_at_once = 16;  // kv heads; more would read more of Q and dO from memory instead of L2
 
-template <class S>
-constexpr size_t shared_bytes = S::shared_bytes + 2 * sizeof(int);  // and the block's place
-
-template <class T>
-struct Tensors {
-  const T* q;           // [B, H, Nq, D]
-  const T* k;           // [B, Hkv, Nk, D]
-  const T* v;           // [B, Hkv, Nk, D]
-  const T* d_o;         // [B, H, Nq, D]
-  const float* stats;   // [B * H * tiles][2][Br], of LSE, then of D
-  float* dq_sum;        // [B * H * tiles][warps][8][32][4]: fragments (2 x 4 of 16 x 8) of 32 lanes
-  int* turns;           // [B * H * tiles][warps]: the kv tile that may add to dq_sum
-  int* tickets;         // drawn so far
-  T* dq;                // [B, H, Nq, D]
-  T* dk;                // [B, Hkv, Nk, D]
-  T* dv;                // [B, Hkv, Nk, D]
-  int kv_heads;         // of the whole batch
-  int kv_tiles;         // tiles of a kv head
-  int head_tiles;       // tiles of a query head
-  int q_tiles, q_rows;  // tiles and rows of all query heads that read one kv head
-};
-
-__host__ __device__ int tiles(int rows, int tile_rows) { return (rows + tile_rows - 1) / tile_rows; }
+constexpr size_t place_bytes = 2 * sizeof(int);  // of shared memory, for the block's place
 
 // Adds the warp's part of dQ of a tile, counted over the query heads of the kv head.
 template <class S, class T>
-__device__ void add_dq(const Problem& p, const Tensors<T>& tensors, const float (&dq_reg)[2][4][4], int kv_head,
+__device__ void add_dq(const Problem& p, const OrderedTensors<T>& tensors, const float (&dq_reg)[2][4][4], int kv_head,
                        int kv_tile, int tile) {
   constexpr int D = S::D;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
@@ -115,7 +93,7 @@ __global__ void prepare(Problem p,
                         int* tickets) {
   constexpr int D = S::D, Br = S::Br, lanes = D / 8;
   const unsigned thread = blockIdx.x * S::threads + threadIdx.x, row = thread / lanes, lane = thread % lanes;
-  const unsigned head_tiles = tiles(p.seq_q, Br), tile = row / Br, head = tile / head_tiles;
+  const unsigned head_tiles = ceil_div(p.seq_q, Br), tile = row / Br, head = tile / head_tiles;
   const unsigned i = tile % head_tiles * Br + row % Br;
   const size_t q_row = size_t(head) * p.seq_q + i, at = q_row * D + lane * 8;
   const RowStatistics of_row = row_statistics<D>(i < unsigned(p.seq_q), o + at, d_o + at, lse + q_row);
@@ -128,7 +106,7 @@ __global__ void prepare(Problem p,
 }
 
 template <class T, class S>
-__global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Tensors<T> tensors) {
+__global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, OrderedTensors<T> tensors) {
   constexpr int D = S::D, Bc = S::Bc, Br = S::Br;
   T* k_smem = dynamic_shared<T>();       // [Bc][D]
   T* v_smem = k_smem + Bc * D;           // [Bc][D]
@@ -230,8 +208,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
     const auto multiply = [&]<Role role>() {
       const T* q_tile = q_smem + tile % 2 * 2 * Br * D;
       const int j0 = kv_tile * Bc;
-      multiply_tile<S, role>(dv_reg, dk_reg, k_smem + own * 64, v_smem + own * 64, q_tile, q_tile + Br * D,
-                             stats_smem + tile % 2 * 2 * Br, ds_smem + tile % 2 * S::ds_stage + own * 64, p.scale,
+      multiply_tile<S, role>(dv_reg, dk_reg, k_smem + own * page_row, v_smem + own * page_row, q_tile, q_tile + Br * D,
+                             stats_smem + tile % 2 * 2 * Br, ds_smem + tile % 2 * S::ds_stage + own * page_row, p.scale,
                              [&](int i) { return p.visible_keys(i0 + i) - j0 - own; }, pair,
                              {tile_row, j0 + own, p.seq_q - i0, p.seq_k - j0 - own},
                              {int64_t(first_tile / tensors.q_tiles) * p.seq_k + j0 + own, 0, p.seq_k - j0 - own, D});
@@ -248,14 +226,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
       pass_turn(tile - 2, tile - 1);
       make_dq(tile - 1);
     }
-    if (S::pairs) {
-      // The warp that took P^T has it. The barrier of the block that comes next would do; but compute-sanitizer's
-      // racecheck takes threads to be in step only if they have waited at the same number of barriers.
-      if (makes_ds)
-        named_barrier_arrive(1 + S::key_warps + pair, 64);  // for racecheck alone
-      else
-        named_barrier_sync(1 + S::key_warps + pair, 64);  // for racecheck alone
-    }
+    end_tile_of_pair<S>(pair, makes_ds);
     i0 = next_i0;
   }
   __syncthreads();  // dS of the last tile is in shared memory
@@ -270,68 +241,38 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
 
   const int j = kv_tile * Bc + own;
   const size_t to = (size_t(kv_head) * p.seq_k + j) * D;
-  if (makes_p) store_rows<Bc, D>(tensors.dv + to, v_smem + own * 64, dv_reg, 1 / p_factor, p.seq_k - j);
-  if (makes_ds) store_rows<Bc, D>(tensors.dk + to, k_smem + own * 64, dk_reg, p.scale, p.seq_k - j);
-}
-
-template <class T, class S>
-void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  const int group = p.heads / p.kv_heads, head_tiles = tiles(p.seq_q, S::Br), kv_tiles = tiles(p.seq_k, S::Bc);
-  const unsigned q_tiles = unsigned(p.batch) * p.heads * head_tiles;
-  const unsigned row_blocks = q_tiles * (S::Br * S::D / 8 / S::threads);  // of threads that take 8 elements each
-  float* dq_sum = static_cast<float*>(args.workspace);
-  float* stats = dq_sum + size_t(q_tiles) * S::Br * S::D;
-  int* turns = reinterpret_cast<int*>(stats + size_t(q_tiles) * 2 * S::Br);
-  int* tickets = turns + size_t(q_tiles) * S::warps;
-  const T *o = static_cast<const T*>(args.o), *d_o = static_cast<const T*>(args.d_o);
-  const Tensors<T> tensors = {.q = static_cast<const T*>(args.q),
-                              .k = static_cast<const T*>(args.k),
-                              .v = static_cast<const T*>(args.v),
-                              .d_o = d_o,
-                              .stats = stats,
-                              .dq_sum = dq_sum,
-                              .turns = turns,
-                              .tickets = tickets,
-                              .dq = static_cast<T*>(args.dq),
-                              .dk = static_cast<T*>(args.dk),
-                              .dv = static_cast<T*>(args.dv),
-                              .kv_heads = p.batch * p.kv_heads,
-                              .kv_tiles = kv_tiles,
-                              .head_tiles = head_tiles,
-                              .q_tiles = group * head_tiles,
-                              .q_rows = group * p.seq_q};
-  const unsigned blocks = unsigned(p.batch) * p.kv_heads * kv_tiles;
-  launch(prepare<T, S>, {row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns, tickets);
-  launch(gradients<T, S>, {blocks, S::threads, shared_bytes<S>, stream}, p, tensors);
-}
-
-bool device_has(size_t shared_bytes) {
-  int device = 0, most = 0;
-  check(cudaGetDevice(&device));
-  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  return shared_bytes <= size_t(most);
-}
-
-template <class T>
-void run_as(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  if (p.head_dim == 64)
-    launch_backward<T, Shape64>(p, args, stream);
-  else if (p.seq_k > SmallShape128::Bc && device_has(shared_bytes<Shape128>))
-    launch_backward<T, Shape128>(p, args, stream);
-  else
-    launch_backward<T, SmallShape128>(p, args, stream);
+  if (makes_p) store_rows<Bc, D>(tensors.dv + to, v_smem + own * page_row, dv_reg, 1 / p_factor, p.seq_k - j);
+  if (makes_ds) store_rows<Bc, D>(tensors.dk + to, k_smem + own * page_row, dk_reg, p.scale, p.seq_k - j);
 }
 
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  (p.dtype == DType::fp16 ? run_as<__half> : run_as<__nv_bfloat16>)(p, args, stream);
+  attention::by_dtype_and_shape(p, place_bytes, [&]<class T, class S>() {
+    const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
+    const attention::BackwardTiles<S> tiles(p);
+    const auto [dq_sum, stats, turns, tickets] = attention::BackwardWorkspace::of(args.workspace, tiles, S::warps);
+    const OrderedTensors<T> tensors = {q,
+                                       k,
+                                       v,
+                                       d_o,
+                                       stats,
+                                       dq_sum,
+                                       turns,
+                                       tickets,
+                                       dq,
+                                       dk,
+                                       dv,
+                                       p.batch * p.kv_heads,
+                                       tiles.kv_tiles,
+                                       tiles.head_tiles,
+                                       tiles.group_tiles,
+                                       tiles.group_rows};
+    launch(prepare<T, S>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns, tickets);
+    launch(gradients<T, S>, {tiles.key_blocks, S::threads, S::shared_bytes + place_bytes, stream}, p, tensors);
+  });
 }
 
 // For tiles of 64 queries; those of 32 take no more.
-size_t workspace_bytes(const Problem& p) {
-  const size_t q_tiles = size_t(p.batch) * p.heads * tiles(p.seq_q, 64);
-  const size_t sums = q_tiles * (64 * p.head_dim + 2 * 64) * sizeof(float);  // dq_sum, stats
-  return sums + (q_tiles * Shape128::warps + 1) * sizeof(int);               // turns, tickets
-}
+size_t workspace_bytes(const Problem& p) { return attention::BackwardWorkspace::bytes(p, 64, Shape128::warps); }
 
 constexpr attention::Backward unpadded = {attention::head_dim_not_8_to_128, workspace_bytes, run};
 

@@ -22,22 +22,21 @@
 #include <cmath>
 #include <cstdint>
 
+#include "attention/backward_workspace.h"
 #include "attention/padded.h"
-#include "device/atomic_add.h"
 #include "device/backward_pairs.h"
 
 namespace causal_earlystop {
 namespace {
 
 using attention::BackwardArgs;
-using attention::DType;
 using attention::Problem;
 using namespace backward_pairs;
 
-constexpr int group_heads = 16;  // kv heads; more would read more of Q and dO from memory instead of L2
+constexpr int round_heads = 16;  // kv heads; more would read more of Q and dO from memory instead of L2
 
 template <class T>
-struct Tensors {
+struct BalancedTensors {
   const T* q;           // [B, H, Nq, D]
   const T* k;           // [B, Hkv, Nk, D]
   const T* v;           // [B, Hkv, Nk, D]
@@ -51,27 +50,8 @@ struct Tensors {
   int q_tiles, q_rows;  // tiles and rows of all query heads that read one kv head
 };
 
-__host__ __device__ int tiles(int rows, int tile_rows) { return (rows + tile_rows - 1) / tile_rows; }
-
-// The first tile of a head's queries that a block with keys j0 and up computes: one that sees them, or the one before.
-// An even one, so that `tile % 2` goes on telling the stages of a pipeline apart when the next head's tiles follow.
-template <class S>
-__device__ int first_seeing(const Problem& p, int j0) {
-  return p.first_query(j0) / (2 * S::Br) * 2;
-}
-
-// Adds the warp's part of dQ of tile `tile`, counted over all heads.
-template <class S>
-__device__ void add_dq(float* dq_sum,  // [B * H * tiles][warps][8][32][4]
-                       const float (&dq_reg)[2][4][4], size_t tile) {
-  float* sum = dq_sum + (tile * S::threads + threadIdx.x / 32 * 32) * 32 + threadIdx.x % 32 * 4;
-#pragma unroll
-  for (int b = 0; b < 2; b++)
-    for (int n = 0; n < 4; n++) atomic_add_4(sum + (b * 4 + n) * 32 * 4, dq_reg[b][n]);
-}
-
 template <class T, class S>
-__global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Tensors<T> tensors) {
+__global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, BalancedTensors<T> tensors) {
   constexpr int D = S::D, Bc = S::Bc, Br = S::Br;
   T* k_smem = dynamic_shared<T>();       // [Bc][D]
   T* v_smem = k_smem + Bc * D;           // [Bc][D]
@@ -79,10 +59,10 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
   T* ds_smem = q_smem + 2 * 2 * Br * D;  // [2 stages][Bc][64], dS^T; of a pair, P^T before it
   float* stats_smem = reinterpret_cast<float*>(ds_smem + 2 * S::ds_stage);  // [2 stages][2][Br]
 
-  // The block's head and keys: a group of heads after the other, and in each the first keys of every head first.
-  const int first_head = blockIdx.x / (group_heads * tensors.kv_tiles) * group_heads;
+  // The block's head and keys: a round of heads after the other, and in each the first keys of every head first.
+  const int first_head = blockIdx.x / (round_heads * tensors.kv_tiles) * round_heads;
   const int index = blockIdx.x - first_head * tensors.kv_tiles;
-  const int heads = min(group_heads, tensors.kv_heads - first_head);  // of this group: the last may be smaller
+  const int heads = min(round_heads, tensors.kv_heads - first_head);  // of this round: the last may be smaller
   const int kv_head = first_head + index % heads, j0 = index / heads * Bc;
   const unsigned kv_row = kv_head * p.seq_k + j0;  // the first of the block's keys, over all kv heads
   const int warp = threadIdx.x / 32;
@@ -137,8 +117,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
     if (makes_ds && before >= 0) make_dq(before);
     const auto multiply = [&]<Role role>() {
       const T* q_tile = q_smem + tile % 2 * 2 * Br * D;
-      multiply_tile<S, role>(dv_reg, dk_reg, k_smem + own * 64, v_smem + own * 64, q_tile, q_tile + Br * D,
-                             stats_smem + tile % 2 * 2 * Br, ds_smem + tile % 2 * S::ds_stage + own * 64, p.scale,
+      multiply_tile<S, role>(dv_reg, dk_reg, k_smem + own * page_row, v_smem + own * page_row, q_tile, q_tile + Br * D,
+                             stats_smem + tile % 2 * 2 * Br, ds_smem + tile % 2 * S::ds_stage + own * page_row, p.scale,
                              [&](int i) { return p.visible_keys(i0 + i) - j0 - own; }, pair,
                              {tile_row, j0 + own, p.seq_q - i0, p.seq_k - j0 - own},
                              {int64_t(kv_head) * p.seq_k + j0 + own, 0, p.seq_k - j0 - own, D});
@@ -150,14 +130,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
     else
       multiply.template operator()<Role::ds_and_dk>();
     if (!makes_ds && before >= 0) make_dq(before);
-    if (S::pairs) {
-      // The warp that took P^T has it. The barrier of the block that comes next would do; but compute-sanitizer's
-      // racecheck takes threads to be in step only if they have waited at the same number of barriers.
-      if (makes_ds)
-        named_barrier_arrive(1 + S::key_warps + pair, 64);  // for racecheck alone
-      else
-        named_barrier_sync(1 + S::key_warps + pair, 64);  // for racecheck alone
-    }
+    end_tile_of_pair<S>(pair, makes_ds);
     i0 = next_i0;
     before = tile;
     tile = next;
@@ -167,88 +140,34 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
   __syncthreads();  // everyone is done with K and V
 
   const size_t to = size_t(kv_row + own) * D;
-  if (makes_p) store_rows<Bc, D>(tensors.dv + to, v_smem + own * 64, dv_reg, 1 / p_factor, p.seq_k - j0 - own);
-  if (makes_ds) store_rows<Bc, D>(tensors.dk + to, k_smem + own * 64, dk_reg, p.scale, p.seq_k - j0 - own);
+  if (makes_p) store_rows<Bc, D>(tensors.dv + to, v_smem + own * page_row, dv_reg, 1 / p_factor, p.seq_k - j0 - own);
+  if (makes_ds) store_rows<Bc, D>(tensors.dk + to, k_smem + own * page_row, dk_reg, p.scale, p.seq_k - j0 - own);
 }
 
-// A thread has rows g and g + 8 of one fragment of dQ, 8 columns each: those of four lanes.
 template <class T, class S>
 __global__ void convert(Problem p,
                         const float4* dq_sum,  // [B * H * tiles][warps][2][4][8 g][4 t]
                         T* dq)                 // [B, H, Nq, D]
 {
-  constexpr int D = S::D;
-  const unsigned thread = blockIdx.x * S::threads + threadIdx.x;
-  const int g = thread % 8, n = thread / 8 % 4, b = thread / 32 % 2, warp = thread / 64 % S::warps;
-  const unsigned tile = thread / 64 / S::warps, head_tiles = tiles(p.seq_q, S::Br), head = tile / head_tiles;
-  const int i = tile % head_tiles * S::Br + warp / (D / 32) * 32 + b * 16 + g;
-  Pack8<T> rows[2];
-  for (int t = 0; t < 4; t++) {
-    const float4 c = dq_sum[size_t(thread) * 4 + t];
-    rows[0].x[2 * t] = from_float<T>(c.x * p.scale);
-    rows[0].x[2 * t + 1] = from_float<T>(c.y * p.scale);
-    rows[1].x[2 * t] = from_float<T>(c.z * p.scale);
-    rows[1].x[2 * t + 1] = from_float<T>(c.w * p.scale);
-  }
-  T* to = dq + (size_t(head) * p.seq_q + i) * D + warp % (D / 32) * 32 + n * 8;
-  for (int h = 0; h < 2; h++)
-    if (i + 8 * h < p.seq_q) store_pack8(to + 8 * h * D, rows[h]);
-}
-
-template <class T, class S>
-void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  const int group = p.heads / p.kv_heads, head_tiles = tiles(p.seq_q, S::Br), kv_tiles = tiles(p.seq_k, S::Bc);
-  const unsigned q_tiles = unsigned(p.batch) * p.heads * head_tiles;
-  const unsigned row_blocks = q_tiles * (S::Br * S::D / 8 / S::threads);  // of threads that take 8 elements each
-  float* dq_sum = static_cast<float*>(args.workspace);
-  float* stats = dq_sum + size_t(q_tiles) * S::Br * S::D;
-  const T *o = static_cast<const T*>(args.o), *d_o = static_cast<const T*>(args.d_o);
-  const Tensors<T> tensors = {.q = static_cast<const T*>(args.q),
-                              .k = static_cast<const T*>(args.k),
-                              .v = static_cast<const T*>(args.v),
-                              .d_o = d_o,
-                              .stats = stats,
-                              .dq_sum = dq_sum,
-                              .dk = static_cast<T*>(args.dk),
-                              .dv = static_cast<T*>(args.dv),
-                              .kv_heads = p.batch * p.kv_heads,
-                              .kv_tiles = kv_tiles,
-                              .q_tiles = group * head_tiles,
-                              .q_rows = group * p.seq_q};
-  const unsigned blocks = unsigned(p.batch) * p.kv_heads * kv_tiles;
-  launch(prepare<T, S>, {row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats,
-         reinterpret_cast<float4*>(dq_sum));
-  launch(gradients<T, S>, {blocks, S::threads, S::shared_bytes, stream}, p, tensors);
-  launch(convert<T, S>, {row_blocks / 2, S::threads, 0, stream}, p, reinterpret_cast<const float4*>(dq_sum),
-         static_cast<T*>(args.dq));
-}
-
-bool device_has(size_t shared_bytes) {
-  int device = 0, most = 0;
-  check(cudaGetDevice(&device));
-  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  return shared_bytes <= size_t(most);
-}
-
-template <class T>
-void run_as(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  if (p.head_dim == 64)
-    launch_backward<T, Shape64>(p, args, stream);
-  else if (p.seq_k > SmallShape128::Bc && device_has(Shape128::shared_bytes))
-    launch_backward<T, Shape128>(p, args, stream);
-  else
-    launch_backward<T, SmallShape128>(p, args, stream);
+  convert_dq<T, S>(p, dq_sum, dq);
 }
 
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  (p.dtype == DType::fp16 ? run_as<__half> : run_as<__nv_bfloat16>)(p, args, stream);
+  attention::by_dtype_and_shape(p, 0, [&]<class T, class S>() {
+    const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
+    const attention::BackwardTiles<S> tiles(p);
+    const auto [dq_sum, stats, turns, tickets] = attention::BackwardWorkspace::of(args.workspace, tiles);
+    float4* const sums = reinterpret_cast<float4*>(dq_sum);
+    const BalancedTensors<T> tensors = {
+        q, k, v, d_o, stats, dq_sum, dk, dv, p.batch * p.kv_heads, tiles.kv_tiles, tiles.group_tiles, tiles.group_rows};
+    launch(prepare<T, S>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, sums);
+    launch(gradients<T, S>, {tiles.key_blocks, S::threads, S::shared_bytes, stream}, p, tensors);
+    launch(convert<T, S>, {tiles.row_blocks / 2, S::threads, 0, stream}, p, sums, dq);
+  });
 }
 
 // For tiles of 64 queries; those of 32 take no more.
-size_t workspace_bytes(const Problem& p) {
-  const size_t q_tiles = size_t(p.batch) * p.heads * tiles(p.seq_q, 64);
-  return q_tiles * (64 * p.head_dim + 2 * 64) * sizeof(float);  // dq_sum, stats
-}
+size_t workspace_bytes(const Problem& p) { return attention::BackwardWorkspace::bytes(p, 64); }
 
 constexpr attention::Backward unpadded = {.unsupported = attention::head_dim_not_8_to_128,
                                           .workspace_bytes = workspace_bytes,

@@ -8,6 +8,7 @@
 //
 // Expected limit: that kernel's memory traffic. Q and K cross it twice more than in chapter 08, and for short
 // sequences, whose attention takes no longer than a launch, so does the second launch.
+#include "attention/dispatch.h"
 #include "attention/padded.h"
 #include "device/numeric.h"
 #include "device/rope_angles.h"
@@ -19,7 +20,6 @@ extern const attention::Rung balanced;  // chapter 08's last forward
 namespace rope_fused {
 namespace {
 
-using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
 using attention::RopeTables;
@@ -53,26 +53,21 @@ __global__ void rotate(Problem p, RopeTables rope,
   // end rotation |
 }
 
-template <class T, int D>
-void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  T* const q_rotated = static_cast<T*>(args.workspace);
-  T* const k_rotated = q_rotated + p.q_size();
-  const size_t rotations = (p.q_size() + p.kv_size()) / 16;  // of eight pairs
-  launch(rotate<T, D>, {unsigned((rotations + rotate_threads - 1) / rotate_threads), rotate_threads, 0, stream}, p,
-         args.rope, static_cast<const T*>(args.q), static_cast<const T*>(args.k), q_rotated, k_rotated);
-
-  ForwardArgs rotated = args;
-  rotated.q = q_rotated;
-  rotated.k = k_rotated;
-  rotated.workspace = k_rotated + p.kv_size();
-  causal_earlystop::balanced.forward.run(p, rotated, stream);
-}
-
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  if (p.dtype == DType::fp16)
-    (p.head_dim == 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
-  else
-    (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+    const auto [q, k, v, o] = attention::tensors_of<T>(args);
+    T* const q_rotated = static_cast<T*>(args.workspace);
+    T* const k_rotated = q_rotated + p.q_size();
+    const size_t rotations = (p.q_size() + p.kv_size()) / 16;  // of eight pairs
+    launch(rotate<T, D>, {unsigned(ceil_div(rotations, rotate_threads)), rotate_threads, 0, stream}, p, args.rope, q, k,
+           q_rotated, k_rotated);
+
+    ForwardArgs rotated = args;
+    rotated.q = q_rotated;
+    rotated.k = k_rotated;
+    rotated.workspace = k_rotated + p.kv_size();
+    causal_earlystop::balanced.forward.run(p, rotated, stream);
+  });
 }
 
 size_t workspace_bytes(const Problem& p) {

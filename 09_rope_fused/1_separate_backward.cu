@@ -9,6 +9,7 @@
 //
 // Expected limit: as in the forward, memory traffic and launches. Four tensors cross memory twice more than in chapter
 // 08; and dQ and dK are rounded twice.
+#include "attention/dispatch.h"
 #include "attention/padded.h"
 #include "device/numeric.h"
 #include "device/rope_angles.h"
@@ -21,7 +22,6 @@ namespace rope_fused {
 namespace {
 
 using attention::BackwardArgs;
-using attention::DType;
 using attention::Problem;
 using attention::RopeTables;
 using namespace rope_angles;
@@ -53,31 +53,24 @@ __global__ void rotate(Problem p, RopeTables rope,
   store_pack8(to + D / 2, x2);
 }
 
-template <class T, int D>
-void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  T* const q_rotated = static_cast<T*>(args.workspace);
-  T* const k_rotated = q_rotated + p.q_size();
-  T *const dq = static_cast<T*>(args.dq), *const dk = static_cast<T*>(args.dk);
-  const size_t rotations = (p.q_size() + p.kv_size()) / 16;  // of eight pairs
-  const unsigned blocks = unsigned((rotations + rotate_threads - 1) / rotate_threads);
-
-  launch(rotate<T, D>, {blocks, rotate_threads, 0, stream}, p, args.rope, 1, static_cast<const T*>(args.q),
-         static_cast<const T*>(args.k), q_rotated, k_rotated);
-  BackwardArgs rotated = args;
-  rotated.q = q_rotated;
-  rotated.k = k_rotated;
-  rotated.workspace = k_rotated + p.kv_size();
-  causal_earlystop::ordered_backward.run(p, rotated, stream);
-  // exercise inverse: the gradients are those of the rotated Q and K; turn them into those of Q and K
-  launch(rotate<T, D>, {blocks, rotate_threads, 0, stream}, p, args.rope, -1, dq, dk, dq, dk);
-  // end inverse |
-}
-
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  if (p.dtype == DType::fp16)
-    (p.head_dim == 64 ? launch_backward<__half, 64> : launch_backward<__half, 128>)(p, args, stream);
-  else
-    (p.head_dim == 64 ? launch_backward<__nv_bfloat16, 64> : launch_backward<__nv_bfloat16, 128>)(p, args, stream);
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+    const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
+    T* const q_rotated = static_cast<T*>(args.workspace);
+    T* const k_rotated = q_rotated + p.q_size();
+    const size_t rotations = (p.q_size() + p.kv_size()) / 16;  // of eight pairs
+    const unsigned blocks = unsigned(ceil_div(rotations, rotate_threads));
+
+    launch(rotate<T, D>, {blocks, rotate_threads, 0, stream}, p, args.rope, 1, q, k, q_rotated, k_rotated);
+    BackwardArgs rotated = args;
+    rotated.q = q_rotated;
+    rotated.k = k_rotated;
+    rotated.workspace = k_rotated + p.kv_size();
+    causal_earlystop::ordered_backward.run(p, rotated, stream);
+    // exercise inverse: the gradients are those of the rotated Q and K; turn them into those of Q and K
+    launch(rotate<T, D>, {blocks, rotate_threads, 0, stream}, p, args.rope, -1, dq, dk, dq, dk);
+    // end inverse |
+  });
 }
 
 size_t workspace_bytes(const Problem& p) {

@@ -8,13 +8,16 @@
 // ones may be there, and have asked for Q and V, which need nothing from rotate, before they wait for K.
 //
 // Expected limit: as before. What is saved is part of a launch, a microsecond or two, whatever N is.
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
+#include "attention/dispatch.h"
 #include "attention/padded.h"
+#include "attention/schedule.h"
 #include "device/cp_async.h"
 #include "device/dependent_launch.h"
+#include "device/forward_tile.h"
+#include "device/lazy_softmax.h"
 #include "device/ldmatrix.h"
 #include "device/math.h"
 #include "device/mma.h"
@@ -26,13 +29,17 @@
 namespace rope_fused {
 namespace {
 
-using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
 using attention::RopeTables;
 using namespace rope_angles;
+using forward_tile::copy_ahead;
+using forward_tile::copy_tile;
+using lazy_softmax::headroom;  // the threshold of rescaling
+using lazy_softmax::start;     // x of the row maximum when m is set
+using swizzled_tile::page_row;
 using swizzled_tile::position;
-using swizzled_tile::right_of;
+using swizzled_tile::right_of;  // the XOR swizzle, 16 columns a step
 
 constexpr int warps = 4, threads = 32 * warps;
 constexpr int Br = 32 * warps;  // query rows of a thread block, 32 to a warp: two blocks of 16, the height of an mma
@@ -73,45 +80,6 @@ struct Shape<64> {
   static constexpr bool leave_out = false;  // asking for every 32 keys costs more than it saves
 };
 
-// The largest x of a row when its m is set, and how large x may become before m rises and O is rescaled. P = 2^x is
-// 2^15 at most, and fp16 reaches 65504. Below 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is
-// 2^21 times lighter than the heaviest still has all of its bits. l and O are fp32, which is as precise at any size.
-constexpr float start = 7, headroom = 15;
-
-template <int D>
-constexpr int rows_per_copy = threads / (D / 8);  // rows of D elements that the thread block copies at a time
-
-// Starts copying a tile to shared memory; rows that do not exist become zeros.
-template <int D, int rows, class T>
-__device__ void copy_tile(T* tile,        // [rows][D] in shared memory, swizzled
-                          const T* from,  // [rows_left, D]
-                          int rows_left) {
-  const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8);
-#pragma unroll 4
-  for (int i = 0; i < rows; i += rows_per_copy<D>)
-    cp_async_16_or_zero(tile + position<rows>(row, chunk) + i * 64, from + (row + i) * D + chunk * 8,
-                        row + i < rows_left);
-}
-
-// Starts copying Bc rows of K and of V, the keys from j on, to their stage; zeros take the place of those after the
-// last.
-template <int D, class T>
-__device__ void copy_ahead(T* to,                   // key j's place in page 0 of K; V is stage * D further on
-                           const T* k, const T* v,  // [B * Hkv * Nk, D]
-                           unsigned kv_row,         // where key 0 is, over all heads
-                           int j, int keys) {
-  constexpr int Bc = Shape<D>::Bc, stage = Shape<D>::stage;
-  const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8), left = keys - (j + row);
-  to += position<stage>(row, chunk);
-  const size_t from = size_t(kv_row + (j + row)) * D + chunk * 8;
-#pragma unroll
-  for (int i = 0; i < Bc; i += rows_per_copy<D>) {
-    cp_async_16_or_zero(to + i * 64, k + from + i * D, i < left);
-    cp_async_16_or_zero(to + stage * D + i * 64, v + from + i * D, i < left);
-  }
-  cp_async_commit();
-}
-
 // Rotates the block's rows of Q where cp.async brings them, in shared memory, between two barriers. At D = 64 four
 // lanes take a row, and the next four the row 4 below, whose chunks are in the other half of the banks. Rows that do
 // not exist are zeros, which stay zeros.
@@ -149,7 +117,7 @@ __device__ void rotate_q(const Problem& p, const RopeTables& rope, int i0,
 }
 
 template <class T, int D>
-__global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, RopeTables rope, int group_heads,
+__global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, RopeTables rope, int round_heads,
                                                                      const T* q,  // [B, H, Nq, D]
                                                                      const T* k,  // [B, Hkv, Nk, D]
                                                                      const T* v,  // [B, Hkv, Nk, D]
@@ -160,18 +128,18 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   T* q_smem = dynamic_shared<T>();  // [Br][D]
   T* kv_smem = q_smem + Br * D;     // [2 stages][K and V][stage][D]
 
-  // The block's head and rows: a group of heads after the other, and in each the last rows of every head first.
+  // The block's head and rows: a round of heads after the other, and in each the last rows of every head first.
   const int row_tiles = (p.seq_q + Br - 1) / Br;
-  const int first_head = blockIdx.x / (group_heads * row_tiles) * group_heads;
+  const int first_head = blockIdx.x / (round_heads * row_tiles) * round_heads;
   const int index = blockIdx.x - first_head * row_tiles;
-  const int heads = min(group_heads, p.batch * p.heads - first_head);  // of this group: the last may be smaller
+  const int heads = min(round_heads, p.batch * p.heads - first_head);  // of this round: the last may be smaller
   const int head = first_head + index % heads, i0 = (row_tiles - 1 - index / heads) * Br;
   const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // of lane 0, so the compiler knows that all agree
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const unsigned q_row = head * p.seq_q + i0, kv_row = p.kv_head(head) * p.seq_k;  // the first, over all heads
   const int keys = p.visible_keys(i0 + Br - 1);  // that any row of the block sees: the last one sees most
   const int warp_first = p.visible_keys(i0 + warp * 32), warp_last = p.visible_keys(i0 + warp * 32 + 31);
-  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
+  const float scale_log2 = p.scale * log2_e;
 
   copy_tile<D, Br>(q_smem, q + size_t(q_row) * D, p.seq_q - i0);
   cp_async_commit();
@@ -183,14 +151,14 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   // The row of a 16 x 16 block whose address this lane gives to ldmatrix (drawn in device/swizzle.h).
   const int qv_lane = position<16>(lane % 16, lane / 16);                   // Q and V: down, then right
   const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);  // K: right, then down
-  const int q_lane = warp * 32 * 64 + qv_lane;
+  const int q_lane = warp * 32 * page_row + qv_lane;
 
   rotate_q<T, D>(p, rope, i0, q_smem);
 
   uint32_t q_reg[q_steps > 0 ? q_steps : 1][2][4];
 #pragma unroll
   for (int step = 0; step < q_steps; step++)
-    for (int b = 0; b < 2; b++) ldmatrix_x4(q_reg[step][b], q_smem + right_of<Br>(q_lane, step) + b * 16 * 64);
+    for (int b = 0; b < 2; b++) ldmatrix_x4(q_reg[step][b], q_smem + right_of<Br>(q_lane, step) + b * 16 * page_row);
 
   float o_reg[2][D / 8][4] = {};
   // Of rows 16 b + 8 h + g: m, and -l, which is inf until m is set. l only over this lane's columns, until the end.
@@ -203,15 +171,15 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
       cp_async_wait<0>();
       __syncthreads();  // this stage is in shared memory, and everyone is done with the stage before
     }
-    const int tile = j0 / stage % 2 * 2 * stage * D + j0 % stage * 64;  // where its page 0 of K starts in kv_smem
+    const int tile = j0 / stage % 2 * 2 * stage * D + j0 % stage * page_row;  // where its page 0 of K starts in kv_smem
 
     // A tile that only other warps have to compute: this one's share of the copies it must still start. (Two calls, so
     // that no branch comes between copies and products.)
     if (Shape<D>::leave_out && j0 >= warp_last) {
-      copy_ahead<D>(kv_smem + (tile ^ 2 * stage * D), k, v, kv_row, j0 + stage, keys);
+      copy_ahead<D, Bc, stage>(kv_smem + (tile ^ 2 * stage * D), k, v, kv_row, j0 + stage, keys);
       continue;
     }
-    copy_ahead<D>(kv_smem + (tile ^ 2 * stage * D), k, v, kv_row, j0 + stage, keys);
+    copy_ahead<D, Bc, stage>(kv_smem + (tile ^ 2 * stage * D), k, v, kv_row, j0 + stage, keys);
 
     // 1. S
     float s_reg[2][Bc / 8][4] = {};
@@ -222,11 +190,11 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
         if (step < q_steps)
           for (int r = 0; r < 4; r++) q_step[b][r] = q_reg[step < q_steps ? step : 0][b][r];
         else
-          ldmatrix_x4(q_step[b], q_smem + right_of<Br>(q_lane, step) + b * 16 * 64);
+          ldmatrix_x4(q_step[b], q_smem + right_of<Br>(q_lane, step) + b * 16 * page_row);
 #pragma unroll
       for (int n = 0; n < Bc / 16; n++) {
         uint32_t k_reg[4];  // K^T of 16 keys: two B fragments
-        ldmatrix_x4(k_reg, kv_smem + right_of<stage>(tile + k_lane, step) + n * 16 * 64);
+        ldmatrix_x4(k_reg, kv_smem + right_of<stage>(tile + k_lane, step) + n * 16 * page_row);
         for (int b = 0; b < 2; b++) {
           mma_m16n8k16<T>(s_reg[b][2 * n], q_step[b], k_reg);
           mma_m16n8k16<T>(s_reg[b][2 * n + 1], q_step[b], k_reg + 2);
@@ -268,7 +236,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
       for (int b = 0; b < 2; b++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-          float top = -INFINITY;
+          float top = -INFINITY;  // the row maximum
           for (int n = 0; n < Bc / 8; n++) top = fmaxf(top, fmaxf(s_reg[b][n][2 * h], s_reg[b][n][2 * h + 1]));
           top = quad_max(top);
           const bool sets = minus_l[b][h] > 0 && top > -INFINITY;  // m for the first time, up or down
@@ -300,7 +268,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
 #pragma unroll
       for (int n = 0; n < D / 16; n++) {
         uint32_t v_reg[4];  // V of 16 columns: two B fragments
-        ldmatrix_x4_trans(v_reg, kv_smem + stage * D + right_of<stage>(tile + qv_lane, n) + step * 16 * 64);
+        ldmatrix_x4_trans(v_reg, kv_smem + stage * D + right_of<stage>(tile + qv_lane, n) + step * 16 * page_row);
         for (int b = 0; b < 2; b++) {
           mma_m16n8k16<T>(o_reg[b][2 * n], p_reg[b], v_reg);
           mma_m16n8k16<T>(o_reg[b][2 * n + 1], p_reg[b], v_reg + 2);
@@ -322,7 +290,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
       const int row = warp * 32 + 16 * b + 8 * h + g;
       const float minus_sum = quad_sum(minus_l[b][h]), l_row = minus_sum > 0 ? 0 : -minus_sum;
       const float inverse = l_row > 0 ? 1 / l_row : 0;  // l = 0: the row sees no key
-      if (t == 0 && i0 + row < p.seq_q) lse[q_row + row] = (m[b][h] + log2_approx(l_row)) * 0.693147181f;  // ln(2)
+      if (t == 0 && i0 + row < p.seq_q) lse[q_row + row] = (m[b][h] + log2_approx(l_row)) * ln_2;
       for (int n = 0; n < D / 8; n++)
         *reinterpret_cast<uint32_t*>(q_smem + position<Br>(row, n) + 2 * t) =
             pack2<T>(o_reg[b][n][2 * h] * inverse, o_reg[b][n][2 * h + 1] * inverse);
@@ -336,35 +304,19 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   }
 }
 
-// How many heads start together. As many as have room for their K and V in the L2 cache (60 MiB on the H200 that was
-// measured, 40 MB on an A100), since the row tiles of a short head are long apart in the order of thread blocks. And 32
-// at least: with so few, several row tiles of a head run at a time, and go along its keys together.
-int group_heads(const Problem& p) {
-  constexpr size_t l2_bytes = 32 << 20;
-  const size_t heads = size_t(p.batch) * p.heads, kv_bytes = 2 * p.kv_size() * 2;
-  return int(std::min(heads, std::max<size_t>(32, heads * l2_bytes / kv_bytes)));
-}
-
-template <class T, int D>
-void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const T* const k = static_cast<const T*>(args.k);
-  T* const k_rotated = static_cast<T*>(args.workspace);
-  const size_t rotations = p.kv_size() / 16;  // of eight pairs
-  launch(rotate<T, D>, {unsigned((rotations + rotate_threads - 1) / rotate_threads), rotate_threads, 0, stream}, p,
-         args.rope, k, k_rotated);
-
-  const unsigned blocks = unsigned(p.batch) * p.heads * ((p.seq_q + Br - 1) / Br);
-  const size_t shared_bytes = (Br + 4 * Shape<D>::stage) * D * sizeof(T);
-  launch_dependent(forward<T, D>, {blocks, threads, shared_bytes, stream}, p, args.rope, group_heads(p),
-                   static_cast<const T*>(args.q), k_rotated, static_cast<const T*>(args.v), static_cast<T*>(args.o),
-                   args.lse);
-}
-
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  if (p.dtype == DType::fp16)
-    (p.head_dim == 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
-  else
-    (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+    const auto [q, k, v, o] = attention::tensors_of<T>(args);
+    T* const k_rotated = static_cast<T*>(args.workspace);
+    const size_t rotations = p.kv_size() / 16;  // of eight pairs
+    launch(rotate<T, D>, {unsigned(ceil_div(rotations, rotate_threads)), rotate_threads, 0, stream}, p, args.rope, k,
+           k_rotated);
+
+    const unsigned blocks = unsigned(p.batch) * p.heads * ceil_div(p.seq_q, Br);
+    const size_t shared_bytes = (Br + 4 * Shape<D>::stage) * D * sizeof(T);
+    launch_dependent(forward<T, D>, {blocks, threads, shared_bytes, stream}, p, args.rope,
+                     attention::heads_in_a_round(p), q, k_rotated, v, o, args.lse);
+  });
 }
 
 constexpr attention::Forward unpadded = {attention::head_dim_not_8_to_128,

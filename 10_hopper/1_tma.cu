@@ -18,12 +18,14 @@
 // it, and no longer for their own copies.
 //
 // Expected limit: as in chapter 08, latency at two or three warps a scheduler: copies were hidden before.
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
+#include "attention/dispatch.h"
 #include "attention/padded.h"
+#include "attention/schedule.h"
 #include "device/bulk_copy.h"
+#include "device/lazy_softmax.h"
 #include "device/ldmatrix.h"
 #include "device/math.h"
 #include "device/mbarrier.h"
@@ -36,11 +38,13 @@
 namespace hopper {
 namespace {
 
-using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
+using lazy_softmax::headroom;  // the threshold of rescaling
+using lazy_softmax::start;     // x of the row maximum when m is set
+using swizzled_tile::page_row;
 using swizzled_tile::position;
-using swizzled_tile::right_of;
+using swizzled_tile::right_of;  // the XOR swizzle, 16 columns a step
 
 constexpr int warps = 4, threads = 32 * warps;
 constexpr int Br = 32 * warps;  // query rows of a thread block, 32 to a warp: two blocks of 16, the height of an mma
@@ -63,11 +67,6 @@ struct Shape<64> {
   static constexpr int q_steps = 3;         // 24 registers; with the fourth step chapter 08's kernels spill
   static constexpr bool leave_out = false;  // asking for every 32 keys costs more than it saves
 };
-
-// The largest x of a row when its m is set, and how large x may become before m rises and O is rescaled. P = 2^x is
-// 2^15 at most, and fp16 reaches 65504. Below 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is
-// 2^21 times lighter than the heaviest still has all of its bits. l and O are fp32, which is as precise at any size.
-constexpr float start = 7, headroom = 15;
 
 template <class T, int D>
 struct Shared {
@@ -98,7 +97,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks)
             float* lse)  // [B, H, Nq]
 {
   constexpr int Bc = Shape<D>::Bc, stage = Shape<D>::stage, q_steps = Shape<D>::q_steps;
-  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, 1024>();
+  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
   T *q_smem = smem.q, *kv_smem = smem.kv;
 
   // The block's head and rows: a group of heads after the other, and in each the last rows of every head first.
@@ -112,7 +111,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks)
   const unsigned q_row = head * p.seq_q + i0;    // the first, over all heads
   const int keys = p.visible_keys(i0 + Br - 1);  // that any row of the block sees: the last one sees most
   const int warp_first = p.visible_keys(i0 + warp * 32), warp_last = p.visible_keys(i0 + warp * 32 + 31);
-  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
+  const float scale_log2 = p.scale * log2_e;
 
   if (threadIdx.x == 0) {
     mbarrier_init(&smem.q_full, 1);
@@ -127,14 +126,14 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks)
   // The row of a 16 x 16 block whose address this lane gives to ldmatrix (drawn in device/swizzle.h).
   const int qv_lane = position<16>(lane % 16, lane / 16);                   // Q and V: down, then right
   const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);  // K: right, then down
-  const int q_lane = warp * 32 * 64 + qv_lane;
+  const int q_lane = warp * 32 * page_row + qv_lane;
 
   mbarrier_wait(&smem.q_full, 0);
 
   uint32_t q_reg[q_steps > 0 ? q_steps : 1][2][4];
 #pragma unroll
   for (int step = 0; step < q_steps; step++)
-    for (int b = 0; b < 2; b++) ldmatrix_x4(q_reg[step][b], q_smem + right_of<Br>(q_lane, step) + b * 16 * 64);
+    for (int b = 0; b < 2; b++) ldmatrix_x4(q_reg[step][b], q_smem + right_of<Br>(q_lane, step) + b * 16 * page_row);
 
   float o_reg[2][D / 8][4] = {};
   // Of rows 16 b + 8 h + g: m, and -l, which is inf until m is set. l only over this lane's columns, until the end.
@@ -150,8 +149,8 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks)
       mbarrier_wait(&smem.full[j0 / stage % 2], j0 / stage / 2 % 2);
       // end parity |
     }
-    const int tile = j0 / stage % 2 * 2 * stage * D + j0 % stage * 64;  // where its page 0 of K starts in kv_smem
-    if (Shape<D>::leave_out && j0 >= warp_last) continue;               // a tile that only other warps have to compute
+    const int tile = j0 / stage % 2 * 2 * stage * D + j0 % stage * page_row;  // where its page 0 of K starts in kv_smem
+    if (Shape<D>::leave_out && j0 >= warp_last) continue;  // a tile that only other warps have to compute
 
     // 1. S
     float s_reg[2][Bc / 8][4] = {};
@@ -162,11 +161,11 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks)
         if (step < q_steps)
           for (int r = 0; r < 4; r++) q_step[b][r] = q_reg[step < q_steps ? step : 0][b][r];
         else
-          ldmatrix_x4(q_step[b], q_smem + right_of<Br>(q_lane, step) + b * 16 * 64);
+          ldmatrix_x4(q_step[b], q_smem + right_of<Br>(q_lane, step) + b * 16 * page_row);
 #pragma unroll
       for (int n = 0; n < Bc / 16; n++) {
         uint32_t k_reg[4];  // K^T of 16 keys: two B fragments
-        ldmatrix_x4(k_reg, kv_smem + right_of<stage>(tile + k_lane, step) + n * 16 * 64);
+        ldmatrix_x4(k_reg, kv_smem + right_of<stage>(tile + k_lane, step) + n * 16 * page_row);
         for (int b = 0; b < 2; b++) {
           mma_m16n8k16<T>(s_reg[b][2 * n], q_step[b], k_reg);
           mma_m16n8k16<T>(s_reg[b][2 * n + 1], q_step[b], k_reg + 2);
@@ -208,7 +207,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks)
       for (int b = 0; b < 2; b++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-          float top = -INFINITY;
+          float top = -INFINITY;  // the row maximum
           for (int n = 0; n < Bc / 8; n++) top = fmaxf(top, fmaxf(s_reg[b][n][2 * h], s_reg[b][n][2 * h + 1]));
           top = quad_max(top);
           const bool sets = minus_l[b][h] > 0 && top > -INFINITY;  // m for the first time, up or down
@@ -240,7 +239,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks)
 #pragma unroll
       for (int n = 0; n < D / 16; n++) {
         uint32_t v_reg[4];  // V of 16 columns: two B fragments
-        ldmatrix_x4_trans(v_reg, kv_smem + stage * D + right_of<stage>(tile + qv_lane, n) + step * 16 * 64);
+        ldmatrix_x4_trans(v_reg, kv_smem + stage * D + right_of<stage>(tile + qv_lane, n) + step * 16 * page_row);
         for (int b = 0; b < 2; b++) {
           mma_m16n8k16<T>(o_reg[b][2 * n], p_reg[b], v_reg);
           mma_m16n8k16<T>(o_reg[b][2 * n + 1], p_reg[b], v_reg + 2);
@@ -261,7 +260,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks)
       const int row = warp * 32 + 16 * b + 8 * h + g;
       const float minus_sum = quad_sum(minus_l[b][h]), l_row = minus_sum > 0 ? 0 : -minus_sum;
       const float inverse = l_row > 0 ? 1 / l_row : 0;  // l = 0: the row sees no key
-      if (t == 0 && i0 + row < p.seq_q) lse[q_row + row] = (m[b][h] + log2_approx(l_row)) * 0.693147181f;  // ln(2)
+      if (t == 0 && i0 + row < p.seq_q) lse[q_row + row] = (m[b][h] + log2_approx(l_row)) * ln_2;
       for (int n = 0; n < D / 8; n++)
         *reinterpret_cast<uint32_t*>(q_smem + position<Br>(row, n) + 2 * t) =
             pack2<T>(o_reg[b][n][2 * h] * inverse, o_reg[b][n][2 * h + 1] * inverse);
@@ -275,41 +274,19 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks)
   }
 }
 
-// How many heads start together. As many as have room for their K and V in the L2 cache (60 MiB on the H200 that was
-// measured, 40 MB on an A100), since the row tiles of a short head are long apart in the order of thread blocks. And 32
-// at least: with so few, several row tiles of a head run at a time, and go along its keys together.
-int group_heads(const Problem& p) {
-  constexpr size_t l2_bytes = 32 << 20;
-  const size_t heads = size_t(p.batch) * p.heads, kv_bytes = 2 * p.kv_size() * 2;
-  return int(std::min(heads, std::max<size_t>(32, heads * l2_bytes / kv_bytes)));
-}
-
-// [matrices, rows, D] in boxes of so many rows.
-template <int D, class T>
-TensorMap rows_of(const void* data, int matrices, int rows, int box_rows) {
-  return tensor_map(static_cast<const T*>(data), {64, rows, D / 64, matrices}, {2 * D, 128, int64_t(2) * D * rows},
-                    {64, box_rows, D / 64, 1});
-}
-
-template <class T, int D>
-void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  constexpr int stage = Shape<D>::stage;
-  const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
-  const unsigned blocks = heads * ((p.seq_q + Br - 1) / Br);
-  launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream}, rows_of<D, T>(args.q, heads, p.seq_q, Br),
-         rows_of<D, T>(args.k, kv_heads, p.seq_k, stage), rows_of<D, T>(args.v, kv_heads, p.seq_k, stage), p,
-         group_heads(p), static_cast<T*>(args.o), args.lse);
-}
-
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  if (p.dtype == DType::fp16)
-    (p.head_dim == 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
-  else
-    (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+    const auto [q, k, v, o] = attention::tensors_of<T>(args);
+    constexpr int stage = Shape<D>::stage;
+    const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
+    const unsigned blocks = heads * ceil_div(p.seq_q, Br);
+    launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream}, tile_map<D>(q, heads, p.seq_q, Br),
+           tile_map<D>(k, kv_heads, p.seq_k, stage), tile_map<D>(v, kv_heads, p.seq_k, stage), p,
+           attention::heads_in_a_round(p), o, args.lse);
+  });
 }
 
-constexpr attention::Forward unpadded = {attention::not_for_hopper, [](const Problem&) { return size_t(0); }, run,
-                                         true};
+constexpr attention::Forward unpadded = {attention::not_for_hopper, attention::no_workspace, run, true};
 
 }  // namespace
 

@@ -16,11 +16,12 @@
 // for the four warps. There are three warpgroups, and tiles of 80 or 128 keys, in the place of four warps and 64 or 32.
 //
 // Expected limit: nobody has anything else to do while products run, nor have the tensor cores while P is made.
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
+#include "attention/dispatch.h"
 #include "attention/padded.h"
+#include "attention/schedule.h"
 #include "device/bulk_copy.h"
 #include "device/lazy_softmax.h"
 #include "device/math.h"
@@ -34,13 +35,13 @@
 namespace hopper {
 namespace {
 
-using attention::DType;
 using attention::ForwardArgs;
-using attention::Mask;
+using attention::key_tiles;
 using attention::Problem;
+using attention::Tile;
 
-constexpr int warpgroups = 3, threads = 128 * warpgroups;
-constexpr int Br = 64 * warpgroups;  // query rows of a thread block, 64 to a warpgroup: the height of a wgmma
+constexpr int warpgroups = 3, threads = warpgroup_threads * warpgroups;
+constexpr int Br = wgmma_rows * warpgroups;  // query rows of a thread block, wgmma_rows to a warpgroup
 
 template <int D>
 struct Shape;
@@ -60,25 +61,6 @@ struct Shared {
   T k[stages][Bc * D], v[stages][Bc * D];
   Mbarrier q_full, full[stages];
 };
-
-// What a thread block works on.
-struct Tile {
-  int head, i0;
-};
-
-// A group of heads after the other, and in each the last rows of every head first, which see the most keys.
-__device__ Tile tile_of_block(const Problem& p, int group_heads) {
-  const int row_tiles = (p.seq_q + Br - 1) / Br;
-  const int first_head = blockIdx.x / (group_heads * row_tiles) * group_heads;
-  const int index = blockIdx.x - first_head * row_tiles;
-  const int heads = min(group_heads, p.batch * p.heads - first_head);  // of this group: the last may be smaller
-  return {first_head + index % heads, (row_tiles - 1 - index / heads) * Br};
-}
-
-template <int D>
-__device__ int key_tiles(const Problem& p, int last_row) {  // one at least, also where all keys are hidden
-  return max(1, (p.visible_keys(last_row) + Shape<D>::Bc - 1) / Shape<D>::Bc);
-}
 
 // Starts the copies of tile j of the keys. One thread.
 template <class T, int D>
@@ -120,14 +102,14 @@ __global__ void __launch_bounds__(threads, 1)
     forward(const __grid_constant__ TensorMap q_map,  // of Q [B * H, D / 64, Nq, 64], in boxes of Br rows
             const __grid_constant__ TensorMap k_map,  // of K [B * Hkv, D / 64, Nk, 64], in boxes of Bc rows
             const __grid_constant__ TensorMap v_map,  // of V, likewise
-            Problem p, int group_heads,
+            Problem p, int round_heads,
             T* o,        // [B, H, Nq, D]
             float* lse)  // [B, H, Nq]
 {
   constexpr int Bc = Shape<D>::Bc, stages = Shape<D>::stages;
-  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, 1024>();
-  const Tile tile = tile_of_block(p, group_heads);
-  const int tiles = key_tiles<D>(p, tile.i0 + Br - 1), kv_head = p.kv_head(tile.head);
+  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
+  const Tile tile = attention::tile_of_block<Br>(p, round_heads);
+  const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1), kv_head = p.kv_head(tile.head);
   if (threadIdx.x == 0) {
     mbarrier_init(&smem.q_full, 1);
     for (int i = 0; i < stages; i++) mbarrier_init(&smem.full[i], 1);
@@ -138,11 +120,11 @@ __global__ void __launch_bounds__(threads, 1)
   }
   __syncthreads();  // the mbarriers are there
 
-  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0), lane = threadIdx.x % 32;
+  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
   const int first_row = tile.i0 + warp_row, warp_first = p.visible_keys(first_row);
-  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
-  T* q_rows = smem.q + 64 * warpgroup * 64;
+  const float scale_log2 = p.scale * log2_e;
+  T* q_rows = smem.q + wgmma_rows * warpgroup * swizzled_tile::page_row;
 
   float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
   uint32_t p_reg[1][Bc / 16][4];
@@ -183,48 +165,27 @@ __global__ void __launch_bounds__(threads, 1)
   for (int h = 0; h < 2; h++) {
     const int row = first_row + 8 * h + g;
     const float l = rows.l(0, h), inverse = l > 0 ? 1 / l : 0;  // l = 0: the row sees no key
-    if (lane % 4 == 0 && row < p.seq_q) lse[q_row + row] = (rows.m[0][h] + log2_approx(l)) * 0.693147181f;  // ln(2)
+    if (lane % 4 == 0 && row < p.seq_q) lse[q_row + row] = (rows.m[0][h] + log2_approx(l)) * ln_2;
 #pragma unroll
     for (int n = 0; n < D / 8; n++)
       for (int c = 0; c < 2; c++) o_reg[0][n][2 * h + c] *= inverse;
   }
-  swizzled_tile::store_rows<Br, D>(o + (q_row + first_row) * D, smem.q + warp_row * 64, o_reg, 1, p.seq_q - first_row);
-}
-
-// How many heads start together. As many as have room for their K and V in the L2 cache (60 MiB on the H200 that was
-// measured), since the row tiles of a short head are long apart in the order of thread blocks. And 32 at
-// least: with so few, several row tiles of a head run at a time, and go along its keys together.
-int group_heads(const Problem& p) {
-  constexpr size_t l2_bytes = 32 << 20;
-  const size_t heads = size_t(p.batch) * p.heads, kv_bytes = 2 * p.kv_size() * 2;
-  return int(std::min(heads, std::max<size_t>(32, heads * l2_bytes / kv_bytes)));
-}
-
-// [matrices, rows, D] in boxes of so many rows.
-template <int D, class T>
-TensorMap rows_of(const void* data, int matrices, int rows, int box_rows) {
-  return tensor_map(static_cast<const T*>(data), {64, rows, D / 64, matrices}, {2 * D, 128, int64_t(2) * D * rows},
-                    {64, box_rows, D / 64, 1});
-}
-
-template <class T, int D>
-void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
-  const unsigned blocks = heads * ((p.seq_q + Br - 1) / Br);
-  launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream}, rows_of<D, T>(args.q, heads, p.seq_q, Br),
-         rows_of<D, T>(args.k, kv_heads, p.seq_k, Shape<D>::Bc), rows_of<D, T>(args.v, kv_heads, p.seq_k, Shape<D>::Bc),
-         p, group_heads(p), static_cast<T*>(args.o), args.lse);
+  swizzled_tile::store_rows<Br, D>(o + (q_row + first_row) * D, smem.q + warp_row * swizzled_tile::page_row, o_reg, 1,
+                                   p.seq_q - first_row);
 }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  if (p.dtype == DType::fp16)
-    (p.head_dim == 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
-  else
-    (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+    const auto [q, k, v, o] = attention::tensors_of<T>(args);
+    const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
+    const unsigned blocks = heads * ceil_div(p.seq_q, Br);
+    launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream}, tile_map<D>(q, heads, p.seq_q, Br),
+           tile_map<D>(k, kv_heads, p.seq_k, Shape<D>::Bc), tile_map<D>(v, kv_heads, p.seq_k, Shape<D>::Bc), p,
+           attention::heads_in_a_round(p), o, args.lse);
+  });
 }
 
-constexpr attention::Forward unpadded = {attention::not_for_hopper, [](const Problem&) { return size_t(0); }, run,
-                                         true};
+constexpr attention::Forward unpadded = {attention::not_for_hopper, attention::no_workspace, run, true};
 
 }  // namespace
 

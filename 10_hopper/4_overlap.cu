@@ -15,33 +15,36 @@
 // for S, and works on x while P V runs. The first S and the last P V stand outside.
 //
 // Expected limit: tensor cores that wait while all three warpgroups exponentiate at the same time.
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
+#include "attention/dispatch.h"
 #include "attention/padded.h"
+#include "attention/schedule.h"
 #include "device/bulk_copy.h"
 #include "device/elect.h"
 #include "device/lazy_softmax.h"
 #include "device/math.h"
 #include "device/mbarrier.h"
 #include "device/numeric.h"
+#include "device/ring.h"
 #include "device/setmaxnreg.h"
 #include "device/swizzled_tile.h"
 #include "device/tensor_map.h"
+#include "device/warpgroup_tile.h"
 #include "device/watch.h"
-#include "device/wgmma.h"
 
 namespace hopper {
 namespace {
 
-using attention::DType;
 using attention::ForwardArgs;
-using attention::Mask;
+using attention::key_tiles;
 using attention::Problem;
+using attention::Tile;
+using namespace warpgroup_tile;
 
-constexpr int consumers = 3, threads = 128 * (consumers + 1);
-constexpr int Br = 64 * consumers;  // query rows of a thread block, 64 to a consumer: the height of a wgmma
+constexpr int consumers = 3, threads = warpgroup_threads * (consumers + 1);
+constexpr int Br = wgmma_rows * consumers;  // query rows of a thread block, wgmma_rows to a consumer
 
 // 65536 registers are 128 for each of 512 threads. The producer gives most of its own away: 3 * 160 + 32 = 4 * 128.
 constexpr int producer_registers = 32, consumer_registers = 160;
@@ -65,34 +68,6 @@ struct Shared {
   Mbarrier q_full, k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
 };
 
-// Of a ring of places: which is next, and the parity of the phase in which it is filled.
-template <int places>
-struct Ring {
-  int place = 0, parity = 0;
-  __device__ void advance() {
-    if (++place == places) place = 0, parity ^= 1;
-  }
-};
-
-// What a thread block works on.
-struct Tile {
-  int head, i0;
-};
-
-// A group of heads after the other, and in each the last rows of every head first, which see the most keys.
-__device__ Tile tile_of_block(const Problem& p, int group_heads) {
-  const int row_tiles = (p.seq_q + Br - 1) / Br;
-  const int first_head = blockIdx.x / (group_heads * row_tiles) * group_heads;
-  const int index = blockIdx.x - first_head * row_tiles;
-  const int heads = min(group_heads, p.batch * p.heads - first_head);  // of this group: the last may be smaller
-  return {first_head + index % heads, (row_tiles - 1 - index / heads) * Br};
-}
-
-template <int D>
-__device__ int key_tiles(const Problem& p, int last_row) {  // one at least, also where all keys are hidden
-  return max(1, (p.visible_keys(last_row) + Shape<D>::Bc - 1) / Shape<D>::Bc);
-}
-
 // Starts the copies of a tile. One thread.
 template <class T, int D>
 __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
@@ -100,7 +75,7 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
   constexpr int Bc = Shape<D>::Bc, kv_bytes = Bc * D * sizeof(T);
   mbarrier_arrive_expect_tx(&smem.q_full, Br * D * sizeof(T));
   tensor_load(smem.q, q_map, &smem.q_full, 0, tile.i0, 0, tile.head);
-  const int tiles = key_tiles<D>(p, tile.i0 + Br - 1), kv_head = p.kv_head(tile.head);
+  const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1), kv_head = p.kv_head(tile.head);
   Ring<Shape<D>::stages> ring;
 #pragma unroll 1
   for (int j = 0; j < tiles; j++, ring.advance()) {
@@ -113,39 +88,18 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
   }
 }
 
-// Starts S = Q K^T of a warpgroup.
-template <class T, int D>
-__device__ __forceinline__ void start_s(float (&s)[1][Shape<D>::Bc / 8][4], const T* q, const T* k) {
-  const uint64_t q_rows = wgmma_descriptor(q), k_rows = wgmma_descriptor(k);
-#pragma unroll
-  for (int step = 0; step < D / 16; step++)
-    wgmma<T>(s[0], wgmma_advance(q_rows, step / 4 * Br * 128 + step % 4 * 32),
-             wgmma_advance(k_rows, step / 4 * Shape<D>::Bc * 128 + step % 4 * 32), step > 0);
-  wgmma_commit();
-}
-
-// Starts O += P V.
-template <class T, int D>
-__device__ __forceinline__ void start_o(float (&o)[1][D / 8][4], const uint32_t (&p)[1][Shape<D>::Bc / 16][4],
-                                        const T* v) {
-  const uint64_t v_rows = wgmma_descriptor(v, Shape<D>::Bc * 128);
-#pragma unroll
-  for (int step = 0; step < Shape<D>::Bc / 16; step++)
-    wgmma<T, Major::mn>(o[0], p[0][step], wgmma_advance(v_rows, step * 16 * 128), true);
-  wgmma_commit();
-}
-
 // A consumer's 64 rows.
 template <class T, int D>
 __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Tile tile, T* o, float* lse) {
   constexpr int Bc = Shape<D>::Bc;
-  const int consumer = __shfl_sync(0xffffffff, threadIdx.x / 128, 0), lane = threadIdx.x % 32;
+  const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
-  const int tiles = key_tiles<D>(p, tile.i0 + Br - 1);
-  const int own_tiles = tile.i0 + 64 * consumer < p.seq_q ? key_tiles<D>(p, tile.i0 + 64 * consumer + 63) : 1;
+  const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1);
+  const int own_tiles =
+      tile.i0 + wgmma_rows * consumer < p.seq_q ? key_tiles<Bc>(p, tile.i0 + wgmma_rows * (consumer + 1) - 1) : 1;
   const int first_row = tile.i0 + warp_row, warp_first = p.visible_keys(first_row);
-  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
-  T* q_rows = smem.q + 64 * consumer * 64;
+  const float scale_log2 = p.scale * log2_e;
+  T* q_rows = smem.q + wgmma_rows * consumer * page_row;
   Ring<Shape<D>::stages> ring;
 
   float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
@@ -169,7 +123,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   mbarrier_wait(&smem.q_full, 0);
   mbarrier_wait(&smem.k_full[ring.place], ring.parity);
   wgmma_fence();
-  start_s<T, D>(s_reg, q_rows, smem.k[ring.place]);
+  start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
   wgmma_wait<0>(s_reg);
   release(smem.k_empty[ring.place]);
   if (make_x(0)) lazy_softmax::raise(s_reg, o_reg, rows, state);
@@ -183,8 +137,8 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     mbarrier_wait(&smem.v_full[before.place], before.parity);
     // exercise order: start S of tile j and P V of the tile before; make x of S while P V runs; hand K and V back
     wgmma_fence();
-    start_s<T, D>(s_reg, q_rows, smem.k[ring.place]);
-    start_o<T, D>(o_reg, p_reg, smem.v[before.place]);
+    start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
+    start_sum<D, Bc>(o_reg, p_reg, smem.v[before.place]);
     wgmma_wait<1>(s_reg);
     release(smem.k_empty[ring.place]);
     const bool above = make_x(j);
@@ -198,7 +152,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
 
   mbarrier_wait(&smem.v_full[ring.place], ring.parity);
   wgmma_fence();
-  start_o<T, D>(o_reg, p_reg, smem.v[ring.place]);
+  start_sum<D, Bc>(o_reg, p_reg, smem.v[ring.place]);
   wgmma_wait<0>(o_reg);
   watch_rows(state, rows, o_reg);
   release(smem.v_empty[ring.place]);
@@ -220,12 +174,13 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   for (int h = 0; h < 2; h++) {
     const int row = first_row + 8 * h + g;
     const float l = rows.l(0, h), inverse = l > 0 ? 1 / l : 0;  // l = 0: the row sees no key
-    if (lane % 4 == 0 && row < p.seq_q) lse[q_row + row] = (rows.m[0][h] + log2_approx(l)) * 0.693147181f;  // ln(2)
+    if (lane % 4 == 0 && row < p.seq_q) lse[q_row + row] = (rows.m[0][h] + log2_approx(l)) * ln_2;
 #pragma unroll
     for (int n = 0; n < D / 8; n++)
       for (int c = 0; c < 2; c++) o_reg[0][n][2 * h + c] *= inverse;
   }
-  swizzled_tile::store_rows<Br, D>(o + (q_row + first_row) * D, smem.q + warp_row * 64, o_reg, 1, p.seq_q - first_row);
+  swizzled_tile::store_rows<Br, D>(o + (q_row + first_row) * D, smem.q + warp_row * page_row, o_reg, 1,
+                                   p.seq_q - first_row);
 }
 
 template <class T, int D>
@@ -233,12 +188,12 @@ __global__ void __launch_bounds__(threads, 1)
     forward(const __grid_constant__ TensorMap q_map,  // of Q [B * H, D / 64, Nq, 64], in boxes of Br rows
             const __grid_constant__ TensorMap k_map,  // of K [B * Hkv, D / 64, Nk, 64], in boxes of Bc rows
             const __grid_constant__ TensorMap v_map,  // of V, likewise
-            Problem p, int group_heads,
+            Problem p, int round_heads,
             T* o,        // [B, H, Nq, D]
             float* lse)  // [B, H, Nq]
 {
   constexpr int stages = Shape<D>::stages;
-  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, 1024>();
+  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
   if (threadIdx.x == 0) {
     mbarrier_init(&smem.q_full, 1);
     for (int i = 0; i < stages; i++) {
@@ -251,8 +206,8 @@ __global__ void __launch_bounds__(threads, 1)
   }
   __syncthreads();  // the mbarriers are there
 
-  const Tile tile = tile_of_block(p, group_heads);
-  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);
+  const Tile tile = attention::tile_of_block<Br>(p, round_heads);
+  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
   if (warpgroup == consumers) {
     setmaxnreg_dec<producer_registers>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
@@ -263,40 +218,18 @@ __global__ void __launch_bounds__(threads, 1)
   }
 }
 
-// How many heads start together. As many as have room for their K and V in the L2 cache (60 MiB on the H200 that was
-// measured), since the row tiles of a short head are long apart in the order of thread blocks. And 32 at
-// least: with so few, several row tiles of a head run at a time, and go along its keys together.
-int group_heads(const Problem& p) {
-  constexpr size_t l2_bytes = 32 << 20;
-  const size_t heads = size_t(p.batch) * p.heads, kv_bytes = 2 * p.kv_size() * 2;
-  return int(std::min(heads, std::max<size_t>(32, heads * l2_bytes / kv_bytes)));
-}
-
-// [matrices, rows, D] in boxes of so many rows.
-template <int D, class T>
-TensorMap rows_of(const void* data, int matrices, int rows, int box_rows) {
-  return tensor_map(static_cast<const T*>(data), {64, rows, D / 64, matrices}, {2 * D, 128, int64_t(2) * D * rows},
-                    {64, box_rows, D / 64, 1});
-}
-
-template <class T, int D>
-void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
-  const unsigned blocks = heads * ((p.seq_q + Br - 1) / Br);
-  launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream}, rows_of<D, T>(args.q, heads, p.seq_q, Br),
-         rows_of<D, T>(args.k, kv_heads, p.seq_k, Shape<D>::Bc), rows_of<D, T>(args.v, kv_heads, p.seq_k, Shape<D>::Bc),
-         p, group_heads(p), static_cast<T*>(args.o), args.lse);
-}
-
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  if (p.dtype == DType::fp16)
-    (p.head_dim == 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
-  else
-    (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+    const auto [q, k, v, o] = attention::tensors_of<T>(args);
+    const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
+    const unsigned blocks = heads * ceil_div(p.seq_q, Br);
+    launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream}, tile_map<D>(q, heads, p.seq_q, Br),
+           tile_map<D>(k, kv_heads, p.seq_k, Shape<D>::Bc), tile_map<D>(v, kv_heads, p.seq_k, Shape<D>::Bc), p,
+           attention::heads_in_a_round(p), o, args.lse);
+  });
 }
 
-constexpr attention::Forward unpadded = {attention::not_for_hopper, [](const Problem&) { return size_t(0); }, run,
-                                         true};
+constexpr attention::Forward unpadded = {attention::not_for_hopper, attention::no_workspace, run, true};
 
 }  // namespace
 

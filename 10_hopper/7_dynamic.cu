@@ -25,30 +25,36 @@
 #include <cmath>
 #include <cstdint>
 
+#include "attention/dispatch.h"
 #include "attention/padded.h"
+#include "attention/schedule.h"
 #include "device/bulk_copy.h"
 #include "device/elect.h"
 #include "device/lazy_softmax.h"
+#include "device/limits.h"
 #include "device/math.h"
 #include "device/mbarrier.h"
 #include "device/numeric.h"
 #include "device/proxy_fence.h"
+#include "device/ring.h"
 #include "device/setmaxnreg.h"
 #include "device/swizzled_tile.h"
 #include "device/tensor_map.h"
+#include "device/warpgroup_tile.h"
 #include "device/watch.h"
-#include "device/wgmma.h"
 
 namespace hopper {
 namespace {
 
-using attention::DType;
 using attention::ForwardArgs;
-using attention::Mask;
+using attention::key_tiles;
 using attention::Problem;
+using attention::Tile;
+using attention::TileList;
+using namespace warpgroup_tile;
 
-constexpr int consumers = 3, threads = 128 * (consumers + 1);
-constexpr int Br = 64 * consumers;  // query rows of a tile, 64 to a consumer: the height of a wgmma
+constexpr int consumers = 3, threads = warpgroup_threads * (consumers + 1);
+constexpr int Br = wgmma_rows * consumers;  // query rows of a tile, wgmma_rows to a consumer
 
 // 65536 registers are 128 for each of 512 threads. The producer gives most of its own away: 3 * 160 + 32 = 4 * 128.
 constexpr int producer_registers = 32, consumer_registers = 160;
@@ -74,42 +80,6 @@ struct Shared {
   Mbarrier k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
 };
 
-// Of a ring of places: which is next, and the parity of the phase in which it is filled.
-template <int places>
-struct Ring {
-  int place = 0, parity = 0;
-  __device__ void advance() {
-    if (++place == places) place = 0, parity ^= 1;
-  }
-};
-
-// What a thread block works on at a time.
-struct Tile {
-  int head, i0;
-};
-
-// All tiles: a group of heads after the other, and in each the longest of every head first. Under the causal mask those
-// are the last rows, which see the most keys, and without a mask the first, since the last may be fewer than Br.
-struct Tiles {
-  int heads, group_heads, row_tiles;
-  Mask mask;
-  int* taken;  // how many, without the first of each thread block
-
-  // The tile with this index; false if there are not so many.
-  __device__ bool get(Tile& tile, int index) const {
-    if (index >= heads * row_tiles) return false;
-    const int first_head = index / (group_heads * row_tiles) * group_heads, rest = index - first_head * row_tiles;
-    const int group = min(group_heads, heads - first_head), place = rest / group;  // the last group may be smaller
-    tile = {first_head + rest % group, (mask == Mask::causal ? row_tiles - 1 - place : place) * Br};
-    return true;
-  }
-};
-
-template <int D>
-__device__ int key_tiles(const Problem& p, int last_row) {  // one at least, also where all keys are hidden
-  return max(1, (p.visible_keys(last_row) + Shape<D>::Bc - 1) / Shape<D>::Bc);
-}
-
 // Tells the others the index of the next tile, which q_full will say is there. One thread.
 template <class T, int D, class Queries>
 __device__ void announce(Shared<T, D>& smem, int index, const Queries& q) {
@@ -119,7 +89,7 @@ __device__ void announce(Shared<T, D>& smem, int index, const Queries& q) {
 
 // The others' next tile; false if there is none any more.
 template <class T, int D, class Queries>
-__device__ bool next(Shared<T, D>& smem, const Tiles& tiles, Tile& tile, const Queries& q) {
+__device__ bool next(Shared<T, D>& smem, const TileList<Br>& tiles, Tile& tile, const Queries& q) {
   mbarrier_wait(&smem.q_full[q.place], q.parity);
   return tiles.get(tile, smem.index[q.place]);
 }
@@ -131,7 +101,7 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
   constexpr int Bc = Shape<D>::Bc, kv_bytes = Bc * D * sizeof(T);
   mbarrier_arrive_expect_tx(&smem.q_full[q.place], Br * D * sizeof(T));
   tensor_load(smem.q[q.place], q_map, &smem.q_full[q.place], 0, tile.i0, 0, tile.head);
-  const int tiles = key_tiles<D>(p, tile.i0 + Br - 1), kv_head = p.kv_head(tile.head);
+  const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1), kv_head = p.kv_head(tile.head);
 #pragma unroll 1
   for (int j = 0; j < tiles; j++, ring.advance()) {
     mbarrier_wait(&smem.k_empty[ring.place], ring.parity ^ 1);
@@ -143,40 +113,19 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
   }
 }
 
-// Starts S = Q K^T of a warpgroup.
-template <class T, int D>
-__device__ __forceinline__ void start_s(float (&s)[1][Shape<D>::Bc / 8][4], const T* q, const T* k) {
-  const uint64_t q_rows = wgmma_descriptor(q), k_rows = wgmma_descriptor(k);
-#pragma unroll
-  for (int step = 0; step < D / 16; step++)
-    wgmma<T>(s[0], wgmma_advance(q_rows, step / 4 * Br * 128 + step % 4 * 32),
-             wgmma_advance(k_rows, step / 4 * Shape<D>::Bc * 128 + step % 4 * 32), step > 0);
-  wgmma_commit();
-}
-
-// Starts O += P V.
-template <class T, int D>
-__device__ __forceinline__ void start_o(float (&o)[1][D / 8][4], const uint32_t (&p)[1][Shape<D>::Bc / 16][4],
-                                        const T* v) {
-  const uint64_t v_rows = wgmma_descriptor(v, Shape<D>::Bc * 128);
-#pragma unroll
-  for (int step = 0; step < Shape<D>::Bc / 16; step++)
-    wgmma<T, Major::mn>(o[0], p[0][step], wgmma_advance(v_rows, step * 16 * 128), true);
-  wgmma_commit();
-}
-
 // A consumer's 64 rows of a tile.
 template <class T, int D, class Keys, class Queries>
 __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Tile tile, Keys& ring, Queries& q,
                                        float* lse) {
   constexpr int Bc = Shape<D>::Bc;
-  const int consumer = __shfl_sync(0xffffffff, threadIdx.x / 128, 0), lane = threadIdx.x % 32;
+  const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
-  const int tiles = key_tiles<D>(p, tile.i0 + Br - 1);
-  const int own_tiles = tile.i0 + 64 * consumer < p.seq_q ? key_tiles<D>(p, tile.i0 + 64 * consumer + 63) : 1;
+  const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1);
+  const int own_tiles =
+      tile.i0 + wgmma_rows * consumer < p.seq_q ? key_tiles<Bc>(p, tile.i0 + wgmma_rows * (consumer + 1) - 1) : 1;
   const int first_row = tile.i0 + warp_row, warp_first = p.visible_keys(first_row);
-  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
-  const T* q_rows = smem.q[q.place] + 64 * consumer * 64;
+  const float scale_log2 = p.scale * log2_e;
+  const T* q_rows = smem.q[q.place] + wgmma_rows * consumer * page_row;
 
   float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
   uint32_t p_reg[1][Bc / 16][4];
@@ -198,7 +147,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
 
   mbarrier_wait(&smem.k_full[ring.place], ring.parity);
   wgmma_fence();
-  start_s<T, D>(s_reg, q_rows, smem.k[ring.place]);
+  start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
   wgmma_wait<0>(s_reg);
   release(smem.k_empty[ring.place]);
   if (make_x(0)) lazy_softmax::raise(s_reg, o_reg, rows, state);
@@ -211,8 +160,8 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);
     mbarrier_wait(&smem.v_full[before.place], before.parity);
     wgmma_fence();
-    start_s<T, D>(s_reg, q_rows, smem.k[ring.place]);
-    start_o<T, D>(o_reg, p_reg, smem.v[before.place]);
+    start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
+    start_sum<D, Bc>(o_reg, p_reg, smem.v[before.place]);
     wgmma_wait<1>(s_reg);
     release(smem.k_empty[ring.place]);
     const bool above = make_x(j);
@@ -225,7 +174,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
 
   mbarrier_wait(&smem.v_full[ring.place], ring.parity);
   wgmma_fence();
-  start_o<T, D>(o_reg, p_reg, smem.v[ring.place]);
+  start_sum<D, Bc>(o_reg, p_reg, smem.v[ring.place]);
   wgmma_wait<0>(o_reg);
   watch_rows(state, rows, o_reg);
   release(smem.v_empty[ring.place]);
@@ -245,15 +194,14 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   for (int h = 0; h < 2; h++) {
     const int row = first_row + 8 * h + g;
     const float l = rows.l(0, h), inverse = l > 0 ? 1 / l : 0;  // l = 0: the row sees no key
-    if (lane % 4 == 0 && row < p.seq_q)
-      lse[size_t(tile.head) * p.seq_q + row] = (rows.m[0][h] + log2_approx(l)) * 0.693147181f;  // ln(2)
+    if (lane % 4 == 0 && row < p.seq_q) lse[size_t(tile.head) * p.seq_q + row] = (rows.m[0][h] + log2_approx(l)) * ln_2;
 #pragma unroll
     for (int n = 0; n < D / 8; n++)
       for (int c = 0; c < 2; c++) o_reg[0][n][2 * h + c] *= inverse;
   }
   uint32_t o_half[1][D / 16][4];
   swizzled_tile::round_fragments<T, D>(o_half, o_reg);
-  swizzled_tile::store_fragments<Br, D>(smem.q[q.place] + warp_row * 64, o_half, 0);
+  swizzled_tile::store_fragments<Br, D>(smem.q[q.place] + warp_row * page_row, o_half, 0);
   fence_proxy_async();
   __syncwarp();  // the warp's rows of O are in shared memory
   release(smem.o_full[q.place]);
@@ -265,11 +213,13 @@ __global__ void __launch_bounds__(threads, 1)
             const __grid_constant__ TensorMap k_map,  // of K [B * Hkv, D / 64, Nk, 64], in boxes of Bc rows
             const __grid_constant__ TensorMap v_map,  // of V, likewise
             const __grid_constant__ TensorMap o_map,  // of O, as of Q
-            Problem p, Tiles tiles,
+            Problem p, TileList<Br> tiles,
+            int* taken,  // how many of the list, without the first of each thread block
+
             float* lse)  // [B, H, Nq]
 {
   constexpr int stages = Shape<D>::stages;
-  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, 1024>();
+  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
   if (threadIdx.x == 0) {
     for (int i = 0; i < 2; i++) {
       mbarrier_init(&smem.q_full[i], 1);
@@ -286,7 +236,7 @@ __global__ void __launch_bounds__(threads, 1)
   }
   __syncthreads();  // the mbarriers are there
 
-  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);
+  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
   Ring<stages> ring;
   Ring<2> q;
   Tile tile;
@@ -295,7 +245,7 @@ __global__ void __launch_bounds__(threads, 1)
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
     if (warp == 0 && elect_one()) {
       int index = blockIdx.x;
-      for (; tiles.get(tile, index); index = gridDim.x + atomicAdd(tiles.taken, 1), q.advance()) {
+      for (; tiles.get(tile, index); index = gridDim.x + atomicAdd(taken, 1), q.advance()) {
         announce(smem, index, q);
         load(smem, q_map, k_map, v_map, p, tile, ring, q);
       }
@@ -316,53 +266,21 @@ __global__ void __launch_bounds__(threads, 1)
   }
 }
 
-// How many heads start together. As many as have room for their K and V in the L2 cache (60 MiB on the H200 that was
-// measured), since the row tiles of a short head are long apart in the list. And 32 at least: with so few, several
-// row tiles of a head run at a time, and go along its keys together.
-int group_heads(const Problem& p) {
-  constexpr size_t l2_bytes = 32 << 20;
-  const size_t heads = size_t(p.batch) * p.heads, kv_bytes = 2 * p.kv_size() * 2;
-  return int(std::min(heads, std::max<size_t>(32, heads * l2_bytes / kv_bytes)));
-}
-
 __global__ void take_none(int* taken) { *taken = 0; }
 
-int multiprocessors() {
-  int device = 0, count = 0;
-  check(cudaGetDevice(&device));
-  check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
-  return count;
-}
-
-// [matrices, rows, head_dim] in boxes of so many rows. Each page of a tile has as many of the columns as the others. If
-// they are fewer than 64, zeros fill the page up, and from a page of O they are not stored.
-template <int D, class T>
-TensorMap rows_of(const void* data, int matrices, int rows, int head_dim, int box_rows) {
-  constexpr int pages = D / 64;
-  const int columns = head_dim / pages;
-  return tensor_map(static_cast<const T*>(data), {columns, rows, pages, matrices},
-                    {2 * head_dim, 2 * columns, int64_t(2) * head_dim * rows}, {64, box_rows, pages, 1});
-}
-
-template <class T, int D>
-void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
-  const Tiles tiles = {heads, group_heads(p), (p.seq_q + Br - 1) / Br, p.mask, static_cast<int*>(args.workspace)};
-  launch(take_none, {1, 1, 0, stream}, tiles.taken);
-  const unsigned blocks = std::min(multiprocessors(), tiles.heads * tiles.row_tiles);
-  const auto map = [&](const void* data, int matrices, int rows, int box_rows) {
-    return rows_of<D, T>(data, matrices, rows, p.head_dim, box_rows);
-  };
-  launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream}, map(args.q, heads, p.seq_q, Br),
-         map(args.k, kv_heads, p.seq_k, Shape<D>::Bc), map(args.v, kv_heads, p.seq_k, Shape<D>::Bc),
-         map(args.o, heads, p.seq_q, Br), p, tiles, args.lse);
-}
-
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  if (p.dtype == DType::fp16)
-    (p.head_dim <= 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
-  else
-    (p.head_dim <= 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+    const auto [q, k, v, o] = attention::tensors_of<T>(args);
+    const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
+    const TileList<Br> tiles = attention::all_tiles<Br>(p);
+    int* const taken = static_cast<int*>(args.workspace);
+    launch(take_none, {1, 1, 0, stream}, taken);
+    const unsigned blocks = std::min(multiprocessors(), tiles.heads * tiles.row_tiles);
+    launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream},
+           tile_map<D>(q, heads, p.seq_q, Br, p.head_dim), tile_map<D>(k, kv_heads, p.seq_k, Shape<D>::Bc, p.head_dim),
+           tile_map<D>(v, kv_heads, p.seq_k, Shape<D>::Bc, p.head_dim), tile_map<D>(o, heads, p.seq_q, Br, p.head_dim),
+           p, tiles, taken, args.lse);
+  });
 }
 
 constexpr attention::Forward unpadded = {attention::not_for_hopper, [](const Problem&) { return sizeof(int); }, run,

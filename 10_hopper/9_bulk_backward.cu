@@ -26,89 +26,62 @@
 #include <cmath>
 #include <cstdint>
 
+#include "attention/backward_workspace.h"
 #include "attention/padded.h"
-#include "device/backward_tile.h"
+#include "attention/schedule.h"
 #include "device/bulk_copy.h"
 #include "device/elect.h"
 #include "device/mbarrier.h"
 #include "device/named_barrier.h"
 #include "device/numeric.h"
 #include "device/proxy_fence.h"
+#include "device/ring.h"
 #include "device/setmaxnreg.h"
 #include "device/swizzled_tile.h"
 #include "device/tensor_map.h"
+#include "device/warpgroup_backward.h"
 #include "device/watch.h"
-#include "device/wgmma.h"
 
 namespace hopper {
 namespace {
 
 using attention::BackwardArgs;
-using attention::DType;
+using attention::KeyTile;
 using attention::Problem;
-using namespace backward_tile;
+using namespace warpgroup_backward;
 
-constexpr int consumers = 2, threads = 128 * (consumers + 1);
-constexpr int Bc = 64 * consumers;  // keys of a thread block, 64 to a consumer: the height of a wgmma
-constexpr int group_heads = 16;     // kv heads; more would read more of Q and dO from memory instead of L2
+constexpr int consumers = 2, threads = warpgroup_threads * (consumers + 1);
+constexpr int Bc = wgmma_rows * consumers;  // keys of a thread block, wgmma_rows to a consumer
+constexpr int round_heads = 16;             // kv heads; more would read more of Q and dO from memory instead of L2
+
+constexpr int part_size = 64 * 64;  // of a tile of dQ, that a consumer makes: 64 columns of 64 queries
 
 // 65536 registers are 168 for each of 384 threads, in multiples of 8: 24 + 2 * 240 = 3 * 168.
 constexpr int producer_registers = 24, consumer_registers = 240;
 
 template <int D_>
 struct Shape {
-  static constexpr int D = D_;
-  static constexpr int Br = 128 * 64 / D;      // queries of a tile: S^T and dP^T take Br / 2 registers each
-  static constexpr int threads = 256;          // of prepare and convert
-  static constexpr int dq_size = 64 * 64 * 2;  // of a tile of dQ: each consumer makes 64 columns and 64 queries
+  static constexpr int D = D_, Bc = hopper::Bc;
+  static constexpr int Br = 128 * 64 / D;  // queries of a tile: S^T and dP^T take Br / 2 registers each
+  static constexpr int threads = 256;      // of prepare and convert
 };
 
 template <class T, int D>
 struct Shared {
   static constexpr int Br = Shape<D>::Br;
-  T k[Bc * D], v[Bc * D];           // each tile in D / 64 pages of 128 bytes a row, swizzled
-  T q[2][Br * D], d_o[2][Br * D];   // two tiles, as all that follows
-  T ds[2][Br * Bc];                 // dS in two pages, each the keys of a consumer
-  float dq[2][consumers][64 * 64];  // fragments of dQ^T
-  float stats[2][2 * Br];           // LSE, then D
+  T k[Bc * D], v[Bc * D];             // each tile in D / 64 pages of 128 bytes a row, swizzled
+  T q[2][Br * D], d_o[2][Br * D];     // two tiles, as all that follows
+  T ds[2][Br * Bc];                   // dS in two pages, each the keys of a consumer
+  float dq[2][consumers][part_size];  // fragments of dQ^T
+  float stats[2][2 * Br];             // LSE, then D
   Mbarrier kv_full, full[2], empty[2], dq_full[2][consumers], dq_empty[2][consumers];
 };
-
-// Of a ring of places: which is next, and the parity of the phase in which it is filled.
-template <int places>
-struct Ring {
-  int place = 0, parity = 0;
-  __device__ void advance() {
-    if (++place == places) place = 0, parity ^= 1;
-  }
-};
-
-__host__ __device__ int tiles(int rows, int tile_rows) { return (rows + tile_rows - 1) / tile_rows; }
-
-// What a thread block works on: a tile of a kv head's keys, and of the query heads that read it, all tiles of queries
-// from `start` on.
-struct Work {
-  int kv_head, j0;
-  int first_head, heads;
-  int start, head_tiles;
-};
-
-// The block's keys: a group of kv heads after the other, and in each the first keys of every head first, which most
-// queries see.
-template <int Br>
-__device__ Work work_of_block(const Problem& p) {
-  const int kv_heads = p.batch * p.kv_heads, kv_tiles = tiles(p.seq_k, Bc), heads = p.heads / p.kv_heads;
-  const int first_kv_head = blockIdx.x / (group_heads * kv_tiles) * group_heads;
-  const int index = blockIdx.x - first_kv_head * kv_tiles;
-  const int group = min(group_heads, kv_heads - first_kv_head);  // the last may be smaller
-  const int kv_head = first_kv_head + index % group, j0 = index / group * Bc;
-  return {kv_head, j0, kv_head * heads, heads, p.first_query(j0) / Br, tiles(p.seq_q, Br)};
-}
 
 // Starts the copies of a block. One thread.
 template <class T, int D>
 __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
-                                     const TensorMap& v_map, const TensorMap& d_o_map, const float* stats, Work work) {
+                                     const TensorMap& v_map, const TensorMap& d_o_map, const float* stats,
+                                     KeyTile work) {
   constexpr int Br = Shape<D>::Br, stats_bytes = 2 * Br * sizeof(float);
   mbarrier_arrive_expect_tx(&smem.kv_full, 2 * Bc * D * sizeof(T));
   tensor_load(smem.k, k_map, &smem.kv_full, 0, work.j0, 0, work.kv_head);
@@ -129,15 +102,15 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
 
 // Adds a consumer's parts of dQ to memory. One thread.
 template <class T, int D>
-__device__ __forceinline__ void add_dq(Shared<T, D>& smem, float* dq_sum, Work work, int consumer) {
+__device__ __forceinline__ void add_dq(Shared<T, D>& smem, float* dq_sum, KeyTile work, int consumer) {
   Ring<2> ring;
 #pragma unroll 1
   for (int head = work.first_head; head < work.first_head + work.heads; head++)
 #pragma unroll 1
     for (int i = work.start; i < work.head_tiles; i++, ring.advance()) {
-      float* sum = dq_sum + ((size_t(head) * work.head_tiles + i) * consumers + consumer) * 64 * 64;
+      float* sum = dq_sum + ((size_t(head) * work.head_tiles + i) * consumers + consumer) * part_size;
       mbarrier_wait(&smem.dq_full[ring.place][consumer], ring.parity);
-      bulk_add(sum, smem.dq[ring.place][consumer], 64 * 64 * sizeof(float));
+      bulk_add(sum, smem.dq[ring.place][consumer], part_size * sizeof(float));
       bulk_commit();
       bulk_wait_read<0>();
       mbarrier_arrive(&smem.dq_empty[ring.place][consumer]);
@@ -145,56 +118,16 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, float* dq_sum, Work w
   bulk_wait<0>();  // the last sums are in global memory: no copy may outlive the thread block
 }
 
-// Starts A B^T of a warpgroup, for 64 rows of A.
-template <class T, int D, int columns>
-__device__ __forceinline__ void start_product(float (&product)[1][columns / 8][4],
-                                              const T* a,  // [64][D] in a tile of Bc rows
-                                              const T* b)  // [columns][D]
-{
-  const uint64_t a_rows = wgmma_descriptor(a), b_rows = wgmma_descriptor(b);
-#pragma unroll
-  for (int step = 0; step < D / 16; step++)
-    wgmma<T>(product[0], wgmma_advance(a_rows, step / 4 * Bc * 128 + step % 4 * 32),
-             wgmma_advance(b_rows, step / 4 * columns * 128 + step % 4 * 32), step > 0);
-  wgmma_commit();
-}
-
-// Starts sum += A B.
-template <class T, int D, int depth>
-__device__ __forceinline__ void start_sum(float (&sum)[1][D / 8][4], const uint32_t (&a)[1][depth / 16][4],
-                                          const T* b)  // [depth][D]
-{
-  const uint64_t b_rows = wgmma_descriptor(b, depth * 128);
-#pragma unroll
-  for (int step = 0; step < depth / 16; step++)
-    wgmma<T, Major::mn>(sum[0], a[0][step], wgmma_advance(b_rows, step * 16 * 128), true);
-  wgmma_commit();
-}
-
-// Starts a consumer's part of dQ^T = K^T dS^T: of 64 columns of K, and of 64 queries.
-template <class T, int D>
-__device__ __forceinline__ void start_dq(float (&dq)[1][8][4],
-                                         const T* k,   // [Bc][64]
-                                         const T* ds)  // [64][Bc] in a tile of Br rows
-{
-  const uint64_t k_rows = wgmma_descriptor(k), ds_rows = wgmma_descriptor(ds);
-#pragma unroll
-  for (int step = 0; step < Bc / 16; step++)
-    wgmma<T, Major::mn>(dq[0], wgmma_advance(k_rows, step * 16 * 128),
-                        wgmma_advance(ds_rows, step / 4 * Shape<D>::Br * 128 + step % 4 * 32), step > 0);
-  wgmma_commit();
-}
-
 // A consumer's 64 keys.
 template <class T, int D>
-__device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem& p, Work work, T* dk, T* dv) {
+__device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem& p, KeyTile work, T* dk, T* dv) {
   constexpr int Br = Shape<D>::Br;
-  const int consumer = __shfl_sync(0xffffffff, threadIdx.x / 128, 0), lane = threadIdx.x % 32;
+  const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_key = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 keys
   const Watched kv_rows = {int64_t(work.kv_head) * p.seq_k + work.j0 + warp_key, 0, p.seq_k - work.j0 - warp_key, D};
-  const T *k_rows = smem.k + consumer * 64 * 64, *v_rows = smem.v + consumer * 64 * 64;
+  const T *k_rows = smem.k + consumer * wgmma_rows * page_row, *v_rows = smem.v + consumer * wgmma_rows * page_row;
   // Of dQ^T, at D = 128 each consumer makes 64 of the columns of all queries, at D = 64 all columns of 64 queries.
-  const T* k_columns = smem.k + (D == 128 ? consumer * Bc * 64 : 0);
+  const T* k_columns = smem.k + (D == 128 ? consumer * Bc * page_row : 0);
   const int first_query = D == 128 ? 0 : consumer * 64;
 
   float dv_reg[1][D / 8][4] = {}, dk_reg[1][D / 8][4] = {};
@@ -214,8 +147,8 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       float p_reg[1][Br / 8][4], ds_reg[1][Br / 8][4];
       mbarrier_wait(&smem.full[ring.place], ring.parity);
       wgmma_fence();
-      start_product<T, D, Br>(p_reg, k_rows, q);
-      start_product<T, D, Br>(ds_reg, v_rows, d_o);
+      start_product<Bc, D, Br>(p_reg, k_rows, q);
+      start_product<Bc, D, Br>(ds_reg, v_rows, d_o);
 
       // 2. P^T, dS^T, and dS to shared memory
       uint32_t p_half[1][Br / 16][4], ds_half[1][Br / 16][4];
@@ -228,25 +161,26 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       make_ds<Br>(ds_reg, fragments_of(p_reg), stats + Br);
       watch_transpose("dS", tile, ds_reg);
       swizzled_tile::round_fragments<T, Br>(ds_half, ds_reg);
-      swizzled_tile::store_transpose<Br, Br>(ds + consumer * Br * 64, ds_half, threadIdx.x / 32 % 4);
+      swizzled_tile::store_transpose<Br, Br>(ds + consumer * Br * page_row, ds_half, threadIdx.x / 32 % 4);
       fence_proxy_async();
 
       // 3. dV
       wgmma_fence();
-      start_sum<T, D, Br>(dv_reg, p_half, d_o);
-      named_barrier_sync(1, 128 * consumers);  // dS is in shared memory, and dQ of the tile before is done
+      start_sum<D, Br>(dv_reg, p_half, d_o);
+      named_barrier_sync(1,
+                         warpgroup_threads * consumers);  // dS is in shared memory, and dQ of the tile before is done
 
       // 4. dQ^T and dK
       float dq_reg[1][8][4];
-      start_dq<T, D>(dq_reg, k_columns, ds + first_query * 64);
-      start_sum<T, D, Br>(dk_reg, ds_half, q);
+      start_dq<Bc, Br>(dq_reg, k_columns, ds + first_query * page_row);
+      start_sum<D, Br>(dk_reg, ds_half, q);
       wgmma_wait<1>(dq_reg);
       watch_transpose("dQ", {q_row + first_query, warp_key % D, p.seq_q - i * Br - first_query, 16}, dq_reg, p.scale);
       mbarrier_wait(&smem.dq_empty[ring.place][consumer], ring.parity ^ 1);
-      float4* dq = reinterpret_cast<float4*>(smem.dq[ring.place][consumer]) + threadIdx.x % 128;
+      float4* dq = reinterpret_cast<float4*>(smem.dq[ring.place][consumer]) + threadIdx.x % warpgroup_threads;
 #pragma unroll
       for (int n = 0; n < 8; n++)
-        dq[n * 128] = make_float4(dq_reg[0][n][0], dq_reg[0][n][1], dq_reg[0][n][2], dq_reg[0][n][3]);
+        dq[n * warpgroup_threads] = make_float4(dq_reg[0][n][0], dq_reg[0][n][1], dq_reg[0][n][2], dq_reg[0][n][3]);
       fence_proxy_async();
       __syncwarp();  // the warp's part of dQ is in shared memory
       if (lane == 0) mbarrier_arrive(&smem.dq_full[ring.place][consumer]);
@@ -256,11 +190,11 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       if (lane == 0) mbarrier_arrive(&smem.empty[ring.place]);
     }
 
-  named_barrier_sync(1, 128 * consumers);  // everyone is done with K and V
+  named_barrier_sync(1, warpgroup_threads * consumers);  // everyone is done with K and V
   const int rows_left = p.seq_k - work.j0 - warp_key;
   const size_t to = (size_t(work.kv_head) * p.seq_k + work.j0 + warp_key) * D;
-  swizzled_tile::store_rows<Bc, D>(dv + to, smem.v + warp_key * 64, dv_reg, 1 / p_factor, rows_left);
-  swizzled_tile::store_rows<Bc, D>(dk + to, smem.k + warp_key * 64, dk_reg, p.scale, rows_left);
+  swizzled_tile::store_rows<Bc, D>(dv + to, smem.v + warp_key * page_row, dv_reg, 1 / p_factor, rows_left);
+  swizzled_tile::store_rows<Bc, D>(dk + to, smem.k + warp_key * page_row, dk_reg, p.scale, rows_left);
 }
 
 template <class T, int D>
@@ -275,7 +209,7 @@ __global__ void __launch_bounds__(threads, 1)
               T* dk,               // [B, Hkv, Nk, D]
               T* dv)               // [B, Hkv, Nk, D]
 {
-  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, 1024>();
+  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
   if (threadIdx.x == 0) {
     mbarrier_init(&smem.kv_full, 1);
     for (int i = 0; i < 2; i++) {
@@ -290,8 +224,8 @@ __global__ void __launch_bounds__(threads, 1)
   }
   __syncthreads();  // the mbarriers are there
 
-  const Work work = work_of_block<Shape<D>::Br>(p);
-  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);
+  const KeyTile work = attention::key_tile<Bc, Shape<D>::Br>(p, round_heads, blockIdx.x);
+  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
   if (warpgroup == consumers) {
     setmaxnreg_dec<producer_registers>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
@@ -305,67 +239,33 @@ __global__ void __launch_bounds__(threads, 1)
   }
 }
 
-// A thread has two queries of a tile and 16 columns: what the eight lanes of one t of a warp have of one fragment.
 template <class T, class S>
 __global__ void convert(Problem p,
                         const float4* dq_sum,  // [B * H * tiles][consumers][8 n][4 warps][8 g][4 t]
                         T* dq)                 // [B, H, Nq, D]
 {
-  const unsigned thread = blockIdx.x * S::threads + threadIdx.x, tile = thread / 256;
-  const int t = thread % 4, warp = thread / 4 % 4, n = thread / 16 % 8, consumer = thread / 128 % 2;
-  const unsigned head_tiles = tiles(p.seq_q, S::Br), head = tile / head_tiles;
-  const int i = tile % head_tiles * S::Br + (S::D == 128 ? 0 : consumer * 64) + 8 * n + 2 * t;
-  Pack8<T> rows[2][2];
-  for (int g = 0; g < 8; g++) {
-    const float4 c = dq_sum[size_t(thread / 4) * 32 + g * 4 + t];
-    rows[0][0].x[g] = from_float<T>(c.x * p.scale);
-    rows[1][0].x[g] = from_float<T>(c.y * p.scale);
-    rows[0][1].x[g] = from_float<T>(c.z * p.scale);
-    rows[1][1].x[g] = from_float<T>(c.w * p.scale);
-  }
-  T* to = dq + (size_t(head) * p.seq_q + i) * S::D + (S::D == 128 ? consumer * 64 : 0) + warp * 16;
-  for (int row = 0; row < 2; row++)
-    for (int h = 0; h < 2; h++)
-      if (i + row < p.seq_q) store_pack8(to + row * S::D + 8 * h, rows[row][h]);
-}
-
-// [matrices, rows, D] in boxes of so many rows.
-template <int D, class T>
-TensorMap rows_of(const void* data, int matrices, int rows, int box_rows) {
-  return tensor_map(static_cast<const T*>(data), {64, rows, D / 64, matrices}, {2 * D, 128, int64_t(2) * D * rows},
-                    {64, box_rows, D / 64, 1});
-}
-
-template <class T, int D>
-void launch_backward(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  using S = Shape<D>;
-  const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
-  const unsigned q_tiles = unsigned(heads) * tiles(p.seq_q, S::Br), kv_tiles = unsigned(kv_heads) * tiles(p.seq_k, Bc);
-  const unsigned row_blocks = q_tiles * (S::Br * D / 8 / S::threads);  // of threads that take 8 elements each
-  float* dq_sum = static_cast<float*>(args.workspace);
-  float* stats = dq_sum + size_t(q_tiles) * S::dq_size;
-  const T *o = static_cast<const T*>(args.o), *d_o = static_cast<const T*>(args.d_o);
-  launch(prepare<T, S>, {row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats,
-         reinterpret_cast<float4*>(dq_sum));
-  launch(gradients<T, D>, {kv_tiles, threads, sizeof(Shared<T, D>), stream},
-         rows_of<D, T>(args.q, heads, p.seq_q, S::Br), rows_of<D, T>(args.k, kv_heads, p.seq_k, Bc),
-         rows_of<D, T>(args.v, kv_heads, p.seq_k, Bc), rows_of<D, T>(args.d_o, heads, p.seq_q, S::Br), p, stats, dq_sum,
-         static_cast<T*>(args.dk), static_cast<T*>(args.dv));
-  launch(convert<T, S>, {q_tiles, S::threads, 0, stream}, p, reinterpret_cast<const float4*>(dq_sum),
-         static_cast<T*>(args.dq));
+  convert_dq_transposed<T, S>(p, dq_sum, dq);
 }
 
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  if (p.dtype == DType::fp16)
-    (p.head_dim == 64 ? launch_backward<__half, 64> : launch_backward<__half, 128>)(p, args, stream);
-  else
-    (p.head_dim == 64 ? launch_backward<__nv_bfloat16, 64> : launch_backward<__nv_bfloat16, 128>)(p, args, stream);
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+    using S = Shape<D>;
+    const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
+    const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
+    const attention::BackwardTiles<S> tiles(p);
+    const auto [dq_sum, stats, turns, tickets] = attention::BackwardWorkspace::of(args.workspace, tiles);
+    const TensorMap q_map = tile_map<D>(q, heads, p.seq_q, S::Br), d_o_map = tile_map<D>(d_o, heads, p.seq_q, S::Br);
+    const TensorMap k_map = tile_map<D>(k, kv_heads, p.seq_k, Bc), v_map = tile_map<D>(v, kv_heads, p.seq_k, Bc);
+    float4* const sums = reinterpret_cast<float4*>(dq_sum);
+    launch(prepare<T, S>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, sums);
+    launch(gradients<T, D>, {tiles.key_blocks, threads, sizeof(Shared<T, D>), stream}, q_map, k_map, v_map, d_o_map, p,
+           stats, dq_sum, dk, dv);
+    launch(convert<T, S>, {tiles.q_tiles, S::threads, 0, stream}, p, sums, dq);
+  });
 }
 
 size_t workspace_bytes(const Problem& p) {
-  const int Br = p.head_dim == 64 ? Shape<64>::Br : Shape<128>::Br;
-  const size_t q_tiles = size_t(p.batch) * p.heads * tiles(p.seq_q, Br);
-  return q_tiles * Br * (p.head_dim + 2) * sizeof(float);  // dq_sum, stats
+  return attention::BackwardWorkspace::bytes(p, p.head_dim == 64 ? Shape<64>::Br : Shape<128>::Br);
 }
 
 constexpr attention::Backward unpadded = {

@@ -21,12 +21,15 @@
 //
 // Expected limit: where one row of a head's 128 exists, 127 of 128 products are of zeros; and heads that share K and V
 // read them again.
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
+#include "attention/dispatch.h"
+#include "attention/key_parts.h"
 #include "attention/padded.h"
 #include "device/cp_async.h"
+#include "device/forward_tile.h"
+#include "device/lazy_softmax.h"
 #include "device/ldmatrix.h"
 #include "device/math.h"
 #include "device/mma.h"
@@ -34,20 +37,21 @@
 #include "device/swizzle.h"
 #include "device/watch.h"
 
-namespace key_parts {
-void merge(const attention::Problem&, int parts, const float* o_parts, const float* lse_parts,
-           const attention::ForwardArgs&, cudaStream_t);
-}
-
 namespace split_kv {
 namespace {
 
-using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
+using forward_tile::copy_ahead;
+using forward_tile::copy_tile;
 using key_parts::merge;
+using key_parts::number_of_parts;
+using key_parts::Parts;
+using lazy_softmax::headroom;  // the threshold of rescaling
+using lazy_softmax::start;     // x of the row maximum when m is set
+using swizzled_tile::page_row;
 using swizzled_tile::position;
-using swizzled_tile::right_of;
+using swizzled_tile::right_of;  // the XOR swizzle, 16 columns a step
 
 constexpr int warps = 4, threads = 32 * warps;
 constexpr int Br = 32 * warps;  // query rows of a thread block, 32 to a warp: two blocks of 16, the height of an mma
@@ -68,45 +72,6 @@ struct Shape<64> {
   static constexpr int stage = 64;   // 48 KB a block
   static constexpr int q_steps = 3;  // 24 registers; with the fourth step chapter 08's kernels spill
 };
-
-// The largest x of a row when its m is set, and how large x may become before m rises and O is rescaled. P = 2^x is
-// 2^15 at most, and fp16 reaches 65504. Below 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is
-// 2^21 times lighter than the heaviest still has all of its bits. l and O are fp32, which is as precise at any size.
-constexpr float start = 7, headroom = 15;
-
-template <int D>
-constexpr int rows_per_copy = threads / (D / 8);  // rows of D elements that the thread block copies at a time
-
-// Starts copying a tile to shared memory; rows that do not exist become zeros.
-template <int D, int rows, class T>
-__device__ void copy_tile(T* tile,        // [rows][D] in shared memory, swizzled
-                          const T* from,  // [rows_left, D]
-                          int rows_left) {
-  const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8);
-#pragma unroll 4
-  for (int i = 0; i < rows; i += rows_per_copy<D>)
-    cp_async_16_or_zero(tile + position<rows>(row, chunk) + i * 64, from + (row + i) * D + chunk * 8,
-                        row + i < rows_left);
-}
-
-// Starts copying Bc rows of K and of V, the keys from j on, to their stage; zeros take the place of those from
-// `end` on.
-template <int D, class T>
-__device__ void copy_ahead(T* to,                   // key j's place in page 0 of K; V is stage * D further on
-                           const T* k, const T* v,  // [B * Hkv * Nk, D]
-                           unsigned kv_row,         // where key 0 is, over all heads
-                           int j, int end) {
-  constexpr int Bc = Shape<D>::Bc, stage = Shape<D>::stage;
-  const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8), left = end - (j + row);
-  to += position<stage>(row, chunk);
-  const size_t from = size_t(kv_row + (j + row)) * D + chunk * 8;
-#pragma unroll
-  for (int i = 0; i < Bc; i += rows_per_copy<D>) {
-    cp_async_16_or_zero(to + i * 64, k + from + i * D, i < left);
-    cp_async_16_or_zero(to + stage * D + i * 64, v + from + i * D, i < left);
-  }
-  cp_async_commit();
-}
 
 template <class T, int D>
 __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, int parts,
@@ -132,7 +97,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   const int begin = int(stages * part / parts) * stage, end = min(int(stages * (part + 1) / parts) * stage, seen);
   // end bounds | const int begin = 0, end = seen;
   const int all_see = p.visible_keys(i0 + warp * 32);  // all rows of this warp
-  const float scale_log2 = p.scale * 1.44269504f;      // log2(e)
+  const float scale_log2 = p.scale * log2_e;
 
   copy_tile<D, Br>(q_smem, q + size_t(q_row) * D, p.seq_q - i0);
   cp_async_commit();
@@ -143,7 +108,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   // The row of a 16 x 16 block whose address this lane gives to ldmatrix (drawn in device/swizzle.h).
   const int qv_lane = position<16>(lane % 16, lane / 16);                   // Q and V: down, then right
   const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);  // K: right, then down
-  const int q_lane = warp * 32 * 64 + qv_lane;
+  const int q_lane = warp * 32 * page_row + qv_lane;
 
   cp_async_wait<1>();
   __syncthreads();  // Q is in shared memory, everyone's copies: before it is read
@@ -151,7 +116,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   uint32_t q_reg[q_steps > 0 ? q_steps : 1][2][4];
 #pragma unroll
   for (int step = 0; step < q_steps; step++)
-    for (int b = 0; b < 2; b++) ldmatrix_x4(q_reg[step][b], q_smem + right_of<Br>(q_lane, step) + b * 16 * 64);
+    for (int b = 0; b < 2; b++) ldmatrix_x4(q_reg[step][b], q_smem + right_of<Br>(q_lane, step) + b * 16 * page_row);
 
   float o_reg[2][D / 8][4] = {};
   // Of rows 16 b + 8 h + g: m, and -l, which is inf until m is set. l only over this lane's columns, until the end.
@@ -165,9 +130,9 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
       __syncthreads();  // this stage is in shared memory, and everyone is done with the stage before
     }
     // Where its page 0 of K starts in kv_smem.
-    const int place = (j0 - begin) / stage % 2 * 2 * stage * D + j0 % stage * 64;
+    const int place = (j0 - begin) / stage % 2 * 2 * stage * D + j0 % stage * page_row;
 
-    copy_ahead<D>(kv_smem + (place ^ 2 * stage * D), k, v, kv_row, j0 + stage, end);
+    copy_ahead<D, Bc, stage>(kv_smem + (place ^ 2 * stage * D), k, v, kv_row, j0 + stage, end);
 
     // 1. S
     float s_reg[2][Bc / 8][4] = {};
@@ -178,11 +143,11 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
         if (step < q_steps)
           for (int r = 0; r < 4; r++) q_step[b][r] = q_reg[step < q_steps ? step : 0][b][r];
         else
-          ldmatrix_x4(q_step[b], q_smem + right_of<Br>(q_lane, step) + b * 16 * 64);
+          ldmatrix_x4(q_step[b], q_smem + right_of<Br>(q_lane, step) + b * 16 * page_row);
 #pragma unroll
       for (int n = 0; n < Bc / 16; n++) {
         uint32_t k_reg[4];  // K^T of 16 keys: two B fragments
-        ldmatrix_x4(k_reg, kv_smem + right_of<stage>(place + k_lane, step) + n * 16 * 64);
+        ldmatrix_x4(k_reg, kv_smem + right_of<stage>(place + k_lane, step) + n * 16 * page_row);
         for (int b = 0; b < 2; b++) {
           mma_m16n8k16<T>(s_reg[b][2 * n], q_step[b], k_reg);
           mma_m16n8k16<T>(s_reg[b][2 * n + 1], q_step[b], k_reg + 2);
@@ -224,7 +189,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
       for (int b = 0; b < 2; b++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-          float top = -INFINITY;
+          float top = -INFINITY;  // the row maximum
           for (int n = 0; n < Bc / 8; n++) top = fmaxf(top, fmaxf(s_reg[b][n][2 * h], s_reg[b][n][2 * h + 1]));
           top = quad_max(top);
           const bool sets = minus_l[b][h] > 0 && top > -INFINITY;  // m for the first time, up or down
@@ -256,7 +221,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
 #pragma unroll
       for (int n = 0; n < D / 16; n++) {
         uint32_t v_reg[4];  // V of 16 columns: two B fragments
-        ldmatrix_x4_trans(v_reg, kv_smem + stage * D + right_of<stage>(place + qv_lane, n) + step * 16 * 64);
+        ldmatrix_x4_trans(v_reg, kv_smem + stage * D + right_of<stage>(place + qv_lane, n) + step * 16 * page_row);
         for (int b = 0; b < 2; b++) {
           mma_m16n8k16<T>(o_reg[b][2 * n], p_reg[b], v_reg);
           mma_m16n8k16<T>(o_reg[b][2 * n + 1], p_reg[b], v_reg + 2);
@@ -285,41 +250,25 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
     }
 }
 
-unsigned tiles(const Problem& p) { return unsigned(p.batch) * p.heads * ((p.seq_q + Br - 1) / Br); }
+unsigned tiles(const Problem& p) { return unsigned(p.batch) * p.heads * ceil_div(p.seq_q, Br); }
 
 // As many parts as give every multiprocessor all thread blocks that it can have at a time, and no more than stages.
 template <int D>
 int parts(const Problem& p) {
-  int device = 0, multiprocessors = 0;
-  check(cudaGetDevice(&device));
-  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  const int stages = (p.seq_k + Shape<D>::stage - 1) / Shape<D>::stage;
-  return std::clamp(int(multiprocessors * Shape<D>::blocks / tiles(p)), 1, stages);
+  return number_of_parts(tiles(p), Shape<D>::blocks, ceil_div(p.seq_k, Shape<D>::stage));
 }
 
-template <int D>
-size_t bytes_of_parts(const Problem& p) {
-  return p.lse_size() * parts<D>(p) * (D + 1) * sizeof(float);
-}
-
-template <class T, int D>
-void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const int n = parts<D>(p);
-  float* o_parts = static_cast<float*>(args.workspace);
-  float* lse_parts = o_parts + p.lse_size() * n * D;
-  const size_t shared_bytes = (Br + 4 * Shape<D>::stage) * D * sizeof(T);
-  launch(forward<T, D>, {tiles(p) * n, threads, shared_bytes, stream}, p, n, static_cast<const T*>(args.q),
-         static_cast<const T*>(args.k), static_cast<const T*>(args.v), o_parts, lse_parts);
-  merge(p, n, o_parts, lse_parts, args, stream);
-}
-
-size_t workspace_bytes(const Problem& p) { return (p.head_dim == 64 ? bytes_of_parts<64> : bytes_of_parts<128>)(p); }
+size_t workspace_bytes(const Problem& p) { return Parts::bytes(p, p.head_dim == 64 ? parts<64>(p) : parts<128>(p)); }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  if (p.dtype == DType::fp16)
-    (p.head_dim == 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
-  else
-    (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+    const auto [q, k, v, o] = attention::tensors_of<T>(args);
+    const int n = parts<D>(p);
+    const Parts made(p, n, args.workspace);
+    const size_t shared_bytes = (Br + 4 * Shape<D>::stage) * D * sizeof(T);
+    launch(forward<T, D>, {tiles(p) * n, threads, shared_bytes, stream}, p, n, q, k, v, made.o, made.lse);
+    merge(p, n, made, args, stream);
+  });
 }
 
 constexpr attention::Forward unpadded = {attention::head_dim_not_8_to_128, workspace_bytes, run, true};

@@ -21,12 +21,15 @@
 //   - Q goes from memory to registers: with it in shared memory a block would take 100 KB, more than some GPUs have.
 //
 // Expected limit: memory, for tiles of 16 rows.
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
+#include "attention/dispatch.h"
+#include "attention/key_parts.h"
 #include "attention/padded.h"
 #include "device/cp_async.h"
+#include "device/forward_tile.h"
+#include "device/lazy_softmax.h"
 #include "device/ldmatrix.h"
 #include "device/math.h"
 #include "device/mma.h"
@@ -34,20 +37,21 @@
 #include "device/swizzle.h"
 #include "device/watch.h"
 
-namespace key_parts {
-void merge(const attention::Problem&, int parts, const float* o_parts, const float* lse_parts,
-           const attention::ForwardArgs&, cudaStream_t);
-}
-
 namespace split_kv {
 namespace {
 
-using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
+using forward_tile::copy_tile;
+using key_parts::group_rows;
 using key_parts::merge;
+using key_parts::number_of_parts;
+using key_parts::Parts;
+using lazy_softmax::headroom;  // the threshold of rescaling
+using lazy_softmax::start;     // x of the row maximum when m is set
+using swizzled_tile::page_row;
 using swizzled_tile::position;
-using swizzled_tile::right_of;
+using swizzled_tile::right_of;  // the XOR swizzle, 16 columns a step
 
 constexpr int warps = 4, threads = 32 * warps;
 constexpr int Br = 16;     // rows of a thread block, and of each of its warps
@@ -60,29 +64,6 @@ struct Shape {
   static constexpr int stage = warps * Bc;  // keys per barrier
   static constexpr int pitch = D + 8;       // of O in shared memory: eight rows in banks of their own
 };
-
-// The largest x of a row when its m is set, and how large x may become before m rises and O is rescaled. P = 2^x is
-// 2^15 at most, and fp16 reaches 65504. Below 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is
-// 2^21 times lighter than the heaviest still has all of its bits. l and O are fp32, which is as precise at any size.
-constexpr float start = 7, headroom = 15;
-
-// The rows of all heads that share a kv head, one head after the other: as they lie in memory.
-__host__ __device__ inline int group_rows(const Problem& p) { return p.heads / p.kv_heads * p.seq_q; }
-
-template <int D>
-constexpr int rows_per_copy = threads / (D / 8);  // rows of D elements that the thread block copies at a time
-
-// Starts copying a tile to shared memory; rows that do not exist become zeros.
-template <int D, int rows, class T>
-__device__ void copy_tile(T* tile,        // [rows][D] in shared memory, swizzled
-                          const T* from,  // [rows_left, D]
-                          int rows_left) {
-  const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8);
-#pragma unroll 4
-  for (int i = 0; i < rows; i += rows_per_copy<D>)
-    cp_async_16_or_zero(tile + position<rows>(row, chunk) + i * 64, from + (row + i) * D + chunk * 8,
-                        row + i < rows_left);
-}
 
 template <class T, int D>
 __global__ void __launch_bounds__(threads, blocks) forward(Problem p, int parts,
@@ -106,7 +87,7 @@ __global__ void __launch_bounds__(threads, blocks) forward(Problem p, int parts,
   const int most = p.visible_keys(min(i0 + Br, p.seq_q) - 1), least = p.visible_keys(i0 + Br > p.seq_q ? 0 : i0);
   const int64_t all = (most + stage - 1) / stage;  // stages of keys
   const int begin = int(all * part / parts) * stage, end = min(int(all * (part + 1) / parts) * stage, most);
-  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
+  const float scale_log2 = p.scale * log2_e;
 
   // Starts copying the keys from j on to place `place` of the ring, a stage of them, unless the part ends before.
   const auto copy_stage = [&](int place, int j) {
@@ -140,7 +121,7 @@ __global__ void __launch_bounds__(threads, blocks) forward(Problem p, int parts,
   for (int j0 = begin; j0 < end; j0 += stage) {
     cp_async_wait<stages - 2>();
     __syncthreads();  // this stage is in shared memory, and everyone is done with the stage before
-    const T* k_smem = kv_smem + place * 2 * stage * D + warp * Bc * 64;  // this warp's tile
+    const T* k_smem = kv_smem + place * 2 * stage * D + warp * Bc * page_row;  // this warp's tile
     copy_stage(place == 0 ? stages - 1 : place - 1, j0 + (stages - 1) * stage);
     place = place == stages - 1 ? 0 : place + 1;
 
@@ -151,7 +132,7 @@ __global__ void __launch_bounds__(threads, blocks) forward(Problem p, int parts,
 #pragma unroll
       for (int n = 0; n < Bc / 16; n++) {
         uint32_t k_reg[4];  // K^T of 16 keys: two B fragments
-        ldmatrix_x4(k_reg, k_smem + right_of<stage>(k_lane, step) + n * 16 * 64);
+        ldmatrix_x4(k_reg, k_smem + right_of<stage>(k_lane, step) + n * 16 * page_row);
         mma_m16n8k16<T>(s_reg[2 * n], q_reg[step], k_reg);
         mma_m16n8k16<T>(s_reg[2 * n + 1], q_reg[step], k_reg + 2);
       }
@@ -188,7 +169,7 @@ __global__ void __launch_bounds__(threads, blocks) forward(Problem p, int parts,
     if (above) {
 #pragma unroll
       for (int h = 0; h < 2; h++) {
-        float top = -INFINITY;
+        float top = -INFINITY;  // the row maximum
         for (int n = 0; n < Bc / 8; n++) top = fmaxf(top, fmaxf(s_reg[n][2 * h], s_reg[n][2 * h + 1]));
         top = quad_max(top);
         const bool sets = minus_l[h] > 0 && top > -INFINITY;  // m for the first time, up or down
@@ -218,7 +199,7 @@ __global__ void __launch_bounds__(threads, blocks) forward(Problem p, int parts,
 #pragma unroll
       for (int n = 0; n < D / 16; n++) {
         uint32_t v_reg[4];  // V of 16 columns: two B fragments
-        ldmatrix_x4_trans(v_reg, k_smem + stage * D + right_of<stage>(qv_lane, n) + step * 16 * 64);
+        ldmatrix_x4_trans(v_reg, k_smem + stage * D + right_of<stage>(qv_lane, n) + step * 16 * page_row);
         mma_m16n8k16<T>(o_reg[2 * n], p_reg, v_reg);
         mma_m16n8k16<T>(o_reg[2 * n + 1], p_reg, v_reg + 2);
       }
@@ -261,41 +242,25 @@ __global__ void __launch_bounds__(threads, blocks) forward(Problem p, int parts,
   }
 }
 
-unsigned tiles(const Problem& p) { return unsigned(p.batch) * p.kv_heads * ((group_rows(p) + Br - 1) / Br); }
+unsigned tiles(const Problem& p) { return unsigned(p.batch) * p.kv_heads * ceil_div(group_rows(p), Br); }
 
 // As many parts as give every multiprocessor all thread blocks that it can have at a time, and no more than stages.
 template <int D>
 int parts(const Problem& p) {
-  int device = 0, multiprocessors = 0;
-  check(cudaGetDevice(&device));
-  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  const int most = (p.seq_k + Shape<D>::stage - 1) / Shape<D>::stage;  // a stage each
-  return std::clamp(int(multiprocessors * blocks / tiles(p)), 1, most);
+  return number_of_parts(tiles(p), blocks, ceil_div(p.seq_k, Shape<D>::stage));
 }
 
-template <int D>
-size_t bytes_of_parts(const Problem& p) {
-  return p.lse_size() * parts<D>(p) * (D + 1) * sizeof(float);
-}
-
-template <class T, int D>
-void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const int n = parts<D>(p);
-  float* o_parts = static_cast<float*>(args.workspace);
-  float* lse_parts = o_parts + p.lse_size() * n * D;
-  const size_t shared_bytes = 2 * stages * Shape<D>::stage * D * sizeof(T);
-  launch(forward<T, D>, {tiles(p) * n, threads, shared_bytes, stream}, p, n, static_cast<const T*>(args.q),
-         static_cast<const T*>(args.k), static_cast<const T*>(args.v), o_parts, lse_parts);
-  merge(p, n, o_parts, lse_parts, args, stream);
-}
-
-size_t workspace_bytes(const Problem& p) { return (p.head_dim == 64 ? bytes_of_parts<64> : bytes_of_parts<128>)(p); }
+size_t workspace_bytes(const Problem& p) { return Parts::bytes(p, p.head_dim == 64 ? parts<64>(p) : parts<128>(p)); }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  if (p.dtype == DType::fp16)
-    (p.head_dim == 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
-  else
-    (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+    const auto [q, k, v, o] = attention::tensors_of<T>(args);
+    const int n = parts<D>(p);
+    const Parts made(p, n, args.workspace);
+    const size_t shared_bytes = 2 * stages * Shape<D>::stage * D * sizeof(T);
+    launch(forward<T, D>, {tiles(p) * n, threads, shared_bytes, stream}, p, n, q, k, v, made.o, made.lse);
+    merge(p, n, made, args, stream);
+  });
 }
 
 constexpr attention::Forward unpadded = {attention::head_dim_not_8_to_128, workspace_bytes, run, true};

@@ -26,12 +26,15 @@
 //     half as many parts are half as many partial results. Of tall tiles it takes two.
 //
 // Expected limit: memory, up to 64 rows of queries for each kv head.
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
+#include "attention/dispatch.h"
+#include "attention/key_parts.h"
 #include "attention/padded.h"
 #include "device/cp_async.h"
+#include "device/forward_tile.h"
+#include "device/lazy_softmax.h"
 #include "device/ldmatrix.h"
 #include "device/math.h"
 #include "device/mma.h"
@@ -39,20 +42,21 @@
 #include "device/swizzle.h"
 #include "device/watch.h"
 
-namespace key_parts {
-void merge(const attention::Problem&, int parts, const float* o_parts, const float* lse_parts,
-           const attention::ForwardArgs&, cudaStream_t);
-}
-
 namespace split_kv {
 namespace {
 
-using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
+using forward_tile::copy_tile;
+using key_parts::group_rows;
 using key_parts::merge;
+using key_parts::number_of_parts;
+using key_parts::Parts;
+using lazy_softmax::headroom;  // the threshold of rescaling
+using lazy_softmax::start;     // x of the row maximum when m is set
+using swizzled_tile::page_row;
 using swizzled_tile::position;
-using swizzled_tile::right_of;
+using swizzled_tile::right_of;  // the XOR swizzle, 16 columns a step
 
 constexpr int warps = 4, threads = 32 * warps;
 constexpr int thread_blocks = 2;  // per multiprocessor: 96 KB each
@@ -77,29 +81,6 @@ template <int D>
 using Low = Tile<D, 1, 1, 3>;
 template <int D>
 using Tall = Tile<D, 2, 2, 5>;
-
-// The largest x of a row when its m is set, and how large x may become before m rises and O is rescaled. P = 2^x is
-// 2^15 at most, and fp16 reaches 65504. Below 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is
-// 2^21 times lighter than the heaviest still has all of its bits. l and O are fp32, which is as precise at any size.
-constexpr float start = 7, headroom = 15;
-
-// The rows of all heads that share a kv head, one head after the other: as they lie in memory.
-__host__ __device__ inline int group_rows(const Problem& p) { return p.heads / p.kv_heads * p.seq_q; }
-
-template <int D>
-constexpr int rows_per_copy = threads / (D / 8);  // rows of D elements that the thread block copies at a time
-
-// Starts copying a tile to shared memory; rows that do not exist become zeros.
-template <int D, int rows, class T>
-__device__ void copy_tile(T* tile,        // [rows][D] in shared memory, swizzled
-                          const T* from,  // [rows_left, D]
-                          int rows_left) {
-  const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8);
-#pragma unroll 4
-  for (int i = 0; i < rows; i += rows_per_copy<D>)
-    cp_async_16_or_zero(tile + position<rows>(row, chunk) + i * 64, from + (row + i) * D + chunk * 8,
-                        row + i < rows_left);
-}
 
 template <class T, class Tile>
 __global__ void __launch_bounds__(threads, thread_blocks) forward(Problem p, int parts,
@@ -127,7 +108,7 @@ __global__ void __launch_bounds__(threads, thread_blocks) forward(Problem p, int
   const int most = p.visible_keys(min(i0 + Br, p.seq_q) - 1), least = p.visible_keys(i0 + Br > p.seq_q ? 0 : i0);
   const int64_t all = (most + stage - 1) / stage;  // stages of keys
   const int begin = int(all * part / parts) * stage, end = min(int(all * (part + 1) / parts) * stage, most);
-  const float scale_log2 = p.scale * 1.44269504f;  // log2(e)
+  const float scale_log2 = p.scale * log2_e;
 
   // Starts copying the keys from j on to place `place` of the ring, a stage of them, unless the part ends before.
   const auto copy_stage = [&](int place, int j) {
@@ -145,7 +126,7 @@ __global__ void __launch_bounds__(threads, thread_blocks) forward(Problem p, int
   const int qv_lane = position<16>(lane % 16, lane / 16);                   // Q and V: down, then right
   const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);  // K: right, then down
 
-  const int q_lane = own * 64 + qv_lane;
+  const int q_lane = own * page_row + qv_lane;
   uint32_t q_reg[q_in_registers ? D / 16 : 1][4];  // A fragments
 #pragma unroll
   for (int step = 0; q_in_registers && step < D / 16; step++)
@@ -165,7 +146,7 @@ __global__ void __launch_bounds__(threads, thread_blocks) forward(Problem p, int
   for (int j0 = begin; j0 < end; j0 += stage) {
     cp_async_wait<stages - 2>();
     __syncthreads();  // this stage (and Q) is in shared memory, and everyone is done with the stage before
-    const T* k_smem = kv_smem + place * 2 * stage * D + key_warp * Bc * 64;  // this warp's tile
+    const T* k_smem = kv_smem + place * 2 * stage * D + key_warp * Bc * page_row;  // this warp's tile
     copy_stage(place == 0 ? stages - 1 : place - 1, j0 + (stages - 1) * stage);
     place = place == stages - 1 ? 0 : place + 1;
 
@@ -178,11 +159,11 @@ __global__ void __launch_bounds__(threads, thread_blocks) forward(Problem p, int
         if (q_in_registers)
           for (int r = 0; r < 4; r++) q_step[b][r] = q_reg[q_in_registers ? step : 0][r];
         else
-          ldmatrix_x4(q_step[b], q_smem + right_of<Br>(q_lane, step) + b * 16 * 64);
+          ldmatrix_x4(q_step[b], q_smem + right_of<Br>(q_lane, step) + b * 16 * page_row);
 #pragma unroll
       for (int n = 0; n < Bc / 16; n++) {
         uint32_t k_reg[4];  // K^T of 16 keys: two B fragments
-        ldmatrix_x4(k_reg, k_smem + right_of<stage>(k_lane, step) + n * 16 * 64);
+        ldmatrix_x4(k_reg, k_smem + right_of<stage>(k_lane, step) + n * 16 * page_row);
         for (int b = 0; b < blocks; b++) {
           mma_m16n8k16<T>(s_reg[b][2 * n], q_step[b], k_reg);
           mma_m16n8k16<T>(s_reg[b][2 * n + 1], q_step[b], k_reg + 2);
@@ -226,7 +207,7 @@ __global__ void __launch_bounds__(threads, thread_blocks) forward(Problem p, int
       for (int b = 0; b < blocks; b++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-          float top = -INFINITY;
+          float top = -INFINITY;  // the row maximum
           for (int n = 0; n < Bc / 8; n++) top = fmaxf(top, fmaxf(s_reg[b][n][2 * h], s_reg[b][n][2 * h + 1]));
           top = quad_max(top);
           const bool sets = minus_l[b][h] > 0 && top > -INFINITY;  // m for the first time, up or down
@@ -257,7 +238,7 @@ __global__ void __launch_bounds__(threads, thread_blocks) forward(Problem p, int
 #pragma unroll
       for (int n = 0; n < D / 16; n++) {
         uint32_t v_reg[4];  // V of 16 columns: two B fragments
-        ldmatrix_x4_trans(v_reg, k_smem + stage * D + right_of<stage>(qv_lane, n) + step * 16 * 64);
+        ldmatrix_x4_trans(v_reg, k_smem + stage * D + right_of<stage>(qv_lane, n) + step * 16 * page_row);
         for (int b = 0; b < blocks; b++) {
           mma_m16n8k16<T>(o_reg[b][2 * n], p_reg[b], v_reg);
           mma_m16n8k16<T>(o_reg[b][2 * n + 1], p_reg[b], v_reg + 2);
@@ -307,17 +288,13 @@ __global__ void __launch_bounds__(threads, thread_blocks) forward(Problem p, int
 
 template <class Tile>
 unsigned tiles(const Problem& p) {
-  return unsigned(p.batch) * p.kv_heads * ((group_rows(p) + Tile::Br - 1) / Tile::Br);
+  return unsigned(p.batch) * p.kv_heads * ceil_div(group_rows(p), Tile::Br);
 }
 
 // As many parts as give every multiprocessor thread blocks enough, and no more than stages.
 template <class Tile>
 int parts(const Problem& p) {
-  int device = 0, multiprocessors = 0;
-  check(cudaGetDevice(&device));
-  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  const int most = (p.seq_k + Tile::stage - 1) / Tile::stage;  // a stage each
-  return std::clamp(int(multiprocessors * Tile::working / tiles<Tile>(p)), 1, most);
+  return number_of_parts(tiles<Tile>(p), Tile::working, ceil_div(p.seq_k, Tile::stage));
 }
 
 // f(Tile()), of the tile for this problem.
@@ -327,26 +304,22 @@ auto with_tile(const Problem& p, F&& f) {
   return p.head_dim == 64 ? f(Tall<64>()) : f(Tall<128>());
 }
 
-template <class T>
-void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  with_tile(p, [&](auto tile) {
-    using Tile = decltype(tile);
-    const int n = parts<Tile>(p);
-    float* o_parts = static_cast<float*>(args.workspace);
-    float* lse_parts = o_parts + p.lse_size() * n * Tile::D;
-    launch(forward<T, Tile>, {tiles<Tile>(p) * n, threads, Tile::shared, stream}, p, n, static_cast<const T*>(args.q),
-           static_cast<const T*>(args.k), static_cast<const T*>(args.v), o_parts, lse_parts);
-    merge(p, n, o_parts, lse_parts, args, stream);
-  });
-}
-
 size_t workspace_bytes(const Problem& p) {
   const int n = with_tile(p, [&](auto tile) { return parts<decltype(tile)>(p); });
-  return p.lse_size() * n * (p.head_dim + 1) * sizeof(float);
+  return Parts::bytes(p, n);
 }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  (p.dtype == DType::fp16 ? launch_forward<__half> : launch_forward<__nv_bfloat16>)(p, args, stream);
+  attention::by_dtype(p, [&]<class T>() {
+    const auto [q, k, v, o] = attention::tensors_of<T>(args);
+    with_tile(p, [&](auto tile) {
+      using Tile = decltype(tile);
+      const int n = parts<Tile>(p);
+      const Parts made(p, n, args.workspace);
+      launch(forward<T, Tile>, {tiles<Tile>(p) * n, threads, Tile::shared, stream}, p, n, q, k, v, made.o, made.lse);
+      merge(p, n, made, args, stream);
+    });
+  });
 }
 
 constexpr attention::Forward unpadded = {attention::head_dim_not_8_to_128, workspace_bytes, run, true};

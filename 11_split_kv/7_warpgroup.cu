@@ -21,10 +21,11 @@
 //   - There are no tiles of 16 rows: with fewer, some of the 64 stand empty.
 //
 // Expected limit: memory, up to 64 rows of queries for each kv head.
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
+#include "attention/dispatch.h"
+#include "attention/key_parts.h"
 #include "attention/padded.h"
 #include "device/bulk_copy.h"
 #include "device/elect.h"
@@ -32,24 +33,22 @@
 #include "device/math.h"
 #include "device/mbarrier.h"
 #include "device/numeric.h"
+#include "device/ring.h"
 #include "device/tensor_map.h"
 #include "device/watch.h"
 #include "device/wgmma.h"
 
-namespace key_parts {
-void merge(const attention::Problem&, int parts, const float* o_parts, const float* lse_parts,
-           const attention::ForwardArgs&, cudaStream_t);
-}
-
 namespace split_kv {
 namespace {
 
-using attention::DType;
 using attention::ForwardArgs;
 using attention::Problem;
+using key_parts::group_rows;
 using key_parts::merge;
+using key_parts::number_of_parts;
+using key_parts::Parts;
 
-constexpr int threads = 128 + 32;
+constexpr int threads = warpgroup_threads + 32;
 constexpr int Br = 64;            // rows of a thread block: the height of a wgmma
 constexpr int Bc = 64;            // keys of a tile
 constexpr int thread_blocks = 2;  // per multiprocessor: 112 KB each, so that one computes while another starts or ends
@@ -63,18 +62,6 @@ struct Shared {
   T k[stages<D>][Bc * D], v[stages<D>][Bc * D];
   Mbarrier q_full, k_full[stages<D>], k_empty[stages<D>], v_full[stages<D>], v_empty[stages<D>];
 };
-
-// Of a ring of places: which is next, and the parity of the phase in which it is filled.
-template <int places>
-struct Ring {
-  int place = 0, parity = 0;
-  __device__ void advance() {
-    if (++place == places) place = 0, parity ^= 1;
-  }
-};
-
-// The rows of all heads that share a kv head, one head after the other: as they lie in memory.
-__host__ __device__ inline int group_rows(const Problem& p) { return p.heads / p.kv_heads * p.seq_q; }
 
 // What a thread block works on: rows from r0 on of the queries of a kv head, and tiles of keys from `begin` to `end`.
 struct Part {
@@ -136,7 +123,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Par
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
   const int first_row = part.r0 + warp_row, i0 = first_row % p.seq_q;
   const int least = p.visible_keys(i0 + 16 > p.seq_q ? 0 : i0);  // keys that all rows of the warp see
-  const float scale_log2 = p.scale * 1.44269504f;                // log2(e)
+  const float scale_log2 = p.scale * log2_e;
   const Watched state = {int64_t(part.kv_head) * group + first_row, 0, group - first_row, D};
   // This warp is done with what the mbarrier stands for.
   const auto release = [&](Mbarrier& empty) {
@@ -192,7 +179,7 @@ __global__ void __launch_bounds__(threads, thread_blocks)
             float* o_parts,    // [B, H, Nq, parts, D]
             float* lse_parts)  // [B, H, Nq, parts], base 2
 {
-  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, 1024>();
+  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
   if (threadIdx.x == 0) {
     mbarrier_init(&smem.q_full, 1);
     for (int i = 0; i < stages<D>; i++) {
@@ -206,50 +193,30 @@ __global__ void __launch_bounds__(threads, thread_blocks)
   __syncthreads();  // the mbarriers are there
 
   const Part part = part_of_block(p, parts);
-  if (__shfl_sync(0xffffffff, threadIdx.x / 128, 0) == 0)
+  if (__shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0) == 0)
     attend(smem, p, part, parts, o_parts, lse_parts);
   else if (elect_one())
     load(smem, q_map, k_map, v_map, part);
 }
 
-unsigned tiles(const Problem& p) { return unsigned(p.batch) * p.kv_heads * ((group_rows(p) + Br - 1) / Br); }
+unsigned tiles(const Problem& p) { return unsigned(p.batch) * p.kv_heads * ceil_div(group_rows(p), Br); }
 
 // As many parts as give every multiprocessor thread blocks enough, and no more than tiles of keys. Enough is one at
 // D = 128, and two at D = 64, where a byte of K and V has twice as many exponentials.
-int parts(const Problem& p) {
-  const int working = 128 / p.head_dim;
-  int device = 0, multiprocessors = 0;
-  check(cudaGetDevice(&device));
-  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  const int most = (p.seq_k + Bc - 1) / Bc;  // a tile each
-  return std::clamp(int(multiprocessors * working / tiles(p)), 1, most);
-}
+int parts(const Problem& p) { return number_of_parts(tiles(p), 128 / p.head_dim, ceil_div(p.seq_k, Bc)); }
 
-// [matrices, rows, D] in boxes of so many rows.
-template <int D, class T>
-TensorMap rows_of(const void* data, int matrices, int rows, int box_rows) {
-  return tensor_map(static_cast<const T*>(data), {64, rows, D / 64, matrices}, {2 * D, 128, int64_t(2) * D * rows},
-                    {64, box_rows, D / 64, 1});
-}
-
-template <class T, int D>
-void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const int n = parts(p), kv_heads = p.batch * p.kv_heads;
-  float* o_parts = static_cast<float*>(args.workspace);
-  float* lse_parts = o_parts + p.lse_size() * n * D;
-  launch(forward<T, D>, {tiles(p) * n, threads, sizeof(Shared<T, D>), stream},
-         rows_of<D, T>(args.q, kv_heads, group_rows(p), Br), rows_of<D, T>(args.k, kv_heads, p.seq_k, Bc),
-         rows_of<D, T>(args.v, kv_heads, p.seq_k, Bc), p, n, o_parts, lse_parts);
-  merge(p, n, o_parts, lse_parts, args, stream);
-}
-
-size_t workspace_bytes(const Problem& p) { return p.lse_size() * parts(p) * (p.head_dim + 1) * sizeof(float); }
+size_t workspace_bytes(const Problem& p) { return Parts::bytes(p, parts(p)); }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  if (p.dtype == DType::fp16)
-    (p.head_dim == 64 ? launch_forward<__half, 64> : launch_forward<__half, 128>)(p, args, stream);
-  else
-    (p.head_dim == 64 ? launch_forward<__nv_bfloat16, 64> : launch_forward<__nv_bfloat16, 128>)(p, args, stream);
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+    const auto [q, k, v, o] = attention::tensors_of<T>(args);
+    const int n = parts(p), kv_heads = p.batch * p.kv_heads;
+    const Parts made(p, n, args.workspace);
+    launch(forward<T, D>, {tiles(p) * n, threads, sizeof(Shared<T, D>), stream},
+           tile_map<D>(q, kv_heads, group_rows(p), Br), tile_map<D>(k, kv_heads, p.seq_k, Bc),
+           tile_map<D>(v, kv_heads, p.seq_k, Bc), p, n, made.o, made.lse);
+    merge(p, n, made, args, stream);
+  });
 }
 
 constexpr attention::Forward unpadded = {attention::not_for_hopper, workspace_bytes, run, true};

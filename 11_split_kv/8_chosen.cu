@@ -15,7 +15,9 @@
 // Expected limit: memory for few rows, and that of chapter 10 or 08 for many.
 #include <string>
 
+#include "attention/key_parts.h"
 #include "attention/rung.h"
+#include "device/limits.h"
 
 namespace causal_earlystop {
 extern const attention::Rung balanced;
@@ -43,14 +45,11 @@ const Forward& one_of(const Forward& first, const Forward& other, const Problem&
 const Forward& chosen_for(const Problem& p) {
   constexpr int low_rows = 16, tall_rows = 64;
   constexpr int Br = 128, blocks = 2;  // 08's rows of a thread block, and its blocks per multiprocessor
-  const int rows = p.heads / p.kv_heads * p.seq_q;
+  const int rows = key_parts::group_rows(p);
   if (rows <= low_rows) return tall.forward;
   if (rows <= tall_rows) return one_of(warpgroup.forward, tall.forward, p);
-  int device = 0, multiprocessors = 0;
-  check(cudaGetDevice(&device));
-  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  const int64_t whole_blocks = int64_t(p.batch) * p.heads * ((p.seq_q + Br - 1) / Br);
-  if (whole_blocks < blocks * multiprocessors) return packed.forward;
+  const int64_t whole_blocks = int64_t(p.batch) * p.heads * ceil_div(p.seq_q, Br);
+  if (whole_blocks < blocks * multiprocessors()) return packed.forward;
   return one_of(hopper::narrow.forward, causal_earlystop::balanced.forward, p);
 }
 

@@ -18,7 +18,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/rung.h"
+#include "attention/dispatch.h"
+#include "attention/key_parts.h"
 #include "device/dependent_launch.h"
 #include "device/math.h"
 #include "device/numeric.h"
@@ -26,11 +27,8 @@
 namespace key_parts {
 
 using attention::ForwardArgs;
-using attention::Problem;
 
 namespace {
-
-using attention::DType;
 
 constexpr int warps = 8, threads = 32 * warps;
 
@@ -68,7 +66,7 @@ __global__ void __launch_bounds__(threads) merge_kernel(unsigned rows, int parts
   if (lane == 0) m_smem[warp] = m, l_smem[warp] = l;
   __syncthreads();  // every share is in shared memory
   if (share > 0 || !exists) return;
-  float top = -INFINITY;
+  float top = -INFINITY;  // the row maximum
   for (int w = warp; w < warp + row_warps; w++) top = fmaxf(top, m_smem[w]);
   l = 0;
   for (int c = 0; c < columns; c++) o_reg[c] = 0;
@@ -81,27 +79,19 @@ __global__ void __launch_bounds__(threads) merge_kernel(unsigned rows, int parts
   for (int c = 0; c < columns; c += 2)
     *reinterpret_cast<uint32_t*>(o + size_t(row) * D + lane * columns + c) =
         pack2<T>(o_reg[c] * inverse, o_reg[c + 1] * inverse);
-  if (lane == 0) lse[row] = (top + log2_approx(l)) * 0.693147181f;  // ln(2)
-}
-
-template <class T>
-void launch_merge(const Problem& p, int parts, const float* o_parts, const float* lse_parts, const ForwardArgs& args,
-                  cudaStream_t stream) {
-  int row_warps = 1;
-  while (row_warps < warps && 2 * row_warps < parts) row_warps *= 2;  // with two parts at least for each
-  const unsigned rows = unsigned(p.lse_size()), rows_per_block = warps / row_warps;
-  launch_dependent(p.head_dim == 64 ? merge_kernel<T, 64> : merge_kernel<T, 128>,
-                   {(rows + rows_per_block - 1) / rows_per_block, threads, 0, stream}, rows, parts, row_warps, o_parts,
-                   lse_parts, static_cast<T*>(args.o), args.lse);
+  if (lane == 0) lse[row] = (top + log2_approx(l)) * ln_2;
 }
 
 }  // namespace
 
-// args.o and args.lse from so many parts of each row. Each first kernel declares it.
-void merge(const Problem& p, int parts, const float* o_parts, const float* lse_parts, const ForwardArgs& args,
-           cudaStream_t stream) {
-  (p.dtype == DType::fp16 ? launch_merge<__half> : launch_merge<__nv_bfloat16>)(p, parts, o_parts, lse_parts, args,
-                                                                                stream);
+void merge(const Problem& p, int parts, const Parts& from, const ForwardArgs& args, cudaStream_t stream) {
+  int row_warps = 1;
+  while (row_warps < warps && 2 * row_warps < parts) row_warps *= 2;  // with two parts at least for each
+  const unsigned rows = unsigned(p.lse_size()), blocks = ceil_div(rows, warps / row_warps);
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+    launch_dependent(merge_kernel<T, D>, {blocks, threads, 0, stream}, rows, parts, row_warps, from.o, from.lse,
+                     static_cast<T*>(args.o), args.lse);
+  });
 }
 
 }  // namespace key_parts

@@ -4,8 +4,8 @@
 #include <stdexcept>
 
 #include "rows.h"
+#include "strategies.h"
 #include "streams.h"
-#include "ways.h"
 
 namespace split_kv::parallel {
 namespace {
@@ -23,7 +23,7 @@ struct Travelling {
   int row_bytes;
 };
 
-class AllToAll : public Way {
+class AllToAll : public Strategy {
  public:
   AllToAll(const Setting& setting, Transport& transport, bool backward)
       : set_(setting), p_(setting.whole), own_(setting.whole), transport_(transport) {
@@ -82,7 +82,7 @@ class AllToAll : public Way {
   }
 
  private:
-  int ranks() const { return int(set_.shares.size()); }
+  int ranks() const { return int(set_.shards.size()); }
   static float* fp32(const DeviceBuffer& buffer) { return static_cast<float*>(buffer.data()); }
   static char* bytes_of(const void* tensor) { return static_cast<char*>(const_cast<void*>(tensor)); }
 
@@ -97,10 +97,10 @@ class AllToAll : public Way {
   int heads_each(const Travelling& t) const { return t.queries ? own_.heads : own_.kv_heads; }
   int all_rows(const Travelling& t) const { return t.queries ? p_.seq_q : p_.seq_k; }
   int rows_of(const Travelling& t, int rank) const {
-    return t.queries ? set_.shares[rank].queries.count() : set_.shares[rank].keys.count();
+    return t.queries ? set_.shards[rank].queries.count() : set_.shards[rank].keys.count();
   }
   const Runs& runs_of(const Travelling& t, int rank) const {
-    return t.queries ? set_.shares[rank].queries : set_.shares[rank].keys;
+    return t.queries ? set_.shards[rank].queries : set_.shards[rank].keys;
   }
 
   // Where `rank`'s heads of this rank's rows are, of batch b; and how many bytes a rank's heads have with `rows` rows.
@@ -193,8 +193,8 @@ std::string heads_refused(const Problem& whole, int ranks) {
          ": all-to-all deals heads, so both must be multiples of the number of ranks, " + std::to_string(ranks);
 }
 
-std::unique_ptr<Way> all_to_all(const Setting& setting, Transport& transport, bool backward) {
-  if (const std::string why = heads_refused(setting.whole, int(setting.shares.size())); !why.empty())
+std::unique_ptr<Strategy> all_to_all(const Setting& setting, Transport& transport, bool backward) {
+  if (const std::string why = heads_refused(setting.whole, int(setting.shards.size())); !why.empty())
     throw std::invalid_argument(why);
   return std::make_unique<AllToAll>(setting, transport, backward);
 }

@@ -194,14 +194,14 @@ int answer(const Options& options, World& world, Transport& transport, bool back
   const Problem& p = options.problem;
   const Order order = options.order == "in_order" ? Order::in_order : Order::balanced;
   const attention::Rung rung = rung_of(options);
-  const Setting setting = {p, deal(p, world.ranks(), order), order, world.rank(), rung.forward, rung.backward};
-  std::unique_ptr<Way> way;
-  for (const WayName& each : ways)
-    if (options.way == each.name) way = each.make(setting, transport, backward);
+  const Setting setting = {p, shards_of(p, world.ranks(), order), order, world.rank(), rung.forward, rung.backward};
+  std::unique_ptr<Strategy> strategy;
+  for (const StrategyName& each : strategies)
+    if (options.way == each.name) strategy = each.make(setting, transport, backward);
 
   const harness::HostTensors inputs = harness::make_inputs(p, harness::InputKind::spread, options.seed);
-  const Gathered made = solve(setting, *way, world, transport, inputs, backward);
-  const bool same_bits = made == solve(setting, *way, world, transport, inputs, backward);
+  const Gathered made = solve(setting, *strategy, world, transport, inputs, backward);
+  const bool same_bits = made == solve(setting, *strategy, world, transport, inputs, backward);
   // Rank 0 compares as long as it takes, and the others hear from it meanwhile.
   auto comparison = std::async(std::launch::async, judge, setting, made, inputs, backward);
   const std::chrono::duration<double> pause(options.patience / 4);
@@ -222,11 +222,11 @@ int answer(const Options& options, World& world, Transport& transport, bool back
   LocalTensors tensors(setting, backward);
   tensors.upload(setting, inputs);
   std::vector<double> times =
-      milliseconds(world, {{transport, way->stream(), [&] { way->forward(tensors.forward_args()); }}});
+      milliseconds(world, {{transport, strategy->stream(), [&] { strategy->forward(tensors.forward_args()); }}});
   if (backward)
-    times.push_back(
-        milliseconds(world, {{transport, way->stream(), [&] { way->backward(tensors.backward_args()); }}})[0]);
-  const double megabytes = world.largest(double(tensors.bytes() + way->bytes())) / 1e6;
+    times.push_back(milliseconds(
+        world, {{transport, strategy->stream(), [&] { strategy->backward(tensors.backward_args()); }}})[0]);
+  const double megabytes = world.largest(double(tensors.bytes() + strategy->bytes())) / 1e6;
   if (world.rank() == 0)
     for (size_t i = 0; i < times.size(); i++)
       std::cout << program << ": " << where << directions[i] << " " << label(p) << ": " << std::setprecision(4)

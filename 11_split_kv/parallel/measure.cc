@@ -92,7 +92,7 @@ class Measurement {
   }
 
   static double tensor_bytes(const Setting& s, bool backward) {
-    const double rows = double(s.shares[s.rank].queries.count()) * s.whole.heads * s.whole.head_dim * 2;
+    const double rows = double(s.shards[s.rank].queries.count()) * s.whole.heads * s.whole.head_dim * 2;
     return rows * (backward ? 8 : 4);
   }
 
@@ -102,16 +102,16 @@ class Measurement {
   }
 
   Setting setting_of(const Problem& p, int ranks, int rank) const {
-    return {p, deal(p, ranks, Order::balanced), Order::balanced, rank, forward_, backward_};
+    return {p, shards_of(p, ranks, Order::balanced), Order::balanced, rank, forward_, backward_};
   }
 
   void fill_inputs(const Setting& s, LocalTensors& t, cudaStream_t stream) const {
-    const Share& share = s.shares[s.rank];
+    const Shard& shard = s.shards[s.rank];
     const Problem& p = s.whole;
     uint32_t seed = 1;
     for (const harness::DeviceBuffer* buffer : {&t.q, &t.k, &t.v, &t.d_o}) {
       if (buffer->bytes() > 0)
-        random_rows({buffer->data(), p.batch * p.heads, p.seq_q, share.queries, seed, seed == 1 ? 2.0f : 1.0f}, p,
+        random_rows({buffer->data(), p.batch * p.heads, p.seq_q, shard.queries, seed, seed == 1 ? 2.0f : 1.0f}, p,
                     stream);
       seed++;
     }
@@ -121,7 +121,7 @@ class Measurement {
   double apart(const Setting& s, const harness::DeviceBuffer& own, const harness::DeviceBuffer& whole) {
     const Problem& p = s.whole;
     const double difference =
-        relative_distance({own.data(), whole.data(), p.batch * p.heads, p.seq_q, s.shares[s.rank].queries}, p);
+        relative_distance({own.data(), whole.data(), p.batch * p.heads, p.seq_q, s.shards[s.rank].queries}, p);
     return world_.largest(std::isfinite(difference) ? difference : 1e30);
   }
 
@@ -132,13 +132,13 @@ class Measurement {
     Transport& transport;
     bool backward;
     LocalTensors tensors{setting, backward};
-    std::unique_ptr<Way> way = nullptr;
+    std::unique_ptr<Strategy> strategy = nullptr;
 
-    size_t bytes() const { return tensors.bytes() + way->bytes(); }
-    void forward() const { way->forward(tensors.forward_args()); }
+    size_t bytes() const { return tensors.bytes() + strategy->bytes(); }
+    void forward() const { strategy->forward(tensors.forward_args()); }
     Timed timed() const {
-      if (backward) return {transport, way->stream(), [this] { way->backward(tensors.backward_args()); }};
-      return {transport, way->stream(), [this] { forward(); }};
+      if (backward) return {transport, strategy->stream(), [this] { strategy->backward(tensors.backward_args()); }};
+      return {transport, strategy->stream(), [this] { forward(); }};
     }
   };
 
@@ -163,38 +163,38 @@ class Measurement {
         const Setting s = setting_of(p, ranks, ranks == 1 ? 0 : world_.rank());
         group.push_back(std::make_unique<Contestant>(Contestant{name, s, transport, backward}));
         Contestant& contestant = *group.back();
-        contestant.way = make(s, transport, backward);
-        fill_inputs(s, contestant.tensors, contestant.way->stream());
+        contestant.strategy = make(s, transport, backward);
+        fill_inputs(s, contestant.tensors, contestant.strategy->stream());
         if (backward) {
           contestant.forward();
           harness::Event done;
-          done.record(contestant.way->stream());
+          done.record(contestant.strategy->stream());
           transport.wait(done.get());
         }
       };
       const auto finish = [&] {
         std::vector<Timed> timed;
         for (const auto& each : group)
-          if (each->way) timed.push_back(each->timed());
+          if (each->strategy) timed.push_back(each->timed());
         const std::vector<double> times = milliseconds(world_, timed);
         size_t i = 0;
         for (const auto& each : group) {
-          if (!each->way) continue;
+          if (!each->strategy) continue;
           const double ms = times[i++];
-          const bool one = each->setting.shares.size() == 1;
+          const bool one = each->setting.shards.size() == 1;
           if (one) one_ms = ms, rate_[backward] = flops(p, backward) / ms * 1e3;
           note(*each, ms, one ? 0 : one_ms, one || one_ms == 0 ? 0 : distance(*each, group[0]->tensors));
         }
-        for (const auto& each : group) each->way.reset();
+        for (const auto& each : group) each->strategy.reset();
       };
       enter("one", ring, 1, *alone_, of_one);
       if (!together) finish();
-      for (const WayName& each : ways) {
+      for (const StrategyName& each : strategies) {
         if (world_.ranks() == 1 || (each.make == all_to_all && !heads_refused(p, world_.ranks()).empty())) continue;
         enter(each.name, each.make, world_.ranks(), transport_, of_each);
         if (together) continue;
         finish();
-        if (!group.empty() && group.back()->setting.shares.size() > 1) group.pop_back();
+        if (!group.empty() && group.back()->setting.shards.size() > 1) group.pop_back();
       }
       if (together) finish();
     }
@@ -213,7 +213,7 @@ class Measurement {
   // Strong scaling, and weak where each rank has as many rows as in every other run.
   void note(const Contestant& who, double ms, double one_ms, double distance) {
     const Problem& p = who.setting.whole;
-    const int ranks = int(who.setting.shares.size());
+    const int ranks = int(who.setting.shards.size());
     const double most = world_.largest(double(who.bytes()));
     std::ostringstream json;
     json << std::setprecision(5) << "\"way\": \"" << who.name << "\", \"direction\": \""
@@ -233,13 +233,13 @@ class Measurement {
   void bandwidth(int n) {
     const Problem p = problem_with(n);
     const Setting s = setting_of(p, world_.ranks(), world_.rank());
-    const size_t bytes = size_t(p.heads) * s.shares[0].keys.count() * p.head_dim * 2;
+    const size_t bytes = size_t(p.heads) * s.shards[0].keys.count() * p.head_dim * 2;
     if (!affordable("bandwidth N=" + std::to_string(n), 1, 4.0 * double(bytes))) return;
     const harness::DeviceBuffer k(bytes), v(bytes), next_k(bytes), next_v(bytes);
     const int next = (s.rank + 1) % world_.ranks(), previous = (s.rank + world_.ranks() - 1) % world_.ranks();
     const Message sends[] = {{next, k.data(), bytes}, {next, v.data(), bytes}};
     const Message receives[] = {{previous, next_k.data(), bytes}, {previous, next_v.data(), bytes}};
-    const std::unique_ptr<Way> stream = ring(setting_of(problem_with(shortest), 1, 0), transport_, false);
+    const std::unique_ptr<Strategy> stream = ring(setting_of(problem_with(shortest), 1, 0), transport_, false);
     const double ms = milliseconds(world_, {{transport_, stream->stream(), [&] {
                                                transport_.begin(sends, receives, stream->stream());
                                                transport_.finish(stream->stream());
@@ -255,23 +255,23 @@ class Measurement {
   void timeline(int n) {
     const Setting s = setting_of(problem_with(n), world_.ranks(), world_.rank());
     LocalTensors tensors(s, true);
-    const std::unique_ptr<Way> way = ring(s, transport_, true);
-    fill_inputs(s, tensors, way->stream());
+    const std::unique_ptr<Strategy> strategy = ring(s, transport_, true);
+    fill_inputs(s, tensors, strategy->stream());
     harness::Event done;
     const auto call = [&](bool backward) {
-      backward ? way->backward(tensors.backward_args()) : way->forward(tensors.forward_args());
+      backward ? strategy->backward(tensors.backward_args()) : strategy->forward(tensors.forward_args());
     };
     call(false);  // loads the kernels
     for (const bool backward : {false, true}) {
       world_.barrier();
       for (int i = 0; i < 15; i++) call(backward);  // what is noted comes behind others, as in the middle of a model
-      Timeline timeline(way->stream());
-      way->timeline = &timeline;
+      Timeline timeline(strategy->stream());
+      strategy->timeline = &timeline;
       const Clock::time_point begin = Clock::now();
       call(backward);
       const double host_ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-      way->timeline = nullptr;
-      done.record(way->stream());
+      strategy->timeline = nullptr;
+      done.record(strategy->stream());
       transport_.wait(done.get());
       std::ostringstream own;
       own << std::setprecision(6) << "[";

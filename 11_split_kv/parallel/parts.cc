@@ -16,13 +16,13 @@ size_t workspace_bytes(const Setting& setting, const attention::Problem& problem
 Parts::Parts(const Setting& setting, const std::vector<Step>& steps, bool backward, cudaStream_t stream)
     : set_(setting),
       p_(setting.whole),
-      queries_(setting.shares[setting.rank].queries),
+      queries_(setting.shards[setting.rank].queries),
       steps_(steps),
-      two_ranks_(setting.shares.size() == 2),
+      two_ranks_(setting.shards.size() == 2),
       stream_(stream) {
   size_t workspace = 0, most_keys = 0;
   for (size_t s = 1; s < steps_.size(); s++) {
-    const int rows = set_.shares[steps_[s].owner].keys.count();
+    const int rows = set_.shards[steps_[s].owner].keys.count();
     most_keys = std::max(most_keys, size_t(rows));
     for (const Part& part : steps_[s].parts) {
       workspace = std::max(workspace, workspace_bytes(set_, problem_of(p_, part), backward));

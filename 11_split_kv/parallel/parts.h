@@ -1,4 +1,4 @@
-// What the keys of other ranks make of a rank's queries, part by part (dealing.h). A part is a problem for the kernels
+// What the keys of other ranks make of a rank's queries, part by part (sharding.h). A part is a problem for the kernels
 // of one GPU: its rows are brought together where they are not neighbours, and what the parts have made is put
 // together.
 #pragma once
@@ -9,7 +9,7 @@
 
 #include "harness/device_buffer.h"
 #include "rows.h"
-#include "ways.h"
+#include "strategies.h"
 
 namespace split_kv::parallel {
 

@@ -32,7 +32,7 @@ using attention::Problem;
 using harness::DeviceBuffer;
 
 // One rank has all rows.
-class Alone : public Way {
+class Alone : public Strategy {
  public:
   Alone(const Setting& setting, bool backward)
       : set_(setting), workspace_(workspace_bytes(set_, set_.whole, backward)) {}
@@ -57,18 +57,18 @@ class Alone : public Way {
   const DeviceBuffer workspace_;
 };
 
-class Ring : public Way {
+class Ring : public Strategy {
  public:
   Ring(const Setting& setting, Transport& transport, bool backward)
       : set_(setting),
         p_(setting.whole),
         transport_(transport),
-        steps_(ring_steps(p_, set_.shares, set_.rank, set_.order)),
+        steps_(ring_steps(p_, set_.shards, set_.rank, set_.order)),
         own_problem_(problem_of(p_, steps_[0].parts[0])),
         own_workspace_(workspace_bytes(set_, own_problem_, backward)),
         parts_(set_, steps_, backward, compute_) {
     int most = 0;
-    for (const Share& share : set_.shares) most = std::max(most, share.keys.count());
+    for (const Shard& shard : set_.shards) most = std::max(most, shard.keys.count());
     for (int i = 0; i < std::min(2, ranks() - 1); i++) kv_[i] = pair_of(kv_bytes(most));
     if (backward)
       for (Pair& pair : sums_) pair = pair_of(2 * kv_bytes(most));
@@ -143,13 +143,13 @@ class Ring : public Way {
   }
 
  private:
-  int ranks() const { return int(set_.shares.size()); }
+  int ranks() const { return int(set_.shards.size()); }
   int kv_heads() const { return p_.batch * p_.kv_heads; }
   size_t kv_bytes(int rows) const { return size_t(kv_heads()) * rows * p_.head_dim * 2; }
   int next() const { return (set_.rank + 1) % ranks(); }
   int previous() const { return (set_.rank + ranks() - 1) % ranks(); }
   int owner(size_t s) const { return (set_.rank - int(s) + ranks()) % ranks(); }  // of the keys of step s, up to P
-  int rows_of(int rank) const { return set_.shares[rank].keys.count(); }
+  int rows_of(int rank) const { return set_.shards[rank].keys.count(); }
 
   // The keys and values of step s: the rank's own, or those that came during the step before.
   KeysAndValues travelling(size_t s, const void* own_k, const void* own_v) const {
@@ -232,8 +232,8 @@ class Ring : public Way {
 
 }  // namespace
 
-std::unique_ptr<Way> ring(const Setting& setting, Transport& transport, bool backward) {
-  if (setting.shares.size() == 1) return std::make_unique<Alone>(setting, backward);
+std::unique_ptr<Strategy> ring(const Setting& setting, Transport& transport, bool backward) {
+  if (setting.shards.size() == 1) return std::make_unique<Alone>(setting, backward);
   return std::make_unique<Ring>(setting, transport, backward);
 }
 

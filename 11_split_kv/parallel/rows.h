@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "attention/problem.h"
-#include "dealing.h"
+#include "sharding.h"
 
 namespace split_kv::parallel {
 

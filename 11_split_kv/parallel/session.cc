@@ -31,7 +31,7 @@ std::vector<T> gather(const Setting& s, World& world, const DeviceBuffer& buffer
   for (int rank = 0; rank < world.ranks(); rank++) {
     std::vector<T> part(parts[rank].size() / sizeof(T));
     std::memcpy(part.data(), parts[rank].data(), parts[rank].size());
-    put_back(part, whole, matrices, rows, width, queries ? s.shares[rank].queries : s.shares[rank].keys);
+    put_back(part, whole, matrices, rows, width, queries ? s.shards[rank].queries : s.shards[rank].keys);
   }
   return whole;
 }
@@ -61,9 +61,9 @@ void put_back(const std::vector<T>& part, std::vector<T>& whole, int matrices, i
 
 LocalTensors::LocalTensors(const Setting& s, bool backward) {
   const Problem& p = s.whole;
-  const Share& share = s.shares[s.rank];
-  const size_t row = size_t(p.head_dim) * 2, q_rows = size_t(p.batch) * p.heads * share.queries.count(),
-               k_rows = size_t(p.batch) * p.kv_heads * share.keys.count();
+  const Shard& shard = s.shards[s.rank];
+  const size_t row = size_t(p.head_dim) * 2, q_rows = size_t(p.batch) * p.heads * shard.queries.count(),
+               k_rows = size_t(p.batch) * p.kv_heads * shard.keys.count();
   for (DeviceBuffer* buffer : {&q, &o}) *buffer = DeviceBuffer(q_rows * row);
   for (DeviceBuffer* buffer : {&k, &v}) *buffer = DeviceBuffer(k_rows * row);
   lse = DeviceBuffer(q_rows * sizeof(float));
@@ -77,12 +77,12 @@ LocalTensors::LocalTensors(const Setting& s, bool backward) {
 
 void LocalTensors::upload(const Setting& s, const HostTensors& whole) {
   const Problem& p = s.whole;
-  const Share& share = s.shares[s.rank];
+  const Shard& shard = s.shards[s.rank];
   const auto put = [&](DeviceBuffer& to, const std::vector<float>& from, bool queries) {
     if (to.bytes() == 0) return;
     const auto bits =
         harness::to_storage(dealt(from, p.batch * (queries ? p.heads : p.kv_heads), queries ? p.seq_q : p.seq_k,
-                                  p.head_dim, queries ? share.queries : share.keys),
+                                  p.head_dim, queries ? shard.queries : shard.keys),
                             p.dtype);
     check(cudaMemcpy(to.data(), bits.data(), to.bytes(), cudaMemcpyHostToDevice));
   };
@@ -107,23 +107,23 @@ size_t LocalTensors::bytes() const {
   return all;
 }
 
-Gathered solve(const Setting& s, Way& way, World& world, Transport& transport, const HostTensors& inputs,
+Gathered solve(const Setting& s, Strategy& strategy, World& world, Transport& transport, const HostTensors& inputs,
                bool backward) {
   LocalTensors tensors(s, backward);
   tensors.upload(s, inputs);
   harness::Event done;
   const auto run = [&](auto&& work) {
     work();
-    done.record(way.stream());
+    done.record(strategy.stream());
     transport.wait(done.get());
   };
   const int D = s.whole.head_dim;
   Gathered made;
-  run([&] { way.forward(tensors.forward_args()); });
+  run([&] { strategy.forward(tensors.forward_args()); });
   made.o = gather<uint16_t>(s, world, tensors.o, true, D);
   made.lse = gather<float>(s, world, tensors.lse, true, 1);
   if (!backward) return made;
-  run([&] { way.backward(tensors.backward_args()); });
+  run([&] { strategy.backward(tensors.backward_args()); });
   made.dq = gather<uint16_t>(s, world, tensors.dq, true, D);
   made.dk = gather<uint16_t>(s, world, tensors.dk, false, D);
   made.dv = gather<uint16_t>(s, world, tensors.dv, false, D);

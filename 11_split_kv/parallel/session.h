@@ -7,7 +7,7 @@
 
 #include "harness/tensors.h"
 #include "harness/verdict.h"
-#include "ways.h"
+#include "strategies.h"
 
 namespace split_kv::parallel {
 
@@ -36,15 +36,15 @@ struct Gathered {
   bool operator==(const Gathered&) const = default;
 };
 
-struct WayName {
+struct StrategyName {
   const char* name;
-  std::unique_ptr<Way> (*make)(const Setting&, Transport&, bool backward);
+  std::unique_ptr<Strategy> (*make)(const Setting&, Transport&, bool backward);
 };
-inline constexpr WayName ways[] = {{"ring", ring}, {"all_to_all", all_to_all}};
+inline constexpr StrategyName strategies[] = {{"ring", ring}, {"all_to_all", all_to_all}};
 
 // Solves it once, forward and, if asked for, backward from what the forward has made.
-Gathered solve(const Setting& setting, Way& way, World& world, Transport& transport, const harness::HostTensors& inputs,
-               bool backward);
+Gathered solve(const Setting& setting, Strategy& strategy, World& world, Transport& transport,
+               const harness::HostTensors& inputs, bool backward);
 
 // On rank 0: the verdicts on the forward and, if there is one, the backward. Elsewhere empty.
 std::vector<harness::Verdict> judge(const Setting& setting, const Gathered& made, const harness::HostTensors& inputs,

@@ -61,6 +61,9 @@ struct Pass {
 using Forward = Pass<ForwardArgs>;
 using Backward = Pass<BackwardArgs>;
 
+// Pass::workspace_bytes of a pass without a workspace.
+inline size_t no_workspace(const Problem&) { return 0; }
+
 // A chapter in one step has one rung; a chapter in several small steps has one for each, slowest idea first. A literal
 // type: a rung defined in a file of its own is there before the chapter that lists it is made.
 struct Rung {

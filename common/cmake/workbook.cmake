@@ -2,11 +2,6 @@
 
 option(WORKBOOK_CUDA "Build the kernels with nvcc for a GPU; OFF builds them with g++ for the SIMT engine" OFF)
 
-option(WORKBOOK_TRACE "Have the SIMT engine count memory accesses and look for races (g++ only)" OFF)
-if(WORKBOOK_TRACE AND (WORKBOOK_CUDA OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU"))
-  message(FATAL_ERROR "WORKBOOK_TRACE needs g++ and WORKBOOK_CUDA=OFF: the compiler is ${CMAKE_CXX_COMPILER_ID}")
-endif()
-
 option(WORKBOOK_LIBRARY_ALONE "Build the shared library of common/capi, without programs and tests, as pip install does" OFF)
 
 if(NOT CMAKE_BUILD_TYPE)
@@ -15,9 +10,7 @@ endif()
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
-if(NOT WORKBOOK_TRACE)
-  set(CMAKE_POSITION_INDEPENDENT_CODE ON)  # everything can go into the shared library of common/capi
-endif()
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)  # everything can go into the shared library of common/capi
 
 if(WORKBOOK_CUDA)
   include(cuda_compiler)       # both before the language is enabled, which would choose for itself
@@ -72,7 +65,7 @@ function(workbook_refuse_spills target)
   list(FILTER others EXCLUDE REGEX "^[89]0")
   if(NOT others)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=--warn-on-spills,--warning-as-error>)
-    set(launcher ${CMAKE_SOURCE_DIR}/common/cmake/refuse_serialised.sh ${CMAKE_CUDA_COMPILER_LAUNCHER})
+    set(launcher ${PROJECT_SOURCE_DIR}/common/cmake/refuse_serialised.sh ${CMAKE_CUDA_COMPILER_LAUNCHER})
     set_target_properties(${target} PROPERTIES CUDA_COMPILER_LAUNCHER "${launcher}")
   endif()
 endfunction()
@@ -81,35 +74,32 @@ include(dependencies)
 
 # Include paths start at common/: "attention/chapter.h", "device/cuda.h".
 add_library(workbook_settings INTERFACE)
-target_include_directories(workbook_settings INTERFACE ${CMAKE_SOURCE_DIR}/common)
+target_include_directories(workbook_settings INTERFACE ${PROJECT_SOURCE_DIR}/common)
 target_compile_options(workbook_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-unknown-pragmas>)
 if(WORKBOOK_CUDA)
   target_compile_options(workbook_settings INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>)
   target_link_libraries(workbook_settings INTERFACE CUDA::cudart)
-else()
-  target_compile_definitions(workbook_settings INTERFACE WORKBOOK_SIMT $<$<BOOL:${WORKBOOK_TRACE}>:WORKBOOK_TRACE>)
 endif()
 
-# Kernel sources are .cu for both compilers. g++ reads them as C++, with the flags that keep CUDA's rules:
-# pointers of one type may read another's bytes, and -g1 gives the engine's messages their source lines.
-#
-# For counting, each load and store becomes a call of the engine (common/simt/tsan.cc stands in for GCC's library); the
-# other flags keep a float4 one access, and one access in the source one instruction. These calls are what takes the time:
-# with -O2 the kernels would run no faster, and compile for half as long again.
-set(workbook_kernel_flags -xc++ -O2 -fno-strict-aliasing -g1)
-if(WORKBOOK_TRACE)
-  list(APPEND workbook_kernel_flags -O1 -fsanitize=thread --param=tsan-instrument-func-entry-exit=0 -fno-tree-sra
-      -fno-tree-vectorize -fno-tree-slp-vectorize -fno-tree-loop-distribute-patterns -fno-thread-jumps
-      -freorder-blocks-algorithm=simple -Wno-attributes -Wno-tsan)
-endif()
+# workbook_kernel_sources(FILES..): sources of kernels, which are .cu for both compilers. g++ compiles them with the flags of
+# common/simt/kernel_flags.cmake: for a target with the property SIMT_TRACED, so that the engine's observers see what they do.
+include(${CMAKE_CURRENT_LIST_DIR}/../simt/kernel_flags.cmake)
 function(workbook_kernel_sources)
   if(NOT WORKBOOK_CUDA)
-    set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "${workbook_kernel_flags}")
+    set(traced $<BOOL:$<TARGET_PROPERTY:SIMT_TRACED>>)
+    set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX
+                                COMPILE_OPTIONS "-xc++;$<${traced}:${simt_traced_flags}>;$<$<NOT:${traced}>:${simt_plain_flags}>")
   endif()
 endfunction()
 
+# workbook_traced(TARGET): its kernels are compiled so that the engine's observers see what they do.
+function(workbook_traced target)
+  set_target_properties(${target} PROPERTIES SIMT_TRACED ON POSITION_INDEPENDENT_CODE OFF)
+endfunction()
+
 # The one line of a chapter's CMakeLists.txt. The directory's name is the chapter's: it names the program, the
-# tests and, without its number, the namespace of the kernels. Every .cu file of the directory belongs to it.
+# tests and, without its number, the namespace of the kernels. Every .cu file of the directory belongs to it, and those of its
+# folder wide, which are for head dims above 128.
 #
 # workbook_chapter([LOWEST_ARCHITECTURE 80]  what its kernels need of a GPU: 80 for tensor cores and cp.async, 90a for wgmma
 #                  [FOR_HOPPER FILE..]       of its files those with wgmma: for 90a alone, whatever the others need
@@ -123,26 +113,26 @@ function(workbook_chapter)
   endif()
   cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME chapter)
   string(REGEX REPLACE "^[0-9]+_" "" namespace ${chapter})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cu)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cu ${CMAKE_CURRENT_SOURCE_DIR}/wide/*.cu)
   workbook_kernel_sources(${sources})
   list(LENGTH sources files)
   if(files GREATER 1)  # rungs in files of their own: attention.cu lists them, which would take nvcc three times as long
     set_source_files_properties(attention.cu PROPERTIES LANGUAGE CXX COMPILE_OPTIONS -xc++)
   endif()
-  configure_file(${CMAKE_SOURCE_DIR}/common/cmake/the_chapter.cc.in the_chapter.cc @ONLY)
+  configure_file(${PROJECT_SOURCE_DIR}/common/cmake/the_chapter.cc.in the_chapter.cc @ONLY)
 
   if(WORKBOOK_CUDA AND arg_FOR_HOPPER)  # whoever links the others gets these with them
     list(TRANSFORM arg_FOR_HOPPER PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
     list(REMOVE_ITEM sources ${arg_FOR_HOPPER})
     add_library(${chapter}_hopper_kernels OBJECT ${arg_FOR_HOPPER})
-    target_link_libraries(${chapter}_hopper_kernels PUBLIC attention)
+    target_link_libraries(${chapter}_hopper_kernels PUBLIC attention_kernels)
     workbook_lowest_architecture(${chapter}_hopper_kernels 90a)
     if(arg_NO_SPILLS)
       workbook_refuse_spills(${chapter}_hopper_kernels)
     endif()
   endif()
   add_library(${chapter}_kernels OBJECT ${sources})
-  target_link_libraries(${chapter}_kernels PUBLIC attention)
+  target_link_libraries(${chapter}_kernels PUBLIC attention_kernels)
   if(TARGET ${chapter}_hopper_kernels)
     target_sources(${chapter}_kernels INTERFACE $<TARGET_OBJECTS:${chapter}_hopper_kernels>)
   endif()
@@ -158,13 +148,20 @@ function(workbook_chapter)
     return()
   endif()
 
-  set(kernels ${chapter}_kernels)
-  foreach(other IN LISTS arg_LINKS)
-    list(APPEND kernels ${other}_kernels)
-  endforeach()
+  set(kernels ${chapter} ${arg_LINKS})
+  list(TRANSFORM kernels APPEND _kernels)
   add_executable(${chapter} ${CMAKE_CURRENT_BINARY_DIR}/the_chapter.cc)
   target_link_libraries(${chapter} PRIVATE ${kernels} harness_main)
-
   set(forward_alone ${arg_FORWARD_ALONE})  # for the tests
   workbook_chapter_tests(${chapter} ${kernels})  # from common/tests
+
+  if(NOT WORKBOOK_CUDA)  # the same program with traced kernels
+    add_library(${chapter}_traced_kernels OBJECT ${sources})
+    target_link_libraries(${chapter}_traced_kernels PUBLIC attention_traced_kernels)
+    workbook_traced(${chapter}_traced_kernels)
+    list(TRANSFORM kernels REPLACE "_kernels$" "_traced_kernels")
+    add_executable(${chapter}_traced ${CMAKE_CURRENT_BINARY_DIR}/the_chapter.cc)
+    target_link_libraries(${chapter}_traced PRIVATE ${kernels} harness_main)
+    workbook_chapter_trace_tests(${chapter} ${kernels})  # from common/tests/trace
+  endif()
 endfunction()

@@ -64,7 +64,7 @@ __device__ void multiply_tile(float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2
   constexpr int Bc = S::Bc, Br = S::Br, D = S::D, chunk = S::chunk;
   // Where one warp of a pair leaves fragment [b][n] of P^T for the other: 512 bytes in a row, 32 queries to a page.
   const auto p_smem = [&](int b, int n) -> float4& {
-    return reinterpret_cast<float4*>(ds + n / 4 * Bc * 64)[(n % 4 * 2 + b) * 32 + threadIdx.x % 32];
+    return reinterpret_cast<float4*>(ds + n / 4 * Bc * page_row)[(n % 4 * 2 + b) * 32 + threadIdx.x % 32];
   };
 #pragma unroll
   for (int c = 0; c < Br; c += chunk) {
@@ -74,7 +74,7 @@ __device__ void multiply_tile(float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2
     uint32_t p_half[2][chunk / 16][4];   // P^T as A fragments of T
     uint32_t ds_half[2][chunk / 16][4];  // and dS^T
     if (role != Role::ds_and_dk) {
-      multiply_by_transpose<Bc, Br, D, chunk>(p_reg, k, q + c * 64);
+      multiply_by_transpose<Bc, Br, D, chunk>(p_reg, k, q + c * page_row);
       make_p<chunk>(p_reg, scale, stats + c, [&](int i) { return visible_keys(c + i); });
       watch_transpose("P", watched, p_reg, 1 / p_factor);
       if (S::pairs) {
@@ -86,7 +86,7 @@ __device__ void multiply_tile(float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2
       round_fragments<T, chunk>(p_half, p_reg);
     }
     if (role != Role::p_and_dv) {
-      multiply_by_transpose<Bc, Br, D, chunk>(ds_reg, v, d_o + c * 64);
+      multiply_by_transpose<Bc, Br, D, chunk>(ds_reg, v, d_o + c * page_row);
       watch_transpose("dP", watched, ds_reg);
       if (S::pairs) {
         named_barrier_sync(1 + pair, 64);  // P^T is in shared memory
@@ -100,8 +100,8 @@ __device__ void multiply_tile(float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2
       store_fragments<Bc, chunk>(ds, ds_half, c / 16);
     }
     // Both sums come after dS: until then P^T in fp32 occupies registers that their operands need.
-    if (role != Role::ds_and_dk) add_product<Br, D, chunk>(dv_reg, p_half, d_o + c * 64);
-    if (role != Role::p_and_dv) add_product<Br, D, chunk>(dk_reg, ds_half, q + c * 64);
+    if (role != Role::ds_and_dk) add_product<Br, D, chunk>(dv_reg, p_half, d_o + c * page_row);
+    if (role != Role::p_and_dv) add_product<Br, D, chunk>(dk_reg, ds_half, q + c * page_row);
   }
   if (role != Role::ds_and_dk) watch("dV", rows, dv_reg, 1 / p_factor);
   if (role != Role::p_and_dv) watch("dK", rows, dk_reg, scale);
@@ -114,5 +114,43 @@ __device__ Watched watched_dq(int tile, int seq_q) {
   const int i0 = tile % head_tiles * S::Br + warp / (S::D / 32) * 32;
   return {int64_t(tile / head_tiles) * seq_q + i0, warp % (S::D / 32) * 32, seq_q - i0, 32};
 }
+
+// The first tile of a head's queries that a block with keys j0 and up computes: one that sees them, or the one before.
+// An even one, so that `tile % 2` goes on telling the stages of a pipeline apart when the next head's tiles follow.
+template <class S>
+__device__ int first_seeing(const attention::Problem& p, int j0) {
+  return p.first_query(j0) / (2 * S::Br) * 2;
+}
+
+// The end of a tile for a pair: the warp that took P^T has it. The barrier of the block that comes next would do; but
+// compute-sanitizer's racecheck takes threads to be in step only if they have waited at the same number of barriers.
+template <class S>
+__device__ void end_tile_of_pair(int pair, bool makes_ds) {
+  if (!S::pairs) return;
+  if (makes_ds)
+    named_barrier_arrive(1 + S::key_warps + pair, 64);  // for racecheck alone
+  else
+    named_barrier_sync(1 + S::key_warps + pair, 64);  // for racecheck alone
+}
+
+// Tensors of a kernel whose blocks add their parts of dQ in the order of their keys.
+template <class T>
+struct OrderedTensors {
+  const T* q;           // [B, H, Nq, D]
+  const T* k;           // [B, Hkv, Nk, D]
+  const T* v;           // [B, Hkv, Nk, D]
+  const T* d_o;         // [B, H, Nq, D]
+  const float* stats;   // [B * H * tiles][2][Br], of LSE, then of D
+  float* dq_sum;        // [B * H * tiles][warps][8][32][4]: fragments (2 x 4 of 16 x 8) of 32 lanes
+  int* turns;           // [B * H * tiles][warps]: the kv tile that may add to dq_sum
+  int* tickets;         // drawn so far
+  T* dq;                // [B, H, Nq, D]
+  T* dk;                // [B, Hkv, Nk, D]
+  T* dv;                // [B, Hkv, Nk, D]
+  int kv_heads;         // of the whole batch
+  int kv_tiles;         // tiles of a kv head
+  int head_tiles;       // tiles of a query head
+  int q_tiles, q_rows;  // tiles and rows of all query heads that read one kv head
+};
 
 }  // namespace backward_pairs

@@ -18,7 +18,9 @@
 #include <cstdint>
 
 #include "attention/problem.h"
+#include "device/atomic_add.h"
 #include "device/cuda.h"
+#include "device/launch.h"
 #include "device/math.h"
 #include "device/numeric.h"
 
@@ -46,7 +48,7 @@ __device__ RowStatistics row_statistics(bool exists,
   if (exists) {
     const Pack8<T> o_pack = load_pack8(o), d_o_pack = load_pack8(d_o);
     for (int d = 0; d < 8; d++) row.row_sum += to_float(o_pack.x[d]) * to_float(d_o_pack.x[d]);
-    row.lse = fmaf(*lse, 1.44269504f, -p_factor_exponent);  // log2(e)
+    row.lse = fmaf(*lse, log2_e, -p_factor_exponent);
   }
   for (int distance = D / 16; distance > 0; distance /= 2)
     row.row_sum += __shfl_xor_sync(0xffffffff, row.row_sum, distance);
@@ -68,7 +70,7 @@ __device__ PreparedRow prepare_row(const attention::Problem& p, const T* o, cons
                                    float* stats) {
   constexpr int D = S::D, Br = S::Br, lanes = D / 8;
   const unsigned thread = blockIdx.x * S::threads + threadIdx.x, row = thread / lanes, lane = thread % lanes;
-  const unsigned head_tiles = (p.seq_q + Br - 1) / Br, tile = row / Br, head = tile / head_tiles;
+  const unsigned head_tiles = ceil_div(p.seq_q, Br), tile = row / Br, head = tile / head_tiles;
   const unsigned i = tile % head_tiles * Br + row % Br;
   const size_t q_row = size_t(head) * p.seq_q + i, at = q_row * D + lane * 8;
   const RowStatistics of_row = row_statistics<D>(i < unsigned(p.seq_q), o + at, d_o + at, lse + q_row);
@@ -119,7 +121,7 @@ __device__ void make_p(float (&x)[blocks][queries / 8][4], float scale,
                        VisibleKeys visible_keys)  // (query): the first one sees the fewest
 {
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-  const float scale_log2 = scale * 1.44269504f;  // log2(e)
+  const float scale_log2 = scale * log2_e;
 #pragma unroll
   for (int n = 0; n < queries / 8; n++) {
     const float2 l = *reinterpret_cast<const float2*>(lse + 8 * n + 2 * t);
@@ -165,6 +167,55 @@ __device__ void make_ds(float (&x)[blocks][queries / 8][4], Fragment p,
       x[b][n][3] = p_reg.w * fmaf(x[b][n][3], 1 / p_factor, -d.y);
     }
   }
+}
+
+// What a kernel reads and writes whose thread blocks own keys and add their parts of dQ to a sum in memory.
+template <class T>
+struct Tensors {
+  const T* q;           // [B, H, Nq, D]
+  const T* k;           // [B, Hkv, Nk, D]
+  const T* v;           // [B, Hkv, Nk, D]
+  const T* d_o;         // [B, H, Nq, D]
+  const float* stats;   // [B * H * tiles][2][Br], of LSE, then of D
+  float* dq_sum;        // [B * H * tiles][warps][8][32][4]: fragments (2 x 4 of 16 x 8) of 32 lanes
+  T* dk;                // [B, Hkv, Nk, D]
+  T* dv;                // [B, Hkv, Nk, D]
+  int kv_tiles;         // tiles of a kv head
+  int q_tiles, q_rows;  // tiles and rows of all query heads that read one kv head
+};
+
+// Adds the warp's part of dQ of tile `tile`, counted over all heads.
+template <class S>
+__device__ void add_dq(float* dq_sum,  // [B * H * tiles][warps][8][32][4]
+                       const float (&dq_reg)[2][4][4], size_t tile) {
+  float* sum = dq_sum + (tile * S::threads + threadIdx.x / 32 * 32) * 32 + threadIdx.x % 32 * 4;
+#pragma unroll
+  for (int b = 0; b < 2; b++)
+    for (int n = 0; n < 4; n++) atomic_add_4(sum + (b * 4 + n) * 32 * 4, dq_reg[b][n]);
+}
+
+// Scales and rounds that sum. A thread has rows g and g + 8 of one fragment, 8 columns each: those of four lanes.
+template <class T, class S>
+__device__ void convert_dq(const attention::Problem& p,
+                           const float4* dq_sum,  // [B * H * tiles][warps][2][4][8 g][4 t]
+                           T* dq)                 // [B, H, Nq, D]
+{
+  constexpr int D = S::D;
+  const unsigned thread = blockIdx.x * S::threads + threadIdx.x;
+  const int g = thread % 8, n = thread / 8 % 4, b = thread / 32 % 2, warp = thread / 64 % S::warps;
+  const unsigned tile = thread / 64 / S::warps, head_tiles = ceil_div(p.seq_q, S::Br), head = tile / head_tiles;
+  const int i = tile % head_tiles * S::Br + warp / (D / 32) * 32 + b * 16 + g;
+  Pack8<T> rows[2];
+  for (int t = 0; t < 4; t++) {
+    const float4 c = dq_sum[size_t(thread) * 4 + t];
+    rows[0].x[2 * t] = from_float<T>(c.x * p.scale);
+    rows[0].x[2 * t + 1] = from_float<T>(c.y * p.scale);
+    rows[1].x[2 * t] = from_float<T>(c.z * p.scale);
+    rows[1].x[2 * t + 1] = from_float<T>(c.w * p.scale);
+  }
+  T* to = dq + (size_t(head) * p.seq_q + i) * D + warp % (D / 32) * 32 + n * 8;
+  for (int h = 0; h < 2; h++)
+    if (i + 8 * h < p.seq_q) store_pack8(to + 8 * h * D, rows[h]);
 }
 
 }  // namespace backward_tile

@@ -16,10 +16,13 @@
 #include "device/shared_address.h"
 #include "device/tensor_map.h"
 
+// Where a tile may begin in shared memory, so that its swizzle is that of device/swizzle.h: eight rows of 128 bytes.
+constexpr int tile_alignment = 1024;
+
 // The box of the map's tensor that begins at these coordinates (the innermost dimension first, negative ones too) to
-// `shared`, a multiple of 1024 bytes into shared memory. The innermost coordinate is a multiple of 16 bytes, or the GPU
-// stops with an illegal instruction. It always brings the bytes of a whole box: what lies outside the tensor comes as
-// zeros.
+// `shared`, a multiple of tile_alignment into shared memory. The innermost coordinate is a multiple of 16 bytes, or the
+// GPU stops with an illegal instruction. It always brings the bytes of a whole box: what lies outside the tensor comes
+// as zeros.
 __device__ __forceinline__ void tensor_load(void* shared, const TensorMap& map, Mbarrier* mbarrier, int c0, int c1) {
 #ifdef WORKBOOK_SIMT
   simt::tensor_load(shared, map, &mbarrier->state, {c0, c1, 0, 0}, 2);

@@ -16,6 +16,12 @@ inline void check(cudaError_t code, const char* file = __builtin_FILE(), int lin
   if (code != cudaSuccess) throw_cuda_error(code, file, line);
 }
 
+// How many tiles, or thread blocks, of this size cover n.
+template <class Count>
+__host__ __device__ constexpr Count ceil_div(Count n, int size) {
+  return (n + size - 1) / size;
+}
+
 // The part of <<<grid, block, shared_bytes, stream>>>, and the source line of the launch.
 struct LaunchConfig {
   LaunchConfig(dim3 grid, dim3 block, size_t shared_bytes = 0, cudaStream_t stream = nullptr,

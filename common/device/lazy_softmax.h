@@ -20,9 +20,10 @@
 
 namespace lazy_softmax {
 
-// The largest x of a row when its m is set, and how large x may become before m rises and O is rescaled. P = 2^x is
-// 2^15 at most, and fp16 reaches 65504. Below 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is
-// 2^21 times lighter than the heaviest still has all of its bits. l and O are fp32, which is as precise at any size.
+// `headroom` is what FlashAttention-4 calls the threshold of rescaling: how large x may become before m rises and O is
+// rescaled. `start` is the x of the row maximum when m is set. P = 2^x is 2^15 at most, and fp16 reaches 65504. Below
+// 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is 2^21 times lighter than the heaviest still
+// has all of its bits. l and O are fp32, which is as precise at any size.
 constexpr float start = 7, headroom = 15;
 
 // Of rows 16 b + 8 h + g: m, in base 2, and -l, which is inf until m is set. l only over this lane's columns.
@@ -56,9 +57,9 @@ __device__ __forceinline__ bool subtract_max(float (&x)[blocks][columns][4], con
       int largest = __float_as_int(rows.minus_l[b][h]);
 #pragma unroll
       for (int n = 0; n < columns; n++) {
-        float* of = x[b][n] + 2 * h;
-        for (int c = 0; c < 2; c++) of[c] = fmaf(of[c], scale_log2, -rows.m[b][h]);
-        largest = max(max(largest, __float_as_int(of[0])), __float_as_int(of[1]));
+        float* pair = x[b][n] + 2 * h;
+        for (int c = 0; c < 2; c++) pair[c] = fmaf(pair[c], scale_log2, -rows.m[b][h]);
+        largest = max(max(largest, __float_as_int(pair[0])), __float_as_int(pair[1]));
       }
       top = max(top, largest);
     }
@@ -89,7 +90,7 @@ __device__ __forceinline__ void raise(float (&x)[blocks][columns][4], float (&o)
   for (int b = 0; b < blocks; b++)
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-      float top = -INFINITY;
+      float top = -INFINITY;  // the row maximum
 #pragma unroll
       for (int n = 0; n < columns; n++) top = fmaxf(top, fmaxf(x[b][n][2 * h], x[b][n][2 * h + 1]));
       top = quad_max(top);

@@ -1,12 +1,16 @@
-// Base-2 exponential and logarithm in one instruction each, and sums and maxima over the lanes of a warp.
+// Base-2 exponential and logarithm in one instruction each, sums and maxima over the lanes of a warp, and two
+// constants.
 #pragma once
 
 #include <cmath>
 
 #include "device/cuda.h"
 
+constexpr float log2_e = 1.44269504f;  // exp(x) = 2^(log2(e) x)
+constexpr float ln_2 = 0.693147181f;   // log(x) = ln(2) log2(x)
+
 // 2^x; 0 for -inf. Relative error at most 2^-22; results below 2^-126 become 0 on the GPU. (PTX ISA, ex2.approx.)
-// Kernels work in base 2 because this is what the hardware has: exp(x) = 2^(x * log2(e)).
+// Kernels work in base 2 because this is what the hardware has.
 __device__ inline float exp2_approx(float x) {
 #ifdef WORKBOOK_SIMT
   return exp2f(x);

@@ -4,5 +4,5 @@
 
 #include "device/cuda.h"
 #ifdef WORKBOOK_SIMT
-#include "simt/host.h"
+#include "simt/cuda/host.h"
 #endif

@@ -10,14 +10,17 @@
 
 namespace swizzled_tile {
 
+constexpr int page_row = 64;  // elements of a row of a page: from one row of a tile to the next
+
 // Where chunk `chunk` of row `row` begins, in elements.
 template <int rows>
 __device__ int position(int row, int chunk) {
-  return (chunk / 8 * rows + row) * 64 + (chunk ^ row) % 8 * 8;
+  return (chunk / 8 * rows + row) * page_row + (chunk ^ row) % 8 * 8;
 }
 
-// 16 * step columns, or 2 * step chunks, to the right of a position of chunk 0 or 1: an xor with a constant, or an
-// immediate. Why an xor, with c for the chunk to start from, 0 or 1, and d = 2 * (step % 4), which is 0, 2, 4 or 6:
+// The XOR swizzle of a whole fragment: 16 * step columns, or 2 * step chunks, to the right of a position of chunk 0 or
+// 1: an xor with a constant, or an immediate. Why an xor, with c for the chunk to start from, 0 or 1, and d = 2 * (step
+// % 4), which is 0, 2, 4 or 6:
 //
 //   the chunk in its page is   c + d           = c ^ d              because c and d have no bit in common
 //   it lies in place           (c ^ d) ^ r % 8 = (c ^ r % 8) ^ d    because the order of xors does not matter
@@ -27,7 +30,7 @@ __device__ int position(int row, int chunk) {
 // every fourth step the next page begins.
 template <int rows>
 __device__ int right_of(int position, int step) {
-  return (position ^ 16 * (step % 4)) + step / 4 * rows * 64;
+  return (position ^ 16 * (step % 4)) + step / 4 * rows * page_row;
 }
 
 // The row of a 16 x 16 block whose address this lane gives to ldmatrix or stmatrix. Lanes 0-7 give the eight rows of

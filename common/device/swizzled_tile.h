@@ -29,7 +29,8 @@ __device__ void copy_tile(T* tile,        // [rows][D]
   from += row * D + chunk * 8;
 #pragma unroll
   for (int i = 0; i < rows; i += rows_per_copy)
-    cp_async_16_or_zero(tile + (eights ? i * 64 : position<rows>(row + i, chunk)), from + i * D, row + i < rows_left);
+    cp_async_16_or_zero(tile + (eights ? i * page_row : position<rows>(row + i, chunk)), from + i * D,
+                        row + i < rows_left);
 }
 
 // A B^T of a warp, for 16 * blocks rows of A and `columns` rows of B.
@@ -45,11 +46,12 @@ __device__ void multiply_by_transpose(float (&product)[blocks][columns / 8][4],
 #pragma unroll
   for (int step = 0; step < D / 16; step++) {
     uint32_t a_reg[blocks][4];
-    for (int i = 0; i < blocks; i++) ldmatrix_x4(a_reg[i], a + right_of<a_rows>(down_then_right(), step) + i * 16 * 64);
+    for (int i = 0; i < blocks; i++)
+      ldmatrix_x4(a_reg[i], a + right_of<a_rows>(down_then_right(), step) + i * 16 * page_row);
 #pragma unroll
     for (int n = 0; n < columns / 16; n++) {
       uint32_t b_reg[4];
-      ldmatrix_x4(b_reg, b + right_of<b_rows>(right_then_down(), step) + n * 16 * 64);
+      ldmatrix_x4(b_reg, b + right_of<b_rows>(right_then_down(), step) + n * 16 * page_row);
       for (int i = 0; i < blocks; i++) {
         mma_m16n8k16<T>(product[i][2 * n], a_reg[i], b_reg);
         mma_m16n8k16<T>(product[i][2 * n + 1], a_reg[i], b_reg + 2);
@@ -68,7 +70,7 @@ __device__ void add_product(float (&sum)[blocks][D / 8][4], const uint32_t (&a_r
 #pragma unroll
     for (int n = 0; n < D / 16; n++) {
       uint32_t b_reg[4];
-      ldmatrix_x4_trans(b_reg, b + right_of<b_rows>(down_then_right(), n) + step * 16 * 64);
+      ldmatrix_x4_trans(b_reg, b + right_of<b_rows>(down_then_right(), n) + step * 16 * page_row);
       for (int i = 0; i < blocks; i++) {
         mma_m16n8k16<T>(sum[i][2 * n], a_reg[i][step], b_reg);
         mma_m16n8k16<T>(sum[i][2 * n + 1], a_reg[i][step], b_reg + 2);
@@ -89,7 +91,7 @@ __device__ void add_product_rounded(float (&sum)[blocks][D / 8][4], const uint32
 #pragma unroll
     for (int step = 0; step < depth / 16; step++) {
       uint32_t b_reg[4];
-      ldmatrix_x4_trans(b_reg, b + right_of<b_rows>(down_then_right(), n) + step * 16 * 64);
+      ldmatrix_x4_trans(b_reg, b + right_of<b_rows>(down_then_right(), n) + step * 16 * page_row);
       for (int i = 0; i < blocks; i++) {
         mma_m16n8k16<T>(product[i][0], a_reg[i][step], b_reg);
         mma_m16n8k16<T>(product[i][1], a_reg[i][step], b_reg + 2);
@@ -115,11 +117,11 @@ __device__ void multiply_transpose(float (&product)[2][4][4], const T* a, int a_
   for (int step = 0; step < rows / 16; step++) {
     uint32_t a_reg[2][4];
     for (int i = 0; i < 2; i++)
-      ldmatrix_x4_trans(a_reg[i], a + right_of<rows>(right_then_down(), 2 * a_part + i) + step * 16 * 64);
+      ldmatrix_x4_trans(a_reg[i], a + right_of<rows>(right_then_down(), 2 * a_part + i) + step * 16 * page_row);
 #pragma unroll
     for (int n = 0; n < 2; n++) {
       uint32_t b_reg[4];
-      ldmatrix_x4_trans(b_reg, b + right_of<rows>(down_then_right(), n == 0 ? b_left : b_right) + step * 16 * 64);
+      ldmatrix_x4_trans(b_reg, b + right_of<rows>(down_then_right(), n == 0 ? b_left : b_right) + step * 16 * page_row);
       for (int i = 0; i < 2; i++) {
         mma_m16n8k16<T>(product[i][2 * n], a_reg[i], b_reg);
         mma_m16n8k16<T>(product[i][2 * n + 1], a_reg[i], b_reg + 2);
@@ -148,7 +150,7 @@ __device__ void store_fragments(T* to,  // [16 * blocks][..] in a tile of `rows`
 #pragma unroll
   for (int step = 0; step < columns / 16; step++)
     for (int i = 0; i < blocks; i++)
-      stmatrix_x4(to + right_of<rows>(down_then_right(), step0 + step) + i * 16 * 64, a_reg[i][step]);
+      stmatrix_x4(to + right_of<rows>(down_then_right(), step0 + step) + i * 16 * page_row, a_reg[i][step]);
 }
 
 // The transpose of a warp's A fragments to rows of a tile, as columns 16 * step to 16 * step + 15 of these rows.
@@ -157,7 +159,7 @@ __device__ void store_transpose(T* to,  // [columns][..] in a tile of `rows`
                                 const uint32_t (&a_reg)[1][columns / 16][4], int step) {
 #pragma unroll
   for (int i = 0; i < columns / 16; i++)
-    stmatrix_x4_trans(to + right_of<rows>(right_then_down(), step) + i * 16 * 64, a_reg[0][i]);
+    stmatrix_x4_trans(to + right_of<rows>(right_then_down(), step) + i * 16 * page_row, a_reg[0][i]);
 }
 
 // A warp's rows to global memory, by way of rows of a tile that no other warp uses, so that they leave in whole
@@ -171,7 +173,7 @@ __device__ void store_rows(T* out,   // [rows_left, D]
   for (int i = 0; i < blocks; i++)
     for (int h = 0; h < 2; h++)
       for (int n = 0; n < D / 8; n++)
-        *reinterpret_cast<uint32_t*>(smem + position<rows>(g, n) + (16 * i + 8 * h) * 64 + 2 * t) =
+        *reinterpret_cast<uint32_t*>(smem + position<rows>(g, n) + (16 * i + 8 * h) * page_row + 2 * t) =
             pack2<T>(x[i][n][2 * h] * scale, x[i][n][2 * h + 1] * scale);
   __syncwarp();  // the warp's rows are in shared memory
 #pragma unroll

@@ -41,3 +41,14 @@ TensorMap tensor_map(const T* data, const int64_t (&sizes)[rank], const int64_t 
                                                                    : TensorElement::fp32;
   return make_tensor_map(element, int(rank), data, sizes, strides, box);
 }
+
+// Of matrices [matrices, rows, D] as tiles: in boxes of box_rows rows of pages, 64 columns each (device/swizzle.h).
+// Each page has as many of the head_dim columns as the others; if they are fewer than 64, zeros fill the page up, and
+// from a page that is stored they are left out.
+template <int D, class T>
+TensorMap tile_map(const T* data, int matrices, int rows, int box_rows, int head_dim = D, int box_pages = D / 64) {
+  constexpr int pages = D / 64;
+  const int columns = head_dim / pages, row_bytes = head_dim * sizeof(T);
+  return tensor_map(data, {columns, rows, pages, matrices},
+                    {row_bytes, int64_t(columns * sizeof(T)), int64_t(row_bytes) * rows}, {64, box_rows, box_pages, 1});
+}

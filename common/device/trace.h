@@ -1,5 +1,5 @@
-// Counting what kernels do, and recording it step by step, for host code: the SIMT engine's trace build can, nothing
-// else.
+// Counting what kernels do, and recording it step by step, for host code: of kernels that are traced on the SIMT
+// engine.
 #pragma once
 
 #include <functional>
@@ -8,18 +8,25 @@
 #include <vector>
 
 #include "device/cuda.h"
-#ifdef WORKBOOK_TRACE
-#include "simt/counts.h"
-#include "simt/walk.h"
-inline constexpr bool can_trace = true;
-#else
-inline constexpr bool can_trace = false;
+#ifdef WORKBOOK_SIMT
+#include "simt/trace/counts.h"
+#include "simt/trace/walk.h"
 #endif
 
-// Runs `work` and returns the counts of its launches as a JSON array (simt/counts.h). Empty unless can_trace.
+// Whether this program's kernels are.
+inline bool can_trace() {
+#ifdef WORKBOOK_SIMT
+  return simt::kernels_are_traced();
+#else
+  return false;
+#endif
+}
+
+// Runs `work` and returns the counts of its launches as a JSON array (simt/trace/counts.h). Empty unless can_trace().
 inline std::string traced([[maybe_unused]] const std::function<void()>& work) {
   std::ostringstream json;
-#ifdef WORKBOOK_TRACE
+#ifdef WORKBOOK_SIMT
+  if (!can_trace()) return "";
   simt::trace_begin();
   work();
   simt::write_json(json, simt::trace_end());
@@ -34,11 +41,12 @@ struct NamedRows {
   size_t rows, row_bytes;
 };
 
-// Runs `work` and returns what its thread blocks did, as a JSON array (simt/walk.h). Empty unless can_trace.
+// Runs `work` and returns what its thread blocks did, as a JSON array (simt/trace/walk.h). Empty unless can_trace().
 inline std::string walked([[maybe_unused]] const std::vector<NamedRows>& matrices,
                           [[maybe_unused]] const std::function<void()>& work) {
   std::ostringstream json;
-#ifdef WORKBOOK_TRACE
+#ifdef WORKBOOK_SIMT
+  if (!can_trace()) return "";
   std::vector<simt::Tensor> tensors;
   for (const NamedRows& each : matrices) tensors.push_back({each.name, each.data, each.rows, each.row_bytes});
   simt::trace_begin();

@@ -35,6 +35,8 @@
 #include "device/cuda.h"
 #include "device/shared_address.h"
 
+constexpr int warpgroup_threads = 128;  // four warps
+constexpr int wgmma_rows = 64;          // of D, 16 to a warp
 enum class Major { k, mn };
 
 __device__ __forceinline__ uint64_t wgmma_descriptor(const void* shared, int page_bytes = 0, int stride_bytes = 1024) {

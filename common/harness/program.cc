@@ -541,9 +541,8 @@ int main(int argc, char** argv) {
     }
   }
   for (const auto& [asked, name] : {std::pair(options.trace, "trace"), std::pair(options.walk, "walk")})
-    if (asked && !can_trace)
-      throw Refusal(std::string("--") + name + " needs the SIMT engine's trace build: ./workbook " + name +
-                    ", or cmake --preset trace");
+    if (asked && !can_trace())
+      throw Refusal(std::string("--") + name + " needs traced kernels, on the SIMT engine: ./workbook " + name);
   int benchmark_argc = int(benchmarks.size());
   benchmark::Initialize(&benchmark_argc, benchmarks.data());
   if (benchmark_argc > 1) throw Refusal(std::string("unknown or malformed flag ") + benchmarks[1]);

@@ -8,7 +8,7 @@
     whole = cp.gather(o, causal=True)                         # every rank's rows, in order
 
 Keys and values travel by the group's own send and receive. Where rows belong, and what a rank computes in which step, is
-as in 11_split_kv/parallel/dealing.h: under the causal mask a rank has rows from the front and from the back. Any group that
+as in 11_split_kv/parallel/sharding.h: under the causal mask a rank has rows from the front and from the back. Any group that
 sends tensors of the device will do.
 """
 

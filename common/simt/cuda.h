@@ -3,11 +3,11 @@
 
 #include <cstdio>  // printf in kernels
 
-#include "simt/atomics.h"
-#include "simt/half.h"
-#include "simt/hopper.h"
-#include "simt/launch.h"
-#include "simt/math.h"
-#include "simt/runtime.h"
-#include "simt/thread.h"
-#include "simt/types.h"
+#include "simt/cuda/atomics.h"
+#include "simt/cuda/half.h"
+#include "simt/cuda/math.h"
+#include "simt/cuda/runtime.h"
+#include "simt/cuda/thread.h"
+#include "simt/engine/launch.h"
+#include "simt/engine/types.h"
+#include "simt/hopper/hopper.h"

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <string>
 
-#include "harness/witness.h"
+#include "harness/grader_channel.h"
 
 // Called if the program has it. Whoever is not to see the secret, nor anything that is made later, gets a process of
 // its own here.
@@ -15,13 +15,13 @@ void before_all_tests() __attribute__((weak));
 
 int main(int argc, char** argv) {
   if (before_all_tests) before_all_tests();
-  const judge::Witness witness;
+  const judge::GraderChannel grader;
   testing::InitGoogleTest(&argc, argv);
   const int status = RUN_ALL_TESTS();
   const testing::UnitTest& tests = *testing::UnitTest::GetInstance();
   const int skipped = tests.skipped_test_count();
   if (skipped > 0) std::printf("NOT RUN: %d tests, for want of a GPU\n", skipped);
-  if (witness.is_heard())
-    witness.says(" " + std::to_string(tests.successful_test_count()) + " " + std::to_string(tests.failed_test_count()));
+  if (grader.is_open())
+    grader.send(" " + std::to_string(tests.successful_test_count()) + " " + std::to_string(tests.failed_test_count()));
   return status;
 }

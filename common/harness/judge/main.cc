@@ -24,7 +24,7 @@
 
 #include "attention/rung.h"
 #include "harness/device_buffer.h"
-#include "harness/witness.h"
+#include "harness/grader_channel.h"
 #include "harness/judge/rows.h"
 
 const attention::Rung& solution();    // both generated for each exercise: rungs.cc.in
@@ -214,13 +214,13 @@ std::string as_json(const Problem& p, const std::vector<Turn>& turns) {
 
 int main(int argc, char** argv) {
   try {
-    const judge::Witness witness;
+    const judge::GraderChannel grader;
     const judge::Options options = judge::parse(argc, argv);
     std::vector<judge::Turn> turns = judge::timed(options.problem, options.times);
     judge::find_mistakes(options.problem, turns);
     const std::string found = judge::as_json(options.problem, turns);
-    if (witness.is_heard())
-      witness.says(found);
+    if (grader.is_open())
+      grader.send(found);
     else
       std::fputs(found.c_str(), stdout);
   } catch (const std::exception& error) {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "simt/testing.h"
+#include "simt/front/testing.h"
 #include "transpose.cuh"
 
 template <int PADDING>

@@ -51,7 +51,7 @@ Command command_of(const Words& words) {
   Command command;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
-    if (word.starts_with("-DWORKBOOK_TRACE")) command.counts = true;
+    if (word.starts_with("-DSIMT_TRACED")) command.counts = true;
     if (takes_a_word(word) && i + 1 < words.size()) {
       command.preprocessing.push_back(word);
       command.preprocessing.push_back(words[++i]);

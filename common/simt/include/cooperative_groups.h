@@ -3,4 +3,4 @@
 
 #include <cuda_runtime.h>
 
-#include "simt/groups.h"
+#include "simt/cuda/groups.h"

@@ -3,4 +3,4 @@
 
 #include <cuda_runtime.h>
 
-#include "simt/half_arithmetic.h"
+#include "simt/cuda/half_arithmetic.h"

@@ -1,14 +1,14 @@
 // What nvcc includes by itself: CUDA's names for a file from elsewhere. See simt/README.md.
 #pragma once
 
-#include "simt/chevrons.h"
 #include "simt/cuda.h"
-#include "simt/host.h"
-#include "simt/intrinsics.h"
-#include "simt/ptx.h"
-#include "simt/variables.h"
-#include "simt/vectors.h"
-#include "simt/warp.h"
+#include "simt/cuda/host.h"
+#include "simt/cuda/intrinsics.h"
+#include "simt/cuda/launch_syntax.h"
+#include "simt/cuda/vectors.h"
+#include "simt/cuda/warp.h"
+#include "simt/engine/device_variables.h"
+#include "simt/ptx/ptx.h"
 
 // By these, code from elsewhere knows that it has included the runtime, and which.
 #define __CUDA_RUNTIME_H__

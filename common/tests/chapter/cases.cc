@@ -37,15 +37,19 @@ Case many_tiles(int head_dim) {
 }
 
 std::vector<Case> small_cases() {
-  return {make({1, 2, 1, 65, 129, 64}, DType::fp16, Mask::causal),
-          make({1, 1, 1, 130, 67, 128}, DType::bf16, Mask::none),
-          make({1, 1, 1, 300, 20, 128}, DType::fp16, Mask::causal),
-          make({1, 2, 1, 40, 190, 200}, DType::bf16, Mask::causal)};
+  return {make({1, 2, 1, 65, 129, 64}, DType::fp16, Mask::causal).for_("one row and one key after whole tiles, D = 64"),
+          make({1, 1, 1, 130, 67, 128}, DType::bf16, Mask::none).for_("more queries than keys, D = 128"),
+          make({1, 1, 1, 300, 20, 128}, DType::fp16, Mask::causal).for_("whole blocks of rows that see no key"),
+          make({1, 2, 1, 40, 190, 200}, DType::bf16, Mask::causal)
+              .for_("a head dim that many passes refuse and others pad")};
 }
 
-std::vector<Case> cases_that_fill_again() {
-  return {make({1, 1, 1, 20, 660, 64}, DType::fp16, Mask::causal),
-          make({1, 1, 1, 20, 330, 128}, DType::bf16, Mask::none)};
+std::vector<Case> cases_for_checks() {
+  std::vector<Case> cases = small_cases();
+  cases.push_back(make({1, 1, 1, 20, 660, 64}, DType::fp16, Mask::causal)
+                      .for_("keys that fill every buffer again, however many chapter 10 has, D = 64"));
+  cases.push_back(make({1, 1, 1, 20, 330, 128}, DType::bf16, Mask::none).for_("the same, D = 128"));
+  return cases;
 }
 
 bool must_be_supported(const Problem& p) { return attention::head_dim_not_8_to_128(p).empty() && p.seq_k <= 512; }

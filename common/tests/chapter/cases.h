@@ -13,6 +13,9 @@ namespace chapter_suite {
 struct Case {
   attention::Problem problem;
   harness::InputKind inputs = harness::InputKind::spread;
+  const char* because = "";  // why a kind of test has it
+
+  Case for_(const char* reason) const { return {problem, inputs, reason}; }
 };
 
 std::string name(const Case& c);  // letters, digits and underscores
@@ -31,10 +34,9 @@ Case ragged(int head_dim = 64);
 // runs many blocks at a time, rather more of everything.
 Case many_tiles(int head_dim = 64);
 
-// A few that are quick where every access is looked at: ragged tiles, several of them, more queries than keys and
-// fewer, and a head dim that many passes refuse and others pad.
+// A few that are quick where every access is looked at.
 std::vector<Case> small_cases();
-std::vector<Case> cases_that_fill_again();  // every buffer of tiles, however many of them chapter 10 has
+std::vector<Case> cases_for_checks();  // those, and two that fill every buffer of tiles again
 
 // What every chapter must be able to do: head dims that are multiples of 8 up to 128, and 512 keys (more may not fit
 // where score rows are kept in shared memory).

@@ -5,8 +5,8 @@
 
 #include <cstdlib>
 
-#include "tests/chapter/apart.h"
 #include "tests/chapter/cases.h"
+#include "tests/chapter/kernel_process.h"
 #include "tests/chapter/kinds.h"
 #include "tests/chapter/on_device.h"
 #include "tests/chapter/references.h"
@@ -15,7 +15,7 @@ const attention::Chapter& the_chapter();  // generated for each chapter: common/
 
 // ./workbook grade runs kernels that nobody has read.
 void before_all_tests() {
-  if (std::getenv("WORKBOOK_WITNESS")) chapter_suite::keep_kernels_apart();
+  if (std::getenv("WORKBOOK_GRADER_CHANNEL")) chapter_suite::start_kernel_process();
 }
 
 namespace chapter_suite {
@@ -32,7 +32,7 @@ void for_every_pass(Test&& test) {
   const auto tried = [&](const auto& pass, const std::string& title) {
     if (!pass || (only && title != only)) return;
     found = true;
-    test(apart(pass), title);
+    test(in_kernel_process(pass), title);
   };
   for (const Rung& rung : the_chapter().rungs) {
     tried(rung.forward, std::string(rung.name) + " forward");
@@ -76,7 +76,7 @@ TEST_F(Chapter, HasANameAnIdeaAndRungs) {
 }
 
 // The forward of another chapter that this one's backwards start from: any number of keys, rows that see none.
-TEST_F(Chapter, ItsBackwardsGoOnFromTheForwardThatItNames) {
+TEST_F(Chapter, ItsBackwardsTakeItsForwardsResults) {
   const Rung* const forward = the_chapter().starts_from;
   if (!forward) return;
   ASSERT_TRUE(forward->forward && forward->forward.writes_lse) << forward->name;

@@ -7,7 +7,7 @@
 #include "device/trace.h"
 #include "harness/verdict.h"
 #include "tests/chapter/little_shared_memory.h"
-#include "tests/chapter/not_numbers.h"
+#include "tests/chapter/non_finite.h"
 #include "tests/chapter/references.h"
 
 namespace chapter_suite {
@@ -24,154 +24,245 @@ constexpr Mask masks[] = {Mask::none, Mask::causal};
 constexpr DType dtypes[] = {DType::fp16, DType::bf16};
 constexpr int head_dims[] = {64, 128};
 
-// A kind from a function of a forward or a backward.
+// A kind from a function of a forward or a backward, and a case.
 template <class Test>
-Kind kind(const char* name, const char* looks_for, Test against) {
-  return {name, looks_for, against, against};
+Kind kind(const char* name, const char* looks_for, std::vector<Case> cases, Test wrong_with) {
+  return {name, looks_for, std::move(cases), wrong_with, wrong_with};
 }
 
-// A kind that solves some cases, and says which of them is wrong.
-Kind kind_of_cases(const char* name, const char* looks_for, const std::vector<Case>& cases, size_t guard = usual_guard,
-                   Judged judged = Judged::elements) {
-  return kind(name, looks_for, [=](const auto& pass, bool rope) {
-    for (Case c : cases) {
-      c.problem.rope = rope;
-      if (const std::string wrong = solve(pass, c, guard, judged); !wrong.empty())
-        return chapter_suite::name(c) + ": " + wrong;
-    }
-    return std::string();
-  });
+// A kind that solves its cases.
+Kind solving(const char* name, const char* looks_for, std::vector<Case> cases, size_t guard = usual_guard,
+             Judged judged = Judged::elements) {
+  return kind(name, looks_for, std::move(cases),
+              [=](const auto& pass, const Case& c) { return solve(pass, c, guard, judged); });
 }
 
-// Every length around the edges of tiles, with both masks and both head dims; equal and unequal both ways. The dtype
-// alternates, so that each length and head dim gets both.
+// Lengths on both sides of the edges of the chapters' tiles: 8 and 16 rows (mma), 32, 64, 128 and, in chapter 10, 192
+// query rows; 16 to 64, 80 (D = 128) and 128 keys. Where both head dims have such a tile the pair runs with both; the
+// dtype alternates. Long rows meet few keys and the other way round, which is quick.
 std::vector<Case> around_the_edges_of_tiles() {
+  enum HeadDims { both, only_64, only_128 };
+  struct Pair {
+    int seq_q, seq_k;
+    HeadDims head_dims;
+    const char* because;
+  };
+  constexpr Pair unmasked[] = {
+      {1, 257, only_64, "one query; one key after two tiles of 128 and four of 64"},
+      {2, 161, only_128, "one key after two tiles of 80"},
+      {7, 129, both, "fewer queries than an mma has rows; one key after a tile of 128"},
+      {31, 159, only_128, "one query short of 32; one key short of two tiles of 80, and of five of 32"},
+      {63, 128, both, "one query short of 64; whole tiles of keys"},
+      {64, 64, both, "one whole tile both ways"},
+      {65, 127, both, "one query after a tile of 64; one key short of 128"},
+      {127, 80, only_128, "one query short of 128; a whole tile of 80 keys, a quarter of the second tile of 64"},
+      {128, 65, both, "whole tiles of queries; one key after 64"},
+      {129, 63, both, "one query after a tile of 128; one key short of 64"},
+      {191, 31, both, "one query short of chapter 10's 192; one key short of 32"},
+      {192, 7, both, "192 whole query rows; fewer keys than an mma has columns"},
+      {193, 2, both, "one query after 192; two keys"},
+      {257, 33, both, "row 256, where a byte ends; one key after 32"},
+  };
+  // Where the diagonal begins and ends decides what is left out: Nk - Nq + 1 keys are seen by the first row; of more
+  // rows than keys, the first Nq - Nk see none.
+  constexpr Pair causal[] = {
+      {1, 1, both, "a single score"},
+      {2, 65, both, "the first row sees a whole tile of 64 keys, the second one key more"},
+      {2, 81, only_128, "the same, of 80 keys"},
+      {7, 159, only_128, "the diagonal ends one key short of two tiles of 80"},
+      {31, 127, both, "the diagonal starts in one tile of keys and ends in the next"},
+      {63, 63, both, "square, one short of a tile"},
+      {64, 161, only_128, "the diagonal of a whole tile of rows starts inside of a tile of keys"},
+      {65, 192, both, "the first row sees whole tiles of 64 and 128, the last one all keys"},
+      {127, 64, both, "63 rows see no key: one short of a tile"},
+      {128, 64, both, "64 rows see no key: a whole tile"},
+      {129, 64, both, "65 rows see no key: one after a tile"},
+      {128, 128, both, "square, whole tiles: the diagonal runs from corner to corner"},
+      {129, 129, both, "square, one after a tile both ways"},
+      {191, 64, both, "127 rows see no key"},
+      {192, 64, both, "128 rows see no key"},
+      {193, 64, both, "129 rows see no key"},
+      {257, 33, only_64, "row 256 sees keys, row 0 none"},
+  };
   std::vector<Case> cases;
-  const int lengths[] = {1, 2, 7, 31, 63, 64, 65, 127, 129, 257};
-  for (const Mask mask : masks) {
-    for (size_t i = 0; i < std::size(lengths); i++) {
-      const int n = lengths[i], other = lengths[(i * 3 + 4) % std::size(lengths)];
-      const size_t turn = i / 2 + (mask == Mask::causal);
-      const DType one = dtypes[turn % 2], another = dtypes[(turn + 1) % 2];
-      cases.push_back(make({1, 1, 1, n, n, 64}, one, mask));
-      cases.push_back(make({1, 1, 1, n, n, 128}, another, mask));
-      cases.push_back(make({1, 2, 1, n, other, i % 2 ? 64 : 128}, one, mask));
-      cases.push_back(make({1, 1, 1, other, n, i % 2 ? 128 : 64}, another, mask));
-    }
-  }
+  const auto add = [&](const auto& pairs, Mask mask) {
+    for (size_t i = 0; i < std::size(pairs); i++)
+      for (const int head_dim : head_dims) {
+        const Pair& pair = pairs[i];
+        if (pair.head_dims == (head_dim == 64 ? only_128 : only_64)) continue;
+        // Two heads of a group: where rows fill their tiles the second one starts at once, and elsewhere it has what is
+        // written behind the rows of the first.
+        const int heads = pair.seq_q % 64 == 0 || i % 4 == 2 ? 2 : 1;
+        const DType dtype = dtypes[(i / 2 + (mask == Mask::causal) + (head_dim == 128)) % 2];
+        cases.push_back(make({1, heads, 1, pair.seq_q, pair.seq_k, head_dim}, dtype, mask).for_(pair.because));
+      }
+  };
+  add(unmasked, Mask::none);
+  add(causal, Mask::causal);
   return cases;
 }
 
-// Every kind of input that is not the usual one, where tiles are full and where they are ragged. From one to the next
-// the dtypes change places, so that both shapes meet both masks and both dtypes.
+// Every kind of input that is not the usual one, where tiles of 64 are full and, with the other head dim, mask and
+// dtype, where they are ragged.
 std::vector<Case> unusual_inputs() {
   std::vector<Case> cases;
   int turn = 0;
-  for (const InputKind inputs : {InputKind::growing, InputKind::spike_first, InputKind::spike_last,
-                                 InputKind::spike_tiles, InputKind::large, InputKind::loud}) {
-    cases.push_back(make({1, 1, 1, 128, 192, 64}, dtypes[turn], masks[0], inputs));
-    cases.push_back(make({1, 1, 1, 128, 192, 64}, dtypes[1 - turn], masks[1], inputs));
-    cases.push_back(make({1, 1, 1, 71, 201, 128}, dtypes[turn], masks[1], inputs));
-    cases.push_back(make({1, 1, 1, 71, 201, 128}, dtypes[1 - turn], masks[0], inputs));
-    // A tile of 05/online has 1024 keys: maxima that rise from one to the next, few rows to be quick.
-    if (inputs == InputKind::growing || inputs == InputKind::spike_last)
-      for (const int other : {0, 1}) cases.push_back(make({1, 1, 1, 5, 1200, 64}, dtypes[other], masks[other], inputs));
+  const auto add = [&](InputKind inputs, const char* because) {
+    cases.push_back(make({1, 1, 1, 64, 192, 64}, dtypes[turn], masks[turn], inputs).for_(because));
+    cases.push_back(make({1, 1, 1, 71, 201, 128}, dtypes[1 - turn], masks[1 - turn], inputs).for_(because));
     turn = 1 - turn;
-  }
+  };
+  add(InputKind::growing, "every tile raises the maximum");
+  add(InputKind::spike_first, "the maximum comes first and stays");
+  add(InputKind::spike_last, "the last key, in the ragged tile, has nearly all the weight");
+  add(InputKind::spike_tiles, "the maximum is at the edge of a tile");
+  add(InputKind::large, "exp overflows without the maximum, in both directions");
+  add(InputKind::loud, "few keys decide, and dP reaches hundreds");
+  // A tile of 05/online has 1024 keys; few rows, to be quick.
+  cases.push_back(make({1, 1, 1, 5, 1200, 64}, DType::fp16, Mask::none, InputKind::growing)
+                      .for_("maxima that rise from one tile of 1024 keys to the next"));
+  cases.push_back(make({1, 1, 1, 5, 1200, 64}, DType::bf16, Mask::causal, InputKind::spike_last)
+                      .for_("the spike is in the second tile of 1024 keys"));
   // Every row sees keys of the second half.
-  cases.push_back(make({1, 1, 1, 70, 300, 64}, DType::bf16, Mask::none, InputKind::overflow));
-  cases.push_back(make({1, 2, 1, 70, 300, 128}, DType::bf16, Mask::causal, InputKind::overflow));
+  cases.push_back(make({1, 1, 1, 70, 300, 64}, DType::bf16, Mask::none, InputKind::overflow)
+                      .for_("whole tiles of -inf before the first number"));
+  cases.push_back(make({1, 2, 1, 70, 300, 128}, DType::bf16, Mask::causal, InputKind::overflow)
+                      .for_("the same, with D = 128's tiles and the mask's own -inf"));
   return cases;
 }
 
-// Multi-head, grouped, multi-query, over a batch.
+// Two of them over a batch, whose second part has heads that count on.
 std::vector<Case> groups_of_heads() {
-  std::vector<Case> cases;
-  for (const int kv_heads : {6, 3, 2, 1})
-    for (const int turn : {0, 1})
-      cases.push_back(make({2, 6, kv_heads, 33, 70, 64}, dtypes[turn], masks[(turn + kv_heads) % 2]));
-  return cases;
+  return {make({2, 6, 6, 33, 70, 64}, DType::fp16, Mask::none).for_("multi-head: a kv head for each query head"),
+          make({1, 6, 3, 33, 70, 128}, DType::bf16, Mask::causal).for_("groups of two"),
+          make({2, 6, 2, 33, 70, 64}, DType::bf16, Mask::causal).for_("groups of three, which is no power of two"),
+          make({1, 6, 1, 33, 70, 128}, DType::fp16, Mask::none).for_("multi-query: one kv head")};
 }
 
 // Rows with few keys and so, when they are loud, with an LSE far below 0: exp(S - LSE) of a column past the last key,
 // where S would be 0, is beyond any storage type, and must not be used although K is 0 there.
 std::vector<Case> few_loud_keys() {
   std::vector<Case> cases;
-  for (const int seq_k : {1, 3, 33, 70})
-    for (const Mask mask : masks)
-      for (const int head_dim : head_dims)
-        for (const DType dtype : dtypes)
-          cases.push_back(make({1, 2, 1, 70, seq_k, head_dim}, dtype, mask, InputKind::loud));
+  const auto add = [&](int seq_k, const char* because) {
+    for (const int head_dim : head_dims) {
+      const size_t turn = cases.size() / 2 + (head_dim == 128);
+      cases.push_back(make({1, 2, 1, 70, seq_k, head_dim}, dtypes[turn % 2], masks[cases.size() / 4], InputKind::loud)
+                          .for_(because));
+    }
+  };
+  add(1, "one key: every other column of the only tile is past it");
+  add(70, "a second tile of 64 keys with a few in it");
+  add(3, "with the mask: rows that see no key, one, two and three");
+  add(33, "with the mask: one key after 32");
   return cases;
 }
 
 // The usual inputs, and 2^16 scores: see norms_count(). Where one weight decides alone, or where dP and its mean nearly
 // cancel, norms are those of other errors than roundings, and differ from kernel to kernel.
 std::vector<Case> enough_for_norms() {
-  std::vector<Case> cases;
-  for (const int head_dim : head_dims)
-    for (const DType dtype : dtypes)
-      cases.push_back(make({1, 1, 1, 128, 512, head_dim}, dtype, masks[(cases.size() + 1) / 2 % 2]));
-  return cases;
+  return {make({1, 1, 1, 128, 512, 64}, DType::fp16, Mask::causal).for_("roundings to fp16, in D = 64's tiles"),
+          make({1, 1, 1, 128, 512, 128}, DType::bf16, Mask::none).for_("roundings to bf16, in D = 128's tiles")};
 }
 
-// Those that kernels pad: to 64, 128 and 256, in pieces of 8 bytes where halves of rows are padded, and of 16; those
-// that a tensor map knows; and beyond 128 those that some chapters take, some with a kernel of their own: with queries
-// that see no key, too, and keys that fill every buffer again.
+// A weight that is too small for fp16 one by one, and not together: thousands of keys, 2^18 times lighter than key 0.
+std::vector<Case> many_small_weights() {
+  return {make({1, 1, 1, 1, 4096, 64}, DType::fp16, Mask::none, InputKind::sink).for_("whole tiles, D = 64"),
+          make({1, 1, 1, 3, 2060, 128}, DType::fp16, Mask::causal, InputKind::sink).for_("a ragged tail, D = 128")};
+}
+
+// More than any kernel has go round at once (64), and not a multiple: the last round is a smaller one.
+std::vector<Case> more_heads_than_a_round() {
+  return {
+      make({1, 66, 66, 3, 130, 64}, DType::fp16, Mask::none)
+          .for_("a second block of 128 keys for each head, in the order of the list"),
+      make({2, 33, 33, 3, 40, 128}, DType::bf16, Mask::causal).for_("heads that are counted over a batch, D = 128")};
+}
+
 std::vector<Case> other_head_dims() {
-  std::vector<Case> cases;
-  for (const int head_dim : {8, 40, 72, 96, 200, 256})
-    for (const Mask mask : masks) cases.push_back(make({1, 2, 1, 65, 97, head_dim}, dtypes[cases.size() % 2], mask));
-  cases.push_back(make({1, 2, 2, 150, 70, 256}, DType::bf16, Mask::causal));
-  cases.push_back(make({2, 2, 1, 20, 420, 136}, DType::fp16, Mask::causal, InputKind::growing));
-  return cases;
+  const auto padded = [](int head_dim, DType dtype, Mask mask) {
+    return make({1, 2, 1, 65, 97, head_dim}, dtype, mask);
+  };
+  return {padded(8, DType::fp16, Mask::none).for_("the smallest: halves of rows are 8 bytes"),
+          padded(40, DType::bf16, Mask::causal).for_("padded to 64"),
+          padded(72, DType::bf16, Mask::none).for_("padded to 128; a tensor map has pages of 36 columns"),
+          padded(96, DType::fp16, Mask::causal).for_("padded to 128 by whole pages"),
+          padded(200, DType::bf16, Mask::none).for_("padded to 256, where a chapter takes it"),
+          padded(256, DType::fp16, Mask::none).for_("kernels of their own beyond 128"),
+          make({1, 2, 2, 150, 70, 256}, DType::bf16, Mask::causal).for_("the same, with queries that see no key"),
+          make({2, 2, 1, 20, 420, 136}, DType::fp16, Mask::causal, InputKind::growing)
+              .for_("the same, padded; the keys fill every buffer again, and each tile raises the maximum")};
 }
 
 Case another_scale() {
-  Case c = make({1, 1, 1, 64, 96, 64}, DType::fp16, Mask::causal);
+  Case c = make({1, 1, 1, 64, 96, 64}, DType::fp16, Mask::causal).for_("a scale as no default has it");
   c.problem.scale = 0.3f;
   return c;
 }
 
+std::vector<Case> both_ragged() {
+  return {ragged(64).for_("three tiles both ways, D = 64"), ragged(128).for_("three tiles both ways, D = 128")};
+}
+
+std::vector<Case> with_many_tiles() {
+  return {many_tiles(64).for_("four blocks of keys add to a row, D = 64"),
+          many_tiles(128).for_("four blocks of keys add to a row, D = 128")};
+}
+
+// Cases whose number of tiles does not grow with a block's memory.
+std::vector<Case> for_small_tiles() {
+  return {ragged(64).for_("three tiles both ways, D = 64"),
+          make({1, 2, 1, 70, 330, 128}, DType::fp16, Mask::causal)
+              .for_("many ragged tiles: a row's parts can be added in any order, D = 128")};
+}
+
+std::vector<Case> unsupported_head_dims() {
+  return {ragged(60).for_("no multiple of 8"), ragged(12).for_("small, and no multiple of 8"),
+          ragged(264).for_("beyond 256"), ragged(1024).for_("far beyond, and a power of two")};
+}
+
 std::vector<Case> many_tiles_and_more_than_a_cache() {
-  std::vector<Case> cases = {make({1, 36, 36, 130, 4000, 64}, DType::fp16, Mask::causal)};
+  std::vector<Case> cases = {
+      make({1, 36, 36, 130, 4000, 64}, DType::fp16, Mask::causal).for_("more K and V than an L2 cache holds at once")};
+  const auto add = [&](const Sizes& sizes, Mask mask, InputKind inputs, const char* because) {
+    cases.push_back(make(sizes, dtypes[cases.size() % 2], mask, inputs).for_(because));
+  };
   for (const Mask mask : masks)
-    for (const int head_dim : head_dims) {
-      cases.push_back(make({2, 4, 2, 1023, 1025, head_dim}, dtypes[cases.size() % 2], mask));
-      cases.push_back(make({1, 2, 2, 2049, 2049, head_dim}, dtypes[cases.size() % 2], mask, InputKind::growing));
-      cases.push_back(make({1, 4, 1, 3000, 517, head_dim}, dtypes[cases.size() % 2], mask));
+    for (const int D : head_dims) {
+      add({2, 4, 2, 1023, 1025, D}, mask, InputKind::spread,
+          "one row short of whole tiles, one key after them; row 1024");
+      add({1, 2, 2, 2049, 2049, D}, mask, InputKind::growing, "many tiles, each of which raises the maximum");
+      add({1, 4, 1, 3000, 517, D}, mask, InputKind::spread, "many rows; with the mask most see no key");
     }
   return cases;
 }
 
-// Solves the ragged case for both head dims.
-template <class Args>
-std::string solve_ragged(const Pass<Args>& pass, bool rope) {
-  for (const int head_dim : head_dims) {
-    Case c = ragged(head_dim);
-    c.problem.rope = rope;
-    if (const std::string wrong = solve(pass, c); !wrong.empty()) return name(c) + ": " + wrong;
-  }
-  return "";
-}
+// Some of the orders of the table in in_orders(): the usual one is the first.
+struct Orders {
+  int begin, end;
+};
+constexpr Orders usual_order = {0, 1}, other_orders = {1, 3}, some_orders = {0, 3}, all_orders = {0, 4};
 
-// The first thing that test() says in any order of the engine's.
+// The first thing that test() says in any of these orders of the engine's.
 template <class Test>
-std::string in_every_order([[maybe_unused]] bool but_forward, Test&& test) {
+std::string in_orders([[maybe_unused]] Orders orders, Test&& test) {
 #ifdef WORKBOOK_SIMT
   using simt::Order;
+  constexpr struct {
+    const char* name;
+    Order order;
+    unsigned seed;
+  } known[] = {{"forward", Order::forward, 0},
+               {"reverse", Order::reverse, 0},
+               {"shuffled:1", Order::shuffled, 1},
+               {"shuffled:2", Order::shuffled, 2}};
   const simt::Schedule before = simt::schedule();
   std::string wrong;
-  for (const auto& [name, order, seed] : {std::tuple{"forward", Order::forward, 0u},
-                                          {"reverse", Order::reverse, 0u},
-                                          {"shuffled:1", Order::shuffled, 1u},
-                                          {"shuffled:2", Order::shuffled, 2u}}) {
-    if (!wrong.empty() || (but_forward && order == Order::forward)) continue;
+  for (int i = orders.begin; i < orders.end && wrong.empty(); i++) {
     simt::Schedule schedule = before;
-    schedule.order = order;
-    schedule.seed = seed;
+    schedule.order = known[i].order;
+    schedule.seed = known[i].seed;
     simt::set_schedule(schedule);
-    if (wrong = test(); !wrong.empty()) wrong = std::string("in order ") + name + ", " + wrong;
+    if (wrong = test(); !wrong.empty()) wrong = std::string("in order ") + known[i].name + ", " + wrong;
   }
   simt::set_schedule(before);
   return wrong;
@@ -236,51 +327,43 @@ Pass<Args> in_a_graph(const Pass<Args>& pass) {
 }
 #endif
 
+// Launches in these orders, so many in each, that do not give the same bits as the first one.
 template <class Args>
-std::string first_difference(const Pass<Args>& pass, const Case& c, int times) {
+std::string first_difference(const Pass<Args>& pass, const Case& c, Orders orders, int launches) {
   std::vector<uint16_t> first;
-  return in_every_order(false, [&]() -> std::string {
-    const auto runs = outputs(pass, c, times);
+  return in_orders(orders, [&]() -> std::string {
+    const auto runs = outputs(pass, c, launches);
     if (first.empty()) first = runs[0];
-    for (int i = 0; i < times; i++)
-      if (runs[i] != first) return "run " + std::to_string(i) + " differs from the first";
+    for (int i = 0; i < launches; i++)
+      if (runs[i] != first) return "launch " + std::to_string(i) + " differs from the first";
     return "";
   });
 }
 
-// A pass is bitwise equal from run to run if it says so, and on the engine, whose orders leave nothing to luck, not if
-// it says not.
+// A pass gives the same bits in every launch if it says so. If it says not, the engine, which has orders enough, must
+// see a difference; what its threads add at the same time is a matter of luck, so it has a second launch to look at.
 template <class Args>
-std::string not_as_deterministic_as_it_says(const Pass<Args>& pass, bool rope, std::initializer_list<int> head_dims,
-                                            int times) {
-  for (const int head_dim : head_dims) {
-    Case c = many_tiles(head_dim);
-    c.problem.rope = rope;
-    const std::string difference = first_difference(pass, c, times);
-    if (pass.deterministic && !difference.empty()) return name(c) + ": " + difference;
-    if (!pass.deterministic && difference.empty() && !on_gpu)
-      return name(c) + ": is the same in every order, although it says that it is not";
-  }
-  return "";
+std::string not_as_deterministic_as_it_says(const Pass<Args>& pass, const Case& c) {
+  const int launches = on_gpu ? 50 : pass.deterministic ? 1 : 2;
+  const std::string difference = first_difference(pass, c, all_orders, launches);
+  if (pass.deterministic) return difference;
+  return difference.empty() && !on_gpu ? "is the same in every order, although it says that it is not" : "";
 }
 
 template <class Args>
-std::string with_little_shared_memory(const Pass<Args>& pass, bool rope) {
+std::string with_little_shared_memory(const Pass<Args>& pass, const Case& c) {
   const LittleSharedMemory little;
-  Case c = ragged();
-  c.problem.rope = rope;
   if (const std::string why = pass.unsupported(c.problem); !why.empty())  // made for GPUs that have more
     return why.find("bytes of shared memory") != std::string::npos ? "" : "refuses for another reason: " + why;
-  const std::string wrong = in_every_order(true, [&] { return solve_ragged(pass, rope); });
-  if (!wrong.empty() || !pass.deterministic) return wrong;
-  return not_as_deterministic_as_it_says(pass, rope, {128}, 2);
+  if (pass.deterministic)
+    if (const std::string difference = first_difference(pass, c, some_orders, on_gpu ? 2 : 1); !difference.empty())
+      return difference;
+  return in_orders(pass.deterministic ? usual_order : some_orders, [&] { return solve(pass, c); });
 }
 
 // RoPE sees distances alone: if every query and every key stands 1000 positions further on, O is the same.
-std::string with_all_positions_moved(const Forward& pass, bool rope) {
-  if (!rope) return "";  // there are no positions
-  Case c = ragged();
-  c.problem.rope = true;
+std::string with_all_positions_moved(const Forward& pass, const Case& c) {
+  if (!c.problem.rope) return "";  // there are no positions
   const Solved& question = solved(c, false);
   harness::DeviceTensors device(c.problem, question.inputs, pass.workspace_bytes(c.problem), false);
   device.upload_rope(c.problem, 1000);
@@ -291,89 +374,72 @@ std::string with_all_positions_moved(const Forward& pass, bool rope) {
   return question.reference.check_forward(harness::from_storage(o, c.problem.dtype), {}).first_wrong();
 }
 
-// What nobody supports has to be refused, in a line that names the value.
+// A head dim that nobody supports has to be refused, in a line that names it.
 template <class Args>
-std::string refusal_missing(const Pass<Args>& pass) {
-  for (const int head_dim : {60, 12, 264, 1024}) {
-    const std::string why = pass.unsupported(ragged(head_dim).problem);
-    if (why.find(std::to_string(head_dim)) == std::string::npos || why.find('\n') != std::string::npos)
-      return "of head dim " + std::to_string(head_dim) + " it says: " + why;
-  }
-  return "";
+std::string refusal_missing(const Pass<Args>& pass, const Case& c) {
+  const std::string why = pass.unsupported(c.problem);
+  const bool named = why.find(std::to_string(c.problem.head_dim)) != std::string::npos;
+  return named && why.find('\n') == std::string::npos ? "" : "of this head dim it says: " + why;
 }
 
 std::vector<Kind> make_kinds() {
-  if (can_trace)
+  if (can_trace())
     return {kind("trace",
                  "races on shared memory, reads of what is not there yet, waits that are missing: whatever is computed",
-                 [](const auto& pass, bool rope) {
-                   for (const auto& cases : {small_cases(), cases_that_fill_again()})
-                     for (Case c : cases) {
-                       c.problem.rope = rope;
-                       if (pass.unsupported(c.problem).empty())
-                         outputs(pass, c, 1);  // a launch fails if the engine objects
-                     }
+                 cases_for_checks(), [](const auto& pass, const Case& c) {
+                   if (pass.unsupported(c.problem).empty()) outputs(pass, c, 1);  // fails if the engine objects
                    return std::string();
                  })};
   std::vector<Kind> all = {
-      kind_of_cases("lengths",
-                    "tails, and rows that see no key: every length around the edges of tiles, Nq and Nk equal and not",
-                    around_the_edges_of_tiles()),
-      kind_of_cases(
+      solving("lengths", "tails, and rows that see no key: lengths around the edges of tiles, Nq and Nk equal and not",
+              around_the_edges_of_tiles()),
+      solving(
           "inputs",
           "maxima that rise, lie in one key, reach +100 and -100, or are -inf at first; scores that few keys decide",
           unusual_inputs()),
-      kind_of_cases("norms", "bits that all results lose, and no single one visibly", enough_for_norms(), usual_guard,
-                    Judged::elements_and_norms),
-      // A weight that is too small for fp16 one by one, and not together: thousands of keys, 2^18 times lighter than
-      // key 0.
-      kind_of_cases("weights", "thousands of weights that are too small for fp16 one by one",
-                    {make({1, 1, 1, 1, 4096, 64}, DType::fp16, Mask::none, InputKind::sink),
-                     make({1, 1, 1, 3, 4100, 128}, DType::fp16, Mask::causal, InputKind::sink)}),
-      kind_of_cases("heads", "batches, and query heads that share a kv head", groups_of_heads()),
-      // More than any kernel has go round at once (64), and not a multiple, with a second block of keys for each: the
-      // last round is a smaller one.
-      kind_of_cases("rounds", "more heads than go round at once",
-                    {make({1, 70, 70, 3, 130, 64}, DType::fp16, Mask::none),
-                     make({2, 35, 35, 3, 130, 128}, DType::bf16, Mask::causal)}),
-      kind_of_cases("few_keys", "a large negative LSE, where columns past the last key must not count",
-                    few_loud_keys()),
-      kind_of_cases("head_dims",
-                    "other head dims than 64 and 128: rows that are padded, and numbers of the padding that count",
-                    other_head_dims()),
-      kind_of_cases("scale", "a scale that is not 1/sqrt(D)", {another_scale()}),
-      kind("not_numbers", "NaN and infinities that get lost, or reach what does not depend on them",
-           [](const auto& pass, bool rope) { return astray(pass, rope); }),
-      kind("repeat", "bits that differ from run to run",
-           [](const auto& pass, bool rope) {
-             return not_as_deterministic_as_it_says(pass, rope, {64, 128}, on_gpu ? 50 : 2);
-           }),
-      kind("little_memory", "the tiles of a GPU whose blocks have little shared memory",
-           [](const auto& pass, bool rope) { return with_little_shared_memory(pass, rope); }),
-      {"moved", "positions that count, and not their distances", with_all_positions_moved,
-       [](const attention::Backward&, bool) { return std::string(); }},
-      kind("refusals", "what nobody supports, and is not refused",
-           [](const auto& pass, bool) { return refusal_missing(pass); }),
+      solving("norms", "bits that all results lose, and no single one visibly", enough_for_norms(), usual_guard,
+              Judged::elements_and_norms),
+      solving("weights", "thousands of weights that are too small for fp16 one by one", many_small_weights()),
+      solving("heads", "batches, and query heads that share a kv head", groups_of_heads()),
+      solving("rounds", "more heads than go round at once", more_heads_than_a_round()),
+      solving("few_keys", "a large negative LSE, where columns past the last key must not count", few_loud_keys()),
+      solving("head_dims",
+              "other head dims than 64 and 128: rows that are padded, and numbers of the padding that count",
+              other_head_dims()),
+      solving("scale", "a scale that is not 1/sqrt(D)", {another_scale()}),
+      kind("non_finite", "NaN and infinities that get lost, or reach what does not depend on them",
+           cases_for_non_finite(), [](const auto& pass, const Case& c) { return wrong_non_finite(pass, c); }),
+      kind("repeat", "bits that differ from launch to launch", with_many_tiles(),
+           [](const auto& pass, const Case& c) { return not_as_deterministic_as_it_says(pass, c); }),
+      kind("little_memory", "the tiles of a GPU whose blocks have little shared memory", for_small_tiles(),
+           [](const auto& pass, const Case& c) { return with_little_shared_memory(pass, c); }),
+      {"moved",
+       "positions that count, and not their distances",
+       {ragged().for_("ragged tiles, at positions from 1000 on")},
+       with_all_positions_moved,
+       [](const attention::Backward&, const Case&) { return std::string(); }},
+      kind("refusals", "what nobody supports, and is not refused", unsupported_head_dims(),
+           [](const auto& pass, const Case& c) { return refusal_missing(pass, c); }),
   };
   if (on_gpu) {
-    all.push_back(kind_of_cases("long", "many tiles, and more K and V than an L2 cache likes",
-                                many_tiles_and_more_than_a_cache()));
+    all.push_back(
+        solving("long", "many tiles, and more K and V than an L2 cache likes", many_tiles_and_more_than_a_cache()));
 #ifndef WORKBOOK_SIMT
     all.push_back(kind("graph",
                        "launches that are outside of the stream, or take what the launch before has left for theirs",
-                       [](const auto& pass, bool rope) { return solve_ragged(in_a_graph(pass), rope); }));
+                       both_ragged(), [](const auto& pass, const Case& c) { return solve(in_a_graph(pass), c); }));
 #endif
   } else {
     // On a GPU every case has them.
     all.push_back(
-        kind_of_cases("guards", "writing a little before a tensor, or using what is read there", small_cases(), 256));
+        solving("guards", "writing a little before a tensor, or using what is read there", small_cases(), 256));
     // What a launch leaves in the workspace, sums and counters of thread blocks among it, is nothing to the next one.
-    all.push_back(kind("again", "what the launch before has left in the workspace",
-                       [](const auto& pass, bool rope) { return solve_ragged(twice(pass), rope); }));
+    all.push_back(kind("again", "what the launch before has left in the workspace", both_ragged(),
+                       [](const auto& pass, const Case& c) { return solve(twice(pass), c); }));
     // Blocks, warps and threads in other orders: a kernel that needs luck, or a barrier that is not there, fails.
-    all.push_back(kind(
-        "orders", "results that depend on the order of threads, warps and blocks",
-        [](const auto& pass, bool rope) { return in_every_order(true, [&] { return solve_ragged(pass, rope); }); }));
+    all.push_back(
+        kind("orders", "results that depend on the order of threads, warps and blocks", both_ragged(),
+             [](const auto& pass, const Case& c) { return in_orders(other_orders, [&] { return solve(pass, c); }); }));
   }
   return all;
 }
@@ -385,19 +451,35 @@ const std::vector<Kind>& kinds() {
   return all;
 }
 
-// A launch that fails outside of solve(), which says what has failed.
-template <class Against, class Pass>
-static std::string said(const Against& against, const Pass& pass, bool rope) {
+namespace {
+
+// A launch may fail outside of solve(), which says what has failed.
+template <class WrongWith, class Pass>
+std::string wrong_in(const WrongWith& wrong_with, const Pass& pass, Case c, bool rope) {
+  c.problem.rope = rope;
   try {
-    return against(pass, rope);
+    return wrong_with(pass, c);
   } catch (const CudaError& error) {
     return error.what();
   }
 }
 
-std::string Kind::against(const attention::Forward& pass, bool rope) const { return said(against_forward, pass, rope); }
-std::string Kind::against(const attention::Backward& pass, bool rope) const {
-  return said(against_backward, pass, rope);
+template <class Pass>
+std::string first_of_all(const Kind& kind, const Pass& pass, bool rope) {
+  for (const Case& c : kind.cases)
+    if (const std::string wrong = kind.against(pass, rope, c); !wrong.empty()) return name(c) + ": " + wrong;
+  return "";
 }
+
+}  // namespace
+
+std::string Kind::against(const attention::Forward& pass, bool rope, const Case& c) const {
+  return wrong_in(wrong_with_forward, pass, c, rope);
+}
+std::string Kind::against(const attention::Backward& pass, bool rope, const Case& c) const {
+  return wrong_in(wrong_with_backward, pass, c, rope);
+}
+std::string Kind::against(const attention::Forward& pass, bool rope) const { return first_of_all(*this, pass, rope); }
+std::string Kind::against(const attention::Backward& pass, bool rope) const { return first_of_all(*this, pass, rope); }
 
 }  // namespace chapter_suite

@@ -1,5 +1,7 @@
 // The kinds of tests that every pass of every chapter goes through: each looks for mistakes that the others let pass.
-// chapter_test.cc runs them over the chapters, mutants/ over kernels that are wrong on purpose.
+// chapter_test.cc runs them over the chapters, mutants/ over kernels that are wrong on purpose. A kind has cases. Each
+// is there for a mutant that no other case of the kind rejects, or for what the chapters' tiles have and a mutant's
+// have not.
 #pragma once
 
 #include <functional>
@@ -16,11 +18,16 @@ namespace chapter_suite {
 struct Kind {
   const char* name;
   const char* looks_for;
+  std::vector<Case> cases;  // every one with its reason
 
-  // What this kind of test has against a pass: the first thing, in a line; empty if nothing. With RoPE, or without.
-  std::function<std::string(const attention::Forward&, bool rope)> against_forward;
-  std::function<std::string(const attention::Backward&, bool rope)> against_backward;
+  // What is wrong with how a pass takes a case, in a line; empty if nothing is.
+  std::function<std::string(const attention::Forward&, const Case&)> wrong_with_forward;
+  std::function<std::string(const attention::Backward&, const Case&)> wrong_with_backward;
 
+  // What this kind has against a pass, with RoPE or without: in one case, or in the first case that it has something
+  // against.
+  std::string against(const attention::Forward& pass, bool rope, const Case& c) const;
+  std::string against(const attention::Backward& pass, bool rope, const Case& c) const;
   std::string against(const attention::Forward& pass, bool rope) const;
   std::string against(const attention::Backward& pass, bool rope) const;
 };

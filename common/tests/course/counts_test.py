@@ -1,5 +1,5 @@
 """What the engine counts for exercises: the solutions keep their limits, and every question has an answer. Of the programs that
-are built (WORKBOOK_BUILD, of the preset trace)."""
+are built (WORKBOOK_BUILD)."""
 
 import dataclasses
 import os

@@ -39,11 +39,11 @@ class Judging(LittleTree):
         self.addCleanup(built.stop)
 
     def judged(self, outputs: dict, exercise: str = "05.rescale", **options) -> judging.Verdict:
-        """With programs that print this, {preset: output}; others pass."""
+        """With programs that print this, {kernels: output}; others pass."""
         def answer(command, environment):
-            preset = Path(command[0]).parts[1]
-            self.ran.append((preset, *command[1:], environment.get("WORKBOOK_PASS")))
-            output = outputs.get(preset, PASSED)
+            kernels = "gpu" if "cuda" in Path(command[0]).parts else "traced" if "_traced" in str(command[0]) else "plain"
+            self.ran.append((kernels, *command[1:], environment.get("WORKBOOK_PASS")))
+            output = outputs.get(kernels, PASSED)
             if isinstance(output, Exception):
                 raise output
             return output if isinstance(output, tuple) else (0 if output == PASSED else 1, output)
@@ -54,13 +54,13 @@ class Judging(LittleTree):
 
     def test_right(self):
         self.assertEqual(self.judged({}), judging.Verdict("right"))
-        self.assertEqual(self.ran, [("cpu", "--gtest_filter=All/Rungs.Pass/inputs", "--gtest_fail_fast", "online forward")])
+        self.assertEqual(self.ran, [("plain", "--gtest_filter=All/Rungs.Pass/inputs", "--gtest_fail_fast", "online forward")])
 
     def test_the_first_wrong_element_its_tile_and_its_problem(self):
         self.write("05_online/1_online.cu", "constexpr int warps = 4, threads = 32 * warps;\nconstexpr int Br = 16 * warps;  // rows\n"
                    + little.ONLINE)
         self.declare({**CODE, "tile": {"o": "Br"}}, DEBUG, MEASURE)
-        verdict = self.judged({"cpu": failure(ELEMENT)})
+        verdict = self.judged({"plain": failure(ELEMENT)})
         self.assertEqual(verdict.state, "wrong")
         self.assertEqual(verdict.lines, [
             "o[b=0, h=1, row 70, column 3]: got nan, want 0.25 (in the tile of rows 64 to 127, row 6 of it)",
@@ -70,43 +70,43 @@ class Judging(LittleTree):
     def test_an_lse_has_no_column_and_the_tiles_of_o(self):
         self.declare({**CODE, "tile": {"o": 8}}, DEBUG, MEASURE)
         words = "B1_H1_Hkv1_Nq9_Nk9_D64_bf16_none_spread: lse[b=0, h=0, i=8] is inf, expected 2"
-        self.assertEqual(self.judged({"cpu": failure(words)}).lines[0],
+        self.assertEqual(self.judged({"plain": failure(words)}).lines[0],
                          "lse[b=0, h=0, row 8]: got inf, want 2 (in the tile of rows 8 to 15, row 0 of it)")
 
     def test_what_the_engine_saw_comes_before_wrong_numbers(self):
-        verdict = self.judged({"cpu": failure(ELEMENT), "trace": failure(RACE)})
+        verdict = self.judged({"plain": failure(ELEMENT), "traced": failure(RACE)})
         self.assertEqual(verdict.lines[0], "kernel online::forward, block (0, 0, 0), thread (3, 0, 0), at 05_online/1_online.cu:4: "
                                            "race on shared memory")
         self.assertEqual(verdict.lines[1], "found by the test `inputs`: maxima that rise")
 
     def test_wrong_numbers_if_the_engine_saw_nothing(self):
-        self.assertIn("got nan", self.judged({"cpu": failure(ELEMENT)}).lines[0])
-        self.assertEqual([preset for preset, *_ in self.ran], ["cpu", "trace"])
+        self.assertIn("got nan", self.judged({"plain": failure(ELEMENT)}).lines[0])
+        self.assertEqual([kernels for kernels, *_ in self.ran], ["plain", "traced"])
 
     def test_the_engine_that_looks_closer_is_not_built_for_that_alone(self):
         with mock.patch.object(judging._ThisTree, "has_built", return_value=False):
-            self.assertIn("got nan", self.judged({"cpu": failure(ELEMENT), "trace": failure(RACE)}).lines[0])
-            self.assertEqual([preset for preset, *_ in self.ran], ["cpu"])
+            self.assertIn("got nan", self.judged({"plain": failure(ELEMENT), "traced": failure(RACE)}).lines[0])
+            self.assertEqual([kernels for kernels, *_ in self.ran], ["plain"])
             self.declare({**CODE, "tests": ["inputs", "trace"]}, DEBUG, MEASURE)
-            self.assertIn("race", self.judged({"cpu": failure(ELEMENT), "trace": failure(RACE)}).lines[0])
+            self.assertIn("race", self.judged({"plain": failure(ELEMENT), "traced": failure(RACE)}).lines[0])
 
     def test_another_exercise_of_the_same_kernel_may_be_the_reason(self):
         lse = {**CODE, "id": "05.lse"}
         self.write("05_online/1_online.cu", little.ONLINE + "// exercise lse: write it\nlse = m + log(l);\n// end lse | lse = 0;\n")
         self.declare(CODE, lse, DEBUG, MEASURE)
         said = "05.lse, in the same file, is not attempted yet: results may be wrong because of that one"
-        self.assertNotIn(said, self.judged({"cpu": failure(ELEMENT)}).lines)
+        self.assertNotIn(said, self.judged({"plain": failure(ELEMENT)}).lines)
         self.loaded().reset(self.exercise("05.lse"), self.root / "kept")
-        self.assertEqual(self.judged({"cpu": failure(ELEMENT)}).lines[-1], said)
+        self.assertEqual(self.judged({"plain": failure(ELEMENT)}).lines[-1], said)
         self.assertEqual(self.judged({}), judging.Verdict("right"))
 
     def test_nothing_is_explained_to_who_does_not_ask(self):
-        self.assertEqual(self.judged({"cpu": failure(ELEMENT)}, explain=False).state, "wrong")
-        self.assertEqual([preset for preset, *_ in self.ran], ["cpu"])
-        self.assertEqual(self.judged({"trace": failure(RACE)}, "06.barrier", explain=False).state, "wrong")
+        self.assertEqual(self.judged({"plain": failure(ELEMENT)}, explain=False).state, "wrong")
+        self.assertEqual([kernels for kernels, *_ in self.ran], ["plain"])
+        self.assertEqual(self.judged({"traced": failure(RACE)}, "06.barrier", explain=False).state, "wrong")
 
     def test_an_exercise_about_races_is_always_traced(self):
-        self.assertEqual(self.judged({"trace": failure(RACE)}, "06.barrier").state, "wrong")
+        self.assertEqual(self.judged({"traced": failure(RACE)}, "06.barrier").state, "wrong")
 
     def test_not_attempted_builds_nothing(self):
         self.hand_out()
@@ -116,7 +116,7 @@ class Judging(LittleTree):
 
     def test_what_a_planted_mistake_does_is_shown_before_it_is_mended(self):
         self.hand_out()
-        verdict = self.judged({"trace": failure(RACE)}, "06.barrier")
+        verdict = self.judged({"traced": failure(RACE)}, "06.barrier")
         self.assertEqual((verdict.state, verdict.lines[0]), ("not attempted", "06_flash/1_mma.cu has a mistake somewhere"))
         self.assertIn("race on shared memory", verdict.lines[1])
 
@@ -126,20 +126,20 @@ class Judging(LittleTree):
         self.assertEqual(verdict, judging.Verdict("does not compile", ["a.cu:1: error: x"]))
 
     def test_a_program_that_does_not_end_or_breaks_down(self):
-        verdict = self.judged({"cpu": judging.DoesNotEnd()})
+        verdict = self.judged({"plain": judging.DoesNotEnd()})
         self.assertEqual((verdict.state, len(self.ran)), ("wrong", 1))
         self.assertIn("it has not ended after", verdict.lines[0])
-        verdict = self.judged({"cpu": (-11, "[ RUN      ] a test\n")})
+        verdict = self.judged({"plain": (-11, "[ RUN      ] a test\n")})
         self.assertEqual((verdict.state, verdict.lines), ("wrong", ["the tests inputs was killed by SIGSEGV: [ RUN      ] a test"]))
 
     def test_fewer_tests_than_asked_for_are_no_pass(self):
-        self.assertEqual(self.judged({"cpu": "[  PASSED  ] 0 tests.\n"}).state, "wrong")
+        self.assertEqual(self.judged({"plain": "[  PASSED  ] 0 tests.\n"}).state, "wrong")
 
     def test_a_gpu_is_needed_and_not_asked_for(self):
         self.declare({**CODE, "needs_gpu": True}, DEBUG, MEASURE)
         self.assertEqual(self.judged({}).state, "not run")
         self.assertEqual(self.judged({}, gpu=True).state, "right")
-        self.assertEqual([preset for preset, *_ in self.ran], ["cpu", "cuda"])
+        self.assertEqual([kernels for kernels, *_ in self.ran], ["plain", "gpu"])
 
     def test_right_results_that_cost_too_much(self):
         limit = {"problem": {"seq_q": 70, "causal": False}, "kernel": "scores", "count": "global_load sectors", "at_most": 1000}

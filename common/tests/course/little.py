@@ -17,7 +17,7 @@ SOLUTION = "  l = l * correction + sum;\n"
 ONLINE = f"a(l, sum);\n  // exercise rescale: correct the sum\n{SOLUTION}  // end rescale | correction = 1;\nb();\n"
 MMA = "load();\n__syncthreads();\nuse();\n"
 PLANTED = [{"right": ["load();", "__syncthreads();", "use();"], "planted": ["load();", "use();"]}]
-KINDS = 'kind_of_cases("inputs", "x", y), kind("trace",\n  "y", z), {"moved", "z", w}'
+KINDS = 'solving("inputs", "x", y), kind("trace",\n  "y", z), {"moved", "z", w}'
 
 
 class LittleTree(unittest.TestCase):

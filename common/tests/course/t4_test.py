@@ -17,8 +17,11 @@ LAST_FOR_ALL = "05"
 OLD, NEW, HOPPER = "sm_75", "sm_80", "sm_90"
 
 
-@unittest.skipIf(NVCC is None or NVCC.version < cuda.LOWEST_NVCC, "NOT RUN: needs nvcc")
-class T4(unittest.TestCase):
+needs_nvcc = unittest.skipIf(NVCC is None or NVCC.version < cuda.LOWEST_NVCC, "NOT RUN: needs nvcc")
+
+
+@needs_nvcc
+class Architectures(unittest.TestCase):
     def test_for_which_gpu_each_chapter_is_compiled(self):
         with tempfile.TemporaryDirectory() as directory:
             done = subprocess.run(["cmake", "--preset", "cuda", "-B", directory], cwd=ROOT, env={**os.environ, "CUDAARCHS": "75"},
@@ -35,7 +38,10 @@ class T4(unittest.TestCase):
         for chapter, architectures in found.items():
             self.assertEqual(architectures, others.get(chapter, {OLD if chapter[:2] <= LAST_FOR_ALL else NEW}), chapter)
 
-    def test_the_first_chapters_compile_for_it(self):
+
+@needs_nvcc
+class FirstChapters(unittest.TestCase):
+    def test_they_compile_for_it(self):
         for chapter in sorted(path.name for path in ROOT.glob("0[1-5]_*")):
             last = max((ROOT / chapter).glob("[0-9]*.cu"), default=ROOT / chapter / "attention.cu")
             with self.subTest(source=last.name), tempfile.TemporaryDirectory() as directory:

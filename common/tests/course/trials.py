@@ -4,9 +4,10 @@ The trials are made in a copy of the tree, by a process of its own that has the 
 and has been compiled there, is not compiled again. All trials of a file are compiled as one: most of a compiler's time goes
 into headers. Each has a namespace of its own there, and WORKBOOK_TRIAL says which of them the program runs.
 
-    trials.py [--thorough]    makes a copy and prints the trials, as JSON, in its last line: of each exercise the first two
-                              wrong solutions; --thorough tries all of them, asks every test of an exercise, and does not stop at
-                              the first that rejects a solution
+    trials.py [--thorough] [EXERCISE..]
+        makes a copy and prints the trials, as JSON, in its last line: of each of these exercises, or of all, the first two wrong
+        solutions; --thorough tries all of them, asks every test of an exercise, and does not stop at the first that rejects a
+        solution
 """
 
 import collections
@@ -29,7 +30,7 @@ from tools.course.wrong import wrong_solutions
 STUB = "stub"  # the name of what is handed out
 COUNTS = "counts"  # what rejects a solution that goes beyond a limit
 _NOT_COPIED = shutil.ignore_patterns("build", ".*", "__pycache__", "results")
-_FLAGS, _OPTIMISED = Path("common/cmake/workbook.cmake"), "-xc++ -O2"
+_FLAGS, _OPTIMISED = Path("common/simt/kernel_flags.cmake"), "set(simt_plain_flags -O2"
 _HERE, _THOROUGH = "--here", "--thorough"  # flags of this script; the first one: this is the copy
 _DEFINED = re.compile(r"^extern const attention::(\w+) (\w+);.*\n(?:constinit )?const attention::\1 \2 =", re.M)
 
@@ -42,9 +43,9 @@ class Trial:
     rejected_by: list  # kinds of tests, and COUNTS: the first one, or, if thorough, all; of a stub, too
 
 
-def trials() -> list:
-    """Those that are made without --thorough."""
-    return [Trial(**entry) for entry in json.loads(_in_a_copy([]).splitlines()[-1])]
+def trials(exercises: "list[str]") -> "list[Trial]":
+    """Those that are made without --thorough; of all exercises if none is named."""
+    return [Trial(**entry) for entry in json.loads(_in_a_copy(exercises).splitlines()[-1])]
 
 
 def _in_a_copy(flags: list) -> str:
@@ -70,8 +71,7 @@ def _make_a_copy(copy: Path) -> None:
         (copy / "build/cpu/references").symlink_to(ROOT / "build/cpu/references")
     flags = (copy / _FLAGS).read_text()
     assert flags.count(_OPTIMISED) == 1, f"{_FLAGS} has no {_OPTIMISED}"
-    flags = flags.replace(_OPTIMISED, "-xc++ ${optimised}")  # in less time, but where accesses are counted, which depend on it
-    (copy / _FLAGS).write_text("set(optimised -O1)\nif(WORKBOOK_TRACE)\n  set(optimised -O2)\nendif()\n" + flags)
+    (copy / _FLAGS).write_text(flags.replace(_OPTIMISED, "set(simt_plain_flags -O1"))  # in less time
 
 
 # --- In the copy -----------------------------------------------------------------------------------------------------
@@ -93,9 +93,13 @@ def as_one(texts: list) -> str:
     return "\n".join([*parts, "}\n"])
 
 
-def _try_all(thorough: bool) -> list:
+def with_kernels(course: Course) -> "list[Exercise]":
+    return [one for one in course.exercises if one.kind != "measure" and not one.needs_gpu]
+
+
+def _try_all(thorough: bool, exercises: "list[str]") -> list:
     course = load()
-    kernels = [one for one in course.exercises if one.kind != "measure" and not one.needs_gpu]
+    kernels = [one for one in with_kernels(course) if not exercises or one.id in exercises]
     attempts = [(one, STUB, course.replaced(one, course.handed_out(one))) for one in kernels]
     tried = collections.Counter()
     for one in wrong_solutions(course):
@@ -113,9 +117,9 @@ def _try_all(thorough: bool) -> list:
     for file, text in right.items():
         (course.root / file).write_text(text)
 
-    really = build.ensure_built  # of the preset trace: only what a limit asks for, alone in its file
-    with mock.patch.object(build, "ensure_built", lambda preset, *targets, **how:
-                           built if preset == "cpu" else really(preset, *targets, **how)):
+    really = build.ensure_built  # of traced kernels: only what a limit asks for, alone in its file
+    with mock.patch.object(build, "ensure_built", lambda preset, targets, **how:
+                           really(preset, targets, **how) if any("_traced" in target for target in targets) else built):
         found = []
         for exercise, name, text in attempts:
             os.environ["WORKBOOK_TRIAL"] = str(of_file[exercise.file].index(text))
@@ -143,7 +147,7 @@ def _test_of(lines: list) -> str:
 
 def main(flags: list) -> None:
     if _HERE in flags:
-        print("\n" + json.dumps(_try_all(_THOROUGH in flags)))
+        print("\n" + json.dumps(_try_all(_THOROUGH in flags, [word for word in flags if not word.startswith("--")])))
     else:
         print(_in_a_copy(flags), end="")
 

@@ -1,8 +1,9 @@
-// Which kind of test kills which mutant: every one against every other, for ./workbook dev mutants.
+// Which case of which kind of test kills which mutant: every one against every other, for ./workbook dev mutants.
 //
-//   kill_matrix list            the mutants and this build's kinds of tests, as JSON
-//   kill_matrix run MUTANT..    what each kind has against them, a line each: "mutant kind: what"; all if none is named
-//   kill_matrix launch MUTANT   its kernels on small problems, whatever comes of it: for compute-sanitizer to look at
+//   kill_matrix list            the mutants, and this build's kinds of tests with their cases, as JSON
+//   kill_matrix run MUTANT..    what each case has against them, a line each: "mutant kind case: what"; all if none is
+//   named kill_matrix launch MUTANT   its kernels on small problems, whatever comes of it: for compute-sanitizer to
+//   look at
 #include <algorithm>
 #include <cstdio>
 #include <iomanip>
@@ -15,38 +16,52 @@
 
 namespace {
 
+using chapter_suite::Case;
 using chapter_suite::Kind;
 using mutants::Mutant;
 
-void list() {
-  const auto print = [](const char* key, const auto& all, auto&& described) {
-    std::cout << "\"" << key << "\": {";
-    const char* comma = "";
-    for (const auto& one : all) {
-      std::cout << comma << "\n  " << std::quoted(one.name) << ": " << std::quoted(described(one));
-      comma = ",";
-    }
-    std::cout << "}";
-  };
+// {"name": what print() makes of it, ...}
+template <class All, class Print>
+void print_object(const All& all, Print&& print) {
   std::cout << "{";
-  print("mutants", mutants::on_this_device(), [](const Mutant& mutant) { return mutant.mistake; });
-  std::cout << ",\n";
-  print("kinds", chapter_suite::kinds(), [](const Kind& kind) { return kind.looks_for; });
+  const char* comma = "";
+  for (const auto& one : all) {
+    std::cout << comma << "\n";
+    print(one);
+    comma = ",";
+  }
+  std::cout << "}";
+}
+
+void list() {
+  std::cout << "{\"mutants\": ";
+  print_object(mutants::on_this_device(), [](const Mutant& mutant) {
+    std::cout << std::quoted(mutant.name) << ": " << std::quoted(mutant.mistake);
+  });
+  std::cout << ",\n\"kinds\": ";
+  print_object(chapter_suite::kinds(), [](const Kind& kind) {
+    std::cout << std::quoted(kind.name) << ": {\"looks_for\": " << std::quoted(kind.looks_for) << ", \"cases\": ";
+    print_object(kind.cases,
+                 [](const Case& c) { std::cout << std::quoted(name(c)) << ": " << std::quoted(c.because); });
+    std::cout << "}";
+  });
   std::cout << "}\n";
 }
 
 void run(const Mutant& mutant) {
-  for (const Kind& kind : chapter_suite::kinds()) {
-    const std::string wrong =
-        mutant.forward ? kind.against(mutant.forward, mutant.rope) : kind.against(mutant.backward, mutant.rope);
-    if (!wrong.empty())
-      std::cout << mutant.name << " " << kind.name << ": " << wrong.substr(0, wrong.find('\n')) << "\n";
-  }
+  for (const Kind& kind : chapter_suite::kinds())
+    for (const Case& c : kind.cases) {
+      const std::string wrong =
+          mutant.forward ? kind.against(mutant.forward, mutant.rope, c) : kind.against(mutant.backward, mutant.rope, c);
+      if (!wrong.empty())
+        std::cout << mutant.name << " " << kind.name << " " << name(c) << ": " << wrong.substr(0, wrong.find('\n'))
+                  << "\n";
+    }
   std::cout << mutant.name << std::endl;
 }
 
 void launch(const Mutant& mutant) {
-  for (chapter_suite::Case c : chapter_suite::small_cases()) {
+  for (Case c : chapter_suite::small_cases()) {
     c.problem.rope = mutant.rope;
     const chapter_suite::Solved& question = chapter_suite::solved(c, !mutant.forward);
     // Without guards, and with a workspace that nobody has filled, so that the sanitizers see where it is left.

@@ -22,7 +22,7 @@ def asked(*files, launch=None, arguments=(), flags=(), seconds=30) -> Asked:
 
 def ran(what: Asked) -> Ran:
     with tempfile.TemporaryDirectory() as place:
-        return run_program(program_of(what, BUILD, Path(place)), what, Path(place), quietly=True)
+        return run_program(program_of(what, True, BUILD, Path(place)), what, Path(place), quietly=True)
 
 
 def line_with(file: str, text: str) -> str:
@@ -84,7 +84,7 @@ class Programs(unittest.TestCase):
             "divergent": ("barrier divergence", "// divergent"),
         }
         with tempfile.TemporaryDirectory() as place:
-            program = program_of(asked("mistakes.cu"), BUILD, Path(place))
+            program = program_of(asked("mistakes.cu"), True, BUILD, Path(place))
             for mistake, (words, mark) in expected.items():
                 what = asked("mistakes.cu", arguments=[mistake])
                 with self.subTest(mistake):

@@ -117,9 +117,9 @@ class Declarations(unittest.TestCase):
         self.assertEqual(rewritten("struct __align__(8) S {}; __attribute__((__noinline__)) int f();"),
                          "struct __attribute__((aligned(8))) S {}; __attribute__((__noinline__)) int f();")
         # To count at the kernel's line, they become part of it: not where that cannot be.
-        self.assertEqual(rewritten("__device__ int f() { return 1; }", "-DWORKBOOK_TRACE"), f"{inline} int f() {{ return 1; }}")
-        self.assertEqual(rewritten("__device__ int f(int n) { return f(n - 1); }", "-DWORKBOOK_TRACE"), "int f(int n) { return f(n - 1); }")
-        self.assertEqual(rewritten("__device__ int f(); auto g = [] __device__ (int i) {};", "-DWORKBOOK_TRACE"), "int f(); auto g = [] (int i) {};")
+        self.assertEqual(rewritten("__device__ int f() { return 1; }", "-DSIMT_TRACED"), f"{inline} int f() {{ return 1; }}")
+        self.assertEqual(rewritten("__device__ int f(int n) { return f(n - 1); }", "-DSIMT_TRACED"), "int f(int n) { return f(n - 1); }")
+        self.assertEqual(rewritten("__device__ int f(); auto g = [] __device__ (int i) {};", "-DSIMT_TRACED"), "int f(); auto g = [] (int i) {};")
 
 
 class Ptx(unittest.TestCase):

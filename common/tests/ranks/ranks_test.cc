@@ -60,28 +60,28 @@ class Ranks : public testing::TestWithParam<Case> {
     p.mask = c.mask;
     p.scale = attention::default_scale(p.head_dim);
     return {p,
-            deal(p, world->ranks(), c.order),
+            shards_of(p, world->ranks(), c.order),
             c.order,
             world->rank(),
             causal_earlystop::balanced.forward,
             causal_earlystop::ordered_backward};
   }
 
-  void check(const WayName& way_name, const Setting& s) const {
+  void check(const StrategyName& named, const Setting& s) const {
     const harness::HostTensors inputs = harness::make_inputs(s.whole, GetParam().inputs, 1);
-    const std::unique_ptr<Way> way = way_name.make(s, *transport, true);
-    const Gathered made = solve(s, *way, *world, *transport, inputs, true);
+    const std::unique_ptr<Strategy> strategy = named.make(s, *transport, true);
+    const Gathered made = solve(s, *strategy, *world, *transport, inputs, true);
     for (const harness::Verdict& verdict : judge(s, made, inputs, true))
       EXPECT_TRUE(verdict.passed()) << verdict.first_wrong();
-    EXPECT_TRUE(made == solve(s, *way, *world, *transport, inputs, true)) << "a second run gave other bits";
+    EXPECT_TRUE(made == solve(s, *strategy, *world, *transport, inputs, true)) << "a second run gave other bits";
   }
 };
 
 class Ring : public Ranks {};
-TEST_P(Ring, ring) { check(ways[0], setting(false)); }
+TEST_P(Ring, ring) { check(strategies[0], setting(false)); }
 
 class AllToAll : public Ranks {};
-TEST_P(AllToAll, all_to_all) { check(ways[1], setting(true)); }
+TEST_P(AllToAll, all_to_all) { check(strategies[1], setting(true)); }
 
 const auto name_of = [](const auto& info) { return std::string(info.param.name); };
 INSTANTIATE_TEST_SUITE_P(, Ring, testing::ValuesIn(cases), name_of);

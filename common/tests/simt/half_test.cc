@@ -1,5 +1,5 @@
 // Conversions of fp16 and bf16, every value and every rounding boundary, against the formats' definitions in double.
-#include "simt/half.h"
+#include "simt/cuda/half.h"
 
 #include <gtest/gtest.h>
 

@@ -392,7 +392,7 @@ __global__ void asserts(int n) { assert(int(threadIdx.x) < n); }
 // Launches as <<<>>> does.
 template <class... P, class... A>
 void start(void (*kernel)(P...), dim3 grid, dim3 block, A... arguments) {
-  simt::chevrons({grid, block}, reinterpret_cast<const void*>(kernel), __FILE__, __LINE__,
+  simt::launch_by_syntax({grid, block}, reinterpret_cast<const void*>(kernel),
                  [=] { kernel(arguments...); });
 }
 

@@ -23,17 +23,16 @@ CMAKE = """#!/bin/sh
 mkdir -p build/grading/0/build build/cmake
 cp "$0" "$0".program build/cmake 2> /dev/null
 for program in 01_naive 05_online_softmax; do
-  mkdir -p build/cpu/$program build/trace/$program
-  for preset in cpu trace; do
-    cp "$0".program build/$preset/$program/${program}_tests
-  done
+  mkdir -p build/cpu/$program
+  cp "$0".program build/cpu/$program/${program}_tests
+  cp "$0".program build/cpu/$program/${program}_traced_tests
 done
 """
 PROGRAM = """#!/usr/bin/python3
 import os, sys
 (wanted,) = [flag for flag in sys.argv if "filter" in flag]
-witness = int(os.environ["WORKBOOK_WITNESS"])
-os.write(witness, os.read(witness, 32) + b"%d 0" % len(wanted.split(":")))
+channel = int(os.environ["WORKBOOK_GRADER_CHANNEL"])
+os.write(channel, os.read(channel, 32) + b"%d 0" % len(wanted.split(":")))
 """
 
 

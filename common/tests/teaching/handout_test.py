@@ -14,7 +14,7 @@ from tools.base import ROOT, Failure, cuda, file_trees
 from tools.course import bare, lines_of, markers, without_a_file
 from tools.grading.one_submission import taken_from
 from tools.grading.submission import Submission
-from tools.handout import hand_out
+from tools.handout import hand_out, student_lessons
 from tools.handout.handing_out import compatible
 
 NVCC = cuda.find_nvcc()
@@ -116,6 +116,17 @@ class HandedOut(unittest.TestCase):
                                  {number: answered and number not in named for number, answered in lesson.items()})
         self.assertIn("(Its answer is not here: it would say too much about exercise 01.sectors.)", self.text("01_naive/README.md"))
 
+    def test_of_the_named_numbers_those_of_hidden_answers_are_gone(self):
+        pages = {file: set(re.findall(r"<!-- (\w+) -->", self.text(file)))
+                 for file in self.made.student if file.endswith(".md")}
+        there = [file for file in self.made.student if file.endswith("/numbers.json")]
+        self.assertTrue(there)
+        for file in there:
+            shown = set().union(*(names for page, names in pages.items() if Path(page).parent == Path(file).parent))
+            self.assertEqual(set(json.loads(self.text(file))), shown)
+        self.assertIn("gain_over_04", self.text("05_online_softmax/numbers.json"))
+        self.assertEqual(student_lessons.numbers_of("1<!-- a -->", '{"a": "1", "ab": "2"}'), '{\n "a": "1"\n}\n')
+
     def test_the_weeks_of_the_course_page_can_be_handed_out(self):
         page = (ROOT / "common/course/README.md").read_text()
         for number in (4, 8, 12):
@@ -205,22 +216,6 @@ class HandedOut(unittest.TestCase):
                 self.assertNotEqual(handed_out, theirs)
                 self.assertEqual(self.course.replaced(one, taken), (self.course.root / one.file).read_text())
 
-    @unittest.skipIf(NVCC is None or NVCC.version < cuda.LOWEST_NVCC, "NOT RUN: needs nvcc")
-    def test_nvcc_compiles_what_students_start_from(self):
-        """All stubs and planted mistakes as one source, each in a namespace of its own: most of the time goes into headers. (g++
-        compiles them in course.trials.)"""
-        parts = []
-        for number, text in enumerate(self.course.student_files(self.course.exercises).values()):
-            (namespace,) = set(re.findall(r"^}  // namespace (\w+)\n*\Z", text, re.M))
-            parts.append(text.replace(f"\nnamespace {namespace} {{\n", f"\nnamespace {namespace}::start_{number} {{\n"))
-        with tempfile.TemporaryDirectory() as directory:
-            source = Path(directory) / "all.cu"
-            source.write_text("\n".join(parts))
-            done = subprocess.run([NVCC.path, "-std=c++20", "-arch=sm_80", "-Xcicc", "-O0", "-w", "-I", self.course.root / "common",
-                                   "-ptx", "-o", f"{directory}/all.ptx", source], stdin=subprocess.DEVNULL, capture_output=True, text=True)
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
-            self.assertGreater((Path(directory) / "all.ptx").read_text().count(".entry"), 4 * len(parts))
-
     def test_gradescope_finds_its_two_programs(self):
         with tempfile.TemporaryDirectory() as directory:
             file_trees.write_archive(Path(directory) / "a.zip", self.made.autograder)
@@ -243,6 +238,24 @@ class HandedOut(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             (Path(directory) / "x").write_text("")
             self.assertRaises(Failure, file_trees.require_a_new, Path(directory))
+
+
+@unittest.skipIf(NVCC is None or NVCC.version < cuda.LOWEST_NVCC, "NOT RUN: needs nvcc")
+class WithNvcc(unittest.TestCase):
+    def test_it_compiles_what_students_start_from(self):
+        """All stubs and planted mistakes as one source, each in a namespace of its own: most of the time goes into headers. (g++
+        compiles them in course.trials.)"""
+        there, parts = course.load(), []
+        for number, text in enumerate(there.student_files(there.exercises).values()):
+            (namespace,) = set(re.findall(r"^}  // namespace (\w+)\n*\Z", text, re.M))
+            parts.append(text.replace(f"\nnamespace {namespace} {{\n", f"\nnamespace {namespace}::start_{number} {{\n"))
+        with tempfile.TemporaryDirectory() as directory:
+            source = Path(directory) / "all.cu"
+            source.write_text("\n".join(parts))
+            done = subprocess.run([NVCC.path, "-std=c++20", "-arch=sm_80", "-Xcicc", "-O0", "-w", "-I", there.root / "common",
+                                   "-ptx", "-o", f"{directory}/all.ptx", source], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertGreater((Path(directory) / "all.ptx").read_text().count(".entry"), 4 * len(parts))
 
 
 if __name__ == "__main__":

@@ -12,10 +12,12 @@ from tools.course import kernelcode
 from tools.grading import grade, one_submission
 from tools.grading.submission import Submission
 
-ALL_RIGHT = 'for i in 1 2; do echo "[  PASSED  ] $i tests."; done; echo "secret 1 0" >&$WORKBOOK_WITNESS'
+ALL_RIGHT = 'for i in 1 2; do echo "[  PASSED  ] $i tests."; done; echo "secret 1 0" >&$WORKBOOK_GRADER_CHANNEL'
 
 
-class Hostile(unittest.TestCase):
+class Graded(unittest.TestCase):
+    """With a bench for two exercises."""
+
     @classmethod
     def setUpClass(cls):
         cls.exercises = course.load().select(["05.rescale", "04.barrier"])
@@ -35,6 +37,16 @@ class Hostile(unittest.TestCase):
         """The verdict on this between the markers of 05.rescale."""
         return self.graded(self.online, self.course.replaced(self.online, code), patience)
 
+    def require(self, attempts: "list[tuple[str, str, str, str]]", patience: float = 60) -> None:
+        """That each of (what it does, its code, the verdict, words of the verdict's lines) gets that verdict."""
+        for what, code, expected, words in attempts:
+            with self.subTest(what=what):
+                verdict = self.inside(code, patience)
+                self.assertEqual(verdict.state, expected, verdict.lines)
+                self.assertRegex(" ".join(verdict.lines), words)
+
+
+class Hostile(Graded):
     def test_1_the_solution_has_all_points(self):
         self.assertEqual(self.inside(self.solution).state, "right")
         self.assertEqual(self.graded(self.barrier, self.course.text(self.barrier)).state, "right")
@@ -44,16 +56,10 @@ class Hostile(unittest.TestCase):
         self.assertEqual(self.graded(self.barrier, self.course.handed_out(self.barrier)).state, "not attempted")
 
     def test_3_verdicts_of_their_own(self):
-        for what, code, expected, words in [
+        self.require([
             ("wrong", self.solution.replace("l * correction", "l"), "wrong", "expected|got"),
             ("does not compile", self.solution + "\n  int l = ;", "does not compile", "1_online.cu:"),
-            ("hangs", self.solution + "\n  while (true) {\n  }", "hangs", "has not ended"),
-            ("crashes", self.solution + "\n  const int none = lane - lane;\n  l += float(7 / none);", "crashes", "was killed by SIGFPE"),
-            ("allocates without end", self.solution + "\n  float large[40000];\n  large[lane] = l;\n  l = large[31 - lane];",
-             "too much memory", "stack overflow"),
             ("writes outside its buffers", self.solution + "\n  s_row[int64_t(1) << 36] = 0;", "out of bounds", "1_online.cu:"),
-            ("reads what lies elsewhere", self.solution + "\n  const double* judge = (const double*)s_row - (int64_t(1) << 36);\n"
-             "  l = float(judge[lane]);", "out of bounds", "invalid read"),
             ("forks", self.solution + "\n  fork();", "refused", "fork"),
             ("reads the expected output", self.solution + "\n  std::ifstream file;", "refused", "std"),
             ("replaces a library function", "extern int printf;" + self.solution, "refused", "extern"),
@@ -61,27 +67,13 @@ class Hostile(unittest.TestCase):
             ("has a pragma", "#pragma GCC optimize(0)\n" + self.solution, "refused", "preprocessor"),
             ("prints a score", self.solution + '\n  printf("[  PASSED  ] 2 tests.");', "refused", "string"),
             ("leaves its function", "}\n" + self.solution + "\n{", "refused", "without its"),
-        ]:
-            with self.subTest(what=what):
-                verdict = self.inside(code, patience=8 if what == "hangs" else 60)
-                self.assertRegex(verdict.state, f"^({expected})$", verdict.lines)
-                self.assertRegex(" ".join(verdict.lines), words)
-        self.assertEqual(self.inside(self.solution).state, "right", "and the grader goes on")
-
-    def test_3_those_that_come_past_the_words_that_are_refused(self):
-        """What is refused before it is built must not be all that holds."""
-        endless = "\n  while (true) __atomic_store_n((char**)s_row, new char[1 << 30], 0);"
-        with mock.patch.object(kernelcode, "objection", return_value=None):
-            verdict = self.inside(self.solution + endless, patience=20)
-            self.assertEqual(verdict.state, "too much memory", verdict.lines)
-            with mock.patch.object(one_submission, "_TO_BUILD", 16 * 1024**2):
-                verdict = self.inside(self.solution + "\n  l += 0;")
-            self.assertEqual(verdict.state, "too much memory", verdict.lines)
+        ])
+        self.require([("hangs", self.solution + "\n  while (true) {\n  }", "hangs", "has not ended")], patience=8)
 
     def test_3_a_kernel_runs_in_another_process_than_the_one_that_judges_it(self):
-        """That one takes this word out of its environment when it starts; harness.ApartDeathTest says what cannot be read then."""
+        """That one takes this word out of its environment when it starts; harness.KernelProcessDeathTest says what cannot be read then."""
         with mock.patch.object(kernelcode, "objection", return_value=None):
-            verdict = self.inside(self.solution + '\n  if (!getenv("WORKBOOK_WITNESS")) l = 0;')
+            verdict = self.inside(self.solution + '\n  if (!getenv("WORKBOOK_GRADER_CHANNEL")) l = 0;')
         self.assertEqual(verdict.state, "right", verdict.lines)
 
     def test_4_markers(self):
@@ -125,6 +117,30 @@ class Hostile(unittest.TestCase):
     def test_8_all_of_a_submission_is_refused(self):
         result = grade(self.workbench, Submission("mallory", refused=("empty", "there is no file in it")), self.exercises)
         self.assertEqual((result.score, {verdict.state for verdict in result.verdicts.values()}), (0, {"empty"}))
+
+
+class Cornered(Graded):
+    """Submissions that get as far as the limits of the machine, one limit each."""
+
+    def test_verdicts_of_their_own(self):
+        self.require([
+            ("crashes", self.solution + "\n  const int none = lane - lane;\n  l += float(7 / none);", "crashes", "was killed by SIGFPE"),
+            ("allocates without end", self.solution + "\n  float large[40000];\n  large[lane] = l;\n  l = large[31 - lane];",
+             "too much memory", "stack overflow"),
+            ("reads what lies elsewhere", self.solution + "\n  const double* judge = (const double*)s_row - (int64_t(1) << 36);\n"
+             "  l = float(judge[lane]);", "out of bounds", "invalid read"),
+        ])
+        self.assertEqual(self.inside(self.solution).state, "right", "and the grader goes on")
+
+    def test_those_that_come_past_the_words_that_are_refused(self):
+        """What is refused before it is built must not be all that holds."""
+        endless = "\n  while (true) __atomic_store_n((char**)s_row, new char[1 << 30], 0);"
+        with mock.patch.object(kernelcode, "objection", return_value=None):
+            verdict = self.inside(self.solution + endless, patience=20)
+            self.assertEqual(verdict.state, "too much memory", verdict.lines)
+            with mock.patch.object(one_submission, "_TO_BUILD", 16 * 1024**2):
+                verdict = self.inside(self.solution + "\n  l += 0;")
+            self.assertEqual(verdict.state, "too much memory", verdict.lines)
 
 
 if __name__ == "__main__":

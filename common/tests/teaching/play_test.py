@@ -1,4 +1,5 @@
-"""A whole course, played through: it is handed out, a student does a part of it, checks it, hands it in, and the class is graded."""
+"""A whole course, played through: it is handed out, a student does a part of it, checks it, hands it in, and the class is graded.
+The first half, until all is checked, is a test of the first tier."""
 
 import csv
 import json
@@ -24,6 +25,7 @@ RESCALE = "l = l * correction + warp_sum(l_tile);"
 
 class ACourse(unittest.TestCase):
     def setUp(self):
+        self.master = course.load()
         parent = tempfile.TemporaryDirectory()
         self.addCleanup(parent.cleanup)
         self.place = Path(parent.name)
@@ -55,7 +57,7 @@ class ACourse(unittest.TestCase):
         problem = course.problem_of(one, student)
         flags = [f"--{key.replace('_', '-')}={value}" for key, value in problem.items() if key != "causal"]
         self.workbook(self.student, "trace", "01", "--rung=naive", "--no-causal", *flags)
-        program = self.student / "build/trace/01_naive/01_naive"
+        program = self.student / "build/cpu/01_naive/01_naive_traced"
         told = subprocess.run([program, "--trace", *flags, "--no-causal", "--rung=naive"], capture_output=True, text=True, check=True)
         launches = json.loads(told.stdout[told.stdout.index("{"):])["rungs"][0]["launches"]
         loads = next(launch["totals"]["global_load"] for launch in launches if "scores" in launch["kernel"])
@@ -68,8 +70,8 @@ class ACourse(unittest.TestCase):
             for path in [*self.student.glob("[0-9]*_*/*.cu"), self.student / ANSWERS]:
                 archive.write(path, path.relative_to(self.student))
 
-    def test_from_the_handout_to_the_grades(self):
-        self.master = course.load()
+    def hand_out_and_attempt(self) -> None:
+        """Ada has written 01.scores and a wrong 05.rescale, has answered the question, and knows what is right."""
         self.workbook(ROOT, "handout", "--out", self.out, "--course", self.plan)
         readme = (self.student / "README.md").read_text()
         for words in ("# A short course", "## Week 2: FlashAttention", "**Due 2027-02-15.**", "All together are 15 points.", "loses 10 %"):
@@ -80,13 +82,22 @@ class ACourse(unittest.TestCase):
 
         self.write_solution("01.scores")
         self.write_solution("05.rescale", lambda text: text.replace(RESCALE, RESCALE.replace(" * correction", "")))
-        self.workbook(self.student, "check", "01", status=1)
         answers = json.loads((self.student / ANSWERS).read_text())
         answers["answers"]["01.sectors"] = round(self.counted_by_hand("Ada"), 2)
         (self.student / ANSWERS).write_text(json.dumps(answers))
         said = self.workbook(self.student, "check", status=1)
         self.assertIn("2 of 3 right", said)
         self.assertIn("05.rescale wrong", said)
+
+
+class AStudent(ACourse):
+    def test_from_the_handout_to_what_check_says(self):
+        self.hand_out_and_attempt()
+
+
+class AClass(ACourse):
+    def test_from_the_handout_to_the_grades(self):
+        self.hand_out_and_attempt()
         self.hand_in("ada")
 
         self.write_solution("05.rescale")  # another one has all but the question

@@ -10,7 +10,7 @@ from pathlib import Path
 from unittest import mock
 
 from tools import cli
-from tools.base import Failure, chapters
+from tools.base import RESULTS, Failure, chapters
 from tools.measuring import pieces, session
 from tools.measuring.ncu import one_pass
 from tools.measuring.profile import METRICS, sums
@@ -63,7 +63,8 @@ class Plans(unittest.TestCase):
         self.assertEqual([piece.name for piece in pieces.chosen(planned, [], again=True)],
                          ["ladder-01_a", "ladder-02_b", "peers-ladder", "sweep-fp16-forward", "sweep-fp16-backward",
                           "sweep-bf16-forward", "sweep-bf16-backward", "decode-fp16", "decode-bf16", "dims"])
-        self.assertEqual([piece.name for piece in pieces.chosen(planned, ["machine"], again=True)], ["machine"])
+        with self.assertRaisesRegex(Failure, "no piece that is measured twice is called machine .pieces: ladder-01_a"):
+            pieces.chosen(planned, ["machine"], again=True)
         self.assertTrue(pieces.chosen(pieces.rehearsal(NAMES), [], again=True))
 
     def test_what_must_be_built(self):
@@ -92,7 +93,7 @@ class Pieces(unittest.TestCase):
         self.piece = pieces.Piece("p", "", ("bench", "01"), 7)
 
     def take(self, runner, piece=None):
-        pieces.take(piece or self.piece, self.directory, "abc", lambda line: None, runner)
+        pieces.take(piece or self.piece, self.directory, "abc", lambda line: None, runner=runner)
 
     def files(self):
         return sorted(path.name for path in self.directory.glob("*.json*"))
@@ -107,10 +108,24 @@ class Pieces(unittest.TestCase):
         self.assertIn("power_w", context["piece"]["after"])
 
     def test_two_measurements_at_once_have_logs_of_their_own(self):
-        for directory in ("gpu", "gpu/again"):
-            pieces.take(self.piece, self.directory / directory, "abc", lambda line: None, fake(report={"context": {}}, says=directory))
+        for again, says in ((False, "first"), (True, "second")):
+            runner = fake(report={"context": {}}, says=says)
+            pieces.take(self.piece, self.directory / "gpu", "abc", lambda line: None, again, runner)
         logs = self.directory / "build" / "measure"
-        self.assertEqual([(logs / name / "p.log").read_text().strip() for name in ("gpu", "again")], ["gpu", "gpu/again"])
+        said = [(logs / name / "p.log").read_text().strip() for name in ("gpu", "gpu-again")]
+        self.assertEqual(said, ["first", "second"])
+
+    def test_of_a_second_measurement_the_times_are_kept_in_one_file(self):
+        problem = "B1_H1_N8_D8_fp16_full"
+        run = {"name": f"01_a/x/fwd/{problem}/manual_time", "real_time": 2.0, "time_unit": "us", "FLOP/s": 1.0}
+        runner = fake(report={"context": {}, "benchmarks": [run]})
+        pieces.take(self.piece, self.directory, "abc", lambda line: None, True, runner)
+        self.assertEqual(self.files(), ["repeated-times.json"])
+        (times,) = result_files.read(self.directory / "repeated-times.json")["times"]
+        self.assertEqual(times, {"piece": "p", "direction": "forward", "problem": problem, "ms": {"01_a/x": 0.002}})
+        self.assertTrue(pieces.state(self.piece, self.directory, "abc", again=True).done)
+        self.assertFalse(pieces.state(self.piece, self.directory, "def", again=True).done)
+        self.assertFalse(pieces.state(self.piece, self.directory, "abc").done)
 
     def test_a_failure_leaves_nothing_and_says_why(self):
         for runner in (fake(status=1, report={"context": {}}), fake(status=0), fake(status=0, report='{"context": '),
@@ -137,48 +152,74 @@ class Pieces(unittest.TestCase):
         planned = [pieces.Piece(name, "", (), 1) for name in "abc"]
         taken = []
 
-        def take(piece, directory, measured_commit, on_line):
+        def take(piece, directory, measured_commit, on_line, again):
             taken.append(piece.name)
             if piece.name == "b" and taken.count("b") == 1:
                 raise Failure("no luck")
             result_files.write(directory / f"{piece.name}.json", {"context": {"commit": measured_commit, "piece": {}}})
 
         with contextlib.redirect_stdout(io.StringIO()), self.assertRaisesRegex(Failure, "1 of 3 pieces failed: b;"):
-            pieces.measure(planned, self.directory, None, take)
+            pieces.measure(planned, self.directory, None, take_piece=take)
         with contextlib.redirect_stdout(io.StringIO()) as said:
-            self.assertEqual(pieces.measure(planned, self.directory, None, take), 0)
+            self.assertEqual(pieces.measure(planned, self.directory, None, take_piece=take), 0)
         self.assertEqual("".join(taken), "abcb")
         self.assertIn("3 of 3 pieces", said.getvalue())
 
     def test_within(self):
         planned = [pieces.Piece("long", "", (), 100), pieces.Piece("short", "", (), 1)]
 
-        def take(piece, directory, measured_commit, on_line):
+        def take(piece, directory, measured_commit, on_line, again):
             result_files.write(directory / f"{piece.name}.json", {"context": {"commit": measured_commit, "piece": {}}})
 
         with contextlib.redirect_stdout(io.StringIO()) as said:
-            pieces.measure(planned, self.directory, 50, take)
+            pieces.measure(planned, self.directory, 50, take_piece=take)
         self.assertEqual(self.files(), ["short.json"])
         self.assertIn("Left for the next time: long", said.getvalue())
 
-    def test_of_googles_runs_the_medians_are_kept_whole(self):
-        def run(kind, **more):
-            return {"name": "n" + kind, "run_name": "n", "run_type": "aggregate" if kind else "iteration", "real_time": 1.0,
-                    "time_unit": "ms", "FLOP/s": 2.0, **({"aggregate_name": kind} if kind else {}), **more}
-
-        kept = pieces.shortened({"benchmarks": [run(""), run("mean"), run("median"), run("cv"),
-                                                     run("", run_name="alone")]})["benchmarks"]
-        self.assertEqual([one["name"] for one in kept], ["n", "nmedian", "n"])
-        self.assertEqual(["FLOP/s" in one for one in kept], [False, True, True])
-
 
 class Files(unittest.TestCase):
-    def test_lists_of_numbers_and_runs_take_one_line(self):
-        report = {"samples": [1.5, 2e-05, -3], "empty": [], "names": ["a", "b"], "benchmarks": [{"a": [1, 2]}, {"b": "]"}]}
+    def test_a_record_takes_one_line(self):
+        record = {"name": "x", "seconds": {"median": 2e-05, "p10": 1.5}, "of": [1, 2]}
+        report = {"what": "w" * 500, "empty": [], "points": [{"n": 1, "results": [record, record]}],
+                  "plain": [{"why": "w" * 500, "n": 3}], "numbers": [0.5] * 500, "steps": [[1, 2], [3]]}
         text = result_files.compact(report)
         self.assertEqual(json.loads(text), report)
-        self.assertIn('"samples": [1.5, 2e-05, -3]', text)
-        self.assertIn('  {"a": [1, 2]},\n  {"b": "]"}\n', text)
+        self.assertEqual(text.count(json.dumps(record)), 2)
+        self.assertEqual(text.count("\n"), 18)
+        self.assertEqual([line for line in text.splitlines() if "[1, 2], [3]" in line], [' "steps": [[1, 2], [3]]'])
+
+    def test_what_is_kept_of_a_report(self):
+        def run(kind, **more):
+            of_all = {"run_name": "n", "real_time": 1.0, "time_unit": "ms", "FLOP/s": 2.0}
+            own = {"name": f"n_{kind}", "run_type": "aggregate", "aggregate_name": kind} if kind else {
+                "name": "n", "run_type": "iteration"}
+            return {**of_all, **own, **more}
+
+        seconds = {"median": 1, "p10": 1, "p90": 2, "min": 1, "max": 2}
+        kept = result_files.slim({
+            "benchmarks": [run(""), run(""), run("mean"), run("median"), run("cv"), run("", name="alone")],
+            "points": [{"results": [{"name": "a", "samples": [1, 2], "seconds": seconds}]}],
+            "modes": {"median": 1, "min": 1}})
+        self.assertEqual(kept["benchmarks"], [
+            {"name": "n_median", "real_time": 1.0, "time_unit": "ms", "FLOP/s": 2.0, "aggregate_name": "median"},
+            {"name": "alone", "real_time": 1.0, "time_unit": "ms", "FLOP/s": 2.0}])
+        self.assertEqual(kept["points"], [{"results": [{"name": "a", "seconds": {"median": 1, "p10": 1}}]}])
+        self.assertEqual(kept["modes"], {"median": 1, "min": 1})
+        self.assertEqual(result_files.slim(kept), kept)
+
+    def test_only_what_goes_into_common_results_is_made_slim(self):
+        with tempfile.TemporaryDirectory() as scratch, \
+                mock.patch.object(result_files, "RESULTS", Path(scratch) / "results"):
+            for directory, kept in (("results/gpu", {}), ("elsewhere", {"samples": [1]})):
+                path = Path(scratch) / directory / "x.json"
+                result_files.write(path, {"samples": [1]})
+                self.assertEqual(result_files.read(path), kept)
+
+    def test_everything_in_common_results_is_slim(self):
+        for path in sorted(RESULTS.rglob("*.json")):
+            report = result_files.read(path)
+            written = result_files.slim(report) == report and path.read_text() == result_files.compact(report)
+            self.assertTrue(written, f"{path} was not written by common/tools/record/result_files.py")
 
     def test_results_and_lessons_do_not_change_what_is_measured(self):
         with mock.patch.dict(os.environ, {"WORKBOOK_COMMIT": " abc\n"}):

@@ -11,7 +11,18 @@ from unittest import mock
 from tools import cli
 from tools.base import RESULTS, ROOT, NotUnderstood, evaluate, pythons
 from tools.commands import report as command
-from tools.record import Counts, Missing, Problem, Quantities, Record, result_files
+from tools.record import (
+    Counts,
+    Missing,
+    Problem,
+    Quantities,
+    Record,
+    SecondMeasurement,
+    repeated,
+    repeated_times,
+    result_files,
+)
+from tools.record.measurements import REPEATED_TIMES
 from tools.showing import Tables, lesson_numbers, pictures
 from tools.showing.lesson_tables import NOT_YET
 
@@ -67,6 +78,15 @@ def write_measurement(directory: Path, times=1.0) -> None:
     piece("sweep-fp16-forward", points=[point(sweep_problem(n, 64, "full", "fp16"), FLASH=2e-3, **{"06_two": 1e-3 / k})
                                         for n, k in ((512, 1), (1024, 4))])
     piece("profile-06_two", rungs=[{"chapter": "06_two", "rung": "final", "direction": "forward", "flops": 100.0, "dram_bytes": 50}])
+
+
+def write_second_measurement(directory: Path, times: float) -> None:
+    """Of what write_measurement writes, as ./workbook dev measure --again keeps it."""
+    with tempfile.TemporaryDirectory() as scratch:
+        write_measurement(Path(scratch), times)
+        for path in Path(scratch).iterdir():
+            if path.stem not in ("memory", "profile-06_two"):
+                repeated_times.keep(directory, path.stem, result_files.read(path))
 
 
 def write_experiments(directory: Path) -> None:
@@ -233,6 +253,75 @@ class Numbers(Measured):
         indented = '1. a\n\n   ```\n   7<!-- = ms("06", 512) -->\n   ```\n'
         for one in (text, indented):
             self.assertEqual(self.rewritten(one), (one, []))
+
+
+class Names(Measured):
+    """numbers.json beside a lesson."""
+
+    FILE = '{\n "time": "ms(\'06\', 512)",\n "faster": "gain(\'02\', \'06\', 4096)"\n}\n'
+    PAGE = "A\ntakes 1.0 ms<!-- time -->,\n10×<!-- faster --> or 10.0×<!-- faster --> as fast, 4<!-- = 2 * 2 -->\n"
+
+    def said(self, page=PAGE, file=FILE):
+        (self.root / "06_two").mkdir(exist_ok=True)
+        self.page = self.root / "06_two" / "README.md"
+        self.page.write_text(page)
+        (self.root / "06_two" / "numbers.json").write_text(file)
+        return [str(one) for one in lesson_numbers.check(self.root, self.record)]
+
+    def test_a_number_is_what_its_entry_says(self):
+        self.assertEqual(self.said(), [])
+        self.assertEqual(self.said(page=self.PAGE.replace("10.0×", "11.0×")),
+                         ["06_two/README.md:3: 11.0 should be 10.0: faster = gain('02', '06', 4096)"])
+        changed, left = lesson_numbers.rewrite(self.root, self.record)
+        self.assertEqual((changed, left, self.page.read_text()), ([self.page], [], self.PAGE))
+
+    def test_what_has_been_measured_since_is_written(self):
+        self.said(page=self.PAGE.replace("1.0 ms", "– ms"))
+        lesson_numbers.rewrite(self.root, self.record)
+        self.assertEqual(self.page.read_text(), self.PAGE.replace("1.0 ms", "1.00 ms"))
+
+    def test_names_and_entries_belong_together(self):
+        for page, file, expected in [
+                (self.PAGE + "1<!-- tme -->", self.FILE, "README.md:4: tme is not in numbers.json"),
+                (self.PAGE + "1<!-- two-words -->", self.FILE, "README.md:4: two-words is not in numbers.json"),
+                (self.PAGE + "One<!-- time -->", self.FILE, "README.md:4: no number stands before <!-- time -->"),
+                (self.PAGE.replace("<!-- time -->", ""), self.FILE,
+                 "numbers.json:2: no page of this folder uses time")]:
+            self.assertEqual(self.said(page, file), [f"06_two/{expected}"])
+            left = lesson_numbers.rewrite(self.root, self.record)[1]
+            self.assertEqual([str(one) for one in left], [f"06_two/{expected}"])
+
+    def test_what_is_wrong_in_the_file_is_named(self):
+        def with_entry(name, expression='"2 * 2"'):
+            return self.PAGE + f"4<!-- {name} -->", self.FILE.replace("\n}", f',\n "{name}": {expression}\n}}')
+
+        self.assertEqual(self.said(*with_entry("n" * 40)), [])
+        for (page, file), expected in [
+                (with_entry("n" * 41), f"numbers.json:4: the name {'n' * 41} has 41 characters: 40 at most"),
+                (with_entry("Four"),
+                 "numbers.json:4: the name Four must be small letters, digits and _, and begin with a letter"),
+                (with_entry("faster", '"3"'), "numbers.json:4: faster stands here twice"),
+                (with_entry("again", '"ms(\'06\', 512)"'),
+                 "numbers.json:4: again and time are the same number: one name is enough"),
+                (with_entry("four", "4"), "numbers.json:4: four must be an expression in quotes")]:
+            self.assertIn(f"06_two/{expected}", self.said(page, file))
+        for file, expected in [(self.FILE.replace('",', '"'), "numbers.json:3: is no JSON: Expecting ',' delimiter"),
+                               ("[]", "numbers.json:1: must be a JSON object, {name: expression}")]:
+            self.assertIn(f"06_two/{expected}", self.said(file=file)[-1])
+        (said,) = self.said(*with_entry("four", '"no()"'))
+        self.assertEqual(said.partition(" (")[0], "06_two/README.md:4: there is no no")
+
+    def test_the_pages_of_a_folder_share_their_names(self):
+        self.said(page="1<!-- time -->")
+        (self.root / "06_two" / "more.md").write_text("10<!-- faster -->")
+        self.assertEqual(lesson_numbers.check(self.root, self.record), [])
+
+    def test_a_second_measurement_is_compared_by_name(self):
+        self.said()
+        write_second_measurement(self.directory, times=1.25)
+        found = lesson_numbers.repeated(self.root, self.record)
+        self.assertEqual([(one.expression, round(one.apart)) for one in found],
+                         [("ms('06', 512)", 25), ("gain('02', '06', 4096)", 0), ("gain('02', '06', 4096)", 0)])
 
 
 ANSWERED = """# 05
@@ -420,11 +509,45 @@ class InTables(Measured):
             self.assertEqual(len(differences), 1)
 
     def test_two_measurements(self):
-        write_measurement(self.directory / "again", times=1.1)
+        write_second_measurement(self.directory, times=1.1)
         text = Tables(Record(self.directory)).repeated()
         self.assertIn("| `ladder` | 6 | 10.0% | 10.0% | 10.0% |", text)
         self.assertIn("| `peers-ladder` | 3 | 0.0% |", text)
         self.assertNotIn("memory", text)
+
+    def test_the_second_measurement_has_times_alone(self):
+        write_second_measurement(self.directory, times=1.1)
+        again = Quantities(SecondMeasurement(Record(self.directory)))
+        for text, expected in [('ms("06", 512)', 1.1), ('rate("06", 512)', 1 / 1.1 * self.value('rate("06", 512)')),
+                               ('matmul_tflops()', 700), ('against("06", "FLASH", 4096)', 1.5 / 1.1),
+                               ('mean_against("06")', 4)]:
+            self.assertAlmostEqual(evaluate(text, again), expected, places=6, msg=text)
+        for text in ('device_bytes("06", 2048)', 'dram_bytes("06")', 'entry("2026-11-23-x.json", "a")'):
+            with self.assertRaises(Missing, msg=text):
+                evaluate(text, again)
+        text = 'entry("peers-ladder.json", "flop_rate", "points", 0, "results", name="06_two/final")'
+        self.assertAlmostEqual(self.value(text) / self.value(text.replace("name", "again=True, name")), 1.1)
+
+    def test_a_time_that_was_not_steady_the_second_time_counts_nowhere(self):
+        piece = result_files.read(self.directory / "peers-ladder.json")
+        piece["points"][0]["results"][0]["seconds"]["p10"] = 9e-3  # of 12: FLASH
+        repeated_times.keep(self.directory, "peers-ladder", piece)
+        self.assertEqual(len(repeated(self.record)["peers-ladder"]), 2)
+
+    def test_only_what_both_measurements_have_is_compared(self):
+        write_second_measurement(self.directory, times=1.1)
+        (self.directory / "ladder-02_only.json").unlink()
+        self.assertEqual(len(repeated(Record(self.directory))["ladder"]), 4)
+        (self.directory / "sweep-fp16-forward.json").unlink()
+        self.assertEqual(set(repeated(Record(self.directory))), {"ladder", "peers-ladder"})
+
+    def test_of_a_piece_that_is_measured_a_third_time_the_last_times_are_kept(self):
+        write_second_measurement(self.directory, times=1.1)
+        before = (self.directory / REPEATED_TIMES).read_text()
+        write_second_measurement(self.directory, times=1.2)
+        self.assertAlmostEqual(Quantities(SecondMeasurement(self.record)).ms("06", 512), 1.2)
+        write_second_measurement(self.directory, times=1.1)
+        self.assertEqual((self.directory / REPEATED_TIMES).read_text(), before)
 
 
 class TheMachine(Measured):
@@ -551,7 +674,7 @@ class OfFiles(Measured):
 
     def test_what_a_second_measurement_makes_of_the_numbers(self):
         self.assertIn("No number", self.ending_of("--again")[1])
-        write_measurement(self.directory / "again", times=1.25)
+        write_second_measurement(self.directory, times=1.25)
         self.readme.write_text('A\n1.0<!-- = ms("06", 512) --> 10<!-- = gain("02", "06", 512) --> 4.0<!-- = mean_against("06") --> 4<!-- = 2 * 2 -->')
         status, said = self.ending_of("--again")
         lines = [line.split() for line in said.splitlines()[1:]]

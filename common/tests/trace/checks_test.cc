@@ -3,7 +3,7 @@
 #include "device/cp_async.h"
 #include "device/ldmatrix.h"
 #include "device/named_barrier.h"
-#include "simt/shadow.h"
+#include "simt/trace/shadow.h"
 #include "tests/simt/support.h"
 
 namespace {

@@ -1,5 +1,5 @@
 // Counts of kernels that are small enough to count by hand; those of Nsight Compute on an H200 where it says so.
-#include "simt/counts.h"
+#include "simt/trace/counts.h"
 
 #include "device/atomic_add.h"
 #include "device/semaphore.h"

@@ -8,7 +8,7 @@ there for global memory, whose order among threads the engine does not check, fo
 for the time alone, so that no result depends on it, says so in the comment on its line, and may go unnoticed.
 
 What a rung has from the rung before, with the same lines around it, is tried there, and only with --all in both. So is what a
-kernel for wide heads, RUNG_wide.cu or RUNG_wide_backward.cu, has from any rung of its chapter.
+kernel for wide heads, wide/forward.cu or wide/backward.cu, has from any rung of its chapter.
 
     drop_barriers.py SOURCE_DIRECTORY PROGRAM [--all]
 """
@@ -30,7 +30,6 @@ NOTICED = re.compile(r"deadlock|barrier divergence|named barrier|race on shared 
                      r"|waited for the kernel before|the kernel before wrote|: FAIL |that a bulk copy of"
                      r"|nobody has waited for|that a wgmma of|of the wgmma at|waited for this wgmma|no fence\.proxy\.async"
                      r"|to the memory of the mbarrier|might have counted in the phase before")
-WIDE = re.compile(r"_wide(_backward)?$")
 EXEMPT = re.compile("global memory|for racecheck alone|no result depends on it")
 SHARED, SHARED_CALL = "device/swizzled_tile.h", "store_rows"  # has barriers of its own, tried in every source that calls it
 SHARED_PATH = Path(__file__).resolve().parents[2] / SHARED
@@ -58,6 +57,10 @@ def barriers(source: Path) -> list:
     return barriers(SHARED_PATH) + found if calls else found
 
 
+def is_wide(source: Path) -> bool:
+    return source.parent.name == "wide"
+
+
 def with_neighbours(source: Path) -> dict:
     """{"directory/file.cu:12": the texts of line 11 to 13}"""
     lines = [line.strip() for line in source.read_text().splitlines()]
@@ -68,10 +71,11 @@ def with_neighbours(source: Path) -> dict:
 def new_barriers(source: Path) -> list:
     """Those that the rung before has not, of the same direction; of a kernel for wide heads, that no rung has."""
     def backward(path: Path) -> bool:
-        return path.stem.endswith("_backward")
-    rungs = sorted((path for path in source.parent.glob("[0-9]*_*.cu") if backward(path) == backward(source)),
+        return path.stem.endswith("backward")
+    chapter = source.parent.parent if is_wide(source) else source.parent
+    rungs = sorted((path for path in chapter.glob("[0-9]*_*.cu") if backward(path) == backward(source)),
                    key=lambda path: int(path.name.partition("_")[0]))
-    before = rungs[:rungs.index(source)][-1:] if source in rungs else rungs if WIDE.search(source.stem) else []
+    before = rungs[:rungs.index(source)][-1:] if source in rungs else rungs if is_wide(source) else []
     known = {around for rung in before for around in with_neighbours(rung).values()}
     around = with_neighbours(source)
     return [barrier for barrier in barriers(source) if around.get(barrier[0]) not in known]
@@ -83,11 +87,13 @@ def run(program: str, *arguments: str, without: str = "") -> subprocess.Complete
 
 
 def problems(source: Path, rungs: dict) -> list:
-    """Of the rung and the direction that are in the source (NUMBER_RUNG.cu, NUMBER_RUNG_backward.cu, RUNG_wide.cu, ..), or of
-    all."""
+    """Of the rung and the direction that are in the source (NUMBER_RUNG.cu, NUMBER_RUNG_backward.cu; wide/forward.cu and
+    wide/backward.cu: the chapter's last rung that has it), or of all."""
     some = PROBLEMS + ([LONG_PROBLEM] if "mbarrier_wait(" in source.read_text() and "_backward" not in source.stem else [])
-    some = WIDE_PROBLEMS if WIDE.search(source.stem) else some
-    _, rung, _, backward = re.fullmatch(r"(\d+_)?(.+?)(_wide)?(_backward)?", source.stem).groups()
+    if is_wide(source):
+        rung = [name for name, rung in rungs.items() if rung[source.stem]][-1]
+        return [[f"--rung={rung}", f"--direction={source.stem}", *problem] for problem in WIDE_PROBLEMS]
+    _, rung, backward = re.fullmatch(r"(\d+_)?(.+?)(_backward)?", source.stem).groups()
     if rung in rungs:
         direction = "backward" if backward or not rungs[rung]["forward"] else "forward"
         return [[f"--rung={rung}", f"--direction={direction}", *problem] for problem in some]
@@ -111,7 +117,8 @@ def main(source_directory: str, program: str, every: str = "") -> int:
     rungs = {rung["name"]: rung for rung in described["rungs"]}
     if "example" in described:
         rungs[described["example"]] = {"forward": True, "backward": False}
-    tries = [(source, *barrier) for source in sorted(Path(source_directory).glob("*.cu")) for barrier in find(source)]
+    sources = [source for pattern in ("*.cu", "wide/*.cu") for source in sorted(Path(source_directory).glob(pattern))]
+    tries = [(source, *barrier) for source in sources for barrier in find(source)]
     unnoticed = 0
     with ThreadPoolExecutor(2) as pool:
         said = pool.map(lambda one: verdict(program, one[1], problems(one[0], rungs)), tries)

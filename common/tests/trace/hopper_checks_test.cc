@@ -6,7 +6,7 @@
 #include "device/numeric.h"
 #include "device/proxy_fence.h"
 #include "device/wgmma.h"
-#include "simt/counts.h"
+#include "simt/trace/counts.h"
 #include "tests/simt/support.h"
 
 namespace {

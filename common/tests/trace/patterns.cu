@@ -180,7 +180,7 @@ void run() {
 
 int main() {
   try {
-    if (!can_trace) {
+    if (!can_trace()) {
       patterns::run();
       return 0;
     }

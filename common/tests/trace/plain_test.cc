@@ -3,7 +3,7 @@
 #include <cooperative_groups.h>
 #include <cuda_runtime.h>
 
-#include "simt/counts.h"
+#include "simt/trace/counts.h"
 #include "tests/simt/support.h"
 
 namespace plain {
@@ -15,7 +15,7 @@ std::string at(int line) { return "trace/plain_test.cc:" + std::to_string(line);
 // What <<<>>> leaves behind: the code of the next call, and the whole message.
 template <class... P, class... A>
 Failure after(void (*kernel)(P...), dim3 grid, dim3 block, A... arguments) {
-  simt::chevrons({grid, block, 1024}, reinterpret_cast<const void*>(kernel), __FILE__, __LINE__,
+  simt::launch_by_syntax({grid, block, 1024}, reinterpret_cast<const void*>(kernel),
                  [=] { kernel(arguments...); });
   const cudaError_t code = cudaDeviceSynchronize();
   const Failure failure = {code, cudaGetErrorString(code)};

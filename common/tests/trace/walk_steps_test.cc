@@ -2,8 +2,8 @@
 #include "device/bulk_copy.h"
 #include "device/mbarrier.h"
 #include "device/named_barrier.h"
-#include "simt/counts.h"
-#include "simt/walk.h"
+#include "simt/trace/counts.h"
+#include "simt/trace/walk.h"
 #include "tests/simt/support.h"
 
 namespace {

@@ -14,7 +14,7 @@ BUILD = Path(os.environ["WORKBOOK_BUILD"])
 
 
 def recorded(chapter: str, *flags) -> dict:
-    done = subprocess.run([BUILD / chapter / chapter, "--walk", *flags], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
+    done = subprocess.run([BUILD / chapter / f"{chapter}_traced", "--walk", *flags], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
                           env={**os.environ, "SIMT_THREADS": "1"})  # one multiprocessor
     return json.loads(done.stdout)
 

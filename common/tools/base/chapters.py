@@ -23,6 +23,14 @@ class Chapter:
     def program(self, build_directory: Path) -> Path:
         return build_directory / self.name / self.name
 
+    @property
+    def traced(self) -> str:
+        """The program, and the target, of the same kernels traced: it can count what they do, and looks for races."""
+        return f"{self.name}_traced"
+
+    def traced_program(self, build_directory: Path) -> Path:
+        return build_directory / self.name / self.traced
+
 
 @dataclass
 class Description:
@@ -63,8 +71,9 @@ def _find(word: str, chapters: list[Chapter]) -> Chapter:
 def describe(chapter: Chapter, build_directories: list[Path]) -> "Description | None":
     """What the chapter's program says of itself, from the first build directory that has it; None if none answers."""
     for directory in build_directories:
-        program = chapter.program(directory)
-        answer = output_of([program, "--describe"]) if program.exists() else None
+        programs = [path for path in (chapter.program(directory), chapter.traced_program(directory)) if path.exists()]
+        newest = max(programs, key=lambda path: path.stat().st_mtime, default=None)
+        answer = output_of([newest, "--describe"]) if newest else None
         if answer:
             try:
                 described = json.loads(answer)

@@ -1,9 +1,9 @@
-"""time the chapters with Google Benchmark and keep its raw JSON
+"""time the chapters with Google Benchmark and keep its JSON
 
 Every chapter is checked before it is timed. On a GPU N goes from 512 to 8192, unless other ones are named. Flags that
 begin with --benchmark_ go to Google Benchmark, but for those that say what it prints and where. The JSON of all
-chapters goes into one file, in Google Benchmark's own format: in the build directory, or with --keep among the
-project's measurements in common/results (from a GPU only), or where --out says.
+chapters goes into one file, in Google Benchmark's own format: in the build directory, or where --out says, or with
+--keep (from a GPU only) in common/results, among the project's measurements, which hold the median of the repetitions.
 """
 
 import argparse

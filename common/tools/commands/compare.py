@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     known = chapters.all_chapters()
     chosen = [chapters.select([word.partition("/")[0]], known)[0] for word in arguments.steps]
     problem_flags.require_takers(chosen, arguments)
-    counting = build.ensure_built("trace", sorted({chapter.name for chapter in chosen}))
+    counting = build.ensure_built("cpu", sorted({chapter.traced for chapter in chosen}))
     words = [(chapter, word.partition("/")[2]) for chapter, word in zip(chosen, arguments.steps)]
     direction = arguments.direction or _shared_direction(words, counting)
     steps = [_step(chapter, rung, direction, counting) for chapter, rung in words]
@@ -175,8 +175,8 @@ def _say_time_table(title: str, steps: list[Step], times: Mapping[Any, Sequence[
 
 
 def _counted(step: Step, flags: list[str], direction: str, directory: Path) -> JsonObject:
-    return engine_counts.counts_of(step.chapter.program(directory), "--trace", *flags, f"--direction={direction}",
-                                   f"--rung={step.rung}")
+    return engine_counts.counts_of(step.chapter.traced_program(directory), "--trace", *flags,
+                                   f"--direction={direction}", f"--rung={step.rung}")
 
 
 def counters(rung: JsonObject) -> dict[str, int]:

@@ -21,11 +21,11 @@ def run(arguments: argparse.Namespace) -> int:
     named = [word for word in arguments.chapters if word != PATTERNS]
     selected = chapters.select(named, chapters.all_chapters()) if named or not arguments.chapters else []
     tests = [f"{chapter.name}.trace.counts" for chapter in selected]
-    targets = [chapter.name for chapter in selected]
+    targets = [chapter.traced for chapter in selected]
     if PATTERNS in arguments.chapters or not arguments.chapters:
         tests.append("trace.patterns")
         targets.append("trace_patterns")
-    directory = build.ensure_built("trace", targets)
+    directory = build.ensure_built("cpu", targets)
     answer = output_of(["ctest", "--test-dir", directory, "--show-only=json-v1"])
     commands = {test["name"]: test.get("command", []) for test in json.loads(answer)["tests"]} if answer else {}
     for test in tests:

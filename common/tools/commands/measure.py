@@ -5,8 +5,8 @@ to common/results, under the GPU's name. A piece that is there, of the commit at
 failure, or when time was up (--within), run the command again. ./workbook dev report makes the pictures and tables of
 the READMEs from these files, without a GPU.
 
---again measures for a second time, beside the first: the report says how far the two lie apart. Without names of pieces
-these are the ones that are taken for their times. Both can run at once, on two GPUs of one machine:
+--again measures for a second time the pieces that are taken for their times, and keeps these times in one file: the
+report says how far the two measurements lie apart. Both can run at once, on two GPUs of one machine:
 CUDA_VISIBLE_DEVICES names one for each.
 """
 
@@ -14,7 +14,7 @@ import argparse
 
 from tools.base import BUILD, RESULTS, Failure, build, chapters, cuda, say, slug
 from tools.measuring import peers, pieces, problem_flags
-from tools.record import AGAIN, commit
+from tools.record import commit
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="print the pieces, their commands and about how long they take")
     parser.add_argument("--within", type=problem_flags.seconds, metavar="SECONDS",
                         help="begin no piece that is not expected to end by then")
-    parser.add_argument("--again", action="store_true", help="for a second time, beside the first")
+    parser.add_argument("--again", action="store_true", help="for a second time; only the times are kept")
     parser.add_argument("--engine", type=problem_flags.existing_file, metavar="FILE", help="the engine's counts, from "
                         "./workbook trace --json --patterns elsewhere, where this machine cannot build the engine")
     parser.add_argument("--rehearse", action="store_true",
@@ -40,14 +40,12 @@ def run(arguments: argparse.Namespace) -> int:
         directory = BUILD / "rehearsal"
     else:
         directory = RESULTS / (slug(gpu.name) if gpu else "GPU")
-    if arguments.again:
-        directory /= AGAIN
-    states = [pieces.state(piece, directory, commit()) for piece in planned]
+    states = [pieces.state(piece, directory, commit(), arguments.again) for piece in planned]
     if arguments.dry_run:
         say(pieces.plan_table(planned, states, commit()))
         return 0
     if arguments.rehearse:
-        return pieces.measure(planned, directory, arguments.within)
+        return pieces.measure(planned, directory, arguments.within, arguments.again)
 
     if not gpu:
         raise Failure(
@@ -64,4 +62,4 @@ def run(arguments: argparse.Namespace) -> int:
             except Failure as failure:
                 say(f"The pieces beside PyTorch will fail: {failure}")
         build.ensure_built("cuda", pieces.targets(left, names), python=python)
-    return pieces.measure(planned, directory, arguments.within)
+    return pieces.measure(planned, directory, arguments.within, arguments.again)

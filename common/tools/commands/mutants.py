@@ -1,8 +1,9 @@
-"""which kind of test rejects which wrong kernel: each against each
+"""which test rejects which wrong kernel: every case of every kind of test against every mutant
 
 The wrong kernels (mutants) and the kinds of tests are those of common/tests. On the SIMT engine it takes some minutes.
-With a GPU the table for GPUs is made too, with compute-sanitizer's tools beside our own tests. --write puts the tables
-into common/tests/mutants/README.md: the tests hold every mutant and every kind to what is written there.
+With a GPU the table for GPUs is made too, with compute-sanitizer's tools beside our own tests. The cases that no mutant
+needs are listed with the reason that they are there for. --write puts the tables into common/tests/mutants/README.md:
+the tests hold every mutant and every kind to what is written there.
 
 With --exercises it is the table of common/course/wrong/README.md: which test of an exercise rejects which wrong
 solution.
@@ -15,6 +16,7 @@ import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +30,14 @@ SANITIZERS = {
     "synccheck": "barriers that not all threads reach",
     "initcheck": "reads of global memory that nobody has written",
 }
-PRESETS = {"engine": ["cpu", "trace"], "gpu": ["cuda"]}
+# The preset for a device, and the programs in it that try mutants.
+PROGRAMS = {"engine": ("cpu", ["kill_matrix", "kill_matrix_traced"]), "gpu": ("cuda", ["kill_matrix"])}
 FOUND = 99  # an exit status that the program itself does not use
 PATIENCE = 200  # seconds; a trial takes some, and one that hangs a GPU would take forever
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=list(PRESETS),
+    parser.add_argument("--device", choices=list(PROGRAMS),
                         help="only the table for it (default: all that this machine has)")
     parser.add_argument("--exercises", action="store_true", help="the table of the exercises' wrong solutions instead")
     parser.add_argument("--write", action="store_true", help="put the tables into their README.md")
@@ -49,11 +52,13 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.device == "gpu" and not choice.gpu:
         raise Failure(f"--device gpu: {choice.why}")
     text = README.read_text()
-    for device in [arguments.device] if arguments.device else PRESETS if choice.gpu else ["engine"]:
-        programs = [build.ensure_built(preset, ["kill_matrix"]) / "common/tests/mutants/kill_matrix"
-                    for preset in PRESETS[device]]
-        tables = as_markdown(*matrix(programs, device == "gpu"))
-        text = _with_table(text, device, tables)
+    for device in [arguments.device] if arguments.device else PROGRAMS if choice.gpu else ["engine"]:
+        preset, names = PROGRAMS[device]
+        directory = build.ensure_built(preset, names)
+        found = matrix([directory / "common/tests/mutants" / name for name in names], device == "gpu")
+        title = "No mutant needs these cases, which are there for the chapters' own tiles:"
+        say("\n  ".join([title, *not_needed(found)]))
+        text = _with_table(text, device, as_markdown(found))
     return _say_or_write(README, text, arguments.write)
 
 
@@ -88,37 +93,70 @@ def _wrong_solutions_as_markdown() -> str:
     return "\n".join(lines) + "\n"
 
 
-def matrix(programs: list[Path], with_sanitizers: bool) -> tuple[dict[str, str], dict[str, str], dict[str, list[str]]]:
-    """(mutant -> its mistake, kind -> what it looks for, mutant -> the kinds that reject it)"""
-    mutants, kinds = {}, {}
+@dataclass
+class Matrix:
+    """What rejects what. A sanitizer is a kind with one case, which has its name."""
+
+    mutants: "dict[str, str]" = field(default_factory=dict)  # mutant -> its mistake
+    kinds: "dict[str, str]" = field(default_factory=dict)  # kind of test -> what it looks for
+    cases: "dict[str, dict[str, str]]" = field(default_factory=dict)  # kind -> case -> why the kind has it
+    # mutant -> kind -> the cases that reject it
+    rejected: "dict[str, dict[str, list[str]]]" = field(default_factory=dict)
+
+    def killers(self, mutant: str) -> "list[str]":
+        return [kind for kind in self.kinds if kind in self.rejected[mutant]]
+
+    def needed(self, kind: str) -> "list[str]":
+        """As few of its cases as reject all mutants that the kind rejects: first the case that rejects most of what is
+        left."""
+        left = {mutant for mutant in self.mutants if kind in self.rejected[mutant]}
+        found: "list[str]" = []
+        while left:
+            rejects = {case: {mutant for mutant in left if case in self.rejected[mutant][kind]}
+                       for case in self.cases[kind]}
+            best = max(rejects, key=lambda case: len(rejects[case]))
+            found.append(best)
+            left -= rejects[best]
+        return found
+
+
+def matrix(programs: "list[Path]", with_sanitizers: bool) -> Matrix:
+    result = Matrix()
     for program in programs:
         listed = json.loads(_output([program, "list"]))
-        mutants = listed["mutants"]
-        kinds.update(listed["kinds"])
+        result.mutants = listed["mutants"]
+        result.kinds.update({kind: entry["looks_for"] for kind, entry in listed["kinds"].items()})
+        result.cases.update({kind: entry["cases"] for kind, entry in listed["kinds"].items()})
     if with_sanitizers:
-        kinds.update(SANITIZERS)
+        result.kinds.update(SANITIZERS)
+        result.cases.update({tool: {tool: "small problems"} for tool in SANITIZERS})
 
     # The tests first: they take longer than the sanitizers do.
-    trials: list[tuple[Any, ...]] = [(_rejected_by_tests, program, mutant) for mutant in mutants
-                                     for program in programs]
+    trials: list[tuple[Any, ...]] = [(_rejected_by_tests, program, mutant)
+                                     for mutant in result.mutants for program in programs]
     if with_sanitizers:
-        trials += [(_rejected_by_sanitizer, programs[0], mutant, tool) for mutant in mutants for tool in SANITIZERS]
-    killers: dict[str, list[str]] = {mutant: [] for mutant in mutants}
-    with Progress("Trying every kind of test on every mutant") as progress, ThreadPoolExecutor(build.cores()) as pool:
+        trials += [(_rejected_by_sanitizer, programs[0], mutant, tool)
+                   for mutant in result.mutants for tool in SANITIZERS]
+    result.rejected = {mutant: {} for mutant in result.mutants}
+    with Progress("Trying every case on every mutant") as progress, ThreadPoolExecutor(build.cores()) as pool:
         for number, (trial, found) in enumerate(zip(trials, pool.map(lambda trial: trial[0](*trial[1:]), trials)), 1):
-            killers[trial[2]] += found
+            result.rejected[trial[2]].update(found)
             progress.show(f"{number} of {len(trials)}  {trial[2]}")
-    return mutants, kinds, killers
+    return result
 
 
-def _rejected_by_tests(program: Path, mutant: str) -> list[str]:
-    found = [re.match(rf"{mutant} (\w+): ", line) for line in _output([program, "run", mutant]).splitlines()]
-    return [one[1] for one in found if one]
+def _rejected_by_tests(program: Path, mutant: str) -> "dict[str, list[str]]":
+    found: "dict[str, list[str]]" = {}
+    for line in _output([program, "run", mutant]).splitlines():
+        rejected = re.match(rf"{mutant} (\w+) (\w+): ", line)
+        if rejected:
+            found.setdefault(rejected[1], []).append(rejected[2])
+    return found
 
 
-def _rejected_by_sanitizer(program: Path, mutant: str, tool: str) -> list[str]:
+def _rejected_by_sanitizer(program: Path, mutant: str, tool: str) -> "dict[str, list[str]]":
     done = _run(["compute-sanitizer", "--tool", tool, f"--error-exitcode={FOUND}", program, "launch", mutant])
-    return [tool] if done.returncode == FOUND else []
+    return {tool: [tool]} if done.returncode == FOUND else {}
 
 
 def _output(command: Command) -> str:
@@ -138,16 +176,24 @@ def _run(command: Command) -> subprocess.CompletedProcess[str]:
                       "written.") from None
 
 
-def as_markdown(mutants: dict[str, str], kinds: dict[str, str], killers: dict[str, list[str]]) -> str:
+def as_markdown(found: Matrix) -> str:
     lines = ["| mutant | its mistake | rejected by |", "|---|---|---|"]
-    lines += [f"| `{mutant}` | {_cell(mistake)} | {', '.join(kind for kind in kinds if kind in killers[mutant])} |"
-              for mutant, mistake in mutants.items()]
-    lines += ["", "| kind of test | looks for | rejects | and nobody else rejects |", "|---|---|--:|---|"]
-    for kind, looks_for in kinds.items():
-        rejected = [mutant for mutant in mutants if kind in killers[mutant]]
-        alone = [f"`{mutant}`" for mutant in rejected if killers[mutant] == [kind]]
-        lines.append(f"| {kind} | {_cell(looks_for)} | {len(rejected)} | {', '.join(alone)} |")
+    lines += [f"| `{mutant}` | {_cell(mistake)} | {', '.join(found.killers(mutant))} |"
+              for mutant, mistake in found.mutants.items()]
+    lines += ["", "| kind of test | looks for | cases | needed | rejects | and nobody else rejects |",
+              "|---|---|--:|--:|--:|---|"]
+    for kind, looks_for in found.kinds.items():
+        rejected = [mutant for mutant in found.mutants if kind in found.rejected[mutant]]
+        alone = [f"`{mutant}`" for mutant in rejected if found.killers(mutant) == [kind]]
+        lines.append(f"| {kind} | {_cell(looks_for)} | {len(found.cases[kind])} | {len(found.needed(kind))} "
+                     f"| {len(rejected)} | {', '.join(alone)} |")
     return "\n".join(lines) + "\n"
+
+
+def not_needed(found: Matrix) -> "list[str]":
+    """A line for every case that no mutant needs: why it is there."""
+    return [f"{kind} {case}: {because}" for kind, cases in found.cases.items()
+            for case, because in cases.items() if case not in found.needed(kind)]
 
 
 def _cell(text: str) -> str:

@@ -116,10 +116,12 @@ def make(name: str, origin: str) -> list[Path]:
     except OSError as error:
         raise Failure(f"cannot make {shown(directory)}: {error}") from None
     try:
-        for path in sorted((ROOT / origin).iterdir()):
+        for path in [*sorted((ROOT / origin).iterdir()), *sorted((ROOT / origin).glob("wide/*.cu"))]:
             if path.suffix in (".cu", ".h") or path.name == "CMakeLists.txt":
+                copy = directory / path.relative_to(ROOT / origin)
+                copy.parent.mkdir(exist_ok=True)
                 # The new chapter has no exercises.
-                (directory / path.name).write_text(renamed(without_markers(path.read_text())))
+                copy.write_text(renamed(without_markers(path.read_text())))
         (directory / "README.md").write_text(LESSON.format(name=name, origin=origin))
         if counts_of(origin).exists():
             counts.write_text(renamed(counts_of(origin).read_text()))

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     files = files_of(arguments, problem_flags.NAMES | {"preset": "--preset"}, seconds=0)
     if files:
-        return conclude_files(files, run_files(files, "cpu"))
+        return conclude_files(files, run_files(files))
     refuse_without_files(arguments)
     current = session.begin(arguments)
     known_steps = None if current.on_gpu else ladder.KnownSteps()

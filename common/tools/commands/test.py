@@ -1,19 +1,23 @@
-"""the whole test suite on what this machine has, or the tests of a chapter
+"""the test suite on what this machine has, or the tests of a chapter
 
-The engine's tests run everywhere, once plain and once counting memory accesses and looking for races. With a GPU and
-nvcc the same suite runs on the GPU too; with nvcc alone everything is compiled for one, after the tests, for compute
-capability 9.0 or, with --all-architectures, for 8.0 as well (CUDAARCHS in the environment says otherwise). The summary
-says how many tests for a GPU were not run; --require-gpu makes that an error.
+The engine's tests run everywhere, on plain kernels and on traced ones, whose accesses are counted and searched for
+races. With a GPU and nvcc the same suite runs on the GPU too; with nvcc alone everything is compiled for one, after the
+tests, for compute capability 9.0 or, with --all-architectures, for 8.0 as well (CUDAARCHS in the environment says
+otherwise). The summary says how many tests for a GPU were not run; --require-gpu makes that an error.
 
-With chapters named, only what they need is built, and only their tests run.
+With chapters named, only what they need is built, and only their tests run. --all runs the slow tier, too: what repeats
+at length what the other tests test once (all stubs and wrong solutions, a whole course played through, every mutant
+against every kind of test), with a time of its own.
 """
 
 import argparse
 import json
 import os
 import re
+import time
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
+from pathlib import Path
 
 from tools.base import (
     BUILD,
@@ -44,11 +48,11 @@ GPU_JOBS = 4
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="only the tests of these (default: everything)")
+    parser.add_argument("--all", action="store_true", help="the slow tier, too")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--all-architectures", action="store_true",
                        help="without a GPU, compile for every GPU that is supported")
-    which.add_argument("--preset", choices=["cpu", "trace", "cuda"],
-                       help="only this one (default: all that this machine can)")
+    which.add_argument("--preset", choices=["cpu", "cuda"], help="only this one (default: all that this machine can)")
     which.add_argument("--require-gpu", action="store_true", help="fail if the tests for a GPU cannot be run")
 
 
@@ -68,8 +72,8 @@ def plan(wanted: "str | None", require_gpu: bool, only_some: bool, choice: cuda.
         left_out = "" if wanted == "cuda" else f"--preset {wanted} leaves it out"
         return Plan([wanted], [], left_out if gpu_ready else choice.why)
     if gpu_ready:
-        return Plan(["cpu", "trace", "cuda"], [], "")
-    return Plan(["cpu", "trace"], ["cuda"] if has_nvcc and not only_some else [], choice.why)
+        return Plan(["cpu", "cuda"], [], "")
+    return Plan(["cpu"], ["cuda"] if has_nvcc and not only_some else [], choice.why)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -80,34 +84,45 @@ def run(arguments: argparse.Namespace) -> int:
         cuda.choose_preset(arguments.preset)  # says so if it cannot be had
     todo = plan(arguments.preset, arguments.require_gpu, bool(selected), cuda.choose_preset(None), usable_nvcc)
 
-    how = {"cpu": "on the SIMT engine", "trace": "with its counters", "cuda": "with CUDA"}
+    how = {"cpu": "on the SIMT engine", "cuda": "with CUDA"}
     say("Testing " + ", ".join(how[name] for name in todo.presets) + (f" ({todo.no_gpu})." if todo.no_gpu else "."))
-    results = {}
+    results, begin, with_nvcc = {}, time.monotonic(), 0.0
     for preset in todo.presets:
         build.ensure_built(preset, _targets(preset, selected))
         results[preset] = _ctest(preset, selected, arguments.require_gpu)
+        if arguments.all and not results[preset].failed and _test_names(preset, selected, slow=True):
+            results[f"{preset}, slow"] = _ctest(preset, selected, arguments.require_gpu, slow=True)
     for preset in todo.compile_only:
+        before = time.monotonic()
         build.ensure_built(preset, one_architecture=not arguments.all_architectures)
+        with_nvcc += time.monotonic() - before
 
     say(bold("Summary"))
-    for preset, result in results.items():
-        say(f"  {preset}: {result.line()}")
+    for what, result in results.items():
+        say(f"  {what}: {result.line()}")
     for preset in todo.compile_only:
         compiler = f"nvcc {packages.dotted(nvcc.version)}" if nvcc else "nvcc"
         where = "" if arguments.all_architectures or "CUDAARCHS" in os.environ else " for compute capability 9.0"
-        say(f"  {preset}: compiled with {compiler}{where}, not run")
-    if todo.no_gpu and todo.presets != ["trace"]:  # whose tests are of the engine alone
-        names = _test_names((todo.compile_only or todo.presets)[0], selected)
+        say(f"  {preset}: compiled with {compiler}{where} in {with_nvcc:.0f} s, not run")
+    nvccs = f", {with_nvcc:.0f} of them nvcc's" if with_nvcc else ""
+    say(f"  all of it, with builds: {time.monotonic() - begin:.0f} s{nvccs}")
+    slow = 0 if arguments.all else sum(len(_test_names(preset, selected, slow=True)) for preset in todo.presets)
+    if slow:
+        say(f"  {slow} slow tests were NOT run: --all runs them")
+    if todo.no_gpu:
+        names = _test_names((todo.compile_only or todo.presets)[0], selected, slow=False)
         say(f"  {len(for_a_gpu(names))} tests for a GPU were NOT run: {todo.no_gpu}")
-    failed = [preset for preset, result in results.items() if result.failed]
+    failed = [result for result in results.values() if result.failed]
     if failed:
-        rerun = " or ".join(f"ctest --preset {preset} --rerun-failed" for preset in failed)
-        raise Failure(f"tests failed; {rerun} repeats only those (log: {shown(BUILD / (failed[0] + '-test.log'))})")
+        rerun = " or ".join(f"ctest --preset {result.preset} --rerun-failed" for result in failed)
+        raise Failure(f"tests failed; {rerun} repeats only those (log: {shown(failed[0].log)})")
     return 0
 
 
 @dataclass
 class Result:
+    preset: str
+    log: Path
     tests: int
     failures: int
     skipped: int
@@ -126,31 +141,35 @@ class Result:
 
 def _targets(preset: str, selected: list[chapters.Chapter]) -> list[str]:
     """What the tests of these chapters are made of; all if none is selected."""
-    programs = [chapter.name for chapter in selected]
-    return programs if preset == "trace" else programs + [f"{program}_tests" for program in programs]
+    traced = [chapter.traced for chapter in selected] if preset == "cpu" else []
+    return [*(name for chapter in selected for name in (chapter.name, f"{chapter.name}_tests")), *traced]
 
 
 def for_a_gpu(names: list[str]) -> list[str]:
     return [name for name in names if not NO_KERNELS.match(name)]
 
 
-def _filter(selected: list[chapters.Chapter]) -> list[str]:
-    return ["-R", "^(" + "|".join(re.escape(chapter.name) for chapter in selected) + r")\."] if selected else []
+def _filter(selected: list[chapters.Chapter], slow: bool) -> list[str]:
+    """The tests of one tier: of these chapters, or all."""
+    names = ["-R", "^(" + "|".join(re.escape(chapter.name) for chapter in selected) + r")\."] if selected else []
+    return [*names, "-L" if slow else "-LE", "^slow$"]
 
 
-def _test_names(preset: str, selected: list[chapters.Chapter]) -> list[str]:
-    answer = output_of(["ctest", "--test-dir", build.directory(preset), "--show-only=json-v1", *_filter(selected)])
+def _test_names(preset: str, selected: list[chapters.Chapter], slow: bool) -> list[str]:
+    answer = output_of(["ctest", "--test-dir", build.directory(preset), "--show-only=json-v1",
+                        *_filter(selected, slow)])
     return [test["name"] for test in json.loads(answer)["tests"]] if answer else []
 
 
-def _ctest(preset: str, selected: list[chapters.Chapter], require_gpu: bool) -> Result:
-    log_path, report_path = BUILD / f"{preset}-test.log", BUILD / f"{preset}-test.xml"
+def _ctest(preset: str, selected: list[chapters.Chapter], require_gpu: bool, slow: bool = False) -> Result:
+    what = f"{preset}-slow" if slow else preset
+    log_path, report_path = BUILD / f"{what}-test.log", BUILD / f"{what}-test.xml"
     jobs = build.cores() if preset != "cuda" else min(build.cores(), GPU_JOBS)
     command = ["ctest", "--preset", preset, "--parallel", jobs, "--no-label-summary", "--output-junit", report_path]
     report_path.unlink(missing_ok=True)
-    with open(log_path, "w") as log, Progress(f"Testing {preset}") as progress:
+    with open(log_path, "w") as log, Progress(f"Testing {preset}" + (", the slow tier" if slow else "")) as progress:
         status = follow(
-            [*command, *_filter(selected)],
+            [*command, *_filter(selected, slow)],
             log,
             _Listener(progress),
             cwd=ROOT,
@@ -161,7 +180,8 @@ def _ctest(preset: str, selected: list[chapters.Chapter], require_gpu: bool) -> 
         raise Failure(f"ctest --preset {preset} ended with status {status} and ran nothing (log: {shown(log_path)})")
     suite = ElementTree.parse(report_path).getroot()
     tests, failures = int(suite.get("tests", 0)), int(suite.get("failures", 0))
-    return Result(tests, failures, int(suite.get("skipped", 0)) + int(suite.get("disabled", 0)), seconds, status)
+    skipped = int(suite.get("skipped", 0)) + int(suite.get("disabled", 0))
+    return Result(preset, log_path, tests, failures, skipped, seconds, status)
 
 
 class _Listener:

@@ -67,7 +67,7 @@ def _say(counted: JsonObject, gpu: trace_report.Gpu, most_lines: int) -> None:
 
 def _trace(files: Asked, arguments: argparse.Namespace) -> int:
     with contextlib.redirect_stdout(sys.stderr if arguments.json else sys.stdout):
-        ran = run_files(files, "trace", quietly=arguments.json)
+        ran = run_files(files, traced=True, quietly=arguments.json)
     if arguments.json:
         print(json.dumps({"launches": ran.launches, "failures": ran.failures}, indent=1))
     else:

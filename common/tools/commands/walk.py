@@ -69,7 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
     problem_flags.require_takers([chapter for chapter, _ in asked_for], arguments)
 
     os.environ.setdefault("SIMT_THREADS", "1")  # the engine has as many multiprocessors
-    directory = build.ensure_built("trace", sorted({NAIVE, *(chapter.name for chapter, _ in asked_for)}))
+    directory = build.ensure_built("cpu", sorted({chapters.Chapter(NAIVE).traced,
+                                                  *(chapter.traced for chapter, _ in asked_for)}))
     direction, steps = _steps(asked_for, arguments.direction, directory)
     small = EXAMPLE if any(step.is_example for step in steps) else _small(direction, len(steps))
     try:
@@ -93,7 +94,7 @@ def _page(arguments: argparse.Namespace, known: list[chapters.Chapter], steps: l
     published = any(step.is_example for step in steps) and all(getattr(arguments, name) is None for name in SHAPE)
     flags = _flags(copy.copy(arguments), small) + [f"--padded-from={EXAMPLE_HEAD_DIM}"] * published
     for step in steps:
-        problem = problem_flags.resolved(step.chapter.program(directory), flags)[0]
+        problem = problem_flags.resolved(step.chapter.traced_program(directory), flags)[0]
         walk.require_small(problem, direction, len(steps), not arguments.no_numbers,
                            walk.EXAMPLE_TILE if step.is_example else walk.TILE)
     with Progress("Recording") as progress:
@@ -104,7 +105,7 @@ def _page(arguments: argparse.Namespace, known: list[chapters.Chapter], steps: l
         walks = []
         for step in steps:
             progress.show(f"{step} {direction}")
-            recorded = engine_counts.counts_of(step.chapter.program(directory), "--walk", *flags,
+            recorded = engine_counts.counts_of(step.chapter.traced_program(directory), "--walk", *flags,
                                                f"--direction={direction}", f"--rung={step.rung}")
             walks.append(walk.walk_of(recorded, None if step.chapter.name == NAIVE else naive, not arguments.no_numbers,
                                       EXAMPLE_NOTE if published else "",
@@ -134,7 +135,7 @@ def _naive(known: list[chapters.Chapter], directory: Path, flags: list[str]) -> 
     (chapter,) = chapters.select([NAIVE], known)
     _, (step,) = _steps([(chapter, "")], "forward", directory)
     try:
-        return engine_counts.counts_of(chapter.program(directory), "--walk", *flags, "--direction=forward",
+        return engine_counts.counts_of(chapter.traced_program(directory), "--walk", *flags, "--direction=forward",
                                        f"--rung={step.rung}")
     except Failure as failure:
         if failure.status != 2:

@@ -297,7 +297,7 @@ class _Reader:
 
 def kinds_of_tests(root: Path = ROOT) -> list[str]:
     """The names of the kinds of tests, in the order of the suite's source."""
-    return re.findall(r'(?:\bkind(?:_of_cases)?\(|\{)\s*"(\w+)",\s*"', _read(root, _KINDS_OF_TESTS))
+    return re.findall(r'(?:\b(?:kind|solving)\(|\{)\s*"(\w+)",\s*"', _read(root, _KINDS_OF_TESTS))
 
 
 def _hold_to_the_sources(root: Path, exercises: list[Exercise], reader: _Reader) -> None:

@@ -36,8 +36,8 @@ class Workshop:
         """The build directory; DoesNotBuild if it cannot be built."""
         return build.ensure_built(preset, targets, quietly=True)
 
-    def has_built(self, preset: str) -> bool:
-        """Whether the preset has been built before, so that a build takes little time."""
+    def has_built(self, program: Path) -> bool:
+        """Whether the program has been built before, so that a build takes little time."""
         return True
 
     def answer(self, command: Command, environment: dict[str, str]) -> tuple[int, str]:
@@ -51,8 +51,8 @@ class Workshop:
 
 
 class _ThisTree(Workshop):
-    def has_built(self, preset: str) -> bool:
-        return (build.directory(preset) / "build.ninja").exists()
+    def has_built(self, program: Path) -> bool:
+        return (build.directory("cpu") / program).exists()
 
 
 HERE = _ThisTree()
@@ -103,24 +103,30 @@ def objections(course: Course, exercise: Exercise, explain: bool = True, worksho
     traced = "trace" in exercise.tests
     wrong = _of_the_suite(course, exercise, "cpu", [test for test in exercise.tests if test != "trace"], workshop)
     look_closer = explain and not wrong[
-        0].startswith("kernel ") and (traced or workshop.has_built("trace")) if wrong else traced
+        0].startswith("kernel ") and (traced or workshop.has_built(_suite(exercise, traced=True))) if wrong else traced
     if look_closer:
-        wrong = _of_the_suite(course, exercise, "trace", ["trace"], workshop) or wrong
+        wrong = _of_the_suite(course, exercise, "cpu", ["trace"], workshop) or wrong
     return wrong or _beyond_a_limit(exercise, workshop)
 
 
 def tests_against(course: Course, exercise: Exercise) -> list[str]:
     """Which of the exercise's tests reject it, each run alone; "counts" if only a limit is exceeded."""
     against = [test for test in exercise.tests
-               if _of_the_suite(course, exercise, "trace" if test == "trace" else "cpu", [test], HERE)]
+               if _of_the_suite(course, exercise, "cpu", [test], HERE)]
     return against or (["counts"] if _beyond_a_limit(exercise, HERE) else [])
+
+
+def _suite(exercise: Exercise, traced: bool) -> Path:
+    """The program of its chapter's tests, in a build directory: with traced kernels it has the test `trace`, else all
+    others."""
+    return exercise.place / f"{exercise.chapter}{'_traced' if traced else ''}_tests"
 
 
 def _of_the_suite(course: Course, exercise: Exercise, preset: str, tests: list[str], workshop: Workshop) -> list[str]:
     if not tests:
         return []
-    directory = workshop.built(preset, [f"{exercise.chapter}_tests"])
-    program = directory / exercise.place / f"{exercise.chapter}_tests"
+    suite = _suite(exercise, traced=tests == ["trace"])
+    program = workshop.built(preset, [suite.name]) / suite
     wanted = ":".join(f"All/Rungs.Pass/{test}" for test in tests)
     status, output = workshop.answer([program, f"--gtest_filter={wanted}", "--gtest_fail_fast"],
                                      {"WORKBOOK_PASS": f"{exercise.rung} {exercise.direction}"})
@@ -201,9 +207,9 @@ def _problem(case: re.Match[str]) -> str:
 def counts(place: Path, rung: str, direction: str, problem: JsonObject,
            workshop: Workshop = HERE) -> "list[KernelCounts] | str":
     """The counts of each launch of the rung that is built there, for this problem; or why there are none."""
-    directory = workshop.built("trace", [place.name])
-    program = [directory / place / place.name, "--trace", *_flags(problem), f"--rung={rung}",
-               f"--direction={direction}"]
+    traced = f"{place.name}_traced"
+    program = [workshop.built("cpu", [traced]) / place / traced, "--trace", *_flags(problem),
+               f"--rung={rung}", f"--direction={direction}"]
     try:
         status, output = workshop.answer(program, {})
     except DoesNotEnd as hanging:
@@ -261,5 +267,5 @@ def _beyond_a_limit(exercise: Exercise, workshop: Workshop) -> list[str]:
 def _trace(exercise: Exercise) -> str:
     """The command that counts the exercise's rung."""
     if str(exercise.place) != exercise.chapter:  # no chapter: ./workbook trace does not know it
-        return f"build/trace/{exercise.place}/{exercise.chapter} --trace"
+        return f"build/cpu/{exercise.place}/{exercise.chapter}_traced --trace"
     return f"./workbook trace {exercise.chapter[:2]} --rung={exercise.rung}"

@@ -108,7 +108,7 @@ class _Counted:
         self._launches: dict[tuple[object, ...], list[KernelCounts]] = {}
 
     def counted(self, what, kernel="", rung=None, **other):
-        """The engine's count, over all kernels whose names contain `kernel`; of another rung or other flags if named."""
+        """The engine's count, over all kernels whose names contain `kernel`; of other rungs or flags if named."""
         launches = self._counts(rung or self._exercise.rung, {**self._problem, **other})
         number = judging.sum_of(launches, what, kernel)
         if number is None:

@@ -13,7 +13,7 @@ _COMMON = re.compile(r"__sync(threads|warp)\(\);|#pragma unroll.*|cp_async_(comm
 
 
 def lines_of(course: Course, exercise: Exercise) -> list[str]:
-    """The solution's significant lines that the stub lacks, bare of comments and blanks. Needs a tree with solutions."""
+    """The solution's significant lines not in the stub, bare of comments and blanks. Needs a tree with solutions."""
     if exercise.kind == "code":
         stub = bare(course.handed_out(exercise) or "")
         lines = [line for line in course.written(exercise).splitlines() if bare(line) not in stub]

@@ -138,17 +138,16 @@ class Workbench(Workshop):
         return [one for one in exercises if isinstance(one, Timed) and not self.no_gpu]
 
     def _targets(self, exercises: Sequence[Graded]) -> dict[str, list[str]]:
-        targets: dict[str, set[str]] = {"cpu": set(), "trace": set(), "cuda": set()}
+        targets: dict[str, set[str]] = {"cpu": set(), "cuda": set()}
         for timed in self._timed(exercises):
             targets[self.times_on].add(timed.target)
         for one in exercises:
             if isinstance(one, Timed):
                 continue
             if one.kind != "measure":
-                targets["cpu"].add(f"{one.chapter}_tests")
-                targets["trace"].add(f"{one.chapter}_tests")
+                targets["cpu"].update({f"{one.chapter}_tests", f"{one.chapter}_traced_tests"})
             if one.kind == "measure" or one.limits:
-                targets["trace"].add(one.chapter)
+                targets["cpu"].add(f"{one.chapter}_traced")
         return {preset: sorted(names) for preset, names in targets.items() if names}
 
     def _configure(self, preset: str) -> None:
@@ -223,7 +222,7 @@ class Workbench(Workshop):
             ours.sendall(secret.encode())
             done = self.sandbox.run(command, limits, cwd=self.tree, pass_fds=(theirs.fileno(),), devices=devices,
                                     environment={**self._environment, "TMPDIR": "/tmp", "SIMT_THREADS": "2",
-                                                 **environment, "WORKBOOK_WITNESS": str(theirs.fileno())})
+                                                 **environment, "WORKBOOK_GRADER_CHANNEL": str(theirs.fileno())})
             ours.setblocking(False)
             try:
                 said = ours.recv(65536).decode(errors="replace")

@@ -124,7 +124,7 @@ def _student_tree(course: Course, plan: Plan, tree: file_trees.FileTree, view: _
     students, less, chapters = view.students, view.less, view.less.chapters()
     student = {file: content for file, content in tree.items()
                if not _LEFT_OUT.match(file) and (not file[:2].isdigit() or file.partition("/")[0] in chapters)}
-    for file in [file for file in student if re.fullmatch(r"\d\d_\w+/[^/]*\.cu", file)]:
+    for file in [file for file in student if re.fullmatch(r"\d\d_\w+/(wide/)?[^/]*\.cu", file)]:
         del student[file]
     of_no_chapter = {one.file for one in course.exercises} - less.sources.keys() - less.gone - view.hidden
     for file, text in [*less.sources.items(),
@@ -152,6 +152,10 @@ def _student_tree(course: Course, plan: Plan, tree: file_trees.FileTree, view: _
         here = Path(file).parent
         student[file] = student_lessons.without_links(student[file].decode(),
                                                       lambda target: _is_there(student, here, target)).encode()
+    for file in [file for file in student if Path(file).name == student_lessons.NUMBERS]:
+        pages = [page for page in student if page.endswith(".md") and Path(page).parent == Path(file).parent]
+        text = "".join(student[page].decode() for page in pages)
+        student[file] = student_lessons.numbers_of(text, student[file].decode()).encode()
     return student
 
 

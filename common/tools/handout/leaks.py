@@ -6,6 +6,7 @@ Wherever a line of a solution's own stands, the solution is shown.
 """
 
 from functools import cache
+from pathlib import Path
 
 from tools.course import Course, Exercise, bare, lines_of, planted
 
@@ -24,18 +25,28 @@ def own_lines(course: Course, exercise: Exercise, students: dict[str, str]) -> l
     for path in [*sorted(course.root.glob("[0-9][0-9]_*/*.cu")), *sorted(course.root.glob("common/device/*.h"))]:
         file = str(path.relative_to(course.root))
         if file < exercise.file or file.startswith("common/"):
-            known.append(students[file] if file in students else path.read_text())
+            known.append(students[file] if file in students else _text(path, path.stat().st_mtime_ns))
     return [run for run in runs if not any(shows(text, [run]) for text in known)]
 
 
 def shows(text: str, own: list[Run]) -> "int | None":
     """The number of the first line at which one of these runs begins; a run of one line may be part of a line."""
-    lines = _bare_lines(text)
-    whole = "\n".join(lines)
+    whole = _bare_text(text)
     for run in own:
         if "\n".join(run) in whole:
             return next(number for number, line in enumerate(text.splitlines(), 1) if run[0] in bare(line))
     return None
+
+
+@cache
+def _text(path: Path, changed: int) -> str:
+    """Many exercises are held against the same files."""
+    return path.read_text()
+
+
+@cache
+def _bare_text(text: str) -> str:
+    return "\n".join(_bare_lines(text))
 
 
 @cache

@@ -8,6 +8,7 @@ import re
 from functools import cache
 from pathlib import Path
 
+KERNELS = ("[0-9][0-9]_*/*.cu", "[0-9][0-9]_*/wide/*.cu")  # of the chapters; wide: for head dims above 128
 _DEFINES = re.compile(r"^constinit const attention::\w+ (\w+) =", re.M)
 _DECLARES = re.compile(r"^extern const attention::(?:Rung|Forward|Backward) ([\w, ]+);\n", re.M)
 _USES_OF_OTHERS = re.compile(r"\b(\w+)::(\w+)\b")
@@ -133,5 +134,5 @@ def _shortened(text: str, namespace: str, missing: set[Symbol]) -> str:
 
 def read(root: Path, texts: dict[str, str]) -> Ladder:
     """The ladder of a tree, with these texts {file: text} in place of what stands there."""
-    files = [str(path.relative_to(root)) for path in sorted(root.glob("[0-9][0-9]_*/*.cu"))]
+    files = [str(path.relative_to(root)) for pattern in KERNELS for path in sorted(root.glob(pattern))]
     return Ladder({file: texts[file] if file in texts else (root / file).read_text() for file in files})

@@ -1,11 +1,14 @@
 """The pages of a student's tree: lessons without the exercises' solutions, and the page that says what to do."""
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 from tools.course import Plan
 from tools.handout.leaks import Run, shows
+
+NUMBERS = "numbers.json"  # beside a lesson: what its named numbers are (tools/showing/number_names.py)
 
 _FENCED = re.compile(r"^( *)```[^\n]*\n.*?^ *```[ \t]*\n", re.DOTALL | re.MULTILINE)
 _ANSWER = re.compile(r"\n *<details><summary>Answer</summary>\n.*?\n *</details>\n", re.DOTALL)
@@ -34,6 +37,12 @@ def _without_answers(page: str, asked: dict[int, str]) -> str:
             parts[place] = _ANSWER.sub("\n   *(Its answer is not here: it would say too much about exercise "
                                        f"{asked[int(number)]}.)*\n", part)
     return before + heading + "".join(parts)
+
+
+def numbers_of(pages: str, entries: str) -> str:
+    """The entries of numbers.json that these pages show. Another one would say how a hidden answer is calculated."""
+    shown = {name: expression for name, expression in json.loads(entries).items() if f"<!-- {name} -->" in pages}
+    return json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
 
 
 def without_links(page: str, exists: Callable[[str], bool]) -> str:

@@ -26,9 +26,8 @@ def count(chosen: list[chapters.Chapter], flags: list[str], direction: "str | No
           with_patterns: bool = False, named: bool = True) -> JsonObject:
     """Builds and counts. Chapters that do not take the problem are left out, unless all are; those without the rung,
     too, if the chapters were not named."""
-    directory = build.ensure_built("trace",
-                                   [*(chapter.name for chapter in chosen),
-                                    *(["trace_patterns"] if with_patterns else [])])
+    patterns_too = ["trace_patterns"] if with_patterns else []
+    directory = build.ensure_built("cpu", [*(chapter.traced for chapter in chosen), *patterns_too])
     chosen = chosen if named else chapters.with_rung(rung, chosen, [directory])
     of_rung = [f"--rung={rung}"] if rung else []
     counted, refusals = [], []
@@ -36,7 +35,8 @@ def count(chosen: list[chapters.Chapter], flags: list[str], direction: "str | No
         for chapter, one in passes(chosen, direction, rung, directory):
             progress.show(f"{chapter.name} {one}")
             try:
-                counted.append(counts_of(chapter.program(directory), "--trace", *flags, f"--direction={one}", *of_rung))
+                counted.append(counts_of(chapter.traced_program(directory), "--trace", *flags, f"--direction={one}",
+                                         *of_rung))
             except Failure as failure:
                 if failure.status != 2:
                     raise

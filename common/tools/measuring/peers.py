@@ -19,6 +19,7 @@ tools/measuring/peers_main.py measures, in a Python that has PyTorch. Its JSON, 
                   ratio (seconds of FLASH / seconds: above 1 is faster than FLASH; null without FLASH. With rope the
                   measure is compiled+FLASH, where torch.compile has made one kernel of the rotations)
                 or  skipped (why), or wrong (what: it was not timed)
+                (common/results keeps median and p10 of the seconds, and no samples)
     summary   one for each name and direction: points, geometric_mean, lowest and highest of the ratios
 """
 

@@ -1,10 +1,10 @@
 """The full measurement: which pieces it has, and how they are taken one after the other.
 
-A piece is a command line of ./workbook that writes one JSON file: nothing is timed here. Its file becomes
-common/results/GPU/PIECE.json, with the machine, the command and the commit in its context; the second measurement's
-(--again) lies in common/results/GPU/again/. A piece whose file is there, of the commit that is measured now, is not
-taken again; a piece that fails leaves no file. On a machine with several GPUs two measurements may run at once, each
-with its own in CUDA_VISIBLE_DEVICES.
+A piece is a command line of ./workbook that writes one JSON file: nothing is timed here. In the first measurement that
+file becomes common/results/GPU/PIECE.json, with the machine, the command and the commit in its context. Of the second
+one (--again) the times are kept, those of all pieces in one file (record/repeated_times.py). A piece that is there, of
+the commit that is measured now, is not taken again; a piece that fails leaves nothing. On a machine with several GPUs
+both measurements may run at once, each with its own in CUDA_VISIBLE_DEVICES.
 """
 
 import sys
@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.base import BUILD, ROOT, Failure, JsonObject, Progress, bad, bold, cuda, ending_of, follow, say, shown, table
-from tools.record import commit, result_files
+from tools.base import BUILD, ROOT, Failure, Progress, bad, bold, cuda, ending_of, follow, say, shown, table
+from tools.record import commit, repeated_times, result_files
 
 # Seconds that one candidate may take at one point of a sweep with peers. Chapters that need more than about 75 ms a
 # launch are left out there; the ladder has them.
@@ -93,13 +93,14 @@ def rehearsal(names: list[str]) -> list[Piece]:
 
 
 def chosen(planned: list[Piece], words: list[str], again: bool = False) -> list[Piece]:
-    """The pieces that begin with one of the words; without words all, or those that are measured twice."""
+    """The pieces that begin with one of the words, or all; again: of those that are taken for their times."""
+    planned = [piece for piece in planned if piece.timed or not again]
     for word in words:
         if not any(piece.name.startswith(word) for piece in planned):
-            raise Failure(f"no piece is called {word} (pieces: {', '.join(piece.name for piece in planned)})", status=2)
-    if not words:
-        return [piece for piece in planned if piece.timed or not again]
-    return [piece for piece in planned if any(piece.name.startswith(word) for word in words)]
+            kind = "piece that is measured twice" if again else "piece"
+            names = ", ".join(piece.name for piece in planned)
+            raise Failure(f"no {kind} is called {word} (pieces: {names})", status=2)
+    return [piece for piece in planned if not words or any(piece.name.startswith(word) for word in words)]
 
 
 # --- State -----------------------------------------------------------------------------------------------------------
@@ -113,9 +114,10 @@ class State:
     seconds: float
 
 
-def state(piece: Piece, directory: Path, measured_commit: str) -> State:
+def state(piece: Piece, directory: Path, measured_commit: str, again: bool = False) -> State:
     try:
-        context = (result_files.read(directory / f"{piece.name}.json") or {}).get("context", {})
+        context = (repeated_times.context(directory, piece.name) if again else
+                   (result_files.read(directory / f"{piece.name}.json") or {}).get("context", {}))
     except Failure:  # half of a file, from whoever wrote it: taken anew
         context = {}
     last = context.get("piece", {}).get("seconds")
@@ -141,12 +143,12 @@ def run_workbook(command: list[str], log_path: Path, on_line: Callable[[str], No
         return follow([sys.executable, ROOT / "workbook", "dev", *command], log, on_line, cwd=ROOT)
 
 
-def take(piece: Piece, directory: Path, measured_commit: str, on_line: Callable[[str], None],
+def take(piece: Piece, directory: Path, measured_commit: str, on_line: Callable[[str], None], again: bool = False,
          runner: Callable[[list[str], Path, Callable[[str], None]], int] = run_workbook) -> None:
-    """Runs the piece's command, and puts its JSON into place. Failure leaves nothing."""
+    """Runs the piece's command, and puts its JSON into place; again: the times in it. Failure leaves nothing."""
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "piece.json"
-        log_path = BUILD / "measure" / directory.name / f"{piece.name}.log"
+        log_path = BUILD / "measure" / (directory.name + "-again" * again) / f"{piece.name}.log"
         log_path.parent.mkdir(parents=True, exist_ok=True)
         before, begin = cuda.machine_state(), time.monotonic()
         status = runner([*piece.command, f"--out={out}"], log_path, on_line)
@@ -163,23 +165,10 @@ def take(piece: Piece, directory: Path, measured_commit: str, on_line: Callable[
                       "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "gpu": cuda.gpu_identity(), "before": before,
                       "after": after},
         })
-        result_files.write(directory / f"{piece.name}.json", shortened(report))
-
-
-def shortened(report: JsonObject) -> JsonObject:
-    """Google Benchmark's runs without what repeats itself: medians in full, of single repetitions the times."""
-    if "benchmarks" not in report:
-        return report
-    kept = []
-    medians = {run["run_name"] for run in report["benchmarks"] if run.get("aggregate_name") == "median"}
-    times = ("name", "run_type", "repetition_index", "iterations", "real_time", "time_unit")
-    for run in report["benchmarks"]:
-        if run.get("run_type") != "aggregate" and run.get("run_name") in medians:
-            kept.append({key: run[key] for key in times if key in run})
-        elif run.get("aggregate_name", "median") == "median":
-            kept.append({key: value for key, value in run.items()
-                         if key not in ("run_name", "family_index", "per_family_instance_index", "threads")})
-    return {**report, "benchmarks": kept}
+        if again:
+            repeated_times.keep(directory, piece.name, report)
+        else:
+            result_files.write(directory / f"{piece.name}.json", report)
 
 
 def targets(planned: list[Piece], names: list[str]) -> list[str]:
@@ -198,13 +187,13 @@ def targets(planned: list[Piece], names: list[str]) -> list[str]:
     return sorted(wanted)
 
 
-def measure(planned: list[Piece], directory: Path, within: "float | None",
-            take_piece: Callable[[Piece, Path, str, Callable[[str], None]], None] = take) -> int:
+def measure(planned: list[Piece], directory: Path, within: "float | None", again: bool = False,
+            take_piece: Callable[..., None] = take) -> int:
     """Every piece that is not there; `within` so many seconds: what would not fit is left for the next time."""
     measured_commit = commit()
     begin, failed, left = time.monotonic(), [], []
     for number, piece in enumerate(planned, start=1):
-        at = state(piece, directory, measured_commit)
+        at = state(piece, directory, measured_commit, again)
         if at.done:
             continue
         if within is not None and time.monotonic() - begin + at.seconds > within:
@@ -214,13 +203,13 @@ def measure(planned: list[Piece], directory: Path, within: "float | None",
         started = time.monotonic()
         try:
             with Progress(where) as progress:
-                take_piece(piece, directory, measured_commit, progress.show)
+                take_piece(piece, directory, measured_commit, progress.show, again)
             say(f"{where}: {time.monotonic() - started:.0f} s (about {at.seconds:.0f} s expected)")
         except Failure as failure:
             failed.append(piece.name)
             say(bad(f"{where}: {failure}"))
     say()
-    done = sum(state(piece, directory, measured_commit).done for piece in planned)
+    done = sum(state(piece, directory, measured_commit, again).done for piece in planned)
     say(bold(f"{done} of {len(planned)} pieces are in {shown(directory)}."))
     if failed:
         raise Failure(f"{len(failed)} of {len(planned)} pieces failed: {', '.join(failed)}; run the command again for "

@@ -18,9 +18,9 @@ from tools.record.problem import Problem, read_label
 UNSTEADY = 1.05
 
 THE_BOOKS = "nvidia-h200"  # the directory of the GPU that the lessons tell of
-MACHINE = "machine"  # the piece about the GPU itself, which has no rows: experiments.py reads it
+MACHINE = "machine"  # the piece about the GPU itself, which has no rows: microbenchmarks.py reads it
+REPEATED_TIMES = "repeated-times.json"  # the second measurement: repeated_times.py reads and writes it
 DECODING = "decode-"  # so begin the names of the pieces with few queries and many keys, one for each dtype
-AGAIN = "again"  # the directory of the second measurement, below that of the first
 SECONDS_PER = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}  # Google Benchmark's units
 DIRECTIONS = {"fwd": "forward", "bwd": "backward"}
 
@@ -47,16 +47,11 @@ def steady(median: float, p10: float, **_: float) -> bool:
     return median <= UNSTEADY * p10
 
 
-def aggregated(runs: list[JsonObject]) -> set[str]:
-    """The names of Google Benchmark's runs that were repeated, of which the median counts."""
-    return {run["name"].removesuffix("_median") for run in runs if run.get("aggregate_name") == "median"}
-
-
 def rows_of(source: str, report: JsonObject) -> list[Row]:
     rows, runs = [], report.get("benchmarks", [])
-    repetitions = aggregated(runs)
+    repeated = result_files.repetitions(runs)
     for run in runs:
-        if run["name"] in repetitions:
+        if run["name"] in repeated:
             continue
         chapter, rung, direction, label = run["name"].split("/")[:4]
         rows.append(Row(source, f"{chapter}/{rung}", DIRECTIONS[direction], *read_label(label),
@@ -88,8 +83,8 @@ class Record:
 
     @cached_property
     def pieces(self) -> list[str]:
-        """The names of the pieces that are there; files that begin with a date are no pieces."""
-        return sorted(path.stem for path in self.directory.glob("[a-z]*.json"))
+        """The names of the pieces that are there. Single experiments and the second measurement are none."""
+        return sorted(path.stem for path in self.directory.glob("[a-z]*.json") if path.name != REPEATED_TIMES)
 
     @cached_property
     def gpu(self) -> str:
@@ -190,23 +185,3 @@ class Record:
             return self.piece("peers-ladder")["ceilings"][which]["flop_rate" if which == "matmul" else "byte_rate"]
         except KeyError:
             raise Missing(f"peers-ladder has no ceiling {which}") from None
-
-    @property
-    def again(self) -> "Record":
-        """The second measurement."""
-        return Record(self.directory / AGAIN)
-
-
-def repeated(record: Record) -> dict[str, list[float]]:
-    """{source: [second time / first time]} of everything that has been timed twice."""
-    ratios: dict[str, list[float]] = {}
-    second = record.again
-    for row in record.rows:
-        if row.source == "memory":  # one launch, for its bytes
-            continue
-        try:
-            other = second.row(row.source, row.step, row.direction, **vars(row.problem))
-        except Missing:
-            continue
-        ratios.setdefault(row.source, []).append(other.seconds / row.seconds)
-    return ratios

@@ -2,7 +2,8 @@
 "bandwidth/L2", "branch/by_lane"."""
 
 from tools.base import JsonObject
-from tools.record.measurements import MACHINE, Missing, Record, aggregated
+from tools.record import result_files
+from tools.record.measurements import MACHINE, Missing, Record
 
 # Where each memory's latency is read off: with so many bytes in use, global memory is served by it on every GPU that we
 # know.
@@ -19,9 +20,9 @@ class Microbenchmarks:
     def __init__(self, report: JsonObject):
         """From Google Benchmark's report: where runs were repeated, their medians."""
         runs, self._context = report.get("benchmarks", []), report.get("context", {})
-        repetitions = aggregated(runs)
+        repeated = result_files.repetitions(runs)
         self._found = {run["name"].partition("/iterations:")[0]: run for run in runs
-                       if run["name"] not in repetitions and run.get("aggregate_name", "median") == "median"}
+                       if run["name"] not in repeated and run.get("aggregate_name", "median") == "median"}
 
     def names(self, beginning: str) -> list[str]:
         return [name for name in self._found if name.startswith(beginning)]

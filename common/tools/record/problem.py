@@ -42,13 +42,20 @@ class Problem:
         return f"N={self.length()} {self.without_length()}"
 
 
-def read_label(label: str) -> tuple[Problem, bool]:
+def label(problem: Problem, rope: bool) -> str:
+    """As attention::label names it: B2_H16_N512_D64_fp16_causal."""
+    heads = f"H{problem.heads}" + (f"_Hkv{problem.kv_heads}" if problem.kv_heads != problem.heads else "")
+    length = f"N{problem.seq_q}" if problem.seq_q == problem.seq_k else f"Nq{problem.seq_q}_Nk{problem.seq_k}"
+    mask = "causal" if problem.causal else "full"
+    return f"B{problem.batch}_{heads}_{length}_D{problem.head_dim}_{problem.dtype}_{mask}{'_rope' if rope else ''}"
+
+
+def read_label(text: str) -> tuple[Problem, bool]:
     """(problem, rope) of the name that attention::label gives a problem: B2_H16_N512_D64_fp16_causal."""
-    found = re.fullmatch(r"B(\d+)_H(\d+)(?:_Hkv(\d+))?_(?:N(\d+)|Nq(\d+)_Nk(\d+))_D(\d+)_(fp16|bf16)_(causal|"
-                         r"full)(_rope)?",
-                         label)
+    found = re.fullmatch(r"B(\d+)_H(\d+)(?:_Hkv(\d+))?_(?:N(\d+)|Nq(\d+)_Nk(\d+))"
+                         r"_D(\d+)_(fp16|bf16)_(causal|full)(_rope)?", text)
     if not found:
-        raise ValueError(f"{label} names no problem")
+        raise ValueError(f"{text} names no problem")
     batch, heads, kv_heads, n, nq, nk, head_dim, dtype, mask, rope = found.groups()
     return Problem(int(batch), int(heads), int(kv_heads or heads), int(n or nq), int(n or nk), int(head_dim), dtype,
                    mask == "causal"), bool(rope)

@@ -1,6 +1,6 @@
 """The numbers that a lesson can show: each function here is one, measured, counted or calculated.
 
-In a lesson, right after the number and its unit:
+In a lesson, right after the number and its unit, or by a name in numbers.json beside the lesson:
 
     2.67×<!-- = gain("02", "03", 8192) -->                                             measured
     10.0<!-- = counted("02", "global_load sectors", "scores") / counted("02", "global_load requests", "scores") -->
@@ -20,6 +20,7 @@ from tools.record.decoding import Decoding
 from tools.record.measurements import Missing, Record, Row
 from tools.record.microbenchmarks import LATENCY, Microbenchmarks
 from tools.record.recorded_counts import Counts
+from tools.record.repeated_times import SecondMeasurement
 from tools.record.training import Training
 
 
@@ -27,7 +28,7 @@ class Quantities:
     """Every public method is a name that lessons may use."""
 
     def __init__(self, record: Record, counts: "Counts | None" = None):
-        self._record, self._counts = record, counts or Counts()
+        self._record, self._counts, self._second = record, counts or Counts(), SecondMeasurement(record)
 
     def _direction(self, step: str, direction: "str | None") -> str:
         if direction is None and step[0].isdigit():
@@ -233,11 +234,15 @@ class Quantities:
 
     # Any file
 
-    def entry(self, file, field, *path, **where):
-        """A number of any file: entry("x.json", "ms.FA2", "B2_H16", N=512) is a field of the entry that has N = 512."""
-        found: Any = self._record.file(file)
+    def entry(self, file, field, *path, again=False, **where):
+        """A number of any file: entry("x.json", "ms.FA2", "B2_H16", N=512) is the field of that list's entry that has
+        N = 512; with again=True, of the second measurement."""
+        found: Any = (self._second if again else self._record).file(file)
         for part in path:
-            found = found[part]
+            try:
+                found = found[part]
+            except (KeyError, IndexError, TypeError):
+                raise Missing(f"{file} has no {part} there") from None
         if where:
             matching = [one for one in found if all(one.get(key) == value for key, value in where.items())]
             if len(matching) != 1:

@@ -39,7 +39,7 @@ class Counts:
         return found
 
     def launches(self, step: str, direction: "str | None" = None) -> list[LaunchCounts]:
-        """The launches of "06/mma", or of the last rung of "06"; of a forward and a backward the first, if none is named."""
+        """The launches of "06/mma", or of the last rung of "06"; the forward's if it has both."""
         number, _, rung = step.partition("/")
         every = self._chapter(number.partition("_")[0])
         rungs = {name: launches for (one, name), launches in every.items() if one in ("", direction or "forward")}

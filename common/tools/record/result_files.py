@@ -1,11 +1,18 @@
-"""Files of measurements: how they are written and read, and of which commit they are."""
+"""Files of measurements: how they are written and read, what of them is kept, and of which commit they are."""
 
 import json
 import os
-import re
 from pathlib import Path
 
-from tools.base import ROOT, Failure, JsonObject, output_of, write_whole
+from tools.base import RESULTS, ROOT, Failure, JsonObject, output_of, write_whole
+
+LINE = 400  # characters: a value that is longer takes several lines, unless it is a record of plain values
+
+# What Google Benchmark says of a run besides its name, its time and the program's own counters.
+NOISE = {"run_name", "run_type", "family_index", "per_family_instance_index", "repetitions", "repetition_index",
+         "threads", "cpu_time", "aggregate_unit"}
+SAMPLES = {"samples", "samples_us"}  # the times of single launches
+STATISTICS = {"median", "p10"}  # of these samples: the time, and the fastest tenth, which tells whether it is steady
 
 
 def commit() -> str:
@@ -23,18 +30,51 @@ def commit() -> str:
 
 
 def compact(report: JsonObject) -> str:
-    """JSON with one line for a list of numbers, and one for each of Google Benchmark's runs."""
-    runs = report.get("benchmarks")
-    text = json.dumps({**report, "benchmarks": []} if runs else report, indent=1)
-    if runs:
-        lines = ",\n".join("  " + json.dumps(run) for run in runs)
-        text = text.replace('"benchmarks": []', f'"benchmarks": [\n{lines}\n ]')
-    return re.sub(r"\[\s+([-+.\deE,\s]+?)\s+\]", lambda found: "[" + re.sub(r"\s+", " ", found[1]) + "]", text) + "\n"
+    """JSON with one line for each record, so that a diff shows which records have changed."""
+    return _laid_out(report, "") + "\n"
+
+
+def _laid_out(value: object, indent: str) -> str:
+    line = json.dumps(value)
+    if not isinstance(value, (dict, list)) or not value:
+        return line
+    plain = not any(isinstance(child, (dict, list)) for child in (value.values() if isinstance(value, dict) else value))
+    if indent and (plain or len(line) <= LINE and "[{" not in line):  # a list of records takes a line for each
+        return line
+    inner = indent + " "
+    if isinstance(value, dict):
+        lines = [f"{inner}{json.dumps(key)}: {_laid_out(child, inner)}" for key, child in value.items()]
+        return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
+    return "[\n" + ",\n".join(inner + _laid_out(child, inner) for child in value) + f"\n{indent}]"
+
+
+def repetitions(runs: list[JsonObject]) -> set[str]:
+    """The names of Google Benchmark's runs that were repeated: their median counts."""
+    return {run["name"].removesuffix("_median") for run in runs if run.get("aggregate_name") == "median"}
+
+
+def slim(report: JsonObject) -> JsonObject:
+    """What common/results keeps of a report: of repetitions the median, of samples what STATISTICS names."""
+    if "benchmarks" in report:
+        repeated = repetitions(report["benchmarks"])
+        runs = [run for run in report["benchmarks"]
+                if run.get("aggregate_name", "median") == "median" and run["name"] not in repeated]
+        report = {**report, "benchmarks": [{key: run[key] for key in run if key not in NOISE} for run in runs]}
+    return _slim(report)
+
+
+def _slim(value):
+    if isinstance(value, list):
+        return [_slim(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    wanted = STATISTICS if value.keys() >= STATISTICS else value.keys() - SAMPLES
+    return {key: _slim(one) for key, one in value.items() if key in wanted}
 
 
 def write(path: Path, report: JsonObject) -> None:
-    """Writes all of the report or nothing."""
-    write_whole(path, compact(report))
+    """Writes all of the report or nothing; in common/results what the pages need: slim."""
+    write_whole(path, compact(slim(report) if RESULTS in path.resolve().parents else report))
 
 
 def read(path: Path) -> "JsonObject | None":

@@ -227,7 +227,7 @@ class Tables:
         return markdown(rows)
 
     def loss_scaling(self, *steps):
-        """The same for dQ and dK with dO times a power of two, N = 1024, D = 64. What is not finite has an infinite error."""
+        """The same for dQ and dK with dO times a power of two, N = 1024, D = 64; overflow is an infinite error."""
         measured = self._of_accuracy("loss_scaling")
         if not measured:
             return NOT_YET

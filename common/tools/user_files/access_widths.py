@@ -1,4 +1,4 @@
-"""How wide nvcc makes the accesses of each source line, from its machine code (see common/simt/widths.h)."""
+"""How wide nvcc makes the accesses of each source line, from its machine code (common/simt/trace/widths.h)."""
 
 import re
 import shutil

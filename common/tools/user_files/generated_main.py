@@ -31,24 +31,24 @@ def text_of(launch: Launch, kernel: JsonObject, source: Path, shows: bool) -> st
                       f"'{launch.kernel}<..>'", status=2)
     _refuse_unknown(launch, kernel)
     qualified = "::".join([*kernel["within"], kernel["name"]]) + launch.kernel[len(launch.kernel.partition("<")[0]):]
-    lines = [f'#include "{source}"', '#include "simt/filled.h"']
+    lines = [f'#include "{source}"', '#include "simt/front/test_buffers.h"']
     for name, value in launch.values.items():  # so that the compiler's words about a type name what the user said
         if isinstance(value, Buffer):
             lines += [f'#line 1 "--buffer {name}={value.count}x{value.type}"',
                       f"using simt_type_of_{name} = {value.type};"]
     lines += [f'#line 1 "--kernel {launch.kernel}"', "int main() {"]
-    lines[-1] += " simt::Filled simt_filled;"
+    lines[-1] += " simt::TestBuffers simt_buffers;"
     for name, type_ in zip(kernel["names"], kernel["types"]):
         value = launch.values[name]
         if isinstance(value, Buffer):
             constant = "true" if re.search(r"\bconst\b", type_) else "false"
-            lines[-1] += (f" simt_type_of_{name}* {name} = simt_filled.buffer<simt_type_of_{name}>(\"{name}\", "
-                          f"{value.count}u, simt::Filled::{value.fill}, {constant});")
+            lines[-1] += (f" simt_type_of_{name}* {name} = simt_buffers.buffer<simt_type_of_{name}>(\"{name}\", "
+                          f"{value.count}u, simt::TestBuffers::{value.fill}, {constant});")
     values = [(name, launch.values[name]) for name in kernel["names"]]
     arguments = ", ".join(name if isinstance(value, Buffer) else value for name, value in values)
     grid, block = (", ".join(map(str, extent)) for extent in (launch.grid, launch.block))
     lines[-1] += f" ::{qualified}<<<dim3({grid}), dim3({block}), {launch.shared}>>>({arguments});"
-    lines[-1] += f" return simt_filled.end({'true' if shows else 'false'}); }}"
+    lines[-1] += f" return simt_buffers.end({'true' if shows else 'false'}); }}"
     return "\n".join(lines) + "\n"
 
 

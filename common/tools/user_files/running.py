@@ -31,27 +31,28 @@ class Ran:
     launches: list[JsonObject]  # that did not fail, counted, if they are to be counted
 
 
-def run_files(asked: Asked, preset: str, quietly: bool = False) -> Ran:
+def run_files(asked: Asked, traced: bool = False, quietly: bool = False) -> Ran:
     """Compiles the files, links them, runs the program with its output where it would go (stderr, if quietly)."""
-    directory = build.ensure_built(preset, ["simt", "simt-compile", "device"])
+    directory = build.ensure_built("cpu", ["simt", "simt-compile"])
     (BUILD / "user_files").mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=BUILD / "user_files") as place:
         with Progress(f"Compiling {' '.join(asked.files)}"):
-            program = program_of(asked, directory, Path(place))
-            if preset == "trace":
+            program = program_of(asked, traced, directory, Path(place))
+            if traced:
                 _note_widths(asked, Path(place))
         return run_program(program, asked, Path(place), quietly)
 
 
-def program_of(asked: Asked, build_directory: Path, place: Path) -> Path:
-    """The files, compiled with the engine of this build directory; all that comes of it lies in `place`."""
+def program_of(asked: Asked, traced: bool, build_directory: Path, place: Path) -> Path:
+    """The files, their kernels traced or not, compiled with the engine of this build directory; all that comes of it
+    lies in `place`."""
     settings = json.loads((build_directory / "common" / "simt" / "front" / "settings.json").read_text())
-    front, compiler, *flags = settings["compile"]
-    command = [compiler, *flags, *asked.flags]
+    front, compiler = settings["front"], settings["compiler"]
+    command = [compiler, *settings["traced" if traced else "plain"], *asked.flags]
     cuda = [file for file in asked.files if file.endswith(CUDA)]
     with ThreadPoolExecutor(build.cores()) as pool:
         looked = list(pool.map(lambda file: json.loads(_output([front, "--kernels", *command, file], file)), cuda))
-        sources = _sources(asked, cuda, looked, place, shows=not settings["counts"])
+        sources = _sources(asked, cuda, looked, place, shows=not traced)
         objects = [place / f"{number}.o" for number in range(len(sources))]
         list(pool.map(lambda file, source, made: _output([front, *command, "-c", source, "-o", str(made)], file),
                       asked.files, sources, objects))
@@ -125,7 +126,7 @@ def _source_line(file: str, number: int) -> list[str]:
 
 
 def _note_widths(asked: Asked, place: Path) -> None:
-    """How wide nvcc makes the accesses, where there is one, in a file for the engine (common/simt/widths.h)."""
+    """How wide nvcc makes the accesses, where there is one, in a file for the engine (common/simt/trace/widths.h)."""
     if not access_widths.possible():
         return
     flags = [flag for flag in asked.flags if not flag.startswith("-std")]

@@ -4,7 +4,7 @@
     wild.py check            the engine counts what is in counts.json
     wild.py compare FILE     on a GPU: profiles wild.cu and writes both counts, side by side, as JSON
 
-The counts are those with nvcc's widths (common/simt/widths.h).
+The counts are those with nvcc's widths (common/simt/trace/widths.h).
 """
 
 import json

@@ -1,0 +1,52 @@
+// Which instance of a kernel solves a problem. Kernels are templates over the storage type T and, on tensor cores, over
+// the head dim D; a problem says both only when it runs. The host code of a rung is one function for all of them:
+//
+//   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+//     const auto [q, k, v, o] = attention::tensors_of<T>(args);
+//     launch(forward<T, D>, {blocks, threads, shared_bytes, stream}, p, q, k, v, o, args.lse);
+//   });
+#pragma once
+
+#include "attention/rung.h"
+
+namespace attention {
+
+// f<T>(), with the T of the problem's dtype.
+template <class F>
+auto by_dtype(const Problem& p, F&& f) {
+  return p.dtype == DType::fp16 ? f.template operator()<__half>() : f.template operator()<__nv_bfloat16>();
+}
+
+// f<T, D>(), with the first of these head dims that is not too small. They rise.
+template <int D, int... larger, class F>
+auto by_dtype_and_head_dim(const Problem& p, F&& f) {
+  if constexpr (sizeof...(larger) > 0)
+    if (p.head_dim > D) return by_dtype_and_head_dim<larger...>(p, f);
+  return by_dtype(p, [&]<class T>() { return f.template operator()<T, D>(); });
+}
+
+// The tensors of a launch, as T. Their shapes stand in attention/rung.h.
+template <class T>
+struct ForwardTensors {
+  const T *q, *k, *v;
+  T* o;
+};
+template <class T>
+ForwardTensors<T> tensors_of(const ForwardArgs& args) {
+  return {static_cast<const T*>(args.q), static_cast<const T*>(args.k), static_cast<const T*>(args.v),
+          static_cast<T*>(args.o)};
+}
+
+template <class T>
+struct BackwardTensors {
+  const T *q, *k, *v, *o, *d_o;
+  T *dq, *dk, *dv;
+};
+template <class T>
+BackwardTensors<T> tensors_of(const BackwardArgs& args) {
+  return {static_cast<const T*>(args.q), static_cast<const T*>(args.k),   static_cast<const T*>(args.v),
+          static_cast<const T*>(args.o), static_cast<const T*>(args.d_o), static_cast<T*>(args.dq),
+          static_cast<T*>(args.dk),      static_cast<T*>(args.dv)};
+}
+
+}  // namespace attention

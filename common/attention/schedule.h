@@ -1,0 +1,84 @@
+// Which rows a thread block works on, and in which order: what others call a tile scheduler. Chapter 08, 3_balanced.cu,
+// is about the order, and chapter 10, 6_persistent.cu, about lists.
+//
+// The longest tiles come first, of many heads together, so that what starts at the end is short. Under the causal mask
+// the last rows of a head are the longest, and the first keys. "Many" heads, not all: tiles of a head read the same K
+// and V, and should find them in the L2 cache.
+#pragma once
+
+#include "attention/problem.h"
+#include "device/launch.h"
+
+namespace attention {
+
+// How many heads start together, a round of them. As many as have room for their K and V in the L2 cache (60 MiB on the
+// H200 that was measured, 40 MB on an A100), since the tiles of a short head are far apart in the order. And 32 at
+// least: with so few, several tiles of a head run at a time, and go along its keys together.
+int heads_in_a_round(const Problem& problem);
+
+#if defined(WORKBOOK_SIMT) || defined(__CUDACC__)
+
+struct Tile {
+  int head, i0;  // over all batches; its first row
+};
+
+// The tile of Br query rows that this thread block owns.
+template <int Br>
+__device__ Tile tile_of_block(const Problem& p, int round_heads) {
+  const int row_tiles = (p.seq_q + Br - 1) / Br;
+  const int first_head = blockIdx.x / (round_heads * row_tiles) * round_heads;
+  const int index = blockIdx.x - first_head * row_tiles;
+  const int heads = min(round_heads, p.batch * p.heads - first_head);  // of this round: the last may be smaller
+  return {first_head + index % heads, (row_tiles - 1 - index / heads) * Br};
+}
+
+// Tiles of Bc keys up to the last that a row sees: one at least, also where all keys are hidden.
+template <int Bc>
+__device__ int key_tiles(const Problem& p, int last_row) {
+  return max(1, ceil_div(p.visible_keys(last_row), Bc));
+}
+
+// All tiles of Br query rows as a list. Without a mask the first rows of a head come first, since the last may be fewer
+// than Br.
+template <int Br>
+struct TileList {
+  int heads, round_heads, row_tiles;
+  Mask mask;
+
+  // The tile with this index; false if there are not so many.
+  __device__ bool get(Tile& tile, int index) const {
+    if (index >= heads * row_tiles) return false;
+    const int first_head = index / (round_heads * row_tiles) * round_heads, rest = index - first_head * row_tiles;
+    const int round = min(round_heads, heads - first_head), place = rest / round;  // the last round may be smaller
+    tile = {first_head + rest % round, (mask == Mask::causal ? row_tiles - 1 - place : place) * Br};
+    return true;
+  }
+};
+template <int Br>
+TileList<Br> all_tiles(const Problem& p) {
+  return {p.batch * p.heads, heads_in_a_round(p), ceil_div(p.seq_q, Br), p.mask};
+}
+
+// What a thread block of a backward works on, which owns keys: a tile of a kv head's keys, and of the query heads that
+// read it, all tiles of queries from `start` on.
+struct KeyTile {
+  int kv_head, j0;
+  int first_head, heads;
+  int start, head_tiles;
+};
+
+// The tile of Bc keys with this index: a round of kv heads after the other, and in each the first keys of every head
+// first, which most queries see. Queries come in tiles of Br.
+template <int Bc, int Br, class Index>
+__device__ KeyTile key_tile(const Problem& p, int round_heads, Index index) {
+  const int kv_heads = p.batch * p.kv_heads, kv_tiles = ceil_div(p.seq_k, Bc), heads = p.heads / p.kv_heads;
+  const int first_kv_head = index / (round_heads * kv_tiles) * round_heads;
+  const int rest = index - first_kv_head * kv_tiles;
+  const int round = min(round_heads, kv_heads - first_kv_head);  // the last may be smaller
+  const int kv_head = first_kv_head + rest % round, j0 = rest / round * Bc;
+  return {kv_head, j0, kv_head * heads, heads, p.first_query(j0) / Br, ceil_div(p.seq_q, Br)};
+}
+
+#endif
+
+}  // namespace attention

@@ -1,0 +1,56 @@
+// What the backwards of chapter 10 have in common. Its 3_warpspec_backward.cu is about them.
+#pragma once
+
+#include <cstdint>
+
+#include "attention/problem.h"
+#include "device/backward_tile.h"
+#include "device/warpgroup_tile.h"
+
+namespace warpgroup_backward {
+
+using namespace backward_tile;
+using namespace warpgroup_tile;
+
+// Starts a warpgroup's part of dQ^T = K^T dS^T: of 64 columns of K, and of 64 queries. Both are products of what lies
+// in shared memory.
+template <int Bc, int Br, class T>
+__device__ __forceinline__ void start_dq(float (&dq)[1][8][4],
+                                         const T* k,   // [Bc][64]
+                                         const T* ds)  // [64][Bc] in a tile of Br rows
+{
+  const uint64_t k_tile = wgmma_descriptor(k), ds_tile = wgmma_descriptor(ds);
+#pragma unroll
+  for (int step = 0; step < Bc / 16; step++)
+    wgmma<T, Major::mn>(
+        dq[0], wgmma_advance(k_tile, step * step_rows_bytes),
+        wgmma_advance(ds_tile, step / steps_in_page * Br * row_bytes + step % steps_in_page * step_bytes), step > 0);
+  wgmma_commit();
+}
+
+// Scales and rounds the sum of the parts of dQ. A thread has two queries of a tile and 16 columns: what the eight lanes
+// of one t of a warp have of one fragment.
+template <class T, class S>
+__device__ void convert_dq_transposed(const attention::Problem& p,
+                                      const float4* dq_sum,  // [B * H * tiles][consumers][8 n][4 warps][8 g][4 t]
+                                      T* dq)                 // [B, H, Nq, D]
+{
+  const unsigned thread = blockIdx.x * S::threads + threadIdx.x, tile = thread / 256;
+  const int t = thread % 4, warp = thread / 4 % 4, n = thread / 16 % 8, consumer = thread / 128 % 2;
+  const unsigned head_tiles = ceil_div(p.seq_q, S::Br), head = tile / head_tiles;
+  const int i = tile % head_tiles * S::Br + (S::D == 128 ? 0 : consumer * 64) + 8 * n + 2 * t;
+  Pack8<T> rows[2][2];
+  for (int g = 0; g < 8; g++) {
+    const float4 c = dq_sum[size_t(thread / 4) * 32 + g * 4 + t];
+    rows[0][0].x[g] = from_float<T>(c.x * p.scale);
+    rows[1][0].x[g] = from_float<T>(c.y * p.scale);
+    rows[0][1].x[g] = from_float<T>(c.z * p.scale);
+    rows[1][1].x[g] = from_float<T>(c.w * p.scale);
+  }
+  T* to = dq + (size_t(head) * p.seq_q + i) * S::D + (S::D == 128 ? consumer * 64 : 0) + warp * 16;
+  for (int row = 0; row < 2; row++)
+    for (int h = 0; h < 2; h++)
+      if (i + row < p.seq_q) store_pack8(to + row * S::D + 8 * h, rows[row][h]);
+}
+
+}  // namespace warpgroup_backward

@@ -1,0 +1,386 @@
+// The functions of host.h and launch_syntax.h.
+#include "simt/cuda/host.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "simt/engine/device_memory.h"
+#include "simt/engine/device_variables.h"
+#include "simt/engine/diagnosis.h"
+#include "simt/engine/modules.h"
+
+namespace {
+
+cudaError_t refused(const char* name, const char* what) {
+  return simt::fail(cudaErrorNotSupported, std::string(name) + ": the engine has no " + what);
+}
+
+// Memory of the host that a program has from cudaMallocHost, or has registered: first byte and length.
+class HostMemory {
+ public:
+  static HostMemory& instance() {
+    static HostMemory& memory = *new HostMemory;
+    return memory;
+  }
+  void add(const void* pointer, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    blocks_[static_cast<const char*>(pointer)] = bytes;
+  }
+  bool remove(const void* pointer) {
+    const std::lock_guard lock(mutex_);
+    return blocks_.erase(static_cast<const char*>(pointer)) != 0;
+  }
+  bool contains(const void* pointer) const {
+    const std::lock_guard lock(mutex_);
+    const auto* p = static_cast<const char*>(pointer);
+    auto block = blocks_.upper_bound(p);
+    return block != blocks_.begin() && p < std::prev(block)->first + std::prev(block)->second;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<const char*, std::size_t> blocks_;
+};
+
+}  // namespace
+
+// ---- launches
+
+cudaError_t simt::launch_as_cuda(const LaunchConfig& c, const void* kernel, const Body& body, bool cooperative) {
+  if (const cudaError_t before = broken(); before != cudaSuccess) return before;
+  const cudaError_t error = cooperative ? launch_cooperative(kernel, c.grid, c.block, c.shared_bytes, body)
+                                        : launch(kernel, c.grid, c.block, c.shared_bytes, body);
+  if (error == cudaSuccess) return error;
+  std::fprintf(stderr, "%s\n", cudaGetErrorString(error));
+  note_failed_launch(cudaGetErrorString(error));
+  // A launch that was refused leaves CUDA as it was. After a mistake in a kernel nothing works any more.
+  const bool in_kernel = error >= cudaErrorIllegalAddress && error != cudaErrorLaunchOutOfResources &&
+                         error != cudaErrorCooperativeLaunchTooLarge;
+  if (in_kernel) breaks(error);
+  return in_kernel ? cudaSuccess : error;
+}
+
+void simt::launch_by_syntax(const LaunchConfig& c, const void* kernel, const Body& body) {
+  launch_as_cuda(c, kernel, body);
+}
+
+cudaError_t simt::read_attributes(const cudaLaunchConfig_t& config, const void* kernel, bool* cooperative) {
+  for (unsigned i = 0; i < config.numAttrs; ++i) {
+    const cudaLaunchAttribute& each = config.attrs[i];
+    if (each.id == cudaLaunchAttributeCooperative) *cooperative = each.val.cooperative != 0;
+    const auto& cluster = each.val.clusterDim;
+    if (each.id == cudaLaunchAttributeClusterDimension && cluster.x * cluster.y * cluster.z != 1)
+      return refused(("kernel " + kernel_name(kernel)).c_str(), "clusters of blocks");
+  }
+  return cudaSuccess;
+}
+
+cudaError_t simt::function_attributes(cudaFuncAttributes* attributes, const void* kernel) {
+  *attributes = {};
+  const Module* module = module_at(kernel);
+  if (module == nullptr) return fail(cudaErrorInvalidDeviceFunction, "cudaFuncGetAttributes: not a kernel");
+  attributes->sharedSizeBytes = module->static_shared_of(kernel);
+  attributes->maxThreadsPerBlock = 1024;
+  attributes->ptxVersion = attributes->binaryVersion = 90;
+  attributes->maxDynamicSharedSizeBytes = static_cast<int>(48 * 1024 - attributes->sharedSizeBytes);
+  attributes->preferredShmemCarveout = cudaSharedmemCarveoutDefault;
+  return cudaSuccess;
+}
+
+cudaError_t simt::occupancy(int* blocks, const void* kernel, int threads, std::size_t shared_bytes) {
+  cudaFuncAttributes attributes;
+  if (const cudaError_t error = function_attributes(&attributes, kernel); error != cudaSuccess) return error;
+  if (threads < 1)
+    return fail(cudaErrorInvalidValue, "occupancy of a block of " + std::to_string(threads) + " threads");
+  const std::size_t shared = shared_bytes + attributes.sharedSizeBytes;
+  *blocks = threads > 1024 || shared > max_shared()
+                ? 0
+                : blocks_per_multiprocessor(static_cast<std::size_t>(threads), shared);
+  return cudaSuccess;
+}
+
+cudaError_t simt::best_block(int* grid, int* block, const void* kernel, std::size_t shared_bytes, int most_threads) {
+  int best = 0;
+  for (int threads = most_threads > 0 ? std::min(most_threads, 1024) : 1024; threads > 0; threads -= 32) {
+    int blocks = 0;
+    if (const cudaError_t error = occupancy(&blocks, kernel, threads, shared_bytes); error != cudaSuccess) return error;
+    if (blocks * threads <= best) continue;
+    best = blocks * threads;
+    *block = threads;
+    *grid = blocks * schedule().threads;
+  }
+  return cudaSuccess;
+}
+
+// ---- memory
+
+cudaError_t cudaMallocManaged(void** pointer, std::size_t bytes, unsigned) { return cudaMalloc(pointer, bytes); }
+
+cudaError_t cudaMallocHost(void** pointer, std::size_t bytes, unsigned) {
+  *pointer = std::malloc(std::max<std::size_t>(bytes, 1));
+  if (*pointer == nullptr)
+    return simt::fail(cudaErrorMemoryAllocation, "cudaMallocHost: no memory for " + std::to_string(bytes) + " bytes");
+  HostMemory::instance().add(*pointer, bytes);
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
+  return cudaMallocHost(pointer, bytes, flags);
+}
+
+cudaError_t cudaFreeHost(void* pointer) {
+  if (pointer == nullptr) return cudaSuccess;
+  if (!HostMemory::instance().remove(pointer))
+    return simt::fail(cudaErrorInvalidValue,
+                      "cudaFreeHost: the pointer is not one of cudaMallocHost's, or freed already");
+  std::free(pointer);
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostRegister(void* pointer, std::size_t bytes, unsigned) {
+  if (HostMemory::instance().contains(pointer))
+    return simt::fail(cudaErrorHostMemoryAlreadyRegistered, "cudaHostRegister: the memory is registered already");
+  HostMemory::instance().add(pointer, bytes);
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostUnregister(void* pointer) {
+  if (HostMemory::instance().remove(pointer)) return cudaSuccess;
+  return simt::fail(cudaErrorHostMemoryNotRegistered, "cudaHostUnregister: the memory is not registered");
+}
+
+cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
+  *device = host;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t) { return cudaMalloc(pointer, bytes); }
+
+cudaError_t cudaFreeAsync(void* pointer, cudaStream_t) { return cudaFree(pointer); }
+
+cudaError_t cudaMallocPitch(void** pointer, std::size_t* pitch, std::size_t width, std::size_t height) {
+  constexpr std::size_t alignment = 512;
+  *pitch = (width + alignment - 1) / alignment * alignment;
+  return cudaMalloc(pointer, *pitch * height);
+}
+
+cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
+                         std::size_t height, cudaMemcpyKind kind) {
+  if (width > to_pitch || width > from_pitch)
+    return simt::fail(cudaErrorInvalidPitchValue, "cudaMemcpy2D: rows of " + std::to_string(width) + " bytes, " +
+                                                      std::to_string(std::min(to_pitch, from_pitch)) + " apart");
+  for (std::size_t row = 0; row < height; ++row) {
+    const cudaError_t error = cudaMemcpy(static_cast<char*>(to) + row * to_pitch,
+                                         static_cast<const char*>(from) + row * from_pitch, width, kind);
+    if (error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                              std::size_t width, std::size_t height, cudaMemcpyKind kind, cudaStream_t) {
+  return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind);
+}
+
+cudaError_t cudaMemset2D(void* to, std::size_t pitch, int value, std::size_t width, std::size_t height) {
+  if (width > pitch)
+    return simt::fail(cudaErrorInvalidPitchValue,
+                      "cudaMemset2D: rows of " + std::to_string(width) + " bytes, " + std::to_string(pitch) + " apart");
+  for (std::size_t row = 0; row < height; ++row)
+    if (const cudaError_t error = cudaMemset(static_cast<char*>(to) + row * pitch, value, width); error != cudaSuccess)
+      return error;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyPeer(void* to, int, const void* from, int, std::size_t bytes) {
+  return cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice);
+}
+
+cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes, cudaStream_t) {
+  return cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice);
+}
+
+cudaError_t cudaMemPrefetchAsync(const void*, std::size_t, int, cudaStream_t) { return simt::broken(); }
+
+cudaError_t cudaMemAdvise(const void*, std::size_t, cudaMemoryAdvise, int) { return simt::broken(); }
+
+cudaError_t cudaMemPrefetchAsync(const void*, std::size_t, cudaMemLocation, unsigned, cudaStream_t) {
+  return simt::broken();
+}
+
+cudaError_t cudaMemAdvise(const void*, std::size_t, cudaMemoryAdvise, cudaMemLocation) { return simt::broken(); }
+
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
+  *pool = nullptr;
+  return simt::broken();
+}
+cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) { return cudaDeviceGetDefaultMemPool(pool, device); }
+cudaError_t cudaDeviceSetMemPool(int, cudaMemPool_t) { return simt::broken(); }
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return simt::broken(); }
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, std::size_t) { return simt::broken(); }
+cudaError_t cudaMallocFromPoolAsync(void** pointer, std::size_t bytes, cudaMemPool_t, cudaStream_t) {
+  return cudaMalloc(pointer, bytes);
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
+  const bool device = simt::DeviceMemory::instance().contains(pointer) || simt::DeviceVariable::at(pointer) != nullptr;
+  const bool host = HostMemory::instance().contains(pointer);
+  void* p = const_cast<void*>(pointer);
+  *attributes = {device ? cudaMemoryTypeDevice
+                 : host ? cudaMemoryTypeHost
+                        : cudaMemoryTypeUnregistered,
+                 0, device || host ? p : nullptr, device ? nullptr : p};
+  return cudaSuccess;
+}
+
+// ---- device variables
+
+cudaError_t simt::symbol_address(const void* symbol, void** address, std::size_t* bytes) {
+  if (const Module* module = module_at(symbol)) DeviceVariable::find_in(*module);
+  const DeviceVariable* variable = DeviceVariable::at(symbol);
+  if (variable == nullptr || variable->begin() != symbol)
+    return fail(cudaErrorInvalidSymbol, "the symbol is not a __device__, __constant__ or __managed__ variable");
+  *address = const_cast<void*>(symbol);
+  *bytes = variable->bytes();
+  return cudaSuccess;
+}
+
+cudaError_t simt::copy_symbol(const char* name, const void* symbol, std::size_t size, std::size_t offset,
+                              const void* from, void* to, std::size_t bytes, cudaMemcpyKind kind) {
+  if (const cudaError_t error = broken(); error != cudaSuccess) return error;
+  void* address;
+  std::size_t all;
+  if (const cudaError_t error = symbol_address(symbol, &address, &all); error != cudaSuccess) return error;
+  if (offset > size || bytes > size - offset)
+    return fail(cudaErrorInvalidValue, std::string(name) + " of " + std::to_string(bytes) + " bytes from byte " +
+                                           std::to_string(offset) + " on: the variable has " + std::to_string(size));
+  char* place = static_cast<char*>(address) + offset;
+  const bool to_symbol = to == nullptr;
+  const bool allowed = kind == cudaMemcpyDefault || kind == cudaMemcpyDeviceToDevice ||
+                       kind == (to_symbol ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost);
+  if (!allowed) return fail(cudaErrorInvalidMemcpyDirection, std::string(name) + ": kind " + std::to_string(kind));
+  return to_symbol ? cudaMemcpy(place, from, bytes, kind) : cudaMemcpy(to, place, bytes, kind);
+}
+
+// ---- streams and events
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) { return cudaStreamCreate(stream); }
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t) { return simt::broken(); }
+
+cudaError_t cudaStreamAttachMemAsync(cudaStream_t, void*, std::size_t, unsigned) { return simt::broken(); }
+
+cudaError_t cudaStreamSetAttribute(cudaStream_t, cudaStreamAttrID, const cudaStreamAttrValue*) {
+  return simt::broken();
+}
+
+cudaError_t cudaCtxResetPersistingL2Cache() { return simt::broken(); }
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t event, unsigned) {
+  if (event == nullptr) return simt::fail(cudaErrorInvalidResourceHandle, "cudaStreamWaitEvent: a null event");
+  return simt::broken();
+}
+
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data, unsigned) {
+  callback(stream, simt::broken(), data);
+  return cudaSuccess;
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void* data) {
+  if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
+  function(data);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (event == nullptr) return simt::fail(cudaErrorInvalidResourceHandle, "cudaEventQuery: a null event");
+  return simt::broken();
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
+  return cudaEventRecord(event, stream);
+}
+
+// ---- devices
+
+cudaError_t cudaDeviceReset() {
+  simt::breaks(cudaSuccess);
+  return cudaSuccess;
+}
+
+cudaError_t cudaThreadSynchronize() { return cudaDeviceSynchronize(); }
+cudaError_t cudaInitDevice(int device, unsigned, unsigned) { return cudaSetDevice(device); }
+cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
+
+cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp*) {
+  *device = 0;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  int count = 0;
+  cudaGetDeviceCount(&count);
+  if (device < 0 || peer < 0 || device >= count || peer >= count)
+    return simt::fail(cudaErrorInvalidDevice,
+                      "cudaDeviceCanAccessPeer: there are " + std::to_string(count) + " devices");
+  *can = device != peer;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
+  int device = 0, can = 0;
+  cudaGetDevice(&device);
+  if (const cudaError_t error = cudaDeviceCanAccessPeer(&can, device, peer); error != cudaSuccess) return error;
+  return can ? cudaSuccess
+             : simt::fail(cudaErrorInvalidDevice, "cudaDeviceEnablePeerAccess: a device is no peer of its own");
+}
+
+cudaError_t cudaDeviceDisablePeerAccess(int) { return cudaSuccess; }
+cudaError_t cudaDeviceSetLimit(cudaLimit, std::size_t) { return cudaSuccess; }
+
+cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit) {
+  *value = 0;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return cudaSuccess; }
+cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config) {
+  *config = cudaFuncCachePreferNone;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig) { return cudaSuccess; }
+cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig* config) {
+  *config = cudaSharedMemBankSizeFourByte;
+  return cudaSuccess;
+}
+cudaError_t cudaProfilerStart() { return cudaSuccess; }
+cudaError_t cudaProfilerStop() { return cudaSuccess; }
+
+// ---- graphs
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
+  return refused("cudaStreamBeginCapture", "graphs");
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t*) { return refused("cudaStreamEndCapture", "graphs"); }
+cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
+  *status = cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphCreate(cudaGraph_t*, unsigned) { return refused("cudaGraphCreate", "graphs"); }
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t*, cudaGraph_t, unsigned long long) {
+  return refused("cudaGraphInstantiate", "graphs");
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) { return refused("cudaGraphLaunch", "graphs"); }
+cudaError_t cudaGraphDestroy(cudaGraph_t) { return refused("cudaGraphDestroy", "graphs"); }
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) { return refused("cudaGraphExecDestroy", "graphs"); }

@@ -1,0 +1,435 @@
+// The CUDA runtime's host functions that no kernel's file uses, for programs from elsewhere (and device/streams.h).
+// What runtime.h says holds here: every call has finished when it returns. Graphs, textures and arrays are refused with
+// cudaErrorNotSupported.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "simt/cuda/half.h"
+#include "simt/cuda/launch_syntax.h"
+#include "simt/cuda/runtime.h"
+#include "simt/engine/types.h"
+
+// ---- memory
+
+constexpr unsigned cudaMemAttachGlobal = 1;
+constexpr unsigned cudaMemAttachHost = 2;
+constexpr unsigned cudaHostAllocDefault = 0;
+constexpr unsigned cudaHostAllocPortable = 1;
+constexpr unsigned cudaHostAllocMapped = 2;
+constexpr unsigned cudaHostAllocWriteCombined = 4;
+constexpr unsigned cudaHostRegisterDefault = 0;
+constexpr unsigned cudaHostRegisterPortable = 1;
+constexpr unsigned cudaHostRegisterMapped = 2;
+constexpr int cudaCpuDeviceId = -1;
+constexpr int cudaInvalidDeviceId = -2;
+
+// Managed memory is device memory that the host may touch.
+cudaError_t cudaMallocManaged(void** pointer, std::size_t bytes, unsigned flags = cudaMemAttachGlobal);
+cudaError_t cudaMallocHost(void** pointer, std::size_t bytes, unsigned flags = cudaHostAllocDefault);
+cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned flags);
+cudaError_t cudaFreeHost(void* pointer);
+cudaError_t cudaHostRegister(void* pointer, std::size_t bytes, unsigned flags);
+cudaError_t cudaHostUnregister(void* pointer);
+cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned flags);
+cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t stream);
+cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream);
+cudaError_t cudaMallocPitch(void** pointer, std::size_t* pitch, std::size_t width, std::size_t height);
+template <class T>
+cudaError_t cudaMallocManaged(T** pointer, std::size_t bytes, unsigned flags = cudaMemAttachGlobal) {
+  return cudaMallocManaged(reinterpret_cast<void**>(pointer), bytes, flags);
+}
+template <class T>
+cudaError_t cudaMallocHost(T** pointer, std::size_t bytes, unsigned flags = cudaHostAllocDefault) {
+  return cudaMallocHost(reinterpret_cast<void**>(pointer), bytes, flags);
+}
+template <class T>
+cudaError_t cudaHostAlloc(T** pointer, std::size_t bytes, unsigned flags) {
+  return cudaHostAlloc(reinterpret_cast<void**>(pointer), bytes, flags);
+}
+template <class T>
+cudaError_t cudaHostGetDevicePointer(T** device, void* host, unsigned flags) {
+  return cudaHostGetDevicePointer(reinterpret_cast<void**>(device), host, flags);
+}
+template <class T>
+cudaError_t cudaMallocAsync(T** pointer, std::size_t bytes, cudaStream_t stream) {
+  return cudaMallocAsync(reinterpret_cast<void**>(pointer), bytes, stream);
+}
+template <class T>
+cudaError_t cudaMallocPitch(T** pointer, std::size_t* pitch, std::size_t width, std::size_t height) {
+  return cudaMallocPitch(reinterpret_cast<void**>(pointer), pitch, width, height);
+}
+
+cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
+                         std::size_t height, cudaMemcpyKind kind);
+cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                              std::size_t width, std::size_t height, cudaMemcpyKind kind,
+                              cudaStream_t stream = nullptr);
+cudaError_t cudaMemset2D(void* to, std::size_t pitch, int value, std::size_t width, std::size_t height);
+cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device, std::size_t bytes);
+cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, std::size_t bytes,
+                                cudaStream_t stream = nullptr);
+cudaError_t cudaMemPrefetchAsync(const void* pointer, std::size_t bytes, int device, cudaStream_t stream = nullptr);
+enum cudaMemoryAdvise {
+  cudaMemAdviseSetReadMostly = 1,
+  cudaMemAdviseUnsetReadMostly = 2,
+  cudaMemAdviseSetPreferredLocation = 3,
+  cudaMemAdviseUnsetPreferredLocation = 4,
+  cudaMemAdviseSetAccessedBy = 5,
+  cudaMemAdviseUnsetAccessedBy = 6,
+};
+cudaError_t cudaMemAdvise(const void* pointer, std::size_t bytes, cudaMemoryAdvise advice, int device);
+enum cudaMemLocationType {
+  cudaMemLocationTypeInvalid = 0,
+  cudaMemLocationTypeDevice = 1,
+  cudaMemLocationTypeHost = 2,
+  cudaMemLocationTypeHostNuma = 3,
+  cudaMemLocationTypeHostNumaCurrent = 4,
+};
+struct cudaMemLocation {
+  cudaMemLocationType type;
+  int id;
+};
+cudaError_t cudaMemPrefetchAsync(const void* pointer, std::size_t bytes, cudaMemLocation location, unsigned flags,
+                                 cudaStream_t stream = nullptr);
+cudaError_t cudaMemAdvise(const void* pointer, std::size_t bytes, cudaMemoryAdvise advice, cudaMemLocation location);
+
+// Pools of memory: there is one, and what is asked of it changes nothing.
+using cudaMemPool_t = struct SimtMemPool*;
+enum cudaMemPoolAttr {
+  cudaMemPoolReuseFollowEventDependencies = 1,
+  cudaMemPoolReuseAllowOpportunistic = 2,
+  cudaMemPoolReuseAllowInternalDependencies = 3,
+  cudaMemPoolAttrReleaseThreshold = 4,
+};
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device);
+cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device);
+cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool);
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value);
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, std::size_t bytes);
+cudaError_t cudaMallocFromPoolAsync(void** pointer, std::size_t bytes, cudaMemPool_t pool, cudaStream_t stream);
+
+enum cudaMemoryType {
+  cudaMemoryTypeUnregistered = 0,
+  cudaMemoryTypeHost = 1,
+  cudaMemoryTypeDevice = 2,
+  cudaMemoryTypeManaged = 3,
+};
+struct cudaPointerAttributes {
+  cudaMemoryType type;
+  int device;
+  void* devicePointer;
+  void* hostPointer;
+};
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer);
+
+// ---- device variables
+
+namespace simt {
+cudaError_t copy_symbol(const char* name, const void* symbol, std::size_t size, std::size_t offset, const void* from,
+                        void* to, std::size_t bytes, cudaMemcpyKind kind);
+cudaError_t symbol_address(const void* symbol, void** address, std::size_t* bytes);
+}  // namespace simt
+
+template <class T>
+cudaError_t cudaMemcpyToSymbol(const T& symbol, const void* from, std::size_t bytes, std::size_t offset = 0,
+                               cudaMemcpyKind kind = cudaMemcpyHostToDevice) {
+  return simt::copy_symbol("cudaMemcpyToSymbol", &symbol, sizeof symbol, offset, from, nullptr, bytes, kind);
+}
+template <class T>
+cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, std::size_t bytes, std::size_t offset = 0,
+                                 cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {
+  return simt::copy_symbol("cudaMemcpyFromSymbol", &symbol, sizeof symbol, offset, nullptr, to, bytes, kind);
+}
+template <class T>
+cudaError_t cudaMemcpyToSymbolAsync(const T& symbol, const void* from, std::size_t bytes, std::size_t offset,
+                                    cudaMemcpyKind kind, cudaStream_t = nullptr) {
+  return cudaMemcpyToSymbol(symbol, from, bytes, offset, kind);
+}
+template <class T>
+cudaError_t cudaMemcpyFromSymbolAsync(void* to, const T& symbol, std::size_t bytes, std::size_t offset,
+                                      cudaMemcpyKind kind, cudaStream_t = nullptr) {
+  return cudaMemcpyFromSymbol(to, symbol, bytes, offset, kind);
+}
+template <class T>
+cudaError_t cudaGetSymbolAddress(void** address, const T& symbol) {
+  std::size_t bytes;
+  return simt::symbol_address(&symbol, address, &bytes);
+}
+template <class P, class T>
+cudaError_t cudaGetSymbolAddress(P** address, const T& symbol) {
+  return cudaGetSymbolAddress(reinterpret_cast<void**>(address), symbol);
+}
+template <class T>
+cudaError_t cudaGetSymbolSize(std::size_t* bytes, const T& symbol) {
+  void* address;
+  return simt::symbol_address(&symbol, &address, bytes);
+}
+
+// ---- streams and events
+
+#define CUDART_CB  // the convention of calls, on Windows
+
+using cudaStreamCallback_t = void (*)(cudaStream_t stream, cudaError_t status, void* data);
+using cudaHostFn_t = void (*)(void* data);
+inline const cudaStream_t cudaStreamLegacy = nullptr;
+inline const cudaStream_t cudaStreamPerThread = nullptr;
+constexpr unsigned cudaEventWaitDefault = 0;
+constexpr unsigned cudaEventRecordDefault = 0;
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority);
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest);
+cudaError_t cudaStreamQuery(cudaStream_t stream);
+cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void* pointer, std::size_t bytes = 0,
+                                     unsigned flags = cudaMemAttachGlobal);
+template <class T>
+cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, T* pointer, std::size_t bytes = 0,
+                                     unsigned flags = cudaMemAttachGlobal) {
+  return cudaStreamAttachMemAsync(stream, static_cast<void*>(pointer), bytes, flags);
+}
+// Advice to the cache, which the engine does not have.
+enum cudaAccessProperty {
+  cudaAccessPropertyNormal = 0,
+  cudaAccessPropertyStreaming = 1,
+  cudaAccessPropertyPersisting = 2,
+};
+struct cudaAccessPolicyWindow {
+  void* base_ptr;
+  std::size_t num_bytes;
+  float hitRatio;
+  cudaAccessProperty hitProp, missProp;
+};
+enum cudaStreamAttrID {
+  cudaStreamAttributeAccessPolicyWindow = 1,
+  cudaStreamAttributeSynchronizationPolicy = 3,
+  cudaStreamAttributePriority = 8,
+};
+union cudaStreamAttrValue {
+  cudaAccessPolicyWindow accessPolicyWindow;
+  int priority;
+};
+cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaStreamAttrID attribute, const cudaStreamAttrValue* value);
+cudaError_t cudaCtxResetPersistingL2Cache();
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data, unsigned flags);
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data);
+cudaError_t cudaEventQuery(cudaEvent_t event);
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream = nullptr, unsigned flags = 0);
+
+// ---- devices. SIMT_DEVICES says how many there are; all share the engine's memory.
+
+enum cudaLimit {
+  cudaLimitStackSize = 0,
+  cudaLimitPrintfFifoSize = 1,
+  cudaLimitMallocHeapSize = 2,
+  cudaLimitPersistingL2CacheSize = 6,
+};
+enum cudaFuncCache {
+  cudaFuncCachePreferNone = 0,
+  cudaFuncCachePreferShared = 1,
+  cudaFuncCachePreferL1 = 2,
+  cudaFuncCachePreferEqual = 3,
+};
+enum cudaSharedMemConfig {
+  cudaSharedMemBankSizeDefault = 0,
+  cudaSharedMemBankSizeFourByte = 1,
+  cudaSharedMemBankSizeEightByte = 2,
+};
+constexpr unsigned cudaDeviceScheduleAuto = 0;
+constexpr unsigned cudaDeviceScheduleSpin = 1;
+constexpr unsigned cudaDeviceScheduleYield = 2;
+constexpr unsigned cudaDeviceScheduleBlockingSync = 4;
+constexpr unsigned cudaDeviceBlockingSync = cudaDeviceScheduleBlockingSync;  // its old name
+enum cudaComputeMode {
+  cudaComputeModeDefault = 0,
+  cudaComputeModeExclusive = 1,
+  cudaComputeModeProhibited = 2,
+  cudaComputeModeExclusiveProcess = 3,
+};
+constexpr unsigned cudaDeviceMapHost = 8;
+constexpr int cudaSharedmemCarveoutDefault = -1;
+constexpr int cudaSharedmemCarveoutMaxShared = 100;
+constexpr int cudaSharedmemCarveoutMaxL1 = 0;
+
+cudaError_t cudaDeviceReset();
+cudaError_t cudaThreadSynchronize();
+cudaError_t cudaInitDevice(int device, unsigned device_flags, unsigned flags);
+cudaError_t cudaSetDeviceFlags(unsigned flags);
+cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp* properties);
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer);
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
+cudaError_t cudaDeviceDisablePeerAccess(int peer);
+cudaError_t cudaDeviceSetLimit(cudaLimit limit, std::size_t value);
+cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit limit);
+cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache config);
+cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config);
+cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig config);
+cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig* config);
+cudaError_t cudaProfilerStart();
+cudaError_t cudaProfilerStop();
+
+// ---- kernels
+
+struct cudaFuncAttributes {
+  std::size_t sharedSizeBytes;  // static
+  std::size_t constSizeBytes;
+  std::size_t localSizeBytes;
+  int maxThreadsPerBlock;
+  int numRegs;  // 0: the engine does not know
+  int ptxVersion;
+  int binaryVersion;
+  int cacheModeCA;
+  int maxDynamicSharedSizeBytes;
+  int preferredShmemCarveout;
+};
+
+namespace simt {
+cudaError_t function_attributes(cudaFuncAttributes* attributes, const void* kernel);
+// By threads and shared memory, as an H100 would; the engine knows nothing of registers.
+cudaError_t occupancy(int* blocks, const void* kernel, int threads, std::size_t shared_bytes);
+cudaError_t best_block(int* grid, int* block, const void* kernel, std::size_t shared_bytes, int most_threads);
+
+template <class Kernel>
+const void* address(Kernel* kernel) {
+  return reinterpret_cast<const void*>(kernel);
+}
+
+// A kernel called with arguments that are given by their addresses.
+template <class... P, std::size_t... i>
+cudaError_t launch_by_addresses(const LaunchConfig& config, void (*kernel)(P...), void** arguments, bool cooperative,
+                                std::index_sequence<i...>) {
+  const auto call = [&] { kernel(*static_cast<std::remove_reference_t<P>*>(arguments[i])...); };
+  return launch_as_cuda(config, address(kernel), call, cooperative);
+}
+}  // namespace simt
+
+template <class Kernel>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, Kernel* kernel) {
+  return simt::function_attributes(attributes, simt::address(kernel));
+}
+template <class Kernel>
+cudaError_t cudaFuncSetCacheConfig(Kernel*, cudaFuncCache) {
+  return cudaSuccess;
+}
+template <class Kernel>
+cudaError_t cudaFuncSetSharedMemConfig(Kernel*, cudaSharedMemConfig) {
+  return cudaSuccess;
+}
+template <class Kernel>
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Kernel* kernel, int threads,
+                                                          std::size_t shared_bytes) {
+  return simt::occupancy(blocks, simt::address(kernel), threads, shared_bytes);
+}
+template <class Kernel>
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, Kernel* kernel, int threads,
+                                                                   std::size_t shared_bytes, unsigned) {
+  return simt::occupancy(blocks, simt::address(kernel), threads, shared_bytes);
+}
+template <class Kernel>
+cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, Kernel* kernel, std::size_t shared_bytes = 0,
+                                               int most_threads = 0) {
+  return simt::best_block(grid, block, simt::address(kernel), shared_bytes, most_threads);
+}
+
+template <class Kernel, class BytesOf>
+cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMem(int* grid, int* block, Kernel* kernel, BytesOf bytes_of,
+                                                           int most_threads = 0) {
+  int multiprocessors = 1;
+  cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0);
+  *grid = *block = 0;
+  for (int best = 0, threads = most_threads > 0 ? most_threads : 1024; threads > 0; threads -= 32) {
+    int blocks = 0;
+    const cudaError_t error = simt::occupancy(&blocks, simt::address(kernel), threads, bytes_of(threads));
+    if (error != cudaSuccess) return error;
+    if (blocks * threads <= best) continue;
+    best = blocks * threads;
+    *block = threads;
+    *grid = blocks * multiprocessors;
+  }
+  return cudaSuccess;
+}
+
+template <class... P>
+cudaError_t cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, void** arguments,
+                             std::size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
+  return simt::launch_by_addresses({grid, block, shared_bytes, stream}, kernel, arguments, false,
+                                   std::index_sequence_for<P...>());
+}
+template <class... P>
+cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(P...), dim3 grid, dim3 block, void** arguments,
+                                        std::size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
+  return simt::launch_by_addresses({grid, block, shared_bytes, stream}, kernel, arguments, true,
+                                   std::index_sequence_for<P...>());
+}
+
+enum cudaLaunchAttributeID {
+  cudaLaunchAttributeCooperative = 2,
+  cudaLaunchAttributeClusterDimension = 4,
+  cudaLaunchAttributeProgrammaticStreamSerialization = 6,
+  cudaLaunchAttributePriority = 8,
+};
+union cudaLaunchAttributeValue {
+  int cooperative;
+  struct {
+    unsigned x, y, z;
+  } clusterDim;
+  int programmaticStreamSerializationAllowed;
+  int priority;
+};
+struct cudaLaunchAttribute {
+  cudaLaunchAttributeID id;
+  cudaLaunchAttributeValue val;
+};
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  std::size_t dynamicSmemBytes = 0;
+  cudaStream_t stream = nullptr;
+  cudaLaunchAttribute* attrs = nullptr;
+  unsigned numAttrs = 0;
+};
+
+namespace simt {
+// Cooperative or not, from the attributes; not supported, with a message, if they ask for clusters.
+cudaError_t read_attributes(const cudaLaunchConfig_t& config, const void* kernel, bool* cooperative);
+}  // namespace simt
+
+template <class... P, class... A>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...), A&&... arguments) {
+  bool cooperative = false;
+  if (const cudaError_t error = simt::read_attributes(*config, simt::address(kernel), &cooperative);
+      error != cudaSuccess)
+    return error;
+  const auto call = [&](const std::decay_t<P>&... copies) {
+    return simt::launch_as_cuda(
+        {config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream}, simt::address(kernel),
+        [&] { kernel(copies...); }, cooperative);
+  };
+  return call(std::forward<A>(arguments)...);
+}
+
+// ---- graphs: refused
+
+using cudaGraph_t = struct SimtGraph*;
+using cudaGraphExec_t = struct SimtGraphExec*;
+using cudaGraphNode_t = struct SimtGraphNode*;
+enum cudaStreamCaptureMode {
+  cudaStreamCaptureModeGlobal = 0,
+  cudaStreamCaptureModeThreadLocal = 1,
+  cudaStreamCaptureModeRelaxed = 2,
+};
+enum cudaStreamCaptureStatus {
+  cudaStreamCaptureStatusNone = 0,
+  cudaStreamCaptureStatusActive = 1,
+  cudaStreamCaptureStatusInvalidated = 2,
+};
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status);
+cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned flags);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags = 0);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);

@@ -1,0 +1,361 @@
+#include "simt/cuda/runtime.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <string>
+
+#include "simt/cuda/launch_syntax.h"
+#include "simt/engine/device_memory.h"
+#include "simt/engine/device_variables.h"
+#include "simt/engine/diagnosis.h"
+#include "simt/engine/launch.h"
+#include "simt/engine/shared_memory.h"
+
+struct SimtStream {};
+
+struct SimtEvent {
+  std::chrono::steady_clock::time_point time;
+  bool recorded = false;
+};
+
+namespace {
+
+thread_local int current_device = 0;
+
+constexpr int cuda_version = 13000;  // the toolkit whose names and meanings these are
+
+// A number in a file of the system; the largest if it is not there or says "max".
+std::size_t number_in(const char* path, const std::string& key = "") {
+  std::ifstream file(path);
+  std::string word;
+  std::size_t number;
+  if (!key.empty())
+    while (file >> word && word != key) {
+    }
+  return file >> number ? number : std::numeric_limits<std::size_t>::max();
+}
+
+struct MemoryInfo {
+  std::size_t free;
+  std::size_t total;
+};
+
+// Of the machine, or of the control group that confines this process.
+MemoryInfo memory_info() {
+  const std::size_t physical = std::size_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  const std::size_t available = number_in("/proc/meminfo", "MemAvailable:");
+  std::size_t limit = number_in("/sys/fs/cgroup/memory.max");
+  std::size_t used = number_in("/sys/fs/cgroup/memory.current");
+  if (limit == std::numeric_limits<std::size_t>::max()) {
+    limit = number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes");
+    used = number_in("/sys/fs/cgroup/memory/memory.usage_in_bytes");
+  }
+  MemoryInfo info;
+  info.total = std::min(physical, limit);
+  info.free = available < physical / 1024 ? available * 1024 : physical;
+  if (limit < physical) info.free = std::min(info.free, used < limit ? limit - used : 0);
+  return info;
+}
+
+// Empty if the device may touch the bytes; else what is wrong with them.
+std::string not_on_device(const void* address, std::size_t bytes) {
+  simt::DeviceMemory& memory = simt::DeviceMemory::instance();
+  if (const simt::DeviceVariable* variable = simt::DeviceVariable::at(address)) {
+    const auto at = static_cast<std::size_t>(static_cast<const char*>(address) - variable->begin());
+    if (bytes <= variable->bytes() - at) return "";
+    return "at byte " + std::to_string(at) + " of a variable of " + std::to_string(variable->bytes()) + " bytes";
+  }
+  if (!memory.contains(address)) return "not device memory";
+  return memory.outside(address, bytes);
+}
+
+std::string hexadecimal(const void* address) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%p", address);
+  return text;
+}
+
+}  // namespace
+
+cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
+  if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
+  if (pointer == nullptr) return simt::fail(cudaErrorInvalidValue, "cudaMalloc: no place for the pointer");
+  *pointer = nullptr;
+  if (bytes == 0) return cudaSuccess;
+  const MemoryInfo info = memory_info();
+  if (bytes <= info.free) *pointer = simt::DeviceMemory::instance().allocate(bytes);
+  if (*pointer != nullptr) return cudaSuccess;
+  return simt::fail(cudaErrorMemoryAllocation, "cudaMalloc: " + std::to_string(bytes) + " bytes asked for, " +
+                                                   std::to_string(info.free) + " of " + std::to_string(info.total) +
+                                                   " are free");
+}
+
+cudaError_t cudaFree(void* pointer) {
+  if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
+  if (pointer == nullptr) return cudaSuccess;
+  const std::string wrong = simt::DeviceMemory::instance().free(pointer);
+  if (wrong.empty()) return cudaSuccess;
+  return simt::fail(cudaErrorInvalidValue, "cudaFree: " + hexadecimal(pointer) + " is " + wrong);
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
+  if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault)
+    return simt::fail(cudaErrorInvalidMemcpyDirection, "cudaMemcpy: kind " + std::to_string(kind) + " is not one");
+  if (bytes == 0) return cudaSuccess;
+  const simt::DeviceMemory& memory = simt::DeviceMemory::instance();
+  const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+  const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+  const auto check = [&](const char* name, const void* address, bool device) -> std::string {
+    std::string wrong;
+    if (address == nullptr)
+      wrong = "a null pointer";
+    else if (device || memory.contains(address))
+      wrong = not_on_device(address, bytes);
+    if (wrong.empty() && !device && kind != cudaMemcpyDefault && memory.contains(address))
+      wrong = "device memory, which the kind of this copy says it is not";
+    if (wrong.empty()) return "";
+    return "cudaMemcpy of " + std::to_string(bytes) + " bytes: the " + name + " " + hexadecimal(address) + " is " +
+           wrong;
+  };
+  std::string wrong = check("destination", to, to_device);
+  if (wrong.empty()) wrong = check("source", from, from_device);
+  if (!wrong.empty()) return simt::fail(cudaErrorInvalidValue, wrong);
+  std::memmove(to, from, bytes);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
+  return cudaMemcpy(to, from, bytes, kind);
+}
+
+cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
+  if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
+  if (bytes == 0) return cudaSuccess;
+  const std::string wrong = not_on_device(to, bytes);
+  if (!wrong.empty())
+    return simt::fail(cudaErrorInvalidValue,
+                      "cudaMemset of " + std::to_string(bytes) + " bytes: " + hexadecimal(to) + " is " + wrong);
+  std::memset(to, value, bytes);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t) {
+  return cudaMemset(to, value, bytes);
+}
+
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  const MemoryInfo info = memory_info();
+  *free = info.free;
+  *total = info.total;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+  *stream = new SimtStream;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return cudaStreamCreate(stream); }
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  delete stream;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t) { return simt::broken(); }
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  *event = new SimtEvent;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+  if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
+  if (event == nullptr) return simt::fail(cudaErrorInvalidResourceHandle, "cudaEventRecord: a null event");
+  event->time = std::chrono::steady_clock::now();
+  event->recorded = true;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t) { return simt::broken(); }
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop) {
+  if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
+  if (start == nullptr || stop == nullptr || !start->recorded || !stop->recorded)
+    return simt::fail(cudaErrorInvalidResourceHandle, "cudaEventElapsedTime: an event that was never recorded");
+  *milliseconds = std::chrono::duration<float, std::milli>(stop->time - start->time).count();
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  static const int devices = [] {
+    const char* asked = std::getenv("SIMT_DEVICES");
+    const int number = asked != nullptr ? std::atoi(asked) : 1;
+    if (number >= 1 && number <= 16) return number;
+    std::fprintf(stderr, "SIMT_DEVICES=%s: must be 1 to 16\n", asked);
+    std::exit(2);
+  }();
+  *count = devices;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int* device) {
+  *device = current_device;
+  return cudaSuccess;
+}
+
+namespace {
+
+cudaError_t check_device(int device) {
+  int count;
+  cudaGetDeviceCount(&count);
+  if (device >= 0 && device < count) return cudaSuccess;
+  return simt::fail(cudaErrorInvalidDevice, "device " + std::to_string(device) + ": there is only device 0" +
+                                                (count > 1 ? " to " + std::to_string(count - 1) : ""));
+}
+
+}  // namespace
+
+cudaError_t cudaSetDevice(int device) {
+  if (const cudaError_t error = check_device(device); error != cudaSuccess) return error;
+  current_device = device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  if (const cudaError_t error = check_device(device); error != cudaSuccess) return error;
+  cudaDeviceProp p = {};
+  std::snprintf(p.name, sizeof p.name, "SIMT engine (CPU)");
+  p.totalGlobalMem = memory_info().total;
+  p.sharedMemPerBlock = 48 * 1024;
+  p.sharedMemPerBlockOptin = simt::max_shared();
+  p.sharedMemPerMultiprocessor = 228 * 1024;
+  p.reservedSharedMemPerBlock = 1024;
+  p.regsPerBlock = p.regsPerMultiprocessor = 65536;
+  p.warpSize = 32;
+  p.maxThreadsPerBlock = 1024;
+  p.maxThreadsDim[0] = p.maxThreadsDim[1] = 1024;
+  p.maxThreadsDim[2] = 64;
+  p.maxGridSize[0] = 0x7fffffff;
+  p.maxGridSize[1] = p.maxGridSize[2] = 65535;
+  p.major = 9;
+  p.minor = 0;
+  p.multiProcessorCount = simt::schedule().threads;
+  // One block at a time on each OS thread.
+  p.maxThreadsPerMultiProcessor = 1024;
+  p.maxBlocksPerMultiProcessor = 1;
+  p.memoryBusWidth = 64;
+  p.totalConstMem = 64 * 1024;
+  p.cooperativeLaunch = p.managedMemory = p.concurrentManagedAccess = p.unifiedAddressing = p.canMapHostMemory = 1;
+  p.concurrentKernels = 1;
+  // Kernels read the host's memory as any program does.
+  p.pageableMemoryAccess = p.pageableMemoryAccessUsesHostPageTables = p.hostNativeAtomicSupported = 1;
+  p.directManagedMemAccessFromHost = p.memoryPoolsSupported = 1;
+  p.streamPrioritiesSupported = p.globalL1CacheSupported = p.localL1CacheSupported = 1;
+  p.memPitch = 0x7fffffff;
+  const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  p.l2CacheSize = l2 > 0 ? static_cast<int>(l2) : 1 << 20;
+  *properties = p;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  cudaDeviceProp p;
+  if (const cudaError_t error = cudaGetDeviceProperties(&p, device); error != cudaSuccess) return error;
+  const std::pair<cudaDeviceAttr, int> values[] = {
+      {cudaDevAttrMaxThreadsPerBlock, p.maxThreadsPerBlock},
+      {cudaDevAttrMaxSharedMemoryPerBlock, static_cast<int>(p.sharedMemPerBlock)},
+      {cudaDevAttrWarpSize, p.warpSize},
+      {cudaDevAttrClockRate, p.clockRate},
+      {cudaDevAttrMemoryClockRate, p.memoryClockRate},
+      {cudaDevAttrIntegrated, p.integrated},
+      {cudaDevAttrComputeMode, p.computeMode},
+      {cudaDevAttrMultiProcessorCount, p.multiProcessorCount},
+      {cudaDevAttrGlobalMemoryBusWidth, p.memoryBusWidth},
+      {cudaDevAttrL2CacheSize, p.l2CacheSize},
+      {cudaDevAttrMaxThreadsPerMultiProcessor, p.maxThreadsPerMultiProcessor},
+      {cudaDevAttrComputeCapabilityMajor, p.major},
+      {cudaDevAttrComputeCapabilityMinor, p.minor},
+      {cudaDevAttrMaxSharedMemoryPerMultiprocessor, static_cast<int>(p.sharedMemPerMultiprocessor)},
+      {cudaDevAttrMaxSharedMemoryPerBlockOptin, static_cast<int>(p.sharedMemPerBlockOptin)},
+      {cudaDevAttrMaxBlockDimX, p.maxThreadsDim[0]},
+      {cudaDevAttrMaxBlockDimY, p.maxThreadsDim[1]},
+      {cudaDevAttrMaxBlockDimZ, p.maxThreadsDim[2]},
+      {cudaDevAttrMaxGridDimX, p.maxGridSize[0]},
+      {cudaDevAttrMaxGridDimY, p.maxGridSize[1]},
+      {cudaDevAttrMaxGridDimZ, p.maxGridSize[2]},
+      {cudaDevAttrTotalConstantMemory, static_cast<int>(p.totalConstMem)},
+      {cudaDevAttrMaxRegistersPerBlock, p.regsPerBlock},
+      {cudaDevAttrMaxRegistersPerMultiprocessor, p.regsPerMultiprocessor},
+      {cudaDevAttrManagedMemory, p.managedMemory},
+      {cudaDevAttrConcurrentManagedAccess, p.concurrentManagedAccess},
+      {cudaDevAttrCooperativeLaunch, p.cooperativeLaunch},
+      {cudaDevAttrMaxBlocksPerMultiprocessor, p.maxBlocksPerMultiProcessor},
+      {cudaDevAttrGpuOverlap, p.deviceOverlap},
+      {cudaDevAttrKernelExecTimeout, p.kernelExecTimeoutEnabled},
+      {cudaDevAttrCanMapHostMemory, p.canMapHostMemory},
+      {cudaDevAttrConcurrentKernels, p.concurrentKernels},
+      {cudaDevAttrEccEnabled, p.ECCEnabled},
+      {cudaDevAttrPciBusId, p.pciBusID},
+      {cudaDevAttrPciDeviceId, p.pciDeviceID},
+      {cudaDevAttrTccDriver, p.tccDriver},
+      {cudaDevAttrAsyncEngineCount, p.asyncEngineCount},
+      {cudaDevAttrUnifiedAddressing, p.unifiedAddressing},
+      {cudaDevAttrStreamPrioritiesSupported, p.streamPrioritiesSupported},
+      {cudaDevAttrGlobalL1CacheSupported, p.globalL1CacheSupported},
+      {cudaDevAttrLocalL1CacheSupported, p.localL1CacheSupported},
+      {cudaDevAttrIsMultiGpuBoard, p.isMultiGpuBoard},
+      {cudaDevAttrHostNativeAtomicSupported, p.hostNativeAtomicSupported},
+      {cudaDevAttrPageableMemoryAccess, p.pageableMemoryAccess},
+      {cudaDevAttrComputePreemptionSupported, p.computePreemptionSupported},
+      {cudaDevAttrPageableMemoryAccessUsesHostPageTables, p.pageableMemoryAccessUsesHostPageTables},
+      {cudaDevAttrDirectManagedMemAccessFromHost, p.directManagedMemAccessFromHost},
+      {cudaDevAttrMaxPersistingL2CacheSize, p.persistingL2CacheMaxSize},
+      {cudaDevAttrMaxAccessPolicyWindowSize, p.accessPolicyMaxWindowSize},
+      {cudaDevAttrMemoryPoolsSupported, p.memoryPoolsSupported},
+  };
+  for (const auto& [known, its_value] : values) {
+    if (known != attribute) continue;
+    *value = its_value;
+    return cudaSuccess;
+  }
+  return simt::fail(cudaErrorInvalidValue, "device attribute " + std::to_string(attribute) + " is not known here");
+}
+
+cudaError_t cudaDeviceSynchronize() { return simt::broken(); }
+
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = cuda_version;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = cuda_version;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
+  if (value >= 0 && static_cast<std::size_t>(value) <= simt::max_shared()) return cudaSuccess;
+  return simt::fail(cudaErrorInvalidValue, "kernel " + simt::kernel_name(kernel) + ": " + std::to_string(value) +
+                                               " bytes of dynamic shared memory: a block can have " +
+                                               std::to_string(simt::max_shared()));
+}

@@ -1,0 +1,171 @@
+// The functions behind thread.h and atomics.h.
+#include "simt/cuda/thread.h"
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <string>
+
+#include "simt/cuda/atomics.h"
+#include "simt/cuda/groups.h"
+#include "simt/cuda/warp.h"
+#include "simt/engine/engine.h"
+#include "simt/engine/switch.h"
+
+namespace simt {
+
+void* dynamic_shared_memory() { return this_worker("dynamic shared memory").dynamic_shared(); }
+
+int lane() { return static_cast<int>(this_worker("a shuffle").current().lane); }
+
+void warp_collective(const char* name, unsigned mask, void* operand, Compute compute, const char* file, int line) {
+  this_worker(name).collective({name, {file, line, __builtin_return_address(0)}}, mask, operand, compute, true);
+}
+
+void grid_sync(const char* file, int line) {
+  if (left_out({file, line})) return;
+  this_worker("grid.sync").grid_sync({"grid.sync", {file, line, __builtin_return_address(0)}});
+}
+
+bool is_cooperative() { return this_worker("is_valid").launch().cooperative; }
+
+unsigned converged(const char* name, const char* file, int line) {
+  return this_worker(name).converged({name, {file, line, __builtin_return_address(0)}});
+}
+
+void grid_dependency_wait(const char* file, int line) {
+  if (left_out({file, line})) return;
+  this_worker("a wait for the kernel before").grid_dependency_wait();
+}
+
+void named_barrier(const char* name, int number, int threads, bool waits, const char* file, int line) {
+  if (left_out({file, line})) return;
+  this_worker(name).named_barrier({name, {file, line, __builtin_return_address(0)}}, number, threads, waits);
+}
+
+void wait_for_value(const char* name, const int* word, int value, const char* file, int line) {
+  this_worker(name).wait_for_value({name, {file, line, __builtin_return_address(0)}}, word, value);
+}
+
+namespace {
+struct Shuffle {
+  std::uint64_t value;
+  int source;
+  bool source_came;
+};
+
+void compute_shuffle(void* const operands[32], unsigned mask) {
+  worker->observe(&Observer::shuffled);
+  std::array<std::uint64_t, 32> values = {};
+  for (unsigned lanes = mask; lanes != 0; lanes &= lanes - 1) {
+    const int lane = std::countr_zero(lanes);
+    values[lane] = static_cast<Shuffle*>(operands[lane])->value;
+  }
+  for (unsigned lanes = mask; lanes != 0; lanes &= lanes - 1) {
+    auto& shuffle = *static_cast<Shuffle*>(operands[std::countr_zero(lanes)]);
+    shuffle.source_came = mask >> shuffle.source & 1;
+    shuffle.value = values[shuffle.source];
+  }
+}
+
+struct Vote {
+  bool predicate;
+  unsigned yes;
+  unsigned lanes;
+};
+
+void compute_vote(void* const operands[32], unsigned mask) {
+  unsigned yes = 0;
+  for (int lane = 0; lane < 32; ++lane)
+    if (mask >> lane & 1) yes |= unsigned(static_cast<Vote*>(operands[lane])->predicate) << lane;
+  for (int lane = 0; lane < 32; ++lane)
+    if (mask >> lane & 1) {
+      static_cast<Vote*>(operands[lane])->yes = yes;
+      static_cast<Vote*>(operands[lane])->lanes = mask;
+    }
+}
+
+Vote vote(const Wait& wait, unsigned mask, bool predicate) {
+  Vote vote = {predicate, 0, 0};
+  this_worker(wait.name).collective(wait, mask, &vote, compute_vote, false);
+  return vote;
+}
+}  // namespace
+
+std::uint64_t shuffle(const char* name, unsigned mask, std::uint64_t value, int source, const char* file, int line) {
+  Worker& self = this_worker(name);
+  const Wait wait = {name, {file, line, __builtin_return_address(0)}};
+  Shuffle shuffle = {value, source, false};
+  self.collective(wait, mask, &shuffle, compute_shuffle, false);
+  if (!shuffle.source_came)
+    self.fail(cudaErrorLaunchFailure, &self.current(), text(wait.site),
+              std::string(name) + " reads lane " + std::to_string(source) +
+                  ", which has returned or is not in the mask or the block");
+  return shuffle.value;
+}
+
+namespace {
+void updates(const void* pc, const void* p, std::size_t bytes) {
+  if (worker != nullptr && worker->in_kernel()) worker->tell_of_access(pc, p, bytes, Access::atomic);
+}
+}  // namespace
+
+float atomic_add(float* p, float v) {
+  updates(__builtin_return_address(0), p, sizeof(float));
+  return std::atomic_ref<float>(*p).fetch_add(v, std::memory_order_relaxed);
+}
+
+void atomic_add_4(float* p, const float* x) {
+  updates(__builtin_return_address(0), p, 4 * sizeof(float));
+  for (int i = 0; i < 4; ++i) std::atomic_ref<float>(p[i]).fetch_add(x[i], std::memory_order_relaxed);
+}
+
+void matrix_product(std::uint64_t flops) { this_worker("mma").observe(&Observer::matrix_product, flops); }
+
+}  // namespace simt
+
+void __syncthreads(const char* file, int line) {
+  if (simt::left_out({file, line})) return;
+  constexpr const char* name = "__syncthreads";
+  simt::this_worker(name).barrier({name, {file, line, __builtin_return_address(0)}}, false);
+}
+
+int __syncthreads_count(int predicate, const char* file, int line) {
+  constexpr const char* name = "__syncthreads_count";
+  return simt::this_worker(name).barrier({name, {file, line, __builtin_return_address(0)}}, predicate != 0).yes;
+}
+
+int __syncthreads_and(int predicate, const char* file, int line) {
+  constexpr const char* name = "__syncthreads_and";
+  const auto votes = simt::this_worker(name).barrier({name, {file, line, __builtin_return_address(0)}}, predicate != 0);
+  return votes.yes == votes.threads;
+}
+
+int __syncthreads_or(int predicate, const char* file, int line) {
+  constexpr const char* name = "__syncthreads_or";
+  return simt::this_worker(name).barrier({name, {file, line, __builtin_return_address(0)}}, predicate != 0).yes > 0;
+}
+
+void __syncwarp(unsigned mask, const char* file, int line) {
+  if (simt::left_out({file, line})) return;
+  constexpr const char* name = "__syncwarp";
+  simt::this_worker(name).collective({name, {file, line, __builtin_return_address(0)}}, mask, nullptr, nullptr, false);
+}
+
+unsigned __ballot_sync(unsigned mask, int predicate, const char* file, int line) {
+  return simt::vote({"__ballot_sync", {file, line, __builtin_return_address(0)}}, mask, predicate != 0).yes;
+}
+
+int __all_sync(unsigned mask, int predicate, const char* file, int line) {
+  const auto vote = simt::vote({"__all_sync", {file, line, __builtin_return_address(0)}}, mask, predicate != 0);
+  return vote.yes == vote.lanes;
+}
+
+int __any_sync(unsigned mask, int predicate, const char* file, int line) {
+  return simt::vote({"__any_sync", {file, line, __builtin_return_address(0)}}, mask, predicate != 0).yes != 0;
+}
+
+unsigned __activemask(const char* file, int line) { return simt::converged("__activemask", file, line); }
+
+long long clock64() { return std::chrono::steady_clock::now().time_since_epoch().count(); }

@@ -1,0 +1,190 @@
+#include "simt/engine/device_memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <iterator>
+#include <stdexcept>
+
+#include "simt/engine/observer.h"
+
+namespace simt {
+namespace {
+
+constexpr std::size_t distance = std::size_t(16)
+                                 << 20;  // between allocations, so that a wild index seldom hits the neighbour
+// The widest access of a thread; for counting, what cudaMalloc promises, on which the number of sectors depends.
+std::size_t allocation_alignment() { return kernels_are_traced() ? 256 : 16; }
+
+std::size_t round_up(std::size_t value, std::size_t step) { return (value + step - 1) / step * step; }
+
+std::size_t page_bytes() {
+  static const std::size_t bytes = sysconf(_SC_PAGESIZE);
+  return bytes;
+}
+
+void* reserve(std::uintptr_t address, std::size_t bytes, int flags) {
+  return mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE, MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+}
+
+bool protect(std::uintptr_t begin, std::uintptr_t end, int protection) {
+  return mprotect(reinterpret_cast<void*>(begin), end - begin, protection) == 0;
+}
+
+std::string bytes_text(std::size_t bytes) { return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes"); }
+
+}  // namespace
+
+DeviceMemory& DeviceMemory::instance() {
+  static DeviceMemory& memory = *new DeviceMemory;  // outlives every static object that frees in its destructor
+  return memory;
+}
+
+DeviceMemory::DeviceMemory() {
+  // Addresses cost nothing; where a limit forbids so many, fewer do.
+  for (std::size_t bytes = std::size_t(1) << 42; bytes >= std::size_t(1) << 30; bytes /= 2) {
+    void* range = reserve(0, bytes, MAP_PRIVATE);
+    if (range == MAP_FAILED) continue;
+    begin_ = reinterpret_cast<std::uintptr_t>(range);
+    end_ = begin_ + bytes;
+    next_ = begin_ + distance;
+    return;
+  }
+}
+
+DeviceMemory::Blocks::iterator DeviceMemory::at_or_before(std::uintptr_t address) {
+  auto after = blocks_.upper_bound(address);
+  return after == blocks_.begin() ? blocks_.end() : std::prev(after);
+}
+
+// The start of `size` free bytes followed by a guard, 0 if there is none. Searches to the right of the newest block
+// and then from the beginning: freed addresses come back as late as possible.
+std::uintptr_t DeviceMemory::find_room(std::size_t size) {
+  for (bool wrapped = false;; wrapped = true) {
+    while (next_ < end_ && end_ - next_ >= size + distance) {
+      const std::uintptr_t start = next_;
+      auto block = at_or_before(start + size + distance - 1);
+      while (block != blocks_.end() && block->second.end + distance > start && !block->second.live) {
+        blocks_.erase(block);
+        block = at_or_before(start + size + distance - 1);
+      }
+      if (block == blocks_.end() || block->second.end + distance <= start) return start;
+      next_ = block->second.end + distance;
+    }
+    if (wrapped || begin_ == 0) return 0;
+    next_ = begin_ + distance;
+  }
+}
+
+void* DeviceMemory::allocate(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (bytes > end_ - begin_) return nullptr;
+  const std::size_t aligned = round_up(bytes, allocation_alignment());
+  const std::size_t size = round_up(aligned, page_bytes());
+  const std::uintptr_t pages = find_room(size);
+  if (pages == 0) return nullptr;
+  if (!protect(pages, pages + size, PROT_READ | PROT_WRITE)) return nullptr;
+  std::memset(reinterpret_cast<void*>(pages), 0xff, size);
+  next_ = pages + size + distance;
+  blocks_[pages] = {pages + size - aligned, bytes, pages + size, true};
+  allocated_ += bytes;
+  return reinterpret_cast<void*>(pages + size - aligned);
+}
+
+std::string DeviceMemory::free(void* pointer) {
+  const std::lock_guard lock(mutex_);
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  const auto block = at_or_before(address);
+  if (block == blocks_.end() || address >= block->second.end) return "not the start of an allocation";
+  if (address != block->second.start)
+    return std::to_string(address - block->second.start) + " bytes into a " + std::to_string(block->second.bytes) +
+           "-byte allocation, not its start";
+  if (!block->second.live)
+    return "a " + std::to_string(block->second.bytes) + "-byte allocation that was freed already";
+  // Gives the pages back, keeps the addresses.
+  if (shared_) {
+    madvise(reinterpret_cast<void*>(block->first), block->second.end - block->first, MADV_REMOVE);
+    protect(block->first, block->second.end, PROT_NONE);
+  } else {
+    reserve(block->first, block->second.end - block->first, MAP_PRIVATE | MAP_FIXED);
+  }
+  block->second.live = false;
+  allocated_ -= block->second.bytes;
+  return "";
+}
+
+bool DeviceMemory::contains(const void* address) const {
+  const auto a = reinterpret_cast<std::uintptr_t>(address);
+  return begin_ <= a && a < end_;
+}
+
+std::string DeviceMemory::outside(const void* address, std::size_t bytes) {
+  std::size_t inside = 0;  // how many of the bytes are in the allocation
+  {
+    const std::lock_guard lock(mutex_);
+    const auto a = reinterpret_cast<std::uintptr_t>(address);
+    const auto found = at_or_before(a);
+    if (found != blocks_.end() && found->second.live) {
+      const Block& block = found->second;
+      if (a >= block.start && a < block.start + block.bytes) inside = block.start + block.bytes - a;
+    }
+    if (bytes <= inside) return "";
+    if (inside > 0)
+      return bytes_text(bytes - inside) + " past the end of a " + std::to_string(found->second.bytes) +
+             "-byte allocation";
+  }
+  return where(address);
+}
+
+std::string DeviceMemory::where(const void* address) {
+  const std::lock_guard lock(mutex_);
+  const auto a = reinterpret_cast<std::uintptr_t>(address);
+  auto nearest = at_or_before(a);
+  const auto after = blocks_.upper_bound(a);
+  // In the guard between two blocks: the nearer one is meant, most likely.
+  if (after != blocks_.end() &&
+      (nearest == blocks_.end() || (a >= nearest->second.end && after->second.start - a < a - nearest->second.end)))
+    nearest = after;
+  if (nearest == blocks_.end()) return "in device memory that was never allocated";
+  const Block& block = nearest->second;
+  const std::string name =
+      "a " + std::to_string(block.bytes) + "-byte allocation" + (block.live ? "" : " that was freed");
+  if (a < block.start) return bytes_text(block.start - a) + " before the start of " + name;
+  if (a < block.start + block.bytes) return "at byte " + std::to_string(a - block.start) + " of " + name;
+  return "at byte " + std::to_string(a - block.start) + ", " + bytes_text(a - block.start - block.bytes) +
+         " past the end of " + name;
+}
+
+std::size_t DeviceMemory::allocated() const {
+  const std::lock_guard lock(mutex_);
+  return allocated_;
+}
+
+void DeviceMemory::share() {
+  const std::lock_guard lock(mutex_);
+  shared_ = reserve(begin_, end_ - begin_, MAP_SHARED | MAP_FIXED) != MAP_FAILED;
+  if (!shared_) throw std::runtime_error("device memory cannot be shared");
+}
+
+std::vector<DeviceMemory::Block> DeviceMemory::live() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Block> found;
+  for (const auto& [pages, block] : blocks_)
+    if (block.live) found.push_back(block);
+  return found;
+}
+
+void DeviceMemory::replace_all(const std::vector<Block>& by) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [pages, block] : blocks_)
+    if (block.live) protect(pages, block.end, PROT_NONE);
+  blocks_.clear();
+  for (const Block& block : by) {
+    const std::uintptr_t pages = block.start / page_bytes() * page_bytes();
+    protect(pages, block.end, PROT_READ | PROT_WRITE);
+    blocks_[pages] = block;
+  }
+}
+
+}  // namespace simt

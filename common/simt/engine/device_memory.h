@@ -1,0 +1,72 @@
+// Device memory: one reserved range of addresses in which each allocation ends at an inaccessible guard, so that an
+// access past the end faults at the very element, and freed memory stays inaccessible for as long as possible.
+//
+// An allocation starts as far right in its pages as 16-byte alignment permits; sizes that are multiples of 256
+// therefore start at multiples of 256, as on a GPU. What lies between the first page's start and the allocation
+// (less than a page) and after its end (less than 16 bytes) is accessible and not checked. Where kernels are traced,
+// every allocation starts at a multiple of 256, and up to 255 bytes after its end are not checked.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace simt {
+
+class DeviceMemory {
+ public:
+  static DeviceMemory& instance();
+
+  // Memory for `bytes` > 0, filled with 0xFF; null if there are no addresses or pages left.
+  void* allocate(std::size_t bytes);
+
+  // Empty if the allocation was freed; else what is wrong with the pointer.
+  std::string free(void* pointer);
+
+  // Is the address in the reserved range, allocated or not?
+  bool contains(const void* address) const;
+
+  // Empty if all bytes lie in one live allocation; else where they lie.
+  std::string outside(const void* address, std::size_t bytes);
+
+  // Where an address in the reserved range lies: "4 bytes past the end of a 64000-byte allocation".
+  std::string where(const void* address);
+
+  std::size_t allocated() const;
+
+  struct Block {
+    std::uintptr_t start;  // the allocation
+    std::size_t bytes;
+    std::uintptr_t end;  // of its pages
+    bool live;
+  };
+
+  // Before anything is allocated: a process that is forked afterwards has the same memory, once it has the same
+  // allocations.
+  void share();
+  std::vector<Block> live() const;
+  void replace_all(const std::vector<Block>& by);
+
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+ private:
+  using Blocks = std::map<std::uintptr_t, Block>;  // by the start of their pages
+
+  DeviceMemory();
+  Blocks::iterator at_or_before(std::uintptr_t address);
+  std::uintptr_t find_room(std::size_t size);
+
+  std::uintptr_t begin_ = 0;
+  std::uintptr_t end_ = 0;
+  std::uintptr_t next_ = 0;  // where the search for room starts: right of the newest block
+  std::size_t allocated_ = 0;
+  bool shared_ = false;
+  Blocks blocks_;
+  mutable std::mutex mutex_;
+};
+
+}  // namespace simt

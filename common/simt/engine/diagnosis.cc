@@ -1,0 +1,161 @@
+#include "simt/engine/diagnosis.h"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "simt/engine/modules.h"
+
+namespace simt {
+namespace {
+
+// The last two parts of a path: what a reader of the project needs.
+std::string_view short_path(std::string_view path) {
+  const auto last = path.rfind('/');
+  if (last == std::string_view::npos || last == 0) return path;
+  const auto before = path.rfind('/', last - 1);
+  return before == std::string_view::npos ? path : path.substr(before + 1);
+}
+
+// For each address "file:line" of every function that was inlined there, innermost first, from addr2line where there is
+// one.
+std::vector<std::vector<std::string>> lines_at(const Module& module, std::span<const std::uintptr_t> addresses) {
+  std::vector<std::vector<std::string>> result(addresses.size());
+  char path[4096];
+  if (realpath(module.path.c_str(), path) == nullptr || std::strchr(path, '\'') != nullptr) return result;
+  constexpr std::size_t at_a_time = 1000;  // as many as a command line surely holds
+  for (std::size_t first = 0; first < addresses.size(); first += at_a_time) {
+    std::string command = std::string("addr2line -a -i -e '") + path + "'";
+    for (std::size_t i = first; i < std::min(first + at_a_time, addresses.size()); ++i) {
+      char where[32];
+      std::snprintf(where, sizeof where, " 0x%zx", static_cast<std::size_t>(addresses[i] - module.base));
+      command += where;
+    }
+    command += " 2>/dev/null";
+    const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
+    std::size_t next = first;  // the address after the one whose lines come now
+    char line[4096];
+    while (pipe && std::fgets(line, sizeof line, pipe.get()) != nullptr) {
+      std::string_view found = line;
+      found = found.substr(0, found.find_first_of(" \n"));  // " (discriminator 3)" may follow
+      if (found.starts_with("0x") && next < result.size())
+        ++next;
+      else if (!found.starts_with("?") && !found.ends_with(":?") && !found.ends_with(":0") && next > first)
+        result[next - 1].emplace_back(found);
+    }
+  }
+  return result;
+}
+
+bool in_engine(const Module& module, std::uintptr_t address) {
+  const Function* function = module.function_at(address);
+  return function == nullptr || function->name.starts_with("_ZN4simt") || function->name.starts_with("_ZNK4simt");
+}
+
+}  // namespace
+
+bool is_header(std::string_view path) {
+  return path.ends_with(".h") || path.ends_with(".hpp") || path.find("/include/c++/") != std::string_view::npos;
+}
+
+bool Site::operator==(const Site& other) const {
+  return line == other.line && (file == other.file || std::strcmp(file, other.file) == 0);
+}
+
+std::string text(uint3 v) {
+  return "(" + std::to_string(v.x) + ", " + std::to_string(v.y) + ", " + std::to_string(v.z) + ")";
+}
+
+std::string text(const Site& site) {
+  if (site.file == nullptr) return site.return_address != nullptr ? line_of(site.return_address) : "an unknown line";
+  if (is_header(site.file) && site.return_address != nullptr) {
+    void* stack[] = {static_cast<char*>(const_cast<void*>(site.return_address)) - 1};
+    if (std::string line = source_line(stack); !line.empty()) return line;
+  }
+  return std::string(short_path(site.file)) + ":" + std::to_string(site.line);
+}
+
+std::string mask_text(unsigned mask) {
+  char text[16];
+  std::snprintf(text, sizeof text, "0x%08x", mask);
+  return text;
+}
+
+std::string numbers_text(const char* one, unsigned bits) {
+  std::string ranges;
+  const bool several = !std::has_single_bit(bits);
+  while (bits != 0) {
+    const int first = std::countr_zero(bits), last = first + std::countr_one(bits >> first) - 1;
+    ranges += (ranges.empty() ? "" : ", ") + std::to_string(first) + (last > first ? "-" + std::to_string(last) : "");
+    bits &= last == 31 ? 0 : ~0u << (last + 1);
+  }
+  return one + std::string(several ? "s " : " ") + ranges;
+}
+
+std::string kernel_name(const void* kernel) {
+  const Module* module = module_at(kernel);
+  const Function* function = module ? module->function_at(reinterpret_cast<std::uintptr_t>(kernel)) : nullptr;
+  if (function == nullptr) return "at an unknown address";
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> demangled(
+      abi::__cxa_demangle(function->name.c_str(), nullptr, nullptr, &status), std::free);
+  if (!demangled) return function->name;
+  std::string name = demangled.get();
+  if (name.starts_with("void ")) name.erase(0, 5);
+  constexpr std::string_view anonymous = "(anonymous namespace)::";
+  for (auto at = name.find(anonymous); at != std::string::npos; at = name.find(anonymous))
+    name.erase(at, anonymous.size());
+  int depth = 0;  // the parameters are the last group of parentheses
+  for (auto i = name.size(); i-- > 0;) {
+    if (name[i] == ')') ++depth;
+    if (name[i] == '(' && --depth == 0) return name.substr(0, i);
+  }
+  return name;
+}
+
+std::string source_line(std::span<void* const> stack) {
+  std::string fallback;
+  for (std::size_t i = 0; i < stack.size(); ++i) {
+    const auto address = reinterpret_cast<std::uintptr_t>(stack[i]) - (i == 0 ? 0 : 1);
+    const Module* module = module_at(reinterpret_cast<void*>(address));
+    if (module == nullptr || in_engine(*module, address)) continue;
+    const auto lines = lines_at(*module, {&address, 1});
+    for (const std::string& line : lines[0]) {
+      const std::string_view file = std::string_view(line).substr(0, line.rfind(':'));
+      if (!is_header(file)) return std::string(short_path(line));
+      if (fallback.empty()) fallback = short_path(line);
+    }
+  }
+  return fallback;
+}
+
+std::string line_of(const void* return_address) {
+  void* stack[] = {static_cast<char*>(const_cast<void*>(return_address)) - 1};
+  const std::string line = source_line(stack);
+  return line.empty() ? "an unknown line" : line;
+}
+
+std::vector<std::vector<std::string>> source_lines(const std::vector<const void*>& addresses) {
+  std::map<const Module*, std::vector<std::size_t>> of_module;
+  for (std::size_t i = 0; i < addresses.size(); ++i)
+    if (const Module* module = module_at(addresses[i])) of_module[module].push_back(i);
+  std::vector<std::vector<std::string>> result(addresses.size());
+  for (const auto& [module, places] : of_module) {
+    std::vector<std::uintptr_t> there;
+    for (const std::size_t i : places) there.push_back(reinterpret_cast<std::uintptr_t>(addresses[i]));
+    const auto lines = lines_at(*module, there);
+    for (std::size_t n = 0; n < places.size(); ++n)
+      for (const std::string& line : lines[n]) result[places[n]].emplace_back(short_path(line));
+  }
+  return result;
+}
+
+}  // namespace simt

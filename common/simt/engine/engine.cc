@@ -1,0 +1,504 @@
+// How threads run: fibers switch directly to one another where they have to wait. A thread that waits looks for the
+// next one that can run, in its own warp first, and switches to it. When there is none left, and no other block that
+// could let one go, that is a deadlock.
+#include "simt/engine/engine.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <numeric>
+#include <random>
+#include <utility>
+
+#include "simt/engine/device_memory.h"
+#include "simt/engine/switch.h"
+
+constinit thread_local uint3 threadIdx = {};
+constinit thread_local uint3 blockIdx = {};
+constinit thread_local dim3 blockDim = {};
+constinit thread_local dim3 gridDim = {};
+
+namespace simt {
+
+constinit thread_local Worker* worker = nullptr;
+
+Worker::Worker() {
+  for (std::size_t number = 0; number < named_barriers_.size(); ++number)
+    named_barriers_[number].number = static_cast<int>(number);
+}
+
+// A warp's worth of fibers, each with a guard below its stack.
+void Worker::make_fibers() {
+  constexpr int count = 32;
+  constexpr std::size_t each = guard_bytes + stack_bytes;
+  void* memory =
+      mmap(nullptr, count * each, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  const auto refuse = [this] {
+    fail(cudaErrorLaunchOutOfResources, nullptr, "", "no memory for the stacks of this block's threads");
+  };
+  if (memory == MAP_FAILED) refuse();
+  for (int i = 0; i < count; ++i) {
+    auto fiber = std::make_unique<Fiber>();
+    char* guard = static_cast<char*>(memory) + i * each;
+    if (mprotect(guard, guard_bytes, PROT_NONE) != 0) refuse();
+    fiber->stack = guard + guard_bytes;
+    // Stack tops at the same offset of every page would share a few lines of the first-level cache.
+    fiber->size = stack_bytes - i * 128;
+    fibers_.push_back(std::move(fiber));
+    idle_.push_back(fibers_.back().get());
+  }
+}
+
+// Forgets what runs on the fibers.
+void Worker::reset_fibers() {
+  idle_.clear();
+  for (auto& fiber : fibers_) {
+    fiber->context = nullptr;
+    fiber->thread = nullptr;
+    idle_.push_back(fiber.get());
+  }
+}
+
+void Worker::run(Launch& launch) {
+  static thread_local const SignalStack signal_stack;
+  if (owner_ != std::this_thread::get_id()) reset_fibers();  // code on them may hold thread_local addresses
+  owner_ = std::this_thread::get_id();
+  launch_ = &launch;
+  ++launch.workers;
+  worker = this;
+  const int landed = sigsetjmp(landing_, 1);
+  if (landed == 0) {
+    prepare(launch);
+    runs(true);
+    while (!launch.failed.load(std::memory_order_relaxed)) {
+      const std::uint64_t i = launch.next_block.fetch_add(1, std::memory_order_relaxed);
+      if (i >= launch.blocks) break;
+      run_block(i);
+      launch.pace.block_done(launch);
+    }
+    if (!parked_.empty()) run_parked_blocks();
+    if (!launch.failed) observe(&Observer::launch_ends);
+  } else {
+    if (landed == faulted) explain_fault();
+    if (landed == overdue) explain_overdue();
+    launch.goes_on(*this);
+    reset_fibers();
+  }
+  runs(false);
+  current_ = nullptr;
+  worker = nullptr;
+  --launch.workers;
+  launch_ = nullptr;
+}
+
+void Worker::runs(bool now) {
+  const std::lock_guard lock(watched_);
+  runs_ = now;
+  os_thread_ = pthread_self();
+}
+
+void Worker::prepare(Launch& launch) {
+  shared_.prepare(launch.module, launch.shared_bytes);
+  blockDim = launch.block;
+  gridDim = launch.grid;
+  order_threads(0);
+  observers_ = launch.observers;
+  variables_ = DeviceVariable::all();
+  computing_ = false;
+  observe(&Observer::launch_begins, launch);
+  parked_.clear();
+}
+
+// Lays the block's threads out in the order in which they shall run.
+void Worker::order_threads(std::uint64_t seed) {
+  const dim3 block = launch_->block;
+  const unsigned count = block.x * block.y * block.z;
+  warp_count_ = (count + 31) / 32;
+  std::minstd_rand random(static_cast<unsigned>(mix(seed)) | 1);
+  const auto arrange = [&](auto first, auto last) {
+    std::iota(first, last, 0u);
+    if (launch_->schedule.order == Order::reverse) std::reverse(first, last);
+    if (launch_->schedule.order == Order::shuffled) std::shuffle(first, last, random);
+  };
+  std::array<unsigned, max_warps> warp_order;
+  std::array<unsigned, 32> lane_order;
+  arrange(warp_order.begin(), warp_order.begin() + warp_count_);
+  for (unsigned w = 0; w < warp_count_; ++w) {
+    Warp& warp = warps_[w];
+    warp.number = warp_order[w];
+    const unsigned lanes = std::min(32u, count - warp.number * 32);
+    arrange(lane_order.begin(), lane_order.begin() + lanes);
+    warp.lanes.fill(nullptr);
+    for (unsigned position = 0; position < lanes; ++position) {
+      Thread& thread = threads_[w * 32 + position];
+      const unsigned linear = warp.number * 32 + lane_order[position];
+      thread.index = index_of(linear, block);
+      thread.number = linear;
+      thread.lane = lane_order[position];
+      thread.warp = w;
+      thread.position = position;
+      warp.lanes[thread.lane] = &thread;
+    }
+  }
+}
+
+void Worker::run_block(std::uint64_t i) {
+  std::uint64_t block = i;
+  if (launch_->schedule.order == Order::reverse) block = launch_->blocks - 1 - i;
+  if (launch_->schedule.order == Order::shuffled) {
+    block = static_cast<std::uint64_t>((static_cast<unsigned __int128>(i) * launch_->stride + launch_->offset) %
+                                       launch_->blocks);
+    order_threads(launch_->schedule.seed * 0x9e3779b97f4a7c15 + block);
+  }
+  const dim3 grid = launch_->grid;
+  blockIdx = {static_cast<unsigned>(block % grid.x), static_cast<unsigned>(block / grid.x % grid.y),
+              static_cast<unsigned>(block / grid.x / grid.y)};
+  shared_.poison();
+  observe(&Observer::block_begins);
+
+  live_ = 0;
+  barrier_.starts_over();
+  grid_barrier_.starts_over();
+  for (; named_barriers_used_ != 0; named_barriers_used_ &= named_barriers_used_ - 1)
+    named_barriers_[std::countr_zero(named_barriers_used_)].starts_over();
+  words_.clear();
+  hopper_.block_begins();
+  for (unsigned w = 0; w < warp_count_; ++w) {
+    Warp& warp = warps_[w];
+    const unsigned first = warp.number * 32;
+    const unsigned lanes = std::min(32u, launch_->block.x * launch_->block.y * launch_->block.z - first);
+    live_ += lanes;
+    warp.ready = warp.live = lanes == 32 ? ~0u : (1u << lanes) - 1;
+    warp.collectives_used = warp.converging = 0;
+    warp.operands.fill(nullptr);
+    for (unsigned position = 0; position < lanes; ++position) threads_[w * 32 + position].fiber = nullptr;
+  }
+  warps_ready_ = warp_count_ == 32 ? ~0u : (1u << warp_count_) - 1;
+
+  if (idle_.empty()) make_fibers();
+  Thread& first = *next(0);
+  start_on_a_fiber(first);
+  resume(main_, *first.fiber);
+  if (live_ != 0) park();
+}
+
+// Keeps the block as it is. Its shared memory has addresses that the next block's has, too.
+void Worker::park() {
+  auto block = std::make_unique<ParkedBlock>();
+  block->index = blockIdx;
+  block->site = grid_barrier_.site;
+  block->live = live_;
+  block->warps_ready = warps_ready_;
+  block->warps = warps_;
+  block->threads = std::exchange(threads_, std::vector<Thread>(max_block_threads));
+  for (const auto& [begin, bytes] : shared_.ranges()) block->shared.insert(block->shared.end(), begin, begin + bytes);
+  block->hopper = std::exchange(hopper_, {});
+  observe(&Observer::block_parked, *block);
+  parked_.push_back(std::move(block));
+  order_threads(0);
+}
+
+void Worker::unpark(ParkedBlock& block) {
+  blockIdx = block.index;
+  live_ = block.live;
+  warps_ready_ = block.warps_ready;
+  warps_ = block.warps;
+  threads_.swap(block.threads);
+  const char* from = block.shared.data();
+  for (const auto& [begin, bytes] : shared_.ranges()) {
+    std::memcpy(begin, from, bytes);
+    from += bytes;
+  }
+  hopper_ = std::move(block.hopper);
+  observe(&Observer::block_unparked, block);
+  barrier_.starts_over();
+  grid_barrier_.starts_over();
+}
+
+// All blocks have come to the grid's barrier, or returned: from one such barrier to the next.
+void Worker::run_parked_blocks() {
+  while (!parked_.empty()) {
+    if (parked_.size() != launch_->blocks) blocks_never_come();
+    for (auto& block : std::exchange(parked_, {})) {
+      unpark(*block);
+      Thread& first = *next(first_ready_warp());
+      resume(main_, *first.fiber);
+      if (live_ != 0) park();
+    }
+  }
+}
+
+void Worker::blocks_never_come() {
+  current_ = nullptr;
+  blockIdx = parked_.front()->index;
+  fail(cudaErrorLaunchTimeout, nullptr, "",
+       "deadlock: " + std::to_string(parked_.size()) + " of " + std::to_string(launch_->blocks) +
+           " blocks wait in grid.sync at " + text(parked_.front()->site) + ", and the others have returned");
+}
+
+// No lane of the warp can go on: lets those go that wait for each other only as long as one can.
+Thread* Worker::next_after_converging(unsigned w) {
+  Warp& warp = warps_[w];
+  for (unsigned rest = std::exchange(warp.converging, 0); rest != 0; rest &= rest - 1)
+    complete(warp, warp.collectives[std::countr_zero(rest)]);
+  return next(w);
+}
+
+void Worker::start_on_a_fiber(Thread& thread) {
+  if (idle_.empty()) make_fibers();
+  Fiber& fiber = *idle_.back();
+  idle_.pop_back();
+  if (fiber.context == nullptr)
+    fiber.context = context::make_fcontext(fiber.stack + fiber.size, fiber.size, fiber_main);
+  fiber.thread = &thread;
+  thread.fiber = &fiber;
+}
+
+void Worker::fiber_main(context::transfer_t from) {
+  static_cast<Fiber*>(from.data)->context = from.fctx;
+  Worker& self = *worker;
+  Fiber& fiber = *self.current_->fiber;
+  for (;;) {
+    self.run_current();
+    fiber.thread = nullptr;
+    Thread* next = self.finish();
+    if (next != nullptr && next->fiber == nullptr) {
+      next->fiber = &fiber;
+      fiber.thread = next;
+      continue;
+    }
+    self.idle_.push_back(&fiber);
+    self.resume(fiber, next ? *next->fiber : self.main_);
+  }
+}
+
+void Worker::run_current() {
+  Thread& thread = *current_;
+  thread.wait = nullptr;
+  thread.kernel_before_awaited = !launch_->dependent;
+  thread.copies.forget();
+  std::string mistake, at;
+  try {
+    launch_->body();
+    if (hopper_.used) hopper_.thread_ends(*this);
+    if (const Copy* copy = thread.copies.oldest(); copy != nullptr && !observers_.empty()) {
+      void* stack[] = {static_cast<char*>(const_cast<void*>(copy->pc)) - 1};
+      at = source_line(stack);
+      mistake = "the thread returned without having waited for this cp.async";
+    } else if (!thread.kernel_before_awaited) {
+      mistake = "the thread of a dependent launch returned without having waited for the kernel before";
+    } else {
+      return;
+    }
+  } catch (const std::exception& e) {
+    mistake = std::string("the kernel threw an exception: ") + e.what();
+  } catch (...) {
+    mistake = "the kernel threw an exception";
+  }
+  fail(cudaErrorLaunchFailure, &thread, at, mistake);  // not inside the handler, which has to end first
+}
+
+// The current thread has returned. The next one, null if it was the block's last.
+Thread* Worker::finish() {
+  Thread& thread = *current_;
+  Warp& warp = warps_[thread.warp];
+  thread.fiber = nullptr;
+  warp.live &= ~(1u << thread.lane);
+  --live_;
+  if (warp.live == 0) observe(&Observer::warp_ends, warp.number);
+  for (unsigned used = warp.collectives_used; used != 0; used &= used - 1) {
+    Collective& collective = warp.collectives[std::countr_zero(used)];
+    if (collective.mask != 0 && (collective.mask & warp.live & ~collective.arrived) == 0) complete(warp, collective);
+  }
+  if (live_ == 0) {
+    if (hopper_.used) hopper_.block_ends(*this);
+    observe(&Observer::block_ends);
+    current_ = nullptr;
+    return nullptr;
+  }
+  const bool last = barrier_.arrived == live_;
+  if (last) release_barrier();
+  Thread* following = next(last ? first_ready_warp() : thread.warp);
+  return following != nullptr ? following : next_by_another_block();
+}
+
+// The current thread goes on at once, because there is nothing to wait for.
+void Worker::pass(Orders orders, const Awaited* what) {
+  if (observers_.empty()) return;
+  ThreadSet self;
+  self.add(current_->warp, current_->position);
+  observe(&Observer::released, orders, what, self);
+}
+
+void Worker::wait_for(const Wait& wait, const Awaited& awaited, ThreadSet& waiting) {
+  begin_wait(wait, awaited);
+  waiting.add(current_->warp, current_->position);
+  suspend(current_->warp);
+}
+
+void Worker::let_go(const Awaited& awaited, ThreadSet& waiting) { release(awaited, waiting); }
+
+// No thread of the block can run, but some wait for what another block has to write: the next one to run when it has.
+// Null if all wait for the other blocks of the grid.
+Thread* Worker::next_by_another_block() {
+  if (grid_barrier_.arrived == live_) {
+    release(grid_barrier_, grid_barrier_.waiting);
+    return nullptr;
+  }
+  if (words_.empty()) deadlock();
+  launch_->holds_up(*this);
+  Word* written = nullptr;
+  while ((written = written_word()) == nullptr) {
+    if (launch_->all_held_up()) deadlock();
+    next_turn();
+    std::this_thread::yield();
+  }
+  launch_->goes_on(*this);
+  std::erase(words_, written);
+  release(*written, written->waiting);
+  return next(first_ready_warp());
+}
+
+Word* Worker::written_word() const {
+  const auto found = std::find_if(words_.begin(), words_.end(), [](const Word* word) { return word->written(); });
+  return found != words_.end() ? *found : nullptr;
+}
+
+void Worker::release_barrier() {
+  if (barrier_.divergent)
+    fail(cudaErrorLaunchFailure, nullptr, "",
+         "barrier divergence: the threads of the block wait at different barriers: " + who_waits());
+  barrier_.votes = {barrier_.yes, static_cast<int>(barrier_.arrived)};
+  barrier_.yes = 0;
+  barrier_.arrived = 0;
+  release(barrier_, barrier_.waiting);
+}
+
+void Worker::named_barrier(const Wait& wait, int number, int threads, bool waits) {
+  Thread& self = *current_;
+  const auto wrong = [&](const std::string& what) {
+    fail(cudaErrorLaunchFailure, &self, text(wait.site),
+         std::string(wait.name) + " on barrier " + std::to_string(number) + " for " + std::to_string(threads) +
+             " threads: " + what);
+  };
+  if (number < 1 || number > 15) wrong("the number must be 1 to 15");
+  if (threads < 32 || threads % 32 != 0) wrong("the threads must be a multiple of 32");
+  NamedBarrier& barrier = named_barriers_[number];
+  named_barriers_used_ |= 1u << number;
+  if (barrier.arrived == 0) barrier.threads = threads;
+  if (barrier.threads != threads) {
+    const std::string others = who_waits(&barrier);
+    wrong(std::to_string(barrier.arrived) + " have come to it that expect " + std::to_string(barrier.threads) +
+          (others.empty() ? "" : ": " + others));
+  }
+  ++barrier.arrived;
+  barrier.came.add(self.warp, self.position);
+  observe(&Observer::arrived, barrier, waits);
+  if (waits) {
+    begin_wait(wait, barrier);
+    barrier.waiting.add(self.warp, self.position);
+  }
+  if (barrier.arrived == barrier.threads) {
+    release(barrier, barrier.waiting);
+    barrier.starts_over();
+  }
+  if (!waits) return;
+  suspend(self.warp);
+  observe(&Observer::waited_at, barrier, wait);
+}
+
+void Worker::grid_sync(const Wait& wait) {
+  const Thread& self = *current_;
+  if (!launch_->cooperative)
+    fail(cudaErrorLaunchFailure, &self, text(wait.site),
+         "grid.sync in a launch that is not cooperative (cudaLaunchCooperativeKernel)");
+  begin_wait(wait, grid_barrier_);
+  grid_barrier_.waiting.add(self.warp, self.position);
+  if (grid_barrier_.arrived == 0) grid_barrier_.site = wait.site;
+  ++grid_barrier_.arrived;
+  suspend(self.warp);
+}
+
+void Worker::wait_for_value(const Wait& wait, const int* word, int value) {
+  Word awaited(word, value);
+  if (awaited.written()) return pass(awaited.orders, &awaited);
+  words_.push_back(&awaited);
+  awaited.waiting.add(current_->warp, current_->position);
+  begin_wait(wait, awaited);
+  suspend(current_->warp);
+}
+
+void Worker::grid_dependency_wait() {
+  current_->kernel_before_awaited = true;
+  pass(Orders::kernel_before, nullptr);
+}
+
+// A collective of those lanes that come to this line: its mask, empty, is no other's.
+unsigned Worker::converged(const Wait& wait) {
+  Thread& self = *current_;
+  Warp& warp = warps_[self.warp];
+  Collective* collective = nullptr;
+  for (unsigned rest = warp.converging; rest != 0; rest &= rest - 1) {
+    Collective& candidate = warp.collectives[std::countr_zero(rest)];
+    if (warp.lanes[std::countr_zero(candidate.arrived)]->wait->site == wait.site) collective = &candidate;
+  }
+  if (collective == nullptr) {
+    const Compute tell = [](void* const operands[32], unsigned lanes) {
+      for (unsigned rest = lanes; rest != 0; rest &= rest - 1)
+        *static_cast<unsigned*>(operands[std::countr_zero(rest)]) = lanes;
+    };
+    collective = &start_collective(warp, wait.name, 0, tell, false);
+    warp.converging |= 1u << (collective - warp.collectives.data());
+  }
+  unsigned lanes = 0;
+  begin_wait(wait, *collective);
+  warp.operands[self.lane] = &lanes;
+  collective->arrived |= 1u << self.lane;
+  suspend(self.warp);
+  return lanes;
+}
+
+void Worker::warp_collective(const Wait& wait, void* operand, Compute compute) {
+  collective(wait, 0xffffffff, operand, compute, true);
+}
+
+// Every lane that can come to a collective has: computes it and lets them go.
+void Worker::complete(Warp& warp, Collective& collective) {
+  if (collective.all_must_come && collective.arrived != collective.mask) never_complete(warp, collective);
+  warp.collectives_used &= ~(1u << (&collective - warp.collectives.data()));
+  std::array<void*, 32> operands = {};
+  ThreadSet waiting;
+  const auto w = static_cast<unsigned>(&warp - warps_.data());
+  waiting.warps = 1u << w;
+  for (unsigned lanes = collective.arrived; lanes != 0; lanes &= lanes - 1) {
+    const unsigned lane = std::countr_zero(lanes);
+    operands[lane] = std::exchange(warp.operands[lane], nullptr);
+    waiting.positions[w] |= 1u << warp.lanes[lane]->position;
+  }
+  release(collective, waiting);
+  if (collective.compute == nullptr) return;
+  computing_ = true;
+  collective.compute(operands.data(), collective.arrived);
+  computing_ = false;
+}
+
+// Constants have a cache of their own, whose requests Nsight Compute does not count with those of global memory.
+MemoryAccess Worker::memory_access(const void* pc, const void* pointer, std::size_t size, Access access) const {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  MemoryAccess made = {pc, address, size, current_->number, access, MemoryAccess::elsewhere, SharedMemory::no_offset};
+  if (DeviceMemory::instance().contains(pointer)) {
+    made.space = MemoryAccess::global;
+  } else if (static_cast<std::size_t>(static_cast<const char*>(pointer) - variables_.begin) < variables_.bytes) {
+    const DeviceVariable* variable = DeviceVariable::at(pointer);
+    if (variable != nullptr && variable->kind() != DeviceVariable::constant) made.space = MemoryAccess::global;
+  }
+  if (made.space == MemoryAccess::elsewhere && (made.offset = shared_.offset_of(address)) != SharedMemory::no_offset)
+    made.space = MemoryAccess::shared;
+  return made;
+}
+
+}  // namespace simt

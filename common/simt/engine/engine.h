@@ -1,0 +1,343 @@
+// The engine inside: engine.cc and switch.h (how threads run), wait.cc (what is said of those that wait), failure.cc
+// (how a launch fails) and launch.cc (how a grid reaches the OS threads).
+//
+//   Launch   one kernel launch: its grid, the next block to hand out, its first failure
+//   Worker   one OS thread's share: fibers, shared memory, and the state of the block it runs
+//   Warp     which lanes can run, and the collectives that lanes wait in
+//   Thread   one CUDA thread of that block, and what it waits for (wait.h)
+//   Fiber    a stack; the thread on it, if any. A thread takes a fiber when it starts and gives it up when it
+//            returns, so a kernel in which nobody waits runs all its threads on one fiber
+#pragma once
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <ucontext.h>
+
+#include <array>
+#include <atomic>
+#include <boost/context/detail/fcontext.hpp>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "simt/engine/builtin_variables.h"
+#include "simt/engine/copy.h"
+#include "simt/engine/device_variables.h"
+#include "simt/engine/diagnosis.h"
+#include "simt/engine/launch.h"
+#include "simt/engine/observer.h"
+#include "simt/engine/pace.h"
+#include "simt/engine/shared_memory.h"
+#include "simt/engine/wait.h"
+#include "simt/hopper/hopper_state.h"
+
+namespace simt {
+
+namespace context = boost::context::detail;
+
+constexpr std::size_t stack_bytes = 128 * 1024;
+constexpr std::size_t guard_bytes = 64 * 1024;  // wide, because a large frame may step over a narrow one
+
+struct Fiber {
+  context::fcontext_t context = nullptr;
+  char* stack = nullptr;  // its lowest address
+  std::size_t size = 0;
+  struct Thread* thread = nullptr;
+};
+
+struct alignas(64) Thread {  // what a switch needs is in one cache line
+  uint3 index;
+  unsigned number;  // in the block, as CUDA counts
+  unsigned lane;
+  unsigned warp;      // position in the schedule, as everywhere in this file
+  unsigned position;  // of the lane in its warp's schedule
+  Fiber* fiber;       // null before it starts and after it returns
+  const Wait* wait;   // null while it runs
+  const Awaited* awaited;
+  bool kernel_before_awaited;
+  CopyGroups copies;
+};
+
+// `ready` has a bit per position in the schedule, all else a bit per lane.
+struct Warp {
+  unsigned number;  // in the block, as CUDA counts: threads 32 * number and up
+  unsigned ready;
+  unsigned live;
+  unsigned collectives_used;  // bits of `collectives`
+  unsigned converging;        // those of them that wait only until the warp's other lanes wait, too
+  std::array<Collective, 32> collectives;
+  std::array<void*, 32> operands;  // of waiting lanes, null for the others
+  std::array<Thread*, 32> lanes;
+};
+
+// A block of a cooperative launch whose threads have all come to the grid's barrier, while others run.
+struct ParkedBlock {
+  uint3 index;
+  Site site;  // where it waits
+  unsigned live;
+  unsigned warps_ready;
+  std::array<Warp, max_warps> warps;
+  std::vector<Thread> threads;
+  std::vector<char> shared;
+  HopperState hopper;
+};
+
+// The first failure of a launch, complete but for where: that is known only once the stack is looked at.
+struct Failure {
+  cudaError_t code = cudaSuccess;
+  std::string message;
+};
+
+struct Launch {
+  Launch(const void* kernel, const Module* module, dim3 grid, dim3 block, std::size_t shared_bytes, const Body& body,
+         bool dependent)
+      : kernel(kernel),
+        module(module),
+        grid(grid),
+        block(block),
+        shared_bytes(shared_bytes),
+        body(body),
+        dependent(dependent),
+        blocks(std::uint64_t(grid.x) * grid.y * grid.z) {}
+
+  const void* kernel;
+  const Module* module;
+  dim3 grid;
+  dim3 block;
+  std::size_t shared_bytes;
+  const Body& body;
+  bool dependent;            // its threads have to wait for the launch before
+  bool cooperative = false;  // its blocks wait for one another
+  Schedule schedule;
+  Observers observers;
+
+  std::uint64_t blocks;
+  std::uint64_t stride = 1;  // shuffled order: block i is (offset + i * stride) mod blocks
+  std::uint64_t offset = 0;
+  std::atomic<std::uint64_t> next_block = 0;
+  std::atomic<bool> failed = false;
+  std::atomic<int> workers = 0;  // that run blocks
+  std::mutex mutex;              // for what follows
+  Failure failure;
+  Pace pace;
+  std::vector<const Worker*> held_up;  // whose threads all wait, some of them for what another block has to write
+
+  void holds_up(const Worker& worker);
+  void goes_on(const Worker& worker);
+  bool all_held_up();  // for ever: no block runs that could write what they wait for
+};
+
+class Worker {
+ public:
+  Worker();
+
+  // Runs blocks of the launch on the calling OS thread until none is left or one has failed.
+  void run(Launch& launch);
+
+  bool in_kernel() const { return current_ != nullptr; }
+  const Thread& current() const { return *current_; }
+  void* dynamic_shared() const { return shared_.dynamic(); }
+  Launch& launch() const { return *launch_; }
+  unsigned live_lanes() const { return warps_[current_->warp].live; }
+
+  // Tells all who watch this launch: observe(&Observer::warp_ends, warp).
+  template <class... Parameters, class... Arguments>
+  void observe(void (Observer::*event)(Parameters...), const Arguments&... arguments) {
+    for (Observer* const each : observers_) (each->*event)(arguments...);
+  }
+  // The same of an access by the current thread, whose kernel called at `pc`.
+  MemoryAccess memory_access(const void* pc, const void* pointer, std::size_t size, Access access) const;
+  void tell_of_access(const void* pc, const void* pointer, std::size_t size, Access access) {
+    if (!observers_.empty() && !computing_) observe(&Observer::accessed, memory_access(pc, pointer, size, access));
+  }
+  void tell_of_ldmatrix_row(const void* pc, const void* row) {
+    if (!observers_.empty()) observe(&Observer::ldmatrix_row, memory_access(pc, row, 16, Access::read));
+  }
+  bool computing() const { return computing_; }
+
+  // What threads wait for, on the current thread's fiber.
+  BlockBarrier::Votes barrier(const Wait& wait, bool predicate);
+  void collective(const Wait& wait, unsigned mask, void* operand, Compute compute, bool all_must_come);
+  unsigned converged(const Wait& wait);
+  void named_barrier(const Wait& wait, int number, int threads, bool waits);
+  void grid_sync(const Wait& wait);
+  void wait_for_value(const Wait& wait, const int* word, int value);
+  Word* written_word() const;  // one that a thread waits for and need not any more; null if there is none
+  void grid_dependency_wait();
+
+  CopyGroups& copies() { return current_->copies; }
+
+  // For what threads wait for elsewhere (mbarrier.h, setmaxnreg.h, wgmma.h): the current thread waits until it is among
+  // those that are let go, or goes on at once, because there is nothing to wait for; or all lanes of its warp meet.
+  void wait_for(const Wait& wait, const Awaited& awaited, ThreadSet& waiting);
+  void let_go(const Awaited& awaited, ThreadSet& waiting);
+  void pass(Orders orders, const Awaited* what);
+  void warp_collective(const Wait& wait, void* operand, Compute compute);
+  HopperState& hopper() { return hopper_; }
+  const SharedMemory& shared() const { return shared_; }
+  dim3 block() const { return launch_->block; }
+
+  // Threads of the block by their numbers: these, those that wait, those that have not returned, all.
+  Lanes lanes(const ThreadSet& threads) const;
+  Lanes waiting_threads() const;
+  Lanes live_threads() const;
+  Lanes all_threads() const;
+
+  // Ends the launch: `what` happened to the thread (null: to the block) `at` this line (empty: not known).
+  [[noreturn]] void fail(cudaError_t code, const Thread* thread, const std::string& at, const std::string& what);
+
+  // On the signal's stack. Jumps to the worker's own stack, where the fault is explained.
+  [[noreturn]] void fault(int signal, const siginfo_t& info, const ucontext_t& context);
+
+  // For the Watchdog, on another OS thread: asks the current thread to fail if it has been running since `since` (which
+  // is kept up to date) for longer than the schedule allows. Then that happens in a signal, where it can be done, or at
+  // the next call of fail_if_overdue().
+  struct Running {
+    std::uint64_t turn = 0;
+    double since = 0;  // of the OS thread's processor time
+  };
+  void check_time(Running& since);
+  void signalled(const ucontext_t& context);
+  void fail_if_overdue();
+
+ private:
+  static void fiber_main(context::transfer_t from);
+  void run_current();
+  void prepare(Launch& launch);
+  void order_threads(std::uint64_t seed);
+  void run_block(std::uint64_t block);
+  void run_parked_blocks();
+  void park();
+  void unpark(ParkedBlock& block);
+  [[noreturn]] void blocks_never_come();
+  Thread* next(unsigned warp);
+  Thread* next_after_converging(unsigned warp);
+  Thread* next_by_another_block();
+  Thread* finish();
+  void begin_wait(const Wait& wait, const Awaited& awaited);
+  void suspend(unsigned next_warp);
+  void release(const Awaited& awaited, ThreadSet& waiting);
+  unsigned first_ready_warp() const { return std::countr_zero(warps_ready_); }
+  void start_on_a_fiber(Thread& thread);
+  void resume(Fiber& self, Fiber& other);
+  void release_barrier();
+  void complete(Warp& warp, Collective& collective);
+  Collective& start_collective(Warp& warp, const char* name, unsigned mask, Compute compute, bool all_must_come);
+  void make_fibers();
+  void reset_fibers();
+  void runs(bool now);
+  void next_turn() { turn_.store(turn_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+  void keep_stack(void* instruction);
+  void explain_fault();
+  void explain_overdue();
+  [[noreturn]] void not_in_mask(const Wait& wait, unsigned mask);
+  [[noreturn]] void different_collectives(const Warp& warp, const Collective& waiting, const Wait& wait);
+  [[noreturn]] void never_complete(const Warp& warp, const Collective& collective);
+  [[noreturn]] void deadlock();
+  std::string who_waits(const Awaited* awaited = nullptr) const;
+  std::string reason(const Awaited& awaited) const;
+  std::string who(const Lanes& threads, const char* singular, const char* plural) const;
+  void record(cudaError_t code, const Thread* thread, const std::string& at, const std::string& what);
+
+  Launch* launch_ = nullptr;
+  Thread* current_ = nullptr;
+  unsigned live_ = 0;         // threads of the block that have not returned
+  unsigned warps_ready_ = 0;  // warps with ready != 0
+  unsigned warp_count_ = 0;
+
+  BlockBarrier barrier_;
+  BlockBarrier grid_barrier_;  // this block's part of it
+  std::vector<std::unique_ptr<ParkedBlock>> parked_;
+  std::array<NamedBarrier, 16> named_barriers_;
+  unsigned named_barriers_used_ = 0;  // by this block: a bit each
+  std::vector<Word*> words_;          // that threads wait for
+  HopperState hopper_;
+
+  std::array<Warp, max_warps> warps_;
+  std::vector<Thread> threads_ = std::vector<Thread>(max_block_threads);  // [warp * 32 + position]
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<Fiber*> idle_;
+  Fiber main_;  // the worker's own stack
+  SharedMemory shared_;
+  DeviceVariable::Range variables_;       // all device variables lie there, and others between them
+  std::span<Observer* const> observers_;  // of launch_
+  bool computing_ = false;                // a collective: what it accesses is no access of the kernel's
+  std::thread::id owner_;                 // the OS thread that the fibers last ran on
+
+  std::mutex watched_;                   // for what follows
+  bool runs_ = false;                    // blocks of launch_
+  pthread_t os_thread_ = {};             // on this
+  std::atomic<std::uint64_t> turn_ = 1;  // another thread's with each number
+  std::atomic<std::uint64_t> overdue_turn_ = 0;
+
+  // Where control goes when a block ends early, and why.
+  sigjmp_buf landing_;
+  enum : int { failed = 1, faulted = 2, overdue = 3 };
+  struct {
+    bool misaligned;
+    bool write;
+    bool access_known;
+    void* address;
+    std::array<void*, 48> stack;
+    int depth;
+  } fault_;
+};
+
+// Of a thread, from its number in the block.
+inline uint3 index_of(unsigned number, const dim3& block) {
+  return {number % block.x, number / block.x % block.y, number / block.x / block.y};
+}
+
+[[noreturn]] void outside_a_kernel(const char* name);
+
+// The worker that the calling OS thread is, while it runs blocks.
+extern constinit thread_local Worker* worker __attribute__((tls_model("initial-exec")));
+
+// That worker, for what a kernel calls by this name.
+inline Worker& this_worker(const char* name) {
+  if (worker == nullptr || !worker->in_kernel()) outside_a_kernel(name);
+  return *worker;
+}
+
+// A good hash of 64 bits: the finalizer of SplitMix64.
+inline std::uint64_t mix(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+// Faults on fibers become failures of their launch; all others go to whoever handled them before.
+void install_fault_handler();
+
+// A stack for signals, because a fiber's own may be what overflowed. An OS thread that has one keeps it.
+class SignalStack {
+ public:
+  SignalStack() {
+    stack_t old;
+    if (sigaltstack(nullptr, &old) != 0 || !(old.ss_flags & SS_DISABLE)) return;
+    memory_ = std::make_unique<char[]>(bytes);
+    stack_t stack = {};
+    stack.ss_sp = memory_.get();
+    stack.ss_size = bytes;
+    sigaltstack(&stack, nullptr);
+  }
+  ~SignalStack() {
+    if (!memory_) return;
+    stack_t none = {};
+    none.ss_flags = SS_DISABLE;
+    sigaltstack(&none, nullptr);
+  }
+  SignalStack(const SignalStack&) = delete;
+  SignalStack& operator=(const SignalStack&) = delete;
+
+ private:
+  static constexpr std::size_t bytes = 64 * 1024;
+  std::unique_ptr<char[]> memory_;
+};
+
+}  // namespace simt

@@ -1,0 +1,214 @@
+// How a launch fails: the failure is written down and control jumps to the worker's own stack; the fibers of the block
+// are abandoned, not unwound. Faults come here through a signal handler.
+#include <execinfo.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <stdexcept>
+
+#include "simt/engine/device_memory.h"
+#include "simt/engine/engine.h"
+
+namespace simt {
+namespace {
+
+// Whoever was here before: another copy of the engine in a shared library, or the program.
+struct sigaction previous_segv;
+struct sigaction previous_bus;
+struct sigaction previous_overdue;
+
+bool passed_on(const struct sigaction& previous, int signal, siginfo_t* info, void* context) {
+  if (previous.sa_flags & SA_SIGINFO)
+    previous.sa_sigaction(signal, info, context);
+  else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN)
+    previous.sa_handler(signal);
+  else
+    return false;
+  return true;
+}
+
+void on_fault(int signal, siginfo_t* info, void* context) {
+  if (worker != nullptr && worker->in_kernel()) worker->fault(signal, *info, *static_cast<ucontext_t*>(context));
+  // By default that ends the process.
+  const struct sigaction& previous = signal == SIGSEGV ? previous_segv : previous_bus;
+  if (!passed_on(previous, signal, info, context))
+    sigaction(signal, &previous, nullptr);  // and the access is tried again
+}
+
+// Few programs use the realtime signals; the last of them is the least likely one.
+int overdue_signal() { return SIGRTMAX; }
+
+void on_overdue(int signal, siginfo_t* info, void* context) {
+  if (worker != nullptr && worker->in_kernel())
+    worker->signalled(*static_cast<ucontext_t*>(context));
+  else
+    passed_on(previous_overdue, signal, info, context);
+}
+
+double processor_seconds(pthread_t thread) {
+  clockid_t clock;
+  timespec time = {};
+  if (pthread_getcpuclockid(thread, &clock) == 0) clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+void* instruction_of(const ucontext_t& context) {
+#if defined(__x86_64__)
+  return reinterpret_cast<void*>(context.uc_mcontext.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+  return reinterpret_cast<void*>(context.uc_mcontext.pc);
+#else
+  static_cast<void>(context);
+  return nullptr;
+#endif
+}
+
+}  // namespace
+
+void outside_a_kernel(const char* name) { throw std::logic_error(std::string(name) + " called outside a kernel"); }
+
+void install_fault_handler() {
+  static const bool once = [] {
+    void* warm_up[1];
+    backtrace(warm_up, 1);  // loads what it needs now, not in the handler
+    struct sigaction action = {};
+    action.sa_sigaction = on_fault;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigaction(SIGSEGV, &action, &previous_segv);
+    sigaction(SIGBUS, &action, &previous_bus);
+    action.sa_sigaction = on_overdue;
+    action.sa_flags |= SA_RESTART;
+    sigaction(overdue_signal(), &action, &previous_overdue);
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+void Worker::record(cudaError_t code, const Thread* thread, const std::string& at, const std::string& what) {
+  const std::lock_guard lock(launch_->mutex);
+  if (launch_->failed.exchange(true)) return;
+  std::string message = "kernel " + kernel_name(launch_->kernel) + ", block " + text(blockIdx);
+  if (thread != nullptr) message += ", thread " + text(thread->index);
+  launch_->failure = {code, message + (at.empty() ? ": " : ", at " + at + ": ") + what};
+}
+
+void Worker::fail(cudaError_t code, const Thread* thread, const std::string& at, const std::string& what) {
+  record(code, thread, at, what);
+  siglongjmp(landing_, failed);
+}
+
+void Worker::fault(int signal, const siginfo_t& info, const ucontext_t& context) {
+  fault_.address = info.si_addr;
+  fault_.access_known = false;
+#if defined(__x86_64__)
+  fault_.write = context.uc_mcontext.gregs[REG_ERR] & 2;
+  fault_.access_known = true;
+  // Not a page fault but a protection fault: the address of a 16-byte instruction is not a multiple of 16.
+  fault_.misaligned = signal == SIGSEGV && info.si_code == SI_KERNEL;
+#elif defined(__aarch64__)
+  fault_.misaligned = signal == SIGBUS && info.si_code == BUS_ADRALN;
+#else
+  fault_.misaligned = false;
+#endif
+  keep_stack(instruction_of(context));
+  siglongjmp(landing_, faulted);
+}
+
+void Worker::keep_stack(void* instruction) {
+  // The unwinder goes through the handler's own frames to those of the kernel: keep what follows the instruction.
+  std::array<void*, 48> frames;
+  const int depth = backtrace(frames.data(), frames.size());
+  const auto found = std::find(frames.begin(), frames.begin() + depth, instruction);
+  fault_.stack[0] = instruction;
+  fault_.depth = 1;
+  if (found != frames.begin() + depth)
+    for (auto frame = found + 1; frame != frames.begin() + depth; ++frame) fault_.stack[fault_.depth++] = *frame;
+}
+
+void Worker::explain_fault() {
+  if (launch_->failed.load()) return;
+  const std::string at = source_line({fault_.stack.data(), static_cast<std::size_t>(fault_.depth)});
+  const auto* address = static_cast<const char*>(fault_.address);
+  const char* stack = current_->fiber ? current_->fiber->stack : nullptr;
+  if (stack != nullptr && address >= stack - guard_bytes && address < stack) {
+    record(cudaErrorLaunchFailure, current_, at,
+           "stack overflow: the thread's local variables and calls need more than " +
+               std::to_string(stack_bytes / 1024) + " KiB");
+    return;
+  }
+  if (fault_.misaligned) {
+    record(cudaErrorMisalignedAddress, current_, at,
+           "misaligned access: the address of a 16-byte access is not a multiple of 16 (or is no address at all)");
+    return;
+  }
+  const std::string access = !fault_.access_known ? "access" : fault_.write ? "write" : "read";
+  std::string where = shared_.where(address);
+  if (where.empty() && DeviceMemory::instance().contains(address)) where = DeviceMemory::instance().where(address);
+  if (where.empty()) {
+    char hexadecimal[32];
+    std::snprintf(hexadecimal, sizeof hexadecimal, "%p", fault_.address);
+    where = reinterpret_cast<std::uintptr_t>(address) < 4096
+                ? "of a null pointer, at byte " + std::to_string(reinterpret_cast<std::uintptr_t>(address))
+                : std::string("at ") + hexadecimal + ", which is not device memory";
+  }
+  record(cudaErrorIllegalAddress, current_, at, "invalid " + access + " " + where);
+}
+
+void Worker::check_time(Running& since) {
+  const std::lock_guard lock(watched_);
+  if (!runs_) return;
+  launch_->pace.look(*launch_);
+  const std::uint64_t turn = turn_.load(std::memory_order_relaxed);
+  const double now = processor_seconds(os_thread_);
+  if (turn != since.turn)
+    since = {turn, now};
+  else if (now - since.since > launch_->schedule.patience) {
+    overdue_turn_ = turn;
+    pthread_kill(os_thread_, overdue_signal());
+  }
+}
+
+// In the middle of the engine or of a library, which may hold a lock, nothing can be done; the Watchdog asks again.
+void Worker::signalled(const ucontext_t& context) {
+  if (turn_.load(std::memory_order_relaxed) != overdue_turn_) return;
+  void* const instruction = instruction_of(context);
+  const Function* function = launch_->module != nullptr
+                                 ? launch_->module->function_at(reinterpret_cast<std::uintptr_t>(instruction))
+                                 : nullptr;
+  if (!observers_.empty() || function == nullptr || function->name.starts_with("_ZN4simt") ||
+      function->name.starts_with("_ZNK4simt"))
+    return;
+  keep_stack(instruction);
+  siglongjmp(landing_, overdue);
+}
+
+void Worker::fail_if_overdue() {
+  if (turn_.load(std::memory_order_relaxed) != overdue_turn_.load(std::memory_order_relaxed)) return;
+  keep_stack(__builtin_return_address(0));
+  siglongjmp(landing_, overdue);
+}
+
+void Worker::explain_overdue() {
+  const std::string at = source_line({fault_.stack.data(), static_cast<std::size_t>(fault_.depth)});
+  char patience[32];
+  std::snprintf(patience, sizeof patience, "%g", launch_->schedule.patience);
+  record(cudaErrorLaunchTimeout, current_, at,
+         std::string("the thread has run for ") + patience +
+             " s and has neither waited nor returned. If its loop waits for what another thread writes, it never ends: "
+             "threads run one after the other here, from one barrier to the next");
+}
+
+}  // namespace simt
+
+// What assert() calls, in the place of the C library's: an assertion of a kernel ends its launch, not the process.
+extern "C" void __assert_fail(const char* assertion, const char* file, unsigned line, const char* function) noexcept {
+  using simt::worker;
+  if (worker != nullptr && worker->in_kernel())
+    worker->fail(cudaErrorAssert, &worker->current(),
+                 simt::text({file, static_cast<int>(line), __builtin_return_address(0)}),
+                 std::string("assertion failed: ") + assertion);
+  std::fprintf(stderr, "%s:%u: %s: Assertion `%s' failed.\n", file, line, function, assertion);
+  std::abort();
+}

@@ -1,0 +1,274 @@
+// How a grid reaches the OS threads.
+#include "simt/engine/launch.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "simt/engine/device_variables.h"
+#include "simt/engine/engine.h"
+#include "simt/engine/watchdog.h"
+
+namespace simt {
+namespace {
+
+std::optional<long long> parse_number(std::string_view text) {
+  if (text.empty() || text.size() > 18) return std::nullopt;
+  long long value = 0;
+  for (const char c : text) {
+    if (c < '0' || c > '9') return std::nullopt;
+    value = value * 10 + (c - '0');
+  }
+  return value;
+}
+
+[[noreturn]] void bad_environment(const char* name, const char* value, const char* allowed) {
+  std::fprintf(stderr, "%s=%s: must be %s\n", name, value, allowed);
+  std::exit(2);
+}
+
+constexpr int most_threads = 256;
+
+Schedule schedule_from_environment() {
+  Schedule schedule;
+  schedule.threads = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 16);
+  if (const char* value = std::getenv("SIMT_THREADS")) {
+    const auto threads = parse_number(value);
+    if (!threads || *threads < 1 || *threads > most_threads) bad_environment("SIMT_THREADS", value, "1 to 256");
+    schedule.threads = static_cast<int>(*threads);
+  }
+  if (const char* value = std::getenv("SIMT_ORDER")) {
+    const std::string_view order = value;
+    constexpr std::string_view shuffled = "shuffled:";
+    const auto seed = order.starts_with(shuffled) ? parse_number(order.substr(shuffled.size())) : std::nullopt;
+    if (order == "reverse")
+      schedule.order = Order::reverse;
+    else if (seed)
+      schedule.order = Order::shuffled, schedule.seed = *seed;
+    else if (order != "forward")
+      bad_environment("SIMT_ORDER", value, "forward, reverse or shuffled:SEED with a whole number SEED");
+  }
+  schedule.patience = std::max(schedule.patience, allowed_seconds());
+  return schedule;
+}
+
+std::atomic<std::uint64_t> launches = 0;
+void (*first_launch)() = nullptr;
+
+// The OS threads. The one that launches is worker 0; the others sleep between launches and join those they wake up
+// in time for, so that a small launch never waits for them.
+class Pool {
+ public:
+  static Pool& instance() {
+    static Pool pool;
+    return pool;
+  }
+
+  Schedule schedule() {
+    const std::lock_guard lock(launching_);
+    return schedule_;
+  }
+
+  void set_schedule(const Schedule& schedule) {
+    if (schedule.threads < 1 || schedule.threads > most_threads)
+      throw std::invalid_argument("simt::Schedule: threads is " + std::to_string(schedule.threads) +
+                                  ", must be 1 to 256");
+    if (!(schedule.patience > 0))
+      throw std::invalid_argument("simt::Schedule: patience is " + std::to_string(schedule.patience) +
+                                  ", must be more than 0");
+    const std::lock_guard lock(launching_);
+    schedule_ = schedule;
+  }
+
+  void run(Launch& launch) {
+    const std::lock_guard one_at_a_time(launching_);
+    launch.schedule = schedule_;
+    if (launches++ == 0) {
+      read_left_out_line();
+      if (first_launch != nullptr) first_launch();
+    }
+    watchdog_.watch(caller_);
+    if (schedule_.order == Order::shuffled) {
+      launch.offset = mix(schedule_.seed) % launch.blocks;
+      launch.stride = mix(schedule_.seed + 1) % launch.blocks;
+      while (std::gcd(launch.stride, launch.blocks) != 1) launch.stride = (launch.stride + 1) % launch.blocks;
+    }
+    launch.observers = observers();
+    // What observers know of memory belongs to one OS thread.
+    if (launch.observers.empty() && schedule_.threads > 1 && launch.blocks > 1 && !launch.cooperative) offer(launch);
+    caller_.run(launch);
+    std::unique_lock lock(mutex_);
+    launch_ = nullptr;
+    left_.wait(lock, [this] { return running_ == 0; });  // those that joined may still run their last block
+  }
+
+  ~Pool() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    offered_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+ private:
+  Pool() : schedule_(schedule_from_environment()) {}
+
+  void offer(Launch& launch) {
+    while (static_cast<int>(threads_.size()) < schedule_.threads - 1)
+      threads_.emplace_back([this, number = static_cast<int>(threads_.size())] { serve(number); });
+    {
+      const std::lock_guard lock(mutex_);
+      launch_ = &launch;
+      ++generation_;
+    }
+    offered_.notify_all();
+  }
+
+  void serve(int number) {
+    const auto own = std::make_unique<Worker>();
+    watchdog_.watch(*own);
+    std::uint64_t seen = 0;
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      offered_.wait(lock, [&] { return stop_ || (launch_ != nullptr && generation_ != seen); });
+      if (stop_) break;
+      seen = generation_;
+      if (number >= launch_->schedule.threads - 1) continue;
+      Launch& launch = *launch_;
+      ++running_;
+      lock.unlock();
+      own->run(launch);
+      lock.lock();
+      if (--running_ == 0) left_.notify_all();
+    }
+    watchdog_.forget(*own);
+  }
+
+  std::mutex launching_;
+  Schedule schedule_;
+  Worker caller_;
+  Watchdog watchdog_;  // of caller_, and of the threads' own
+
+  std::mutex mutex_;
+  std::condition_variable offered_;
+  std::condition_variable left_;
+  Launch* launch_ = nullptr;
+  std::uint64_t generation_ = 0;
+  int running_ = 0;
+  bool stop_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace
+
+namespace {
+std::atomic<std::size_t> shared_limit = most_shared;
+}
+
+std::size_t max_shared() { return shared_limit; }
+
+void set_max_shared(std::size_t bytes) {
+  if (bytes > most_shared)
+    throw std::invalid_argument("simt::set_max_shared: " + std::to_string(bytes) + " bytes, must be at most " +
+                                std::to_string(most_shared));
+  shared_limit = bytes;
+}
+
+void Launch::holds_up(const Worker& worker) {
+  const std::lock_guard lock(mutex);
+  held_up.push_back(&worker);
+}
+
+void Launch::goes_on(const Worker& worker) {
+  const std::lock_guard lock(mutex);
+  std::erase(held_up, &worker);
+}
+
+bool Launch::all_held_up() {
+  const std::lock_guard lock(mutex);
+  // In this order: who has stopped running has written what it had to write.
+  return static_cast<int>(held_up.size()) == workers &&
+         std::none_of(held_up.begin(), held_up.end(), [](const Worker* w) { return w->written_word() != nullptr; });
+}
+
+std::uint64_t launch_count() { return launches; }
+
+void before_first_launch(void (*call)()) { first_launch = call; }
+
+Schedule schedule() { return Pool::instance().schedule(); }
+
+void set_schedule(const Schedule& schedule) { Pool::instance().set_schedule(schedule); }
+
+int blocks_per_multiprocessor(std::size_t threads, std::size_t shared_bytes) {
+  constexpr std::size_t most_threads_there = 2048, most_blocks = 32, shared_there = 228 * 1024, reserved = 1024;
+  const std::size_t warps = (threads + 31) / 32;
+  return static_cast<int>(
+      std::min({most_blocks, most_threads_there / 32 / warps, shared_there / (shared_bytes + reserved)}));
+}
+
+namespace {
+
+enum class Blocks { apart, dependent, cooperative };
+
+cudaError_t launch_blocks(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, const Body& body,
+                          Blocks blocks) {
+  const auto refuse = [&](cudaError_t code, const std::string& what) {
+    return fail(code, "kernel " + kernel_name(kernel) + ": " + what);
+  };
+  if (worker != nullptr) return refuse(cudaErrorNotSupported, "launched from inside a kernel");
+  const std::uint64_t threads = std::uint64_t(block.x) * block.y * block.z;
+  if (block.x == 0 || block.y == 0 || block.z == 0 || block.x > 1024 || block.y > 1024 || block.z > 64 ||
+      threads > max_block_threads)
+    return refuse(cudaErrorInvalidConfiguration,
+                  "block " + text(block) + ": a block has 1 to 1024 threads, at most 1024 x 1024 x 64");
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7fffffff || grid.y > 65535 || grid.z > 65535)
+    return refuse(cudaErrorInvalidConfiguration,
+                  "grid " + text(grid) + ": a grid has at least 1 block and at most 2147483647 x 65535 x 65535");
+  const Module* module = module_at(kernel);
+  if (module != nullptr && !observers().empty()) DeviceVariable::find_in(*module);
+  const std::size_t static_bytes = module ? module->static_shared_of(kernel) : 0;
+  if (shared_bytes + static_bytes > max_shared())
+    return refuse(cudaErrorInvalidValue,
+                  std::to_string(shared_bytes) + " bytes of dynamic shared memory" +
+                      (static_bytes ? " and " + std::to_string(static_bytes) + " of static" : std::string()) +
+                      ": a block can have " + std::to_string(max_shared()));
+  if (blocks == Blocks::cooperative) {
+    constexpr int multiprocessors = 132;
+    const int most = multiprocessors * blocks_per_multiprocessor(threads, shared_bytes + static_bytes);
+    if (std::uint64_t(grid.x) * grid.y * grid.z > static_cast<std::uint64_t>(most))
+      return refuse(cudaErrorCooperativeLaunchTooLarge,
+                    "grid " + text(grid) + ": at most " + std::to_string(most) + " such blocks run at once");
+  }
+  install_fault_handler();
+
+  Launch launch(kernel, module, grid, block, shared_bytes, body, blocks == Blocks::dependent);
+  launch.cooperative = blocks == Blocks::cooperative;
+  Pool::instance().run(launch);
+  if (launch.failed) return fail(launch.failure.code, std::move(launch.failure.message));
+  return cudaSuccess;
+}
+
+}  // namespace
+
+cudaError_t launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, const Body& body,
+                   bool dependent) {
+  return launch_blocks(kernel, grid, block, shared_bytes, body, dependent ? Blocks::dependent : Blocks::apart);
+}
+
+cudaError_t launch_cooperative(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, const Body& body) {
+  return launch_blocks(kernel, grid, block, shared_bytes, body, Blocks::cooperative);
+}
+
+}  // namespace simt

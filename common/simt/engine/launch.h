@@ -1,0 +1,67 @@
+// Launching a kernel, and in which order its blocks and threads run.
+#pragma once
+
+#include <cstdint>
+
+#include "simt/engine/error.h"
+#include "simt/engine/types.h"
+
+namespace simt {
+
+// What each thread of a grid calls: it refers to a callable that outlives it. Not std::function, because every kernel's
+// file includes this header and would take the compiler a third of a second longer.
+class Body {
+ public:
+  template <class Callable>
+  Body(const Callable& callable)
+      : callable_(&callable), call_([](const void* c) { (*static_cast<const Callable*>(c))(); }) {}
+
+  void operator()() const { call_(callable_); }
+
+ private:
+  const void* callable_;
+  void (*call_)(const void* callable);
+};
+
+// Runs `body` (a call of the kernel with its arguments) once per thread of the grid and returns when all are done.
+// `kernel` is the kernel's address: the name in messages, and where its static shared memory is looked up.
+// After a failure cudaGetErrorString(the returned code) is the full diagnosis. `dependent`: on a GPU it might start
+// before the kernel before it has ended (programmatic dependent launch), so all its threads must call
+// grid_dependency_wait().
+cudaError_t launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, const Body& body,
+                   bool dependent = false);
+
+// The same for a kernel whose blocks wait for one another (grid_group::sync): all of them are under way at once, on one
+// OS thread, and take turns. Refused if they would not fit on an H100's 132 multiprocessors together.
+cudaError_t launch_cooperative(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, const Body& body);
+
+std::uint64_t launch_count();              // so far, of this process
+void before_first_launch(void (*call)());  // is called then
+
+// How many blocks of so many threads and bytes of shared memory an H100's multiprocessor holds at once.
+int blocks_per_multiprocessor(std::size_t threads, std::size_t shared_bytes);
+
+enum class Order { forward, reverse, shuffled };
+
+// The order of the blocks in the grid, of the warps in a block and of the lanes in a warp, wherever CUDA leaves it
+// open. A correct kernel gives the same result in every order.
+struct Schedule {
+  Order order = Order::forward;
+  std::uint64_t seed = 0;  // of Order::shuffled
+  int threads = 1;         // OS threads that share the grid, at least 1
+  // Seconds of processor time after which a thread that has neither waited nor returned fails: whatever its loop waits
+  // for is written by a thread that does not get its turn.
+  double patience = 10;
+};
+
+// At first what the environment says: SIMT_ORDER=forward|reverse|shuffled:SEED, SIMT_THREADS=N (default: the cores
+// of this machine, at most 16); as much patience as SIMT_SECONDS, if that is more.
+Schedule schedule();
+void set_schedule(const Schedule& schedule);
+
+// Shared memory that a block may have, in bytes. At first an H100's, 227 KB; a test may make it less, for the sake of
+// kernels that choose by it.
+std::size_t max_shared();
+void set_max_shared(std::size_t bytes);
+
+}  // namespace simt

@@ -1,0 +1,52 @@
+// What the ELF file of a loaded program or shared library says about itself: the names of its functions, and those of
+// its thread_local variables that are the kernels' static shared memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "simt/engine/device_variables.h"
+
+namespace simt {
+
+struct Function {
+  std::uintptr_t begin;  // addresses in this process
+  std::uintptr_t end;
+  std::string name;  // mangled
+};
+
+struct ThreadLocal {
+  std::size_t offset;  // in the module's thread-local block
+  std::size_t bytes;
+  std::string name;  // mangled
+};
+
+struct Variable {
+  const void* address;
+  std::size_t bytes;
+  DeviceVariable::Kind kind;
+};
+
+struct Module {
+  std::string path;
+  std::uintptr_t base;              // added to the file's addresses
+  std::size_t tls_module;           // the dynamic linker's number for its thread-local block, 0: none
+  std::vector<Function> functions;  // by address
+  std::vector<ThreadLocal> shared;  // static shared memory, by offset
+  std::vector<Variable> variables;  // device variables that only their names tell of
+
+  const Function* function_at(std::uintptr_t address) const;
+
+  // Bytes of static shared memory in the kernel itself (what device functions declare is not counted).
+  std::size_t static_shared_of(const void* kernel) const;
+
+  // The calling OS thread's copy of the module's thread-local variables.
+  char* thread_local_block() const;
+};
+
+// The module that an address belongs to, read at the first question; null if there is none.
+const Module* module_at(const void* address);
+
+}  // namespace simt

@@ -1,0 +1,105 @@
+// Whoever watches launches: hears of every access of traced kernels and of all that orders accesses. The engine knows
+// no more of its observers than this. Usually nobody watches, and a launch runs on several OS threads; with an observer
+// it runs on one, so that an observer needs no locks and finds the thread that acts in `worker->current()`.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "simt/engine/wait.h"
+
+namespace simt {
+
+struct BulkCopy;
+struct Copy;
+struct Launch;
+class Mbarrier;
+struct ParkedBlock;
+class PendingCopies;
+struct Product;
+
+// An atomic access is an update, which reads and writes.
+enum class Access : std::uint8_t { read, write, atomic, atomic_read, atomic_write };
+constexpr bool is_atomic(Access access) { return access >= Access::atomic; }
+constexpr bool reads(Access access) { return access != Access::write && access != Access::atomic_write; }
+constexpr bool writes(Access access) { return access != Access::read && access != Access::atomic_read; }
+
+// An access of one thread.
+struct MemoryAccess {
+  // Elsewhere are a thread's own variables, which a GPU has in registers, and constants.
+  enum Space : std::uint8_t { global, shared, elsewhere };
+
+  const void* pc;  // the return address of the call that tells of it: the kernel's line
+  std::uintptr_t address;
+  std::size_t size;
+  unsigned thread;  // by its number in the block
+  Access access;
+  Space space;
+  std::size_t offset;  // in the block's shared memory (SharedMemory::offset_of)
+};
+
+// A number that a kernel shows, or a thread's share of it, which is to be added to those of others.
+struct WatchedValue {
+  const char* name;
+  std::int64_t row, column;
+  float value;
+  bool is_share;
+};
+
+// What happens in a launch, in the order in which it does. "The thread" is the current one.
+class Observer {
+ public:
+  virtual void launch_begins(const Launch&) {}
+  virtual void launch_ends() {}  // of one that succeeded
+  virtual void block_begins() {}
+  virtual void block_ends() {}
+  // In a cooperative launch: another block runs for a while, and then this one again.
+  virtual void block_parked(const ParkedBlock&) {}
+  virtual void block_unparked(const ParkedBlock&) {}
+  virtual void warp_ends(unsigned /*warp*/) {}  // all its threads have returned
+
+  virtual void accessed(const MemoryAccess&) {}
+  virtual void misaligned(const MemoryAccess&) {}  // to an address that is no multiple of its size; `accessed` follows
+  virtual void ldmatrix_row(const MemoryAccess&) {}
+  virtual void matrix_product(std::uint64_t /*flops*/) {}
+  virtual void shuffled() {}
+  virtual void watched(const WatchedValue&) {}
+
+  // These threads go on, having waited for `what` or come when it had happened.
+  virtual void released(Orders, const Awaited* /*what*/, const ThreadSet&) {}
+  virtual void arrived(const Awaited& /*at*/, bool /*waits*/) {}  // the thread, at what orders arrivals
+  virtual void waited_at(const NamedBarrier&, const Wait&) {}     // the thread has, and goes on
+  virtual void waited_for(const Mbarrier&, unsigned /*phase*/, const Wait&) {}
+
+  virtual void copy_starts(const Copy&, const PendingCopies& /*owner*/) {}
+  virtual void copy_lands(const Copy&, const PendingCopies& /*owner*/) {}
+
+  // Of compute capability 9.0.
+  virtual void bulk_load_starts(const BulkCopy&, const Mbarrier&) {}
+  virtual void bulk_load_lands(const BulkCopy&, const Mbarrier&) {}
+  virtual void bulk_store_starts(const BulkCopy&) {}
+  virtual void bulk_store_ends(const BulkCopy&) {}
+  virtual void mbarrier_made(const Mbarrier&, const void* /*pc*/) {}
+  virtual void mbarrier_used(const Mbarrier&, const Wait&) {}
+  virtual void mbarrier_arrival(const Mbarrier&, const Wait&) {}
+  virtual void phase_completes(const Mbarrier&) {}
+  virtual void proxy_fence() {}
+  virtual void product_starts(const Product&) {}
+  virtual void product_ends(const Product&) {}
+
+ protected:
+  ~Observer() = default;
+};
+
+using Observers = std::vector<Observer*>;
+
+// Those of every launch from now on, in the order in which they were added. Not to be changed while a kernel runs.
+const Observers& observers();
+void add(Observer& observer);
+void remove(Observer& observer);
+
+// Whether this program's kernels were compiled so that they tell of their accesses (common/simt/README.md).
+bool kernels_are_traced();
+
+}  // namespace simt

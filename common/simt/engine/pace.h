@@ -1,0 +1,40 @@
+// How long kernels may take: SIMT_SECONDS says how many seconds all launches of a program may take together. A launch
+// that would take longer ends the program before it does.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+
+namespace simt {
+
+struct Launch;
+
+double allowed_seconds();  // SIMT_SECONDS; 0 if any
+
+// Of one launch: is there time for all its blocks? Asked after each of them, and, while none has ended, by the
+// Watchdog.
+class Pace {
+ public:
+  Pace();
+  ~Pace();
+  Pace(const Pace&) = delete;
+  Pace& operator=(const Pace&) = delete;
+
+  // End the program, with a message, if it seems that there is not.
+  void block_done(const Launch& launch);
+  void look(const Launch& launch);
+  // So many seconds went into what a launch does once, and not for each block: they say nothing of those to come.
+  void once(double seconds);
+
+ private:
+  void judge(const Launch& launch);
+
+  std::chrono::steady_clock::time_point begin_;
+  std::mutex mutex_;  // for what follows
+  std::uint64_t done_ = 0;
+  double once_ = 0;
+  double look_at_;  // seconds: when to calculate again
+};
+
+}  // namespace simt

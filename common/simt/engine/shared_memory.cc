@@ -1,0 +1,129 @@
+#include "simt/engine/shared_memory.h"
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <cstring>
+#include <new>
+
+namespace simt {
+namespace {
+constexpr std::size_t shared_alignment = 128;
+constexpr std::size_t shared_guard_bytes = 64 * 1024;
+constexpr std::size_t buffer_bytes = 256 * 1024;  // whole pages of any size
+static_assert(buffer_bytes >= most_shared);
+}  // namespace
+
+SharedMemory::SharedMemory() : size_(buffer_bytes + 2 * shared_guard_bytes) {
+  void* pages = mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (pages == MAP_FAILED) throw std::bad_alloc();
+  pages_ = static_cast<char*>(pages);
+  mprotect(pages_ + shared_guard_bytes, buffer_bytes, PROT_READ | PROT_WRITE);
+}
+
+SharedMemory::~SharedMemory() { munmap(pages_, size_); }
+
+void SharedMemory::prepare(const Module* module, std::size_t dynamic_bytes) {
+  dynamic_bytes_ = dynamic_bytes;
+  dynamic_ = pages_ + shared_guard_bytes + buffer_bytes -
+             (dynamic_bytes + shared_alignment - 1) / shared_alignment * shared_alignment;
+  static_.clear();
+  static_begin_ = nullptr;
+  if (module != nullptr && module->tls_module != 0) find_static(*module);
+
+  parts_.clear();
+  extent_ = 0;
+  for (const auto& [pointer, bytes] : ranges()) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(pointer);
+    extent_ += (begin - extent_) % 16;
+    parts_.push_back({begin, bytes, extent_});
+    extent_ += bytes;
+  }
+}
+
+void SharedMemory::find_static(const Module& module) {
+  char* block = module.thread_local_block();
+  static_begin_ = reinterpret_cast<char*>(reinterpret_cast<std::uintptr_t>(block) / 1024 * 1024);
+  for (const ThreadLocal& variable : module.shared) {
+    char* begin = block + variable.offset;
+    const bool touches = !static_.empty() && static_.back().first + static_.back().second == begin;
+    if (touches)
+      static_.back().second += variable.bytes;
+    else
+      static_.emplace_back(begin, variable.bytes);
+  }
+}
+
+void SharedMemory::poison() {
+  std::memset(dynamic_, 0xff, pages_ + shared_guard_bytes + buffer_bytes - dynamic_);
+  for (const auto& [begin, bytes] : static_) std::memset(begin, 0xff, bytes);
+}
+
+std::vector<std::pair<char*, std::size_t>> SharedMemory::ranges() const {
+  auto ranges = static_;
+  if (dynamic_bytes_ > 0) ranges.emplace_back(dynamic_, dynamic_bytes_);
+  return ranges;
+}
+
+std::size_t SharedMemory::offset_of(std::uintptr_t address) const {
+  for (const Part& part : parts_)
+    if (address - part.begin < part.bytes) return part.offset + (address - part.begin);
+  return no_offset;
+}
+
+bool SharedMemory::contains(const void* address) const {
+  const auto* a = static_cast<const char*>(address);
+  if (a >= pages_ && a < pages_ + size_) return true;
+  for (const auto& [begin, bytes] : static_)
+    if (a >= begin && a < begin + bytes) return true;
+  return false;
+}
+
+bool SharedMemory::contains(const void* address, std::size_t bytes) const {
+  const auto* a = static_cast<const char*>(address);
+  for (const auto& [begin, size] : ranges())
+    if (a >= begin && a + bytes <= begin + size) return true;
+  return false;
+}
+
+std::uint32_t SharedMemory::address_of(const void* pointer) const {
+  const auto* p = static_cast<const char*>(pointer);
+  if (p >= pages_ && p < pages_ + size_) return static_cast<std::uint32_t>(p - dynamic_) + first_shared_address;
+  const auto in_static = static_cast<std::uintptr_t>(p - static_begin_);
+  if (static_begin_ == nullptr || in_static >= first_static_address) return no_address;
+  return first_static_address + static_cast<std::uint32_t>(in_static);
+}
+
+void* SharedMemory::pointer_to(std::uint32_t address) const {
+  // Before the dynamic part, addresses below 1024 go below 0.
+  const auto byte = static_cast<std::int32_t>(address - first_shared_address);
+  return byte < std::int32_t(first_static_address - first_shared_address)
+             ? dynamic_ + byte
+             : static_begin_ + (address - first_static_address);
+}
+
+const void* SharedMemory::at(std::uint32_t address) const {
+  const std::uint32_t byte = address - first_shared_address;
+  return std::size_t(byte) + 16 <= dynamic_bytes_ ? dynamic_ + byte : nullptr;
+}
+
+std::string SharedMemory::place(const void* address) const {
+  const auto* a = static_cast<const char*>(address);
+  if (a >= pages_ && a < pages_ + size_) return "byte " + std::to_string(a - dynamic_) + " of dynamic shared memory";
+  for (const auto& [begin, bytes] : static_)
+    if (a >= begin && a < begin + bytes) return "byte " + std::to_string(a - begin) + " of static shared memory";
+  return "a place outside shared memory";
+}
+
+std::string SharedMemory::where(const void* address) const {
+  const auto* a = static_cast<const char*>(address);
+  if (a < pages_ || a >= pages_ + size_) return "";
+  const std::string name =
+      " of the " + std::to_string(dynamic_bytes_) + " bytes of dynamic shared memory of this block";
+  if (a < dynamic_) return std::to_string(dynamic_ - a) + " bytes before the start" + name;
+  if (a < dynamic_ + dynamic_bytes_) return "at byte " + std::to_string(a - dynamic_) + name;
+  return "at byte " + std::to_string(a - dynamic_) + ", " + std::to_string(a - dynamic_ - dynamic_bytes_) +
+         " bytes past the end" + name;
+}
+
+}  // namespace simt

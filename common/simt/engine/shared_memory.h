@@ -1,0 +1,76 @@
+// The shared memory of the block that an OS thread runs: dynamic, in a buffer that ends at a guard page, and static,
+// in the thread_local variables of the kernel's module. Both are filled with 0xFF (NaN) before every block.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "simt/engine/modules.h"
+
+namespace simt {
+
+// PTX's addresses of shared memory have 32 bits. Dynamic shared memory begins at 1024, as on an H100, and static shared
+// memory, in the order of its thread-local block, far behind it. Addresses are multiples of what the pointers are
+// multiples of, up to 128 in dynamic and 1024 in static shared memory.
+constexpr std::uint32_t first_shared_address = 1024, first_static_address = 1 << 24;
+
+constexpr std::size_t most_shared = 227 * 1024;  // an H100's, per block
+
+class SharedMemory {
+ public:
+  SharedMemory();
+  ~SharedMemory();
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+
+  // To be called on the OS thread that will run the blocks, once per launch.
+  void prepare(const Module* module, std::size_t dynamic_bytes);
+  void poison();  // before each block
+
+  void* dynamic() const { return dynamic_; }  // aligned to 128 bytes
+  char* pages() const { return pages_; }      // where `dynamic` lies in
+
+  // Does the address lie in it, with what is beside the dynamic part? And do so many bytes, with nothing beside it?
+  bool contains(const void* address) const;
+  bool contains(const void* address, std::size_t bytes) const;
+
+  // All of it: first byte and length.
+  std::vector<std::pair<char*, std::size_t>> ranges() const;
+
+  // The place of a byte when all of it is laid out in one piece, in which what is aligned to 16 bytes stays so; and the
+  // length of that piece.
+  static constexpr std::size_t no_offset = ~std::size_t(0);  // of what is not shared
+  std::size_t offset_of(std::uintptr_t address) const;
+  std::size_t extent() const { return extent_; }
+
+  // PTX's address of a pointer, and back.
+  static constexpr std::uint32_t no_address = ~0u;  // of what is not shared
+  std::uint32_t address_of(const void* pointer) const;
+  void* pointer_to(std::uint32_t address) const;
+  const void* at(std::uint32_t address) const;   // of 16 bytes of dynamic shared memory, else null
+  std::string place(const void* address) const;  // "byte 64 of dynamic shared memory"
+
+  // "4 bytes past the end of the 1024 bytes of dynamic shared memory"; empty if the address has nothing to do with it.
+  std::string where(const void* address) const;
+
+ private:
+  void find_static(const Module& module);
+
+  char* pages_;
+  std::size_t size_;
+  char* dynamic_ = nullptr;
+  std::size_t dynamic_bytes_ = 0;
+  std::vector<std::pair<char*, std::size_t>> static_;
+  struct Part {
+    std::uintptr_t begin;
+    std::size_t bytes, offset;
+  };
+  std::vector<Part> parts_;  // of that piece
+  std::size_t extent_ = 0;
+  char* static_begin_ = nullptr;  // the multiple of 1024 from which the module's thread-local block is counted
+};
+
+}  // namespace simt

@@ -1,0 +1,92 @@
+// What simt-compile (front/rewrite.h) makes of CUDA's own syntax. It is included before the first line of every such
+// file.
+#pragma once
+
+// What nvcc includes by itself, and files rely on.
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cstddef>
+#include <tuple>
+#include <utility>
+
+#include "simt/cuda/launch_syntax.h"
+#include "simt/cuda/thread.h"
+#include "simt/front/report.h"
+
+namespace simt {
+
+// kernel<<<grid, block, shared_bytes, stream>>>(arguments) is configure(kernel, grid, ..)(arguments).
+template <class... Params>
+class Configured {
+ public:
+  Configured(void (*kernel)(Params...), const LaunchConfig& config) : kernel_(kernel), config_(config) {}
+
+  // By value: the arguments are copied once, when the kernel is launched, and once more for each of its threads.
+  void operator()(Params... arguments) const {
+    launch_by_syntax(config_, reinterpret_cast<const void*>(kernel_), [&] { kernel_(arguments...); });
+  }
+
+ private:
+  void (*kernel_)(Params...);
+  LaunchConfig config_;
+};
+
+template <class... Params>
+Configured<Params...> configure(void (*kernel)(Params...), dim3 grid, dim3 block, std::size_t shared_bytes = 0,
+                                cudaStream_t stream = nullptr) {
+  return {kernel, {grid, block, shared_bytes, stream}};
+}
+
+// Where the kernel's name is that of a template or of several functions, and its arguments say which of them is meant:
+// deduced([](auto&... a) { kernel(a...); }, grid, ..)(arguments). The address of that function, which the engine wants
+// for messages and for static shared memory, is found by a dry call: such a kernel first asks dry_call().
+extern constinit thread_local bool dry_calling __attribute__((tls_model("initial-exec")));
+bool end_dry_call();  // to be called by the kernel, whose address it notes; true
+const void* dry_called();
+
+__attribute__((always_inline)) inline bool dry_call() { return dry_calling && end_dry_call(); }
+
+template <class Call>
+class Deduced {
+ public:
+  Deduced(Call call, const LaunchConfig& config) : call_(std::move(call)), config_(config) {}
+
+  template <class... Args>
+  void operator()(Args... arguments) const {
+    const auto body = [&] {
+      std::tuple<Args...> own(arguments...);  // of each thread, as parameters are
+      std::apply(call_, own);
+    };
+    dry_calling = true;
+    body();
+    launch_by_syntax(config_, dry_called(), body);
+  }
+
+ private:
+  Call call_;
+  LaunchConfig config_;
+};
+
+template <class Call>
+Deduced<Call> deduced(Call call, dim3 grid, dim3 block, std::size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
+  return {std::move(call), {grid, block, shared_bytes, stream}};
+}
+
+// extern __shared__ T name[] outside functions: the dynamic shared memory of the block that asks.
+template <class T>
+struct DynamicShared;
+template <class T>
+struct DynamicShared<T[]> {
+  operator T*() const { return static_cast<T*>(dynamic_shared_memory()); }
+  template <class Other>
+  explicit operator Other*() const {
+    return static_cast<Other*>(dynamic_shared_memory());
+  }
+};
+
+}  // namespace simt

@@ -1,0 +1,12 @@
+// What a program that the user wrote tells ./workbook when it ends, without knowing of it: the environment variable
+// SIMT_REPORT names a file for its launches (with their counts, if its kernels are traced) and their failures, as JSON.
+#pragma once
+
+namespace simt {
+
+bool report_when_it_ends();  // true
+
+// Included in every such program.
+inline const bool reports = report_when_it_ends();
+
+}  // namespace simt

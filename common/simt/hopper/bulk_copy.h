@@ -1,0 +1,91 @@
+// Bulk copies: of a box of a tensor, or of consecutive bytes. One belongs to what completes it, the phase of an
+// mbarrier or a group of the thread that started it, and is carried out when that is waited for and no sooner. Until
+// then the destination of a load is poison, and the source of a store can still change.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "simt/engine/copy.h"
+#include "simt/hopper/hopper.h"
+
+namespace simt {
+
+struct BulkCopy {
+  enum Kind : std::uint8_t { load, store, add } kind;
+  bool of_a_tensor;  // or of `bytes` at `global`
+  char* shared;
+  char* global;
+  int bytes;  // of shared memory
+  TensorMap map;
+  Coordinates at;
+  unsigned thread;  // that started it, by its number in the block
+  const void* pc;   // where
+
+  const char* name() const;  // PTX's
+  void carry_out() const;
+
+  // In the order of shared memory, 16 bytes at most: visit(shared, global, bytes), with a null for what lies outside
+  // the tensor.
+  template <class Visit>
+  void for_each_piece(Visit visit) const;
+
+ private:
+  template <class Visit>
+  void pieces_of_a_row(char* row, char* from, std::uintptr_t row_address, bool inside, Visit visit) const;
+};
+
+// What completes stores: a thread's groups, one after the other.
+class BulkGroups {
+ public:
+  void start(const BulkCopy& copy) { copies_.push_back(copy); }
+  void commit() { groups_.commit(copies_.size()); }
+  std::vector<BulkCopy> finish(int pending_groups);  // takes out those of all but so many of the newest groups
+  const BulkCopy* oldest() const { return copies_.empty() ? nullptr : &copies_.front(); }
+
+ private:
+  std::vector<BulkCopy> copies_;
+  Groups groups_;
+};
+
+template <class Visit>
+void BulkCopy::pieces_of_a_row(char* row, char* from, std::uintptr_t row_address, bool inside, Visit visit) const {
+  const int elements = 16 / map.element_bytes;
+  for (int chunk = 0; chunk < 8; ++chunk) {
+    char* const place = row + 16 * (chunk ^ static_cast<int>(row_address / 128 % 8));
+    const std::int64_t first = at[0] + std::int64_t(chunk) * elements;  // column in the tensor
+    const auto within = [&](std::int64_t column) {
+      return inside ? static_cast<int>(std::clamp<std::int64_t>(column - first, 0, elements)) * map.element_bytes : 0;
+    };
+    const int begin = within(0), end = std::max(begin, within(map.sizes[0]));
+    if (begin > 0) visit(place, nullptr, begin);
+    if (end > begin) visit(place + begin, from + first * map.element_bytes + begin, end - begin);
+    if (end < 16) visit(place + end, nullptr, 16 - end);
+  }
+}
+
+template <class Visit>
+void BulkCopy::for_each_piece(Visit visit) const {
+  if (!of_a_tensor) {
+    for (int i = 0; i < bytes; i += 16) visit(shared + i, global + i, 16);
+    return;
+  }
+  const auto box = [&](int dimension) { return dimension < map.rank ? map.box[dimension] : 1; };
+  const std::uintptr_t address = shared_address(shared);
+  int row = 0;
+  for (int i3 = 0; i3 < box(3); ++i3)
+    for (int i2 = 0; i2 < box(2); ++i2)
+      for (int i1 = 0; i1 < box(1); ++i1, ++row) {
+        const std::int64_t index[] = {0, std::int64_t(at[1]) + i1, std::int64_t(at[2]) + i2, std::int64_t(at[3]) + i3};
+        bool inside = true;
+        char* from = static_cast<char*>(map.data);
+        for (int i = 1; i < map.rank; ++i) {
+          inside = inside && index[i] >= 0 && index[i] < map.sizes[i];
+          from += index[i] * map.strides[i];
+        }
+        pieces_of_a_row(shared + 128 * row, from, address + 128 * row, inside, visit);
+      }
+}
+
+}  // namespace simt

@@ -1,0 +1,268 @@
+#include "simt/hopper/hopper.h"
+
+#include "simt/engine/engine.h"
+
+namespace simt {
+namespace {
+
+HopperState& hopper_of(Worker& worker) {
+  HopperState& hopper = worker.hopper();
+  if (!hopper.used) hopper.registers.block_begins(worker.block().x * worker.block().y * worker.block().z);
+  hopper.used = true;
+  return hopper;
+}
+
+Mbarrier& mbarrier_at(const void* address, const Wait& call, Worker& self) {
+  Mbarrier* const mbarrier = hopper_of(self).mbarriers.find(address);
+  if (mbarrier == nullptr)
+    self.fail(cudaErrorLaunchFailure, &self.current(), text(call.site),
+              std::string(call.name) + ": no mbarrier was made at this address");
+  self.observe(&Observer::mbarrier_used, *mbarrier, call);
+  return *mbarrier;
+}
+
+// A copy by the current thread whose shared memory is as it must be.
+BulkCopy bulk_copy(BulkCopy::Kind kind, const void* shared, const void* global, int bytes, const void* pc,
+                   Worker& self) {
+  BulkCopy copy = {};
+  copy.kind = kind;
+  copy.shared = static_cast<char*>(const_cast<void*>(shared));
+  copy.global = static_cast<char*>(const_cast<void*>(global));
+  copy.bytes = bytes;
+  copy.thread = self.current().number;
+  copy.pc = pc;
+  return copy;
+}
+
+void check(const BulkCopy& copy, Worker& self) {
+  const auto wrong = [&](cudaError_t code, const std::string& what) {
+    self.fail(code, &self.current(), line_of(copy.pc), std::string(copy.name()) + ": " + what);
+  };
+  const std::uintptr_t alignment = copy.of_a_tensor ? 1024 : 16;
+  if (copy.bytes <= 0 || copy.bytes % 16 != 0)
+    wrong(cudaErrorLaunchFailure, std::to_string(copy.bytes) + " bytes: must be a multiple of 16");
+  if (!self.shared().contains(copy.shared, static_cast<std::size_t>(copy.bytes)))
+    wrong(cudaErrorIllegalAddress, std::to_string(copy.bytes) + " bytes from " + self.shared().place(copy.shared) +
+                                       " on are not in shared memory");
+  if (shared_address(copy.shared) % alignment != 0)
+    wrong(cudaErrorMisalignedAddress, "the address in shared memory, " + self.shared().place(copy.shared) +
+                                          ", is not a multiple of " + std::to_string(alignment));
+  if (reinterpret_cast<std::uintptr_t>(copy.global) % 16 != 0)
+    wrong(cudaErrorMisalignedAddress, "the address in global memory is not a multiple of 16");
+}
+
+BulkCopy tensor_copy(BulkCopy::Kind kind, const void* shared, const TensorMap& map, const Coordinates& at, int rank,
+                     const void* pc, Worker& self) {
+  int bytes = map.element_bytes;
+  for (int i = 0; i < map.rank; ++i) bytes *= map.box[i];
+  BulkCopy copy = bulk_copy(kind, shared, map.data, bytes, pc, self);
+  copy.of_a_tensor = true;
+  copy.map = map;
+  copy.at = at;
+  if (rank != map.rank)
+    self.fail(cudaErrorLaunchFailure, &self.current(), line_of(pc),
+              std::string(copy.name()) + ": " + std::to_string(rank) + " coordinates for a tensor map of " +
+                  std::to_string(map.rank) + " dimensions");
+  if (at[0] * map.element_bytes % 16 != 0)
+    self.fail(cudaErrorIllegalInstruction, &self.current(), line_of(pc),
+              std::string(copy.name()) + ": the innermost coordinate is " + std::to_string(at[0]) + ", which is " +
+                  std::to_string(at[0] * map.element_bytes) + " bytes: must be a multiple of 16");
+  for (int i = 0; i < rank && kind == BulkCopy::store; ++i)
+    if (at[i] < 0)
+      self.fail(cudaErrorIllegalInstruction, &self.current(), line_of(pc),
+                std::string(copy.name()) + ": coordinate " + std::to_string(i) + " of a store is " +
+                    std::to_string(at[i]) + ": must not be negative");
+  return copy;
+}
+
+void start_load(const BulkCopy& copy, std::uint64_t* address, Worker& self) {
+  check(copy, self);
+  Mbarrier& mbarrier = mbarrier_at(address, {copy.name(), {nullptr, 0, copy.pc}}, self);
+  self.observe(&Observer::bulk_load_starts, copy, mbarrier);
+  mbarrier.start(copy, self);
+}
+
+void start_store(const BulkCopy& copy, Worker& self) {
+  check(copy, self);
+  self.observe(&Observer::bulk_store_starts, copy);
+  hopper_of(self).stores[copy.thread].start(copy);
+}
+
+struct ProductCall {
+  ProductForm form;
+  float* d;
+  const std::uint32_t* a;
+  const void* pc;
+};
+
+void start_product(void* const lanes[32], unsigned) {
+  Worker& self = *worker;
+  Product product;
+  const auto call_of = [&](int lane) -> const ProductCall& { return *static_cast<const ProductCall*>(lanes[lane]); };
+  product.form = call_of(0).form;
+  product.warp = self.current().number / 32;
+  product.pc = call_of(0).pc;
+  for (int lane = 0; lane < 32; ++lane) {
+    const ProductCall& call = call_of(lane);
+    if (!(call.form == product.form))
+      self.fail(cudaErrorLaunchFailure, &self.current(), line_of(product.pc),
+                "wgmma: lane " + std::to_string(lane) + " has other descriptors than lane 0");
+    product.d[lane] = call.d;
+    if (call.a != nullptr) std::copy_n(call.a, 4, product.a[lane].begin());
+  }
+  self.hopper().products.start(product, self);
+}
+
+void call_product(const ProductCall& call) {
+  Worker& self = this_worker("wgmma");
+  hopper_of(self);
+  const dim3 block = self.block();
+  if ((self.current().number / 128 + 1) * 128 > block.x * block.y * block.z)
+    self.fail(cudaErrorLaunchFailure, &self.current(), line_of(call.pc),
+              "wgmma: the block has not all 128 threads of this warpgroup");
+  ProductCall operand = call;
+  self.warp_collective({"wgmma.mma_async", {nullptr, 0, call.pc}}, &operand, start_product);
+}
+
+}  // namespace
+
+void HopperState::block_begins() {
+  if (!used) return;
+  used = false;
+  mbarriers.all().clear();
+  stores.clear();
+  products.block_begins();
+}
+
+void HopperState::thread_ends(Worker& worker) {
+  const Thread& thread = worker.current();
+  const auto found = stores.find(thread.number);
+  const BulkCopy* const store = found == stores.end() ? nullptr : found->second.oldest();
+  const Product* const product = products.oldest(thread.number / 32);
+  if (store != nullptr)
+    worker.fail(cudaErrorLaunchFailure, &thread, line_of(store->pc),
+                std::string("the thread returned without having waited for this ") + store->name());
+  if (product != nullptr)
+    worker.fail(cudaErrorLaunchFailure, &thread, line_of(product->pc),
+                "the thread returned without having waited for this wgmma");
+}
+
+void HopperState::block_ends(Worker& worker) {
+  std::string mistake;
+  for (const Mbarrier& mbarrier : mbarriers.all())
+    if (mistake.empty()) mistake = mbarrier.left_over(worker);
+  if (mistake.empty()) mistake = products.left_over();
+  if (mistake.empty()) mistake = registers.left_over();
+  if (!mistake.empty()) worker.fail(cudaErrorLaunchFailure, nullptr, "", mistake);
+}
+
+void mbarrier_init(std::uint64_t* mbarrier, int arrivals, const char* file, int line) {
+  Worker& self = this_worker("mbarrier.init");
+  const Site site = {file, line, __builtin_return_address(0)};
+  const Mbarrier& made = hopper_of(self).mbarriers.make(mbarrier, arrivals, site, self);
+  self.observe(&Observer::mbarrier_made, made, site.return_address);
+}
+
+void fence_mbarrier_init() {
+  Worker& self = this_worker("fence.mbarrier_init");
+  for (Mbarrier& mbarrier : hopper_of(self).mbarriers.all())
+    mbarrier.fenced = mbarrier.fenced || mbarrier.maker == self.current().number;
+}
+
+void mbarrier_arrive(std::uint64_t* address, int expected_bytes, const char* file, int line) {
+  if (left_out({file, line})) return;
+  const Wait call = {expected_bytes != 0 ? "mbarrier.arrive.expect_tx" : "mbarrier.arrive",
+                     {file, line, __builtin_return_address(0)}};
+  Worker& self = this_worker(call.name);
+  mbarrier_at(address, call, self).arrive(expected_bytes, call, self);
+}
+
+void mbarrier_wait(std::uint64_t* address, unsigned parity, const char* file, int line) {
+  if (left_out({file, line})) return;
+  const Wait wait = {"mbarrier.try_wait.parity", {file, line, __builtin_return_address(0)}};
+  Worker& self = this_worker(wait.name);
+  if (parity > 1)
+    self.fail(cudaErrorLaunchFailure, &self.current(), text(wait.site),
+              "mbarrier.try_wait.parity " + std::to_string(parity) + ": a parity is 0 or 1");
+  mbarrier_at(address, wait, self).wait(parity, wait, self);
+}
+
+void tensor_load(void* shared, const TensorMap& map, std::uint64_t* mbarrier, const Coordinates& at, int rank) {
+  Worker& self = this_worker("cp.async.bulk.tensor");
+  start_load(tensor_copy(BulkCopy::load, shared, map, at, rank, __builtin_return_address(0), self), mbarrier, self);
+}
+
+void bulk_load(void* shared, const void* global, int bytes, std::uint64_t* mbarrier) {
+  Worker& self = this_worker("cp.async.bulk");
+  start_load(bulk_copy(BulkCopy::load, shared, global, bytes, __builtin_return_address(0), self), mbarrier, self);
+}
+
+void tensor_store(const TensorMap& map, const void* shared, const Coordinates& at, int rank) {
+  Worker& self = this_worker("cp.async.bulk.tensor");
+  start_store(tensor_copy(BulkCopy::store, shared, map, at, rank, __builtin_return_address(0), self), self);
+}
+
+void bulk_store(void* global, const void* shared, int bytes) {
+  Worker& self = this_worker("cp.async.bulk");
+  start_store(bulk_copy(BulkCopy::store, shared, global, bytes, __builtin_return_address(0), self), self);
+}
+
+void bulk_add(float* global, const float* shared, int bytes) {
+  Worker& self = this_worker("cp.reduce.async.bulk");
+  start_store(bulk_copy(BulkCopy::add, shared, global, bytes, __builtin_return_address(0), self), self);
+}
+
+void bulk_commit() {
+  Worker& self = this_worker("cp.async.bulk.commit_group");
+  hopper_of(self).stores[self.current().number].commit();
+}
+
+void bulk_wait(int pending_groups, bool, const char* file, int line) {
+  if (left_out({file, line})) return;
+  Worker& self = this_worker("cp.async.bulk.wait_group");
+  for (const BulkCopy& copy : hopper_of(self).stores[self.current().number].finish(pending_groups)) {
+    copy.carry_out();
+    self.observe(&Observer::bulk_store_ends, copy);
+  }
+}
+
+void fence_proxy_async(const char* file, int line) {
+  if (left_out({file, line})) return;
+  Worker& self = this_worker("fence.proxy.async");
+  fence_mbarrier_init();
+  self.observe(&Observer::proxy_fence);
+}
+
+void wgmma(bool fp16, int columns, float* d, std::uint64_t a, bool a_mn, std::uint64_t b, bool b_mn, bool accumulate) {
+  call_product({{fp16, false, accumulate, columns, {a, a_mn}, {b, b_mn}}, d, nullptr, __builtin_return_address(0)});
+}
+
+void wgmma(bool fp16, int columns, float* d, const std::uint32_t* a, std::uint64_t b, bool b_mn, bool accumulate) {
+  call_product({{fp16, true, accumulate, columns, {}, {b, b_mn}}, d, a, __builtin_return_address(0)});
+}
+
+void wgmma_fence() {
+  Worker& self = this_worker("wgmma.fence");
+  hopper_of(self).products.fence(self);
+}
+
+void wgmma_commit() {
+  Worker& self = this_worker("wgmma.commit_group");
+  hopper_of(self).products.commit(self);
+}
+
+void wgmma_wait(int pending_groups, const char* file, int line) {
+  if (left_out({file, line})) return;
+  const Wait wait = {"wgmma.wait_group", {file, line, __builtin_return_address(0)}};
+  Worker& self = this_worker(wait.name);
+  self.warp_collective(wait, &pending_groups, [](void* const lanes[32], unsigned) {
+    worker->hopper().products.wait(*static_cast<const int*>(lanes[0]), *worker);
+  });
+}
+
+void setmaxnreg(const char* name, int registers, const char* file, int line) {
+  Worker& self = this_worker(name);
+  hopper_of(self).registers.change({name, {file, line, __builtin_return_address(0)}}, registers, self);
+}
+
+}  // namespace simt

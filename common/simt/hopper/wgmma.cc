@@ -1,0 +1,195 @@
+#include "simt/hopper/wgmma.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "simt/cuda/half.h"
+#include "simt/engine/engine.h"
+
+namespace simt {
+namespace {
+
+// Row and column, within the warp's 16 rows, of float i of a lane's share of D.
+int d_row(int lane, int i) { return lane / 4 + i % 4 / 2 * 8; }
+int d_column(int lane, int i) { return i / 4 * 8 + lane % 4 * 2 + i % 2; }
+
+float element_value(bool fp16, std::uint16_t bits) { return fp16 ? half_value(bits) : bfloat16_value(bits); }
+
+template <class Visit>
+void for_each_share(int columns, Visit visit) {
+  for (int lane = 0; lane < 32; ++lane)
+    for (int i = 0; i < columns / 2; ++i) visit(lane, i, d_row(lane, i) * columns + d_column(lane, i));
+}
+
+bool is_poison(float x) { return std::bit_cast<std::uint32_t>(x) == 0xffffffff; }
+
+// [rows][16] or, transposed, [16][rows] floats of a matrix in shared memory.
+template <class Place>
+void read_matrix(const MatrixInShared& matrix, bool fp16, int first, int rows, const Worker& worker, Place place) {
+  matrix.for_each_chunk(first, rows, [&](std::uint32_t address, int row, int k) {
+    std::uint16_t elements[8];
+    std::memcpy(elements, worker.shared().at(address), sizeof elements);
+    for (int i = 0; i < 8; ++i)
+      place(row - first + (matrix.mn ? i : 0), k + (matrix.mn ? 0 : i)) = element_value(fp16, elements[i]);
+  });
+}
+
+}  // namespace
+
+// sum[16][columns] += the warp's rows of A times B.
+void Products::multiply(const Product& product, const Worker& worker, float* sum) {
+  const ProductForm& form = product.form;
+  const int columns = form.columns;
+  using Four = float __attribute__((vector_size(4 * sizeof(float)), aligned(4)));
+  auto& [a, b] = operands_;
+  if (form.a_in_registers) {
+    for (int lane = 0; lane < 32; ++lane)
+      for (int r = 0; r < 4; ++r)
+        for (int i = 0; i < 2; ++i)
+          a[lane / 4 + r % 2 * 8][lane % 4 * 2 + r / 2 * 8 + i] =
+              element_value(form.fp16, static_cast<std::uint16_t>(product.a[lane][r] >> 16 * i));
+  } else {
+    read_matrix(form.a, form.fp16, static_cast<int>(product.warp % 4) * 16, 16, worker,
+                [&](int row, int k) -> float& { return a[row][k]; });
+  }
+  read_matrix(form.b, form.fp16, 0, columns, worker, [&](int column, int k) -> float& { return b[k][column]; });
+  for (int row = 0; row < 16; ++row)
+    for (int column = 0; column < columns; column += 8) {
+      float* const to = sum + row * columns + column;
+      Four left, right;
+      std::memcpy(&left, to, sizeof left);
+      std::memcpy(&right, to + 4, sizeof right);
+      for (int k = 0; k < 16; ++k) {
+        left += a[row][k] * *reinterpret_cast<const Four*>(b[k] + column);
+        right += a[row][k] * *reinterpret_cast<const Four*>(b[k] + column + 4);
+      }
+      std::memcpy(to, &left, sizeof left);
+      std::memcpy(to + 4, &right, sizeof right);
+    }
+}
+
+void Products::block_begins() {
+  for (OfWarp& warp : warps_) warp = {};
+  for (auto& forms : forms_) forms.clear();
+}
+
+// What no hardware could do, or could do only to matrices that are not laid out as device/wgmma.h says.
+void Products::check(const Product& product, Worker& worker) const {
+  const ProductForm& form = product.form;
+  const auto wrong = [&](const std::string& what) {
+    worker.fail(cudaErrorLaunchFailure, &worker.current(), line_of(product.pc), "wgmma: " + what);
+  };
+  const auto check_matrix = [&](const MatrixInShared& matrix, int rows, const std::string& name) {
+    const std::string descriptor = "the descriptor of " + name + " has ";
+    if (matrix.descriptor >> 62 != 1 || (matrix.descriptor >> 49 & 7) != 0)
+      wrong(descriptor + "another layout than the swizzle of 128 bytes");
+    if (matrix.stride_bytes() == 0 || matrix.stride_bytes() % 1024 != 0)
+      wrong(descriptor + "a stride of " + std::to_string(matrix.stride_bytes()) +
+            " bytes from eight rows to the next eight: must be a multiple of 1024, since they take that much");
+    if (matrix.mn && rows > 64 && (matrix.page_bytes() == 0 || matrix.page_bytes() % 1024 != 0))
+      wrong(descriptor + std::to_string(matrix.page_bytes()) +
+            " bytes from a page to the next: must be a multiple of 1024, since a page is whole groups of eight rows");
+    if (matrix.start() / 128 % 8 != 0)
+      wrong(descriptor + "an address that is " + std::to_string(matrix.start() % 1024) +
+            " bytes behind a multiple of 1024: must be in the first of eight rows");
+    if (matrix.mn ? matrix.start() % 128 != 0 : matrix.start() % 128 > 96)
+      wrong(descriptor + "an address at byte " + std::to_string(matrix.start() % 128) +
+            " of a row: 16 elements do not fit behind it");
+    matrix.for_each_chunk(0, rows, [&](std::uint32_t address, int, int) {
+      if (worker.shared().at(address) == nullptr)
+        wrong(descriptor + "address " + std::to_string(matrix.start()) + ", " + std::to_string(matrix.page_bytes()) +
+              " bytes from a page to the next and a stride of " + std::to_string(matrix.stride_bytes()) +
+              " bytes: with " + std::to_string(rows) + " rows it reaches byte " +
+              std::to_string(std::int64_t(address) - first_shared_address) + " of dynamic shared memory");
+    });
+  };
+  if (!form.a_in_registers) check_matrix(form.a, 64, "A");
+  check_matrix(form.b, form.columns, "B");
+
+  const OfWarp& own = warps_[product.warp];
+  if (own.fences == 0) wrong("no wgmma.fence came before the warp's first product");
+  const auto& forms = forms_[product.warp / 4];
+  if (own.started < forms.size() && !(forms[own.started] == form))
+    wrong("product " + std::to_string(own.started) +
+          " of this warpgroup is another one in another of its warps: their descriptors or forms differ");
+}
+
+void Products::start(const Product& product, Worker& worker) {
+  check(product, worker);
+  OfWarp& own = warps_[product.warp];
+  auto& forms = forms_[product.warp / 4];
+  if (own.started++ == forms.size()) forms.push_back(product.form);
+
+  const int columns = product.form.columns;
+  Sum& sum = own.sums[product.d[0]];
+  if (sum.in_flight++ == 0) {
+    bool changed = sum.values.size() != static_cast<std::size_t>(16 * columns);
+    sum.values.resize(16 * columns);
+    for_each_share(columns, [&](int lane, int i, int place) {
+      const float value = product.d[lane][i];
+      changed = changed || std::memcmp(&value, &sum.values[place], sizeof value) != 0;
+      sum.values[place] = value;
+    });
+    if (product.form.accumulate && changed && sum.fences == own.fences)
+      worker.fail(cudaErrorLaunchFailure, &worker.current(), line_of(product.pc),
+                  "wgmma: adds to registers that the threads have written, without a wgmma.fence since then");
+  }
+  for_each_share(columns, [&](int lane, int i, int) { product.d[lane][i] = std::bit_cast<float>(0xffffffff); });
+  own.pending.push_back(product);
+  worker.observe(&Observer::product_starts, product);
+}
+
+void Products::wait(int pending_groups, Worker& worker) {
+  OfWarp& own = warps_[worker.current().number / 32];
+  const auto last = own.pending.begin() + static_cast<std::ptrdiff_t>(own.groups.finish(pending_groups));
+  for (auto product = own.pending.begin(); product != last; ++product) {
+    const int columns = product->form.columns;
+    Sum& sum = own.sums[product->d[0]];
+    if (!product->form.accumulate) std::fill(sum.values.begin(), sum.values.end(), 0.f);
+    multiply(*product, worker, sum.values.data());
+    worker.observe(&Observer::product_ends, *product);
+    if (--sum.in_flight > 0) continue;
+    sum.fences = own.fences;
+    for_each_share(columns, [&](int lane, int i, int place) {
+      if (!is_poison(product->d[lane][i]))
+        worker.fail(cudaErrorLaunchFailure, &worker.current(), line_of(product->pc),
+                    "wgmma: lane " + std::to_string(lane) + " of warp " + std::to_string(product->warp) +
+                        " has written to D before it waited for this product");
+      product->d[lane][i] = sum.values[place];
+    });
+  }
+  own.pending.erase(own.pending.begin(), last);
+}
+
+// All lanes of a warp call it between two products: the first to come does it.
+void Products::commit(const Worker& worker) {
+  OfWarp& own = warps_[worker.current().number / 32];
+  if (++own.commits_of_lane[worker.current().lane] <= own.commits) return;
+  ++own.commits;
+  own.groups.commit(own.pending.size());
+}
+
+void Products::fence(const Worker& worker) { ++warps_[worker.current().number / 32].fences; }
+
+const Product* Products::oldest(unsigned warp) const {
+  return warps_[warp].pending.empty() ? nullptr : &warps_[warp].pending.front();
+}
+
+const Product* Products::owner(const Worker& worker, const void* address) const {
+  for (const Product& product : warps_[worker.current().number / 32].pending) {
+    const float* d = product.d[worker.current().lane];
+    if (address >= d && address < d + product.form.columns / 2) return &product;
+  }
+  return nullptr;
+}
+
+std::string Products::left_over() const {
+  for (unsigned group = 0; group < forms_.size(); ++group)
+    for (unsigned warp = 4 * group; warp < 4 * group + 4; ++warp)
+      if (warps_[warp].started != forms_[group].size())
+        return "wgmma: warp " + std::to_string(warp) + " has started " + std::to_string(warps_[warp].started) +
+               " products, and another warp of its warpgroup " + std::to_string(forms_[group].size());
+  return "";
+}
+
+}  // namespace simt

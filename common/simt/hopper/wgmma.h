@@ -1,0 +1,107 @@
+// Products of a warpgroup: what device/wgmma.h says of them. Each warp's quarter of one is calculated when that warp
+// waits for it, from what the shared memory of A and B holds then; until then the threads' shares of D are poison.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "simt/engine/copy.h"
+#include "simt/engine/wait.h"
+
+namespace simt {
+
+// A matrix in shared memory, by its descriptor.
+struct MatrixInShared {
+  std::uint64_t descriptor;
+  bool mn;  // its rows are not along the products' inner index
+
+  std::uint32_t start() const { return static_cast<std::uint32_t>(descriptor & 0x3fff) << 4; }
+  std::uint32_t page_bytes() const { return static_cast<std::uint32_t>(descriptor >> 16 & 0x3fff) << 4; }
+  std::uint32_t stride_bytes() const { return static_cast<std::uint32_t>(descriptor >> 32 & 0x3fff) << 4; }
+
+  // The chunks of 16 bytes that hold rows first to first + rows, 16 of the inner index each: visit(address, row, k).
+  // The chunk's eight elements are (row, k), (row, k + 1) and so on, or (row, k), (row + 1, k) and so on if `mn`.
+  template <class Visit>
+  void for_each_chunk(int first, int rows, Visit visit) const {
+    const auto swizzled = [](std::uint32_t address) { return address ^ (address >> 7 & 7) << 4; };
+    if (mn) {
+      for (int k = 0; k < 16; ++k)
+        for (int row = first; row < first + rows; row += 8)
+          visit(swizzled(start() + row / 64 * page_bytes() + k / 8 * stride_bytes() + k % 8 * 128 + row % 64 * 2), row,
+                k);
+    } else {
+      for (int row = first; row < first + rows; ++row)
+        for (int k = 0; k < 16; k += 8)
+          visit(swizzled(start() + row / 8 * stride_bytes() + row % 8 * 128 + k * 2), row, k);
+    }
+  }
+
+  bool operator==(const MatrixInShared&) const = default;
+};
+
+// What all threads of a warpgroup say together.
+struct ProductForm {
+  bool fp16;
+  bool a_in_registers;
+  bool accumulate;
+  int columns;  // N
+  MatrixInShared a, b;
+
+  bool operator==(const ProductForm&) const = default;
+};
+
+struct Product {
+  ProductForm form;
+  std::array<float*, 32> d;                             // of each lane, columns / 2 floats
+  std::array<std::array<std::uint32_t, 4>, 32> a = {};  // of each lane, if A is in registers
+  unsigned warp = 0;                                    // its number in the block
+  const void* pc = nullptr;
+};
+
+class Products {
+ public:
+  void block_begins();
+
+  // By the warp that the current thread belongs to.
+  void start(const Product& product, Worker& worker);
+  void wait(int pending_groups, Worker& worker);
+  // By the current thread.
+  void commit(const Worker& worker);
+  void fence(const Worker& worker);
+
+  const Product* oldest(unsigned warp) const;  // of those not waited for; null if there is none
+  // The product that owns this place among the current thread's own variables: null if none does.
+  const Product* owner(const Worker& worker, const void* address) const;
+  // What is wrong if the block ends now; empty if nothing is.
+  std::string left_over() const;
+
+ private:
+  struct Sum {
+    std::vector<float> values;  // [16][columns]
+    int in_flight = 0;          // products that add to it
+    unsigned fences = 0;        // of the warp, when the last of them ended
+  };
+  struct OfWarp {
+    std::vector<Product> pending;
+    Groups groups;
+    unsigned started = 0;
+    unsigned commits = 0;
+    unsigned fences = 0;
+    std::array<unsigned, 32> commits_of_lane = {};
+    std::unordered_map<const float*, Sum> sums;  // by lane 0's d
+  };
+
+  void check(const Product& product, Worker& worker) const;
+  void multiply(const Product& product, const Worker& worker, float* sum);
+
+  struct {
+    float a[16][16], b[16][256];
+  } operands_;  // of the product that is being calculated
+  std::array<OfWarp, max_warps> warps_;
+  std::array<std::vector<ProductForm>, max_warps / 4> forms_;  // [warpgroup]: those that any of its warps has started
+};
+
+}  // namespace simt

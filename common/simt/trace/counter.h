@@ -1,0 +1,134 @@
+// The observer that counts: puts the accesses of a warp's lanes together to requests, and requests to counts
+// (counts.h).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "simt/engine/observer.h"
+#include "simt/trace/counts.h"
+#include "simt/trace/walk.h"
+
+namespace simt {
+
+class WalkRecorder;
+
+// One request: what the lanes of a warp do together.
+struct Request {
+  const void* pc;
+  Op op;
+  unsigned size;  // bytes of each lane's access
+  unsigned lanes;
+  std::array<std::uintptr_t, 32> address;
+  // Of cp.async: the address in global memory, plus `zeros` if none of it is fetched.
+  std::array<std::uintptr_t, 32> from;
+  unsigned warp;
+  std::size_t step;  // of the walk
+};
+
+constexpr std::uintptr_t zeros = 1;  // a bit that no address has from which cp.async copies: they are multiples of 4
+
+// What one instruction did in a launch.
+struct InstructionCounts {
+  const void* pc;  // the return address of the compiler's call for the access
+  Op op;
+  Counts counts;
+};
+
+class Counter final : public Observer {
+ public:
+  // Tells a walk of the work of each step as it is counted; null: nobody.
+  void tell(WalkRecorder* walk) { walk_ = walk; }
+
+  // The launches that have succeeded; the counts of each by instruction, not yet by line.
+  std::vector<LaunchCounts> launches;
+  std::vector<std::vector<InstructionCounts>> by_instruction;
+
+  void launch_begins(const Launch& launch) override;
+  void launch_ends() override;
+  void block_begins() override;
+  void block_parked(const ParkedBlock& block) override { parked_[&block] = block_; }
+  void block_unparked(const ParkedBlock& block) override { block_ = parked_[&block]; }
+  void warp_ends(unsigned warp) override { put_together(warp, ~0u); }
+
+  void accessed(const MemoryAccess& access) override;
+  void ldmatrix_row(const MemoryAccess& row) override;
+  void matrix_product(std::uint64_t flops) override;
+  void shuffled() override;
+  void released(Orders orders, const Awaited* what, const ThreadSet& threads) override;
+  void copy_starts(const Copy& copy, const PendingCopies& owner) override;
+  void bulk_load_starts(const BulkCopy& copy, const Mbarrier&) override { count(copy); }
+  void bulk_store_starts(const BulkCopy& copy) override { count(copy); }
+  void product_starts(const Product& product) override;
+
+ private:
+  // A lane's access, kept until it is put together with those of the other lanes.
+  struct Event {
+    const void* pc;
+    std::uint64_t what;   // address, size << 48, op << 56
+    std::uintptr_t from;  // as in Request
+    std::size_t step;
+  };
+  static constexpr std::uint64_t address_bits = (std::uint64_t(1) << 48) - 1;
+
+  // 128 KiB of global memory: the block that last touched each sector, as a number that never repeats.
+  struct Page {
+    static constexpr std::size_t sectors = 4096;
+    std::array<std::uint32_t, sectors> read = {}, written = {};
+  };
+
+  // What is known of an instruction.
+  struct Instruction {
+    const void* pc;
+    Op op;
+    unsigned widest;  // bytes of nvcc's instruction, 0 if that is not known
+    Counts counts;
+    // The request before this one, if it was of the same batch: joined to those before it, as nvcc might.
+    std::uint64_t batch = 0;
+    unsigned lanes = 0, size = 0;
+    std::uintptr_t first = 0, last = 0;  // addresses of its first and its last lane
+    std::vector<Request> narrow;         // not counted yet, where nvcc's are wider
+  };
+
+  void keep(unsigned thread, const void* pc, std::uintptr_t address, std::size_t size, Op op, std::uintptr_t from = 0);
+  void put_together(unsigned warp, unsigned lanes);
+  void put_together_by_occurrence(unsigned warp, unsigned lanes);
+  void count(const Request& request);
+  void count(const Request& request, Instruction& instruction);
+  void count(const BulkCopy& copy);
+  void count_copy(const Request& request);
+  void count_global(const Request& request, Counts& counts);
+  std::size_t count_repeated_words(const Request& request);
+  void counted(const Request& request);
+  void touch(std::uintptr_t sector, Op op);
+  Instruction& instruction_at(const void* pc, Op op);
+  bool joins_the_last(Instruction& instruction, const Request& request) const;
+  static bool continues(const Request& before, const Request& request, unsigned most);
+  void batch_ends();
+
+  Work work() const;     // of the launch until now
+  void tell_the_walk();  // that the current thread has done what has just been counted
+
+  WalkRecorder* walk_ = nullptr;
+  const void* kernel_ = nullptr;
+  std::array<std::vector<Event>, max_block_threads> events_;  // by the thread's number in its block
+  LaunchCounts current_;
+  std::uint64_t shared_bytes_ = 0;  // of the launch
+  std::vector<Instruction> instructions_;
+  std::unordered_map<std::uint64_t, std::size_t> instruction_by_key_;  // PC and op
+  std::uint64_t batch_ = 1;                                            // requests that are put together at once
+  std::vector<std::size_t> joining_;                                   // instructions with narrow requests
+  std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> pages_;
+  std::array<std::pair<std::uintptr_t, Page*>, 16> recent_pages_ = {};
+  std::uint32_t block_ = 0;        // number of this block
+  std::uint32_t last_block_ = 0;   // and of the last that began
+  std::uint32_t first_block_ = 1;  // and of the launch's first
+  std::unordered_map<const ParkedBlock*, std::uint32_t> parked_;
+};
+
+}  // namespace simt

@@ -1,0 +1,92 @@
+// What kernels did with memory, counted as Nsight Compute counts it. Only of kernels that are traced: at each of their
+// loads and stores the compiler calls the engine.
+//
+// The lanes of a warp that execute the same instruction together make one request. A request to global memory moves
+// sectors of 32 bytes; one to shared memory takes wavefronts, of one word from each of the 32 banks of 4 bytes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "simt/engine/observer.h"
+#include "simt/engine/types.h"
+
+namespace simt {
+
+// cp.async makes a copy_load and a copy_store. A bulk copy is one request, however much it moves; its bytes are those
+// of shared memory, its sectors those of global memory, fewer if a part of a box is outside. A wgmma is a request of
+// each of the four warps: a warp's bytes are its own rows of A, if they are in shared memory, and a quarter of B, which
+// is read once.
+enum class Op : std::uint8_t {
+  global_load,
+  global_store,
+  global_atomic,
+  copy_load,
+  bulk_load,
+  bulk_store,
+  bulk_add,
+  shared_load,
+  shared_store,
+  shared_atomic,
+  copy_store,
+  ldmatrix,
+  wgmma
+};
+constexpr int op_count = 13;
+constexpr bool is_global(Op op) { return op <= Op::bulk_add; }
+const char* name(Op op);
+
+struct Counts {
+  std::uint64_t requests = 0;
+  std::uint64_t bytes = 0;  // that the lanes ask for
+  std::uint64_t units = 0;  // sectors of global memory, wavefronts of shared memory
+  std::uint64_t ideal = 0;  // sectors, were the same different bytes consecutive and aligned; wavefronts without bank
+                            // conflicts: units - ideal are then the bank conflicts that Nsight Compute counts
+  std::uint64_t lines = 0;  // of global memory, 128 bytes each: the load and store unit takes them one at a time
+  // Requests to shared memory that would fall away if each were put together with the one before it, because every lane
+  // goes on where it ended and up to 16 aligned bytes come together. nvcc may do that, g++ does not.
+  std::uint64_t neighbours = 0;
+
+  Counts& operator+=(const Counts& other);
+};
+
+struct LineCounts {
+  std::string line;    // of the kernel: "03_tiling/3_padded.cu:93"
+  std::string within;  // the line of a function inlined there, innermost that is not a header's; empty if none
+  Op op;
+  Counts counts;
+};
+
+// Bytes of global memory, in whole sectors. From level to level, repetitions fall away: what remains at the last must
+// come from, or go to, DRAM even with perfect caches.
+struct Traffic {
+  std::uint64_t warps = 0;   // over all requests
+  std::uint64_t blocks = 0;  // different ones of each thread block
+  std::uint64_t launch = 0;  // different ones of the whole launch
+};
+
+struct LaunchCounts {
+  std::string kernel;
+  dim3 grid, block;
+  std::uint64_t dynamic_shared_bytes = 0;
+  std::uint64_t barriers = 0;      // passed, by all blocks together
+  std::uint64_t shuffles = 0;      // of a warp
+  std::uint64_t matrix_flops = 0;  // of mma and wgmma
+  Traffic read, written;
+  std::array<Counts, op_count> totals;
+  std::vector<LineCounts> lines;  // those with the most units first
+};
+
+// Between the two, every launch is counted; trace_end() returns those that succeeded, in their order.
+void trace_begin();
+std::vector<LaunchCounts> trace_end();
+
+class Counter* trace_counter();  // that counts in between; else null
+
+// A JSON array, an object for each launch.
+void write_json(std::ostream& out, const std::vector<LaunchCounts>& launches);
+
+}  // namespace simt

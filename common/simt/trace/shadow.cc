@@ -1,0 +1,223 @@
+#include "simt/trace/shadow.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace simt {
+
+void Shadow::launch_begins(std::size_t bytes) {
+  const std::size_t lines = (bytes + line_bytes - 1) / line_bytes;
+  cells_.assign(lines * line_bytes, {});
+  cell_bytes_.assign(lines, line_bytes);
+  interval_ = 0;
+}
+
+void Shadow::block_begins() {
+  first_interval_ = ++interval_;
+  clock_.fill(0);
+  for (auto& seen : seen_) seen.fill(0);
+  if (brought_.empty()) return;
+  for (Clocks& clocks : seen_by_warp_) clocks.fill(0);
+  brought_.clear();
+  complete_.clear();
+  fences_.clear();
+}
+
+void Shadow::barrier() { ++interval_; }
+
+void Shadow::syncwarp(unsigned warp, unsigned lanes) {
+  std::array<std::uint32_t, 32> joined = {};
+  for (unsigned rest = lanes; rest != 0; rest &= rest - 1) {
+    const unsigned lane = std::countr_zero(rest), thread = warp * 32 + lane;
+    for (unsigned other = 0; other < 32; ++other) joined[other] = std::max(joined[other], seen_[thread][other]);
+  }
+  for (unsigned rest = lanes; rest != 0; rest &= rest - 1) {
+    const unsigned lane = std::countr_zero(rest);
+    joined[lane] = ++clock_[warp * 32 + lane];
+  }
+  for (unsigned rest = lanes; rest != 0; rest &= rest - 1) seen_[warp * 32 + std::countr_zero(rest)] = joined;
+}
+
+void Shadow::arrive(const void* what, unsigned thread) {
+  Clocks& brought = brought_[what];
+  const Clocks& known = seen_by_warp_[thread / 32];
+  for (unsigned other = 0; other < brought.size(); ++other) brought[other] = std::max(brought[other], known[other]);
+  for (unsigned lane = 0; lane < 32; ++lane) {  // what lanes of its warp told it by a __syncwarp
+    std::uint32_t& of_lane = brought[thread / 32 * 32 + lane];
+    of_lane = std::max(of_lane, seen_[thread][lane]);
+  }
+  brought[thread] = ++clock_[thread];
+}
+
+void Shadow::release(const void* what, const std::array<unsigned, 32>& waiting) {
+  Clocks& brought = brought_[what];
+  learn(brought, waiting);
+  brought.fill(0);
+}
+
+void Shadow::learn(const Clocks& clocks, const std::array<unsigned, 32>& waiting) {
+  for (unsigned warp = 0; warp < waiting.size(); ++warp) {
+    if (waiting[warp] == 0) continue;
+    Clocks& known = seen_by_warp_[warp];
+    for (unsigned other = 0; other < clocks.size(); ++other) known[other] = std::max(known[other], clocks[other]);
+    for (unsigned rest = waiting[warp]; rest != 0; rest &= rest - 1) {
+      auto& seen = seen_[warp * 32 + std::countr_zero(rest)];
+      for (unsigned lane = 0; lane < 32; ++lane) seen[lane] = std::max(seen[lane], clocks[warp * 32 + lane]);
+    }
+  }
+}
+
+void Shadow::phase_completes(const void* what, unsigned number, std::uint32_t phases) {
+  Clocks &brought = brought_[what], &complete = complete_[what];
+  for (unsigned other = 0; other < brought.size(); ++other) complete[other] = std::max(complete[other], brought[other]);
+  if (number < mbarriers) complete[threads + number] = phases, completed_in_[number] = interval_;
+  brought.fill(0);
+}
+
+void Shadow::learn(const void* what, const std::array<unsigned, 32>& waiting) { learn(complete_[what], waiting); }
+
+bool Shadow::knows_phase(unsigned thread, unsigned number, std::uint32_t phase) const {
+  return number >= mbarriers || seen_by_warp_[thread / 32][threads + number] > phase;
+}
+
+bool Shadow::knows_the_last_phase(unsigned thread, unsigned number, std::uint32_t phases) const {
+  return phases == 0 || number >= mbarriers || completed_in_[number] != interval_ ||
+         knows_phase(thread, number, phases - 1);
+}
+
+std::uint32_t Shadow::warp_event(unsigned warp) {
+  const auto first = clock_.begin() + warp * 32;
+  const std::uint32_t event = *std::max_element(first, first + 32) + 1;
+  std::fill(first, first + 32, event);
+  return event;
+}
+
+bool Shadow::knows_warp_event(unsigned thread, unsigned warp, std::uint32_t event) const {
+  const auto first = seen_by_warp_[thread / 32].begin() + warp * 32;
+  return thread / 32 == warp || std::any_of(first, first + 32, [&](std::uint32_t seen) { return seen > event; });
+}
+
+void Shadow::proxy_fence(unsigned thread) {
+  auto& fences = fences_[thread];
+  if (fences.size() == fences_kept) fences.erase(fences.begin());
+  fences.push_back({interval_, ++clock_[thread]});
+}
+
+bool Shadow::fenced(const Event& written, unsigned thread) const {
+  const auto found = fences_.find(written.thread);
+  if (found == fences_.end()) return false;
+  bool all_after = found->second.size() == fences_kept;
+  for (const Fence& fence : found->second) {
+    const bool after =
+        fence.interval > written.interval || (fence.interval == written.interval && fence.clock > written.clock);
+    const bool before = fence.interval != interval_ || written.thread / 32 == thread / 32 ||
+                        seen_by_warp_[thread / 32][written.thread] > fence.clock;
+    if (after && before) return true;
+    all_after = all_after && after;
+  }
+  return all_after;  // one that is not kept any more may have been between the two
+}
+
+bool Shadow::unordered(const Event& before, unsigned thread) const {
+  if (before.interval != interval_ || before.thread == thread || before.thread == no_thread) return false;
+  if (before.thread / 32 != thread / 32) return before.clock >= seen_by_warp_[thread / 32][before.thread];
+  return before.clock >= seen_[thread][before.thread % 32];
+}
+
+bool Shadow::race(const Event& before, unsigned thread, Access access) const {
+  return unordered(before, thread) && !(is_atomic(before.access) && is_atomic(access));
+}
+
+// Calls visit(cell, its first byte) for the cells of an access, having divided those that reach beyond it.
+template <class Visit>
+void Shadow::for_each_cell(std::size_t begin, std::size_t size, Visit visit) {
+  for (const std::size_t end = begin + size; begin < end;) {
+    const std::size_t line = begin / line_bytes, line_end = (line + 1) * line_bytes, stop = std::min(end, line_end);
+    const std::size_t ends = line_bytes | begin | stop, widest = ends & -ends;  // that has no end inside a cell
+    std::uint8_t& width = cell_bytes_[line];
+    for (; width > widest; width /= 2)
+      for (std::size_t i = line * line_bytes; i < line_end; i += width) cells_[i + width / 2] = cells_[i];
+    for (; begin < stop; begin += width) visit(cells_[begin], begin);
+  }
+}
+
+std::optional<Shadow::Mistake> Shadow::access(std::size_t begin, std::size_t size, unsigned thread, Access access,
+                                              const void* pc) {
+  std::optional<Mistake> found;
+  const Event now = {pc, interval_, clock_[thread], static_cast<std::uint16_t>(thread), access};
+  for_each_cell(begin, size, [&](Cell& cell, std::size_t byte) {
+    if (!found) {
+      if (cell.copy.interval != 0 && of_this_block(cell.copy))
+        found = {Mistake::pending_copy, cell.copy, byte};
+      else if (race(cell.written, thread, access))
+        found = {Mistake::race, cell.written, byte};
+      else if (reads(access) && !of_this_block(cell.written))
+        found = {Mistake::uninitialised, {}, byte};
+      if (!found && writes(access))
+        for (const Event& read : cell.read)
+          if (race(read, thread, access)) found = {Mistake::race, read, byte};
+    }
+    if (writes(access)) {
+      cell.written = now;
+    } else {
+      // Keeps a read of another warp if there is one: then every later write races with one of the two.
+      const Event& latest = cell.read[0];
+      const bool other_warp_kept = cell.read[1].interval == interval_ && cell.read[1].thread / 32 != thread / 32;
+      if (latest.interval == interval_ && latest.thread != thread &&
+          (latest.thread / 32 != thread / 32 || !other_warp_kept))
+        cell.read[1] = latest;
+      cell.read[0] = now;
+    }
+  });
+  return found;
+}
+
+std::optional<Shadow::Mistake> Shadow::check_read(std::size_t begin, std::size_t size, unsigned thread) {
+  std::optional<Mistake> found;
+  for_each_cell(begin, size, [&](Cell& cell, std::size_t byte) {
+    if (found) return;
+    if (cell.copy.interval != 0 && of_this_block(cell.copy))
+      found = {Mistake::pending_copy, cell.copy, byte};
+    else if (race(cell.written, thread, Access::read))
+      found = {Mistake::race, cell.written, byte};
+    else if (!of_this_block(cell.written))
+      found = {Mistake::uninitialised, {}, byte};
+  });
+  return found;
+}
+
+void Shadow::bulk_write(std::size_t begin, std::size_t size, const void* pc) {
+  for_each_cell(begin, size, [&](Cell& cell, std::size_t) {
+    cell.written = {pc, interval_, 0, no_thread, Access::write};
+    cell.read = {};
+  });
+}
+
+const Shadow::Event* Shadow::unfenced_write(std::size_t line_begin, unsigned thread) const {
+  const std::size_t width = cell_bytes_[line_begin / line_bytes];
+  for (std::size_t byte = line_begin; byte < line_begin + line_bytes; byte += width) {
+    const Event& written = cells_[byte].written;
+    if (of_this_block(written) && written.thread != no_thread && !fenced(written, thread)) return &written;
+  }
+  return nullptr;
+}
+
+std::optional<Shadow::Mistake> Shadow::copy_starts(std::size_t byte, std::size_t size, unsigned thread, const void* pc,
+                                                   const void* owner) {
+  const auto found = access(byte, size, thread, Access::write, pc);
+  for_each_cell(byte, size, [&](Cell& cell, std::size_t) {
+    cell.copy = cell.written;
+    cell.copy_owner = owner;
+  });
+  return found;
+}
+
+std::optional<Shadow::Mistake> Shadow::copy_lands(std::size_t byte, std::size_t size, unsigned thread, const void* pc,
+                                                  const void* owner) {
+  for_each_cell(byte, size, [&](Cell& cell, std::size_t) {
+    if (cell.copy_owner == owner) cell.copy = {};
+  });
+  return access(byte, size, thread, Access::write, pc);
+}
+
+}  // namespace simt

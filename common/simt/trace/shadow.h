@@ -1,0 +1,128 @@
+// What is known about every byte of a block's shared memory: who wrote and read it last, and whether a cp.async to it
+// is on its way. From that follows whether an access is a mistake:
+//
+//   race           two threads access a byte, at least one of them writes, and nothing orders the two: no barrier lies
+//                  between them, no named barrier at which the one arrived and for which the other waited, nor, for
+//                  lanes of one warp, a __syncwarp that both take part in
+//   pending copy   the byte is read or written before the thread that started its cp.async has waited for it
+//   uninitialised  the byte is read and nobody has written it
+//
+// Shuffles and other collectives order nothing, as in CUDA.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "simt/engine/observer.h"
+
+namespace simt {
+
+class Shadow {
+ public:
+  struct Event {
+    const void* pc = nullptr;
+    std::uint32_t interval = 0;  // between which barriers; 0: never
+    std::uint32_t clock = 0;     // how many times the thread had passed a __syncwarp or a named barrier
+    std::uint16_t thread = 0;    // number in the block
+    Access access = Access::read;
+  };
+
+  struct Mistake {
+    enum Kind { race, pending_copy, uninitialised } kind;
+    Event other;  // the earlier access of a race, the cp.async of a pending copy
+    std::size_t byte;
+  };
+
+  void launch_begins(std::size_t bytes);
+  void block_begins();
+  void barrier();
+  void syncwarp(unsigned warp, unsigned lanes);
+
+  // Something at which threads arrive (a named barrier), by its address: when all have come, those that wait are
+  // released, [warp]: lanes.
+  void arrive(const void* what, unsigned thread);
+  void release(const void* what, const std::array<unsigned, 32>& waiting);
+
+  // The same of something that goes through phases (an mbarrier, by its address and its number): those that wait for a
+  // phase, now or when it is complete, learn what those knew that arrived, and what bulk copies brought to it.
+  void phase_completes(const void* what, unsigned number, std::uint32_t phases);
+  void learn(const void* what, const std::array<unsigned, 32>& waiting);
+  bool knows_phase(unsigned thread, unsigned number, std::uint32_t phase) const;
+  // Whether the thread knows of every phase that is complete: else what it does now might as well have come before the
+  // end of the last one.
+  bool knows_the_last_phase(unsigned thread, unsigned number, std::uint32_t phases) const;
+
+  // The access is noted; the first mistake, if there is one, is returned.
+  std::optional<Mistake> access(std::size_t byte, std::size_t size, unsigned thread, Access access, const void* pc);
+
+  // What async_shadow.h needs. The mistake that a read would be, without noting it; a write by a bulk copy, of which
+  // async_shadow.h knows who has waited for it.
+  std::optional<Mistake> check_read(std::size_t byte, std::size_t size, unsigned thread);
+  void bulk_write(std::size_t byte, std::size_t size, const void* pc);
+  std::uint32_t interval() const { return interval_; }
+  // A warp has ended what its lanes did together: the number of that event, after which is what any of the lanes tells
+  // others.
+  std::uint32_t warp_event(unsigned warp);
+  bool knows_warp_event(unsigned thread, unsigned warp, std::uint32_t event) const;
+  // A fence between the proxies; and of the 16 bytes here, a write by a thread that none lies behind and before what
+  // `thread` does now. Null if there is no such write.
+  void proxy_fence(unsigned thread);
+  const Event* unfenced_write(std::size_t line_begin, unsigned thread) const;
+
+  // An asynchronous copy counts as written when it starts and again when it lands, each time by the thread that sees to
+  // it. In between it belongs to `owner`, an address.
+  std::optional<Mistake> copy_starts(std::size_t byte, std::size_t size, unsigned thread, const void* pc,
+                                     const void* owner);
+  std::optional<Mistake> copy_lands(std::size_t byte, std::size_t size, unsigned thread, const void* pc,
+                                    const void* owner);
+
+ private:
+  // Of bytes that have always been accessed together.
+  struct Cell {
+    Event written;
+    std::array<Event, 2> read;  // the latest, and one of another warp or at least another thread
+    Event copy;                 // pending unless its interval is 0
+    const void* copy_owner = nullptr;
+  };
+
+  static constexpr std::uint16_t no_thread = 0xffff;  // has written what a bulk copy brought
+
+  bool of_this_block(const Event& event) const { return event.interval >= first_interval_; }
+  bool unordered(const Event& before, unsigned thread) const;
+  bool fenced(const Event& written, unsigned thread) const;
+  bool race(const Event& before, unsigned thread, Access access) const;
+  template <class Visit>
+  void for_each_cell(std::size_t begin, std::size_t size, Visit visit);
+
+  // A line of 16 bytes is one cell until a narrower access divides it, and so on down to single bytes. A cell lies at
+  // the place of its first byte.
+  static constexpr std::size_t line_bytes = 16;
+  std::vector<Cell> cells_;               // [byte]
+  std::vector<std::uint8_t> cell_bytes_;  // [line]
+  std::uint32_t interval_ = 0;
+  std::uint32_t first_interval_ = 1;  // of this block
+  std::array<std::uint32_t, 1024> clock_ = {};
+  std::array<std::array<std::uint32_t, 32>, 1024> seen_ = {};  // [thread][lane]: that lane's clock, as far as ordered
+
+  // The same across warps, where named barriers are the only order between two barriers of the whole block.
+  static constexpr unsigned threads = 1024, mbarriers = 64;
+  using Clocks = std::array<std::uint32_t, threads + mbarriers>;  // [thread], and how many phases of each mbarrier
+  void learn(const Clocks& clocks, const std::array<unsigned, 32>& waiting);
+
+  std::array<Clocks, 32> seen_by_warp_ = {};
+  std::unordered_map<const void*, Clocks>
+      brought_;  // of each that this block has used: what those that have arrived know
+  std::unordered_map<const void*, Clocks> complete_;        // and what was known when the phases before were complete
+  std::array<std::uint32_t, mbarriers> completed_in_ = {};  // the interval in which the last of them was
+
+  struct Fence {
+    std::uint32_t interval = 0, clock = 0;
+  };
+  static constexpr unsigned fences_kept = 8;
+  std::unordered_map<unsigned, std::vector<Fence>> fences_;  // [thread]: the latest
+};
+
+}  // namespace simt

@@ -1,0 +1,115 @@
+// The functions that GCC calls at every load and store of code compiled with -fsanitize=thread, defined here instead of
+// in its library: they tell the observers of the launch. Atomic operations have to be carried out as well.
+#include <cstddef>
+#include <cstdint>
+
+#include "simt/engine/engine.h"
+#include "simt/trace/races.h"
+
+namespace {
+
+__forceinline__ void note(const void* pc, const void* address, std::size_t size, simt::Access access) {
+  if (simt::worker != nullptr && simt::worker->in_kernel()) simt::worker->tell_of_access(pc, address, size, access);
+}
+
+// An access that a GPU makes in one piece.
+__forceinline__ void note_aligned(const void* pc, const void* address, std::size_t size, simt::Access access) {
+  if (simt::worker == nullptr || !simt::worker->in_kernel()) return;
+  simt::Worker& worker = *simt::worker;
+  if (reinterpret_cast<std::uintptr_t>(address) % size != 0 && !worker.computing())
+    worker.observe(&simt::Observer::misaligned, worker.memory_access(pc, address, size, access));
+  worker.tell_of_access(pc, address, size, access);
+}
+
+// Where kernels are traced, every launch is looked at for mistakes.
+struct Watch {
+  Watch() {
+    static simt::RaceDetector detector;
+    simt::add(detector);
+  }
+} const watch;
+
+}  // namespace
+
+// GCC's names: they are what this file is about.
+#pragma GCC diagnostic ignored "-Wpedantic"
+#define ACCESS(name, size, access) \
+  extern "C" void __tsan_##name(void* address) { note_aligned(__builtin_return_address(0), address, size, access); }
+#define ACCESSES(size)                                  \
+  ACCESS(read##size, size, simt::Access::read)          \
+  ACCESS(write##size, size, simt::Access::write)        \
+  ACCESS(volatile_read##size, size, simt::Access::read) \
+  ACCESS(volatile_write##size, size, simt::Access::write)
+ACCESSES(1)
+ACCESSES(2)
+ACCESSES(4)
+ACCESSES(8)
+ACCESSES(16)
+#define UNALIGNED_ACCESS(name, size, access) \
+  extern "C" void __tsan_##name(void* address) { note(__builtin_return_address(0), address, size, access); }
+#define UNALIGNED(size)                                                     \
+  UNALIGNED_ACCESS(unaligned_read##size, size, simt::Access::read)          \
+  UNALIGNED_ACCESS(unaligned_write##size, size, simt::Access::write)        \
+  UNALIGNED_ACCESS(unaligned_volatile_read##size, size, simt::Access::read) \
+  UNALIGNED_ACCESS(unaligned_volatile_write##size, size, simt::Access::write)
+UNALIGNED(2)
+UNALIGNED(4)
+UNALIGNED(8)
+UNALIGNED(16)
+
+// Objects of other sizes, which a GPU moves by pieces too: at most 16 bytes each.
+#define RANGE(name, access)                                                                  \
+  extern "C" void __tsan_##name(char* address, std::size_t size) {                           \
+    for (std::size_t i = 0; i < size; i += 16)                                               \
+      note(__builtin_return_address(0), address + i, size - i < 16 ? size - i : 16, access); \
+  }
+RANGE(read_range, simt::Access::read)
+RANGE(write_range, simt::Access::write)
+
+extern "C" void __tsan_init() {}
+extern "C" void __tsan_func_entry(void*) {}
+extern "C" void __tsan_func_exit() {}
+extern "C" void __tsan_vptr_update(void**, void*) {}
+extern "C" void __tsan_vptr_read(void**) {}
+extern "C" void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+extern "C" void __tsan_atomic_signal_fence(int) {}
+
+#define UPDATE(bits, name, operation)                                                                               \
+  extern "C" std::uint##bits##_t __tsan_atomic##bits##_##name(std::uint##bits##_t* p, std::uint##bits##_t v, int) { \
+    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic);                                           \
+    return operation(p, v, __ATOMIC_SEQ_CST);                                                                       \
+  }
+#define COMPARE(bits, name, result)                                                                     \
+  extern "C" result __tsan_atomic##bits##_##name(std::uint##bits##_t* p, std::uint##bits##_t* expected, \
+                                                 std::uint##bits##_t v, int, int) {                     \
+    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic);                               \
+    return __atomic_compare_exchange_n(p, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);      \
+  }
+#define ATOMICS(bits)                                                                               \
+  extern "C" std::uint##bits##_t __tsan_atomic##bits##_load(const std::uint##bits##_t* p, int) {    \
+    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic_read);                      \
+    return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                    \
+  }                                                                                                 \
+  extern "C" void __tsan_atomic##bits##_store(std::uint##bits##_t* p, std::uint##bits##_t v, int) { \
+    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic_write);                     \
+    __atomic_store_n(p, v, __ATOMIC_SEQ_CST);                                                       \
+  }                                                                                                 \
+  UPDATE(bits, exchange, __atomic_exchange_n)                                                       \
+  UPDATE(bits, fetch_add, __atomic_fetch_add)                                                       \
+  UPDATE(bits, fetch_sub, __atomic_fetch_sub)                                                       \
+  UPDATE(bits, fetch_and, __atomic_fetch_and)                                                       \
+  UPDATE(bits, fetch_or, __atomic_fetch_or)                                                         \
+  UPDATE(bits, fetch_xor, __atomic_fetch_xor)                                                       \
+  UPDATE(bits, fetch_nand, __atomic_fetch_nand)                                                     \
+  COMPARE(bits, compare_exchange_strong, bool)                                                      \
+  COMPARE(bits, compare_exchange_weak, bool)                                                        \
+  extern "C" std::uint##bits##_t __tsan_atomic##bits##_compare_exchange_val(                        \
+      std::uint##bits##_t* p, std::uint##bits##_t expected, std::uint##bits##_t v, int, int) {      \
+    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic);                           \
+    __atomic_compare_exchange_n(p, &expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);        \
+    return expected;                                                                                \
+  }
+ATOMICS(8)
+ATOMICS(16)
+ATOMICS(32)
+ATOMICS(64)

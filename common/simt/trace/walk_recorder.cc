@@ -1,0 +1,303 @@
+#include "simt/trace/walk_recorder.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "simt/engine/engine.h"
+#include "simt/hopper/bulk_copy.h"
+#include "simt/hopper/mbarrier.h"
+#include "simt/hopper/wgmma.h"
+#include "simt/trace/counter.h"
+#include "simt/trace/operands.h"
+
+namespace simt {
+namespace {
+
+void add(RowList& rows, std::size_t row) {
+  if (rows.empty() || rows.back() != row) rows.push_back(row);
+}
+
+// The number of a gate (walk.h).
+int gate_of(const Awaited& awaited) {
+  return awaited.orders == Orders::phase ? static_cast<int>(static_cast<const Mbarrier&>(awaited).index)
+                                         : -static_cast<const NamedBarrier&>(awaited).number;
+}
+
+std::size_t shared_offset(const void* pointer) {
+  return worker->shared().offset_of(reinterpret_cast<std::uintptr_t>(pointer));
+}
+
+std::unique_ptr<WalkRecorder> recorder;  // between walk_begin() and walk_end()
+
+}  // namespace
+
+void walk_begin(std::vector<Tensor> tensors) {
+  recorder = std::make_unique<WalkRecorder>(std::move(tensors));
+  if (Counter* const counter = trace_counter()) counter->tell(recorder.get());
+  simt::add(*recorder);
+}
+
+std::vector<LaunchWalk> walk_end() {
+  remove(*recorder);
+  if (Counter* const counter = trace_counter()) counter->tell(nullptr);
+  std::vector<LaunchWalk> launches = recorder->take();
+  recorder.reset();
+  return launches;
+}
+
+WalkRecorder::WalkRecorder(std::vector<Tensor> tensors) : tensors_(std::move(tensors)), last_(tensors_.size()) {
+  for (std::size_t i = 0; i < tensors_.size(); ++i)
+    for (auto& last : last_[i]) last.resize(tensors_[i].rows);
+}
+
+void WalkRecorder::launch_begins(const Launch& launch) {
+  kernel_ = launch.kernel;
+  current_ = {};
+  current_.grid = launch.grid;
+  current_.block = launch.block;
+  current_.dynamic_shared_bytes = launch.shared_bytes;
+  places_.clear();
+  before_ = {};
+  warps_.assign((launch.block.x * launch.block.y * launch.block.z + 31) / 32, {});
+}
+
+void WalkRecorder::block_begins() {
+  current_.blocks.push_back({blockIdx, {}});
+  gates_.clear();
+  chunks_.clear();
+  so_far_ = {};
+  steps_begin();
+}
+
+void WalkRecorder::steps_begin() {
+  step_of_.fill(0);
+  for (WarpSteps& warp : warps_) {
+    warp = {};
+    warp.steps.emplace_back().number = ++steps_;
+  }
+}
+
+void WalkRecorder::launch_ends() {
+  current_.kernel = kernel_name(kernel_);
+  launches_.push_back(std::move(current_));
+}
+
+// --- What threads do ---
+
+template <class Visit>
+void WalkRecorder::for_each_row(std::uintptr_t address, std::size_t bytes, Visit visit) const {
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    const Tensor& tensor = tensors_[i];
+    const std::uintptr_t offset = address - reinterpret_cast<std::uintptr_t>(tensor.data);
+    if (offset >= tensor.rows * tensor.row_bytes) continue;
+    const std::size_t last = std::min((offset + bytes - 1) / tensor.row_bytes, tensor.rows - 1);
+    for (std::size_t row = offset / tensor.row_bytes; row <= last; ++row) visit(i, row);
+    return;
+  }
+}
+
+void WalkRecorder::moves(unsigned thread, Move move, std::uintptr_t address, std::size_t bytes) {
+  for_each_row(address, bytes, [&](std::size_t tensor, std::size_t row) {
+    WarpStep& now = step(thread);
+    if (std::exchange(last_[tensor][static_cast<int>(move)][row], now.number) != now.number)
+      now.moved[{tensor, move}].push_back(row);
+  });
+}
+
+void WalkRecorder::accessed(const MemoryAccess& a) {
+  if (a.space == MemoryAccess::global)
+    moves(a.thread, writes(a.access) ? Move::written : Move::read, a.address, a.size);
+  if (a.space != MemoryAccess::shared) return;
+  if (reads(a.access)) reads_shared(a.thread, a.offset, a.size);
+  if (writes(a.access)) writes_shared(a.thread, a.offset, a.size);
+}
+
+void WalkRecorder::ldmatrix_row(const MemoryAccess& row) {
+  if (row.space == MemoryAccess::shared) reads_shared(row.thread, row.offset, row.size);
+}
+
+void WalkRecorder::copy_starts(const Copy& copy, const PendingCopies&) {
+  if (copy.source_bytes > 0)
+    moves(copy.thread, Move::started, reinterpret_cast<std::uintptr_t>(copy.global), copy.source_bytes);
+}
+
+void WalkRecorder::copy_lands(const Copy& copy, const PendingCopies&) {
+  if (copy.source_bytes > 0)
+    moves(worker->current().number, Move::landed, reinterpret_cast<std::uintptr_t>(copy.global), copy.source_bytes);
+}
+
+// Of a sum: instead of what this thread gave before in this step.
+void WalkRecorder::watched(const WatchedValue& value) {
+  const unsigned thread = worker->current().number;
+  const std::pair place(value.row, value.column);
+  if (value.is_share)
+    step(thread).shares[value.name][place][thread] = value.value;
+  else
+    step(thread).watched[value.name][place] = value.value;
+}
+
+void WalkRecorder::works(unsigned warp, std::size_t step, const Work& work) {
+  warps_[warp].steps[step].work += work - before_;
+  before_ = work;
+}
+
+// --- Shared memory ---
+
+void WalkRecorder::mbarrier_made(const Mbarrier& mbarrier, const void*) {
+  current_.mbarriers.resize(std::max<std::size_t>(current_.mbarriers.size(), mbarrier.index + 1));
+  current_.mbarriers[mbarrier.index] = text(mbarrier.made());
+}
+
+unsigned WalkRecorder::place_of(const BulkCopy& copy, std::size_t offset) {
+  const auto [found, is_new] = places_.try_emplace({offset, copy.bytes}, static_cast<unsigned>(places_.size()));
+  if (is_new) current_.places.push_back(found->first);
+  return found->second;
+}
+
+void WalkRecorder::bulk_load_starts(const BulkCopy& copy, const Mbarrier& mbarrier) {
+  const std::size_t offset = shared_offset(copy.shared);
+  const unsigned place = place_of(copy, offset);
+  const int gate = gate_of(mbarrier);
+  const std::size_t begin = offset / 16, end = begin + static_cast<std::size_t>(copy.bytes) / 16;
+  chunks_.resize(std::max(chunks_.size(), end));
+  for (std::size_t i = begin; i < end; ++i) chunks_[i] = {place};
+  auto of = Chunk::none;
+  copy.for_each_piece([&](const char* shared, const char* global, int bytes) {
+    if (global == nullptr) return;
+    const auto address = reinterpret_cast<std::uintptr_t>(global);
+    moves(copy.thread, Move::started, address, static_cast<std::size_t>(bytes));
+    for_each_row(address, static_cast<std::size_t>(bytes), [&](std::size_t tensor, std::size_t row) {
+      of = static_cast<std::uint32_t>(tensor);
+      chunks_[begin + static_cast<std::size_t>(shared - copy.shared) / 16].row = static_cast<std::uint32_t>(row);
+      WarpStep::Fill& fill = step(copy.thread).fills[{place, tensor}];
+      fill.gate = gate;
+      fill.phase = mbarrier.phase();
+      add(fill.rows, row);
+      add(under_way(gate).copied[tensor], row);
+    });
+  });
+  for (std::size_t i = begin; i < end; ++i) chunks_[i].tensor = of;
+}
+
+void WalkRecorder::bulk_store_starts(const BulkCopy& copy) {
+  const std::size_t offset = shared_offset(copy.shared);
+  copy.for_each_piece([&](char*, const char* global, int bytes) {
+    if (global != nullptr)
+      moves(copy.thread, Move::written, reinterpret_cast<std::uintptr_t>(global), static_cast<std::size_t>(bytes));
+  });
+  if (offset / 16 < chunks_.size() && chunks_[offset / 16].place != Chunk::none)
+    step(copy.thread).sends.insert(chunks_[offset / 16].place);
+}
+
+void WalkRecorder::reads_shared(unsigned thread, std::size_t offset, std::size_t size) {
+  for (std::size_t i = offset / 16; i < std::min((offset + size + 15) / 16, chunks_.size()); ++i)
+    if (const Chunk& chunk = chunks_[i]; chunk.tensor != Chunk::none) {
+      RowList& rows = step(thread).uses[{chunk.place, chunk.tensor}];
+      if (chunk.row != Chunk::none) add(rows, chunk.row);
+    }
+}
+
+void WalkRecorder::writes_shared(unsigned thread, std::size_t offset, std::size_t size) {
+  for (std::size_t i = offset / 16; i < std::min((offset + size + 15) / 16, chunks_.size()); ++i)
+    if (chunks_[i].place != Chunk::none) {
+      step(thread).writes.insert(chunks_[i].place);
+      chunks_[i].tensor = Chunk::none;
+    }
+}
+
+std::pair<std::uint32_t, RowList> WalkRecorder::rows_at(const std::vector<std::size_t>& offsets) const {
+  std::pair<std::uint32_t, RowList> found = {Chunk::none, {}};
+  for (const std::size_t offset : offsets) {
+    if (offset / 16 >= chunks_.size() || chunks_[offset / 16].row == Chunk::none) continue;
+    const Chunk& chunk = chunks_[offset / 16];
+    if (chunk.tensor == Chunk::none) continue;
+    found.first = chunk.tensor;
+    add(found.second, chunk.row);
+  }
+  return found;
+}
+
+void WalkRecorder::product_starts(const Product& product) {
+  const unsigned thread = worker->current().number;
+  const auto [a, b] = operands_of(product);
+  for (const auto* operand : {&a, &b})
+    for (const std::size_t offset : *operand) reads_shared(thread, offset, 16);
+  const auto [a_tensor, a_rows] = rows_at(a);
+  const auto [b_tensor, b_rows] = rows_at(b);
+  if (a_rows.empty() || b_rows.empty()) return;
+  auto& [a_so_far, b_so_far] = step(thread).products[{a_tensor, b_tensor}];
+  a_so_far.insert(a_so_far.end(), a_rows.begin(), a_rows.end());
+  b_so_far.insert(b_so_far.end(), b_rows.begin(), b_rows.end());
+}
+
+// --- Waits ---
+
+Phase& WalkRecorder::under_way(int gate) {
+  std::vector<Phase>& phases = gates_[gate];
+  if (phases.empty()) phases.emplace_back();
+  return phases.back();
+}
+
+void WalkRecorder::arrived(const Awaited& at, bool waits) {
+  const unsigned thread = worker->current().number;
+  const int gate = gate_of(at);
+  under_way(gate).arrivals.insert({so_far_.barriers, thread / 32, step_of_[thread]});
+  arrived_at_[thread] = static_cast<unsigned>(gates_[gate].size()) - 1;
+  if (!waits) step(thread).arrives.insert(gate);
+}
+
+void WalkRecorder::phase_completes(const Mbarrier& mbarrier) { completes(gate_of(mbarrier)); }
+
+void WalkRecorder::released(Orders orders, const Awaited* what, const ThreadSet& threads) {
+  if (orders == Orders::block) return all_meet(text(static_cast<const BlockBarrier*>(what)->site));
+  if (orders == Orders::arrivals) return completes(gate_of(*what));
+  if (orders != Orders::nothing && orders != Orders::lanes) return;
+  const Lanes lanes = worker->lanes(threads);
+  for (unsigned warp = 0; warp < max_warps; ++warp)
+    if (lanes[warp] != 0) meet(warp, lanes[warp]);
+}
+
+void WalkRecorder::waited_at(const NamedBarrier& barrier, const Wait& wait) {
+  const unsigned thread = worker->current().number;
+  goes_on(thread, gate_of(barrier), arrived_at_[thread], wait.site);
+}
+
+void WalkRecorder::waited_for(const Mbarrier& mbarrier, unsigned phase, const Wait& wait) {
+  goes_on(worker->current().number, gate_of(mbarrier), phase, wait.site);
+}
+
+void WalkRecorder::completes(int gate) {
+  under_way(gate);
+  gates_[gate].emplace_back();
+}
+
+void WalkRecorder::goes_on(unsigned thread, int gate, unsigned phase, const Site& site) {
+  WarpSteps& warp = warps_[thread / 32];
+  if (++step_of_[thread] < warp.steps.size()) return;  // another lane was the first
+  WarpStep& next = warp.steps.emplace_back();
+  next.number = ++steps_;
+  next.gate = gate;
+  next.phase = phase;
+  next.line = text(site);
+  warp.waits_at_mbarriers = warp.waits_at_mbarriers || gate >= 0;
+}
+
+void WalkRecorder::meet(unsigned warp, unsigned lanes) {
+  std::size_t last = 0;
+  for (unsigned rest = lanes; rest != 0; rest &= rest - 1)
+    last = std::max(last, step_of_[warp * 32 + std::countr_zero(rest)]);
+  for (unsigned rest = lanes; rest != 0; rest &= rest - 1) step_of_[warp * 32 + std::countr_zero(rest)] = last;
+}
+
+void WalkRecorder::all_meet(const std::string& line) {
+  std::vector<Step> steps = steps_of(warps_, gates_, so_far_);
+  // What ends there, ends every party's last step.
+  std::set<std::pair<unsigned, unsigned>> ended;
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step)
+    if (ended.insert(step->by.value_or(std::pair(0u, 0u))).second) step->until = line;
+  std::move(steps.begin(), steps.end(), std::back_inserter(current_.blocks.back().steps));
+  ++so_far_.barriers;
+  steps_begin();
+}
+
+}  // namespace simt
