@@ -264,7 +264,7 @@ class WhatIsTraced(unittest.TestCase):
                                lambda chapter, _: chapters.Description("", self.described[chapter.name])), \
                 mock.patch.object(build, "ensure_built",
                                   return_value=Path("build")), contextlib.redirect_stdout(io.StringIO()), \
-                mock.patch.object(engine_counts, "counts_of", lambda program, *_: program.name):
+                mock.patch.object(engine_counts, "counts_of", lambda program, *_: program.parent.name):
             every = [chapters.Chapter(name) for name in self.described]
             self.assertEqual(engine_counts.count(every, [], rung="last", named=False), {"chapters": ["08_c"]})
             self.assertEqual(engine_counts.count(every, [], rung="last"), {"chapters": ["05_a", "07_b", "08_c"]})
@@ -401,12 +401,12 @@ class TestPlans(unittest.TestCase):
     no_gpu = Choice("cpu", "no GPU answers")
 
     def test_with_a_gpu_both_presets_run(self):
-        self.assertEqual(test.plan(None, True, False, self.gpu, True), test.Plan(["cpu", "trace", "cuda"], [], ""))
+        self.assertEqual(test.plan(None, True, False, self.gpu, True), test.Plan(["cpu", "cuda"], [], ""))
 
     def test_without_one_cuda_is_only_compiled_if_nvcc_is_there(self):
         for has_nvcc, compiled in [(True, ["cuda"]), (False, [])]:
             planned = test.plan(None, False, False, self.no_gpu, has_nvcc)
-            self.assertEqual(planned, test.Plan(["cpu", "trace"], compiled, "no GPU answers"))
+            self.assertEqual(planned, test.Plan(["cpu"], compiled, "no GPU answers"))
 
     def test_require_gpu(self):
         with self.assertRaisesRegex(Failure, "no GPU answers"):
