@@ -1,5 +1,4 @@
-"""The parts of ./workbook, from the top down; each package imports only those below it, and only what its __init__
-offers.
+"""The parts of ./workbook, from the top down. Each package imports only those below it, and only what they offer.
 
     cli.py       the command line: finds the command, and turns every way of failing into one line
     commands     a file for each command: its flags, and which of the parts below do its work

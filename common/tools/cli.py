@@ -16,6 +16,7 @@ import signal
 import sys
 from collections.abc import Iterable
 from types import ModuleType
+from typing import NoReturn
 
 from tools.base import Failure
 from tools.commands import GROUPS, Group, group_of, help_lines, spoken
@@ -27,7 +28,7 @@ START = "Start with: ./workbook run"
 class _Parser(argparse.ArgumentParser):
     """argparse, but what is wrong fits on one line."""
 
-    def error(self, message: str):
+    def error(self, message: str) -> NoReturn:
         unknown = re.match(r"unrecognized arguments: (\S+)", message)
         if unknown:
             flags = [flag for action in self._actions for flag in action.option_strings]

@@ -1,4 +1,5 @@
-"""A character-level GPT that learns this project's own lessons and sources, with the attention of a chapter or of PyTorch.
+"""A character-level GPT that learns this project's own lessons and sources, with the attention of a chapter or of
+PyTorch.
 
     python3 common/python/examples/gpt.py                                        # all runs, one after another
     python3 common/python/examples/gpt.py sdpa 08_causal_earlystop --steps 300   # two of them, a short while
@@ -31,8 +32,8 @@ except ImportError:
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path += [str(ROOT / "common"), str(ROOT / "common" / "python")]
-from tools.base import Failure, cuda# noqa: E402
-from tools.record import commit, result_files# noqa: E402
+from tools.base import Failure, cuda  # noqa: E402
+from tools.record import commit, result_files  # noqa: E402
 
 HEAD_DIM = 64
 HIGHEST_RATE = 1e-3  # of learning
@@ -176,14 +177,16 @@ def learning_rate(step, steps):
 
 
 def train(name, text, options, device):
-    """What --out keeps of this run: the loss of each step and of the validations, and the tokens per second between these."""
+    """What --out keeps of this run: the loss of each step and of the validations, and the tokens per second between
+    these."""
     run, seed = RUNS[name], options.seed + RUNS[name].other_seed
     torch.manual_seed(seed)
     model = Gpt(len(text.characters), options, run).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95), weight_decay=0.1, fused=True)
     along = torch.arange(options.length + 1, device=device)
     choice = torch.Generator().manual_seed(seed)
-    starts = torch.randint(len(text.training) - options.length, (options.steps, options.batch, 1), generator=choice).to(device)
+    starts = torch.randint(len(text.training) - options.length, (options.steps, options.batch, 1),
+                           generator=choice).to(device)
     begins = torch.arange(0, len(text.validation) - options.length, options.length)
     begins = begins[::max(1, len(begins) // options.windows)].to(device).unsqueeze(1)
     training, validation = text.training.to(device), text.validation.to(device)
@@ -256,7 +259,8 @@ def _whole(said):
 def arguments(said=None):
     parser = _Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     parser.add_argument("runs", nargs="*", metavar="RUN", help=f"which to train: {', '.join(RUNS)} (default: all)")
-    parser.add_argument("--seed", type=_whole, default=1, help="of the weights and the batches; the other seed is the next one")
+    parser.add_argument("--seed", type=_whole, default=1,
+                        help="of the weights and the batches; the other seed is the next one")
     parser.add_argument("--steps", type=_whole, default=1000, help="of each run (default: 1000)")
     parser.add_argument("--seconds", type=_whole, help="a run ends with the first validation after so long")
     parser.add_argument("--tiny", action="store_true", help="a model for the engine")
@@ -279,7 +283,8 @@ def device_for(options):
     device = "cuda" if torch.cuda.is_available() else "cpu"
     if any(RUNS[name].attention for name in options.runs):
         if workbook().DEVICE == "cuda" and device == "cpu":
-            raise Failure(f"flash_attention_workbook is built for a GPU, and PyTorch {torch.__version__} finds none", status=2)
+            raise Failure(f"flash_attention_workbook is built for a GPU, and PyTorch {torch.__version__} finds none",
+                          status=2)
         device = workbook().DEVICE
     if device == "cpu" and not options.tiny:
         raise Failure("this runs on the CPU, for which the model is too large: add --tiny", status=2)

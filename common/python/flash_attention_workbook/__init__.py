@@ -14,15 +14,16 @@ to its path. The operators, compiled for one PyTorch and one Python, are in the 
 `cpu` preset runs the kernels on the SIMT engine, and takes CPU tensors and no others.
 
 The book's last word on a problem is the last chapter that is a general answer and takes the problem on its device
-(faw_default_chapter of common/capi/flash_attention_workbook.h). It has head dims that are multiples of 8, up to 256, with
-RoPE up to 128. A chapter without a backward takes no tensors that require gradients, unless `backward_chapter` names one
-that has it. What is refused raises Error, a ValueError, with one line.
+(faw_default_chapter of common/capi/flash_attention_workbook.h). It has head dims that are multiples of 8, up to 256,
+with RoPE up to 128. A chapter without a backward takes no tensors that require gradients, unless `backward_chapter`
+names one that has it. What is refused raises Error, a ValueError, with one line.
 """
 
 try:
     import torch
 except ImportError:
-    raise ImportError("flash_attention_workbook needs PyTorch: install torch, or use the C interface in common/capi") from None
+    raise ImportError(
+        "flash_attention_workbook needs PyTorch: install torch, or use the C interface in common/capi") from None
 del torch
 
 from . import library

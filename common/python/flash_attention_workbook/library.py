@@ -35,7 +35,8 @@ FUNCTIONS = [  # of that header, those that are called from here: name, result, 
 
 
 def _find():
-    """The library named in the environment, else the one beside this file, else the one that the `cuda` preset builds."""
+    """The library named in the environment, else the one beside this file, else the one that the `cuda` preset
+    builds."""
     here = pathlib.Path(__file__).resolve().parent
     installed, built = here / LIBRARY, here.parents[2] / "build" / "cuda" / "common" / "capi" / LIBRARY
     return pathlib.Path(os.environ.get(LIBRARY_VARIABLE) or (installed if installed.exists() else built))
@@ -86,13 +87,15 @@ BOOK = _read_book()  # the library's, which does not change
 
 
 def chapters():
-    """{chapter: {rung: {"forward": bool, "backward": bool, "lse": bool, "rope": bool, "general": bool}}}, in the order of the
-    book. Not general are chapters that are made for few problems, and slower at the others that they take."""
+    """{chapter: {rung: {"forward": bool, "backward": bool, "lse": bool, "rope": bool, "general": bool}}}, in the
+    order of the book. Not general are chapters that are made for few problems, and slower at the others that they
+    take."""
     return {chapter: {rung: dict(has) for rung, has in rungs.items()} for chapter, rungs in BOOK.items()}
 
 
 def has(ability, chapter, rung):
-    """Has the rung, or without one any rung of the chapter, that ability? For "lse" without a rung: the one that is run."""
+    """Has the rung, or without one any rung of the chapter, that ability? For "lse" without a rung: the one that is
+    run."""
     rungs = BOOK[chapter]
     if rung is not None:
         return rungs[rung][ability]

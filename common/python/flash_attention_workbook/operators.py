@@ -1,4 +1,5 @@
-"""The functions of tensors, and what a compiler must know of the two operators behind them, which are in operators.cc."""
+"""The functions of tensors, and what a compiler must know of the two operators behind them, which are in
+operators.cc."""
 
 import torch
 
@@ -7,8 +8,8 @@ from . import library
 try:
     from . import _operators
 except ImportError as error:
-    raise ImportError(f"cannot load the operators for PyTorch {torch.__version__} ({error}): they are compiled for one PyTorch "
-                      "and one Python; install the package again (pip install .), or build it again with "
+    raise ImportError(f"cannot load the operators for PyTorch {torch.__version__} ({error}): they are compiled for one "
+                      "PyTorch and one Python; install the package again (pip install .), or build it again with "
                       "-DPython3_EXECUTABLE=python, see README.md") from None
 
 
@@ -45,7 +46,8 @@ def _pair(rope):
 
 
 def _forward(*arguments):
-    """The operator forward. A compiler follows it to torch.ops; nobody else waits for torch.ops to read the arguments."""
+    """The operator forward. A compiler follows it to torch.ops; nobody else waits for torch.ops to read the
+    arguments."""
     if torch.compiler.is_compiling():
         return torch.ops.flash_attention_workbook.forward.default(*arguments)
     return _operators.forward(*arguments)
@@ -62,9 +64,9 @@ def forward(q, k, v, causal=False, scale=None, chapter=None, rung=None, rope=Non
     """(o, lse) of q [B, H, Nq, D], k and v [B, Hkv, Nk, D]; lse [B, H, Nq] is None where the rung writes none.
 
     causal aligns bottom-right: query i sees keys j <= i + Nk - Nq. scale is 1 / sqrt(D) unless given. With rope, the
-    tables that rope_tables() makes, q and k are rotated by their positions first. No chapter means the book's last word,
-    and no rung the last of its chapter. Works on the current stream, and inside torch.cuda.graph. Knows nothing of
-    gradients: attention() does.
+    tables that rope_tables() makes, q and k are rotated by their positions first. No chapter means the book's last
+    word, and no rung the last of its chapter. Works on the current stream, and inside torch.cuda.graph. Knows nothing
+    of gradients: attention() does.
     """
     library.check_names(chapter, rung)
     with torch.no_grad():
@@ -73,8 +75,8 @@ def forward(q, k, v, causal=False, scale=None, chapter=None, rung=None, rope=Non
 
 
 def backward(q, k, v, o, lse, d_o, causal=False, scale=None, chapter=None, rung=None, rope=None):
-    """(dq, dk, dv) from what forward() took and returned, and d_o, the gradient of o; of q and k as they were before they
-    were rotated."""
+    """(dq, dk, dv) from what forward() took and returned, and d_o, the gradient of o; of q and k as they were before
+    they were rotated."""
     library.check_names(chapter, rung)
     with torch.no_grad():
         return _backward(d_o, q, k, v, o, lse, *_pair(rope), causal, scale, chapter, rung)
@@ -95,7 +97,8 @@ def _(d_o, q, k, v, o, lse, cos, sin, causal, scale, chapter, rung):
 
 
 def _with_backward(chapter, rung, backward_chapter, backward_rung, rotates):
-    """(chapter, rung, backward_chapter, backward_rung) to take where gradients are wanted; None stands for the default."""
+    """(chapter, rung, backward_chapter, backward_rung) to take where gradients are wanted; None stands for the
+    default."""
     if backward_chapter is None and chapter is not None:
         backward_chapter, backward_rung = chapter, rung
     able = library.able("backward", rotates)
@@ -117,17 +120,17 @@ def attention(q, k, v, causal=False, scale=None, chapter=None, rung=None, backwa
               rope=None):
     """softmax(scale q k^T) v as o [B, H, Nq, D]; arguments as for forward().
 
-    Differentiable, in reverse mode, where the chapter has a backward, or backward_chapter names one that has. A direction for which no
-    chapter is named takes the book's last word, and so does the forward of a chapter that is a backward alone. Under
-    autocast q, k and v are converted to its type first.
+    Differentiable, in reverse mode, where the chapter has a backward, or backward_chapter names one that has. A
+    direction for which no chapter is named takes the book's last word, and so does the forward of a chapter that is a
+    backward alone. Under autocast q, k and v are converted to its type first.
     """
     if not (chapter is rung is backward_chapter is backward_rung is None):
         library.check_names(chapter, rung)
         library.check_names(backward_chapter, backward_rung)
         _require_tensors(q=q, k=k, v=v)
         if torch.is_grad_enabled() and any([x.requires_grad for x in (q, k, v)]):
-            chapter, rung, backward_chapter, backward_rung = _with_backward(chapter, rung, backward_chapter, backward_rung,
-                                                                            rope is not None)
+            chapter, rung, backward_chapter, backward_rung = _with_backward(chapter, rung, backward_chapter,
+                                                                            backward_rung, rope is not None)
     cos, sin = (None, None) if rope is None else _pair(rope)
     return _forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung)[0]
 
@@ -135,8 +138,8 @@ def attention(q, k, v, causal=False, scale=None, chapter=None, rung=None, backwa
 def sdpa(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
     """As torch.nn.functional.scaled_dot_product_attention, for what the book has: no mask of one's own, no dropout.
 
-    is_causal is PyTorch's, aligned top-left: query i sees keys j <= i. With as many queries as keys that is attention()'s.
-    With fewer queries, the keys that none of them sees are left out, which takes a copy of the others.
+    is_causal is PyTorch's, aligned top-left: query i sees keys j <= i. With as many queries as keys that is
+    attention()'s. With fewer queries, the keys that none of them sees are left out, which takes a copy of the others.
     """
     _require_tensors(query=query, key=key, value=value)
     if attn_mask is not None:
@@ -144,12 +147,12 @@ def sdpa(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scal
     if dropout_p != 0:
         raise ValueError(f"dropout_p is {dropout_p}: supported is 0, no dropout")
     if not enable_gqa and query.dim() == key.dim() == 4 and query.shape[1] != key.shape[1]:
-        raise ValueError(f"query has {query.shape[1]} heads and key {key.shape[1]}: enable_gqa=True lets query heads share one "
-                         "of key")
+        raise ValueError(f"query has {query.shape[1]} heads and key {key.shape[1]}: enable_gqa=True lets query heads "
+                         "share one of key")
     if is_causal and query.dim() == key.dim() == value.dim() == 4 and query.shape[2] != key.shape[2]:
         seq_q, seq_k = query.shape[2], key.shape[2]
         if seq_q > seq_k:
-            raise ValueError(f"is_causal with {seq_q} queries and {seq_k} keys: supported are as many queries as keys or fewer; "
-                             "those from the last key on see all keys, and need a call of their own")
+            raise ValueError(f"is_causal with {seq_q} queries and {seq_k} keys: supported are as many queries as keys "
+                             "or fewer; those from the last key on see all keys, and need a call of their own")
         key, value = key[:, :, :seq_q].contiguous(), value[:, :, :seq_q].contiguous()
     return attention(query, key, value, is_causal, scale)

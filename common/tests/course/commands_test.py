@@ -39,7 +39,8 @@ class Check(LittleTree):
         return status, said.getvalue()
 
     def edited(self, *texts):
-        """Stands in for a pause between two looks at the files: each time the file becomes another text; at last, Ctrl-C."""
+        """Stands in for a pause between two looks at the files: each time the file becomes another text; at last,
+        Ctrl-C."""
         texts = enumerate(texts, 1)
 
         def sleep(_):
@@ -58,11 +59,13 @@ class Check(LittleTree):
         self.assertEqual((status, said.splitlines()[-1]), (1, "0 of 2 right"))
 
     def test_a_right_kernel_that_grading_would_refuse_is_not_called_right(self):
-        self.write("05_online/1_online.cu", self.read("05_online/1_online.cu").replace(SOLUTION, f"{SOLUTION}  printf(l);\n"))
+        self.write("05_online/1_online.cu",
+                   self.read("05_online/1_online.cu").replace(SOLUTION, f"{SOLUTION}  printf(l);\n"))
         status, said = self.check("05.rescale")
         self.assertEqual((status, said.splitlines()[:2]), (1, [
             "05.rescale refused: a title",
-            "  05_online/1_online.cu:4: printf, which neither the file nor common/device offers, and which is not declared here"]))
+            "  05_online/1_online.cu:4: printf, which neither the file nor common/device offers, and which is not "
+            "declared here"]))
 
     def test_watching_checks_again_whenever_a_file_is_saved(self):
         right = self.read("05_online/1_online.cu")
@@ -107,7 +110,8 @@ class Hint(LittleTree):
         parser = argparse.ArgumentParser()
         hint.add_arguments(parser)
         with mock.patch.object(hint, "load", self.loaded), redirect_stdout(io.StringIO()) as said, \
-                mock.patch.object(hint, "StudentProgress", lambda: course.StudentProgress(self.root / "build/progress.json")):
+                mock.patch.object(hint, "StudentProgress",
+                                  lambda: course.StudentProgress(self.root / "build/progress.json")):
             hint.run(parser.parse_args(words))
         return said.getvalue()
 
@@ -118,14 +122,16 @@ class Hint(LittleTree):
         self.assertIn("05.rescale, hint 1 of 2: first", self.hint("05"))
         self.assertIn("05.rescale, hint 2 of 2: second", self.hint("05.rescale"))
         there = self.loaded()
-        course.StudentProgress(self.root / "build/progress.json").checked(there.exercises[0], there.text(there.exercises[0]), "right")
+        course.StudentProgress(self.root / "build/progress.json").checked(there.exercises[0],
+                                                                          there.text(there.exercises[0]), "right")
         self.assertIn("05.lse, hint 1 of 2: first", self.hint("05"))
 
     def test_all_in_a_tree_where_nothing_can_be_noted(self):
         self.declare(CODE)
         self.write("build", "a file, in which there can be no progress.json\n")
         said = self.hint("05.rescale")
-        self.assertRegex(said, r"^05.rescale: it cannot be noted which hints you have seen \(.*File exists.*\), so here are all\n")
+        self.assertRegex(said, r"^05.rescale: it cannot be noted which hints you have seen \(.*File exists.*\), so "
+                               r"here are all\n")
         self.assertIn("\n  1. first\n  2. second\n", said)
 
 
@@ -143,13 +149,17 @@ class BadInput(unittest.TestCase):
             (["handout", "--week", "1", "--out", "/nowhere/x"], "--week needs --course"),
             (["handout", "--out", str(ROOT)], "is there already, and not empty"),
             (["grade", str(ROOT / "common"), "05.nothing", "--out", "/nowhere/r.json"], "no exercise 05.nothing"),
-            (["grade", "/nowhere/x", "05.rescale", "06.pipeline", "--out", "/nowhere/r.json"], "/nowhere/x is neither a directory nor"),
-            (["grade", str(ROOT / "common"), "--patience", "nan", "--out", "/nowhere/r.json"], "--patience is nan: it must be more than 0"),
+            (["grade", "/nowhere/x", "05.rescale", "06.pipeline", "--out", "/nowhere/r.json"],
+             "/nowhere/x is neither a directory nor"),
+            (["grade", str(ROOT / "common"), "--patience", "nan", "--out", "/nowhere/r.json"],
+             "--patience is nan: it must be more than 0"),
             (["handout"], "the following arguments are required: --out"),
-            (["handout", "--out", "/nowhere/x", "--course", "/nowhere/course.json"], "cannot read /nowhere/course.json: No such file"),
+            (["handout", "--out", "/nowhere/x", "--course", "/nowhere/course.json"],
+             "cannot read /nowhere/course.json: No such file"),
         ]:
             with self.subTest(words=words):
-                done = subprocess.run([ROOT / "workbook", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+                done = subprocess.run([ROOT / "workbook", *words], stdin=subprocess.DEVNULL, capture_output=True,
+                                      text=True)
                 self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
                 self.assertRegex(done.stderr, r"^workbook: [^\n]+\n$")
                 self.assertIn(expected, done.stderr)

@@ -4,9 +4,7 @@ import collections
 import json
 import re
 import unittest
-from pathlib import Path
 
-import little
 from little import CODE, DEBUG, MEASURE, MMA, ONLINE, SOLUTION, LittleTree
 
 from tools import course
@@ -33,7 +31,8 @@ class Reading(LittleTree):
 
     def test_who_asks_for_what_is_not_there_learns_what_is(self):
         for word, expected in [("05.nothing", "no exercise 05.nothing (exercises: 05.rescale, 06.barrier, 05.sectors)"),
-                               ("07", "chapter 07_back has no exercises (exercises: 05.rescale"), ("99", "no chapter 99")]:
+                               ("07", "chapter 07_back has no exercises (exercises: 05.rescale"),
+                               ("99", "no chapter 99")]:
             with self.assertRaises(Failure) as caught:
                 self.loaded().select([word])
             self.assertIn(expected, str(caught.exception))
@@ -44,7 +43,8 @@ class Reading(LittleTree):
             ([CODE, {**CODE, "id": "5x"}], "an exercise's id must be a chapter's number and a name"),
             ([CODE, CODE], "exercise 05.rescale stands there twice"),
             ([{**CODE, "kind": "essay"}], "the kind of 05.rescale is essay: it must be code, debug, measure"),
-            ([{**CODE, "tests": ["inputs", "no_such_kind"]}], "there is no kind of test no_such_kind (there are inputs, trace, moved)"),
+            ([{**CODE, "tests": ["inputs", "no_such_kind"]}],
+             "there is no kind of test no_such_kind (there are inputs, trace, moved)"),
             ([{**CODE, "points": "four"}], 'points of 05.rescale is "four": it must be of type int'),
             ([{**CODE, "points": True}], "points of 05.rescale is true: it must be of type int"),
             ([{**CODE, "colour": "red"}], "05.rescale has a key colour, which it cannot have"),
@@ -74,7 +74,8 @@ class Reading(LittleTree):
         for text, expected in [
             (ONLINE + ONLINE, "1_online.cu:7: exercise rescale begins a second time"),
             (ONLINE.replace("// end", "// the end"), "1_online.cu:2: exercise rescale has no end"),
-            (ONLINE + "// exercise other: x\n// end other |\n", "1_online.cu:6: exercise other is not in common/course/exercises.json"),
+            (ONLINE + "// exercise other: x\n// end other |\n",
+             "1_online.cu:6: exercise other is not in common/course/exercises.json"),
             (ONLINE.replace(" | correction = 1;", ""), "1_online.cu:4: the end of exercise rescale has no bar"),
         ]:
             self.write("05_online/1_online.cu", text)
@@ -90,8 +91,10 @@ class Reading(LittleTree):
         self.assertIn("cannot read common/course/debug/06.barrier.json", self.failure())
 
     def test_planted_lines_that_stand_in_the_right_file_too(self):
-        self.write("common/course/debug/06.barrier.json", '[{"right": ["load();", "__syncthreads();"], "planted": ["load();"]}]')
-        self.assertIn("common/course/debug/06.barrier.json:1: the planted lines stand in 06_flash/1_mma.cu as it is", self.failure())
+        self.write("common/course/debug/06.barrier.json",
+                   '[{"right": ["load();", "__syncthreads();"], "planted": ["load();"]}]')
+        self.assertIn("common/course/debug/06.barrier.json:1: the planted lines stand in 06_flash/1_mma.cu as it is",
+                      self.failure())
 
     def test_a_source_that_is_no_text(self):
         (self.root / "05_online/1_online.cu").write_bytes(b"\xff\xfe\x00")
@@ -122,12 +125,14 @@ class TheCoursePage(unittest.TestCase):
         exercises = {one.id: one.points for one in course.load().exercises}
         text = (ROOT / "common/course/README.md").read_text()
         self.assertIn(f"There are {len(exercises)}, with {sum(exercises.values())} points.", text)
-        self.assertIn("Each chapter has one to four exercises in which code of its own kernels is written or mended", text)
+        self.assertIn("Each chapter has one to four exercises in which code of its own kernels is written or mended",
+                      text)
         of_chapter = collections.Counter(one.chapter for one in course.load().exercises if one.kind != "measure")
         self.assertEqual(of_chapter.pop("split"), 2)
         self.assertEqual((len(of_chapter), set(of_chapter.values()) - {1, 2, 3, 4}), (11, set()), of_chapter)
         for weeks in (4, 8, 12):
-            rows = re.findall(r"^\| (\d+) \| .* \| (.*) \| ?(\d*) \|$", text.partition(f"**{weeks} weeks**")[2].partition("**")[0], re.M)
+            rows = re.findall(r"^\| (\d+) \| .* \| (.*) \| ?(\d*) \|$",
+                              text.partition(f"**{weeks} weeks**")[2].partition("**")[0], re.M)
             self.assertEqual([int(week) for week, _, _ in rows], list(range(1, weeks + 1)))
             handed_in = []
             for week, names, points in rows:
@@ -181,7 +186,8 @@ class InAStudentsTree(LittleTree):
         self.rescale, self.barrier = self.exercise("05.rescale"), self.exercise("06.barrier")
 
     def test_it_has_stubs_and_mistakes_and_no_bars(self):
-        self.assertEqual(self.read("05_online/1_online.cu"), ONLINE.replace(SOLUTION, "  correction = 1;\n").replace(" | correction = 1;", ""))
+        self.assertEqual(self.read("05_online/1_online.cu"),
+                         ONLINE.replace(SOLUTION, "  correction = 1;\n").replace(" | correction = 1;", ""))
         self.assertEqual(self.read("06_flash/1_mma.cu"), "load();\nuse();\n")
 
     def test_whitespace_is_no_attempt(self):
@@ -203,7 +209,8 @@ class InAStudentsTree(LittleTree):
         self.assertFalse(self.loaded().attempted(self.rescale))
 
     def test_reset(self):
-        for exercise, mine in ((self.rescale, "// exercise rescale: correct the sum\nmine();\n// end rescale\n"), (self.barrier, MMA)):
+        for exercise, mine in ((self.rescale, "// exercise rescale: correct the sum\nmine();\n// end rescale\n"),
+                               (self.barrier, MMA)):
             handed_out = self.read(exercise.file)
             self.write(exercise.file, mine)
             kept = self.loaded().reset(exercise, self.root / "kept")
@@ -214,7 +221,8 @@ class InAStudentsTree(LittleTree):
 
     def test_a_marker_that_is_gone(self):
         self.write("05_online/1_online.cu", "a();\n")
-        with self.assertRaisesRegex(Failure, "05_online/1_online.cu has no `// exercise rescale: ..`, which 05.rescale needs"):
+        with self.assertRaisesRegex(Failure,
+                                    "05_online/1_online.cu has no `// exercise rescale: ..`, which 05.rescale needs"):
             self.loaded()
 
 
@@ -225,14 +233,16 @@ class SomeOfThem(LittleTree):
         self.declare(CODE, {**CODE, "id": "05.other"}, MEASURE)
         there = self.loaded()
         files = there.student_files(there.select(["05.other", "05.sectors"]))
-        self.assertEqual(files, {"05_online/1_online.cu": "a(l, sum);\n" + SOLUTION + "b();\n// exercise other: x\n// end other\n"})
+        self.assertEqual(files, {"05_online/1_online.cu": "a(l, sum);\n" + SOLUTION
+                                 + "b();\n// exercise other: x\n// end other\n"})
 
 
 class Solutions(LittleTree):
     def test_where_else_their_lines_stand(self):
         self.write("05_online/2_tiles.cu", "f();\n" + SOLUTION.replace("sum;", "sum;  // a comment"))
         self.write("05_online/README.md", "prose\n\n" + SOLUTION)
-        self.assertEqual(course.files_with(self.loaded(), self.exercise("05.rescale")), {"05_online/README.md": 1, "05_online/2_tiles.cu": 1})
+        self.assertEqual(course.files_with(self.loaded(), self.exercise("05.rescale")),
+                         {"05_online/README.md": 1, "05_online/2_tiles.cu": 1})
 
     def test_lines_that_say_nothing_do_not_count(self):
         self.assertEqual(course.lines_of(self.loaded(), self.exercise("06.barrier")), [])
@@ -251,8 +261,10 @@ class WrongSolutions(LittleTree):
 
     def test_what_is_wrong_with_their_file(self):
         entry = {"name": "not_corrected", "mistake": "x", "right": ["not there"], "wrong": ["l"]}
-        for wrong_entry, expected in [(entry, "not_corrected: what is called right stands 0 times in the solution, not once"),
-                                      ({**entry, "right": ["l"]}, "stands 2 times"), ({"name": "x"}, "a list of entries with mistake, name")]:
+        for wrong_entry, expected in [(entry, "not_corrected: what is called right stands 0 times in the solution, not "
+                                              "once"),
+                                      ({**entry, "right": ["l"]}, "stands 2 times"),
+                                      ({"name": "x"}, "a list of entries with mistake, name")]:
             self.declare_wrong(wrong_entry)
             with self.assertRaises(Failure) as caught:
                 wrong.wrong_solutions(self.loaded())

@@ -1,4 +1,5 @@
-"""What may stand between the markers: every solution, and what students try; not what does something else than computing."""
+"""What may stand between the markers: every solution, and what students try; not what does something else than
+computing."""
 
 import unittest
 
@@ -6,30 +7,41 @@ from tools import course
 from tools.course.kernelcode import objection, refusal
 
 REFUSED = [
-    ("replaces a library function", 'extern "C" void* memcpy(void* a, const void* b, size_t n) { return a; }', "string"),
+    ("replaces a library function", 'extern "C" void* memcpy(void* a, const void* b, size_t n) { return a; }',
+     "string"),
     ("replaces one, without a string", "extern int n;", "extern"),
-    ("forks", "fork();", "fork"), ("ends the process", "exit(0);", "exit"), ("calls what is hidden behind a name", "auto f = quick_exit;", "quick_exit"),
+    ("forks", "fork();", "fork"), ("ends the process", "exit(0);", "exit"),
+    ("calls what is hidden behind a name", "auto f = quick_exit;", "quick_exit"),
     ("makes a name look declared", "l * getppid; getppid();", "getppid"), ("or so", "l = m > vfork; vfork();", "vfork"),
     ("or so", "(void(m), vfork); vfork();", "vfork"),
-    ("allocates", "float* a = new float[1 << 30];", "new"), ("allocates with C", "float* a = (float*) malloc(1 << 30);", "malloc"),
+    ("allocates", "float* a = new float[1 << 30];", "new"),
+    ("allocates with C", "float* a = (float*) malloc(1 << 30);", "malloc"),
     ("reads a file", "std::ifstream file;", "std"), ("reads a file with C", "const int f = open(0, 0);", "open"),
-    ("prints a score", 'printf("[  PASSED  ] 2 tests.");', "printf"), ("prints one without printf", 'l = *"PASSED";', "string"),
+    ("prints a score", 'printf("[  PASSED  ] 2 tests.");', "printf"), ("prints one without printf", 'l = *"PASSED";',
+                                                                       "string"),
     ("a macro", "#define EXPECT_EQ(a, b)", "preprocessor"), ("a pragma", "#pragma GCC optimize(0)", "preprocessor"),
     ("a pragma as an operator", "_Pragma(0)", "_Pragma"), ("includes", "#include <cstdlib>", "preprocessor"),
     ("assembly", "asm volatile (0);", "asm"), ("a built-in of the compiler", "__builtin_trap();", "__builtin_trap"),
-    ("an attribute", "[[gnu::constructor]] int x;", "attribute"), ("another", "__attribute__((used)) int x;", "__attribute__"),
-    ("leaves its function", "} int evil() { return 1;", "without its"), ("opens what it does not close", "if (l > 0) {", "not closed"),
-    ("swallows what follows", "/* ", "comment"), ("or so", "// \\\n", "backslash"), ("keeps results from call to call", "static float kept;", "static"),
-    ("throws", "throw 1;", "throw"), ("calls the runtime", "cudaDeviceReset();", "cudaDeviceReset"), ("another namespace", "::exit(0);", "::"),
+    ("an attribute", "[[gnu::constructor]] int x;", "attribute"), ("another", "__attribute__((used)) int x;",
+                                                                   "__attribute__"),
+    ("leaves its function", "} int evil() { return 1;", "without its"),
+    ("opens what it does not close", "if (l > 0) {", "not closed"),
+    ("swallows what follows", "/* ", "comment"), ("or so", "// \\\n", "backslash"),
+    ("keeps results from call to call", "static float kept;", "static"),
+    ("throws", "throw 1;", "throw"), ("calls the runtime", "cudaDeviceReset();", "cudaDeviceReset"),
+    ("another namespace", "::exit(0);", "::"),
     ("the tests' names", "testing::Test a;", "testing"), ("the engine's names", "simt::set_schedule(0);", "simt"),
     ("a pointer from a number", "float* a = reinterpret_cast<float*>(4096);", "reinterpret_cast"),
     ("letters that look like others", "float а = 1;", "ASCII"),
     ("a digraph", "%:define x", "digraph"), ("hides a type", "int T = 2; l = T;", "T, which is a type"),
 ]
 ALLOWED = ["", "for (int j = lane, n = 3; j < n; j += 32) l += s_row[j];", "float a = 0, b[4] = {}, c; c = a + b[0];",
-           "const auto twice = [&](float x, float y) { return 2 * x + y; };\nl = twice(l, m);", "#pragma unroll\nfor (int i = 0; i < 4; i++) l += 1;",
-           "#pragma unroll 4\nfor (int i = 0; i < 4; i++) l += 1;", "__shared__ float row[32]; row[lane] = l; __syncwarp();",
-           "l = fmaxf(l, __shfl_xor_sync(0xffffffff, l, 1));  // größer", "if (const float x = 1, y = 2; x < y) l = x;", "float4 v = make_float4(1, 2, 3, 4); l = v.x;",
+           "const auto twice = [&](float x, float y) { return 2 * x + y; };\nl = twice(l, m);",
+           "#pragma unroll\nfor (int i = 0; i < 4; i++) l += 1;",
+           "#pragma unroll 4\nfor (int i = 0; i < 4; i++) l += 1;",
+           "__shared__ float row[32]; row[lane] = l; __syncwarp();",
+           "l = fmaxf(l, __shfl_xor_sync(0xffffffff, l, 1));  // größer",
+           "if (const float x = 1, y = 2; x < y) l = x;", "float4 v = make_float4(1, 2, 3, 4); l = v.x;",
            "const T mine = s_row[0];", "for (;;) {}", "l = fmax(exp(l), log(m)) + fabs(sqrt(pow(2, floor(l))));"]
 
 

@@ -20,14 +20,16 @@ const int keys = visible;
 class Regions(unittest.TestCase):
     def test_where_they_are_and_what_is_in_them(self):
         rescale, bounds = markers.regions("a.cu", SOURCE)
-        self.assertEqual((rescale.name, rescale.task, rescale.first, rescale.last), ("rescale", "correct the sum", 2, 5))
+        self.assertEqual((rescale.name, rescale.task, rescale.first, rescale.last),
+                         ("rescale", "correct the sum", 2, 5))
         self.assertEqual(markers.inside(SOURCE, rescale), "  l *= correction;\n  m = m_new;")
         self.assertEqual((rescale.stub, bounds.stub), ("correction = 1; m = m_new;", ""))
 
     def test_a_stub_takes_the_solutions_place_and_its_indentation(self):
         rescale, _ = markers.regions("a.cu", SOURCE)
         stubbed = markers.filled(SOURCE, rescale, markers.indented_stub(SOURCE, rescale))
-        self.assertEqual(stubbed.splitlines()[1:4], [SOURCE.splitlines()[1], "  correction = 1; m = m_new;", SOURCE.splitlines()[4]])
+        self.assertEqual(stubbed.splitlines()[1:4], [SOURCE.splitlines()[1], "  correction = 1; m = m_new;",
+                                                     SOURCE.splitlines()[4]])
 
     def test_an_empty_stub_leaves_nothing_between_the_lines(self):
         _, bounds = markers.regions("a.cu", SOURCE)

@@ -23,7 +23,8 @@ class Drawing(LittleTree):
 
     def test_names_spread_over_what_there_is_to_draw(self):
         sectors = self.exercise("05.sectors")
-        self.assertEqual({course.problem_of(sectors, f"s{i}")["seq_q"] for i in range(50)}, set(MEASURE["draw"]["seq_q"]))
+        self.assertEqual({course.problem_of(sectors, f"s{i}")["seq_q"] for i in range(50)},
+                         set(MEASURE["draw"]["seq_q"]))
 
 
 class Answering(LittleTree):
@@ -48,7 +49,8 @@ class Answering(LittleTree):
         self.assertEqual(self.verdict().lines[0], f"How many, of {seq_q} rows?")
 
     def test_right_and_wrong_and_never_the_number(self):
-        for answer, state in [(10, "right"), (10.04, "right"), (9.9, "wrong"), (40, "wrong"), ("10", "wrong"), (True, "wrong")]:
+        for answer, state in [(10, "right"), (10.04, "right"), (9.9, "wrong"), (40, "wrong"), ("10", "wrong"),
+                              (True, "wrong")]:
             self.begin(answer=answer)
             verdict = self.verdict()
             self.assertEqual(verdict.state, state, answer)
@@ -81,7 +83,8 @@ class Answering(LittleTree):
 
     def test_an_answer_of_another_rung_and_of_another_problem(self):
         self.declare(CODE, {**MEASURE, "draw": {"seq_q": [70], "kib": [5]}, "answer":
-                            'counted("sectors") - counted("sectors", rung="other") + counted("sectors", heads=1) + whole(drawn("kib") / 2)'})
+                            'counted("sectors") - counted("sectors", rung="other") + counted("sectors", heads=1) + '
+                            'whole(drawn("kib") / 2)'})
         self.begin(answer=40 - 20 + 7 + 2)
         counted = {("online", 2): 40, ("other", 2): 20, ("online", 1): 7}
         asked = []

@@ -37,14 +37,16 @@ class InACopy(unittest.TestCase):
         """What the command prints; it has to succeed."""
         done = InACopy.run_command(self, self.tree / "workbook", *words)
         if done.returncode != 0:
-            raise AssertionError(f"./workbook {' '.join(words)} ended with status {done.returncode}\n{done.stdout}{done.stderr}")
+            raise AssertionError(f"./workbook {' '.join(words)} ended with status "
+                                 f"{done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout
 
 
 class OnTheEngine(InACopy):
     def test_1_it_is_a_directory_and_its_counts(self):
         made = {str(path) for path in self.files() - self.before}
-        self.assertEqual(made, {"12_mine/1_online.cu", "12_mine/2_tiles.cu", "12_mine/example.cu", "12_mine/attention.cu",
+        self.assertEqual(made, {"12_mine/1_online.cu", "12_mine/2_tiles.cu", "12_mine/example.cu",
+                                "12_mine/attention.cu",
                                 "12_mine/CMakeLists.txt", "12_mine/README.md", "common/tests/trace/12_mine.json"})
 
     def test_2_it_passes_the_suite(self):
@@ -74,9 +76,11 @@ class OnTheEngine(InACopy):
         self.addCleanup(left.unlink)
         before = self.files()
         for words, what in [(["12_mine", "--from", "05"], "12_mine exists already"),
-                            (["14_gone", "--from", "05"], "common/tests/trace/14_gone.json is left of a chapter that is gone: remove it"),
+                            (["14_gone", "--from", "05"], "common/tests/trace/14_gone.json is left of a chapter that "
+                                                          "is gone: remove it"),
                             (["05_mine", "--from", "05"], "the number 05 is taken by 05_online_softmax"),
-                            (["13_mine", "--from", "05"], "namespace mine"), (["13_other", "--from", "77"], "no chapter 77"),
+                            (["13_mine", "--from", "05"], "namespace mine"),
+                            (["13_other", "--from", "77"], "no chapter 77"),
                             (["13-other", "--from", "05"], "two digits"), (["13_new", "--from", "05"], "namespace new"),
                             (["13_simt", "--from", "05"], "namespace simt")]:
             done = self.run_command(self.tree / "workbook", "dev", "new", *words)

@@ -1,7 +1,8 @@
-"""The example trains: 20 steps of the tiny model, whose losses are those of PyTorch's attention whichever chapter's it is; and
-what its command says and keeps.
+"""The example trains: 20 steps of the tiny model, whose losses are those of PyTorch's attention whichever chapter's it
+is; and what its command says and keeps.
 
-Exits with status 77, which CTest takes for "skipped", where there is no PyTorch, or no GPU for a library that wants one.
+Exits with status 77, which CTest takes for "skipped", where there is no PyTorch, or no GPU for a library that wants
+one.
 """
 
 import contextlib
@@ -96,9 +97,11 @@ class TheCommand(unittest.TestCase):
             status, lines, error = self.ending_of("sdpa", "sdpa_other_seed", "--tiny", "--steps=15", f"--out={out}")
             self.assertEqual((status, error), (0, ""))
             report = json.loads(out.read_text())
-        self.assertRegex(lines[0], r"^sdpa: step 10 of 15, training loss \d\.\d{3}, validation loss \d\.\d{3}, \d+ tokens/s$")
+        self.assertRegex(lines[0], r"^sdpa: step 10 of 15, training loss \d\.\d{3}, validation loss \d\.\d{3}, \d+ "
+                                   r"tokens/s$")
         self.assertEqual(len(lines), 6)
-        self.assertEqual(lines[-1].split()[:4], ["sdpa_other_seed", "validation", "loss", f"{report['runs'][1]['validation']['losses'][-1]:.4f},"])
+        self.assertEqual(lines[-1].split()[:4], ["sdpa_other_seed", "validation", "loss",
+                                                 f"{report['runs'][1]['validation']['losses'][-1]:.4f},"])
         one, other = report["runs"]
         self.assertEqual((one["seed"], other["seed"], one["validation"]["steps"]), (1, 2, [10, 15]))
         self.assertNotEqual(one["losses"], other["losses"])
@@ -117,8 +120,10 @@ class TheCommand(unittest.TestCase):
         self.assertTrue(0.05 * whole < len(text.validation) < 0.2 * whole)
 
     def test_bad_input_is_one_line(self):
-        for words, expected in [(["sdpb"], "there is no run sdpb: there are sdpa, "), (["--steps=0"], "0 is not a whole number from 1"),
-                                (["--seed=x"], "x is not a whole number"), (["--out=/nowhere/x.json"], "there is no directory /nowhere"),
+        for words, expected in [(["sdpb"], "there is no run sdpb: there are sdpa, "),
+                                (["--steps=0"], "0 is not a whole number from 1"),
+                                (["--seed=x"], "x is not a whole number"),
+                                (["--out=/nowhere/x.json"], "there is no directory /nowhere"),
                                 (["--out=/"], "--out is /, a directory"),
                                 (["--fast"], "unrecognized arguments: --fast")]:
             status, lines, error = self.ending_of(*words)

@@ -1,4 +1,5 @@
-"""The ring for PyTorch, on CPU ranks: with the mathematics in place of the kernels, against attention over the whole sequence.
+"""The ring for PyTorch, on CPU ranks: with the mathematics in place of the kernels, against attention over the whole
+sequence.
 
 Exits with status 77, which CTest takes for "skipped", where there is no PyTorch.
 """
@@ -14,10 +15,9 @@ try:
 except ImportError:
     print("NOT RUN: there is no PyTorch")
     sys.exit(77)
+import context_parallel as cp
 import torch.distributed as dist
 import torch.multiprocessing
-
-import context_parallel as cp
 
 
 def scores(q, k, causal, scale):
@@ -46,8 +46,10 @@ def backward(q, k, v, o, lse, d_o, causal=False, scale=None, chapter=None):
     return d_s @ wide_k, narrow(d_s.transpose(-1, -2) @ q), narrow(p.transpose(-1, -2) @ d_o)
 
 
-CASES = [dict(heads=4, kv_heads=2, seq_q=37, seq_k=37, causal=True), dict(heads=2, kv_heads=2, seq_q=11, seq_k=30, causal=True),
-         dict(heads=2, kv_heads=1, seq_q=30, seq_k=11, causal=True), dict(heads=2, kv_heads=2, seq_q=9, seq_k=20, causal=False)]
+CASES = [dict(heads=4, kv_heads=2, seq_q=37, seq_k=37, causal=True),
+         dict(heads=2, kv_heads=2, seq_q=11, seq_k=30, causal=True),
+         dict(heads=2, kv_heads=1, seq_q=30, seq_k=11, causal=True),
+         dict(heads=2, kv_heads=2, seq_q=9, seq_k=20, causal=False)]
 
 
 def tensors(heads, kv_heads, seq_q, seq_k, causal):
@@ -69,8 +71,10 @@ def rank_main(rank, ranks, meeting):
         expected = [x.clone().requires_grad_() for x in whole[:3]]
         expected_o = forward(*expected, causal=causal)[0]
         expected_o.backward(whole[3])
-        for got, want, rows, other in ((o.detach(), expected_o.detach(), seq_q, seq_k), (q.grad, expected[0].grad, seq_q, seq_k),
-                                       (k.grad, expected[1].grad, seq_k, seq_q), (v.grad, expected[2].grad, seq_k, seq_q)):
+        for got, want, rows, other in ((o.detach(), expected_o.detach(), seq_q, seq_k),
+                                       (q.grad, expected[0].grad, seq_q, seq_k),
+                                       (k.grad, expected[1].grad, seq_k, seq_q),
+                                       (v.grad, expected[2].grad, seq_k, seq_q)):
             torch.testing.assert_close(cp.gather(got, causal, rows, other), want.nan_to_num(0), rtol=1e-5, atol=1e-5)
     dist.destroy_process_group()
 

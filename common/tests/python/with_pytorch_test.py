@@ -1,7 +1,8 @@
-"""The Python module where its library's kernels run, a GPU or the engine: values and gradients against fp64, torch.compile,
-CUDA graphs, autograd, and every refusal.
+"""The Python module where its library's kernels run, a GPU or the engine: values and gradients against fp64,
+torch.compile, CUDA graphs, autograd, and every refusal.
 
-Exits with status 77, which CTest takes for "skipped", where there is no PyTorch, or no GPU for a library that wants one.
+Exits with status 77, which CTest takes for "skipped", where there is no PyTorch, or no GPU for a library that wants
+one.
 """
 
 import functools
@@ -20,6 +21,7 @@ except ImportError:
 
 import flash_attention_workbook as faw
 from flash_attention_workbook.library import DEVICE
+
 from tools.measuring.peers_check import Reference
 
 ON_ENGINE = DEVICE == "cpu"
@@ -30,8 +32,10 @@ needs_a_gpu = unittest.skipIf(ON_ENGINE, "the engine has no streams")
 
 
 def with_ability(ability):
-    """(chapter, rung) of all that have it; on the engine, which other tests put through all, the last of few chapters."""
-    chapters = {chapter: [rung for rung, has in rungs.items() if has[ability]] for chapter, rungs in faw.chapters().items()}
+    """(chapter, rung) of all that have it; on the engine, which other tests put through all, the last of few
+    chapters."""
+    chapters = {chapter: [rung for rung, has in rungs.items() if has[ability]]
+                for chapter, rungs in faw.chapters().items()}
     few = ("04_fusion", "05_online_softmax", "08_causal_earlystop", "09_rope_fused") if ON_ENGINE else chapters
     return [(chapter, rung) for chapter in few for rung in (chapters[chapter][-1:] if ON_ENGINE else chapters[chapter])]
 
@@ -158,7 +162,8 @@ class Refusals(unittest.TestCase):
         self.refused(r"^k is not contiguous as .batch, heads, sequence, head_dim.: pass k.contiguous\(\)$", q,
                      k.transpose(1, 2).contiguous().transpose(1, 2), v)
         self.refused("^q is torch.float32: supported are torch.float16 and torch.bfloat16$", q.float(), k, v)
-        self.refused("^v is torch.bfloat16 and q is torch.float16: all tensors must have one dtype$", q, k, v.bfloat16())
+        self.refused("^v is torch.bfloat16 and q is torch.float16: all tensors must have one dtype$", q, k,
+                     v.bfloat16())
         self.refused("^v is a NoneType: it must be a torch.Tensor$", q, k, None)
         self.refused("^q has shape .*: it must be .batch, heads, sequence, head_dim.$", q[0], k, v)
         self.refused("^k has shape .*: batch and head_dim must be equal$", q, k[:1], v[:1])
@@ -173,8 +178,10 @@ class Refusals(unittest.TestCase):
     def test_what_is_no_tensor(self):
         o, lse = faw.forward(*tensors())
         q, k, v = tensors()
-        calls = [(faw.attention, (q, k, v), "qkv", {}), (faw.attention, (q, k, v), "qkv", dict(chapter="05_online_softmax")),
-                 (faw.forward, (q, k, v), "qkv", {}), (faw.backward, (q, k, v, o, lse, o), ["q", "k", "v", "o", "lse", "d_o"], {}),
+        calls = [(faw.attention, (q, k, v), "qkv", {}),
+                 (faw.attention, (q, k, v), "qkv", dict(chapter="05_online_softmax")),
+                 (faw.forward, (q, k, v), "qkv", {}),
+                 (faw.backward, (q, k, v, o, lse, o), ["q", "k", "v", "o", "lse", "d_o"], {}),
                  (faw.sdpa, (q, k, v), ["query", "key", "value"], {}), (faw.rope_tables, (q, k), "qk", {})]
         for (call, inputs, names, options), wrong in itertools.product(calls, (None, 1, "x", [q])):
             for i, name in enumerate(names):
@@ -211,7 +218,8 @@ class Refusals(unittest.TestCase):
         q, k, v = tensors()
         self.refused("^chapter is 'none': there are 01_naive, ", q, k, v, chapter="none")
         self.refused("^chapter is 5: it must be a name$", q, k, v, chapter=5)
-        self.refused("^rung is 'x': 05_online_softmax has online, tiles$", q, k, v, chapter="05_online_softmax", rung="x")
+        self.refused("^rung is 'x': 05_online_softmax has online, tiles$", q, k, v, chapter="05_online_softmax",
+                     rung="x")
         self.refused("^rung is 'x' and no chapter is given", q, k, v, rung="x")
         self.refused("^scale is 'x': it must be a number$", q, k, v, scale="x")
         self.refused("^scale is inf: it must be finite$", q, k, v, scale=float("inf"))
@@ -231,18 +239,22 @@ class Refusals(unittest.TestCase):
         q, k, v = tensors(seq_q=70)
         cos, sin = faw.rope_tables(q, k)
         self.assertEqual(cos.shape, (100, 32))
-        rotating = [chapter for chapter, rungs in faw.chapters().items() if any(rung["rope"] for rung in rungs.values())]
+        rotating = [chapter for chapter, rungs in faw.chapters().items()
+                    if any(rung["rope"] for rung in rungs.values())]
         self.refused("^rope is not a pair of tensors", q, k, v, rope=cos)
-        self.refused(f"^rope's cos is torch.float32 .70, 32. on {q.device}: it must be torch.float32 .100, 32., contiguous", q, k,
+        self.refused(f"^rope's cos is torch.float32 .70, 32. on {q.device}: it must be torch.float32 .100, 32., "
+                     "contiguous", q, k,
                      v, rope=(cos[:70], sin))
         self.refused("^rope's sin is torch.float16", q, k, v, rope=(cos, sin.half()))
-        self.refused("^05_online_softmax does not rotate Q and K", q, k, v, rope=(cos, sin), chapter="05_online_softmax")
+        self.refused("^05_online_softmax does not rotate Q and K", q, k, v, rope=(cos, sin),
+                     chapter="05_online_softmax")
         for chapter in rotating:
             self.refused(f"^{chapter} rotates q and k: pass rope, such as", q, k, v, chapter=chapter)
         for base in (0, -1.0, float("nan"), "x"):
             self.refused("^base is .*: it must be a number above 0$", q, k, base, call=faw.rope_tables)
         operator = torch.ops.flash_attention_workbook.forward.default
-        self.refused("^rope's cos is given alone: pass both tables$", q, k, v, cos, None, False, *5 * [None], call=operator)
+        self.refused("^rope's cos is given alone: pass both tables$", q, k, v, cos, None, False, *5 * [None],
+                     call=operator)
 
     def test_what_a_chapter_cannot_do(self):
         q, k, v = tensors(head_dim=60)
@@ -263,7 +275,8 @@ class Refusals(unittest.TestCase):
         q, k, v = tensors(gradients=True)
         self.refused("^05_online_softmax has no backward and a tensor requires gradients: use torch.no_grad.., or",
                      q, k, v, chapter="05_online_softmax")
-        self.refused("^10_hopper, rung narrow, has no backward and a tensor requires gradients: .* backward_chapter of: .*10_hopper$",
+        self.refused("^10_hopper, rung narrow, has no backward and a tensor requires gradients: .* backward_chapter "
+                     "of: .*10_hopper$",
                      q, k, v, chapter="10_hopper", rung="narrow")
         with torch.no_grad():
             faw.attention(q, k, v, chapter="05_online_softmax")
@@ -289,7 +302,8 @@ class TheCheckOfGradients(unittest.TestCase):
             gradients = torch.autograd.grad(o, (q, k, v), d_o)
             reference = Reference(q, k, v, causal)
             self.assertIsNone(reference.wrong_backward(d_o, *gradients))
-            self.assertRegex(reference.wrong_backward(d_o, gradients[0], gradients[1] * 1.1, gradients[2]), "^dk differs")
+            self.assertRegex(reference.wrong_backward(d_o, gradients[0], gradients[1] * 1.1, gradients[2]),
+                             "^dk differs")
             self.assertRegex(reference.wrong_backward(d_o, gradients[0], gradients[1], gradients[0]), "^dv differs")
 
 
@@ -375,7 +389,8 @@ class InsidePyTorch(unittest.TestCase):
         self.assertSame(got, gradients(faw.attention, *inputs))
 
     def test_operators(self):
-        """torch.library's own check: schema, fake kernels, autograd's registration, and what a compiler makes of them."""
+        """torch.library's own check: schema, fake kernels, autograd's registration, and what a compiler makes of
+        them."""
         small = dict(batch=1, heads=2, kv_heads=1, seq_q=17, seq_k=20)
         operators = torch.ops.flash_attention_workbook
         for names in ((None, None, None, None), ("05_online_softmax", "tiles", "08_causal_earlystop", None)):
@@ -384,7 +399,8 @@ class InsidePyTorch(unittest.TestCase):
         rope = faw.rope_tables(*inputs[:2])
         torch.library.opcheck(operators.forward.default, (*inputs, *rope, False, 0.3, None, None, None, None))
         inputs = tensors(**small)
-        torch.library.opcheck(operators.forward.default, (*inputs, None, None, False, None, "04_fusion", None, None, None))
+        torch.library.opcheck(operators.forward.default, (*inputs, None, None, False, None, "04_fusion", None, None,
+                                                          None))
         o, lse = faw.forward(*inputs)
         torch.library.opcheck(operators.backward.default, (o, *inputs, o, lse, None, None, False, None, None, None))
 
@@ -424,7 +440,8 @@ class InsidePyTorch(unittest.TestCase):
 
     def test_lse_has_no_gradient(self):
         inputs = tensors(batch=1, heads=1, kv_heads=1, seq_q=17, seq_k=17, gradients=True)
-        o, lse = torch.ops.flash_attention_workbook.forward.default(*inputs, None, None, False, None, None, None, None, None)
+        o, lse = torch.ops.flash_attention_workbook.forward.default(*inputs, None, None, False, None, None, None, None,
+                                                                    None)
         self.assertEqual((o.requires_grad, lse.requires_grad), (True, False))
 
     def test_second_gradients_are_refused(self):
@@ -432,7 +449,8 @@ class InsidePyTorch(unittest.TestCase):
         operator = torch.ops.flash_attention_workbook.forward.default
         for o in faw.attention(*inputs), operator(*inputs, None, None, False, None, None, None, None, None)[0]:
             first, = torch.autograd.grad(o.sum(), inputs[:1], create_graph=True)
-            with self.assertRaisesRegex(RuntimeError, "^derivative for flash_attention_workbook::backward is not implemented$"):
+            with self.assertRaisesRegex(RuntimeError,
+                                        "^derivative for flash_attention_workbook::backward is not implemented$"):
                 first.sum().backward()
 
 
@@ -440,7 +458,8 @@ class InsidePyTorch(unittest.TestCase):
         """But for vmap, which has no gradients."""
         inputs = tensors(batch=1, heads=1, kv_heads=1, seq_q=17, seq_k=17)
         for transform in torch.func.grad, torch.func.jacrev, torch.func.hessian:
-            with self.assertRaisesRegex(RuntimeError, "^cannot use C.. torch::autograd::Function with functorch transforms[^\n]*$"):
+            with self.assertRaisesRegex(RuntimeError,
+                                        "^cannot use C.. torch::autograd::Function with functorch transforms[^\n]*$"):
                 transform(lambda *some: faw.attention(*some).sum())(*inputs)
         twice = [torch.stack([x, 2 * x]) for x in inputs]
         self.assertSame(torch.func.vmap(faw.attention)(*twice), [faw.attention(*some) for some in zip(*twice)])
@@ -466,10 +485,12 @@ class AsPyTorchsOwn(unittest.TestCase):
         for text, inputs, options in [
             ("^attn_mask is given: supported are is_causal=True and no mask$", (q, k, v), dict(attn_mask=q)),
             ("^dropout_p is 0.1: supported is 0, no dropout$", (q, k, v), dict(dropout_p=0.1)),
-            ("^query has 4 heads and key 2: enable_gqa=True lets", (q, k[:, :2].contiguous(), v[:, :2].contiguous()), dict()),
+            ("^query has 4 heads and key 2: enable_gqa=True lets", (q, k[:, :2].contiguous(), v[:, :2].contiguous()),
+             dict()),
             ("^is_causal with 100 queries and 50 keys: supported are as many", (q, k[:, :, :50], v[:, :, :50]),
              dict(is_causal=True)),
-            (r"^q is not contiguous as .*: pass q.contiguous\(\)$", (q.transpose(1, 2).contiguous().transpose(1, 2), k, v), dict()),
+            (r"^q is not contiguous as .*: pass q.contiguous\(\)$", (q.transpose(1, 2).contiguous().transpose(1, 2), k,
+                                                                     v), dict()),
         ]:
             with self.assertRaisesRegex(ValueError, text) as caught:
                 faw.sdpa(*inputs, **options)

@@ -30,22 +30,27 @@ class Imports(unittest.TestCase):
             imported(None)
 
     def test_no_library(self):
-        with self.assertRaisesRegex(ImportError, "^cannot load /nowhere/lib.so .*: build it with .*cmake --preset cuda"):
+        with self.assertRaisesRegex(ImportError,
+                                    "^cannot load /nowhere/lib.so .*: build it with .*cmake --preset cuda"):
             imported(mock.MagicMock(), FLASH_ATTENTION_WORKBOOK_LIBRARY="/nowhere/lib.so")
 
     def test_another_library(self):
-        with self.assertRaisesRegex(ImportError, "^libc.so.6 is not the workbook's library, or not of this version: it has no faw_error$"):
+        with self.assertRaisesRegex(ImportError,
+                                    "^libc.so.6 is not the workbook's library, or not of this version: it has no "
+                                    "faw_error$"):
             imported(mock.MagicMock(), FLASH_ATTENTION_WORKBOOK_LIBRARY="libc.so.6")
 
     def test_no_operators(self):
-        with self.assertRaisesRegex(ImportError, r"^cannot load the operators for PyTorch 2\.11 .*: they are compiled for one PyTorch "
-                                                 r"and one Python; install the package again \(pip install \.\)[^\n]*$"):
+        with self.assertRaisesRegex(
+                ImportError, r"^cannot load the operators for PyTorch 2\.11 .*: they are compiled for one PyTorch and "
+                             r"one Python; install the package again \(pip install \.\)[^\n]*$"):
             imported(mock.MagicMock(__version__="2.11"), operators=None)
 
     def test_an_engine_that_comes_too_late(self):
         late = OSError("lib.so: cannot allocate memory in static TLS block")
         with mock.patch.object(ctypes, "CDLL", side_effect=late), self.assertRaisesRegex(
-                ImportError, "^cannot load .*: it is the SIMT engine's, and Python has to be started with GLIBC_TUNABLES=[^\\n]*$"):
+                ImportError, "^cannot load .*: it is the SIMT engine's, and Python has to be started with "
+                             "GLIBC_TUNABLES=[^\\n]*$"):
             imported(mock.MagicMock())
 
 
@@ -55,16 +60,18 @@ class Declarations(unittest.TestCase):
         cls.module = imported(mock.MagicMock())
 
     def test_the_problem(self):
-        body = re.sub(r"/\*.*?\*/", "", re.search(r"typedef struct \{(.*?)\} faw_problem;", HEADER, re.S)[1], flags=re.S)
+        body = re.sub(r"/\*.*?\*/", "", re.search(r"typedef struct \{(.*?)\} faw_problem;", HEADER, re.S)[1],
+                      flags=re.S)
         declared = re.findall(r"(int|float|const float\*) (\w+);", body)
         types_ = {"int": ctypes.c_int, "float": ctypes.c_float, "const float*": ctypes.c_void_p}
-        self.assertEqual([(name, types_[type_]) for type_, name in declared], list(self.module.library.Problem._fields_))
+        self.assertEqual([(name, types_[type_]) for type_, name in declared],
+                         list(self.module.library.Problem._fields_))
 
     def test_the_functions(self):
         declared = dict(re.findall(r"^[a-z_ ]+[ *]+(faw_\w+)\(([^)]*)\);", HEADER, re.M | re.S))
         library = self.module.library
         self.assertEqual(len(library.FUNCTIONS), 11)
-        for name, result, arguments in library.FUNCTIONS:
+        for name, _, arguments in library.FUNCTIONS:
             parameters = declared[name].replace("void", "").split(",")
             self.assertEqual(len(arguments), len(list(filter(None, parameters))), name)
             self.assertEqual(getattr(library._library, name).argtypes, arguments)

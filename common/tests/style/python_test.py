@@ -1,4 +1,5 @@
-"""Is common/tools written as pyproject.toml says? Asks ruff and mypy, which are installed into build/style/venv, once."""
+"""Are common/tools and the Python package written as pyproject.toml says? Asks ruff and mypy, which are installed
+into build/style/venv, once."""
 
 import subprocess
 import unittest
@@ -22,7 +23,8 @@ class Python(unittest.TestCase):
         self.assertEqual(done.returncode, 0, f"\n{done.stdout}{done.stderr}")
 
     def test_ruff(self) -> None:
-        self.ask("ruff", "check", "--quiet", "--output-format=concise", f"--cache-dir={HOME / 'ruff'}", "common/tools", "workbook")
+        self.ask("ruff", "check", "--quiet", "--output-format=concise", f"--cache-dir={HOME / 'ruff'}", "common/tools",
+                 "workbook")
 
     def test_mypy(self) -> None:
         self.ask("mypy", "--no-error-summary", f"--cache-dir={HOME / 'mypy'}")

@@ -42,12 +42,15 @@ class Alike(unittest.TestCase):
             self.skipTest("NOT RUN: needs copydetect, which ./workbook grade installs when it compares a class")
         there = course.load()
         ours = there.written(there.select(["05.rescale"])[0])
-        copied = ADA.replace("partial", "sum_of_mine").replace("alpha", "factor").replace("  float p", "  // P\n  float p")
+        copied = ADA.replace("partial", "sum_of_mine").replace("alpha",
+                                                               "factor").replace("  float p", "  // P\n  float p")
         near = BOB.replace("mine = mine + probability", "mine += probability")
         self.assertTrue(copied != ADA and near != BOB)
         texts = {"ada": ADA, "bob": BOB, "cid": ours, "dan": ours + "\n// mine", "eve": copied, "fay": near}
-        found, without = similarity.alike({name: {"05.rescale": text, "01.scores": "short"} for name, text in texts.items()}, there)
-        self.assertEqual(([pair[:3] for pair in found], without), ([("ada", "eve", "05.rescale"), ("bob", "fay", "05.rescale")], ""))
+        found, without = similarity.alike({name: {"05.rescale": text, "01.scores": "short"}
+                                           for name, text in texts.items()}, there)
+        self.assertEqual(([pair[:3] for pair in found], without),
+                         ([("ada", "eve", "05.rescale"), ("bob", "fay", "05.rescale")], ""))
 
 
 if __name__ == "__main__":

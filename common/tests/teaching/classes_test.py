@@ -46,7 +46,8 @@ class OfAClass(unittest.TestCase):
             return Grade(submission.name, {one.id: Verdict(state, ["a line"]) for one, state in zip(exercises, found)},
                          {one.id: one.points if state == "right" else 0 for one, state in zip(exercises, found)})
 
-        workbenches = [types.SimpleNamespace(root=self.course.root, course=self.course, no_gpu=self.no_gpu) for _ in range(2)]
+        workbenches = [types.SimpleNamespace(root=self.course.root, course=self.course, no_gpu=self.no_gpu)
+                       for _ in range(2)]
         with mock.patch.object(whole_class, "grade", side_effect=grade), mock.patch.object(whole_class, "say"), \
                 mock.patch.object(whole_class.file_trees, "read", return_value={"a": b"b"}):
             submissions = [Submission(name, {"x": name}) for name in states]
@@ -96,12 +97,14 @@ class OfAClass(unittest.TestCase):
         weeks = [Week("one", "2027-02-01", "2027-02-08", [first]), Week("two", "2027-02-08", "2027-02-15", [second])]
         plan = Plan("", weeks, {"percent_a_day": 10, "days": 3})
         table = self.out / "dates.csv"
-        table.write_text("ada,2027-02-08T23:59\ngrace,2027-02-10\n\nlate,2027-02-16\nwrong,2027-02-18\nlater,2027-02-19\n")
+        table.write_text(
+            "ada,2027-02-08T23:59\ngrace,2027-02-10\n\nlate,2027-02-16\nwrong,2027-02-18\nlater,2027-02-19\n")
         states = {name: ["right", "right"] for name in ("ada", "grace", "late", "later", "nobody")}
         self.grade_class({**states, "wrong": ["right", "wrong"]}, plan, read_dates(table))
         points = {row[0]: float(row[1]) for row in csv.reader((self.out / "grades.csv").read_text().splitlines()[1:])}
         one, two = first.points, second.points
-        self.assertEqual(points, {"ada": one + two, "grace": one * 0.8 + two, "late": two * 0.9, "wrong": 0, "later": 0, "nobody": one + two})
+        self.assertEqual(points, {"ada": one + two, "grace": one * 0.8 + two, "late": two * 0.9, "wrong": 0,
+                                  "later": 0, "nobody": one + two})
         self.assertIn(f"2 days late: 20 % of {one} points less", (self.out / "students/grace.md").read_text())
         kept = json.loads((self.out / "graded/later.json").read_text())
         self.assertEqual(kept["grade"]["points"], {first.id: one, second.id: two}, "the policy may change")
@@ -112,7 +115,8 @@ class OfAClass(unittest.TestCase):
             table.write_text(text)
             with self.assertRaises(Failure) as caught:
                 read_dates(table)
-            self.assertIn(f"dates.csv:{len(text.splitlines())}: it must be a submission and a date", str(caught.exception))
+            self.assertIn(f"dates.csv:{len(text.splitlines())}: it must be a submission and a date",
+                          str(caught.exception))
         self.assertRaises(Failure, read_dates, self.out / "none")
 
     def test_gradescope_says_when(self):
@@ -133,15 +137,18 @@ class OfAClass(unittest.TestCase):
             (self.out / "in" / name).write_bytes(b"")
         self.assertEqual(no_submissions_in(self.out / "in"), ["1_online.cu", "grace.rar"])
         self.grade_class({"ada": ["right", "right"]}, others=["1_online.cu", "grace.rar"])
-        self.assertIn("Not graded, because each is neither a directory nor a zip or tar archive: 1\\_online.cu, grace.rar.",
+        self.assertIn("Not graded, because each is neither a directory nor a zip or tar archive: 1\\_online.cu, "
+                      "grace.rar.",
                       (self.out / "class.md").read_text())
 
     def test_results_lie_where_they_lose_nothing(self):
         (self.out / "class/ada").mkdir(parents=True)
         (self.out / "ada.zip").write_bytes(b"")
         (self.out / "notes.csv").write_text("hi")
-        for submission, out, words in [("ada.zip", "grades", "of one submission it must be a file that ends with .json"),
-                                       ("class", "notes.csv", "which is a file"), ("class", "class", "among the submissions"),
+        for submission, out, words in [("ada.zip", "grades",
+                                        "of one submission it must be a file that ends with .json"),
+                                       ("class", "notes.csv", "which is a file"),
+                                       ("class", "class", "among the submissions"),
                                        ("class", "class/grades", "among the submissions")]:
             with self.subTest(out=out), self.assertRaises(Failure) as caught:
                 grade_command.require_a_place(self.out / submission, self.out / out)
@@ -153,9 +160,11 @@ class OfAClass(unittest.TestCase):
     def test_who_cannot_be_compared(self):
         long = "float x = 1;\n" * 20
         with mock.patch.object(pythons, "with_packages", side_effect=Failure("pip could not install x")):
-            self.assertEqual(similarity.alike({"a": {"05.rescale": long}, "b": {"05.rescale": long + "y"}}, self.course),
+            self.assertEqual(similarity.alike({"a": {"05.rescale": long}, "b": {"05.rescale": long + "y"}},
+                                              self.course),
                              ([], "Not compared: pip could not install x."))
-            self.assertEqual(similarity.alike({"a": {"05.rescale": long}, "b": {"05.rescale": "short"}}, self.course), ([], ""))
+            self.assertEqual(similarity.alike({"a": {"05.rescale": long}, "b": {"05.rescale": "short"}}, self.course),
+                             ([], ""))
 
 
 class Formats(unittest.TestCase):
@@ -167,14 +176,17 @@ class Formats(unittest.TestCase):
 
     def test_gradescope(self):
         written = json.loads(grade_reports.written("gradescope", self.grade, self.exercises, {"network": "none"}))
-        self.assertEqual((written["score"], written["execution_time"], written["stdout_visibility"]), (self.first, 12, "hidden"))
+        self.assertEqual((written["score"], written["execution_time"], written["stdout_visibility"]),
+                         (self.first, 12, "hidden"))
         self.assertEqual(written["extra_data"]["sandbox"], {"network": "none"})
-        self.assertEqual([(test["number"], test["score"], test["max_score"], test["status"]) for test in written["tests"]],
+        self.assertEqual([(test["number"], test["score"], test["max_score"], test["status"])
+                          for test in written["tests"]],
                          [("01.scores", self.first, self.first, "passed"), ("05.rescale", 0, self.second, "failed")])
         self.assertEqual(written["tests"][1]["output"], "hangs\nit has not ended")
 
     def test_classroom_50(self):
-        about = {"CLASSROOM": "gpu", "ASSIGNMENT": "one", "SUBMISSION_TAG": "submit/x", "COMMIT_URL": "c", "RELEASE_URL": "r"}
+        about = {"CLASSROOM": "gpu", "ASSIGNMENT": "one", "SUBMISSION_TAG": "submit/x", "COMMIT_URL": "c",
+                 "RELEASE_URL": "r"}
         with mock.patch.dict(os.environ, about):
             written = json.loads(grade_reports.written("classroom50", self.grade, self.exercises, {}))
         self.assertEqual((written["schema"], written["score"], written["max-score"], written["review"]),

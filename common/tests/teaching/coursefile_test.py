@@ -30,7 +30,8 @@ class CourseFile(unittest.TestCase):
     def test_weeks_points_and_selections(self):
         plan = self.read(PLAN)
         of_01 = [one.id for one in self.course.select(["01"])]
-        self.assertEqual([[one.id for one in week.exercises] for week in plan.weeks], [[*of_01, "02.scores"], ["05.rescale"]])
+        self.assertEqual([[one.id for one in week.exercises] for week in plan.weeks],
+                         [[*of_01, "02.scores"], ["05.rescale"]])
         self.assertEqual([one.points for one in plan.exercises if one.id == "02.scores"], [7])
         second = plan.only(2, {one.id for one in plan.exercises})
         self.assertEqual([one.id for one in second.exercises], ["05.rescale"])
@@ -39,7 +40,8 @@ class CourseFile(unittest.TestCase):
     def test_one_line_that_names_the_file_and_what_is_wrong(self):
         for content, expected in [
             ("{", ":1: Expecting"),
-            ({**PLAN, "weeks": [{**WEEK, "exercises": ["01.nothing"]}]}, "no exercise 01.nothing (exercises: 01.scores"),
+            ({**PLAN, "weeks": [{**WEEK, "exercises": ["01.nothing"]}]},
+             "no exercise 01.nothing (exercises: 01.scores"),
             ({**PLAN, "weeks": [{**WEEK, "exercises": ["99"]}]}, "no chapter 99"),
             ({**PLAN, "weeks": [WEEK, WEEK]}, "01.scores is in two weeks"),
             ({**PLAN, "weeks": [{**WEEK, "due": "soon"}]}, "due of week 1 is soon: it must be a date"),

@@ -6,18 +6,22 @@ from tools.handout.rungs import Ladder
 
 
 def rung(name: str, kind: str = "Rung", more: str = "") -> str:
-    return f"{more}extern const attention::{kind} {name};\nconstinit const attention::{kind} {name} = {{.name = \"{name}\"}};\n"
+    return (f"{more}extern const attention::{kind} {name};\nconstinit const attention::{kind} {name} = {{.name = "
+            f"\"{name}\"}};\n")
 
 
 def a_list(namespace: str, rungs: str, declared: str, more: str = "", first: str = "") -> str:
-    return (f"{first}namespace {namespace} {{\n\nextern const attention::Rung {declared};\n\nextern const attention::Chapter chapter;\n"
+    return (f"{first}namespace {namespace} {{\n\nextern const attention::Rung {declared};\n\nextern const "
+            "attention::Chapter chapter;\n"
             f"const attention::Chapter chapter = {{.name = \"one, two\", .rungs = {{{rungs}}}{more}}};\n}}\n")
 
 
 SOURCES = {
     "01_one/1_a.cu": rung("a"), "01_one/2_b.cu": rung("b"), "01_one/2_b_backward.cu": rung("b_backward", "Backward"),
-    "01_one/attention.cu": a_list("one", "a, both(b, b_backward)", "a, b", ",\n    .starts_from = &b,\n    .example = &b"),
-    "02_two/1_c.cu": rung("c", more="namespace one {\nextern const attention::Rung b;\n}\nint x() { return one::b.run(); }\n"),
+    "01_one/attention.cu": a_list("one", "a, both(b, b_backward)", "a, b",
+                                  ",\n    .starts_from = &b,\n    .example = &b"),
+    "02_two/1_c.cu": rung("c", more="namespace one {\nextern const attention::Rung b;\n}\nint x() { return "
+                                    "one::b.run(); }\n"),
     "02_two/attention.cu": a_list("two", "{.name = \"literal\", .forward = one::a.forward}, c", "c",
                                   first="namespace one {\nextern const attention::Rung a;\n}\n\n"),
 }

@@ -40,7 +40,9 @@ class InTheSandbox(unittest.TestCase):
             if self.bubblewrap:
                 Sandbox().require_entry(tree)
             else:
-                with self.assertRaisesRegex(Failure, f"{tree} as another user, who may not enter {directory}: chmod o.x {directory}, or"):
+                with self.assertRaisesRegex(Failure,
+                                            f"{tree} as another user, who may not enter {directory}: chmod o.x "
+                                            f"{directory}, or"):
                     Sandbox().require_entry(tree)
 
     @unittest.skipIf(os.geteuid() != 0, "NOT RUN: needs root, for users of its own")
@@ -72,7 +74,8 @@ class InTheSandbox(unittest.TestCase):
     def test_one_that_writes_a_file_without_end(self):
         with tempfile.TemporaryDirectory() as directory:
             os.chmod(directory, 0o777)
-            self.run_python(f"f = open('{directory}/x', 'wb')\nwhile True: f.write(bytes(1 << 20)); f.flush()", file_bytes=4 * 1024**2)
+            self.run_python(f"f = open('{directory}/x', 'wb')\nwhile True: f.write(bytes(1 << 20)); f.flush()",
+                            file_bytes=4 * 1024**2)
             written = Path(directory) / "x"
             self.assertLessEqual(written.stat().st_size if written.exists() else 0, 4 * 1024**2)
 
@@ -96,8 +99,9 @@ class InTheSandbox(unittest.TestCase):
         self.assertTrue(held["runs"], held)
         if os.geteuid() == 0:
             self.assertEqual(held["user"], "its own")
-        self.assertIn(held["files"], ["read only"] if self.bubblewrap else ["read only, but any number in /tmp, /var/tmp, /dev/shm",
-                                                                            "not limited"])
+        self.assertIn(held["files"], ["read only"] if self.bubblewrap
+                      else ["read only, but any number in /tmp, /var/tmp, /dev/shm",
+                            "not limited"])
         self.assertEqual(held["bubblewrap"], self.bubblewrap)
         self.assertRegex(held["memory"], "at most [0-9]+ MiB")
         who = self.run_python("import os; print(os.getuid())").output.strip()
@@ -110,20 +114,23 @@ class InAContainer(unittest.TestCase):
 
     def run_there(self, code: str, *words) -> str:
         capabilities = "-all,+chown,+dac_override,+fowner,+kill,+setgid,+setuid,+setpcap,+net_bind_service,+sys_chroot"
-        done = subprocess.run(["setpriv", "--bounding-set", capabilities, "--inh-caps=-all", sys.executable, "-c", code, *words],
+        done = subprocess.run(["setpriv", "--bounding-set", capabilities, "--inh-caps=-all", sys.executable, "-c",
+                               code, *words],
                               capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT / "common")})
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
     def test_what_holds(self):
-        code = "from pathlib import Path; from tools.grading.sandbox import Sandbox; import sys; print(Sandbox().held(Path(sys.argv[1])))"
+        code = ("from pathlib import Path; from tools.grading.sandbox import Sandbox; import sys; "
+                "print(Sandbox().held(Path(sys.argv[1])))")
         with tempfile.TemporaryDirectory() as writable:
             held = self.run_there(code, writable)
         self.assertIn("'user': 'its own'", held)
         self.assertIn("'files': 'read only, but any number in /tmp, ", held)
 
     def test_one_that_leaves_others_behind(self):
-        left = "import os, sys, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep(60)\n    print(os.getpid())"
+        left = ("import os, sys, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep(60)\n    "
+                "print(os.getpid())")
         code = f"""from tools.grading import sandbox
 sandbox._works = lambda *_: False  # no namespaces for the other user, too
 box = sandbox.Sandbox()
@@ -149,8 +156,10 @@ class InBubblewrap(InTheSandbox):
             for path in (Path(directory), tree / "build"):
                 path.chmod(0o777)
             (tree / "source").write_text("x")
-            code = f"import os; open('{tree}/source'); open('{tree}/build/made', 'w'); print(os.path.exists('{other.name}'))"
-            done = Sandbox().run([python(), "-c", code], Limits(20), {"PATH": os.environ["PATH"]}, cwd=tree, writable=(tree / "build",))
+            code = (f"import os; open('{tree}/source'); open('{tree}/build/made', 'w'); "
+                    f"print(os.path.exists('{other.name}'))")
+            done = Sandbox().run([python(), "-c", code], Limits(20), {"PATH": os.environ["PATH"]}, cwd=tree,
+                                 writable=(tree / "build",))
             self.assertEqual((done.status, done.output), (0, "False\n"))
             self.assertTrue((tree / "build/made").exists())
 
@@ -161,7 +170,8 @@ class InBubblewrap(InTheSandbox):
             (home / "secret").write_text("x")
             (home / "tree/source").write_text("x")
             home.chmod(0o700)
-            code = f"import os; print(open('{home}/tree/source').read(), os.geteuid() and os.path.exists('{home}/secret'))"
+            code = (f"import os; print(open('{home}/tree/source').read(), os.geteuid() and "
+                    f"os.path.exists('{home}/secret'))")
             done = Sandbox().run([python(), "-c", code], Limits(20), {"PATH": os.environ["PATH"]}, cwd=home / "tree")
         self.assertEqual((done.status, done.output), (0, f"x {os.geteuid() != 0}\n"))
 

@@ -2,8 +2,8 @@
 
     PYTHONPATH=../.. python3 -B -m unittest -v speed_test.OnAGpu
 
-Nothing stands between markers here but the first cheat's line: the others need host code, which is refused before, and must be
-caught without that, too."""
+Nothing stands between markers here but the first cheat's line: the others need host code, which is refused before,
+and must be caught without that, too."""
 
 import unittest
 from dataclasses import replace
@@ -35,7 +35,8 @@ def skips(text: str, longest: int) -> str:
 def caches(text: str) -> str:
     return behind(text, RUN, "  static const ForwardArgs first = args;\n  if (args.o != first.o) {\n"
                   "    check(cudaMemcpyAsync(args.o, first.o, 2 * p.q_size(), cudaMemcpyDeviceToDevice, stream));\n"
-                  "    check(cudaMemcpyAsync(args.lse, first.lse, 4 * p.lse_size(), cudaMemcpyDeviceToDevice, stream));\n"
+                  "    check(cudaMemcpyAsync(args.lse, first.lse, 4 * p.lse_size(), cudaMemcpyDeviceToDevice, "
+                  "stream));\n"
                   "    return;\n  }\n")
 
 
@@ -46,13 +47,15 @@ def aside(text: str) -> str:
 
 def waits(text: str) -> str:
     """Right, but each tile is there before the one before it is computed on."""
-    return text.replace("      cp_async_commit();\n    }\n    // end", "      cp_async_commit();\n      cp_async_wait<0>();\n    }\n    // end")
+    return text.replace("      cp_async_commit();\n    }\n    // end",
+                        "      cp_async_commit();\n      cp_async_wait<0>();\n    }\n    // end")
 
 
 def a_run(solution=2.0, device=2.0, stream=None, floor=0.5, **rows) -> dict:
     turn = {"solution_ms": solution, "device_ms": device, "stream_ms": device if stream is None else stream,
             "unwritten": 0, "earlier": 0, "wrong": 0}
-    return {"floor_ms": floor, "rows": 100, "turns": [{**turn, "device_ms": 90, "stream_ms": 90}, turn, {**turn, **rows}, turn]}
+    return {"floor_ms": floor, "rows": 100, "turns": [{**turn, "device_ms": 90, "stream_ms": 90}, turn,
+                                                      {**turn, **rows}, turn]}
 
 
 class Meaning(unittest.TestCase):
@@ -84,8 +87,10 @@ class Meaning(unittest.TestCase):
         exercises = speed.with_performance(course.load(), course.load().select(["06.pipeline"]))
         self.assertEqual([one.id for one in exercises], ["06.pipeline", "06.pipeline.speed"])
         workbench = mock.Mock(course=course.load(), no_gpu="no GPU answers")
-        for correctness, why in [("wrong", "06.pipeline is not right"), ("right", "performance is not graded: no GPU answers")]:
-            with mock.patch.object(one_submission, "_taken", return_value="text"), mock.patch.object(one_submission, "_as_handed_in"), \
+        for correctness, why in [("wrong", "06.pipeline is not right"),
+                                 ("right", "performance is not graded: no GPU answers")]:
+            with mock.patch.object(one_submission, "_taken", return_value="text"), mock.patch.object(one_submission,
+                                                                                                     "_as_handed_in"), \
                     mock.patch.object(one_submission, "_judged", return_value=Verdict(correctness)):
                 result = grade(workbench, Submission("ada", {exercises[0].file: "text"}), exercises)
             self.assertEqual(result.verdicts["06.pipeline.speed"], Verdict("not timed", [why]))
@@ -95,10 +100,14 @@ class Meaning(unittest.TestCase):
     def test_what_is_declared(self):
         whole = course.load()
         right = {"id": "06.pipeline", "points": 2, "at_most": 2, "problem": {}}
-        for entry, words in [({**right, "points": "2"}, "must have id, points"), ({"id": "06.pipeline"}, "must have id, points"),
-                             ({**right, "id": "07.ds"}, "performance of 07.ds"), ({**right, "id": "06.swizzle"}, "performance of 06.swizzle"),
-                             ({**right, "id": "06.none"}, "performance of 06.none"), ("x", "must have id, points"), (right, "")]:
-            with mock.patch.object(speed.json, "loads", return_value={"performance": [entry]}), self.subTest(entry=entry):
+        for entry, words in [({**right, "points": "2"}, "must have id, points"),
+                             ({"id": "06.pipeline"}, "must have id, points"),
+                             ({**right, "id": "07.ds"}, "performance of 07.ds"),
+                             ({**right, "id": "06.swizzle"}, "performance of 06.swizzle"),
+                             ({**right, "id": "06.none"}, "performance of 06.none"), ("x", "must have id, points"),
+                             (right, "")]:
+            with mock.patch.object(speed.json, "loads",
+                                   return_value={"performance": [entry]}), self.subTest(entry=entry):
                 if not words:
                     self.assertEqual(speed.with_performance(whole, whole.select(["06.pipeline"]))[1].at_most, 2)
                     continue
@@ -119,7 +128,8 @@ class OnTheEngine(unittest.TestCase):
         text, timed = of_pipeline()
         timed = replace(timed, at_most=1000, problem={"heads": 2, "seq_q": 150})
         workbench = a_workbench(self.__class__, [timed], times_on="cpu")
-        for what, submission, expected in [("the solution", text, "right"), ("skips", skips(text, 100), "work skipped|wrong when timed"),
+        for what, submission, expected in [("the solution", text, "right"),
+                                           ("skips", skips(text, 100), "work skipped|wrong when timed"),
                                            ("caches", caches(text), "cached results"),
                                            ("prints", behind(text, RUN, '  printf("{}");\n  exit(0);\n'), "crashes")]:
             with self.subTest(what=what):
@@ -134,7 +144,8 @@ class OnAGpu(unittest.TestCase):
             self.skipTest(f"NOT RUN: needs a GPU: {choice.why}")
         text, timed = of_pipeline()
         workbench = a_workbench(self.__class__, [timed])
-        for what, submission, expected in [("the solution", text, "right"), ("skips work", skips(text, 2048), "work skipped"),
+        for what, submission, expected in [("the solution", text, "right"),
+                                           ("skips work", skips(text, 2048), "work skipped"),
                                            ("caches results", caches(text), "cached results"),
                                            ("uses a side stream", aside(text), "side stream"),
                                            ("waits for its copies", waits(text), "right|too slow")]:

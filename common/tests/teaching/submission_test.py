@@ -53,10 +53,12 @@ class Handed(unittest.TestCase):
             self.assertEqual((read.name, read.texts, read.wrong, read.refused), ("ada", {KERNEL: TEXT}, {}, None))
 
     def test_in_the_one_directory_that_is_there(self):
-        self.assertEqual(self.read(self.in_a_zip({f"workbook/{KERNEL}": TEXT, "workbook/README.md": ""})).texts, {KERNEL: TEXT})
+        self.assertEqual(self.read(self.in_a_zip({f"workbook/{KERNEL}": TEXT, "workbook/README.md": ""})).texts,
+                         {KERNEL: TEXT})
 
     def test_beside_what_a_mac_adds(self):
-        self.assertEqual(self.read(self.in_a_zip({f"workbook/{KERNEL}": TEXT, "__MACOSX/workbook/._x": "x", ".DS_Store": "x"})).texts,
+        self.assertEqual(self.read(self.in_a_zip({f"workbook/{KERNEL}": TEXT, "__MACOSX/workbook/._x": "x",
+                                                  ".DS_Store": "x"})).texts,
                          {KERNEL: TEXT})
 
     def test_names_that_are_long_or_have_more_than_one_line(self):
@@ -69,7 +71,8 @@ class Handed(unittest.TestCase):
         whole = self.in_a_zip({KERNEL: TEXT * 999}).read_bytes()
         damaged = bytearray(whole)
         damaged[60:90] = bytes(30)
-        for name, content in [("damaged.zip", bytes(damaged)), ("half.zip", whole[: len(whole) // 2]), ("none.tar.gz", b"\x1f\x8b\0")]:
+        for name, content in [("damaged.zip", bytes(damaged)), ("half.zip", whole[: len(whole) // 2]),
+                              ("none.tar.gz", b"\x1f\x8b\0")]:
             path = self.directory / name
             path.write_bytes(content)
             self.assertIsNotNone(self.read(path).refused or self.read(path).wrong, name)
@@ -79,7 +82,7 @@ class Handed(unittest.TestCase):
 
     def test_a_tar_archive_is_not_unpacked_to_find_out_that_it_is_too_large(self):
         large = io.BytesIO()
-        with tarfile.open(fileobj=large, mode="w") as archive:
+        with tarfile.open(fileobj=large, mode="w"):
             entry = tarfile.TarInfo("large")
             entry.size = submission.MOST_BYTES + 1
             large.write(entry.tobuf())
@@ -91,7 +94,8 @@ class Handed(unittest.TestCase):
         self.assertEqual(self.read(self.in_a_zip({})).refused, ("empty", "there is no file in it"))
         self.assertEqual(self.read(self.in_a_directory({})).refused[0], "empty")
         flat = Path(KERNEL).name
-        for files, there in [(["other.txt"], "other.txt"), (["a.txt", "b.txt", "c.txt", flat], f"{flat}, a.txt, b.txt, ..")]:
+        for files, there in [(["other.txt"], "other.txt"),
+                             (["a.txt", "b.txt", "c.txt", flat], f"{flat}, a.txt, b.txt, ..")]:
             self.assertEqual(self.read(self.in_a_zip(dict.fromkeys(files, "x"))).refused,
                              ("other files", f"it has none of {KERNEL}, {ANSWERS}: it has {there}"))
 
@@ -112,7 +116,8 @@ class Handed(unittest.TestCase):
         self.assertNotIn(KERNEL, read.texts)
 
     def test_too_many_files(self):
-        self.assertEqual(self.read(self.in_a_zip({f"f{i}": "" for i in range(submission.MOST_FILES + 1)})).refused[0], "too large")
+        self.assertEqual(self.read(self.in_a_zip({f"f{i}": "" for i in range(submission.MOST_FILES + 1)})).refused[0],
+                         "too large")
 
     def test_a_file_that_is_a_link(self):
         elsewhere = self.directory / "solution.cu"
@@ -122,7 +127,8 @@ class Handed(unittest.TestCase):
         (tree / KERNEL).symlink_to(elsewhere)
         read = self.read(tree)
         self.assertEqual((read.texts, read.wrong[KERNEL][0]), ({ANSWERS: "{}"}, "a link"))
-        self.assertEqual(self.read(self.in_a_tar((KERNEL, b"", "/etc/passwd"), (ANSWERS, b"{}", None))).wrong[KERNEL][0], "a link")
+        self.assertEqual(self.read(self.in_a_tar((KERNEL, b"", "/etc/passwd"),
+                                                 (ANSWERS, b"{}", None))).wrong[KERNEL][0], "a link")
 
     def test_a_directory_that_is_a_link(self):
         elsewhere = self.directory / "elsewhere"

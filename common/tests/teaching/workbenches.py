@@ -1,4 +1,5 @@
-"""A workbench for tests: the workbook as it is, built where the sandbox's users may look, of what is compiled here already."""
+"""A workbench for tests: the workbook as it is, built where the sandbox's users may look, of what is compiled here
+already."""
 
 import tempfile
 from pathlib import Path

@@ -31,27 +31,32 @@ def problem(keys, dtype="fp16", head_dim=128):
 
 def measured(keys, rope=False, dtype="fp16", **norms):
     """{name: {tensor: norm}} of one problem; chapters have a / in their names, written __."""
-    named = {name.replace("__", "/").replace("_det", "-det").replace("rotated_", "rotated+"): found for name, found in norms.items()}
+    named = {name.replace("__", "/").replace("_det", "-det").replace("rotated_", "rotated+"): found
+             for name, found in norms.items()}
     return {"problem": asdict(problem(keys, dtype)), "rope": rope, "results": [
-        {"name": name, "kind": "chapter" if "/" in name else "peer", **({"norms": found} if isinstance(found, dict) else {"skipped": found})}
+        {"name": name, "kind": "chapter" if "/" in name else "peer",
+         **({"norms": found} if isinstance(found, dict) else {"skipped": found})}
         for name, found in named.items()]}
 
 
 class Judgements(unittest.TestCase):
     def test_ratios_are_to_flash_on_the_same_problem(self):
-        found = [measured(1024, FLASH={"o": 2e-4, "dq": 3e-4}, FLASH_det={"dq": 3e-4}, **{"08_x__y": {"o": 3e-4, "dq": None}}),
+        found = [measured(1024, FLASH={"o": 2e-4, "dq": 3e-4}, FLASH_det={"dq": 3e-4},
+                          **{"08_x__y": {"o": 3e-4, "dq": None}}),
                  measured(4096, rope=True, rotated_FLASH={"o": 4e-4}, **{"09_x__y": {"o": 2e-4}})]
         accuracy.add_ratios(found)
         self.assertEqual([one["baseline"] for one in found], ["FLASH", "rotated+FLASH"])
         ratios = {result["name"]: result["ratios"] for one in found for result in one["results"]}
-        self.assertEqual(ratios, {"FLASH": {"o": 1, "dq": 1}, "FLASH-det": {"dq": 1}, "08_x/y": {"o": 1.4999999999999998, "dq": None},
+        self.assertEqual(ratios, {"FLASH": {"o": 1, "dq": 1}, "FLASH-det": {"dq": 1},
+                                  "08_x/y": {"o": 1.4999999999999998, "dq": None},
                                   "rotated+FLASH": {"o": 1}, "09_x/y": {"o": 0.5}})
 
     def test_the_largest_ratio_counts(self):
         found = [measured(keys, FLASH={"dq": 1.0, "dv": 1.0}, **{"07_b__mma": {"dq": of, "dv": 1.0}})
                  for keys, of in ((1024, 1.04), (4096, 1.06), (16384, 0.9))]
         accuracy.add_ratios(found)
-        self.assertEqual(accuracy.worst(found), {("07_b/mma", "dq"): (1.06, problem(4096)), ("07_b/mma", "dv"): (1.0, problem(1024))})
+        self.assertEqual(accuracy.worst(found), {("07_b/mma", "dq"): (1.06, problem(4096)),
+                                                 ("07_b/mma", "dv"): (1.0, problem(1024))})
         self.assertEqual(accuracy.too_inaccurate(found),
                          ["07_b/mma: dq is 1.06 times as far from fp64 as FlashAttention-2's, at Nk=4096 D=128 fp16"])
 
@@ -63,13 +68,15 @@ class Judgements(unittest.TestCase):
             self.assertEqual(len(accuracy.too_inaccurate(found)), 1, (flash, ours))
 
     def test_what_is_printed(self):
-        found = [measured(keys, FLASH={"o": 1.0, "dq": 1.0}, **{"07_b__mma": {"dq": 1.25}, "04_x__y": f"{keys} keys do not fit"})
+        found = [measured(keys, FLASH={"o": 1.0, "dq": 1.0},
+                          **{"07_b__mma": {"dq": 1.25}, "04_x__y": f"{keys} keys do not fit"})
                  for keys in (1024, 4096)]
         accuracy.add_ratios(found)
         report = {"errors": found, "absent": {"CUDNN": "No module"}}
         lines = accuracy_tables.table_of_ratios(accuracy.worst(found)).split("\n")
         self.assertEqual([line.split() for line in lines], [["o", "dq", "dk", "dv"], ["07_b/mma", "1.250"]])
-        self.assertEqual(accuracy_tables.remarks(report), ["CUDNN is not here: No module", "04_x/y skipped at Nk=1024, 4096: 1024 keys do not fit"])
+        self.assertEqual(accuracy_tables.remarks(report),
+                         ["CUDNN is not here: No module", "04_x/y skipped at Nk=1024, 4096: 1024 keys do not fit"])
 
 
 class Vector(list):
@@ -104,7 +111,7 @@ class BesideAStandInForTorch(unittest.TestCase):
         self.torch = mock.MagicMock(__version__="2")
         self.torch.cuda.OutOfMemoryError = MemoryError
         self.torch.cuda.get_device_capability.return_value = (9, 0)
-        modules = {name: self.torch for name in ("torch", "torch.nn", "torch.nn.functional", "torch.nn.attention")}
+        modules = dict.fromkeys(("torch", "torch.nn", "torch.nn.functional", "torch.nn.attention"), self.torch)
         modules |= {"tools.measuring.peers_check": mock.MagicMock()}
         loaded = mock.patch.dict(sys.modules, modules)
         loaded.start()
@@ -130,7 +137,8 @@ class BesideAStandInForTorch(unittest.TestCase):
                 for chapter, rungs in RUNGS.items() for rung, has in rungs.items()}
         gradients = {"dq": "dq", "dk": "dk", "dv": "dv"}
         self.assertEqual(made, {"06_a": {"o": "o of 06_a"}, "07_b": gradients, "09_c": {"o": "o of 09_c", **gradients}})
-        self.workbook.backward.assert_called_with("q", "k", "v", "o of None", "lse", "dO", rope="tables", chapter="09_c", rung="both")
+        self.workbook.backward.assert_called_with("q", "k", "v", "o of None", "lse", "dO", rope="tables",
+                                                  chapter="09_c", rung="both")
 
     def test_the_deterministic_backward_alone(self):
         every, _ = self.main.candidates(self.workbook, ["06_a"])
@@ -172,14 +180,17 @@ class BesideAStandInForTorch(unittest.TestCase):
         self.assertEqual(len(report["errors"]), 2 * len(accuracy.problems()))
         self.assertEqual({one["problem"]["seq_k"] for one in report["errors"]}, {1024, 4096, 16384, 65536, 131072})
         plain, rope = report["errors"][:2]
-        self.assertEqual([result["name"] for result in plain["results"]], ["FLASH", "FLASH-deterministic", "CUDNN", "06_a/final", "07_b/mma"])
+        self.assertEqual([result["name"] for result in plain["results"]],
+                         ["FLASH", "FLASH-deterministic", "CUDNN", "06_a/final", "07_b/mma"])
         self.assertEqual([result["name"] for result in rope["results"]], ["rotated+FLASH", "09_c/both"])
         self.assertEqual({round(norm, 6) for result in plain["results"] for norm in result["norms"].values()}, {0.1})
         self.assertEqual(accuracy.too_inaccurate(report["errors"]), [])
-        self.assertEqual([(one["problem"]["dtype"], [result["name"] for result in one["results"]]) for one in report["loss_scaling"]],
+        self.assertEqual([(one["problem"]["dtype"], [result["name"] for result in one["results"]])
+                          for one in report["loss_scaling"]],
                          [("fp16", ["FLASH", "07_b/mma"]), ("bf16", ["FLASH", "07_b/mma"])])
         for one in report["loss_scaling"]:
-            self.assertEqual({len(norms) for result in one["results"] for norms in result["norms"].values()}, {len(accuracy.EXPONENTS)})
+            self.assertEqual({len(norms) for result in one["results"] for norms in result["norms"].values()},
+                             {len(accuracy.EXPONENTS)})
         self.assertLessEqual({"gpu", "torch", "commit", "before", "after"}, set(report["context"]))
         self.assertEqual(said.count("progress\t"), len(report["errors"]) + 2)
 
@@ -195,10 +206,12 @@ class OfTheRecord(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.directory = Path(scratch.name)
         found = [measured(keys, FLASH={"o": 2e-4, "dq": 3e-4, "dk": 3e-4, "dv": 3e-4}, **{
-            "07_b__mma": {"dq": 3e-4 * worse, "dk": 3e-4, "dv": 1.4e-3}}) for keys, worse in ((1024, 1.2), (131072, 1.0))]
+            "07_b__mma": {"dq": 3e-4 * worse, "dk": 3e-4, "dv": 1.4e-3}})
+                 for keys, worse in ((1024, 1.2), (131072, 1.0))]
         accuracy.add_ratios(found)
         scaled = [{"problem": asdict(problem(1024, dtype, 64)), "exponents": [-24, 0], "results": [
-            {"name": "07_b/mma", "kind": "chapter", "norms": dict.fromkeys(("dq", "dk", "dv"), [small, None if dtype == "fp16" else 3e-3])}]}
+            {"name": "07_b/mma", "kind": "chapter",
+             "norms": dict.fromkeys(("dq", "dk", "dv"), [small, None if dtype == "fp16" else 3e-3])}]}
             for dtype, small in (("fp16", 0.71), ("bf16", 3e-3))]
         result_files.write(self.directory / "accuracy.json", {"context": {}, "errors": found, "loss_scaling": scaled})
         median = {"name": "07_b/mma/bwd/B1_H8_N512_D64_fp16_causal", "real_time": 1, "time_unit": "ms", "FLOP/s": 1.0}
@@ -209,11 +222,13 @@ class OfTheRecord(unittest.TestCase):
         return evaluate(text, of(self.record))
 
     def test_numbers(self):
-        for text, expected in [('1e4 * relative_error("07/mma", "dq", 1024)', 3.6), ('error_against("07", "dq", 1024)', 1.2),
+        for text, expected in [('1e4 * relative_error("07/mma", "dq", 1024)', 3.6),
+                               ('error_against("07", "dq", 1024)', 1.2),
                                ('most_error_against("07", "dq")', 1.2), ('relative_error("FLASH", "o", 131072)', 2e-4),
                                ('scaled_error("07", "dk", -24)', 0.71), ('scaled_error("07", "dk", 0)', math.inf)]:
             self.assertAlmostEqual(self.value(text), expected, msg=text)
-        for text in ('relative_error("07", "dq", 4096)', 'relative_error("07", "o", 1024)', 'error_against("07", "dq", 1024, "bf16")',
+        for text in ('relative_error("07", "dq", 4096)', 'relative_error("07", "o", 1024)',
+                     'error_against("07", "dq", 1024, "bf16")',
                      'most_error_against("07", "dq", head_dim=64)', 'scaled_error("07", "dk", 3)'):
             with self.assertRaises(Missing, msg=text):
                 self.value(text)
@@ -221,12 +236,16 @@ class OfTheRecord(unittest.TestCase):
     def test_tables(self):
         self.assertEqual(self.value('accuracy("backward", "FLASH", "07/mma")', Tables).split("\n"), [
             "| fp16, D = 128 | FlashAttention-2 | `07_b` |", "|---|--:|--:|",
-            "| dQ, 1024 keys | 3.0e-4 | 3.6e-4 |", "| dK, 1024 keys | 3.0e-4 | 3.0e-4 |", "| dV, 1024 keys | 3.0e-4 | 1.4e-3 |",
-            "| dQ, 131072 keys | 3.0e-4 | 3.0e-4 |", "| dK, 131072 keys | 3.0e-4 | 3.0e-4 |", "| dV, 131072 keys | 3.0e-4 | 1.4e-3 |"])
+            "| dQ, 1024 keys | 3.0e-4 | 3.6e-4 |", "| dK, 1024 keys | 3.0e-4 | 3.0e-4 |",
+            "| dV, 1024 keys | 3.0e-4 | 1.4e-3 |",
+            "| dQ, 131072 keys | 3.0e-4 | 3.0e-4 |", "| dK, 131072 keys | 3.0e-4 | 3.0e-4 |",
+            "| dV, 131072 keys | 3.0e-4 | 1.4e-3 |"])
         self.assertEqual(self.value('accuracy("forward", "FLASH")', Tables).split("\n")[2], "| O, 1024 keys | 2.0e-4 |")
-        self.assertEqual(self.value('accuracy("backward", "07/mma", dtype="bf16")', Tables).split("\n")[2], "| dQ, 1024 keys | – |")
+        self.assertEqual(self.value('accuracy("backward", "07/mma", dtype="bf16")', Tables).split("\n")[2],
+                         "| dQ, 1024 keys | – |")
         self.assertEqual(self.value('loss_scaling("07")', Tables).split("\n"), [
-            "| dO times | `07_b`, fp16, dQ | `07_b`, fp16, dK | `07_b`, bf16, dQ | `07_b`, bf16, dK |", "|---|--:|--:|--:|--:|",
+            "| dO times | `07_b`, fp16, dQ | `07_b`, fp16, dK | `07_b`, bf16, dQ | `07_b`, bf16, dK |",
+            "|---|--:|--:|--:|--:|",
             "| 2^-24 | 7.1e-1 | 7.1e-1 | 3.0e-3 | 3.0e-3 |", "| 2^0 | ∞ | ∞ | 3.0e-3 | 3.0e-3 |"])
 
     def test_of_nothing(self):
@@ -237,8 +256,10 @@ class OfTheRecord(unittest.TestCase):
 
 class BadInput(unittest.TestCase):
     def test_one_line(self):
-        for words, status, expected in [([], 1, "accuracy needs a GPU: CUDA_VISIBLE_DEVICES hides every GPU"), (["99"], 2, "no chapter 99"),
-                                        (["--seq-q=7"], 2, "unknown argument --seq-q"), (["--seed=-1"], 2, "-1 is not a whole number")]:
+        for words, status, expected in [([], 1, "accuracy needs a GPU: CUDA_VISIBLE_DEVICES hides every GPU"),
+                                        (["99"], 2, "no chapter 99"),
+                                        (["--seq-q=7"], 2, "unknown argument --seq-q"),
+                                        (["--seed=-1"], 2, "-1 is not a whole number")]:
             stderr = io.StringIO()
             with contextlib.redirect_stderr(stderr), mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": ""}):
                 self.assertEqual(cli.main(["dev", "accuracy", *words]), status, words)
@@ -257,8 +278,10 @@ class Endings(unittest.TestCase):
         with tempfile.TemporaryDirectory() as scratch, contextlib.redirect_stdout(io.StringIO()) as said, \
                 contextlib.redirect_stderr(said), \
                 mock.patch.object(cuda, "find_gpu", return_value=(cuda.Gpu("G", "1"), "")), \
-                mock.patch.object(cuda, "choose_preset"), mock.patch.object(command.build, "ensure_built", return_value=Path(scratch)), \
-                mock.patch.multiple(command.peers, python_with_torch=mock.Mock(), measure=mock.Mock(return_value=report)):
+                mock.patch.object(cuda, "choose_preset"), mock.patch.object(command.build, "ensure_built",
+                                                                            return_value=Path(scratch)), \
+                mock.patch.multiple(command.peers, python_with_torch=mock.Mock(),
+                                    measure=mock.Mock(return_value=report)):
             status = cli.main(["dev", "accuracy", f"--out={scratch}/x.json"])
             return status, said.getvalue(), result_files.read(Path(scratch) / "x.json")
 

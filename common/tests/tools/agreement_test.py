@@ -28,7 +28,8 @@ class Verdicts(unittest.TestCase):
             self.assertEqual(verdict(kernel, "global store requests", 7, 9), "different")
 
     def test_an_explanation_may_be_of_one_instance_of_a_template(self):
-        counted = [{"shared store wavefronts": 43008 + more, "shared store conflicts": 16384 + more} for more in (0, 12321)]
+        counted = [{"shared store wavefronts": 43008 + more, "shared store conflicts": 16384 + more}
+                   for more in (0, 12321)]
         for kernel, expected in [("online_softmax::attention_forward<__half>", "explained"),
                                  ("online_softmax::attention_forward<__half, 64>", "different")]:
             for name in counted[0]:
@@ -58,17 +59,20 @@ class Verdicts(unittest.TestCase):
 
     def test_only_a_launch_with_hoppers_instructions_is_asked_for_hoppers_counters(self):
         self.assertFalse(any("tma" in metric for metric in agreement.metrics_for([{"totals": {"global_load": {}}}])))
-        launch = {"totals": {"bulk_load": {"bytes": 160, "sectors": 4}, "wgmma": {"requests": 8, "wavefronts": 96, "ideal": 96}},
+        launch = {"totals": {"bulk_load": {"bytes": 160, "sectors": 4},
+                             "wgmma": {"requests": 8, "wavefronts": 96, "ideal": 96}},
                   "bytes": {"read": {"launch": 0, "blocks": 0}, "written": {"launch": 0, "warps": 0}}}
         asked = agreement.metrics_for([{"totals": {}}, launch])
         self.assertTrue(all(metric in asked for metrics in agreement.HOPPER.values() for metric in metrics))
         counted = agreement.engine_counters(launch)
         self.assertEqual([counted[name] for name in agreement.HOPPER], [160, 0, 8, 96, 0])
-        self.assertEqual(agreement.measured_counters({"sm__inst_executed_pipe_tensor_op_gmma.sum": 8.0}), {"wgmma instructions": 8})
+        self.assertEqual(agreement.measured_counters({"sm__inst_executed_pipe_tensor_op_gmma.sum": 8.0}),
+                         {"wgmma instructions": 8})
 
     def test_more_wavefronts_beside_products_are_explained_and_fewer_are_not(self):
         def of(kernel, measured):
-            return agreement.beside(kernel, "shared load wavefronts", {"shared load wavefronts": 4096, "shared load conflicts": 0},
+            return agreement.beside(kernel, "shared load wavefronts",
+                                    {"shared load wavefronts": 4096, "shared load conflicts": 0},
                                     {"shared load wavefronts": measured, "shared load conflicts": 0})
 
         self.assertIn("beside products of wgmma", of("hopper::gradients<__half, 64>", 6458)["why"])
@@ -77,7 +81,8 @@ class Verdicts(unittest.TestCase):
 
     def test_copies_with_a_plain_predicate_have_fewer_wavefronts_but_one_a_pass(self):
         def of(kernel, engine, measured, instructions):
-            return agreement.judged(kernel, "cp.async wavefronts", {"cp.async wavefronts": engine, "cp.async instructions": instructions},
+            return agreement.judged(kernel, "cp.async wavefronts",
+                                    {"cp.async wavefronts": engine, "cp.async instructions": instructions},
                               {"cp.async wavefronts": measured})[0]
 
         fused = "rope_fused::forward<__half, 64>"
@@ -93,7 +98,8 @@ class Verdicts(unittest.TestCase):
     def test_the_least_of_three_counts(self):
         ours = [{"kernel": "a::k<x>", "totals": {"shared_store": {"wavefronts": 100, "ideal": 100, "requests": 100}},
                  "bytes": {"read": {"launch": 0, "blocks": 0}, "written": {"launch": 0, "warps": 0}}}]
-        wavefronts, conflicts = agreement.METRICS["shared store wavefronts"], agreement.METRICS["shared store conflicts"]
+        wavefronts, conflicts = agreement.METRICS[
+            "shared store wavefronts"], agreement.METRICS["shared store conflicts"]
 
         def compared(*noise):
             runs = iter(noise)
@@ -118,7 +124,8 @@ class Verdicts(unittest.TestCase):
             agreement.side_by_side("k", ours, lambda: [{"kernel": "void other(int)"}])
 
     def test_a_kernel_by_its_own_name(self):
-        for kernel in ("a::k<x::y<3>, z>", "void a::<unnamed>::k<__half, 64>(a::p, const T1 *)", "k(int)", "void k<2>(x::y)",
+        for kernel in ("a::k<x::y<3>, z>", "void a::<unnamed>::k<__half, 64>(a::p, const T1 *)", "k(int)",
+                       "void k<2>(x::y)",
                        "void a::(anonymous namespace)::k<float>(int)", "void <unnamed>::k<__half, 64>(a::p)"):
             self.assertEqual(agreement.own_name(kernel), "k", kernel)
 
@@ -142,8 +149,8 @@ class Verdicts(unittest.TestCase):
             for missing in ("problem", "direction", "rungs"):
                 with self.assertRaisesRegex(Failure, "does not hold the engine's counts"):
                     read({"chapters": [{key: value for key, value in of_05.items() if key != missing}]}, "05_a")
-            for wrong in ({"problem": "p"}, {"problem": 7}, {"rungs": 7}, {"rungs": [{"launches": 7}]}, {"rungs": [{"launches": ["k"]}]},
-                          {"rungs": [{"launches": [{"kernel": "k"}]}]}):
+            for wrong in ({"problem": "p"}, {"problem": 7}, {"rungs": 7}, {"rungs": [{"launches": 7}]},
+                          {"rungs": [{"launches": ["k"]}]}, {"rungs": [{"launches": [{"kernel": "k"}]}]}):
                 with self.assertRaisesRegex(Failure, "does not hold the engine's counts"):
                     read({"chapters": [{**of_05, **wrong}]}, "05_a")
             path.write_text(100_000 * "[")

@@ -113,7 +113,8 @@ class TwoGpus(unittest.TestCase):
 
     def test_the_first_that_is_visible(self):
         first, second = ("GPU-aaaaaaaa-1", "aaaaaaaa"), ("GPU-bbbbbbbb-2", "bbbbbbbb")
-        for visible, expected in [(None, first), ("0", first), ("1", second), ("1,0", second), ("GPU-bbbbbbbb-2", second)]:
+        for visible, expected in [(None, first), ("0", first), ("1", second), ("1,0", second),
+                                  ("GPU-bbbbbbbb-2", second)]:
             self.assertEqual(self.told(visible), expected, visible)
 
     def test_or_the_one_that_is_named(self):
@@ -127,8 +128,8 @@ class Configuring(unittest.TestCase):
                 with open(Path(scratch) / "cuda.lock") as other, self.assertRaises(BlockingIOError):
                     fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-            with mock.patch.multiple(build, BUILD=Path(scratch), require_packages=mock.Mock(), _build=mock.Mock(side_effect=locked),
-                                     _configure=mock.Mock(side_effect=locked)):
+            with mock.patch.multiple(build, BUILD=Path(scratch), require_packages=mock.Mock(),
+                                     _build=mock.Mock(side_effect=locked), _configure=mock.Mock(side_effect=locked)):
                 build.ensure_built("cuda")
             with open(Path(scratch) / "cuda.lock") as other:
                 fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -139,8 +140,10 @@ class Configuring(unittest.TestCase):
             cache = Path(scratch) / "CMakeCache.txt"
             cache.write_text(right)
             self.assertEqual(len(build._entries(cache)), 3)
-            for content, what in [(b"", "it names no generator"), (right.encode() + b"CMAKE_CXX_FL", "line 6 is no NAME:TYPE=VALUE"),
-                                  (right.encode() + b"\0\0\xff\n", "line 6 is no NAME"), (right[:30].encode(), "line 3 is no")]:
+            for content, what in [(b"", "it names no generator"),
+                                  (right.encode() + b"CMAKE_CXX_FL", "line 6 is no NAME:TYPE=VALUE"),
+                                  (right.encode() + b"\0\0\xff\n", "line 6 is no NAME"),
+                                  (right[:30].encode(), "line 3 is no")]:
                 cache.write_bytes(content)
                 with mock.patch.multiple(build, BUILD=Path(scratch).parent, require_packages=mock.Mock()), \
                         mock.patch.object(build, "follow", side_effect=AssertionError("CMake is not asked")), \
@@ -156,7 +159,8 @@ class Configuring(unittest.TestCase):
 
             def configure(command, *_, **__):
                 settings = [word[2:] for word in command if word.startswith("-D")]
-                (here / "CMakeCache.txt").write_text("\n".join(["CMAKE_GENERATOR:INTERNAL=Ninja", "WORKBOOK_ONE_ARCHITECTURE:BOOL=OFF",
+                (here / "CMakeCache.txt").write_text("\n".join(["CMAKE_GENERATOR:INTERNAL=Ninja",
+                                                                "WORKBOOK_ONE_ARCHITECTURE:BOOL=OFF",
                                                                  *settings, ""]))
                 (here / "build.ninja").touch()
                 return 0
@@ -168,7 +172,8 @@ class Configuring(unittest.TestCase):
             self.assertIn(f"-DPython3_EXECUTABLE:FILEPATH={shutil.which('sh')}", follow.call_args.args[0])
 
 
-# A CMake whose build starts a compiler as Ninja does, in a process group of its own, and writes down which process that is.
+# A CMake whose build starts a compiler as Ninja does, in a process group of its own, and writes down which process that
+# is.
 CMAKE = """#!/usr/bin/env python3
 import subprocess, sys, time
 if "--build" in sys.argv:
@@ -204,8 +209,8 @@ class Ends(unittest.TestCase):
                 cmake.write_text(CMAKE.replace("SCRATCH", scratch))
                 cmake.chmod(0o755)
                 environment = {**with_python_path(ROOT / "common"), "PATH": f"{cmake.parent}:{os.environ['PATH']}"}
-                command = subprocess.Popen([sys.executable, "-B", "-c", BUILDS.replace("SCRATCH", scratch)], env=environment,
-                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                command = subprocess.Popen([sys.executable, "-B", "-c", BUILDS.replace("SCRATCH", scratch)],
+                                           env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
                 noted, deadline = Path(scratch) / "compiler", time.monotonic() + 60
                 while not (noted.exists() and noted.read_text()) and time.monotonic() < deadline:
                     time.sleep(0.05)
@@ -218,7 +223,8 @@ class Ends(unittest.TestCase):
 
     def test_who_does_not_want_to_end_is_made_to(self):
         with mock.patch.object(processes, "PATIENCE", 0.2), self.assertRaises(KeyboardInterrupt), \
-                started(["sh", "-c", "trap '' TERM; echo ready; sleep 300 & wait; sleep 300"], stdout=subprocess.PIPE) as stubborn:
+                started(["sh", "-c", "trap '' TERM; echo ready; sleep 300 & wait; sleep 300"],
+                        stdout=subprocess.PIPE) as stubborn:
             stubborn.stdout.readline()
             raise KeyboardInterrupt
         self.assertEqual(stubborn.returncode, -signal.SIGKILL)
@@ -228,7 +234,8 @@ class Ends(unittest.TestCase):
 class Words(unittest.TestCase):
     def test_how_a_program_ended(self):
         self.assertEqual([ending_of(status) for status in (3, -11, -6, -64)],
-                         ["ended with status 3", "was killed by SIGSEGV", "was killed by SIGABRT", "was killed by SIGRTMAX"])
+                         ["ended with status 3", "was killed by SIGSEGV", "was killed by SIGABRT",
+                          "was killed by SIGRTMAX"])
         for script, words in [("exit 3", "sh ended with status 3"), ("echo why >&2; exit 3", "why"),
                               ("kill -SEGV $$", "sh was killed by SIGSEGV"),
                               ("echo before >&2; kill -SEGV $$", "sh was killed by SIGSEGV after: before")]:

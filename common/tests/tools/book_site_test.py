@@ -1,5 +1,5 @@
-"""The book as the generator and a browser make it. Needs what ./workbook dev book has installed, a Chromium or Chrome for the plots, and, for
-axe, what common/tests/trace/walk_browser_test.py needs."""
+"""The book as the generator and a browser make it. Needs what ./workbook dev book has installed, a Chromium or
+Chrome for the plots, and, for axe, what common/tests/trace/walk_browser_test.py needs."""
 
 import os
 import re
@@ -45,14 +45,17 @@ class Packages(unittest.TestCase):
 @unittest.skipUnless(PYTHON.exists(), "NOT RUN: needs ./workbook dev book's packages")
 class Site(unittest.TestCase):
     def test_the_lessons_are_whole(self):
-        """Every link, anchor, picture and formula of the lessons; ./workbook dev book asks the same of the pages of code."""
+        """Every link, anchor, picture and formula of the lessons; ./workbook dev book asks the same of the pages of
+        code."""
         lessons = book.Book(ROOT)
         with tempfile.TemporaryDirectory() as directory:
             source, out = Path(directory) / "source", Path(directory) / "out"
             pages = book_pages.Pages(lessons)
             code = {f"{CODE}.md": pages.sources({}, None)[f"{CODE}.md"]}
-            book_pages.write({**pages.paper(), **code, **{name: (ROOT / name).read_bytes() for name in lessons.files}}, source)
-            done = subprocess.run([PYTHON, "-m", "sphinx", "-q", "-W", "-b", "html", "-j", "auto", "-c", command.SITE, source, out],
+            book_pages.write({**pages.paper(), **code, **{name: (ROOT / name).read_bytes() for name in lessons.files}},
+                             source)
+            done = subprocess.run([PYTHON, "-m", "sphinx", "-q", "-W", "-b", "html", "-j", "auto", "-c", command.SITE,
+                                   source, out],
                                   capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stderr[-2000:])
             pages = book_check.pages(out)
@@ -77,7 +80,8 @@ class Site(unittest.TestCase):
         browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
         self.addCleanup(browser.quit)
         for page, scheme in [("05_online_softmax/index.html", "light"), (f"{CODE}.html", "dark")]:
-            browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+            browser.execute_cdp_cmd("Emulation.setEmulatedMedia",
+                                    {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
             browser.get((site / page).as_uri())
             serious = [(each["id"], each["nodes"][0]["html"][:200]) for each in Axe().run(browser)["violations"]
                        if each["impact"] in ("serious", "critical")]
@@ -86,14 +90,16 @@ class Site(unittest.TestCase):
     @unittest.skipUnless(BROWSER, "NOT RUN: needs a browser")
     def test_the_plots_are_drawn(self):
         plots = book_plots.all_plots(Record(RESULTS / THE_BOOKS))
-        bundled = output_of([PYTHON, "-c", "import pathlib, plotly; print(pathlib.Path(plotly.__file__).parent)"]).strip()
+        bundled = output_of([PYTHON, "-c",
+                             "import pathlib, plotly; print(pathlib.Path(plotly.__file__).parent)"]).strip()
         scripts = [Path(bundled) / "package_data" / "plotly.min.js", command.SITE / "static" / "plots.js"]
         body = "".join(book_pages.with_plot('<img src="" alt="words">', figure) for figure in plots.values())
         with tempfile.TemporaryDirectory() as directory:
             page = Path(directory) / "page.html"
             page.write_text(f"<!doctype html><body data-theme='dark'>{body}" +
                             "".join(f"<script src='{script.as_uri()}'></script>" for script in scripts))
-            drawn = output_of([*command.headless(BROWSER, Path(directory) / "browser"), "--dump-dom", page.as_uri()], timeout=120)
+            drawn = output_of([*command.headless(BROWSER, Path(directory) / "browser"), "--dump-dom", page.as_uri()],
+                              timeout=120)
         self.assertEqual(len(re.findall(r'<div class="plot drawn">', drawn)), len(plots))
         for name, figure in plots.items():
             for trace in figure["data"]:

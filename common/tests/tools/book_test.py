@@ -1,4 +1,5 @@
-"""The book: its sources from the lessons, its plots from the record, and what is noticed in a broken one. Needs no generator."""
+"""The book: its sources from the lessons, its plots from the record, and what is noticed in a broken one. Needs no
+generator."""
 
 import contextlib
 import difflib
@@ -47,8 +48,10 @@ KERNEL = "// What changed since {}: all.\nint {};\n"
 
 def little(directory: str) -> book.Book:
     root = Path(directory)
-    files = {"README.md": README, "01_one/README.md": LESSON, "01_one/attention.cu": "int one;\n", "02_two/README.md": "# 02 Two\n\nText.\n",
-             "02_two/1_first.cu": KERNEL.format("chapter 01", "a") + "int one;\n", "02_two/2_last.cu": KERNEL.format("1_first", "b"),
+    files = {"README.md": README, "01_one/README.md": LESSON, "01_one/attention.cu": "int one;\n",
+             "02_two/README.md": "# 02 Two\n\nText.\n",
+             "02_two/1_first.cu": KERNEL.format("chapter 01", "a") + "int one;\n",
+             "02_two/2_last.cu": KERNEL.format("1_first", "b"),
              "02_two/10_more.cu": KERNEL.format("`last`, chapter 02's 2_last, which is here", "c"),
              "common/things/a.json": "{}", "common/results/g/pictures/speed.svg": "<svg/>"}
     for name, text in files.items():
@@ -72,8 +75,10 @@ class Little(unittest.TestCase):
         self.assertEqual([line for page in self.book.pages for line in self.book.broken(page)], [])
 
     def test_a_broken_link_is_named_with_its_line(self):
-        for text, expected in [("[x](gone.md)", "there is no gone.md"), ("[x](01_one/gone.cu)", "there is no 01_one/gone.cu"),
-                               ("[x](#above)", "README.md has no heading #above"), ("![x](gone.svg)", "there is no gone.svg"),
+        for text, expected in [("[x](gone.md)", "there is no gone.md"),
+                               ("[x](01_one/gone.cu)", "there is no 01_one/gone.cu"),
+                               ("[x](#above)", "README.md has no heading #above"),
+                               ("![x](gone.svg)", "there is no gone.svg"),
                                ("[x](01_one/#gone)", "01_one/README.md has no heading #gone")]:
             with self.subTest(text), tempfile.TemporaryDirectory() as directory:
                 self.book = little(directory)
@@ -83,8 +88,10 @@ class Little(unittest.TestCase):
 
     def test_links(self):
         page = self.pages.sources({}, None)["index.md"]
-        for link in ("[One](01_one/index.md)", "[its kernel](01_one/attention.cu.md#top)", "[a folder](common/things/index.md)",
-                     "[data](common/things/a.json)", "[this one](#below)", "![A picture](common/results/g/pictures/speed.svg)", ", host."):
+        for link in ("[One](01_one/index.md)", "[its kernel](01_one/attention.cu.md#top)",
+                     "[a folder](common/things/index.md)",
+                     "[data](common/things/a.json)", "[this one](#below)",
+                     "![A picture](common/results/g/pictures/speed.svg)", ", host."):
             self.assertIn(link, page)
         self.assertIn("common/things/index.md", self.pages.sources({}, None))
         self.assertIn("01_one/index\n02_two/index", page.replace("/0", "0"))
@@ -169,16 +176,20 @@ class Lessons(unittest.TestCase):
                                  ("06_flashattn2_fwd/1_mma.cu", "05_online_softmax/2_tiles.cu"),
                                  ("08_causal_earlystop/2_earlystop.cu", "06_flashattn2_fwd/9_final.cu"),
                                  ("08_causal_earlystop/2_earlystop_backward.cu", "07_backward/7_atomic.cu"),
-                                 ("08_causal_earlystop/4_ordered_backward.cu", "08_causal_earlystop/3_balanced_backward.cu"),
-                                 ("09_rope_fused/3_prerotated_backward.cu", "08_causal_earlystop/4_ordered_backward.cu")]:
+                                 ("08_causal_earlystop/4_ordered_backward.cu",
+                                  "08_causal_earlystop/3_balanced_backward.cu"),
+                                 ("09_rope_fused/3_prerotated_backward.cu",
+                                  "08_causal_earlystop/4_ordered_backward.cu")]:
             self.assertEqual(self.book.before(kernel), expected)
 
     def test_most_rungs_are_a_small_step_from_an_earlier_kernel(self):
         def code(kernel: str) -> list:
-            return [line for line in (text.partition("//")[0].strip() for text in self.book.text(kernel).splitlines()) if line]
+            return [line for line in (text.partition("//")[0].strip() for text in self.book.text(kernel).splitlines())
+                    if line]
 
         def apart(kernel: str, other: str) -> int:
-            marks = [line[0] for line in difflib.unified_diff(code(other), code(kernel), n=0, lineterm="")][2:]  # after the names
+            # after the names
+            marks = [line[0] for line in difflib.unified_diff(code(other), code(kernel), n=0, lineterm="")][2:]
             return max(marks.count("+"), marks.count("-"))
 
         steps = [min(apart(kernel, other) for other, _ in self.book.differences(kernel))
@@ -186,7 +197,8 @@ class Lessons(unittest.TestCase):
         self.assertGreater(sum(lines < 60 for lines in steps), len(steps) / 2, steps)
 
     def test_the_walks_of_05_to_08_and_of_10_are_discussed(self):
-        self.assertLessEqual({"05", "06", "07", "08", "10"}, {walk.words[0].partition("/")[0] for walk in self.book.walks})
+        self.assertLessEqual({"05", "06", "07", "08", "10"},
+                             {walk.words[0].partition("/")[0] for walk in self.book.walks})
 
 
 class Plots(unittest.TestCase):
@@ -225,7 +237,8 @@ class Plots(unittest.TestCase):
                     except Missing:
                         continue
                     words = shown[step.split("/")[0].replace("_", " "), n]
-                    found = [float(re.search(rf"([\d.]+){unit}", words)[1]) for unit in (" ms", " TFLOP/s", "× FlashAttention-2")]
+                    found = [float(re.search(rf"([\d.]+){unit}", words)[1])
+                             for unit in (" ms", " TFLOP/s", "× FlashAttention-2")]
                     for value, expected in zip(found, (ms, rate, ratio)):
                         self.assertAlmostEqual(value / expected, 1, delta=0.006, msg=words)
                     compared += 1
@@ -233,7 +246,8 @@ class Plots(unittest.TestCase):
 
     def test_sweep(self):
         of = Quantities(self.record)
-        trace = next(one for one in self.plots["tflops-forward"]["data"] if one["name"].startswith("08") and one["xaxis"] == "x4")
+        trace = next(one for one in self.plots["tflops-forward"]["data"] if one["name"].startswith("08")
+                     and one["xaxis"] == "x4")
         words = trace["customdata"][trace["x"].index(2048)]
         rate = of.tflops("08", 2048, 128, "causal", "fp16", "forward")
         self.assertIn("causal, D = 128<br>N = 2048<br>", words)
@@ -250,17 +264,23 @@ class Check(unittest.TestCase):
             return book_check.complaints(Path(directory), book_check.pages(Path(directory)))
 
     def test_what_is_whole(self):
-        self.assertEqual(self.complaints('<a href="other.html#here">x</a><a href="#top" id="top">x</a><a href="https://x.org/">x</a>'
+        self.assertEqual(self.complaints('<a href="other.html#here">x</a><a href="#top" id="top">x</a><a '
+                                         'href="https://x.org/">x</a>'
                                          "<pre>$$ \\frac{a} $$</pre><math><mi>a</mi></math>"), [])
 
     def test_what_is_not(self):
-        for body, expected in [('<a href="gone.html">x</a>', "there is no gone.html"), ('<img alt="x" src="gone.svg">', "there is no gone.svg"),
+        for body, expected in [('<a href="gone.html">x</a>', "there is no gone.html"),
+                               ('<img alt="x" src="gone.svg">', "there is no gone.svg"),
                                ('<iframe src="walks/05.html"></iframe>', "there is no walks/05.html"),
-                               ('<a href="other.html#gone">x</a>', "other.html#gone has no such place"), ('<a href="#gone">x</a>', "#gone has no"),
+                               ('<a href="other.html#gone">x</a>', "other.html#gone has no such place"),
+                               ('<a href="#gone">x</a>', "#gone has no"),
                                ('<script src="https://cdn.org/x.js"></script>', "https://cdn.org/x.js needs a network"),
-                               ('<img src="https://x.org/x.svg" alt="x">', "needs a network"), ('<img src="other.html">', "without words"),
-                               ("<p>$$a = b$$</p>", "a formula was left"), ("<p>so \\frac{a}{b}</p>", "a formula was left"),
-                               ("<math><mi>\\foo</mi></math>", "was not understood"), ("<math><merror>x</merror></math>", "an error is shown"),
+                               ('<img src="https://x.org/x.svg" alt="x">', "needs a network"),
+                               ('<img src="other.html">', "without words"),
+                               ("<p>$$a = b$$</p>", "a formula was left"),
+                               ("<p>so \\frac{a}{b}</p>", "a formula was left"),
+                               ("<math><mi>\\foo</mi></math>", "was not understood"),
+                               ("<math><merror>x</merror></math>", "an error is shown"),
                                ('<span class="problematic">x</span>', "an error is shown")]:
             with self.subTest(body):
                 found = self.complaints(body)
@@ -289,12 +309,14 @@ class Packages(unittest.TestCase):
 
     def test_a_package_that_does_not_exist(self):
         self.assertIn("pip could not install furo==1: there is none for this Python (log:",
-                      self.said("ERROR: Could not find a version that satisfies the requirement furo==1 (from versions: none)",
+                      self.said("ERROR: Could not find a version that satisfies the requirement furo==1 (from "
+                                "versions: none)",
                                 "ERROR: No matching distribution found for furo==1"))
 
     def test_no_network(self):
         self.assertIn("pip could not install Sphinx==9.0.4: its index cannot be reached",
-                      self.said("WARNING: Retrying (Retry(total=4)) after connection broken by 'NewConnectionError(..)': /simple/sphinx/",
+                      self.said("WARNING: Retrying (Retry(total=4)) after connection broken by "
+                                "'NewConnectionError(..)': /simple/sphinx/",
                                 "ERROR: No matching distribution found for Sphinx==9.0.4"))
 
     def test_another_reason(self):
@@ -308,7 +330,8 @@ class Packages(unittest.TestCase):
             pythons.with_packages(command.SITE / "requirements.txt", Path("/nowhere"), (99, 1))
 
     def test_once(self):
-        with tempfile.TemporaryDirectory() as directory, mock.patch.object(pythons, "follow", side_effect=AssertionError("again")):
+        with tempfile.TemporaryDirectory() as directory, mock.patch.object(pythons, "follow",
+                                                                           side_effect=AssertionError("again")):
             home, requirements = Path(directory), command.SITE / "requirements.txt"
             (home / "bin").mkdir()
             (home / "bin" / "python").touch()
@@ -320,7 +343,8 @@ class Packages(unittest.TestCase):
         self.assertEqual([line for line in lines if not re.fullmatch(r"#.*|[\w.-]+==[\w.]+", line)], [])
 
     def test_a_walk_that_cannot_be_recorded(self):
-        with tempfile.TemporaryDirectory() as directory, mock.patch.multiple(command, HOME=Path(directory), HTML=Path(directory)), \
+        with tempfile.TemporaryDirectory() as directory, mock.patch.multiple(command, HOME=Path(directory),
+                                                                             HTML=Path(directory)), \
                 self.assertRaisesRegex(Failure, r"^\./workbook walk 99: no chapter 99 \(chapters: .*\)$") as raised:
             command._record([book.Walk(("99",))])
         self.assertEqual(raised.exception.status, 2)

@@ -39,7 +39,8 @@ class BadInput(unittest.TestCase):
             (["run", "--batch", "0"], "0 is not a whole number of at least 1"),
             (["run", "--seq-q=-3"], "-3 is not a whole number"),
             (["run", "--dtype", "fp8"], "fp16"),
-            (["run", "--heads", "6", "--kv-heads", "4"], "heads is 6 and kv-heads is 4: heads must be a multiple of kv-heads"),
+            (["run", "--heads", "6", "--kv-heads", "4"],
+             "heads is 6 and kv-heads is 4: heads must be a multiple of kv-heads"),
             (["run", "--seed=-1"], "-1 is not a whole number of at least 0"),
             (["trace", "--lines=0"], "0 is not a whole number of at least 1"),
             (["trace", "--seq-q=512,1024"], "512,1024 is not a whole number"),
@@ -59,7 +60,8 @@ class BadInput(unittest.TestCase):
             (["dev", "bench", "--out=/"], "/ is not the name of a file"),
             (["dev", "bench", "--out="], "nothing is not the name of a file"),
             (["dev", "bench", "--out=/dev/null"], "/dev/null is not the name of a file"),
-            (["dev", "bench", "--out=/dev/null/x.json"], "cannot write /dev/null/x.json: /dev/null is no directory that can be written"),
+            (["dev", "bench", "--out=/dev/null/x.json"],
+             "cannot write /dev/null/x.json: /dev/null is no directory that can be written"),
             (["dev", "accuracy", "--out=/"], "/ is not the name of a file"),
             (["dev", "peers", "--out=/"], "/ is not the name of a file"),
             (["dev", "profile", "--out=/"], "/ is not the name of a file"),
@@ -74,12 +76,15 @@ class BadInput(unittest.TestCase):
             (["dev", "accuracy", "10/ordered"], "no chapter 10/ordered"),
             (["run", "07", "--direction=forward"], "07_backward: direction is forward: 07_backward has none"),
             (["run", "07/final", "--direction=forward"], "07_backward: rung final has no forward"),
-            (["trace", "05", "--direction=backward"], "05_online_softmax: direction is backward: 05_online_softmax has none"),
-            (["run", "05", "--head-dim=7"], "05_online_softmax: head-dim is 7: supported are the multiples of 8 up to 256"),
+            (["trace", "05", "--direction=backward"],
+             "05_online_softmax: direction is backward: 05_online_softmax has none"),
+            (["run", "05", "--head-dim=7"],
+             "05_online_softmax: head-dim is 7: supported are the multiples of 8 up to 256"),
             (["dev", "bench", "06", "07", "--head-dim=264"],
              "06_flashattn2_fwd: head-dim is 264: supported are the multiples of 8 up to 128"),
             (["compare", "03", "07", "--direction=forward"], "07_backward: direction is forward: 07_backward has none"),
-            (["walk", "05", "--head-dim=12"], "05_online_softmax: head-dim is 12: supported are the multiples of 8 up to 256"),
+            (["walk", "05", "--head-dim=12"],
+             "05_online_softmax: head-dim is 12: supported are the multiples of 8 up to 256"),
             (["run", "--seq-q=6_4"], "6_4 is not a whole number"),
             (["run", "--seq-q= 64"], " 64 is not a whole number"),
             (["run", "--seq-q=\u0663"], "\u0663 is not a whole number"),
@@ -95,7 +100,8 @@ class BadInput(unittest.TestCase):
             (["walk"], "the following arguments are required: STEP"),
             (["walk", "05", "--heads=6", "--kv-heads=4"], "heads must be a multiple of kv-heads"),
             (["walk", "05", "--out=/"], "/ is not the name of a file"),
-            (["walk", "05", "--out=/dev/null/walk.html"], "cannot write /dev/null/walk.html: /dev/null is no directory"),
+            (["walk", "05", "--out=/dev/null/walk.html"],
+             "cannot write /dev/null/walk.html: /dev/null is no directory"),
             (["check", "05.nothing"], "no exercise 05.nothing (exercises: 01.scores, "),
             (["check", "99"], "no chapter 99"),
             (["check", "05", "--student= "], "--student needs a name"),
@@ -115,7 +121,9 @@ class BadInput(unittest.TestCase):
     def test_a_command_that_moved_says_where_it_is(self):
         for group in GROUPS:
             for name in group.names:
-                words, now = ([name], f"{name} is now ./workbook dev {name}") if group.word else (["dev", name], f"{name} is ./workbook {name}")
+                words, now = ([name], f"{name} is now ./workbook dev {name}") if group.word else (["dev", name],
+                                                                                                  f"{name} is "
+                                                                                                  f"./workbook {name}")
                 self.assertEqual(ending_of(*words, "--whatever"), (2, f"workbook: {now}\n"))
 
     def test_benchmark_flags_are_for_bench(self):
@@ -151,8 +159,10 @@ class Groups(unittest.TestCase):
                 self.assertEqual(f"  {name:<10}{line}\n" in page, bool(group.word), name)
 
     def test_the_readme_shows_the_same(self):
-        rows = re.findall(r"^\| `\./workbook (?:(dev) )?(\w+)[^`]*` \| (.*) \|$", (ROOT / "README.md").read_text(), re.M)
-        self.assertEqual(rows, [(group.word, name, line) for group in GROUPS for name, line in commands.help_lines(group).items()])
+        rows = re.findall(r"^\| `\./workbook (?:(dev) )?(\w+)[^`]*` \| (.*) \|$", (ROOT / "README.md").read_text(),
+                          re.M)
+        self.assertEqual(rows, [(group.word, name, line) for group in GROUPS
+                                for name, line in commands.help_lines(group).items()])
 
     def test_every_page_and_message_calls_a_command_by_its_name(self):
         written = {".cc", ".cmake", ".cu", ".h", ".md", ".py", ".txt", ".yml"}
@@ -162,13 +172,16 @@ class Groups(unittest.TestCase):
             for within, name in re.findall(r"\./workbook\s+(?:(dev)\s+)?([a-z]+)\b", content.decode()):
                 group = commands.group_of(name)
                 if group or within:
-                    self.assertEqual(within, group.word if group else "a command's group", f"{file}: ./workbook {within} {name}")
+                    self.assertEqual(within, group.word if group else "a command's group",
+                                     f"{file}: ./workbook {within} {name}")
 
     def test_only_the_chosen_command_is_imported(self):
-        for words, expected in [(["list", "--help"], {"list"}), (["dev", "counts", "--help"], {"counts"}), (["--help"], set()),
+        for words, expected in [(["list", "--help"], {"list"}), (["dev", "counts", "--help"], {"counts"}),
+                                (["--help"], set()),
                                 (["dev", "--help"], set()), (["report"], set()), (["nothing"], set())]:
             code = ("import sys, contextlib, io; from tools import cli\n"
-                    "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit): cli.main(sys.argv[1:])\n"
+                    "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit): "
+                    "cli.main(sys.argv[1:])\n"
                     "print(*(name[15:] for name in sys.modules if name.startswith('tools.commands.')))")
             done = subprocess.run([sys.executable, "-B", "-c", code, *words], capture_output=True, text=True,
                                   env=with_python_path(ROOT / "common"))
@@ -213,7 +226,8 @@ class Problems(unittest.TestCase):
 
     def test_what_is_not_said_is_left_to_the_program(self):
         self.assertEqual(self.problems(), [""])
-        self.assertEqual(self.problems(default_lengths=LENGTHS), [f"--seq-q={n}" for n in (512, 1024, 2048, 4096, 8192)])
+        self.assertEqual(self.problems(default_lengths=LENGTHS),
+                         [f"--seq-q={n}" for n in (512, 1024, 2048, 4096, 8192)])
 
     def test_what_is_said_goes_to_the_program_as_it_was_said(self):
         self.assertEqual(self.problems("--heads=4", "--no-causal", "--seed=7"), ["--heads=4 --seed=7 --no-causal"])
@@ -229,11 +243,13 @@ class WhatIsTraced(unittest.TestCase):
     described = {
         "05_a": [{"name": "a", "forward": True, "backward": False}],
         "07_b": [{"name": "b", "forward": False, "backward": True}],
-        "08_c": [{"name": "both", "forward": True, "backward": True}, {"name": "last", "forward": False, "backward": True}],
+        "08_c": [{"name": "both", "forward": True, "backward": True},
+                 {"name": "last", "forward": False, "backward": True}],
     }
 
     def passes(self, direction=None, rung=None):
-        with mock.patch.object(chapters, "describe", lambda chapter, _: chapters.Description("", self.described[chapter.name])):
+        with mock.patch.object(chapters, "describe",
+                               lambda chapter, _: chapters.Description("", self.described[chapter.name])):
             chosen = [chapters.Chapter(name) for name in self.described]
             return [(chapter.number, of) for chapter, of in engine_counts.passes(chosen, direction, rung, None)]
 
@@ -244,8 +260,10 @@ class WhatIsTraced(unittest.TestCase):
         self.assertEqual(self.passes(rung="last")[-1:], [("08", "backward")])
 
     def test_a_rung_of_all_chapters_is_that_of_those_that_have_it(self):
-        with mock.patch.object(chapters, "describe", lambda chapter, _: chapters.Description("", self.described[chapter.name])), \
-                mock.patch.object(build, "ensure_built", return_value=Path("build")), contextlib.redirect_stdout(io.StringIO()), \
+        with mock.patch.object(chapters, "describe",
+                               lambda chapter, _: chapters.Description("", self.described[chapter.name])), \
+                mock.patch.object(build, "ensure_built",
+                                  return_value=Path("build")), contextlib.redirect_stdout(io.StringIO()), \
                 mock.patch.object(engine_counts, "counts_of", lambda program, *_: program.parent.name):
             every = [chapters.Chapter(name) for name in self.described]
             self.assertEqual(engine_counts.count(every, [], rung="last", named=False), {"chapters": ["08_c"]})
@@ -260,7 +278,8 @@ class Ladders(unittest.TestCase):
     """05 has a forward, 06 two, 07 two backwards; 08, which only some tests know, has a rung of both and a backward."""
 
     described = {
-        name: chapters.Description("", [{"name": rung, "forward": name[:2] != "07", "backward": name[:2] == "07"} for rung in rungs])
+        name: chapters.Description("", [{"name": rung, "forward": name[:2] != "07", "backward": name[:2] == "07"}
+                                        for rung in rungs])
         for name, rungs in {"05_a": ["a"], "06_b": ["mma", "final"], "07_c": ["plain", "final"]}.items()
     }
     with_both = {**described, "08_d": chapters.Description("", [{"name": "both", "forward": True, "backward": True},
@@ -272,7 +291,8 @@ class Ladders(unittest.TestCase):
         problem_flags.add_rung(parser, default="")
         arguments = parser.parse_args(words)
         chosen = chapters.select(arguments.chapters, [chapters.Chapter(name) for name in self.described])
-        current = session.Session(None, chosen, bool(arguments.chapters), [], arguments.direction, arguments.rung, [], None)
+        current = session.Session(None, chosen, bool(arguments.chapters), [], arguments.direction, arguments.rung, [],
+                                  None)
         with mock.patch.object(chapters, "describe", lambda chapter, _: self.described[chapter.name]):
             return [[(step.name, step.direction, step.rung) for step in steps] for steps in current.ladders(**options)]
 
@@ -294,13 +314,15 @@ class Ladders(unittest.TestCase):
     def test_one_rung_in_the_directions_that_it_has(self):
         with mock.patch.object(self, "described", self.with_both):
             self.assertEqual(self.names("08", "--rung=last"), [[("08_d/last", "backward", "last")]])
-            self.assertEqual(self.names("08", "--rung=both"), [[("08_d/both", "forward", "both")], [("08_d/both", "backward", "both")]])
+            self.assertEqual(self.names("08", "--rung=both"),
+                             [[("08_d/both", "forward", "both")], [("08_d/both", "backward", "both")]])
             self.assertEqual(self.names("08", "--rung=none"), [[("08_d/none", "forward", "none")]])
-            self.assertEqual(self.names("08", "--rung=last", "--direction=forward"), [[("08_d/last", "forward", "last")]])
+            self.assertEqual(self.names("08", "--rung=last", "--direction=forward"),
+                             [[("08_d/last", "forward", "last")]])
 
     def test_a_rung_with_its_chapter(self):
-        for word, chapter, rung in [("5/x", "05_online_softmax", "x"), ("naive/", "01_naive", None), ("10/", "10_hopper", None),
-                                    ("10_hopper/a/b", "10_hopper", "a/b")]:
+        for word, chapter, rung in [("5/x", "05_online_softmax", "x"), ("naive/", "01_naive", None),
+                                    ("10/", "10_hopper", None), ("10_hopper/a/b", "10_hopper", "a/b")]:
             arguments = argparse.Namespace(chapters=[word], rung=None)
             self.assertEqual([chosen.name for chosen in problem_flags.chosen_chapters(arguments)], [chapter])
             self.assertEqual(arguments.rung, rung)
@@ -308,7 +330,8 @@ class Ladders(unittest.TestCase):
     def test_of_all_chapters_those_that_have_the_rung(self):
         chosen = [chapters.Chapter(name) for name in self.described]
         with mock.patch.object(chapters, "describe", lambda chapter, _: self.described[chapter.name]):
-            for rung, numbers in [("final", ["06", "07"]), ("plain", ["07"]), ("none", ["05", "06", "07"]), (None, ["05", "06", "07"])]:
+            for rung, numbers in [("final", ["06", "07"]), ("plain", ["07"]), ("none", ["05", "06", "07"]),
+                                  (None, ["05", "06", "07"])]:
                 self.assertEqual([chapter.number for chapter in chapters.with_rung(rung, chosen, [])], numbers)
 
     def test_who_asks_a_chapter_for_what_it_has_not_is_told_by_its_program(self):
@@ -318,17 +341,21 @@ class Ladders(unittest.TestCase):
 class Refusals(unittest.TestCase):
     """08 has a rung in both directions."""
 
-    steps = [session.Step("08_d/both", chapters.Chapter("08_d"), direction, "both") for direction in ("forward", "backward")]
+    steps = [session.Step("08_d/both", chapters.Chapter("08_d"), direction, "both")
+             for direction in ("forward", "backward")]
 
     def ending(self, *verdicts):
-        """(what is shown, what is said, or the failure) where the first direction ends like this, and the second like that."""
+        """(what is shown, what is said, or the failure) where the first direction ends like this, and the second
+        like that."""
         shown, said = [], io.StringIO()
         outcomes = iter([[[Outcome(verdict, "N is 7")]] for verdict in verdicts])
         with mock.patch.object(session.Session, "ladders", lambda *_: [[step] for step in self.steps]), \
-                mock.patch.object(session.Session, "measure_all", lambda *_: next(outcomes)), contextlib.redirect_stdout(said):
+                mock.patch.object(session.Session, "measure_all",
+                                  lambda *_: next(outcomes)), contextlib.redirect_stdout(said):
             current = session.Session(*8 * [None])
             try:
-                session.conclude(*session.measure_ladders(current, lambda _, steps, __: shown.append(steps[0].direction)))
+                session.conclude(*session.measure_ladders(current,
+                                                          lambda _, steps, __: shown.append(steps[0].direction)))
             except Failure as failure:
                 return shown, f"{failure.status}: {failure}"
         return shown, said.getvalue()
@@ -342,7 +369,8 @@ class Refusals(unittest.TestCase):
         self.assertEqual(self.ending("refused", "refused"), ([], "2: 08_d/both: N is 7"))
 
     def test_what_is_wrong_names_the_direction_and_the_chapters_test(self):
-        self.assertEqual(self.ending("correct", "wrong")[1], "1: not right: 08_d/both (backward); ./workbook test 08_d shows where")
+        self.assertEqual(self.ending("correct", "wrong")[1],
+                         "1: not right: 08_d/both (backward); ./workbook test 08_d shows where")
 
 
 class Beginnings(unittest.TestCase):
@@ -351,7 +379,8 @@ class Beginnings(unittest.TestCase):
         session.add_arguments(parser)
         problem_flags.add_rung(parser, default="")
         with mock.patch.object(cuda, "choose_preset", return_value=choice), mock.patch.object(build, "ensure_built"), \
-                mock.patch.object(problem_flags, "resolved", return_value=("problem", {})), contextlib.redirect_stdout(io.StringIO()):
+                mock.patch.object(problem_flags, "resolved",
+                                  return_value=("problem", {})), contextlib.redirect_stdout(io.StringIO()):
             current = session.begin(parser.parse_args(["05", *words]), ["--benchmark_min_time=1"])
         self.assertEqual(current.flags, ["--benchmark_min_time=1"])
         return [" ".join(flags) for _, flags in current.problems]

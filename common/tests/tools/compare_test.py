@@ -67,7 +67,8 @@ class Compare(unittest.TestCase):
                                  for number, (file, count) in enumerate(requests.items())]}
 
         step = compare.Step(Chapter("08_causal_earlystop"), "earlystop")
-        own, lent = {"08_causal_earlystop/2_earlystop.cu": 3, "08_causal_earlystop/2_other.cu": 2}, {"07_backward/7_atomic.cu": 9}
+        own, lent = {"08_causal_earlystop/2_earlystop.cu": 3,
+                     "08_causal_earlystop/2_other.cu": 2}, {"07_backward/7_atomic.cu": 9}
         shared = {"common/device/mma.h": 99}
         self.assertEqual(compare.source(step, counted(**own, **lent, **shared)), "08_causal_earlystop/2_earlystop.cu")
         self.assertEqual(compare.source(step, counted(**lent, **shared)), "07_backward/7_atomic.cu")

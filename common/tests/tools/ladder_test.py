@@ -68,7 +68,8 @@ class Tables(unittest.TestCase):
         known = [KnownStep(549 * 2**20, 0.292), KnownStep(40 * 2**20, 0.0212), KnownStep(), KnownStep(None, 0.0424)]
         lines = ladder.checked(["01_naive", "02_coalescing", "12_mine", "13_slower"], outcomes, known).split("\n")
         self.assertRegex(lines[0], r" device memory +bytes moved +recorded ms +gain$")
-        for line, end in zip(lines[1:], (r"549 MiB +292 +-$", r"40 MiB +21.2 +13.8x$", r" +- +- +-$", r" +- +42.4 +0.500x$")):
+        for line, end in zip(lines[1:], (r"549 MiB +292 +-$", r"40 MiB +21.2 +13.8x$", r" +- +- +-$",
+                                         r" +- +42.4 +0.500x$")):
             self.assertRegex(line, r"1.0 MiB +" + end)
         self.assertEqual(len({len(line) for line in lines}), 1)
         self.assertNotIn("\033", "".join(lines))
@@ -76,7 +77,8 @@ class Tables(unittest.TestCase):
     def test_the_table_stays_narrow(self):
         names = ["08_causal_earlystop/earlystop"]
         known = [KnownStep(1000 * 2**20, 22.9e-3)] * 2
-        self.assertLessEqual(max(map(len, ladder.checked(names * 2, [self.outcomes[0][0]] * 2, known).split("\n"))), 120)
+        self.assertLessEqual(max(map(len, ladder.checked(names * 2, [self.outcomes[0][0]] * 2, known).split("\n"))),
+                             120)
 
     def test_a_reason_is_given_once(self):
         refused = [Outcome("refused", "too long")] * 5
@@ -93,8 +95,10 @@ class WhatIsKnown(unittest.TestCase):
         self.root = Path(scratch.name)
         result_files.write(self.root / "trace" / "02_two.json", {
             "a: ns::k, launch 1": {"bytes read warps": 100, "bytes written warps": 20, "bytes read launch": 7},
-            "a: ns::l, launch 2": {"bytes read warps": 3, "bytes written warps": 0}, "b: ns::k, launch 1": {"barriers": 1}})
-        run = {"name": "02_two/a/fwd/B2_H16_N4096_D64_fp16_causal/manual_time", "real_time": 5.0, "time_unit": "ms", "FLOP/s": 1e12}
+            "a: ns::l, launch 2": {"bytes read warps": 3, "bytes written warps": 0},
+            "b: ns::k, launch 1": {"barriers": 1}})
+        run = {"name": "02_two/a/fwd/B2_H16_N4096_D64_fp16_causal/manual_time", "real_time": 5.0, "time_unit": "ms",
+               "FLOP/s": 1e12}
         result_files.write(self.root / "gpu" / "ladder-02_two.json",
                       {"context": {"machine": {"gpu": "NVIDIA H200"}}, "benchmarks": [run]})
         self.known_steps = KnownSteps(Record(self.root / "gpu"), Counts(self.root / "trace"))

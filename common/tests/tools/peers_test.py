@@ -33,7 +33,8 @@ class Sweeps(unittest.TestCase):
     def test_the_ladders(self):
         points = peers.sweep("ladder", {"dtype": "bf16"}, DEFAULT)
         self.assertEqual([point.seq_k for point in points], [512, 1024, 2048, 4096, 8192])
-        self.assertEqual({(p.batch, p.heads, p.head_dim, p.dtype, p.causal) for p in points}, {(2, 16, 64, "bf16", True)})
+        self.assertEqual({(p.batch, p.heads, p.head_dim, p.dtype, p.causal) for p in points},
+                         {(2, 16, 64, "bf16", True)})
 
     def test_of_few_queries(self):
         points = peers.sweep("decode", {"dtype": "bf16"}, DEFAULT)
@@ -83,7 +84,7 @@ class Sweeps(unittest.TestCase):
 class BesideAStandInForTorch(unittest.TestCase):
     def setUp(self):
         self.torch = mock.MagicMock(__version__="2")
-        modules = {name: self.torch for name in ("torch", "torch.nn", "torch.nn.functional", "torch.nn.attention")}
+        modules = dict.fromkeys(("torch", "torch.nn", "torch.nn.functional", "torch.nn.attention"), self.torch)
         modules |= {"tools.measuring.peers_check": mock.MagicMock()}
         loaded = mock.patch.dict(sys.modules, modules)
         loaded.start()
@@ -134,7 +135,8 @@ class Peers(BesideAStandInForTorch):
         """As its package has it: on [B, N, H, D], fewer kv heads as they are, and the LSE beside the result."""
         asked = []
 
-        def flash_attn_func(q, k, v, qv=None, gather_kv_indices=None, softmax_scale=None, causal=False, return_lse=False):
+        def flash_attn_func(q, k, v, qv=None, gather_kv_indices=None, softmax_scale=None, causal=False,
+                            return_lse=False):
             asked.append(([(one.shape, one.is_contiguous) for one in (q, k, v)], causal))
             return Tensor(q.shape), None
 
@@ -156,7 +158,8 @@ class Peers(BesideAStandInForTorch):
 
     def test_flash_attention_4_is_deterministic_if_it_is_told(self):
         asked = []
-        package = mock.MagicMock(flash_attn_func=lambda *tensors, **said: asked.append(said) or Tensor(tensors[0].shape))
+        package = mock.MagicMock(flash_attn_func=lambda *tensors, **said: asked.append(said)
+                                 or Tensor(tensors[0].shape))
         with mock.patch.dict(sys.modules, {"flash_attn": mock.MagicMock(cute=package), "flash_attn.cute": package}):
             plain, fixed = self.peers_main.package("FA4"), self.peers_main.package("FA4-deterministic")
         self.assertEqual(fixed.directions, ("backward",))
@@ -168,10 +171,12 @@ class Peers(BesideAStandInForTorch):
         candidate = self.peers_main.sdpa("FLASH-deterministic")
         self.assertEqual(candidate.directions, ("backward",))
         self.assertIs(self.torch.utils.deterministic.fill_uninitialized_memory, False)
-        lanes = [self.lane(one, "backward", *[Tensor((1, 2, 4, 64))] * 4) for one in (candidate, self.peers_main.sdpa("FLASH"))]
+        lanes = [self.lane(one, "backward", *[Tensor((1, 2, 4, 64))] * 4)
+                 for one in (candidate, self.peers_main.sdpa("FLASH"))]
         mode = self.torch.use_deterministic_algorithms
         in_mode = []
-        self.torch.autograd.grad.side_effect = lambda *_, **__: in_mode.append([call.args[0] for call in mode.call_args_list])
+        self.torch.autograd.grad.side_effect = lambda *_, **__: in_mode.append([call.args[0]
+                                                                                for call in mode.call_args_list])
         mode.assert_not_called()  # the forward is, as it is
         for lane in lanes:
             lane.launch(0)
@@ -206,7 +211,8 @@ class Overhead(BesideAStandInForTorch):
             mode_of.clear()
 
         calls = {name: (candidate(name, seconds), mode) for name, seconds, mode in
-                 [("workbook", 2.0, contextlib.nullcontext), ("SDPA", 3.0, contextlib.nullcontext), ("FLASH", 4.0, flash)]}
+                 [("workbook", 2.0, contextlib.nullcontext), ("SDPA", 3.0, contextlib.nullcontext),
+                  ("FLASH", 4.0, flash)]}
         with mock.patch.object(overhead.time, "perf_counter", lambda: now[0]):
             self.torch.cuda.synchronize.side_effect = lambda: now.__setitem__(0, now[0] + 0.5)  # the GPU has to finish
             times = overhead.in_turn(calls, 3)
@@ -238,7 +244,8 @@ class Runs(BesideAStandInForTorch):
             return [{"name": one.name, "kind": one.kind, "seconds": peers.percentiles([2.0])} for one in candidates]
 
         request = {"sweep": "ladder", "said": said, "chapters": list(chapters), "named": named,
-                   "rung": rung, "all_rungs": False, "directions": directions, "seed": 0, "patience": 1.0, "commit": "abc"}
+                   "rung": rung, "all_rungs": False, "directions": directions, "seed": 0, "patience": 1.0,
+                   "commit": "abc"}
         modules = {"flash_attention_workbook": workbook, "flash_attn": None, "flash_attn_interface": None}
         with mock.patch.dict(sys.modules, modules), \
                 mock.patch.multiple(self.peers_main, measure=measure, Flush=mock.Mock(), ceilings=mock.Mock()), \
@@ -274,7 +281,8 @@ class Runs(BesideAStandInForTorch):
 
     def test_a_direction_that_nobody_has_is_refused_by_its_name(self):
         for rung, name in ((None, "07_b"), ("alone", "07_b/alone")):
-            with self.assertRaisesRegex(self.peers_main.Refusal, f"^no forward in {name}: chapters that have one: 08_c, 11_f$"):
+            with self.assertRaisesRegex(self.peers_main.Refusal,
+                                        f"^no forward in {name}: chapters that have one: 08_c, 11_f$"):
                 self.run_with({}, ["forward"], ["07_b"], rung=rung)
         with self.assertRaisesRegex(self.peers_main.Refusal, "^rung is alone: 08_c has last$"):
             self.run_with({}, chapters=["08_c"], rung="alone")
@@ -400,7 +408,8 @@ class Reports(unittest.TestCase):
         lines = peer_tables.tables(made).split("\n")
         self.assertEqual(lines[0].split(), ["forward,", "D=128", "fp16", "full,", "TFLOP/s", "N=512", "N=1024"])
         self.assertEqual([line.split() for line in lines[1:]],
-                         [["FLASH", "0.500", "0.500"], ["01", "-", "-"], ["06", "1.00", "wrong"], ["x", "FLASH", "2.00", "-"]])
+                         [["FLASH", "0.500", "0.500"], ["01", "-", "-"], ["06", "1.00", "wrong"],
+                          ["x", "FLASH", "2.00", "-"]])
         said = "\n".join(peer_tables.remarks(made))
         self.assertIn("06, forward: 2.000 x FLASH (geometric mean of 1 points, 2.00 to 2.00)", said)
         self.assertIn("01 skipped at N=512, N=1024: one launch would take about 1.2 s", said)
@@ -409,8 +418,10 @@ class Reports(unittest.TestCase):
 
     def test_a_wrong_peer_is_a_remark_and_a_wrong_chapter_a_failure(self):
         self.assertEqual(peer_tables.wrong_chapters(report({"FA4": "o is not finite", "06": 1.0})), [])
-        self.assertIn("FA4 wrong at N=512: o is not finite", peer_tables.remarks(report({"FA4": "o is not finite", "06": 1.0})))
-        self.assertEqual(peer_tables.wrong_chapters(report({"FLASH": 2.0, "06": 1.0}, {"FLASH": 2.0, "06": "o differs by 1"})), ["06"])
+        self.assertIn("FA4 wrong at N=512: o is not finite",
+                      peer_tables.remarks(report({"FA4": "o is not finite", "06": 1.0})))
+        self.assertEqual(peer_tables.wrong_chapters(report({"FLASH": 2.0, "06": 1.0},
+                                                           {"FLASH": 2.0, "06": "o differs by 1"})), ["06"])
 
 
 class BadInput(unittest.TestCase):
@@ -442,9 +453,9 @@ class BadInput(unittest.TestCase):
     def test_no_pytorch(self):
         for named, expected in [("", "^peers needs PyTorch with CUDA, which .* lack: install it"),
                                 ("/nowhere/python", "which /nowhere/python .WORKBOOK_PYTHON. lacks")]:
-            with mock.patch.dict(os.environ, {"WORKBOOK_PYTHON": named}), mock.patch.object(cuda, "output_of", return_value=None):
-                with self.assertRaisesRegex(Failure, expected):
-                    peers.python_with_torch()
+            with mock.patch.dict(os.environ, {"WORKBOOK_PYTHON": named}), self.assertRaisesRegex(Failure, expected), \
+                    mock.patch.object(cuda, "output_of", return_value=None):
+                peers.python_with_torch()
 
 
 class Environment(unittest.TestCase):

@@ -1,4 +1,5 @@
-"""A problem's name: what the chapters' programs write is what is read here. WORKBOOK_BUILD says where they are built."""
+"""A problem's name: what the chapters' programs write is what is read here. WORKBOOK_BUILD says where they are
+built."""
 
 import argparse
 import itertools
@@ -17,8 +18,10 @@ BUILT = [chapter for chapter in chapters.all_chapters() if chapter.program(DIREC
 
 class Labels(unittest.TestCase):
     def test_reading(self):
-        self.assertEqual(read_label("B2_H16_N512_D64_fp16_causal"), (Problem(2, 16, 16, 512, 512, 64, "fp16", True), False))
-        self.assertEqual(read_label("B1_H8_Hkv2_Nq7_Nk9_D128_bf16_full_rope"), (Problem(1, 8, 2, 7, 9, 128, "bf16", False), True))
+        self.assertEqual(read_label("B2_H16_N512_D64_fp16_causal"), (Problem(2, 16, 16, 512, 512, 64, "fp16", True),
+                                                                     False))
+        self.assertEqual(read_label("B1_H8_Hkv2_Nq7_Nk9_D128_bf16_full_rope"),
+                         (Problem(1, 8, 2, 7, 9, 128, "bf16", False), True))
         for wrong in ("", "B2_H16_N512_D64_fp16", "B2_H16_N512_D64_fp32_causal", "B2_H16_Nq512_D64_fp16_causal"):
             with self.assertRaises(ValueError):
                 read_label(wrong)
@@ -28,7 +31,8 @@ class Broken(unittest.TestCase):
     def test_what_a_program_prints_that_is_not_what_it_should_be(self):
         with tempfile.TemporaryDirectory() as directory:
             program = Path(directory) / "05_broken"
-            for printed, said in [("{", "05_broken printed no JSON that can be read: "), ("", "05_broken printed no JSON"),
+            for printed, said in [("{", "05_broken printed no JSON that can be read: "),
+                                  ("", "05_broken printed no JSON"),
                                   ("[]", "05_broken --describe does not say its problem"),
                                   ('{"problem": "B2", "flops": {}}', "05_broken --describe does not say its problem")]:
                 program.write_text(f"#!/bin/sh\necho '{printed}'\n")
@@ -75,7 +79,8 @@ class Programs(unittest.TestCase):
         self.assertEqual(str(*defaults).partition(" ")[2].split()[2:], ["D=64", "fp16", "causal"])
 
     def test_what_they_refuse_is_one_line(self):
-        with self.assertRaisesRegex(Failure, "^heads is 2 and kv-heads is 3: heads must be a multiple of kv-heads$") as raised:
+        with self.assertRaisesRegex(Failure,
+                                    "^heads is 2 and kv-heads is 3: heads must be a multiple of kv-heads$") as raised:
             problem_flags.resolved(BUILT[0].program(DIRECTORY), ["--kv-heads=3", "--heads=2"])
         self.assertEqual(raised.exception.status, 2)
 

@@ -7,12 +7,14 @@ from tools.showing import trace_report
 
 
 class LinesOnATerminal(unittest.TestCase):
-    launch = {"lines": [{"line": "05_online_softmax/2_tiles.cu:153", "within": "05_online_softmax/2_tiles.cu:79", "op": "shared_load",
-                         "requests": 512, "wavefronts": 2048, "ideal": 2048}]}
+    launch = {"lines": [{"line": "05_online_softmax/2_tiles.cu:153", "within": "05_online_softmax/2_tiles.cu:79",
+                         "op": "shared_load", "requests": 512, "wavefronts": 2048, "ideal": 2048}]}
     SOURCE = "for (int n = 0; n < cols; ++n) k_reg[n] = load_float4(kv_smem + (tx + 16 * n) * row_stride + d);"
 
     def lines(self, columns: int) -> list:
-        with mock.patch.object(trace_report, "columns", return_value=columns), mock.patch.object(trace_report, "source_text", return_value=self.SOURCE):
+        with mock.patch.object(trace_report, "columns",
+                               return_value=columns), mock.patch.object(trace_report, "source_text",
+                                                                        return_value=self.SOURCE):
             return trace_report.lines_table(self.launch, 8).splitlines()
 
     def test_no_line_is_longer_than_the_terminal_is_wide(self):

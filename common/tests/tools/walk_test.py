@@ -1,4 +1,5 @@
-"""The page of a walk: which tiles the rows that a block reads make, what is too large, and how the page is put together."""
+"""The page of a walk: which tiles the rows that a block reads make, what is too large, and how the page is put
+together."""
 
 import argparse
 import base64
@@ -20,8 +21,8 @@ from tools.showing import walk
 
 
 def problem(**changes) -> Problem:
-    return Problem(**{"batch": 1, "heads": 1, "kv_heads": 1, "seq_q": 12, "seq_k": 12, "head_dim": 8, "dtype": "fp16", "causal": True,
-                      **changes})
+    return Problem(**{"batch": 1, "heads": 1, "kv_heads": 1, "seq_q": 12, "seq_k": 12, "head_dim": 8, "dtype": "fp16",
+                      "causal": True, **changes})
 
 
 def launch(*blocks) -> dict:
@@ -43,8 +44,10 @@ def read(**rows) -> dict:
 
 class Kinds(unittest.TestCase):
     def test_by_the_first_and_the_last_query(self):
-        for queries, keys, expected in [((4, 7), (0, 3), "whole"), ((4, 7), (4, 7), "partly"), ((4, 7), (8, 11), "masked"),
-                                        ((4, 7), (7, 7), "partly"), ((3, 7), (0, 3), "whole"), ((2, 7), (0, 3), "partly")]:
+        for queries, keys, expected in [((4, 7), (0, 3), "whole"), ((4, 7), (4, 7), "partly"),
+                                        ((4, 7), (8, 11), "masked"),
+                                        ((4, 7), (7, 7), "partly"), ((3, 7), (0, 3), "whole"),
+                                        ((2, 7), (0, 3), "partly")]:
             self.assertEqual(walk.kind(problem(), queries, keys), expected, (queries, keys))
             self.assertEqual(walk.kind(problem(causal=False), queries, keys), "whole")
 
@@ -86,21 +89,24 @@ class Tiles(unittest.TestCase):
         self.assertEqual(found, [(0, 3, 0, 3, "partly")])
 
     def test_a_copy_counts_after_the_barrier_before_which_it_lands(self):
-        made = launch([{"read": {"Q": [[0, 11]]}, "started": {"K": [[0, 3]]}}, {"landed": {"K": [[0, 3]]}, "started": {"K": [[4, 7]]}},
-                       {"landed": {"K": [[4, 7]]}}, {}])
+        made = launch([{"read": {"Q": [[0, 11]]}, "started": {"K": [[0, 3]]}},
+                       {"landed": {"K": [[0, 3]]}, "started": {"K": [[4, 7]]}}, {"landed": {"K": [[4, 7]]}}, {}])
         walk.add_tiles(problem(), made)
-        self.assertEqual([(tile["step"], tile["keys"]) for tile in made["blocks"][0]["tiles"]], [(2, [0, 3]), (3, [4, 7])])
+        self.assertEqual([(tile["step"], tile["keys"]) for tile in made["blocks"][0]["tiles"]],
+                         [(2, [0, 3]), (3, [4, 7])])
 
     def test_each_party_has_the_rows_that_it_reads_from_shared_memory(self):
         def step(by: int, *uses) -> dict:
-            return {"by": [by, by], "after": [], "landed": {"Q": [[0, 7]], "K": [[0, 5]]}, "uses": [list(use) for use in uses]}
+            return {"by": [by, by], "after": [], "landed": {"Q": [[0, 7]], "K": [[0, 5]]},
+                    "uses": [list(use) for use in uses]}
 
         def fill(*fills) -> dict:
             return {"by": [8, 8], "fills": [[place, tensor, ranges, 0, 0] for place, tensor, ranges in fills]}
 
         q = ([0, "Q", [[0, 3]]], [0, "Q", [[4, 7]]])
         ((found, _),) = tiles(problem(causal=False), [
-            fill([0, "Q", [[0, 7]]], [1, "K", [[0, 5]]]), step(0, q[0], [1, "K", [[0, 5]]]), step(4, q[1], [1, "K", [[0, 5]]]),
+            fill([0, "Q", [[0, 7]]], [1, "K", [[0, 5]]]), step(0, q[0], [1, "K", [[0, 5]]]),
+            step(4, q[1], [1, "K", [[0, 5]]]),
             step(0, [1, "K", [[0, 5]]]),  # again, for another product
             fill([1, "K", [[6, 11]]]), step(4, q[1], [1, "K", [[6, 11]]]),
             fill([2, "Q", [[8, 11]]], [1, "K", [[0, 5]]]), step(0, [2, "Q", [[8, 11]]], [1, "K", [[0, 5]]]),
@@ -109,7 +115,8 @@ class Tiles(unittest.TestCase):
         self.assertEqual([tile[:4] for tile in found], [(0, 3, 0, 5), (4, 7, 0, 5), (4, 7, 6, 11), (8, 11, 0, 5)])
 
     def test_a_tile_is_what_a_product_multiplies_with_one_another(self):
-        """Of a backward whose dQ needs all keys of the block: the party's own ones are those that it multiplies with queries."""
+        """Of a backward whose dQ needs all keys of the block: the party's own ones are those that it multiplies with
+        queries."""
         def step(first: int, uses: list, *products) -> dict:
             return {"by": [0, 3], "after": [], "landed": {"Q": [[first, first + 3]], "K": [[0, 11]]},
                     "uses": [[0, "K", [uses]], [1, "Q", [[first, first + 3]]]], "products": list(products)}
@@ -121,7 +128,8 @@ class Tiles(unittest.TestCase):
         self.assertEqual([tile[:4] for tile in found], [(0, 3, 4, 7), (4, 7, 4, 7)])
 
     def test_a_persistent_block_stays_with_no_queries(self):
-        both = [read(Q=(4, 7)), self.k[0], self.k[1], {"read": {**self.q[2]["read"], **self.k[0]["read"]}}, self.k[1], self.k[2]]
+        both = [read(Q=(4, 7)), self.k[0], self.k[1], {"read": {**self.q[2]["read"], **self.k[0]["read"]}}, self.k[1],
+                self.k[2]]
         ((_, skipped),) = tiles(problem(), both)
         self.assertEqual(skipped, [(4, 7, 8, 11)])
 
@@ -142,10 +150,13 @@ class Tiles(unittest.TestCase):
 class Names(unittest.TestCase):
     def test_of_mbarriers_and_places(self):
         with tempfile.TemporaryDirectory() as directory:
-            source = ["mbarrier_init(&smem.q_full, 1);", "for (int i = 0; i < 2; i++) mbarrier_init(&smem->full[i], 4 * n);", "mbarrier_init(gate, 1);"]
+            source = ["mbarrier_init(&smem.q_full, 1);",
+                      "for (int i = 0; i < 2; i++) mbarrier_init(&smem->full[i], 4 * n);", "mbarrier_init(gate, 1);"]
             (Path(directory) / "a.cu").write_text("\n".join(source))
-            of = {"mbarriers": ["a.cu:1", "a.cu:2", "a.cu:2", "a.cu:3", "a.cu:9", "b.cu:1"], "places": [[512, 64], [0, 64], [256, 64], [900, 64]],
-                  "blocks": [{"steps": [{"fills": [[0, "K", [[0, 1]], 0, 0], [1, "Q", [[0, 1]], 0, 0]]}, {"fills": [[2, "K", [[2, 3]], 0, 0]]}]}]}
+            of = {"mbarriers": ["a.cu:1", "a.cu:2", "a.cu:2", "a.cu:3", "a.cu:9", "b.cu:1"],
+                  "places": [[512, 64], [0, 64], [256, 64], [900, 64]],
+                  "blocks": [{"steps": [{"fills": [[0, "K", [[0, 1]], 0, 0], [1, "Q", [[0, 1]], 0, 0]]},
+                                        {"fills": [[2, "K", [[2, 3]], 0, 0]]}]}]}
             walk.add_names(of, Path(directory))
         self.assertEqual(of["mbarriers"], ["q_full", "full[0]", "full[1]", "gate", "mbarrier[0]", "mbarrier[1]"])
         self.assertEqual(of["places"], [[512, 64, "k[1]"], [0, 64, "q"], [256, 64, "k[0]"], [900, 64, "zeros"]])
@@ -160,22 +171,28 @@ class Sizes(unittest.TestCase):
     def test_the_largest_fits_and_one_more_does_not(self):
         of = problem(heads=2, kv_heads=2, head_dim=64, seq_q=4096, seq_k=4096)
         for direction, largest in [("forward", 192), ("backward", 128)]:
-            with self.assertRaisesRegex(Failure, f"--seq-q={largest} --seq-k={largest} is the largest that fits") as raised:
+            with self.assertRaisesRegex(Failure,
+                                        f"--seq-q={largest} --seq-k={largest} is the largest that fits") as raised:
                 walk.require_small(of, direction)
             self.assertEqual(raised.exception.status, 2)
             fits = problem(heads=2, kv_heads=2, head_dim=64, seq_q=largest, seq_k=largest)
             walk.require_small(fits, direction)
             with self.assertRaises(Failure):
-                walk.require_small(problem(heads=2, kv_heads=2, head_dim=64, seq_q=largest + 1, seq_k=largest + 1), direction)
+                walk.require_small(problem(heads=2, kv_heads=2, head_dim=64, seq_q=largest + 1, seq_k=largest + 1),
+                                   direction)
 
     def test_what_is_counted(self):
-        # 2 heads x 192 rows, each with 192 elements of S and P and five times 64 of O: after three tiles, written, expected
-        self.assertEqual(walk.numbers(problem(heads=2, head_dim=64, seq_q=192, seq_k=192), "forward"), 2 * 192 * (2 * 192 + 5 * 64) + 2 * 9 * walk.TILE_STEPS)
-        # P, dP and dS; dQ in two parts, written, expected; of the one kv head dK and dV after each of 2 x 2 tiles, written, expected
+        # 2 heads x 192 rows, each with 192 elements of S and P and five times 64 of O: after three tiles, written,
+        # expected
+        self.assertEqual(walk.numbers(problem(heads=2, head_dim=64, seq_q=192, seq_k=192), "forward"),
+                         2 * 192 * (2 * 192 + 5 * 64) + 2 * 9 * walk.TILE_STEPS)
+        # P, dP and dS; dQ in two parts, written, expected; of the one kv head dK and dV after each of 2 x 2 tiles,
+        # written, expected
         self.assertEqual(walk.numbers(problem(heads=2, kv_heads=1, head_dim=64, seq_q=128, seq_k=128), "backward"),
                          2 * 128 * (3 * 128 + 4 * 64) + 2 * 128 * 64 * 6 + 2 * 4 * walk.TILE_STEPS)
         # with tiles of 4: an O for each of 2, and the steps of 2 x 2
-        self.assertEqual(walk.numbers(problem(head_dim=8, seq_q=8, seq_k=8), "forward", tile=4), 8 * (2 * 8 + 8 * 4) + 4 * walk.TILE_STEPS)
+        self.assertEqual(walk.numbers(problem(head_dim=8, seq_q=8, seq_k=8), "forward", tile=4),
+                         8 * (2 * 8 + 8 * 4) + 4 * walk.TILE_STEPS)
 
     def test_nothing_fits(self):
         with self.assertRaisesRegex(Failure, "take fewer heads"):
@@ -184,7 +201,8 @@ class Sizes(unittest.TestCase):
     def test_two_have_half_the_room(self):
         of = problem(heads=2, kv_heads=2, head_dim=64, seq_q=130, seq_k=130)
         walk.require_small(of, "forward")
-        with self.assertRaisesRegex(Failure, "--seq-q=128 --seq-k=128 is the largest that fits; with --no-numbers longer ones do"):
+        with self.assertRaisesRegex(
+                Failure, "--seq-q=128 --seq-k=128 is the largest that fits; with --no-numbers longer ones do"):
             walk.require_small(of, "forward", walks=2)
 
     def test_without_numbers_only_the_steps_count(self):
@@ -194,8 +212,10 @@ class Sizes(unittest.TestCase):
 
     def test_nothing_runs_that_is_too_large(self):
         with mock.patch.object(command.build, "ensure_built"), \
-                mock.patch.object(command, "_steps", return_value=("forward", [command.Step(chapters.Chapter("05_x"), "tiles")])), \
-                mock.patch.object(command.problem_flags, "resolved", return_value=(problem(seq_q=9999, seq_k=9999), {})), \
+                mock.patch.object(command, "_steps",
+                                  return_value=("forward", [command.Step(chapters.Chapter("05_x"), "tiles")])), \
+                mock.patch.object(command.problem_flags, "resolved",
+                                  return_value=(problem(seq_q=9999, seq_k=9999), {})), \
                 mock.patch.object(command.engine_counts, "counts_of", side_effect=AssertionError("it runs")), \
                 self.assertRaisesRegex(Failure, "too large for a page"):
             command.run(arguments("05"))
@@ -216,11 +236,14 @@ class Command(unittest.TestCase):
 
     def run_resolved(self, *words, opens=True):
         said = []
-        with mock.patch.object(command.build, "ensure_built"), mock.patch.object(command, "_naive", return_value=None), \
+        with mock.patch.object(command.build, "ensure_built"), mock.patch.object(command, "_naive",
+                                                                                 return_value=None), \
                 mock.patch.object(command, "_steps", side_effect=lambda asked_for, *_: (
                     "forward", [command.Step(chapter, "r") for chapter, _ in asked_for])), \
-                mock.patch.object(command.engine_counts, "counts_of", side_effect=lambda *_: copy.deepcopy(Page.recorded)), \
-                mock.patch.object(command, "say", said.append), mock.patch.object(command.webbrowser, "open", return_value=opens) as browser:
+                mock.patch.object(command.engine_counts, "counts_of",
+                                  side_effect=lambda *_: copy.deepcopy(Page.recorded)), \
+                mock.patch.object(command, "say", said.append), mock.patch.object(command.webbrowser, "open",
+                                                                                  return_value=opens) as browser:
             status = command.run(arguments(*words))
         return status, said, browser
 
@@ -253,7 +276,8 @@ class Command(unittest.TestCase):
                 return "the page"
 
             with tempfile.TemporaryDirectory() as directory, mock.patch.object(walk, "page", page), \
-                    mock.patch.object(command.problem_flags, "resolved", side_effect=lambda _, flags: tried.append(flags[-1]) or (problem(), {})):
+                    mock.patch.object(command.problem_flags, "resolved",
+                                      side_effect=lambda _, flags: tried.append(flags[-1]) or (problem(), {})):
                 out = Path(directory) / "page.html"
                 if words:
                     with self.assertRaises(walk.TooLarge):
@@ -270,7 +294,8 @@ class Command(unittest.TestCase):
 
 
 class Steps(unittest.TestCase):
-    described = chapters.Description("", [{"name": "a", "forward": True, "backward": False}, {"name": "b", "forward": True, "backward": True},
+    described = chapters.Description("", [{"name": "a", "forward": True, "backward": False},
+                                          {"name": "b", "forward": True, "backward": True},
                                           {"name": "c", "forward": False, "backward": True}])
 
     def steps(self, *rungs, direction=None):
@@ -288,7 +313,8 @@ class Steps(unittest.TestCase):
         described = chapters.Description("", self.described.rungs, "e")
         with mock.patch.object(chapters, "describe", return_value=described):
             chapter = chapters.Chapter("08_x")
-            self.assertEqual(command._steps([(chapter, "e")], None, None), ("forward", [command.Step(chapter, "e", True)]))
+            self.assertEqual(command._steps([(chapter, "e")], None, None),
+                             ("forward", [command.Step(chapter, "e", True)]))
             self.assertEqual(command._steps([(chapter, "")], None, None), ("forward", [command.Step(chapter, "b")]))
             with self.assertRaisesRegex(Failure, "08_x/e has no backward"):
                 command._steps([(chapter, "e")], "backward", None)
@@ -296,7 +322,8 @@ class Steps(unittest.TestCase):
     def test_what_nobody_asks_for_is_small(self):
         small = command._small("forward", 1)
         self.assertEqual(command._flags(arguments("05"), small), ["--heads=2", "--seq-q=192"])
-        self.assertEqual(command._flags(arguments("05", "--kv-heads=3", "--seq-q=9"), small), ["--heads=3", "--kv-heads=3", "--seq-q=9"])
+        self.assertEqual(command._flags(arguments("05", "--kv-heads=3", "--seq-q=9"), small),
+                         ["--heads=3", "--kv-heads=3", "--seq-q=9"])
         self.assertEqual(command._flags(arguments("05/example"), command.EXAMPLE),
                          ["--batch=4", "--heads=2", "--head-dim=8", "--seq-q=8"])
 
@@ -305,7 +332,8 @@ class Steps(unittest.TestCase):
             for steps in (1, 2):
                 small = command._small(direction, steps)
                 (n,), heads = small["seq_q"], small["heads"]
-                walk.require_small(problem(seq_q=n, seq_k=n, heads=heads, kv_heads=heads, head_dim=64), direction, steps)
+                walk.require_small(problem(seq_q=n, seq_k=n, heads=heads, kv_heads=heads, head_dim=64), direction,
+                                   steps)
 
     def test_two_go_in_the_same_direction(self):
         self.assertEqual(self.steps("b", "c"), ("backward", "b", "c"))
@@ -315,7 +343,8 @@ class Steps(unittest.TestCase):
             self.steps("a", "c", direction="backward")
 
     def test_what_is_not_there(self):
-        for rung, direction, expected in [("a", "backward", "08_x/a has no backward"), ("d", None, r"08_x has no rung d \(rungs: a, b, c\)")]:
+        for rung, direction, expected in [("a", "backward", "08_x/a has no backward"),
+                                          ("d", None, r"08_x has no rung d \(rungs: a, b, c\)")]:
             with self.assertRaisesRegex(Failure, expected) as raised:
                 self.steps(rung, direction=direction)
             self.assertEqual(raised.exception.status, 2)
@@ -324,10 +353,14 @@ class Steps(unittest.TestCase):
 class Page(unittest.TestCase):
     recorded = {
         "chapter": "05_x", "problem": "B1_H1_N4_D8_fp16_causal", "direction": "forward",
-        "rungs": [{"rung": "r", "tensors": [{"name": "Q", "rows": 4, "row_bytes": 16}, {"name": "K", "rows": 4, "row_bytes": 16}],
-                   "launches": [{"kernel": "x::</script><b>&", "grid": [1, 1, 1], "block": [32, 1, 1], "dynamic_shared_bytes": 0,
-                                 "blocks": [{"block": [0, 0, 0], "steps": [{"until": "", "work": [1, 2, 3, 4, 5, 6], "read": {"Q": [[0, 3]], "K": [[0, 3]]},
-                                                            "watched": {"m": [[2, 0, [1.5]], [3, 0, ["-inf"]]]}}]}]}],
+        "rungs": [{"rung": "r", "tensors": [{"name": "Q", "rows": 4, "row_bytes": 16},
+                                            {"name": "K", "rows": 4, "row_bytes": 16}],
+                   "launches": [{"kernel": "x::</script><b>&", "grid": [1, 1, 1], "block": [32, 1, 1],
+                                 "dynamic_shared_bytes": 0,
+                                 "blocks": [{"block": [0, 0, 0],
+                                             "steps": [{"until": "", "work": [1, 2, 3, 4, 5, 6],
+                                                        "read": {"Q": [[0, 3]], "K": [[0, 3]]},
+                                        "watched": {"m": [[2, 0, [1.5]], [3, 0, ["-inf"]]]}}]}]}],
                    "results": {"LSE": {"made": [0.5], "expected": [0.25]}}}],
     }
 
@@ -338,7 +371,8 @@ class Page(unittest.TestCase):
         (data,) = re.findall(r'<script type="application/json" id="walks">(.*?)</script>', self.page, re.DOTALL)
         (held,) = json.loads(data)["walks"]
         self.assertEqual(held["launches"][0]["kernel"], "x::</script><b>&")
-        self.assertEqual(held["launches"][0]["blocks"][0]["tiles"], [{"head": 0, "queries": [0, 3], "keys": [0, 3], "step": 0, "kind": "partly"}])
+        self.assertEqual(held["launches"][0]["blocks"][0]["tiles"],
+                         [{"head": 0, "queries": [0, 3], "keys": [0, 3], "step": 0, "kind": "partly"}])
         self.assertEqual((held["step"], held["problem"]["seq_q"]), ("05_x/r", 4))
         self.assertEqual(held["naive"], [1, 2, 3, 4, 5, 6])
 
@@ -350,7 +384,8 @@ class Page(unittest.TestCase):
 
     def test_without_numbers(self):
         held = walk.walk_of(copy.deepcopy(self.recorded), None, with_numbers=False)
-        self.assertEqual((held["results"], held["numbers"], "watched" in held["launches"][0]["blocks"][0]["steps"][0]), ({}, False, False))
+        self.assertEqual((held["results"], held["numbers"], "watched" in held["launches"][0]["blocks"][0]["steps"][0]),
+                         ({}, False, False))
 
     def test_rectangles(self):
         runs = [[0, 8, [1, 2]], [1, 8, [3, 4]], [2, 8, [5]], [4, 8, [6]]]
@@ -358,7 +393,8 @@ class Page(unittest.TestCase):
 
     def test_needs_nothing_else(self):
         self.assertNotIn("{{", self.page)
-        self.assertEqual(set(re.findall(r"https?://[^\"' ]*", self.page)), {"http://www.w3.org/2000/svg"})  # a name, not an address
+        # a name, not an address
+        self.assertEqual(set(re.findall(r"https?://[^\"' ]*", self.page)), {"http://www.w3.org/2000/svg"})
         self.assertEqual(re.findall(r"<(?:link|img|script|iframe)[^>]*(?:href|src)=\"(?!data:)", self.page), [])
         self.assertIn("default-src 'none'", self.page)
 
@@ -368,7 +404,8 @@ class Page(unittest.TestCase):
 
     def test_every_place_that_the_script_asks_for_is_there(self):
         html = (walk.PARTS / "page.html").read_text()
-        for asked, there in [(r'\$\("([a-z-]+)"\)', r'\bid="([a-z-]+)"'), (r'\.part\("([a-z-]+)"\)', r'\bdata-part="([a-z-]+)"')]:
+        for asked, there in [(r'\$\("([a-z-]+)"\)', r'\bid="([a-z-]+)"'),
+                             (r'\.part\("([a-z-]+)"\)', r'\bdata-part="([a-z-]+)"')]:
             places = re.findall(there, html)
             self.assertEqual(set(re.findall(asked, walk.script())) - set(places), set())
             self.assertEqual(len(places), len(set(places)))

@@ -2,7 +2,8 @@
 
     expect_counts.py [--write] FILE PROGRAM FLAGS...
 
-PROGRAM, run with FLAGS, prints its counts as JSON. With --write the file is made from them: ./workbook dev counts does that.
+PROGRAM, run with FLAGS, prints its counts as JSON. With --write the file is made from them: ./workbook dev counts does
+that.
 """
 
 import json
@@ -23,8 +24,8 @@ def flatten(name: str, value, into: dict) -> dict:
 
 
 def counts(program: list) -> dict:
-    """{"rung: kernel, launch 1": {"shared_load wavefronts": 65536, ..}}, everything but the source lines; the launches of
-    a backward are those of "rung, backward", if the program has a forward too."""
+    """{"rung: kernel, launch 1": {"shared_load wavefronts": 65536, ..}}, everything but the source lines; the
+    launches of a backward are those of "rung, backward", if the program has a forward too."""
     rungs = json.loads(output([program[0], "--describe"]))["rungs"] if "--trace" in program else []
     both = all(any(rung[direction] for rung in rungs) for direction in ("forward", "backward")) if rungs else False
     found = {}
@@ -40,7 +41,8 @@ def counts(program: list) -> dict:
 
 def output(program: list) -> str:
     # A grid may be as large as there are multiprocessors, and the engine has as many of those as threads.
-    done = subprocess.run(program, stdin=subprocess.DEVNULL, capture_output=True, text=True, env={**os.environ, "SIMT_THREADS": "2"})
+    done = subprocess.run(program, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          env={**os.environ, "SIMT_THREADS": "2"})
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(program)} ended with status {done.returncode}: {done.stderr}")
     return done.stdout

@@ -10,8 +10,8 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-# One with calls of nearly every form, one whose loops nvcc unrolled in another way when a loop held nothing but a call, and one that
-# calls a header's functions which show something; with its architecture, and that header.
+# One with calls of nearly every form, one whose loops nvcc unrolled in another way when a loop held nothing but a call,
+# and one that calls a header's functions which show something; with its architecture, and that header.
 KERNELS = (("06_flashattn2_fwd/9_final.cu", "sm_90", None), ("04_fusion/2_streamed.cu", "sm_90", None),
            ("10_hopper/6_persistent.cu", "sm_90a", "device/lazy_softmax.h"))
 CALL = re.compile(r"^ *(?:for \(.*\) )?watch\w*\([^;]*\);.*\n", re.MULTILINE)
@@ -28,17 +28,20 @@ def machine_code(sources: dict, architecture: str) -> str:
         for name, text in sources.items():
             (Path(directory) / name).parent.mkdir(exist_ok=True)
             (Path(directory) / name).write_text(text)
-        subprocess.run([tool("nvcc"), "-std=c++20", "-O3", f"-arch={architecture}", "-I", ROOT / "common", "-cubin", "-o", "kernel.cubin",
-                        "kernel.cu"], cwd=directory, check=True)
-        code = subprocess.run([tool("cuobjdump"), "-sass", "kernel.cubin"], cwd=directory, check=True, capture_output=True, text=True).stdout
-    return re.sub(r"_GLOBAL__N__[0-9a-f]+_\w*?(?=\d)", "", re.sub(r"[0-9a-f]{8}_\d+_kernel_cu_[0-9a-f]{8}(_\d+)?", "", code))
+        subprocess.run([tool("nvcc"), "-std=c++20", "-O3", f"-arch={architecture}", "-I", ROOT / "common", "-cubin",
+                        "-o", "kernel.cubin", "kernel.cu"], cwd=directory, check=True)
+        code = subprocess.run([tool("cuobjdump"), "-sass", "kernel.cubin"], cwd=directory, check=True,
+                              capture_output=True, text=True).stdout
+    return re.sub(r"_GLOBAL__N__[0-9a-f]+_\w*?(?=\d)", "", re.sub(r"[0-9a-f]{8}_\d+_kernel_cu_[0-9a-f]{8}(_\d+)?", "",
+                                                                  code))
 
 
 class Watch(unittest.TestCase):
     def test_is_no_instruction(self):
         for kernel, architecture, header in KERNELS:
             with self.subTest(kernel):
-                sources = {"kernel.cu": (ROOT / kernel).read_text(), **({header: (ROOT / "common" / header).read_text()} if header else {})}
+                sources = {"kernel.cu": (ROOT / kernel).read_text(),
+                           **({header: (ROOT / "common" / header).read_text()} if header else {})}
                 without = {name: CALL.sub("", text) for name, text in sources.items()}
                 self.assertGreaterEqual(sum(len(CALL.findall(text)) for text in sources.values()), 4)
                 for text in without.values():

@@ -1,5 +1,4 @@
-"""What all else stands on: paths, chapters, builds, packages, the GPU, processes, the terminal, a failure in one
-line."""
+"""What everything else stands on: paths, chapters, builds, packages, the GPU, processes, the terminal, failures."""
 
 from tools.base import build, chapters, cuda, file_trees, packages, pythons
 from tools.base.annotations import Command, JsonObject

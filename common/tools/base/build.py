@@ -77,8 +77,7 @@ def _configure(preset: str, build_directory: Path, settings: list[str]) -> None:
 
 
 def _entries(cache: Path) -> list[str]:
-    """The lines NAME:TYPE=VALUE of a CMakeCache.txt; Failure if it has others, or too few, for CMake does not name
-    the file."""
+    """The lines NAME:TYPE=VALUE of a CMakeCache.txt; Failure, which names the file, if it is corrupt."""
     lines = cache.read_text(errors="replace").splitlines()
     entries = [line for line in lines if line.strip() and not line.startswith(("#", "//"))]
     wrong = next((line for line in entries if not re.match(r'("[^"]+"|[^":=]+):[A-Z]+=', line)), None)

@@ -4,6 +4,7 @@ import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tools.base.annotations import JsonObject
 from tools.base.failure import Failure
@@ -65,8 +66,7 @@ def gpu_identity() -> "str | None":
 
 
 def smi(what: dict[str, str], uuid: str = "") -> JsonObject:
-    """{name: what nvidia-smi says} of that GPU, else of the one that programs will use: numbers where they are some,
-    None for what it does not know."""
+    """{name: nvidia-smi's value} for this GPU, or for the one that programs will use; None for an unknown value."""
     uuid = uuid or visible_gpu()
     query = ["nvidia-smi", f"--query-gpu={','.join(what.values())}", "--format=csv,noheader,nounits"]
     lines = (uuid and output_of([*query, f"--id={uuid}"], timeout=60)) or output_of(query, timeout=60) or ""
@@ -99,7 +99,8 @@ class Choice:
     gpu: "Gpu | None" = None
 
 
-def choose_preset(wanted: "str | None", gpu_and_reason=None, nvcc="look") -> Choice:
+def choose_preset(wanted: "str | None", gpu_and_reason: "tuple[Gpu | None, str] | None" = None,
+                  nvcc: Any = "look") -> Choice:
     """The preset to use: what the user wants, else `cuda` if a GPU answers and nvcc can build for it, else `cpu`."""
     gpu, no_gpu = gpu_and_reason or find_gpu()
     nvcc = find_nvcc() if nvcc == "look" else nvcc

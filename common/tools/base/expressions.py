@@ -1,5 +1,4 @@
-"""Expressions in text, evaluated: arithmetic, and calls of functions that the caller names. Lessons and exercises
-have them."""
+"""Evaluates the expressions in lessons and exercises: arithmetic, and calls of functions that the caller names."""
 
 import ast
 import operator

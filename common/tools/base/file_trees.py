@@ -1,5 +1,4 @@
-"""Trees of files as {path: bytes}, and writing them: the same tree gives the same bytes, whenever and wherever it is
-written."""
+"""Trees of files as {path: bytes}. The same tree is always written as the same bytes."""
 
 import os
 import re

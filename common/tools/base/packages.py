@@ -93,7 +93,7 @@ def _install(missing: list[Package]) -> None:
             if line.startswith("E:"):
                 errors.append(line[2:].strip())
 
-        # may fail for one source of many: the installation decides
+        # An update may fail for one source of many: whether the installation succeeds decides.
         follow([*apt, "update"], log, on_line, own_session=False)
         failed = follow([*apt, "install", "--no-install-recommends", *names.split()], log, on_line,
                         own_session=False)

@@ -18,8 +18,7 @@ PATIENCE = 10.0  # seconds that programs have to end in, once they are asked to
 
 @contextlib.contextmanager
 def started(command: Command, own_session: bool = True, **options: Any) -> Iterator[subprocess.Popen[str]]:
-    """subprocess.Popen in `with`, which on the way out (Ctrl-C, SIGTERM, an error) ends the child and all that it
-    started.
+    """subprocess.Popen in `with`, which ends the child and all its descendants on the way out (Ctrl-C, an error).
 
     To be found, these have a session of their own. (Not so below sudo, which knows its user by the terminal.)
     """

@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     direction = arguments.direction or _shared_direction(words, counting)
     steps = [_step(chapter, rung, direction, counting) for chapter, rung in words]
 
-    # first, as it refuses what the steps do not take
+    # Counting comes first, as it refuses what the steps do not take.
     counted = [_counted(step, small, direction, counting) for step in steps]
     say(bold(f"\n{steps[0]} and {steps[1]}, {direction}") + "\n")
     _say_times(steps, direction, arguments)
@@ -147,8 +147,7 @@ def _rows(results: Path) -> list[tuple[Path, Row]]:
 
 def _recorded(steps: list[Step], direction: str,
               results: Path) -> "tuple[Path | None, dict[Problem, list[tuple[float, float | None]]]]":
-    """Where both steps were timed, and {problem: [(seconds, device memory), ..]}: in the ladder, else in the piece
-    that has both on most problems."""
+    """Where both steps were timed, and {problem: [(seconds, device memory), ..]}: the ladder, else the best piece."""
     found: dict[tuple[bool, Path], dict[Problem, dict[str, tuple[float, "float | None"]]]] = {}
     for gpu, row in _rows(results):
         if row.direction == direction and row.step in map(str, steps):
@@ -218,8 +217,7 @@ def _say_counters(steps: list[Step], counted: list[JsonObject]) -> None:
 
 
 def source(step: Step, counted: JsonObject) -> str:
-    """The file with its kernels: of the chapter's files that ran, the one that does most; of a kernel that another
-    chapter lends, that chapter's."""
+    """The file with the kernels that did most, if possible one of the chapter's own rather than a lent one."""
     requests: Counter[tuple[bool, str]] = Counter()
     for launch in counted["launches"]:
         for line in launch["lines"]:

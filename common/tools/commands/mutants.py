@@ -36,7 +36,7 @@ FOUND = 99  # an exit status that the program itself does not use
 PATIENCE = 200  # seconds; a trial takes some, and one that hangs a GPU would take forever
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=list(PROGRAMS),
                         help="only the table for it (default: all that this machine has)")
     parser.add_argument("--exercises", action="store_true", help="the table of the exercises' wrong solutions instead")

@@ -120,7 +120,8 @@ def make(name: str, origin: str) -> list[Path]:
             if path.suffix in (".cu", ".h") or path.name == "CMakeLists.txt":
                 copy = directory / path.relative_to(ROOT / origin)
                 copy.parent.mkdir(exist_ok=True)
-                copy.write_text(renamed(without_markers(path.read_text())))  # exercises stay where they are
+                # The new chapter has no exercises.
+                copy.write_text(renamed(without_markers(path.read_text())))
         (directory / "README.md").write_text(LESSON.format(name=name, origin=origin))
         if counts_of(origin).exists():
             counts.write_text(renamed(counts_of(origin).read_text()))

@@ -48,8 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _say(compared: list[JsonObject]) -> dict[str, int]:
-    """Prints every launch's counters except zeros, and of the patterns only differences. Returns the number of each
-    verdict."""
+    """Prints every launch's counters except zeros (of patterns only differences); returns {verdict: how many}."""
     tally: dict[str, int] = {}
     for launch in compared:
         rows = []

@@ -1,5 +1,4 @@
-"""Which exercises there are: what common/course/exercises.json says of them, and where they stand in the chapters'
-sources.
+"""Which exercises there are: common/course/exercises.json describes them, the chapters' sources contain them.
 
 There are three kinds. A student writes the lines between two markers (code), finds and mends a mistake that has been
 planted in a file (debug), or answers with a number (measure). A tree is the whole workbook, with all solutions, or a
@@ -107,8 +106,7 @@ class Course:
         self.root, self.exercises = root, exercises
 
     def select(self, words: list[str]) -> list[Exercise]:
-        """The exercises that the user means, each by its id (05.rescale) or with the others of its chapter (05); all
-        if none is named."""
+        """The exercises that the user names by id (05.rescale) or by chapter (05); all if none is named."""
         if not words:
             return self.exercises
         known = {exercise.id: exercise for exercise in self.exercises}

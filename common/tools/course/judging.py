@@ -1,5 +1,4 @@
-"""Is an exercise right? The chapter's own suite says so, run for its rung alone; where it is wrong, the first wrong
-thing."""
+"""Is an exercise right? The chapter's own suite decides, run for its rung alone, and names the first mistake."""
 
 import json
 import os
@@ -111,8 +110,7 @@ def objections(course: Course, exercise: Exercise, explain: bool = True, worksho
 
 
 def tests_against(course: Course, exercise: Exercise) -> list[str]:
-    """Which of the exercise's tests reject what stands there, each asked alone; "counts" if it is right and goes
-    beyond a limit."""
+    """Which of the exercise's tests reject it, each run alone; "counts" if only a limit is exceeded."""
     against = [test for test in exercise.tests
                if _of_the_suite(course, exercise, "cpu", [test], HERE)]
     return against or (["counts"] if _beyond_a_limit(exercise, HERE) else [])
@@ -209,8 +207,7 @@ def _problem(case: re.Match[str]) -> str:
 
 def counts(place: Path, rung: str, direction: str, problem: JsonObject,
            workshop: Workshop = HERE) -> "list[KernelCounts] | str":
-    """[(kernel, {"global_load sectors": 12, ..})] of the launches of the rung that is built there, of this problem;
-    or why there are none."""
+    """The counts of each launch of the rung that is built there, for this problem; or why there are none."""
     traced = f"{place.name}_traced"
     program = [workshop.built("cpu", [traced]) / place / traced, "--trace", *_flags(problem),
                f"--rung={rung}", f"--direction={direction}"]

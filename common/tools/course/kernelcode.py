@@ -56,8 +56,7 @@ def refusal(course: Course, exercise: Exercise, text: str) -> str:
 
 
 def _refusal_of_a_file(course: Course, exercise: Exercise, text: str) -> str:
-    """A debugging exercise is the whole file. Of what is not as it was handed out, all has to be a kernel's code,
-    and little."""
+    """A debugging exercise is a whole file: the changes to it must be a kernel's code, and few."""
     before, after = markers.without_markers(course.handed_out(exercise) or "").splitlines(), text.splitlines()
     changed = 0
     written: list[tuple[int, str]] = []

@@ -88,8 +88,7 @@ def without_bars(text: str) -> str:
 
 
 def without_markers(text: str, keep: tuple[str, ...] = ()) -> str:
-    """The text without the two lines of every exercise but those in `keep`: a chapter's source as if there were no
-    course."""
+    """The text without any exercise's two lines, but for those in `keep`: the source as if there were no course."""
 
     def stays(line: str) -> bool:
         marker = _BEGIN.fullmatch(line) or _END.fullmatch(line)

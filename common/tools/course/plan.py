@@ -112,7 +112,7 @@ def read_plan(path: Path, course: Course) -> Plan:
         typed(f"week {number}", week, _WEEK, {})
         for key in ("begins", "due"):
             try:
-                # newer Pythons know other ways to write it
+                # Newer Pythons accept other formats too.
                 if datetime.date.fromisoformat(week[key]).isoformat() != week[key]:
                     raise ValueError
             except ValueError:

@@ -1,5 +1,4 @@
-"""The mistakes of debugging exercises. The right file is the master; common/course/debug/ID.json lays a mistake over a
-copy:
+"""The mistakes of debugging exercises. common/course/debug/ID.json plants a mistake in a copy of the right file:
 
     [{"right": ["line", ".."], "planted": ["line", ".."]}, ..]
 

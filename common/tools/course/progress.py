@@ -1,5 +1,4 @@
-"""What a student has done so far: hints that were shown, and what the last check of each exercise said. In
-build/course."""
+"""What a student has done so far, in build/course: the hints shown, and the result of each exercise's last check."""
 
 import hashlib
 import json

@@ -20,7 +20,7 @@ from tools.course.judging import HERE, KernelCounts, Verdict, Workshop
 FILE = Path("answers.json")  # below the root of a tree
 TOLERANCE = 0.005  # of the right number: three digits are enough
 _LARGEST = 1e18  # no count is as large
-# other numbers are the question's own
+# A problem's other numbers belong to the question alone.
 _FLAGS = {"batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "dtype", "causal"}
 
 
@@ -59,7 +59,7 @@ class Answers:
                 self._answers.setdefault(exercise.id, None)
         self.path.write_text(json.dumps({"student": self.student, "answers": self._answers}, indent=2) + "\n")
 
-    def answer(self, exercise: Exercise):
+    def answer(self, exercise: Exercise) -> Any:
         """What the student has written; None if nothing."""
         return self._answers.get(exercise.id)
 
@@ -108,8 +108,7 @@ class _Counted:
         self._launches: dict[tuple[object, ...], list[KernelCounts]] = {}
 
     def counted(self, what, kernel="", rung=None, **other):
-        """What the engine counts, over the kernels whose names contain `kernel`; of another rung, or with other
-        flags."""
+        """The engine's count, over all kernels whose names contain `kernel`; of other rungs or flags if named."""
         launches = self._counts(rung or self._exercise.rung, {**self._problem, **other})
         number = judging.sum_of(launches, what, kernel)
         if number is None:

@@ -8,13 +8,12 @@ from tools.course import planted
 from tools.course.exercises import Course, Exercise
 
 _LITTLE = 16  # characters besides blanks: a line that is shorter says nothing of a solution
-# lines of many kernels
+# Lines that many kernels have.
 _COMMON = re.compile(r"__sync(threads|warp)\(\);|#pragma unroll.*|cp_async_(commit|wait<\d>)\(\);")
 
 
 def lines_of(course: Course, exercise: Exercise) -> list[str]:
-    """The lines of the solution that say something and that the stub does not have, without comments and blanks. Of
-    a tree with solutions."""
+    """The solution's significant lines not in the stub, bare of comments and blanks. Needs a tree with solutions."""
     if exercise.kind == "code":
         stub = bare(course.handed_out(exercise) or "")
         lines = [line for line in course.written(exercise).splitlines() if bare(line) not in stub]

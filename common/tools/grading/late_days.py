@@ -1,5 +1,4 @@
-"""Late days: what the course file's policy takes from the points of an exercise that was handed in after its week was
-due.
+"""Late days: how many points the course file's policy takes from an exercise that was handed in late.
 
 Days are those of the place where it was handed in. Gradescope writes beside the submission when that was; of a class a
 table says it, with a line for each submission: ada,2027-02-17.

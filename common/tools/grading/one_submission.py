@@ -1,5 +1,4 @@
-"""Grading: the lines between the markers of a submission, laid over a tree that is not the student's, built and run in
-a sandbox.
+"""Grading: a submission's lines between the markers, laid over a clean tree, built and run in a sandbox.
 
 Of a submission only these lines and the answers are taken, so that its tests, scripts and CMake files do not matter.
 What has been handed in for one rung is judged alone: other exercises of the same rung have their solutions meanwhile.
@@ -68,7 +67,7 @@ class Workbench(Workshop):
 
     def __init__(self, root: Path, directory: Path, number: int, patience: float, times_on: str = "cuda"):
         self.root, self.tree, self.patience = root, directory / f"{number}", patience
-        # the workbench that is prepared before the others, which need not compile the same again
+        # This workbench is prepared before the others, which then need not compile the same again.
         self.first = directory / "0"
         self.sandbox, self.happened, self._testimony = Sandbox(), "", 0
         self.course = load(root)  # as it should be: the tree is what a student makes of it
@@ -333,8 +332,7 @@ def _taken(course: Course, submission: Submission, one: Exercise) -> "str | Verd
 
 
 def taken_from(course: Course, submission: Submission, exercises: Sequence[Graded]) -> dict[str, str]:
-    """{exercise's id: what has been written for it}, of the exercises that are code and that are not as they were
-    handed out."""
+    """{exercise's id: what was written for it}, of the code exercises that differ from what was handed out."""
     found = {}
     for one in exercises:
         if isinstance(one, Exercise) and one.kind == "code":
@@ -359,9 +357,9 @@ def _judged(workbench: Workbench, one: Exercise, written: str) -> Verdict:
     return verdict
 
 
-def _timed(workbench: Workbench, one: Timed, written, correctness: Verdict) -> Verdict:
+def _timed(workbench: Workbench, one: Timed, written: "str | Verdict", correctness: Verdict) -> Verdict:
     """The verdict on the kernel's speed; a wrong kernel is not timed."""
-    if correctness.state != "right":
+    if correctness.state != "right" or isinstance(written, Verdict):
         return Verdict("not timed", [f"{one.of} is not right"])
     if workbench.no_gpu:
         return Verdict("not timed", [f"performance is not graded: {workbench.no_gpu}"])

@@ -1,5 +1,4 @@
-"""Running what a student has written: as somebody else, without network, with limits on time, memory, processes and
-files.
+"""Runs what a student has written: as another user, without network, with limits on time, memory and files.
 
 What a machine offers differs. Where bubblewrap works, it is used: the program then sees the file system, but can write
 only where it is told to. Where we are root, namespaces of our own and a user of its own take its place. Limits of the
@@ -94,8 +93,7 @@ class Sandbox:
                 "--bounding-set=-all"]
 
     def require_entry(self, tree: Path) -> None:
-        """Failure if the user of the sandbox cannot reach the tree. (With bubblewrap it sees nothing but the tree
-        there.)"""
+        """Failure if the sandbox's user cannot reach the tree. (Bubblewrap makes it reachable.)"""
         closed = next((parent for parent in reversed(tree.resolve().parents) if _is_closed(parent)), None)
         if closed and not _bubblewrap():
             raise Failure(f"nothing can be run in {shown(tree)} as another user, who may not enter {closed}: "
@@ -181,7 +179,7 @@ def _wrapped(cwd: Path = Path("/"), writable: tuple[Path, ...] = (), devices: tu
             empty[closed] = None
             above.update(dict.fromkeys(parent for parent in parents if closed in parent.parents))
     binds = [str(word) for parent in empty for word in ("--tmpfs", parent)]
-    # else they would be root's alone
+    # Otherwise only root could enter these directories.
     binds += [str(word) for parent in above for word in ("--perms", "0755", "--dir", parent)]
     binds += [str(word) for how, place in places for word in (how, place, place)]
     binds += [str(word) for parent in (Path("/dev"), *empty) for word in ("--remount-ro", parent)]
@@ -202,7 +200,7 @@ def _free_users() -> tuple[socket.socket, int]:
     for user in range(FIRST_USER, FIRST_USER + 2 * _MOST_SANDBOXES, 2):
         name = socket.socket(socket.AF_UNIX)
         try:
-            # a name without a file: it is free again when its process has ended
+            # A name without a file is free again when its process has ended.
             name.bind(f"\0workbook.sandbox.{user}")
             return name, user
         except OSError:

@@ -60,7 +60,7 @@ def _compared(texts: dict[str, dict[str, str]]) -> dict[str, list[tuple[str, str
     python = pythons.with_packages(REQUIREMENTS, HOME / "venv", LOWEST_PYTHON)
     done = subprocess.run([python, "-c", _COMPARE], input=json.dumps([texts, *_FINGERPRINT]), capture_output=True,
                           text=True,
-                          # it hashes with Python's hash: the same shares again
+                          # copydetect uses Python's hash(): a fixed seed gives the same shares every time
                           env={**os.environ, "PYTHONHASHSEED": "0"})
     if done.returncode != 0:
         raise Failure(f"copydetect failed: {(done.stderr.strip().splitlines() or ['it says nothing'])[-1]}")

@@ -37,8 +37,7 @@ class Handout:
 
 
 def hand_out(course: Course, plan: Plan, plan_file: "bytes | None" = None, later: tuple[Exercise, ...] = ()) -> Handout:
-    """`later` are exercises that have not been handed out yet: the student's tree does not show their solutions
-    either."""
+    """`later` are exercises of later weeks: the student's tree must not show their solutions either."""
     tree = file_trees.read(course.root)
     chosen, left_out = compatible(course, plan.exercises, later)
     plan = replace(plan, weeks=[replace(week, exercises=[one for one in week.exercises if one in chosen])

@@ -30,8 +30,7 @@ def own_lines(course: Course, exercise: Exercise, students: dict[str, str]) -> l
 
 
 def shows(text: str, own: list[Run]) -> "int | None":
-    """The number of the first line of the text at which one of these runs of lines begins. A single line may be a
-    part of one."""
+    """The number of the first line at which one of these runs begins; a run of one line may be part of a line."""
     whole = _bare_text(text)
     for run in own:
         if "\n".join(run) in whole:

@@ -60,8 +60,7 @@ class Ladder:
         return bool(mine & self._listed) and not mine & used  # nobody needs it any more
 
     def _used(self, file: str) -> set[Symbol]:
-        """The rungs, and forwards and backwards of rungs, that a file mentions and does not define. To declare one
-        is not to use it."""
+        """The rungs, forwards and backwards that a file uses and does not define. A declaration is no use."""
         known = file, self.sources[file]
         if known not in self._uses:
             code = _DECLARES.sub("", self.sources[file]) if _is_list(file) else self.sources[file]

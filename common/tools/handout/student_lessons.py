@@ -1,5 +1,4 @@
-"""The pages of a student's tree: lessons that do not show what an exercise asks for, and the page that says what to
-do."""
+"""The pages of a student's tree: lessons without the exercises' solutions, and the page that says what to do."""
 
 import json
 import re

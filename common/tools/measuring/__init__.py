@@ -1,5 +1,4 @@
-"""Taking measurements: of chapters, beside peers, under the profiler and on the engine that counts; and all of them
-in pieces."""
+"""Taking measurements: of chapters, beside peers, under the profiler, on the engine that counts, all in pieces."""
 
 from tools.measuring import accuracy, agreement, engine_counts, ncu, peers, pieces, problem_flags, profile, session
 from tools.measuring.timing import Outcome, measure

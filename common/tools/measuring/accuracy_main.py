@@ -10,6 +10,8 @@ import math
 import sys
 import time
 from dataclasses import asdict
+from types import ModuleType
+from typing import Any
 
 import torch
 
@@ -27,12 +29,13 @@ class Rung:
 
     kind = "chapter"
 
-    def __init__(self, workbook, chapter: str, rung: str, has: JsonObject):
+    def __init__(self, workbook: ModuleType, chapter: str, rung: str, has: JsonObject):
         self.name, self.rope = f"{chapter}/{rung}", has["rope"]
         self.workbook, self.where = workbook, {"chapter": chapter, "rung": rung}
         self.has_forward, self.has_backward = has["forward"], has["backward"]
 
-    def results(self, q, k, v, d_o, tables) -> dict[str, torch.Tensor]:
+    def results(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, d_o: torch.Tensor,
+                tables: Any) -> dict[str, torch.Tensor]:
         found = {}
         if self.has_forward:
             found["o"] = self.workbook.forward(q, k, v, rope=tables, **self.where)[0]
@@ -50,7 +53,8 @@ class Peer:
     def __init__(self, candidate: Candidate, name: "str | None" = None, rope: bool = False):
         self.candidate, self.name, self.rope = candidate, name or candidate.name, rope
 
-    def results(self, q, k, v, d_o, tables) -> dict[str, torch.Tensor]:
+    def results(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, d_o: torch.Tensor,
+                tables: Any) -> dict[str, torch.Tensor]:
         leaves = [tensor.detach().requires_grad_(True) for tensor in (q, k, v)]
         q, k, v = leaves
         if self.rope:
@@ -62,7 +66,7 @@ class Peer:
         return {"o": o, **found} if "forward" in self.candidate.directions else found
 
 
-def rotated(x, tables, first: int):
+def rotated(x: torch.Tensor, tables: Any, first: int) -> torch.Tensor:
     """Rows of x [.., N, D], which stand at the positions first, first + 1, .., in fp32; rounded at the end."""
     with torch.enable_grad():
         cos, sin = (table[first:first + x.shape[2]] for table in tables)
@@ -70,7 +74,7 @@ def rotated(x, tables, first: int):
         return torch.cat([low * cos - high * sin, high * cos + low * sin], -1).to(x.dtype)
 
 
-def candidates(workbook, chapters: list[str]) -> "tuple[list[Rung | Peer], dict[str, str]]":
+def candidates(workbook: ModuleType, chapters: list[str]) -> "tuple[list[Rung | Peer], dict[str, str]]":
     """(candidates, {peer: why it is not there})"""
     found: "list[Rung | Peer]" = []
     absent = {}
@@ -93,7 +97,7 @@ def make_inputs(problem: Problem, seed: int) -> list[torch.Tensor]:
     return [torch.randn(shape, device="cuda", dtype=DTYPES[problem.dtype], generator=random) for shape in (q, k, k, q)]
 
 
-def relative(got, exact) -> "tuple[float | None, ...]":
+def relative(got: torch.Tensor, exact: torch.Tensor) -> "tuple[float | None, ...]":
     """(norm, largest) of the error, relative; None where got is not finite everywhere."""
     error = got.double() - exact
     found = (error.norm() / exact.norm()).item(), (error.abs().max() / exact.abs().max()).item()
@@ -101,7 +105,7 @@ def relative(got, exact) -> "tuple[float | None, ...]":
 
 
 def compared(candidate: "Rung | Peer", inputs: list[torch.Tensor], exact: dict[str, torch.Tensor],
-             tables) -> JsonObject:
+             tables: Any) -> JsonObject:
     """The result of one candidate on one problem."""
     result = {"name": candidate.name, "kind": candidate.kind}
     try:
@@ -117,7 +121,7 @@ def compared(candidate: "Rung | Peer", inputs: list[torch.Tensor], exact: dict[s
             "largest": {tensor: largest for tensor, (_, largest) in errors.items()}}
 
 
-def of_every_problem(workbook, every: "list[Rung | Peer]", seed: int) -> list[JsonObject]:
+def of_every_problem(workbook: ModuleType, every: "list[Rung | Peer]", seed: int) -> list[JsonObject]:
     errors = []
     plan = list(itertools.product(problems(), (False, True)))
     for number, (problem, rope) in enumerate(plan, start=1):

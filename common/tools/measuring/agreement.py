@@ -50,7 +50,7 @@ class Reason:
 
     text: str
     fewer: "bool | None"  # None: whichever it is
-    # of the engine's counters: fewer than that it does not explain
+    # The fewest that it explains, from the engine's counters.
     least: Callable[[dict[str, int]], int] = lambda engine: 0
 
 
@@ -163,8 +163,7 @@ def explanation(kernel: str, name: str, engine: int, measured: int, counted: dic
 
 
 def judged(kernel: str, name: str, engine: dict[str, int], measured: dict[str, int]) -> tuple[str, str]:
-    """What a counter is, and why: equal; equal but for noise (see METRICS); beside (a bound, nothing to be equal
-    to); explained; or different."""
+    """(verdict, why): equal; equal but for noise (see METRICS); beside (a bound); explained; or different."""
     if name in BOUNDS:
         return "beside", ""
     if engine[name] == measured[name]:
@@ -250,7 +249,6 @@ def side_by_side(where: str, ours: list[JsonObject], take: Callable[[], list[Jso
 
 
 def own_name(kernel: str) -> str:
-    """A kernel's name alone: without what it returns and takes, and without namespaces, which are written
-    differently."""
+    """A kernel's name alone: without return type, parameters and namespaces, which the two write differently."""
     named = kernel.replace("(anonymous namespace)", "").replace("<unnamed>", "")
     return re.split("[<(]", named)[0].rpartition("::")[2].split(" ")[-1]

@@ -1,5 +1,4 @@
-"""Times what a call costs the CPU: attention() of the package beside PyTorch's own, at a problem that is no work for a
-GPU.
+"""Times what a call costs the CPU: the package's attention() beside PyTorch's, on a problem too small for a GPU.
 
     python3 -m tools.measuring.overhead_main '{"calls": 2000, "commit": "..."}' OUT
 
@@ -16,6 +15,7 @@ import gc
 import sys
 import time
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -31,7 +31,7 @@ PROBLEM = {"batch": 1, "heads": 4, "kv_heads": 4, "seq_q": 128, "seq_k": 128, "h
 CHOSEN = "SDPA"  # by PyTorch
 
 
-def candidates(workbook) -> dict[str, tuple[Callable[..., Any], Callable[..., Any]]]:
+def candidates(workbook: ModuleType) -> dict[str, tuple[Callable[..., Any], Callable[..., Any]]]:
     """{name: (function of q, k and v, the mode of PyTorch in which it is called)}"""
     pytorchs = functools.partial(F.scaled_dot_product_attention, is_causal=True)
     return {"workbook": (functools.partial(workbook.attention, causal=True), contextlib.nullcontext),
@@ -39,7 +39,7 @@ def candidates(workbook) -> dict[str, tuple[Callable[..., Any], Callable[..., An
             "FLASH": (pytorchs, functools.partial(sdpa_kernel, SDPBackend.FLASH_ATTENTION))}
 
 
-def modes(inputs: list[torch.Tensor], d_o) -> dict[str, Callable[..., Any]]:
+def modes(inputs: list[torch.Tensor], d_o: torch.Tensor) -> dict[str, Callable[..., Any]]:
     """{mode: what it makes of a candidate: a call without arguments}"""
     learning = [tensor.clone().requires_grad_() for tensor in inputs]
 

@@ -73,8 +73,7 @@ PATIENCE, FEWEST, MOST = 2.5, 3, 40
 
 
 def sweep(name: str, said: JsonObject, default: Problem) -> list[Problem]:
-    """The problems of a sweep, shortest first, each once, with what the user said in its place: {field: value},
-    seq_q a list."""
+    """The sweep's problems, shortest first, without repetitions. `said` ({field: value}, seq_q a list) overrides."""
     fields = {field: value for field, value in said.items() if field != "seq_q"}
     if name == "decode":
         points = [replace(default, batch=batch, heads=32, kv_heads=kv_heads, seq_q=n, seq_k=keys, head_dim=size,
@@ -191,8 +190,7 @@ def python_with_torch(who: str = "peers") -> str:
 
 
 def measure(python: str, built: Path, request: JsonObject, who: str = "peers") -> JsonObject:
-    """The report about what is requested: see run() of peers_main, or of another such program. `built` is a preset's
-    directory."""
+    """Runs peers_main, or another such program, and returns its report. `built` is a preset's build directory."""
     gpu = cuda.visible_gpu()
     log_path = BUILD / f"{who}{'-' + gpu if gpu else ''}.log"  # on each of several GPUs there may be one at a time
     last_words = ""

@@ -28,8 +28,7 @@ class Reference:
         self.worst: "tuple[float, float] | None" = None
 
     def wrong_forward(self, o, lse=None):
-        """What is wrong with o [B, H, Nq, D] and lse [B, H, Nq] (None: not to be compared) in one line; None if
-        nothing."""
+        """What is wrong with o [B, H, Nq, D] and, if given, lse [B, H, Nq], in one line; None if nothing is."""
         self.worst = None
         if not o.isfinite().all():
             return "o is not finite everywhere"
@@ -143,8 +142,7 @@ class Reference:
         return rows + self.k.shape[2] - self.q.shape[2]
 
     def _rotated(self, x, positions, rounded, back=False):
-        """Rows of x [.., N, D] turned by the angles of their positions [N], in fp64 with the intermediates rounded;
-        x itself without rope."""
+        """Rows of x [.., N, D], rotated by positions [N] in fp64, intermediates rounded; x itself without rope."""
         if not self.rope:
             return x
         half = x.shape[-1] // 2

@@ -20,6 +20,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -69,7 +70,7 @@ class Candidate:
     inputs = staticmethod(lambda tensor: tensor)  # to the layout that `attend` takes, before any timing; and back:
     output = staticmethod(lambda tensor: tensor)
 
-    def __init__(self, name: str, attend):
+    def __init__(self, name: str, attend: Callable[..., Any]):
         self.name, self.attend = name, attend
 
     @staticmethod
@@ -98,9 +99,9 @@ class Deterministic(Candidate):
 
     directions = ("backward",)
 
-    def __init__(self, name: str, attend):
+    def __init__(self, name: str, attend: Callable[..., Any]):
         super().__init__(name, attend)
-        # a help for finding errors, which would be timed too
+        # This debugging aid would be timed too.
         torch.utils.deterministic.fill_uninitialized_memory = False
 
     @staticmethod
@@ -116,7 +117,8 @@ class Deterministic(Candidate):
 class Chapter(Candidate):
     kind = "chapter"
 
-    def __init__(self, workbook, name: str, chapter: str, rung: "str | None", directions, rope: bool):
+    def __init__(self, workbook: ModuleType, name: str, chapter: str, rung: "str | None", directions: Sequence[str],
+                 rope: bool):
         super().__init__(name, self.attend_with_chapter)
         self.directions, self.rope = directions, rope
         self.forward_pass = functools.partial(workbook.forward, chapter=chapter, rung=rung)
@@ -142,9 +144,8 @@ class Chapter(Candidate):
         return None
 
 
-def chapters_for(points: list[Problem], workbook, request: JsonObject) -> tuple[list[str], dict[str, str]]:
-    """(chapters, {chapter: why it is not there}). Chapters that are made for fewer queries than keys are asked about
-    others only by name."""
+def chapters_for(points: list[Problem], workbook: ModuleType, request: JsonObject) -> tuple[list[str], dict[str, str]]:
+    """(chapters, {chapter: why it is left out}). Chapters for few queries take other problems only if named."""
     few_queries = any(point.seq_q < point.seq_k for point in points)
     absent = {} if request["named"] or few_queries else {
         chapter: "it is made for fewer queries than keys; its name asks about others, too"
@@ -153,7 +154,7 @@ def chapters_for(points: list[Problem], workbook, request: JsonObject) -> tuple[
     return [chapter for chapter in request["chapters"] if chapter not in absent], absent
 
 
-def chapter_candidates(workbook, chapters: list[str], request: JsonObject) -> list[Chapter]:
+def chapter_candidates(workbook: ModuleType, chapters: list[str], request: JsonObject) -> list[Chapter]:
     candidates, rung = [], request["rung"]
     if rung and not request["named"]:  # of all chapters those that have it
         chapters = [chapter for chapter in chapters if rung in workbook.chapters()[chapter]] or chapters
@@ -300,7 +301,7 @@ class Lane:
         self.events: list[tuple[Any, Any]] = []
         self.late = 0  # launches that did not count
 
-    def launch(self, number: int):
+    def launch(self, number: int) -> Any:
         if self.backward:
             with self.candidate.mode():
                 return torch.autograd.grad(self.o[number], self.sets[number], self.d_o[number], retain_graph=True)
@@ -472,7 +473,7 @@ def context(request: JsonObject) -> JsonObject:
     }
 
 
-def the_workbook(who: str):
+def the_workbook(who: str) -> ModuleType:
     """The chapters, as a module of functions of tensors."""
     if not torch.cuda.is_available():
         raise Refusal(f"{who} needs PyTorch with CUDA: {torch.__version__} at {torch.__path__[0]} finds no GPU")
@@ -484,8 +485,7 @@ def the_workbook(who: str):
 
 
 def run(request: JsonObject) -> JsonObject:
-    """request: sweep and said (see peers.sweep), chapters, named (by the user), rung, all_rungs, directions, seed,
-    patience, commit."""
+    """request: sweep, said (see peers.sweep), chapters, named, rung, all_rungs, directions, seed, patience, commit."""
     workbook = the_workbook("peers")
     points = sweep(request["sweep"], request["said"], Problem(**workbook.default_problem()))
     chosen, left_out = chapters_for(points, workbook, request)
@@ -537,7 +537,7 @@ def run(request: JsonObject) -> JsonObject:
     return report
 
 
-def main(words: list[str], run=run) -> int:
+def main(words: list[str], run: Callable[[JsonObject], JsonObject] = run) -> int:
     """Answers a request: one line of JSON, and the file for the report."""
     try:
         report = run(json.loads(words[0]))

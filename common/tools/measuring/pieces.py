@@ -143,8 +143,8 @@ def run_workbook(command: list[str], log_path: Path, on_line: Callable[[str], No
         return follow([sys.executable, ROOT / "workbook", "dev", *command], log, on_line, cwd=ROOT)
 
 
-def take(piece: Piece, directory: Path, measured_commit: str, on_line, again: bool = False,
-         runner=run_workbook) -> None:
+def take(piece: Piece, directory: Path, measured_commit: str, on_line: Callable[[str], None], again: bool = False,
+         runner: Callable[[list[str], Path, Callable[[str], None]], int] = run_workbook) -> None:
     """Runs the piece's command, and puts its JSON into place; again: the times in it. Failure leaves nothing."""
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "piece.json"

@@ -10,7 +10,7 @@ TIME, CYCLES = "gpu__time_duration.sum", "sm__cycles_elapsed.max"
 DRAM = ("dram__bytes_read.sum", "dram__bytes_write.sum")
 L2 = "lts__t_bytes.sum"
 TENSOR = "sm__inst_executed_pipe_tensor_op_hmma.sum"
-# which Nsight Compute counts on Hopper alone, once for each of four warps
+# Nsight Compute counts it on Hopper alone, once for each of four warps.
 WGMMA = "sm__inst_executed_pipe_tensor_op_gmma.sum"
 # How busy the schedulers are, and what keeps a warp from its next instruction: cycles of each reason for each
 # instruction. The long scoreboard is memory behind L1, the short one shared memory and shuffles, MIO and LG are the

@@ -1,5 +1,4 @@
-"""Few queries and many keys, H = 32, no mask: times beside FlashAttention-2 and cuDNN, and beside a copy of as many
-bytes as K and V have."""
+"""Few queries and many keys, H = 32, no mask: times beside the peers', and beside a copy of K's and V's bytes."""
 
 import statistics
 

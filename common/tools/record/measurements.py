@@ -1,5 +1,4 @@
-"""What has been measured on one GPU, from the pieces of ./workbook dev measure: every time, rate and size by step and
-problem.
+"""All measurements of one GPU, from the pieces of ./workbook dev measure: times, rates and sizes by step and problem.
 
 A step is a rung of a chapter, "06_flashattn2_fwd/mma", or a peer, "FLASH". Which chapters and rungs there are, and in
 which order, the files say.
@@ -108,8 +107,7 @@ class Record:
 
     @cached_property
     def _last(self) -> dict[tuple[str, str], str]:
-        """What a chapter's name without a rung means, {(chapter, direction): step}: its result, the last rung with
-        the direction."""
+        """{(chapter, direction): step}: a chapter's name alone means its last rung with that direction."""
         return {(row.step.split("/")[0], row.direction): row.step for row in self._as_written
                 if "/" in row.step and row.source == "ladder"}
 

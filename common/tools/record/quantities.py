@@ -1,5 +1,4 @@
-"""What a number in a lesson can be: each function here is one, computed from the record, or counted, or plain
-arithmetic.
+"""The numbers that a lesson can show: each function here is one, measured, counted or calculated.
 
 In a lesson, right after the number and its unit, or by a name in numbers.json beside the lesson:
 
@@ -85,7 +84,8 @@ class Quantities:
         of = {"seq_q": n, "head_dim": head_dim, "causal": mask == "causal"}
         return 1e-12 * self._row(f"sweep-{dtype}-{direction}", step, direction, **of).flop_rate
 
-    def _ratios(self, step, peer, dtype, direction, mask, head_dim) -> list[float]:
+    def _ratios(self, step: str, peer: str, dtype: str, direction: "str | None", mask: "str | None",
+                head_dim: "int | None") -> list[float]:
         direction = self._direction(step, direction)
         source, name, peer = f"sweep-{dtype}-{direction}", self._record.step(
             step, direction), self._record.step(peer, direction)
@@ -143,8 +143,7 @@ class Quantities:
         return profile["flops"] / profile["dram_bytes"]
 
     def profiled(self, step, metric, kernel="", direction=None):
-        """What Nsight Compute says of the step's only kernel, or of that whose name contains `kernel`, N=4096:
-        "smsp__inst_executed.sum"."""
+        """Nsight Compute's metric of the step's only kernel, or of the one whose name contains `kernel`, N=4096."""
         direction = self._direction(step, direction)
         launches = self._record.profile(self._record.step(step, direction), direction)["launches"]
         chosen = [launch for launch in launches if kernel in launch["kernel"]]
@@ -204,7 +203,7 @@ class Quantities:
             raise Missing(f"{step} has no ratio of {tensor} everywhere in accuracy")
         return max(ratios)
 
-    def _results(self, step, tensor, **problem) -> list[JsonObject]:
+    def _results(self, step: str, tensor: str, **problem: object) -> list[JsonObject]:
         name = self._record.step(step, "forward" if tensor == "o" else "backward")
         return [result for one in self._record.piece("accuracy")["errors"] if problem.items() <= one["problem"].items()
                 for result in one["results"] if result["name"] == name and "norms" in result]
@@ -230,8 +229,7 @@ class Quantities:
     # A small GPT that was trained with one attention and another (common/python/examples)
 
     def trained(self, run, what):
-        """trained("08_causal_earlystop", "loss"), "apart", "most_apart", "tokens_per_second" or "speed": see
-        Training.value."""
+        """trained("08_causal_earlystop", "loss"), or another of the values that Training.value names."""
         return Training.of(self._record).value(run, what)
 
     # Any file

@@ -1,5 +1,4 @@
-"""What the SIMT engine counts of every kernel, as common/tests/trace keeps it and the tests `NN.trace.counts` hold it
-to.
+"""What the SIMT engine counts of every kernel, as common/tests/trace records it and `NN.trace.counts` checks it.
 
 All of one problem: B=1, H=2, N=256, D=64, fp16, no mask. ./workbook dev counts writes the files.
 """
@@ -22,8 +21,7 @@ class Counts:
         self._chapters: dict[str, dict[tuple[str, str], list[LaunchCounts]]] = {}
 
     def _chapter(self, number: str) -> dict[tuple[str, str], list[LaunchCounts]]:
-        """{(direction, rung): [(kernel, {what: count})]}, the rungs in their order. A chapter with one direction
-        does not say which."""
+        """{(direction, rung): launches}, the rungs in order. A chapter with only one direction does not name it."""
         if number not in self._chapters:
             self._chapters[number] = self._read(number)
         return self._chapters[number]
@@ -41,8 +39,7 @@ class Counts:
         return found
 
     def launches(self, step: str, direction: "str | None" = None) -> list[LaunchCounts]:
-        """[(kernel, {what: count})] of "06/mma", or of the last rung of "06"; of its forward, if it has both and
-        none is named."""
+        """The launches of "06/mma", or of the last rung of "06"; the forward's if it has both."""
         number, _, rung = step.partition("/")
         every = self._chapter(number.partition("_")[0])
         rungs = {name: launches for (one, name), launches in every.items() if one in ("", direction or "forward")}

@@ -34,7 +34,7 @@ def compact(report: JsonObject) -> str:
     return _laid_out(report, "") + "\n"
 
 
-def _laid_out(value, indent: str) -> str:
+def _laid_out(value: object, indent: str) -> str:
     line = json.dumps(value)
     if not isinstance(value, (dict, list)) or not value:
         return line

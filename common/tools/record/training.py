@@ -1,5 +1,4 @@
-"""What common/python/examples/gpt.py found: losses and speeds of a small GPT, trained with one attention and with
-another."""
+"""The results of common/python/examples/gpt.py: losses and speeds of a small GPT, by the attention it trained with."""
 
 import statistics
 

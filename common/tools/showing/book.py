@@ -16,7 +16,7 @@ from posixpath import normpath
 
 from tools.showing.lesson_numbers import FENCED
 
-# what gets a page of code; another file is handed out
+# These get a page of code; other files are offered as they are.
 LANGUAGES = {".cu": "cuda", ".cc": "cpp", ".h": "cpp", ".py": "python"}
 CODE_SPAN = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
@@ -104,8 +104,7 @@ class Book:
 
     @cached_property
     def _found(self) -> tuple[list[str], list[str], list[str], list[str]]:
-        """(pages, code, folders, other files): all that can be reached from the first page and the lessons, by their
-        paths."""
+        """(pages, code, folders, other files): paths that links from the first page and the lessons reach."""
         first = ["README.md", *(f"{chapter}/README.md" for chapter in self.chapters)]
         first += [str(path.relative_to(self.root)) for path in sorted(self.root.glob("common/book/*.md"))]
         pages, rest, waiting = list(first), set(), deque(first)
@@ -204,8 +203,7 @@ class Book:
         return max(earlier, key=lambda one: len(own & set(self.text(one).splitlines())), default=None)
 
     def differences(self, kernel: str) -> list[tuple[str, list[str]]]:
-        """[(kernel, lines of a unified diff)], of the rung before and, where that is another one, of the nearest
-        relative."""
+        """[(kernel, lines of a unified diff)] against the rung before and, if it differs, the nearest relative."""
         own = self.text(kernel).splitlines()
         found: list[tuple[str, list[str]]] = []
         before = self.before(kernel)

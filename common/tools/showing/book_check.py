@@ -1,5 +1,4 @@
-"""The finished site, read as a browser would: whether all that it points to is there, and whether its formulas
-became formulas."""
+"""Checks the finished site as a browser would read it: every link's target exists, every formula became one."""
 
 import re
 from dataclasses import dataclass, field

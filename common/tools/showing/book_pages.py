@@ -28,8 +28,7 @@ class Pages:
         self.book = book
 
     def sources(self, plots: dict[str, JsonObject], pdf: "str | None") -> dict[str, str]:
-        """{path of a Markdown file: its text}; plots: {name of a picture: figure}; pdf: its address, if there is
-        one."""
+        """{path of a Markdown file: its text}. plots: {name of a picture: figure}; pdf: its address, or None."""
         made = {_source(page): self._page(page, plots, paper=False) for page in self.book.pages}
         if pdf:
             head, mark, rest = made["index.md"].partition("\n## ")

@@ -36,7 +36,7 @@ plt.rcParams.update({
 })
 
 
-def marker(index) -> str:
+def marker(index: "int | str") -> str:
     return "" if isinstance(index, str) else MARKERS[index % len(MARKERS)]
 
 

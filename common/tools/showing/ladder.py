@@ -63,8 +63,7 @@ class KnownSteps:
 
 
 def checked(names: list[str], outcomes: list[Any], known: "list[KnownStep] | None" = None) -> str:
-    """One problem: a line for each chapter with its error, what is allowed, the verdict, seconds and memory; and
-    what is known of it besides."""
+    """One problem, a line for each chapter: error, tolerance, verdict, seconds, memory, and what is known besides."""
     rows = [["chapter", "error", "allowed", "verdict", "seconds", "device memory"]]
     for name, outcome in zip(names, outcomes):
         rows.append(
@@ -146,8 +145,7 @@ def remarks(names: list[str], problems: list[Problem], outcomes: list[list[Any]]
 
 
 def show(session: Any, steps: list[Any], outcomes: list[list[Any]], known_steps: "KnownSteps | None" = None) -> None:
-    """The tables: on a GPU what was measured, on the engine what was checked, and beside that what is known; and why
-    anything is missing in them."""
+    """Prints the tables of what was measured or checked, and why anything is missing in them."""
     names, problems = [step.name for step in steps], [problem for problem, _ in session.problems]
     title = f"{session.device}, {steps[0].direction}"
     if session.on_gpu:

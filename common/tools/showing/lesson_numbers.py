@@ -28,6 +28,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tools.base import NotUnderstood, evaluate, significant
 from tools.record import Missing, Quantities, Record, SecondMeasurement
@@ -193,7 +194,7 @@ class Repeated:
         return 100 * abs(self.second / self.first - 1)
 
 
-def _value(expression: str, quantities: Quantities):
+def _value(expression: str, quantities: Quantities) -> Any:
     """None if it is not in the record."""
     try:
         return evaluate(expression, quantities)

@@ -9,6 +9,7 @@ What has not been measured is a dash.
 
 import re
 import statistics
+from collections.abc import Callable
 
 from tools.base import JsonObject, amount_of_memory, significant
 from tools.record import LENGTHS, Microbenchmarks, Missing, Quantities, Record, Training, repeated
@@ -29,7 +30,7 @@ class Tables:
     def __init__(self, record: Record):
         self._record, self._of = record, Quantities(record)
 
-    def _name(self, step: str, *directions) -> str:
+    def _name(self, step: str, *directions: str) -> str:
         """The chapter where its result is meant, or the chapter and the rung; and whether it has RoPE to do besides."""
         results = [one for direction in directions or ("forward", "backward")
                    for one in self._record.results(direction)]
@@ -78,8 +79,7 @@ class Tables:
                                 for step in steps])
 
     def compared(self, *steps, direction=None):
-        """Milliseconds of these steps by length, how many times faster the last one is than each of the others, its
-        TFLOP/s."""
+        """Milliseconds of these steps by length, how much faster the last one is than the others, and its TFLOP/s."""
         of, last = self._of, steps[-1]
         rows = [["N", *map(str, LENGTHS)]]
         rows += [[f"{step}, ms", *(known(lambda: of.ms(step, n, direction)) for n in LENGTHS)] for step in steps]
@@ -170,8 +170,7 @@ class Tables:
         return markdown(rows)
 
     def against(self, direction, *steps):
-        """How many times faster than the peers, over the sweep, with each mask by itself: the geometric mean, and
-        the range."""
+        """How many times faster than the peers, over the sweep, for each mask: the geometric mean, and the range."""
         source, of = f"sweep-fp16-{direction}", self._of
         results = [step for step in self._record.results(direction, source) if not self._record.rope(step)]
         if not results:
@@ -213,8 +212,7 @@ class Tables:
                                 for step in self._record.steps(direction, "memory")])
 
     def accuracy(self, direction, *steps, dtype="fp16", head_dim=128):
-        """The norm of the error, relative to that of the exact tensor: 256 queries, a line for each tensor and
-        number of keys."""
+        """The relative norm of the error, with 256 queries: a line for each tensor and number of keys."""
         measured = self._of_accuracy("errors")
         if not measured:
             return NOT_YET
@@ -229,8 +227,7 @@ class Tables:
         return markdown(rows)
 
     def loss_scaling(self, *steps):
-        """The same of dQ and dK, where dO is scaled by powers of two: N = 1024, D = 64. What is not finite is
-        infinitely wrong."""
+        """The same for dQ and dK with dO times a power of two, N = 1024, D = 64; overflow is an infinite error."""
         measured = self._of_accuracy("loss_scaling")
         if not measured:
             return NOT_YET
@@ -243,7 +240,7 @@ class Tables:
                                             for step, dtype, tensor in columns)])
         return markdown(rows)
 
-    def _of_accuracy(self, part) -> list[JsonObject]:
+    def _of_accuracy(self, part: str) -> list[JsonObject]:
         try:
             return self._record.piece("accuracy")[part]
         except Missing:
@@ -275,8 +272,7 @@ class Tables:
         return markdown(rows)
 
     def training(self):
-        """The runs of common/python/examples/gpt.py: the validation loss at the end, how far it was from PyTorch's,
-        and tokens per second."""
+        """The runs of common/python/examples/gpt.py: final loss, its distance from PyTorch's, tokens per second."""
         try:
             of = Training.of(self._record)
         except Missing:
@@ -295,7 +291,7 @@ class Tables:
 
     # What ./workbook dev machine found
 
-    def _of_experiments(self, table) -> str:
+    def _of_experiments(self, table: Callable[[Microbenchmarks], str]) -> str:
         try:
             return table(Microbenchmarks.of(self._record))
         except Missing:

@@ -43,7 +43,7 @@ class NumberNames:
         path = page.with_name(FILE)
         return NumberNames(path.read_text(errors="replace") if path.exists() else "{}")
 
-    def _add(self, name: str, expression) -> None:
+    def _add(self, name: str, expression: object) -> None:
         same = next((other for other, known in self._expressions.items() if known == expression), None)
         wrong = ""
         if not NAME.fullmatch(name):

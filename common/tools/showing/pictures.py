@@ -350,7 +350,7 @@ class Pictures:
             one = {each["seq"]: each["ms"] for each in measured if each["way"] == "one"}
             series: list[JsonObject] = []
 
-            def line(name: str, color: "int | str", style: str, entries: list[JsonObject]):
+            def line(name: str, color: "int | str", style: str, entries: list[JsonObject]) -> None:
                 points = [(each["seq"], one[each["seq"]] / each["ms"]) for each in entries if each["seq"] in one
                           and "ms" in each]
                 series.append({"name": name, "color": color, "style": style, "x": [x for x, _ in points],
@@ -415,8 +415,7 @@ class Pictures:
                         "the other's keys", "panels": panels}
 
     def training(self):
-        """A small GPT with one attention and with another: validation losses, and below how far they are from
-        PyTorch's."""
+        """A small GPT with each attention: validation losses and, below, their distance from PyTorch's."""
         try:
             of = Training.of(self._record)
         except Missing:

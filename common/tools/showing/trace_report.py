@@ -137,8 +137,7 @@ def cut(text: str, most: int) -> str:
 
 
 def lines_table(launch: JsonObject, most: int, roots: tuple[Path, ...] = CHAPTERS) -> str:
-    """The lines that keep the load and store unit busiest, first; each with the source, under it where the terminal
-    is narrow."""
+    """The lines that keep the load and store unit busiest, first, with their source (below in a narrow terminal)."""
     total = sum(map(wavefronts, launch["lines"])) or 1
     worst = sorted(launch["lines"], key=lambda line: (-wavefronts(line), line["line"], line["op"]))
     rows = [["line", "", "share", "a request", "ideal", "source"]]

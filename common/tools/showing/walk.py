@@ -100,8 +100,7 @@ def _touched_by(blocks: list[JsonObject], names: tuple[str, ...]) -> "str | None
 
 @dataclass
 class _Party:
-    """Warps that take steps together, while a block is followed: the rows that they have at hand, [(head, first row,
-    last)]."""
+    """Warps that take steps together, and the rows that they have at hand while a block is followed."""
 
     queries: list[Span]
     keys: list[Span] = field(default_factory=list)
@@ -110,8 +109,7 @@ class _Party:
     used: dict[tuple[Any, ...], set[int]] = field(default_factory=dict)
 
     def new_rows(self, step: JsonObject, fills: Counter[int]) -> JsonObject:
-        """{tensor: rows that the step has and none before it}; of what a copy has brought there may be none, but
-        zeros"""
+        """{tensor: rows} that this step brings and no earlier one did; a copy may bring nothing but zeros."""
         new = {tensor: list(ranges) for tensor, ranges in step.get("read", {}).items()}
         if "after" not in step:  # A copy lands just before a barrier: only after that the block can work with it.
             for tensor, ranges in self.landed.items():
@@ -155,8 +153,7 @@ def _visits(problem: Problem, block: JsonObject, of_queries: "str | None", of_ke
 
 
 def _multiplied(step: JsonObject, of_queries: "str | None", of_keys: "str | None") -> JsonObject:
-    """{tensor: rows} of queries and keys that one product multiplies with one another. (Another may need the keys
-    alone, for dQ.)"""
+    """{tensor: rows} of the queries and keys that one product multiplies. (dQ's product needs the keys alone.)"""
     return next(({a: a_rows, b: b_rows} for a, a_rows, b, b_rows in step.get("products", [])
                  if {a, b} == {of_queries, of_keys}), {})
 
@@ -261,8 +258,7 @@ def base64_of(values: Sequence[float]) -> str:
 
 
 def rectangles(runs: list[list[Any]]) -> list[list[Any]]:
-    """Of [[row, column, values of consecutive columns], ..], ascending: [[first row, rows, first column, columns,
-    fp32 in base64], ..]"""
+    """[[row, column, values], ..], ascending -> [[first row, rows, first column, columns, fp32 in base64], ..]."""
     made: list[list[Any]] = []
     for row, column, values in runs:
         if made and made[-1][0] + made[-1][1] == row and made[-1][2:4] == [column, len(values)]:

@@ -1,5 +1,4 @@
-"""How wide nvcc made the loads and stores of each source line, from its machine code: for the engine
-(common/simt/trace/widths.h)."""
+"""How wide nvcc makes the accesses of each source line, from its machine code (common/simt/trace/widths.h)."""
 
 import re
 import shutil

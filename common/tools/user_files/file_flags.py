@@ -87,8 +87,7 @@ def refuse_without_files(arguments: argparse.Namespace) -> None:
 
 
 def files_of(arguments: argparse.Namespace, of_chapters: dict[str, str], seconds: float) -> "Asked | None":
-    """What the user asks of files; None if none is named. of_chapters: {argparse's name: flag} that only chapters
-    take."""
+    """What the user asks of files; None if no file is named. of_chapters: {argparse's name: flag} of chapters only."""
     words = arguments.chapters
     files = [word for word in words if is_file(word)]
     if not files:

@@ -62,8 +62,7 @@ def program_of(asked: Asked, traced: bool, build_directory: Path, place: Path) -
 
 
 def _sources(asked: Asked, cuda: list[str], looked: list[JsonObject], place: Path, shows: bool) -> list[str]:
-    """What is to be compiled: the files and, if one of their kernels is to be launched, a main in the place of its
-    file."""
+    """The sources to compile: the files or, to launch one of their kernels, a main in place of its file."""
     kernels = [kernel for each in looked for kernel in each["kernels"]]
     if not kernels:
         raise Failure(f"{', '.join(asked.files)}: no kernel (a function with __global__) in it", status=2)

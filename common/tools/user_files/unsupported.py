@@ -1,5 +1,4 @@
-"""What of CUDA the engine does not have, in the words of a compiler that did not find it: one line for each, with
-the user's line."""
+"""What the engine lacks of CUDA, from the compiler's errors: one line for each thing, with the user's line."""
 
 import re
 
