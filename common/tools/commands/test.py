@@ -68,6 +68,8 @@ def run(arguments) -> int:
 
     how = {"cpu": "on the SIMT engine", "trace": "with its counters", "cuda": "with CUDA"}
     say("Testing " + ", ".join(how[name] for name in todo.presets) + (f" ({todo.no_gpu})." if todo.no_gpu else "."))
+    if not selected:
+        system.install_compiler_cache()
     results, begin, with_nvcc = {}, time.monotonic(), 0.0
     for preset in todo.presets:
         build.ensure_built(preset, _targets(preset, selected))
