@@ -1,4 +1,4 @@
-// The problems that passes are put through, and what it means to solve one.
+// The problems that the suite gives to every pass, and what it means to solve one.
 #pragma once
 
 #include <cstdint>

@@ -58,7 +58,7 @@ Case of_the_chapter(Case c) {
   return c;
 }
 
-// A rung may be quicker without, but not the one that is run unless another is asked for.
+// Other rungs may give up determinism for speed; the one that runs by default may not.
 TEST_F(Chapter, ItsResultIsDeterministic) {
   const Rung& result = the_chapter().rungs.back();
   EXPECT_TRUE(result.forward.deterministic && result.backward.deterministic);
@@ -75,7 +75,8 @@ TEST_F(Chapter, HasANameAnIdeaAndRungs) {
   }
 }
 
-// The forward of another chapter that this one's backwards start from: any number of keys, rows that see none.
+// Where the chapter names a rung of another chapter whose forward goes before its backwards: do they fit together, with
+// ragged tiles and with rows that see no key?
 TEST_F(Chapter, ItsBackwardsTakeItsForwardsResults) {
   const Rung* const forward = the_chapter().starts_from;
   if (!forward) return;
@@ -95,7 +96,7 @@ TEST_F(Chapter, ItsBackwardsTakeItsForwardsResults) {
   }
 }
 
-// The first rung may write its matrices of N x N down, as the equations have them.
+// The first rung is exempt: it may store the N x N matrices of the equations.
 TEST_F(Chapter, ItsLaterBackwardsTakeMemoryLinearInN) {
   const auto& rungs = the_chapter().rungs;
   for (size_t i = 1; i < rungs.size(); i++)

@@ -48,7 +48,7 @@ std::vector<Case> around_the_edges_of_tiles() {
     const char* because;
   };
   constexpr Pair unmasked[] = {
-      {1, 257, only_64, "one query; one key after two tiles of 128 and four of 64"},
+      {1, 257, both, "one query; one key after two tiles of 128 and four of 64; more than three buffers of 80 keys"},
       {2, 161, only_128, "one key after two tiles of 80"},
       {7, 129, both, "fewer queries than an mma has rows; one key after a tile of 128"},
       {31, 159, only_128, "one query short of 32; one key short of two tiles of 80, and of five of 32"},
@@ -60,7 +60,8 @@ std::vector<Case> around_the_edges_of_tiles() {
       {129, 63, both, "one query after a tile of 128; one key short of 64"},
       {191, 31, both, "one query short of chapter 10's 192; one key short of 32"},
       {192, 7, both, "192 whole query rows; fewer keys than an mma has columns"},
-      {193, 2, both, "one query after 192; two keys"},
+      {193, 2, only_64, "one query after 192; two keys"},
+      {193, 257, only_128, "the same, and each consumer of chapter 10 sees more keys than its buffers hold"},
       {257, 33, both, "row 256, where a byte ends; one key after 32"},
   };
   // Where the diagonal begins and ends decides what is left out: Nk - Nq + 1 keys are seen by the first row; of more

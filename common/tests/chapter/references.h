@@ -1,5 +1,5 @@
-// What the kernels of a case are given, and what they should answer: made once, and kept in the build directory for
-// every rung, chapter and mutant that is put through the same case.
+// The inputs of a case and the results that kernels should have: made once, and kept in the build directory for every
+// rung, chapter and mutant that solves the same case.
 #pragma once
 
 #include "harness/tensors.h"
@@ -15,8 +15,8 @@ struct Solved {
 
 constexpr uint64_t seed = 7;  // of all inputs
 
-// The inputs of the case, and its reference; with `backward`, the gradients too. It stays where it is until some other
-// cases have been asked for. Throws std::runtime_error if the file that should hold it holds something else.
+// The inputs of the case, and its reference; with `backward`, the gradients too. The result is valid until a hundred
+// other cases have been asked for. Throws std::runtime_error if the file that should hold it holds something else.
 const Solved& solved(const Case& c, bool backward);
 
 // The same, kept in that directory; made there if it is missing.

@@ -55,20 +55,20 @@ class Packages(unittest.TestCase):
         self.assertEqual(cpu - cuda, {"libboost-context-dev"})
         self.assertIn("libeigen3-dev", cuda)
 
-    def test_without_mpi_everything_else_goes_on(self):
+    def test_without_what_is_not_necessary_everything_else_goes_on(self):
         def refuse(_):
             raise Failure("no network")
 
         for root, reason in [(lambda: None, "needs the packages"), (lambda: [], "no network")]:
             said = []
             with tempfile.TemporaryDirectory() as build, mock.patch.multiple(
-                    packages, RANKS=[Package("mpi", program="no-such-program")], BUILD=Path(build), _become_root=root,
+                    packages, COMPILER_CACHE=[Package("ccache", program="no-such-program")], BUILD=Path(build), _become_root=root,
                     _install=refuse, say=said.append, shutil=mock.Mock(which=lambda name: name)):
                 with mock.patch.object(Package, "present", lambda *_: False):
-                    packages._install_mpi()
-                    packages._install_mpi()
+                    packages.install_compiler_cache()
+                    packages.install_compiler_cache()
             self.assertEqual(len(said), 1, said)
-            self.assertIn("built for one rank", said[0])
+            self.assertIn("without ccache", said[0])
             self.assertIn(reason, said[0])
 
 

@@ -45,6 +45,7 @@ RANKS = [  # of chapter 11; without them its program is one rank
                                      "lib/*/openmpi/include/mpi.h")),
     Package("openmpi-bin", program="mpirun"),
 ]
+COMPILER_CACHE = [Package("ccache", program="ccache")]  # of the tests that compile copies of the tree
 
 
 def prefixes() -> list[str]:
@@ -64,7 +65,7 @@ def require_packages(preset: str) -> None:
     missing = missing_packages(preset)
     if missing:
         _install(missing)
-    _install_mpi()
+    _install_if_possible(RANKS, "mpi", "Chapter 11 is built for one rank, without MPI")
     _require_version("cmake", r"cmake version ([\d.]+)", LOWEST_CMAKE)
     if not os.environ.get("CXX"):
         _require_version("g++", r"\) (\d[\d.]*)", LOWEST_GXX)
@@ -103,9 +104,15 @@ def _install(missing: list[Package]) -> None:
         raise Failure(f"apt-get could not install {names}: {reason} (log: {shown(log_path)})")
 
 
-def _install_mpi() -> None:
-    """Tries to install MPI, once: everything else works without it."""
-    missing, tried = [package for package in RANKS if not package.present(prefixes())], BUILD / "without-mpi.txt"
+def install_compiler_cache() -> None:
+    """For the tests that compile copies of the tree."""
+    without = "Copies of the tree are compiled anew each time they are tested, without ccache"
+    _install_if_possible(COMPILER_CACHE, "ccache", without)
+
+
+def _install_if_possible(packages: list[Package], what: str, without: str) -> None:
+    """Tries once: everything else works without them, and what does not is said."""
+    missing, tried = [package for package in packages if not package.present(prefixes())], BUILD / f"without-{what}.txt"
     if not missing or tried.exists():
         return
     names = " ".join(package.name for package in missing)
@@ -115,7 +122,7 @@ def _install_mpi() -> None:
         why = f"this needs the packages {names}"
     except Failure as failure:
         why = str(failure)
-    say(f"Chapter 11 is built for one rank, without MPI: {why}. (With them, remove {shown(tried)}.)")
+    say(f"{without}: {why}. (With them, remove {shown(tried)}.)")
     BUILD.mkdir(exist_ok=True)
     tried.write_text(why)
 

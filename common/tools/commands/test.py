@@ -86,6 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     how = {"cpu": "on the SIMT engine", "cuda": "with CUDA"}
     say("Testing " + ", ".join(how[name] for name in todo.presets) + (f" ({todo.no_gpu})." if todo.no_gpu else "."))
+    if not selected:
+        packages.install_compiler_cache()
     results, begin, with_nvcc = {}, time.monotonic(), 0.0
     for preset in todo.presets:
         build.ensure_built(preset, _targets(preset, selected))
