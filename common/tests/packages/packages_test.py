@@ -44,12 +44,10 @@ class Installed(Packages):
 
 
 class Added(Packages):
+    """Compiles the engine, and then every chapter, once more."""
+
     def test_the_engine(self) -> None:
         self.require_passes(SIMT / "example", 2, f"-DSIMT={SIMT}")
-
-
-class WholeAdded(Packages):
-    """Compiles every chapter once more."""
 
     def test_the_whole(self) -> None:
         self.require_passes(OUTSIDE, 1, f"-DWORKBOOK={ROOT}", FROM_C)

@@ -392,8 +392,7 @@ __global__ void asserts(int n) { assert(int(threadIdx.x) < n); }
 // Launches as <<<>>> does.
 template <class... P, class... A>
 void start(void (*kernel)(P...), dim3 grid, dim3 block, A... arguments) {
-  simt::launch_by_syntax({grid, block}, reinterpret_cast<const void*>(kernel),
-                 [=] { kernel(arguments...); });
+  simt::launch_by_syntax({grid, block}, reinterpret_cast<const void*>(kernel), [=] { kernel(arguments...); });
 }
 
 TEST(Wild, a_mistake_in_a_kernel_is_every_later_call_s_error) {

@@ -17,8 +17,8 @@ from tools.course import FILE, HANDED_OUT, Course, Exercise, Plan, without_marke
 from tools.handout import leaks, rungs, student_lessons
 
 # Of no use to a student, or nothing for a student's eyes.
-_LEFT_OUT = re.compile(r"(\.ci|\.github|common/tests/(capi|course|harness|mutants|new_chapter|python|ranks|style|"
-                       r"teaching|tools)|"
+_LEFT_OUT = re.compile(r"(\.ci|\.github|common/tests/(capi|course|harness|mutants|new_chapter|packages|python|ranks|"
+                       r"style|teaching|tools)|"
                        r"common/tools/(grading|handout)|common/harness/judge)/|common/tests/trace/\w+_test\.py$|"
                        r"common/tools/commands/(grade|handout|mutants)\.py$|"
                        r"common/course/(?!(exercises\.json|log\.md|tutor\.md)$|split/)|CONTRIBUTING\.md$")

@@ -128,7 +128,7 @@ class Harness(unittest.TestCase):
     def test_a_type_that_there_is_not(self):
         values = {"x": Buffer(256, "flaot", "zero"), "a": "2.0", "n": "256"}
         said, printed = complaint(asked("kernels.cu", launch=Launch("scale", (1, 1, 1), (256, 1, 1), 0, values)))
-        self.assertRegex(said, r"own/kernels.cu does not compile")
+        self.assertRegex(said, r"user_files/kernels.cu does not compile")
         self.assertRegex(printed, r"\A--buffer x=256xflaot: .flaot. does not name a type.*\n\Z")
 
     def test_what_does_not_fit_the_kernel(self):
