@@ -28,7 +28,7 @@ def ran(what: Asked) -> Ran:
 def line_with(file: str, text: str) -> str:
     lines = (HERE / file).read_text().splitlines()
     (number,) = [number for number, line in enumerate(lines, 1) if text in line]
-    return f"own/{file}:{number}"
+    return f"user_files/{file}:{number}"
 
 
 def complaint(what: Asked) -> tuple:
