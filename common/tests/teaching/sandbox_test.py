@@ -33,7 +33,7 @@ class InTheSandbox(unittest.TestCase):
     @unittest.skipIf(os.geteuid() != 0, "NOT RUN: needs root, for users of its own")
     def test_a_tree_that_the_other_user_cannot_reach_is_refused_before_it_is_built(self):
         with tempfile.TemporaryDirectory() as directory:
-            tree = Path(directory) / "tree"
+            tree = Path(directory) / "not there yet" / "tree"
             Path(directory).chmod(0o755)
             Sandbox().require_entry(tree)
             Path(directory).chmod(0o700)

@@ -192,7 +192,7 @@ def _wrapped(cwd: Path = Path("/"), writable: tuple[Path, ...] = (), devices: tu
 
 def _is_closed(directory: Path) -> bool:
     """Whether the sandbox's user may not enter the directory."""
-    return os.geteuid() == 0 and not directory.stat().st_mode & stat.S_IXOTH
+    return os.geteuid() == 0 and directory.exists() and not directory.stat().st_mode & stat.S_IXOTH
 
 
 def _free_users() -> tuple[socket.socket, int]:
