@@ -1,4 +1,4 @@
-// Chapter 10, rung 7, dynamic: whoever is done takes the next tile of the list.
+// Chapter 10, rung 7, dynamic: an idle thread block takes the next tile of the list.
 //
 // A thread block stays as long as the kernel runs and takes tile after tile, each Br = 192 query rows of one head.
 // Three consumer warpgroups have 64 rows of it each, from Q to O; the fourth warpgroup is the producer, of which two

@@ -14,8 +14,8 @@ using attention::Problem;
 // The rows of all heads that share a kv head, one head after the other: as they lie in memory.
 __host__ __device__ inline int group_rows(const Problem& p) { return p.heads / p.kv_heads * p.seq_q; }
 
-// As many parts as give every multiprocessor so many thread blocks, one for each tile of rows and part, and no more
-// than there are pieces of keys to deal out.
+// Enough parts to give each multiprocessor this many thread blocks, one for each tile of rows and part, and no more
+// than there are pieces of keys.
 inline int number_of_parts(unsigned tiles, int blocks, int pieces) {
   return std::clamp(int(multiprocessors() * blocks / tiles), 1, pieces);
 }

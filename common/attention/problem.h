@@ -80,7 +80,7 @@ float default_scale(int head_dim);
 const char* name(DType dtype);  // "fp16", "bf16"
 const char* name(Mask mask);    // "none", "causal"
 
-// What is solved where the user says nothing else. On a GPU the ladder's regime, B=2 H=16 D=64 fp16 causal, N = 4096;
+// The default problem. On a GPU the ladder's regime, B=2 H=16 D=64 fp16 causal, N = 4096;
 // on the engine a problem that takes it about a second.
 Problem default_problem();
 
@@ -91,8 +91,8 @@ std::string label(const Problem& problem);
 // times that backward (five products).
 double flops(const Problem& problem, bool backward);
 
-// What is wrong with the problem itself, whoever solves it: one line that names the value and what is
-// allowed; empty if nothing is.
+// An error in the problem itself, for every solver: one line that names the value and what is allowed; empty if there
+// is none.
 std::string invalid(const Problem& problem);
 
 // One line if head_dim is not a multiple of `step` in [step, largest]; else empty. For Pass::unsupported.

@@ -88,7 +88,7 @@ __device__ void watch_transpose([[maybe_unused]] const char* name, [[maybe_unuse
 }
 
 // One number of each of a warp's 16 or 32 rows: x[h] of row 8 h + g, or x[b][h] of row 16 b + 8 h + g. The four lanes
-// of a quad have copies,
+// of a quad have copies.
 template <int halves>
 __device__ void watch_rows([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
                            [[maybe_unused]] const float (&x)[halves]) {
@@ -104,7 +104,7 @@ __device__ void watch_rows([[maybe_unused]] const char* name, [[maybe_unused]] W
 #endif
 }
 
-// or shares.
+// The same where each of the four lanes of a quad has a share.
 template <int halves>
 __device__ void watch_row_shares([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
                                  [[maybe_unused]] const float (&x)[halves]) {

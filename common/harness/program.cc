@@ -262,7 +262,7 @@ std::optional<Reference> make_reference(const Options& options, const HostTensor
 }
 
 // {"chapter": .., "problem": .., "direction": .., "flops": .., "rungs": [{"rung": .., "launches": [..]}]}, the launches
-// as simt/counts.h has them. One launch of each, on the inputs that it was checked with.
+// as simt/trace/counts.h has them. One launch of each, on the inputs that it was checked with.
 void print_trace(std::ostream& out, const Options& options, const HostTensors& inputs, const Reference& reference) {
   out << "{\"chapter\": " << std::quoted(the_chapter().name) << ", \"problem\": " << std::quoted(label(options.problem))
       << ", \"direction\": \"" << (options.backward ? "backward" : "forward") << "\", \"flops\": " << std::fixed
@@ -356,8 +356,8 @@ void print_results(std::ostream& out, const Rung& rung, const Options& options, 
 
 // {"chapter": .., "problem": .., "direction": .., "rungs": [{"rung": .., "tensors": [{"name": "Q", "rows": ..,
 // "row_bytes":
-// ..}], "launches": [..], "results": {"O": {"made": [..], "expected": [..]}, ..}}]}, the launches as simt/walk.h has
-// them. Of a forward that does not write LSE, nothing was made.
+// ..}], "launches": [..], "results": {"O": {"made": [..], "expected": [..]}, ..}}]}, the launches as simt/trace/walk.h
+// has them. Of a forward that does not write LSE, nothing was made.
 void print_walk(std::ostream& out, const Options& options, const HostTensors& inputs, const Reference& reference) {
   const Problem& p = options.problem;
   out << "{\"chapter\": " << std::quoted(the_chapter().name) << ", \"problem\": " << std::quoted(label(p))

@@ -107,7 +107,7 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _terminated(*_: object) -> None:
-    """What runs is ended as after Ctrl-C; who asks twice need not wait less."""
+    """Ends what is running, as Ctrl-C does. Later signals are ignored."""
     for one in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(one, signal.SIG_IGN)
     raise KeyboardInterrupt

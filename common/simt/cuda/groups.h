@@ -43,7 +43,7 @@ T shuffle_any(const char* name, unsigned mask, const T& value, int source, const
   }
 }
 
-// What every lane of a group brings to a reduction or a scan; what it takes home.
+// Each lane's operand and result in a reduction or a scan.
 template <class T, class Op>
 struct Share {
   T value;

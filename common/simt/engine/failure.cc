@@ -14,7 +14,7 @@
 namespace simt {
 namespace {
 
-// Whoever was here before: another copy of the engine in a shared library, or the program.
+// The previous handlers: another copy of the engine's, in a shared library, or the program's own.
 struct sigaction previous_segv;
 struct sigaction previous_bus;
 struct sigaction previous_overdue;

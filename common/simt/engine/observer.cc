@@ -1,21 +1,24 @@
 #include "simt/engine/observer.h"
 
-// Code that tells of its accesses calls this when it is loaded. trace/tsan.cc, which has it, is linked where there is
-// such code.
-extern "C" __attribute__((weak)) void __tsan_init();
-
 namespace simt {
+
+// Of trace/tsan.cc, which is linked where kernels are traced, and only there.
+__attribute__((weak)) Observer& first_observer();
+
 namespace {
+
 Observers& all() {
-  static Observers& observers = *new Observers;  // outlives every static object that launches in its destructor
+  // Outlives every static object that launches in its destructor.
+  static Observers& observers = *new Observers(kernels_are_traced() ? Observers{&first_observer()} : Observers());
   return observers;
 }
+
 }  // namespace
 
 const Observers& observers() { return all(); }
 void add(Observer& observer) { all().push_back(&observer); }
 void remove(Observer& observer) { std::erase(all(), &observer); }
 
-bool kernels_are_traced() { return __tsan_init != nullptr; }
+bool kernels_are_traced() { return &first_observer != nullptr; }
 
 }  // namespace simt

@@ -1,6 +1,6 @@
-// Whoever watches launches: hears of every access of traced kernels and of all that orders accesses. The engine knows
-// no more of its observers than this. Usually nobody watches, and a launch runs on several OS threads; with an observer
-// it runs on one, so that an observer needs no locks and finds the thread that acts in `worker->current()`.
+// An observer watches launches: it hears of every access of traced kernels, and of everything that orders accesses. The
+// engine knows no more of its observers than this. Usually nobody watches, and a launch runs on several OS threads;
+// with an observer it runs on one, so that an observer needs no locks, and the thread that acts is `worker->current()`.
 #pragma once
 
 #include <cstddef>

@@ -404,9 +404,9 @@ class Rewriter {
           scopes_.push_back(scope(statement, i));
           statement = i + 1;
         } else if (text == "}") {
-          const bool goes_on = !scopes_.empty() && scopes_.back().kind == Scope::member;
+          const bool in_member = !scopes_.empty() && scopes_.back().kind == Scope::member;
           if (!scopes_.empty()) scopes_.pop_back();
-          if (!goes_on) statement = i + 1;
+          if (!in_member) statement = i + 1;
         } else if (text == ";" || (text == ":" && i > 0 && (at(i - 1) == "public" || at(i - 1) == "private"))) {
           statement = i + 1;
         } else if (text == "<" && at(i + 1) == "<" && at(i + 2) == "<" && i > 0 && at(i - 1) != "operator") {

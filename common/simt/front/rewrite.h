@@ -1,6 +1,6 @@
-// From CUDA C++ to C++: what g++ cannot parse becomes calls of simt/front.h. The text is preprocessed, so that launches
-// and keywords in macros and in the user's headers are seen too; no line moves, so that messages, counts and debuggers
-// keep the user's lines.
+// From CUDA C++ to C++: what g++ cannot parse becomes calls of simt/front/front.h. The text is preprocessed, so that
+// launches and keywords in macros and in the user's headers are seen too; no line moves, so that messages, counts and
+// debuggers keep the user's lines.
 //
 //   kernel<T, 4><<<grid, block>>>(x)     ::simt::configure(kernel<T, 4>, grid, block)(x)
 //   kernel<<<grid, block>>>(x)           ::simt::deduced([&](auto&... a) { kernel(a...); }, grid, block)(x)

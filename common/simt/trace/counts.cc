@@ -15,7 +15,12 @@
 namespace simt {
 namespace {
 
-std::unique_ptr<Counter> counter;  // between trace_begin() and trace_end()
+// Of every trace_begin() whose trace_end() has not come yet. They outlive every static object that launches in its
+// destructor.
+std::vector<std::unique_ptr<Counter>>& counters() {
+  static auto& open = *new std::vector<std::unique_ptr<Counter>>;
+  return open;
+}
 
 struct Place {
   std::string line, within;
@@ -49,17 +54,15 @@ Counts& Counts::operator+=(const Counts& other) {
   return *this;
 }
 
-Counter* trace_counter() { return counter.get(); }
+Counter* trace_counter() { return counters().empty() ? nullptr : counters().back().get(); }
 
-void trace_begin() {
-  if (counter) remove(*counter);
-  counter = std::make_unique<Counter>();
-  add(*counter);
-}
+void trace_begin() { add(*counters().emplace_back(std::make_unique<Counter>())); }
 
 std::vector<LaunchCounts> trace_end() {
-  remove(*counter);
-  const std::unique_ptr<Counter> ended = std::move(counter);
+  if (counters().empty()) return {};
+  const std::unique_ptr<Counter> ended = std::move(counters().back());
+  counters().pop_back();
+  remove(*ended);
   std::map<const void*, Place> places;
   for (const auto& counted : ended->by_instruction)
     for (const InstructionCounts& each : counted) places[each.pc];

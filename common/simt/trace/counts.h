@@ -80,11 +80,12 @@ struct LaunchCounts {
   std::vector<LineCounts> lines;  // those with the most units first
 };
 
-// Between the two, every launch is counted; trace_end() returns those that succeeded, in their order.
+// Between the two, every launch is counted; trace_end() returns those that succeeded, in their order. They nest: a
+// launch counts for each pair around it.
 void trace_begin();
 std::vector<LaunchCounts> trace_end();
 
-class Counter* trace_counter();  // that counts in between; else null
+class Counter* trace_counter();  // of the innermost pair; null outside
 
 // A JSON array, an object for each launch.
 void write_json(std::ostream& out, const std::vector<LaunchCounts>& launches);

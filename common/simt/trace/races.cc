@@ -32,11 +32,12 @@ void RaceDetector::block_begins() {
   async_.block_begins();
 }
 
-void RaceDetector::block_parked(const ParkedBlock& block) { parked_[&block] = {shadow_, after_kernel_before_}; }
+void RaceDetector::block_parked(const ParkedBlock& block) { parked_[&block] = {shadow_, async_, after_kernel_before_}; }
 
 void RaceDetector::block_unparked(const ParkedBlock& block) {
   auto parked = parked_.extract(&block);
   shadow_ = std::move(parked.mapped().shadow);
+  async_ = std::move(parked.mapped().async);
   after_kernel_before_ = parked.mapped().after_kernel_before;
 }
 

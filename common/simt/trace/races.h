@@ -67,6 +67,7 @@ class RaceDetector final : public Observer {
   // What is known of a block while another one runs.
   struct Parked {
     Shadow shadow;
+    AsyncShadow async;
     Lanes after_kernel_before;
   };
   std::unordered_map<const ParkedBlock*, Parked> parked_;

@@ -21,15 +21,16 @@ __forceinline__ void note_aligned(const void* pc, const void* address, std::size
   worker.tell_of_access(pc, address, size, access);
 }
 
-// Where kernels are traced, every launch is looked at for mistakes.
-struct Watch {
-  Watch() {
-    static simt::RaceDetector detector;
-    simt::add(detector);
-  }
-} const watch;
-
 }  // namespace
+
+// Where kernels are traced, every launch is searched for mistakes, from the first one on.
+namespace simt {
+Observer& first_observer();
+Observer& first_observer() {
+  static RaceDetector& detector = *new RaceDetector;
+  return detector;
+}
+}  // namespace simt
 
 // GCC's names: they are what this file is about.
 #pragma GCC diagnostic ignored "-Wpedantic"

@@ -27,21 +27,23 @@ std::size_t shared_offset(const void* pointer) {
   return worker->shared().offset_of(reinterpret_cast<std::uintptr_t>(pointer));
 }
 
-std::unique_ptr<WalkRecorder> recorder;  // between walk_begin() and walk_end()
+WalkRecorder* recorder = nullptr;  // between walk_begin() and walk_end()
 
 }  // namespace
 
 void walk_begin(std::vector<Tensor> tensors) {
-  recorder = std::make_unique<WalkRecorder>(std::move(tensors));
-  if (Counter* const counter = trace_counter()) counter->tell(recorder.get());
+  walk_end();
+  recorder = new WalkRecorder(std::move(tensors));
+  if (Counter* const counter = trace_counter()) counter->tell(recorder);
   simt::add(*recorder);
 }
 
 std::vector<LaunchWalk> walk_end() {
+  if (recorder == nullptr) return {};
   remove(*recorder);
   if (Counter* const counter = trace_counter()) counter->tell(nullptr);
   std::vector<LaunchWalk> launches = recorder->take();
-  recorder.reset();
+  delete std::exchange(recorder, nullptr);
   return launches;
 }
 

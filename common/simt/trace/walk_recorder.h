@@ -1,5 +1,5 @@
-// The observer that makes a walk (walk.h), of accesses, of the waits between which the steps lie, and of the numbers
-// that a kernel shows. How much work a step was the Counter tells it.
+// The observer that makes a walk (walk.h): of accesses, of the waits between which the steps lie, and of the numbers
+// that a kernel shows. The Counter tells it how much work each step did.
 #pragma once
 
 #include <array>

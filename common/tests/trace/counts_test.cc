@@ -142,6 +142,17 @@ TEST(Counts, only_between_begin_and_end) {
   launch(every_other_lane, {1, 32}, to, from);
   simt::trace_begin();
   EXPECT_TRUE(simt::trace_end().empty());
+  EXPECT_TRUE(simt::trace_end().empty());
+}
+
+TEST(Counts, for_each_pair_around_the_launch) {
+  Device<float> from(32), to(32);
+  simt::trace_begin();
+  simt::trace_begin();
+  launch(every_other_lane, {1, 32}, to, from);
+  EXPECT_EQ(simt::trace_end().size(), 1u);
+  launch(every_other_lane, {1, 32}, to, from);
+  EXPECT_EQ(simt::trace_end().size(), 2u);
 }
 
 }  // namespace

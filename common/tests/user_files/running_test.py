@@ -44,6 +44,20 @@ def complaint(what: Asked) -> tuple:
 
 
 class Programs(unittest.TestCase):
+    def test_launches_before_main_and_counts_that_the_program_wants_for_itself(self):
+        reported = ran(asked("early.cu"))
+        self.assertEqual((reported.status, reported.launched, len(reported.launches)), (0, 2, 1))
+        self.assertEqual(len(reported.failures), 1)
+        self.assertIn(line_with("early.cu", "s[threadIdx.x ^ 32];"), reported.failures[0])
+
+    def test_a_program_that_is_stopped_while_it_reports(self):
+        with tempfile.TemporaryDirectory() as place:
+            program = Path(place) / "program"
+            program.write_text('#!/bin/sh\nprintf \'{"launched": 1, "fail\' > "$SIMT_REPORT"\nkill -9 $$\n')
+            program.chmod(0o755)
+            with self.assertRaisesRegex(Failure, "stopped while it wrote .*SIGKILL"):
+                run_program(program, asked("early.cu"), Path(place), quietly=True)
+
     def test_every_style(self):
         reported = ran(asked("styles.cu"))
         self.assertEqual((reported.status, reported.failures), (0, []))

@@ -111,7 +111,7 @@ def _build(preset: str, build_directory: Path, targets: "list[str] | None", quie
 
 
 def _short(step: str) -> str:
-    """"Building CXX object common/simt/CMakeFiles/simt.dir/engine.cc.o" -> "common/simt/engine.cc"."""
+    """"Building CXX object common/simt/CMakeFiles/simt.dir/engine/copy.cc.o" -> "common/simt/engine/copy.cc"."""
     found = re.match(r"Building \w+ object (.*?)CMakeFiles/[^/]+\.dir/(.*)\.o$", step)
     return found[1] + found[2] if found else step
 

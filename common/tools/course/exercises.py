@@ -32,7 +32,7 @@ The keys of an exercise, those in brackets need not be there:
       the planted mistake is in common/course/debug/ID.json: see planted.py
 
 Beside the exercises the file may have `performance`, of which exercises the kernels are timed: see
-../teaching/performance.py.
+../grading/speed.py.
 """
 
 import json

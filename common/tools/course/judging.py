@@ -61,7 +61,7 @@ HERE = _ThisTree()
 def judge(course: Course, exercise: Exercise, gpu: bool = False, explain: bool = True,
           workshop: Workshop = HERE) -> Verdict:
     """Of a code or debugging exercise, on the SIMT engine; with `gpu` on a GPU too, after the engine has nothing
-    against it. Who wants to know only whether it is wrong need not have it explained, which takes time."""
+    against it. A caller that only needs right or wrong can do without the explanation, which is slow."""
     attempted = course.attempted(exercise)
     if not attempted and (exercise.kind == "code" or not explain):
         return Verdict("not attempted", [_where_to_begin(course, exercise)])

@@ -15,7 +15,7 @@ from tools.user_files import access_widths, generated_main
 from tools.user_files.file_flags import CUDA, Asked
 from tools.user_files.unsupported import refused
 
-TOO_LARGE = 2  # the status of a program that the engine has ended (common/simt/report.cc), which then reports nothing
+TOO_LARGE = 2  # the status of a program that the engine has ended (common/simt/engine/pace.h): it reports nothing
 WIDTHS = "widths.txt"
 MOST_MESSAGES = 20  # lines of the compiler's
 
@@ -149,7 +149,11 @@ def run_program(program: Path, asked: Asked, place: Path, quietly: bool) -> Ran:
         status = process.wait()
     if not report.exists():
         return Ran(status, False, 0, [], [])
-    reported = json.loads(report.read_text())
+    try:
+        reported = json.loads(report.read_text())
+    except ValueError:
+        raise Failure(f"{asked.name}: its program was stopped while it wrote what it had done "
+                      f"({ending_of(status)})") from None
     return Ran(status, True, reported["launched"], reported["failures"], reported["launches"])
 
 
