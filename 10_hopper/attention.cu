@@ -6,8 +6,10 @@
 
 namespace hopper {
 
-extern const attention::Rung tma, wgmma_rung, warpspec, overlap, pingpong, persistent, dynamic, narrow;
-extern const attention::Backward warpspec_backward, bulk_backward, ordered_backward;
+extern const attention::Rung tma, wgmma_rung, warpspec, overlap, pingpong, persistent, dynamic, narrow, ahead, rounds,
+    fitted, prompt;
+extern const attention::Backward warpspec_backward, bulk_backward, ordered_backward, ahead_backward, fetched_backward,
+    shared_backward;
 
 namespace {
 
@@ -38,7 +40,17 @@ const attention::Chapter chapter = {
               {.name = "ordered",
                .idea = "the parts of dQ are added up in one order, and the last block converts the sum: the same bits "
                        "in every run",
-               .backward = ordered_backward}},
+               .backward = ordered_backward},
+              both(ahead, ahead_backward),
+              {.name = "fetched",
+               .idea = "what the other blocks have added up is in shared memory when the last block needs it",
+               .backward = fetched_backward},
+              rounds,
+              fitted,
+              {.name = "shared",
+               .idea = "several blocks share the query heads that read one kv head, where that makes more blocks",
+               .backward = shared_backward},
+              prompt},
     .starts_from = &narrow};
 
 }  // namespace hopper

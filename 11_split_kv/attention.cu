@@ -10,7 +10,7 @@ extern const attention::Rung balanced;
 
 namespace split_kv {
 
-extern const attention::Rung split, packed, narrow, deep, tall, warpgroup, chosen;
+extern const attention::Rung split, packed, narrow, deep, tall, warpgroup, even, chosen;
 
 extern const attention::Chapter chapter;
 const attention::Chapter chapter = {
@@ -25,6 +25,7 @@ const attention::Chapter chapter = {
               deep,
               tall,
               warpgroup,
+              even,
               chosen},
     .general = false};  // measured where queries are few: for others than those, chapters 10 and 08 are
 

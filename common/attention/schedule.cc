@@ -2,12 +2,31 @@
 
 #include <algorithm>
 
+#include "device/limits.h"
+
 namespace attention {
 
 int heads_in_a_round(const Problem& p) {
   constexpr size_t l2_bytes = 32 << 20;
   const size_t heads = size_t(p.batch) * p.heads, kv_bytes = 2 * p.kv_size() * 2;
   return int(std::min(heads, std::max<size_t>(32, heads * l2_bytes / kv_bytes)));
+}
+
+int heads_that_run_together(const Problem& p) {
+  constexpr double l2_bytes = 8 << 20;
+  const int heads = p.batch * p.heads, least = p.head_dim > 64 ? 16 : 32;
+  const double head_bytes = 2. * p.kv_size() * 2 / heads;  // of K and V, a query head's share
+  const int round = std::max(least, int(std::min<double>(heads, l2_bytes / head_bytes)));
+  return heads <= 2 * round ? heads : round;
+}
+
+int kv_heads_that_share_the_l2(const Problem& p) {
+  const int kv_heads = p.batch * p.kv_heads;
+  const double room = 0.6 * l2_bytes();
+  const double head_bytes = double(p.seq_q) * p.head_dim * (2 + 2 + 4);  // Q and dO in 16 bits, the sum of dQ in 32
+  int round = p.mask == Mask::causal ? 16 : 1;
+  while (round < kv_heads && 2 * round * head_bytes <= room) round *= 2;
+  return std::min(kv_heads, round);
 }
 
 }  // namespace attention

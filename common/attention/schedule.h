@@ -16,6 +16,11 @@ namespace attention {
 // least: with so few, several tiles of a head run at a time, and go along its keys together.
 int heads_in_a_round(const Problem& problem);
 
+// The same, as chapter 10 has it from 22_rounds.cu on, where it says why: for tiles of queries, and for a backward
+// whose blocks own keys.
+int heads_that_run_together(const Problem& problem);
+int kv_heads_that_share_the_l2(const Problem& problem);
+
 #if defined(WORKBOOK_SIMT) || defined(__CUDACC__)
 
 struct Tile {
@@ -55,8 +60,12 @@ struct TileList {
   }
 };
 template <int Br>
+TileList<Br> all_tiles(const Problem& p, int round_heads) {
+  return {p.batch * p.heads, round_heads, ceil_div(p.seq_q, Br), p.mask};
+}
+template <int Br>
 TileList<Br> all_tiles(const Problem& p) {
-  return {p.batch * p.heads, heads_in_a_round(p), ceil_div(p.seq_q, Br), p.mask};
+  return all_tiles<Br>(p, heads_in_a_round(p));
 }
 
 // What a thread block of a backward works on, which owns keys: a tile of a kv head's keys, and of the query heads that

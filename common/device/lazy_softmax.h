@@ -4,7 +4,8 @@
 //
 //   if (x = subtract_max(S, rows, ..), some x > headroom)  a vote of the warp, hidden keys included
 //   hide(x, ..)                                            only where a row of the warp does not see all keys
-//   raise(x, O, rows)                                      only after that vote: m rises, l and O follow
+//   raise(x, O, rows)                                      only after that vote: m rises, l and O follow: raise_max()
+//                                                          and rescale(), where O follows later
 //   exponentiate(P, x, rows)                               P = 2^x, and l
 //
 // raise() and exponentiate() show the correction and P, where they are told what the rows and the tile are (watch.h).
@@ -82,10 +83,10 @@ __device__ __forceinline__ void hide(float (&x)[blocks][columns][4], VisibleKeys
     }
 }
 
-// m rises where it has to, until the largest x of the row is `start`.
-template <int blocks, int columns, int o_columns>
-__device__ __forceinline__ void raise(float (&x)[blocks][columns][4], float (&o)[blocks][o_columns][4],
-                                      Rows<blocks>& rows, Watched state = {}) {
+// m rises where it has to, until the largest x of the row is `start`, and l follows. What O has to be multiplied by.
+template <int blocks, int columns>
+__device__ __forceinline__ void raise_max(float (&x)[blocks][columns][4], Rows<blocks>& rows,
+                                          float (&correction)[blocks][2], Watched state = {}) {
 #pragma unroll
   for (int b = 0; b < blocks; b++)
 #pragma unroll
@@ -96,17 +97,32 @@ __device__ __forceinline__ void raise(float (&x)[blocks][columns][4], float (&o)
       top = quad_max(top);
       const bool sets = rows.minus_l[b][h] > 0 && top > -INFINITY;  // m for the first time, up or down
       const float rise = sets || top > headroom ? top - start : 0;
-      const float correction = rise > 0 ? exp2_approx(-rise) : 1;
-      watch("correction", state, 16 * b + 8 * h + threadIdx.x % 32 / 4, 0, correction);
+      correction[b][h] = rise > 0 ? exp2_approx(-rise) : 1;
+      watch("correction", state, 16 * b + 8 * h + threadIdx.x % 32 / 4, 0, correction[b][h]);
       rows.m[b][h] += rise;
-      rows.minus_l[b][h] = sets ? 0 : rows.minus_l[b][h] * correction;
+      rows.minus_l[b][h] = sets ? 0 : rows.minus_l[b][h] * correction[b][h];
 #pragma unroll
       for (int n = 0; n < columns; n++)
         for (int c = 0; c < 2; c++) x[b][n][2 * h + c] -= rise;
-#pragma unroll
-      for (int n = 0; n < o_columns; n++)
-        for (int c = 0; c < 2; c++) o[b][n][2 * h + c] *= correction;
     }
+}
+
+template <int blocks, int columns>
+__device__ __forceinline__ void rescale(float (&o)[blocks][columns][4], const float (&correction)[blocks][2]) {
+#pragma unroll
+  for (int b = 0; b < blocks; b++)
+#pragma unroll
+    for (int n = 0; n < columns; n++)
+      for (int r = 0; r < 4; r++) o[b][n][r] *= correction[b][r / 2];
+}
+
+// m rises where it has to; l and O follow.
+template <int blocks, int columns, int o_columns>
+__device__ __forceinline__ void raise(float (&x)[blocks][columns][4], float (&o)[blocks][o_columns][4],
+                                      Rows<blocks>& rows, Watched state = {}) {
+  float correction[blocks][2];
+  raise_max(x, rows, correction, state);
+  rescale(o, correction);
 }
 
 // P = 2^x as A fragments: two C fragments of x, side by side, are one.
@@ -128,6 +144,23 @@ __device__ __forceinline__ void exponentiate(uint32_t (&p)[blocks][columns / 2][
         rows.minus_l[b][r % 2] -= p0 + p1;
         p[b][step][r] = pack2<T>(p0, p1);
       }
+}
+
+// P = 2^x in place of x, in fp32, and l: for where the registers of P's fragments are still read by a product.
+template <int blocks, int columns>
+__device__ __forceinline__ void exponentiate_in_place(float (&x)[blocks][columns][4], Rows<blocks>& rows,
+                                                      Watched tile = {}) {
+#pragma unroll
+  for (int b = 0; b < blocks; b++)
+#pragma unroll
+    for (int n = 0; n < columns; n++)
+#pragma unroll
+      for (int h = 0; h < 2; h++) {
+        float* pair = x[b][n] + 2 * h;
+        for (int c = 0; c < 2; c++) pair[c] = exp2_approx(pair[c]);
+        rows.minus_l[b][h] -= pair[0] + pair[1];
+      }
+  watch("P", tile, x);
 }
 
 // Shows m, l and O as they are when a tile is done.

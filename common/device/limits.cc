@@ -15,3 +15,4 @@ int attribute(cudaDeviceAttr which) {
 
 int multiprocessors() { return attribute(cudaDevAttrMultiProcessorCount); }
 size_t largest_shared_memory() { return size_t(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)); }
+size_t l2_bytes() { return size_t(attribute(cudaDevAttrL2CacheSize)); }

@@ -5,3 +5,4 @@
 
 int multiprocessors();
 size_t largest_shared_memory();  // bytes of it that one thread block can have
+size_t l2_bytes();               // the size of the L2 cache

@@ -12,6 +12,10 @@
 inline void fence_proxy_async(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   simt::fence_proxy_async(file, line);
 }
+inline void fence_proxy_async_global() {}  // the engine has one view of global memory
 #else
 __device__ __forceinline__ void fence_proxy_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+// For global memory: after this thread has learned, from a semaphore, that others have written what its bulk copies
+// are to read.
+__device__ __forceinline__ void fence_proxy_async_global() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
 #endif

@@ -28,6 +28,34 @@ __device__ __forceinline__ void start_dq(float (&dq)[1][8][4],
   wgmma_commit();
 }
 
+// make_p(), with the exponentials before the mask: hidden keys get P = 0 where others give them S = -inf. The branch of
+// the mask then stands between the exponentials and what follows, and ptxas moves nothing across it. Chapter 10,
+// 20_ahead_backward.cu, is about it.
+template <int queries, int blocks, class VisibleKeys>
+__device__ __forceinline__ void make_p_ahead(float (&x)[blocks][queries / 8][4], float scale,
+                                             const float* lse,          // [queries] in shared memory
+                                             VisibleKeys visible_keys)  // (query): the first one sees the fewest
+{
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+  const float scale_log2 = scale * log2_e;
+#pragma unroll
+  for (int n = 0; n < queries / 8; n++) {
+    const float2 l = *reinterpret_cast<const float2*>(lse + 8 * n + 2 * t);
+    for (int b = 0; b < blocks; b++)
+      for (int r = 0; r < 4; r++) x[b][n][r] = exp2_approx(fmaf(x[b][n][r], scale_log2, r % 2 ? -l.y : -l.x));
+  }
+  if (visible_keys(0) < 16 * blocks) {
+#pragma unroll
+    for (int n = 0; n < queries / 8; n++)
+      for (int e = 0; e < 2; e++) {
+        const int visible = visible_keys(8 * n + 2 * t + e) - g;
+        for (int b = 0; b < blocks; b++)
+          for (int h = 0; h < 2; h++)
+            if (16 * b + 8 * h >= visible) x[b][n][2 * h + e] = 0;
+      }
+  }
+}
+
 // Scales and rounds the sum of the parts of dQ. A thread has two queries of a tile and 16 columns: what the eight lanes
 // of one t of a warp have of one fragment.
 template <class T, class S>

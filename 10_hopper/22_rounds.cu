@@ -1,0 +1,62 @@
+// Chapter 10, rung 22, rounds: as many heads at a time as the L2 cache has room for.
+//
+// No kernel of its own: those of ahead, forward, and of fetched, backward, with other numbers of heads in a round. A
+// round is the heads whose tiles follow one another in the order of the work (attention/schedule.h): the tiles of one
+// head read the same K and V, and should find them in the L2 cache.
+//
+// Forward: as many heads as have room for K and V in 8 MB, but at least 16, or 32 at D = 64, so that the tiles of a
+// round run together, or many of them; and all heads if those are two rounds. Before, it was 32 MB. By the time that
+// the second tile of a head had its turn, Q, K, V and O of 256 heads had passed through the cache.
+//
+// Backward: as many kv heads as have room for Q, dO and the sums of dQ in 0.6 of this GPU's L2 cache, and a power of
+// two. With few heads, many blocks of one head run at a time. They stand one tile behind the other, so what one has
+// read, the next finds in the cache. Under the causal mask 16 at least: there the block of the next keys has less to do
+// and starts later, and blocks of the same head wait for one another.
+//
+// What changed since ahead and fetched: the order of the work.
+//
+// Expected limit: as before, and less of it memory. Back to back it is power: bytes that come from memory cost more of
+// it than bytes from the cache.
+#include <algorithm>
+
+#include "attention/padded.h"
+#include "attention/schedule.h"
+
+namespace hopper {
+
+using attention::BackwardArgs;
+using attention::ForwardArgs;
+using attention::Problem;
+
+extern const attention::Forward wide_forward;  // for D = 256
+extern const attention::Backward wide_backward;
+extern const attention::Rung ahead;
+extern const attention::Backward fetched_backward;
+void forward_ahead(const Problem& p, const ForwardArgs& args, cudaStream_t stream, int round_heads);
+void backward_fetched(const Problem& p, const BackwardArgs& args, cudaStream_t stream, int round_heads);
+size_t workspace_of_fetched(const Problem& p);
+
+namespace {
+
+void run_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
+  forward_ahead(p, args, stream, attention::heads_that_run_together(p));
+}
+
+void run_backward(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
+  backward_fetched(p, args, stream, attention::kv_heads_that_share_the_l2(p));
+}
+
+constexpr attention::Forward forward = {attention::not_for_hopper_to_256, [](const Problem&) { return sizeof(int); },
+                                        run_forward, true};
+constexpr attention::Backward backward = {attention::not_for_hopper_to_256, workspace_of_fetched, run_backward};
+
+}  // namespace
+
+extern const attention::Rung rounds;
+constinit const attention::Rung rounds = {
+    .name = "rounds",
+    .idea = "as many heads at a time as the L2 cache has room for",
+    .forward = attention::padded<forward, attention::next_in_pages, wide_forward>,
+    .backward = attention::padded<backward, attention::next_64_128_256, wide_backward>};
+
+}  // namespace hopper

@@ -1,0 +1,44 @@
+// Chapter 10, rung 25, prompt: what can be done without is not launched, and what is launched does not wait for the
+// start.
+//
+// No kernel of its own: those of fitted, forward, and of shared, backward.
+//
+// What changed since those: a kernel that follows another one of the same call is launched as dependent on it (chapter
+// 09, rung `overlapped`): it is on the multiprocessors, and has its mbarriers, when that one ends. And where every
+// thread block has one tile, forward, nobody counts tiles, and the kernel that sets the count to zero is not launched.
+//
+// Expected limit: as before; for short problems, what a launch takes.
+#include "attention/padded.h"
+
+namespace hopper {
+
+using attention::BackwardArgs;
+using attention::ForwardArgs;
+using attention::Problem;
+
+extern const attention::Forward wide_forward;  // for D = 256
+extern const attention::Backward wide_backward;
+void forward_fitted(const Problem& p, const ForwardArgs& args, cudaStream_t stream, bool prompt);
+void backward_shared(const Problem& p, const BackwardArgs& args, cudaStream_t stream, bool dependent);
+size_t workspace_of_shared(const Problem& p);
+
+namespace {
+
+constexpr attention::Forward forward = {
+    attention::not_for_hopper_to_256, [](const Problem&) { return sizeof(int); },
+    [](const Problem& p, const ForwardArgs& args, cudaStream_t stream) { forward_fitted(p, args, stream, true); },
+    true};
+constexpr attention::Backward backward = {
+    attention::not_for_hopper_to_256, workspace_of_shared,
+    [](const Problem& p, const BackwardArgs& args, cudaStream_t stream) { backward_shared(p, args, stream, true); }};
+
+}  // namespace
+
+extern const attention::Rung prompt;
+constinit const attention::Rung prompt = {
+    .name = "prompt",
+    .idea = "kernels of a call start while the one before ends, and one that is not needed is not launched",
+    .forward = attention::padded<forward, attention::next_in_pages, wide_forward>,
+    .backward = attention::padded<backward, attention::next_64_128_256, wide_backward>};
+
+}  // namespace hopper
