@@ -7,7 +7,7 @@
 namespace hopper {
 
 extern const attention::Rung tma, wgmma_rung, warpspec, overlap, pingpong, persistent, dynamic, narrow;
-extern const attention::Backward warpspec_backward, bulk_backward, ordered_backward;
+extern const attention::Backward warpspec_backward, bulk_backward, turns_backward, reversed_backward, ordered_backward;
 
 namespace {
 
@@ -35,9 +35,18 @@ const attention::Chapter chapter = {
               {.name = "bulk",
                .idea = "dQ leaves by bulk reductions, 16 KB each, that another warp starts",
                .backward = bulk_backward},
+              {.name = "turns",
+               .idea =
+                   "thread blocks add to dQ in the order of their keys, by tickets and semaphores: the same bits in "
+                   "every run",
+               .backward = turns_backward},
+              {.name = "reversed",
+               .idea = "queries pass by from the last tile up to the diagonal, so that no block waits until another "
+                       "comes down to it",
+               .backward = reversed_backward},
               {.name = "ordered",
-               .idea = "the parts of dQ are added up in one order, and the last block converts the sum: the same bits "
-                       "in every run",
+               .idea = "the first block of a tile stores its part of dQ, and the last one converts the sum: no kernel "
+                       "before or after does",
                .backward = ordered_backward}},
     .starts_from = &narrow};
 
