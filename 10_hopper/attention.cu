@@ -6,7 +6,7 @@
 
 namespace hopper {
 
-extern const attention::Rung tma, wgmma_rung, warpspec, overlap, pingpong, persistent, dynamic, narrow;
+extern const attention::Rung tma, descriptors, wgmma_rung, warpspec, overlap, pingpong, persistent, dynamic, narrow;
 extern const attention::Backward warpspec_backward, bulk_backward, turns_backward, reversed_backward, ordered_backward;
 
 namespace {
@@ -25,6 +25,7 @@ const attention::Chapter chapter = {
         "hardware copies tiles and multiplies them while the threads do something else: who waits for whom is the "
         "whole program",
     .rungs = {tma,
+              descriptors,
               wgmma_rung,
               both(warpspec, warpspec_backward),
               overlap,

@@ -1,4 +1,4 @@
-// What the backwards of chapter 10 have in common. Its 3_warpspec_backward.cu is about them.
+// What the backwards of chapter 10 have in common. Its 4_warpspec_backward.cu is about them.
 #pragma once
 
 #include <cstdint>

@@ -194,7 +194,7 @@ class EarlyStop(unittest.TestCase):
         self.assertEqual({block["steps"][number]["work"][4] for number in at}, {2 * 2 * 128 * 64 * 64})
 
 
-FORWARDS_OF_10 = ("tma", "wgmma", "warpspec", "overlap", "pingpong", "persistent", "dynamic", "narrow")
+FORWARDS_OF_10 = ("tma", "descriptors", "wgmma", "warpspec", "overlap", "pingpong", "persistent", "dynamic", "narrow")
 
 
 class Parties(unittest.TestCase):

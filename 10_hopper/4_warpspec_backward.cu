@@ -1,13 +1,12 @@
-// Chapter 10, rung 10, turns, backward: dQ is added up in one order: the same bits in every run.
+// Chapter 10, rung 4, warpspec, backward: one warpgroup copies, two multiply.
 //
-//   prepare_sums_and_turns
-//              a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); zeros where dQ will be added up, in the
-//              semaphores and in the count of tickets
+//   prepare    a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); and zeros where dQ will be added up
 //   gradients  a thread block owns Bc = 128 rows of K and V and their gradients; Q and dO pass by in tiles of Br rows,
 //              of all query heads that read this kv head, in each from the diagonal on
 //   convert    dQ from its fp32 sum to the storage type
 //
-// A thread block of `gradients` is a producer and two consumers, as in 9_bulk_backward, with 64 keys each. For each
+// A thread block of `gradients` is a producer and two consumers, warpgroups all three. The producer's one thread copies
+// K and V, and then Q, dO and the statistics of their rows, two tiles ahead. A consumer has 64 of the keys. For each
 // tile:
 //
 //   1. S^T = K Q^T, dP^T = V dO^T             64 x Br each, K and V as A from shared memory
@@ -15,26 +14,22 @@
 //      dS^T = P^T o (dP^T - D)                stays in registers, as A of dK, and goes to shared memory, transposed
 //   3. dV += P^T dO                           and meanwhile both consumers wait until dS is there, all of its keys
 //   4. dQ^T = K^T dS^T                        64 x 64 of it, over the keys of both consumers
-//      dK += dS^T Q                           and meanwhile dQ goes to shared memory
+//      dK += dS^T Q                           and meanwhile dQ is added to other thread blocks' parts in memory
 //
-// and two other warps of the producer's warpgroup, one for each consumer, add dQ to memory when it is their turn.
+// What changed since chapter 08's 3_balanced_backward: all five products are wgmma. No fragment of K, V, Q or dO is
+// loaded, and a tile has one barrier, of the consumers, in place of two. At D = 128 a consumer holds both dK and dV of
+// its keys, 64 registers each, so nobody shares P^T with anybody: setmaxnreg makes room. dQ is made as dQ^T, since K^T
+// can be an A from shared memory, and dS^T a B, as they lie.
 //
-// What changed since 9_bulk_backward: the blocks of a kv head add to dQ in the order of their keys, by tickets and
-// semaphores, as in chapter 08. A block draws a ticket, which says what it owns: so the blocks whose turns come before
-// its own have started. A warp waits for its turn, and passes it on when the sum is in global memory.
-//
-// Expected limit: as in 9_bulk_backward; and waits. Each block of a head adds to a tile of dQ one tile later than the
-// block before it. Under the causal mask, at D = 128, it also begins two tiles further down, at its own diagonal, where
-// the block before comes two tiles later. So of a head's eight blocks that run together the last waits for 21 tiles,
-// and on average they wait for 10. Predicted: 0.93 times bulk at N = 1024, where a multiprocessor has 140 tiles, and
-// 0.96 at 8192, of which 0.03 are the turns themselves; without a mask 0.97.
-#include <algorithm>
+// Expected limit: shared memory, which has to feed five products; and the additions to dQ, one instruction for each 16
+// bytes.
 #include <cmath>
 #include <cstdint>
 
 #include "attention/backward_workspace.h"
 #include "attention/padded.h"
 #include "attention/schedule.h"
+#include "device/atomic_add.h"
 #include "device/bulk_copy.h"
 #include "device/elect.h"
 #include "device/mbarrier.h"
@@ -42,7 +37,6 @@
 #include "device/numeric.h"
 #include "device/proxy_fence.h"
 #include "device/ring.h"
-#include "device/semaphore.h"
 #include "device/setmaxnreg.h"
 #include "device/swizzled_tile.h"
 #include "device/tensor_map.h"
@@ -59,6 +53,7 @@ using namespace warpgroup_backward;
 
 constexpr int consumers = 2, threads = warpgroup_threads * (consumers + 1);
 constexpr int Bc = wgmma_rows * consumers;  // keys of a thread block, wgmma_rows to a consumer
+constexpr int round_heads = 16;             // kv heads; more would read more of Q and dO from memory instead of L2
 
 constexpr int part_size = 64 * 64;  // of a tile of dQ, that a consumer makes: 64 columns of 64 queries
 
@@ -68,20 +63,18 @@ constexpr int producer_registers = 24, consumer_registers = 240;
 template <int D_>
 struct Shape {
   static constexpr int D = D_, Bc = hopper::Bc;
-  static constexpr int Br = 128 * 64 / D;                 // queries of a tile: S^T and dP^T take Br / 2 registers each
-  static constexpr int threads = 256, parts = consumers;  // of prepare and convert; of a tile of dQ, 64 x 64 each
+  static constexpr int Br = 128 * 64 / D;  // queries of a tile: S^T and dP^T take Br / 2 registers each
+  static constexpr int threads = 256;      // of prepare and convert
 };
 
 template <class T, int D>
 struct Shared {
   static constexpr int Br = Shape<D>::Br;
-  T k[Bc * D], v[Bc * D];             // each tile in D / 64 pages of 128 bytes a row, swizzled
-  T q[2][Br * D], d_o[2][Br * D];     // two tiles, as all that follows
-  T ds[2][Br * Bc];                   // dS in two pages, each the keys of a consumer
-  float dq[2][consumers][part_size];  // fragments of dQ^T
-  float stats[2][2 * Br];             // LSE, then D
-  int ticket;
-  Mbarrier kv_full, full[2], empty[2], dq_full[2][consumers], dq_empty[2][consumers];
+  T k[Bc * D], v[Bc * D];          // each tile in D / 64 pages of 128 bytes a row, swizzled
+  T q[2][Br * D], d_o[2][Br * D];  // two tiles, as all that follows
+  T ds[2][Br * Bc];                // dS in two pages, each the keys of a consumer
+  float stats[2][2 * Br];          // LSE, then D
+  Mbarrier kv_full, full[2], empty[2];
 };
 
 // Starts the copies of a block. One thread.
@@ -107,31 +100,10 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
     }
 }
 
-// Adds a consumer's parts of dQ to memory, each when it is this block's turn. One thread.
-template <class T, int D>
-__device__ __forceinline__ void add_dq(Shared<T, D>& smem, float* dq_sum, int* turns, KeyTile work, int consumer) {
-  const int kv_tile = work.j0 / Bc;
-  Ring<2> ring;
-#pragma unroll 1
-  for (int head = work.first_head; head < work.first_head + work.heads; head++)
-#pragma unroll 1
-    for (int i = work.start; i < work.head_tiles; i++, ring.advance()) {
-      const size_t part = (size_t(head) * work.head_tiles + i) * consumers + consumer;
-      mbarrier_wait(&smem.dq_full[ring.place][consumer], ring.parity);
-      semaphore_wait(turns + part, kv_tile);
-      bulk_add(dq_sum + part * part_size, smem.dq[ring.place][consumer], part_size * sizeof(float));
-      bulk_commit();
-      bulk_wait_read<0>();
-      mbarrier_arrive(&smem.dq_empty[ring.place][consumer]);
-      bulk_wait<0>();  // the sum is in global memory, and the next block may have its turn
-      fence_acq_rel();
-      semaphore_set(turns + part, kv_tile + 1);
-    }
-}
-
 // A consumer's 64 keys.
 template <class T, int D>
-__device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem& p, KeyTile work, T* dk, T* dv) {
+__device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem& p, KeyTile work, float* dq_sum, T* dk,
+                                              T* dv) {
   constexpr int Br = Shape<D>::Br;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_key = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 keys
@@ -187,14 +159,10 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       start_sum<D, Br>(dk_reg, ds_half, q);
       wgmma_wait<1>(dq_reg);
       watch_transpose("dQ", {q_row + first_query, warp_key % D, p.seq_q - i * Br - first_query, 16}, dq_reg, p.scale);
-      mbarrier_wait(&smem.dq_empty[ring.place][consumer], ring.parity ^ 1);
-      float4* dq = reinterpret_cast<float4*>(smem.dq[ring.place][consumer]) + threadIdx.x % warpgroup_threads;
+      float* sum = dq_sum + ((size_t(head) * work.head_tiles + i) * consumers + consumer) * part_size;
 #pragma unroll
       for (int n = 0; n < 8; n++)
-        dq[n * warpgroup_threads] = make_float4(dq_reg[0][n][0], dq_reg[0][n][1], dq_reg[0][n][2], dq_reg[0][n][3]);
-      fence_proxy_async();
-      __syncwarp();  // the warp's part of dQ is in shared memory
-      if (lane == 0) mbarrier_arrive(&smem.dq_full[ring.place][consumer]);
+        atomic_add_4(sum + (n * warpgroup_threads + threadIdx.x % warpgroup_threads) * 4, dq_reg[0][n]);
       wgmma_wait<0>(dv_reg, dk_reg);
       watch("dV", kv_rows, dv_reg, 1 / p_factor);
       watch("dK", kv_rows, dk_reg, p.scale);
@@ -214,11 +182,9 @@ __global__ void __launch_bounds__(threads, 1)
               const __grid_constant__ TensorMap k_map,    // of K [B * Hkv, D / 64, Nk, 64], in boxes of Bc rows
               const __grid_constant__ TensorMap v_map,    // of V, likewise
               const __grid_constant__ TensorMap d_o_map,  // of dO, as of Q
-              Problem p, int heads_at_once,
+              Problem p,
               const float* stats,  // [B * H * tiles][2][Br], of LSE, then of D
               float* dq_sum,       // [B * H * tiles][consumers][8][128][4]: fragments of dQ^T of their threads
-              int* turns,          // [B * H * tiles][consumers]: the kv tile that may add to dq_sum
-              int* tickets,        // drawn so far
               T* dk,               // [B, Hkv, Nk, D]
               T* dv)               // [B, Hkv, Nk, D]
 {
@@ -228,28 +194,20 @@ __global__ void __launch_bounds__(threads, 1)
     for (int i = 0; i < 2; i++) {
       mbarrier_init(&smem.full[i], 1);
       mbarrier_init(&smem.empty[i], 4 * consumers);  // their warps
-      for (int consumer = 0; consumer < consumers; consumer++) {
-        mbarrier_init(&smem.dq_full[i][consumer], 4);
-        mbarrier_init(&smem.dq_empty[i][consumer], 1);
-      }
     }
     fence_mbarrier_init();
-    smem.ticket = atomicAdd(tickets, 1);
   }
-  __syncthreads();  // the mbarriers are there, and the ticket
+  __syncthreads();  // the mbarriers are there
 
-  const KeyTile work = attention::key_tile<Bc, Shape<D>::Br>(p, heads_at_once, __shfl_sync(0xffffffff, smem.ticket, 0));
+  const KeyTile work = attention::key_tile<Bc, Shape<D>::Br>(p, round_heads, blockIdx.x);
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
   if (warpgroup == consumers) {
     setmaxnreg_dec<producer_registers>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
-    if (warp == consumers && elect_one())
-      load(smem, q_map, k_map, v_map, d_o_map, stats, work);
-    else if (warp < consumers && elect_one())
-      add_dq(smem, dq_sum, turns, work, warp);
+    if (warp == 0 && elect_one()) load(smem, q_map, k_map, v_map, d_o_map, stats, work);
   } else {
     setmaxnreg_inc<consumer_registers>();
-    differentiate(smem, p, work, dk, dv);
+    differentiate(smem, p, work, dq_sum, dk, dv);
   }
 }
 
@@ -261,42 +219,33 @@ __global__ void convert(Problem p,
   convert_dq_transposed<T, S>(p, dq_sum, dq);
 }
 
-// How many kv heads the tickets go round: 16, or at D = 64 as many as have room in 32 MB of L2 cache for Q, dO and dQ.
-// With more heads, fewer blocks of each run at a time and wait for one another.
-template <int D>
-int heads_at_once(const Problem& p) {
-  const size_t kv_heads = size_t(p.batch) * p.kv_heads, most = (kv_heads << 25) / (p.q_size() * (2 + 2 + 4));
-  return int(std::min(kv_heads, D == 128 ? 16 : std::max<size_t>(16, most)));
-}
-
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     using S = Shape<D>;
     const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
     const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
     const attention::BackwardTiles<S> tiles(p);
-    const auto [dq_sum, stats, turns, tickets] = attention::BackwardWorkspace::of(args.workspace, tiles, consumers);
+    const auto [dq_sum, stats, turns, tickets] = attention::BackwardWorkspace::of(args.workspace, tiles);
     const TensorMap q_map = tile_map<D>(q, heads, p.seq_q, S::Br), d_o_map = tile_map<D>(d_o, heads, p.seq_q, S::Br);
     const TensorMap k_map = tile_map<D>(k, kv_heads, p.seq_k, Bc), v_map = tile_map<D>(v, kv_heads, p.seq_k, Bc);
     float4* const sums = reinterpret_cast<float4*>(dq_sum);
-    launch(prepare_sums_and_turns<T, S>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, sums,
-           turns, tickets);
+    launch(prepare<T, S>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, sums);
     launch(gradients<T, D>, {tiles.key_blocks, threads, sizeof(Shared<T, D>), stream}, q_map, k_map, v_map, d_o_map, p,
-           heads_at_once<D>(p), stats, dq_sum, turns, tickets, dk, dv);
+           stats, dq_sum, dk, dv);
     launch(convert<T, S>, {tiles.q_tiles, S::threads, 0, stream}, p, sums, dq);
   });
 }
 
 size_t workspace_bytes(const Problem& p) {
-  return attention::BackwardWorkspace::bytes(p, p.head_dim == 64 ? Shape<64>::Br : Shape<128>::Br, consumers);
+  return attention::BackwardWorkspace::bytes(p, p.head_dim == 64 ? Shape<64>::Br : Shape<128>::Br);
 }
 
 constexpr attention::Backward unpadded = {
-    .unsupported = attention::not_for_hopper, .workspace_bytes = workspace_bytes, .run = run};
+    .unsupported = attention::not_for_hopper, .workspace_bytes = workspace_bytes, .run = run, .deterministic = false};
 
 }  // namespace
 
-extern const attention::Backward turns_backward;
-constinit const attention::Backward turns_backward = attention::padded<unpadded>;
+extern const attention::Backward warpspec_backward;
+constinit const attention::Backward warpspec_backward = attention::padded<unpadded>;
 
 }  // namespace hopper

@@ -1,10 +1,10 @@
-// Chapter 10, rung 6, persistent: a thread block for each multiprocessor walks a list of tiles.
+// Chapter 10, rung 9, narrow: tiles of 64 keys at D = 128.
 //
-// A thread block stays as long as the kernel runs and takes its share of the tiles of Br = 192 query rows of one head.
-// Three consumer warpgroups have 64 rows of a tile each, from Q to O; the fourth warpgroup is the producer, of which
-// two warps have work. What is done by whom, and who waits for whom:
+// A thread block stays as long as the kernel runs and takes tile after tile, each Br = 192 query rows of one head.
+// Three consumer warpgroups have 64 rows of it each, from Q to O; the fourth warpgroup is the producer, of which two
+// warps have work. What is done by whom, and who waits for whom:
 //
-//   producer, warp 0   Q of a tile            waits for q_empty                      -> q_full
+//   producer, warp 0   which tile, and its Q  waits for q_empty                      -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
 //   producer, warp 1   O to memory            waits for o_full                       -> q_empty
 //   consumers          the first S            waits for q_full, k_full               -> k_empty
@@ -13,13 +13,10 @@
 //                      P = 2^x
 //                      O / l                  to shared memory, where Q was          -> o_full
 //
-// What changed since 4_overlap (5_pingpong's turns do not pay here): Tiles are a list, the longest first, and a block's
-// share of it is every gridDim.x-th, there and back. So the rings of K and V never run empty between tiles. Q has two
-// places, and the next one comes while this one is used. O leaves as it came, by a bulk copy, from Q's place, and a
-// second warp of the producer's waits for that.
-//
-// All that is read and written now goes by tensor maps. They know how many columns there are: head dims below 128 that
-// are multiples of 16, and of 8 below 64, need no padding (attention/padded.h).
+// What changed since 8_dynamic: At D = 128 a tile has 64 keys, no longer 80, and K and V have four places each. Lengths
+// are more often multiples of 64, so the last tile of a row is rarely half empty, and the diagonal wastes less. The
+// products of S are smaller for it, and read as much of Q for fewer keys.
+// Head dims above 128 go to another kernel, in wide/forward.cu.
 //
 // Expected limit: at D = 128 the power that the GPU may draw, at D = 64 tensor cores and the exp unit, both half the
 // time.
@@ -46,13 +43,16 @@
 #include "device/watch.h"
 
 namespace hopper {
+
+extern const attention::Forward wide_forward;  // for D = 256
+
 namespace {
 
 using attention::ForwardArgs;
 using attention::key_tiles;
-using attention::Mask;
 using attention::Problem;
 using attention::Tile;
+using attention::TileList;
 using namespace warpgroup_tile;
 
 constexpr int consumers = 3, threads = warpgroup_threads * (consumers + 1);
@@ -65,7 +65,7 @@ template <int D>
 struct Shape;
 template <>
 struct Shape<128> {
-  static constexpr int Bc = 80, stages = 3;  // a thread has 64 registers of O, 40 of S, 20 of P; 217 KB
+  static constexpr int Bc = 64, stages = 4;  // a thread has 64 registers of O, 32 of S, 16 of P; 225 KB
 };
 template <>
 struct Shape<64> {
@@ -77,34 +77,30 @@ struct Shared {
   static constexpr int Bc = Shape<D>::Bc, stages = Shape<D>::stages;
   T q[2][Br * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled; later O
   T k[stages][Bc * D], v[stages][Bc * D];
+  int index[2];  // in the list, of the tile whose Q that is
   Mbarrier q_full[2], q_empty[2], o_full[2];
   Mbarrier k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
 };
 
-// All tiles: a round of heads after the other, and in each the longest of every head first. Under the causal mask those
-// are the last rows, which see the most keys, and without a mask the first, since the last may be fewer than Br. A
-// thread block takes one of every gridDim.x, of every other turn in reverse, so that whoever had the longest of a turn
-// has the shortest of the next.
-struct Tiles {
-  int heads, round_heads, row_tiles;
-  Mask mask;
+// Tells the others the index of the next tile, which q_full will say is there. One thread.
+template <class T, int D, class Queries>
+__device__ void announce(Shared<T, D>& smem, int index, const Queries& q) {
+  mbarrier_wait(&smem.q_empty[q.place], q.parity ^ 1);
+  smem.index[q.place] = index;
+}
 
-  __device__ bool get(Tile& tile, int turn) const {
-    const int index = turn * gridDim.x + (turn % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
-    if (index >= heads * row_tiles) return false;
-    const int first_head = index / (round_heads * row_tiles) * round_heads, rest = index - first_head * row_tiles;
-    const int round = min(round_heads, heads - first_head), place = rest / round;  // the last round may be smaller
-    tile = {first_head + rest % round, (mask == Mask::causal ? row_tiles - 1 - place : place) * Br};
-    return true;
-  }
-};
+// The others' next tile; false if there is none any more.
+template <class T, int D, class Queries>
+__device__ bool next(Shared<T, D>& smem, const TileList<Br>& tiles, Tile& tile, const Queries& q) {
+  mbarrier_wait(&smem.q_full[q.place], q.parity);
+  return tiles.get(tile, smem.index[q.place]);
+}
 
 // Starts the copies of a tile. One thread.
 template <class T, int D, class Keys, class Queries>
 __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
                                      const TensorMap& v_map, const Problem& p, Tile tile, Keys& ring, Queries& q) {
   constexpr int Bc = Shape<D>::Bc, kv_bytes = Bc * D * sizeof(T);
-  mbarrier_wait(&smem.q_empty[q.place], q.parity ^ 1);
   mbarrier_arrive_expect_tx(&smem.q_full[q.place], Br * D * sizeof(T));
   tensor_load(smem.q[q.place], q_map, &smem.q_full[q.place], 0, tile.i0, 0, tile.head);
   const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1), kv_head = p.kv_head(tile.head);
@@ -151,7 +147,6 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     if (lane == 0) mbarrier_arrive(&empty);
   };
 
-  mbarrier_wait(&smem.q_full[q.place], q.parity);
   mbarrier_wait(&smem.k_full[ring.place], ring.parity);
   wgmma_fence();
   start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
@@ -220,7 +215,9 @@ __global__ void __launch_bounds__(threads, 1)
             const __grid_constant__ TensorMap k_map,  // of K [B * Hkv, D / 64, Nk, 64], in boxes of Bc rows
             const __grid_constant__ TensorMap v_map,  // of V, likewise
             const __grid_constant__ TensorMap o_map,  // of O, as of Q
-            Problem p, Tiles tiles,
+            Problem p, TileList<Br> tiles,
+            int* taken,  // how many of the list, without the first of each thread block
+
             float* lse)  // [B, H, Nq]
 {
   constexpr int stages = Shape<D>::stages;
@@ -249,9 +246,15 @@ __global__ void __launch_bounds__(threads, 1)
     setmaxnreg_dec<producer_registers>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
     if (warp == 0 && elect_one()) {
-      for (int turn = 0; tiles.get(tile, turn); turn++, q.advance()) load(smem, q_map, k_map, v_map, p, tile, ring, q);
+      int index = blockIdx.x;
+      for (; tiles.get(tile, index); index = gridDim.x + atomicAdd(taken, 1), q.advance()) {
+        announce(smem, index, q);
+        load(smem, q_map, k_map, v_map, p, tile, ring, q);
+      }
+      announce(smem, index, q);
+      mbarrier_arrive(&smem.q_full[q.place]);  // there is no tile any more
     } else if (warp == 1 && elect_one()) {
-      for (int turn = 0; tiles.get(tile, turn); turn++, q.advance()) {
+      for (; next(smem, tiles, tile, q); q.advance()) {
         mbarrier_wait(&smem.o_full[q.place], q.parity);
         tensor_store(o_map, smem.q[q.place], 0, tile.i0, 0, tile.head);
         bulk_commit();
@@ -261,31 +264,36 @@ __global__ void __launch_bounds__(threads, 1)
     }
   } else {
     setmaxnreg_inc<consumer_registers>();
-    for (int turn = 0; tiles.get(tile, turn); turn++, q.advance()) attend(smem, p, tile, ring, q, lse);
+    for (; next(smem, tiles, tile, q); q.advance()) attend(smem, p, tile, ring, q, lse);
   }
 }
+
+__global__ void take_none(int* taken) { *taken = 0; }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     const auto [q, k, v, o] = attention::tensors_of<T>(args);
     const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
-    const Tiles tiles = {heads, attention::heads_in_a_round(p), ceil_div(p.seq_q, Br), p.mask};
+    const TileList<Br> tiles = attention::all_tiles<Br>(p);
+    int* const taken = static_cast<int*>(args.workspace);
+    launch(take_none, {1, 1, 0, stream}, taken);
     const unsigned blocks = std::min(multiprocessors(), tiles.heads * tiles.row_tiles);
     launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream},
            tile_map<D>(q, heads, p.seq_q, Br, p.head_dim), tile_map<D>(k, kv_heads, p.seq_k, Shape<D>::Bc, p.head_dim),
            tile_map<D>(v, kv_heads, p.seq_k, Shape<D>::Bc, p.head_dim), tile_map<D>(o, heads, p.seq_q, Br, p.head_dim),
-           p, tiles, args.lse);
+           p, tiles, taken, args.lse);
   });
 }
 
-constexpr attention::Forward unpadded = {attention::not_for_hopper, attention::no_workspace, run, true};
+constexpr attention::Forward unpadded = {attention::not_for_hopper_to_256, [](const Problem&) { return sizeof(int); },
+                                         run, true};
 
 }  // namespace
 
-extern const attention::Rung persistent;
-constinit const attention::Rung persistent = {
-    .name = "persistent",
-    .idea = "a thread block for each multiprocessor walks a list of tiles, so that copies never pause between them",
-    .forward = attention::padded<unpadded, attention::next_in_pages>};
+extern const attention::Rung narrow;
+constinit const attention::Rung narrow = {
+    .name = "narrow",
+    .idea = "tiles of 64 keys at D = 128, which more lengths are a multiple of, and whose diagonals waste less",
+    .forward = attention::padded<unpadded, attention::next_in_pages, wide_forward>};
 
 }  // namespace hopper

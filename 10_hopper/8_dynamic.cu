@@ -1,4 +1,4 @@
-// Chapter 10, rung 8, narrow: tiles of 64 keys at D = 128.
+// Chapter 10, rung 8, dynamic: an idle thread block takes the next tile of the list.
 //
 // A thread block stays as long as the kernel runs and takes tile after tile, each Br = 192 query rows of one head.
 // Three consumer warpgroups have 64 rows of it each, from Q to O; the fourth warpgroup is the producer, of which two
@@ -13,10 +13,11 @@
 //                      P = 2^x
 //                      O / l                  to shared memory, where Q was          -> o_full
 //
-// What changed since 7_dynamic: At D = 128 a tile has 64 keys, no longer 80, and K and V have four places each. Lengths
-// are more often multiples of 64, so the last tile of a row is rarely half empty, and the diagonal wastes less. The
-// products of S are smaller for it, and read as much of Q for fewer keys.
-// Head dims above 128 go to another kernel, in wide/forward.cu.
+// What changed since 7_persistent: A block's first tile is its own number in the list, and each further one the next
+// that nobody has taken yet: a counter in global memory knows how many were taken. The producer asks for it, and tells
+// the others in shared memory; q_full says that it is there, or that there is none any more. So no share of the list is
+// fixed beforehand, and no block has much to do when the others are done. The counter is in the workspace, and
+// take_none, a kernel of one thread before this one, sets it to 0.
 //
 // Expected limit: at D = 128 the power that the GPU may draw, at D = 64 tensor cores and the exp unit, both half the
 // time.
@@ -43,9 +44,6 @@
 #include "device/watch.h"
 
 namespace hopper {
-
-extern const attention::Forward wide_forward;  // for D = 256
-
 namespace {
 
 using attention::ForwardArgs;
@@ -65,7 +63,7 @@ template <int D>
 struct Shape;
 template <>
 struct Shape<128> {
-  static constexpr int Bc = 64, stages = 4;  // a thread has 64 registers of O, 32 of S, 16 of P; 225 KB
+  static constexpr int Bc = 80, stages = 3;  // a thread has 64 registers of O, 40 of S, 20 of P; 217 KB
 };
 template <>
 struct Shape<64> {
@@ -285,15 +283,15 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   });
 }
 
-constexpr attention::Forward unpadded = {attention::not_for_hopper_to_256, [](const Problem&) { return sizeof(int); },
-                                         run, true};
+constexpr attention::Forward unpadded = {attention::not_for_hopper, [](const Problem&) { return sizeof(int); }, run,
+                                         true};
 
 }  // namespace
 
-extern const attention::Rung narrow;
-constinit const attention::Rung narrow = {
-    .name = "narrow",
-    .idea = "tiles of 64 keys at D = 128, which more lengths are a multiple of, and whose diagonals waste less",
-    .forward = attention::padded<unpadded, attention::next_in_pages, wide_forward>};
+extern const attention::Rung dynamic;
+constinit const attention::Rung dynamic = {
+    .name = "dynamic",
+    .idea = "whoever is done takes the next tile of the list, which a counter knows: no share is fixed beforehand",
+    .forward = attention::padded<unpadded, attention::next_in_pages>};
 
 }  // namespace hopper
