@@ -6,7 +6,8 @@
 
 namespace hopper {
 
-extern const attention::Rung tma, descriptors, wgmma_rung, warpspec, overlap, pingpong, persistent, dynamic, narrow;
+extern const attention::Rung tma, descriptors, wgmma_rung, warpspec, overlap, pingpong, stored, listed, persistent,
+    dynamic, narrow;
 extern const attention::Backward warpspec_backward, bulk_backward, turns_backward, reversed_backward, ordered_backward;
 
 namespace {
@@ -30,6 +31,8 @@ const attention::Chapter chapter = {
               both(warpspec, warpspec_backward),
               overlap,
               pingpong,
+              stored,
+              listed,
               persistent,
               dynamic,
               narrow,

@@ -1,5 +1,5 @@
 // Which rows a thread block works on, and in which order: what others call a tile scheduler. Chapter 08, 3_balanced.cu,
-// is about the order, and chapter 10, 7_persistent.cu, about lists.
+// is about the order, and chapter 10, 8_listed.cu, about lists.
 //
 // The longest tiles come first, of many heads together, so that what starts at the end is short. Under the causal mask
 // the last rows of a head are the longest, and the first keys. "Many" heads, not all: tiles of a head read the same K

@@ -1,29 +1,25 @@
-// Chapter 10, rung 7, persistent: a thread block for each multiprocessor walks a list of tiles.
+// Chapter 10, rung 7, stored: O leaves as Q came, by a bulk copy.
 //
-// A thread block stays as long as the kernel runs and takes its share of the tiles of Br = 192 query rows of one head.
-// Three consumer warpgroups have 64 rows of a tile each, from Q to O; the fourth warpgroup is the producer, of which
-// two warps have work. What is done by whom, and who waits for whom:
+// A thread block owns Br = 192 query rows of one head. Three consumer warpgroups have 64 of them each, from Q to O; the
+// fourth warpgroup is the producer, of which two warps have work. What is done by whom, and who waits for whom:
 //
-//   producer, warp 0   Q of a tile            waits for q_empty                      -> q_full
+//   producer, warp 0   Q                                                             -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
-//   producer, warp 1   O to memory            waits for o_full                       -> q_empty
+//   producer, warp 1   O to memory            waits for o_full
 //   consumers          the first S            waits for q_full, k_full               -> k_empty
 //                      S(j), then O += P V(j-1) starts
 //                      x = scale log2(e) S(j) - m while P V(j-1) runs                -> v_empty
 //                      P = 2^x
 //                      O / l                  to shared memory, where Q was          -> o_full
 //
-// What changed since 5_overlap (6_pingpong's turns do not pay here): Tiles are a list, the longest first, and a block's
-// share of it is every gridDim.x-th, there and back. So the rings of K and V never run empty between tiles. Q has two
-// places, and the next one comes while this one is used. O leaves as it came, by a bulk copy, from Q's place, and a
-// second warp of the producer's waits for that.
+// What changed since 5_overlap (6_pingpong's turns do not pay here): The consumers leave O in Q's place, and a second
+// warp of the producer's waits for that and stores it by a bulk copy, which leaves out rows that do not exist.
 //
 // All that is read and written now goes by tensor maps. They know how many columns there are: head dims below 128 that
 // are multiples of 16, and of 8 below 64, need no padding (attention/padded.h).
 //
-// Expected limit: at D = 128 the power that the GPU may draw, at D = 64 tensor cores and the exp unit, both half the
-// time.
-#include <algorithm>
+// Expected limit: the beginning and the end of a thread block, as before: O is a small part of it. Predicted: 1.00
+// times overlap at N = 8192, 1.01 at N = 512 and D = 128, 1.02 at D = 64.
 #include <cmath>
 #include <cstdint>
 
@@ -33,7 +29,6 @@
 #include "device/bulk_copy.h"
 #include "device/elect.h"
 #include "device/lazy_softmax.h"
-#include "device/limits.h"
 #include "device/math.h"
 #include "device/mbarrier.h"
 #include "device/numeric.h"
@@ -50,13 +45,12 @@ namespace {
 
 using attention::ForwardArgs;
 using attention::key_tiles;
-using attention::Mask;
 using attention::Problem;
 using attention::Tile;
 using namespace warpgroup_tile;
 
 constexpr int consumers = 3, threads = warpgroup_threads * (consumers + 1);
-constexpr int Br = wgmma_rows * consumers;  // query rows of a tile, wgmma_rows to a consumer
+constexpr int Br = wgmma_rows * consumers;  // query rows of a thread block, wgmma_rows to a consumer
 
 // 65536 registers are 128 for each of 512 threads. The producer gives most of its own away: 3 * 160 + 32 = 4 * 128.
 constexpr int producer_registers = 32, consumer_registers = 160;
@@ -65,49 +59,30 @@ template <int D>
 struct Shape;
 template <>
 struct Shape<128> {
-  static constexpr int Bc = 80, stages = 3;  // a thread has 64 registers of O, 40 of S, 20 of P; 217 KB
+  static constexpr int Bc = 80, stages = 3;  // a thread has 64 registers of O, 40 of S, 20 of P; 169 KB
 };
 template <>
 struct Shape<64> {
-  static constexpr int Bc = 128, stages = 4;  // 32 registers of O, 64 of S, 32 of P; 177 KB
+  static constexpr int Bc = 128, stages = 4;  // 32 registers of O, 64 of S, 32 of P; 153 KB
 };
 
 template <class T, int D>
 struct Shared {
   static constexpr int Bc = Shape<D>::Bc, stages = Shape<D>::stages;
-  T q[2][Br * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled; later O
+  T q[Br * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled; later O
   T k[stages][Bc * D], v[stages][Bc * D];
-  Mbarrier q_full[2], q_empty[2], o_full[2];
-  Mbarrier k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
-};
-
-// All tiles: a round of heads after the other, and in each the longest of every head first. Under the causal mask those
-// are the last rows, which see the most keys, and without a mask the first, since the last may be fewer than Br. A
-// thread block takes one of every gridDim.x, of every other turn in reverse, so that whoever had the longest of a turn
-// has the shortest of the next.
-struct Tiles {
-  int heads, round_heads, row_tiles;
-  Mask mask;
-
-  __device__ bool get(Tile& tile, int turn) const {
-    const int index = turn * gridDim.x + (turn % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
-    if (index >= heads * row_tiles) return false;
-    const int first_head = index / (round_heads * row_tiles) * round_heads, rest = index - first_head * row_tiles;
-    const int round = min(round_heads, heads - first_head), place = rest / round;  // the last round may be smaller
-    tile = {first_head + rest % round, (mask == Mask::causal ? row_tiles - 1 - place : place) * Br};
-    return true;
-  }
+  Mbarrier q_full, o_full, k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
 };
 
 // Starts the copies of a tile. One thread.
-template <class T, int D, class Keys, class Queries>
+template <class T, int D>
 __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
-                                     const TensorMap& v_map, const Problem& p, Tile tile, Keys& ring, Queries& q) {
+                                     const TensorMap& v_map, const Problem& p, Tile tile) {
   constexpr int Bc = Shape<D>::Bc, kv_bytes = Bc * D * sizeof(T);
-  mbarrier_wait(&smem.q_empty[q.place], q.parity ^ 1);
-  mbarrier_arrive_expect_tx(&smem.q_full[q.place], Br * D * sizeof(T));
-  tensor_load(smem.q[q.place], q_map, &smem.q_full[q.place], 0, tile.i0, 0, tile.head);
+  mbarrier_arrive_expect_tx(&smem.q_full, Br * D * sizeof(T));
+  tensor_load(smem.q, q_map, &smem.q_full, 0, tile.i0, 0, tile.head);
   const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1), kv_head = p.kv_head(tile.head);
+  Ring<Shape<D>::stages> ring;
 #pragma unroll 1
   for (int j = 0; j < tiles; j++, ring.advance()) {
     mbarrier_wait(&smem.k_empty[ring.place], ring.parity ^ 1);
@@ -119,10 +94,9 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
   }
 }
 
-// A consumer's 64 rows of a tile.
-template <class T, int D, class Keys, class Queries>
-__device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Tile tile, Keys& ring, Queries& q,
-                                       float* lse) {
+// A consumer's 64 rows.
+template <class T, int D>
+__device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Tile tile, float* lse) {
   constexpr int Bc = Shape<D>::Bc;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
@@ -131,7 +105,8 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
       tile.i0 + wgmma_rows * consumer < p.seq_q ? key_tiles<Bc>(p, tile.i0 + wgmma_rows * (consumer + 1) - 1) : 1;
   const int first_row = tile.i0 + warp_row, warp_first = p.visible_keys(first_row);
   const float scale_log2 = p.scale * log2_e;
-  const T* q_rows = smem.q[q.place] + wgmma_rows * consumer * page_row;
+  T* q_rows = smem.q + wgmma_rows * consumer * page_row;
+  Ring<Shape<D>::stages> ring;
 
   float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
   uint32_t p_reg[1][Bc / 16][4];
@@ -151,7 +126,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     if (lane == 0) mbarrier_arrive(&empty);
   };
 
-  mbarrier_wait(&smem.q_full[q.place], q.parity);
+  mbarrier_wait(&smem.q_full, 0);
   mbarrier_wait(&smem.k_full[ring.place], ring.parity);
   wgmma_fence();
   start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
@@ -162,7 +137,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
 
 #pragma unroll 1
   for (int j = 1; j < own_tiles; j++) {
-    const Keys before = ring;
+    const Ring<Shape<D>::stages> before = ring;
     ring.advance();
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);
     mbarrier_wait(&smem.v_full[before.place], before.parity);
@@ -208,10 +183,10 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   }
   uint32_t o_half[1][D / 16][4];
   swizzled_tile::round_fragments<T, D>(o_half, o_reg);
-  swizzled_tile::store_fragments<Br, D>(smem.q[q.place] + warp_row * page_row, o_half, 0);
+  swizzled_tile::store_fragments<Br, D>(smem.q + warp_row * page_row, o_half, 0);
   fence_proxy_async();
   __syncwarp();  // the warp's rows of O are in shared memory
-  release(smem.o_full[q.place]);
+  release(smem.o_full);
 }
 
 template <class T, int D>
@@ -220,17 +195,14 @@ __global__ void __launch_bounds__(threads, 1)
             const __grid_constant__ TensorMap k_map,  // of K [B * Hkv, D / 64, Nk, 64], in boxes of Bc rows
             const __grid_constant__ TensorMap v_map,  // of V, likewise
             const __grid_constant__ TensorMap o_map,  // of O, as of Q
-            Problem p, Tiles tiles,
+            Problem p, int round_heads,
             float* lse)  // [B, H, Nq]
 {
   constexpr int stages = Shape<D>::stages;
   Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
   if (threadIdx.x == 0) {
-    for (int i = 0; i < 2; i++) {
-      mbarrier_init(&smem.q_full[i], 1);
-      mbarrier_init(&smem.q_empty[i], 1);
-      mbarrier_init(&smem.o_full[i], 4 * consumers);  // their warps
-    }
+    mbarrier_init(&smem.q_full, 1);
+    mbarrier_init(&smem.o_full, 4 * consumers);  // their warps
     for (int i = 0; i < stages; i++) {
       mbarrier_init(&smem.k_full[i], 1);
       mbarrier_init(&smem.v_full[i], 1);
@@ -241,27 +213,22 @@ __global__ void __launch_bounds__(threads, 1)
   }
   __syncthreads();  // the mbarriers are there
 
+  const Tile tile = attention::tile_of_block<Br>(p, round_heads);
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
-  Ring<stages> ring;
-  Ring<2> q;
-  Tile tile;
   if (warpgroup == consumers) {
     setmaxnreg_dec<producer_registers>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
     if (warp == 0 && elect_one()) {
-      for (int turn = 0; tiles.get(tile, turn); turn++, q.advance()) load(smem, q_map, k_map, v_map, p, tile, ring, q);
+      load(smem, q_map, k_map, v_map, p, tile);
     } else if (warp == 1 && elect_one()) {
-      for (int turn = 0; tiles.get(tile, turn); turn++, q.advance()) {
-        mbarrier_wait(&smem.o_full[q.place], q.parity);
-        tensor_store(o_map, smem.q[q.place], 0, tile.i0, 0, tile.head);
-        bulk_commit();
-        bulk_wait_read<0>();  // O has been read: its place may be filled again, and the block may end
-        mbarrier_arrive(&smem.q_empty[q.place]);
-      }
+      mbarrier_wait(&smem.o_full, 0);
+      tensor_store(o_map, smem.q, 0, tile.i0, 0, tile.head);
+      bulk_commit();
+      bulk_wait_read<0>();  // O has been read, and the block may end
     }
   } else {
     setmaxnreg_inc<consumer_registers>();
-    for (int turn = 0; tiles.get(tile, turn); turn++, q.advance()) attend(smem, p, tile, ring, q, lse);
+    attend(smem, p, tile, lse);
   }
 }
 
@@ -269,12 +236,11 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     const auto [q, k, v, o] = attention::tensors_of<T>(args);
     const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
-    const Tiles tiles = {heads, attention::heads_in_a_round(p), ceil_div(p.seq_q, Br), p.mask};
-    const unsigned blocks = std::min(multiprocessors(), tiles.heads * tiles.row_tiles);
+    const unsigned blocks = heads * ceil_div(p.seq_q, Br);
     launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream},
            tile_map<D>(q, heads, p.seq_q, Br, p.head_dim), tile_map<D>(k, kv_heads, p.seq_k, Shape<D>::Bc, p.head_dim),
            tile_map<D>(v, kv_heads, p.seq_k, Shape<D>::Bc, p.head_dim), tile_map<D>(o, heads, p.seq_q, Br, p.head_dim),
-           p, tiles, args.lse);
+           p, attention::heads_in_a_round(p), args.lse);
   });
 }
 
@@ -282,10 +248,10 @@ constexpr attention::Forward unpadded = {attention::not_for_hopper, attention::n
 
 }  // namespace
 
-extern const attention::Rung persistent;
-constinit const attention::Rung persistent = {
-    .name = "persistent",
-    .idea = "a thread block for each multiprocessor walks a list of tiles, so that copies never pause between them",
+extern const attention::Rung stored;
+constinit const attention::Rung stored = {
+    .name = "stored",
+    .idea = "O leaves by a bulk copy, that a second warp of the producer's starts: all tensors go by tensor maps",
     .forward = attention::padded<unpadded, attention::next_in_pages>};
 
 }  // namespace hopper

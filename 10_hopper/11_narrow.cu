@@ -1,4 +1,4 @@
-// Chapter 10, rung 9, narrow: tiles of 64 keys at D = 128.
+// Chapter 10, rung 11, narrow: tiles of 64 keys at D = 128.
 //
 // A thread block stays as long as the kernel runs and takes tile after tile, each Br = 192 query rows of one head.
 // Three consumer warpgroups have 64 rows of it each, from Q to O; the fourth warpgroup is the producer, of which two
@@ -13,10 +13,10 @@
 //                      P = 2^x
 //                      O / l                  to shared memory, where Q was          -> o_full
 //
-// What changed since 8_dynamic: At D = 128 a tile has 64 keys, no longer 80, and K and V have four places each. Lengths
-// are more often multiples of 64, so the last tile of a row is rarely half empty, and the diagonal wastes less. The
-// products of S are smaller for it, and read as much of Q for fewer keys.
-// Head dims above 128 go to another kernel, in wide/forward.cu.
+// What changed since 10_dynamic: At D = 128 a tile has 64 keys, no longer 80, and K and V have four places each.
+// Lengths are more often multiples of 64, so the last tile of a row is rarely half empty, and the diagonal wastes less.
+// The products of S are smaller for it, and read as much of Q for fewer keys. Head dims above 128 go to another kernel,
+// in wide/forward.cu.
 //
 // Expected limit: at D = 128 the power that the GPU may draw, at D = 64 tensor cores and the exp unit, both half the
 // time.

@@ -1,4 +1,4 @@
-// Chapter 10, rung 11, turns, backward: dQ is added up in one order: the same bits in every run.
+// Chapter 10, rung 13, turns, backward: dQ is added up in one order: the same bits in every run.
 //
 //   prepare_sums_and_turns
 //              a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); zeros where dQ will be added up, in the
@@ -7,7 +7,7 @@
 //              of all query heads that read this kv head, in each from the diagonal on
 //   convert    dQ from its fp32 sum to the storage type
 //
-// A thread block of `gradients` is a producer and two consumers, as in 10_bulk_backward, with 64 keys each. For each
+// A thread block of `gradients` is a producer and two consumers, as in 12_bulk_backward, with 64 keys each. For each
 // tile:
 //
 //   1. S^T = K Q^T, dP^T = V dO^T             64 x Br each, K and V as A from shared memory
@@ -19,11 +19,11 @@
 //
 // and two other warps of the producer's warpgroup, one for each consumer, add dQ to memory when it is their turn.
 //
-// What changed since 10_bulk_backward: the blocks of a kv head add to dQ in the order of their keys, by tickets and
+// What changed since 12_bulk_backward: the blocks of a kv head add to dQ in the order of their keys, by tickets and
 // semaphores, as in chapter 08. A block draws a ticket, which says what it owns: so the blocks whose turns come before
 // its own have started. A warp waits for its turn, and passes it on when the sum is in global memory.
 //
-// Expected limit: as in 10_bulk_backward; and waits. Each block of a head adds to a tile of dQ one tile later than the
+// Expected limit: as in 12_bulk_backward; and waits. Each block of a head adds to a tile of dQ one tile later than the
 // block before it. Under the causal mask, at D = 128, it also begins two tiles further down, at its own diagonal, where
 // the block before comes two tiles later. So of a head's eight blocks that run together the last waits for 21 tiles,
 // and on average they wait for 10. Predicted: 0.93 times bulk at N = 1024, where a multiprocessor has 140 tiles, and

@@ -1,4 +1,4 @@
-// Chapter 10, rung 13, ordered, backward: the last block that adds to a tile of dQ converts it.
+// Chapter 10, rung 15, ordered, backward: the last block that adds to a tile of dQ converts it.
 //
 //   prepare_turns  a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); zeros in dQ for rows that see no key
 //   gradients      a thread block owns Bc = 128 rows of K and V and their gradients; Q and dO pass by in tiles of Br
@@ -15,12 +15,12 @@
 //
 // and two other warps of the producer's warpgroup, one for each consumer, bring dQ to memory when it is their turn.
 //
-// What changed since 12_reversed_backward: the semaphores say who is the first block that comes by a tile, and who the
+// What changed since 14_reversed_backward: the semaphores say who is the first block that comes by a tile, and who the
 // last, whose keys are on its diagonal. The first stores instead of adding, so that nobody writes zeros beforehand. The
 // last has its consumers add what the others have added up, and dQ leaves rounded, by a bulk copy: nobody converts it
 // later. Head dims above 128 go to other kernels, in wide/backward.cu.
 //
-// Expected limit: as in 12_reversed_backward, without 10 bytes for each number of dQ: four of zeros, four read and two
+// Expected limit: as in 14_reversed_backward, without 10 bytes for each number of dQ: four of zeros, four read and two
 // written by `convert`. That is 0.08 ms of 16k tokens of 2048 numbers. Predicted, at D = 128 without a mask: 1.10 times
 // reversed at N = 1024, 1.015 at 8192; under the causal mask 1.15 and 1.03.
 #include <algorithm>

@@ -1,13 +1,12 @@
-// Chapter 10, rung 12, reversed, backward: queries pass by from the last tile up to the diagonal.
+// Chapter 10, rung 12, bulk, backward: dQ leaves by bulk reductions.
 //
-//   prepare_sums_and_turns
-//              a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); zeros where dQ will be added up, in the
-//              semaphores and in the count of tickets
+//   prepare    a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); and zeros where dQ will be added up
 //   gradients  a thread block owns Bc = 128 rows of K and V and their gradients; Q and dO pass by in tiles of Br rows,
-//              of all query heads that read this kv head, in each from the last tile up to the diagonal
+//              of all query heads that read this kv head, in each from the diagonal on
 //   convert    dQ from its fp32 sum to the storage type
 //
-// A thread block of `gradients` is a producer and two consumers, as in 10_bulk_backward, with 64 keys each. For each
+// A thread block of `gradients` is a producer and two consumers, warpgroups all three. The producer's one thread copies
+// K and V, and then Q, dO and the statistics of their rows, two tiles ahead. A consumer has 64 of the keys. For each
 // tile:
 //
 //   1. S^T = K Q^T, dP^T = V dO^T             64 x Br each, K and V as A from shared memory
@@ -17,16 +16,13 @@
 //   4. dQ^T = K^T dS^T                        64 x 64 of it, over the keys of both consumers
 //      dK += dS^T Q                           and meanwhile dQ goes to shared memory
 //
-// and two other warps of the producer's warpgroup, one for each consumer, add dQ to memory when it is their turn.
+// and two other warps of the producer's warpgroup, one for each consumer, add dQ to other thread blocks' parts.
 //
-// What changed since 11_turns_backward: the order of tiles. All blocks of a head begin at its last tile, and each
-// follows the block of the keys before it one tile behind, also under the causal mask: nobody waits for another block
-// to come down to its diagonal.
+// What changed since 4_warpspec_backward: a consumer does not add dQ to memory itself, 16 bytes an instruction, but
+// leaves it in shared memory, in two places by turns. A thread adds 16 KB of it with one instruction, a bulk reduction,
+// and says when the place may be used again.
 //
-// Expected limit: as in 10_bulk_backward; and a few tiles at the beginning, until blocks stand in their order: of eight
-// blocks the last waits for 7, where it waited for 21. Predicted, at D = 128 under the causal mask: 1.05 times turns at
-// N = 1024, 1.01 at 8192; without a mask nothing, 1.00.
-#include <algorithm>
+// Expected limit: shared memory, which has to feed five products; and the L2 cache, where dQ is added up.
 #include <cmath>
 #include <cstdint>
 
@@ -40,7 +36,6 @@
 #include "device/numeric.h"
 #include "device/proxy_fence.h"
 #include "device/ring.h"
-#include "device/semaphore.h"
 #include "device/setmaxnreg.h"
 #include "device/swizzled_tile.h"
 #include "device/tensor_map.h"
@@ -57,6 +52,7 @@ using namespace warpgroup_backward;
 
 constexpr int consumers = 2, threads = warpgroup_threads * (consumers + 1);
 constexpr int Bc = wgmma_rows * consumers;  // keys of a thread block, wgmma_rows to a consumer
+constexpr int round_heads = 16;             // kv heads; more would read more of Q and dO from memory instead of L2
 
 constexpr int part_size = 64 * 64;  // of a tile of dQ, that a consumer makes: 64 columns of 64 queries
 
@@ -66,8 +62,8 @@ constexpr int producer_registers = 24, consumer_registers = 240;
 template <int D_>
 struct Shape {
   static constexpr int D = D_, Bc = hopper::Bc;
-  static constexpr int Br = 128 * 64 / D;                 // queries of a tile: S^T and dP^T take Br / 2 registers each
-  static constexpr int threads = 256, parts = consumers;  // of prepare and convert; of a tile of dQ, 64 x 64 each
+  static constexpr int Br = 128 * 64 / D;  // queries of a tile: S^T and dP^T take Br / 2 registers each
+  static constexpr int threads = 256;      // of prepare and convert
 };
 
 template <class T, int D>
@@ -78,7 +74,6 @@ struct Shared {
   T ds[2][Br * Bc];                   // dS in two pages, each the keys of a consumer
   float dq[2][consumers][part_size];  // fragments of dQ^T
   float stats[2][2 * Br];             // LSE, then D
-  int ticket;
   Mbarrier kv_full, full[2], empty[2], dq_full[2][consumers], dq_empty[2][consumers];
 };
 
@@ -95,7 +90,7 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
 #pragma unroll 1
   for (int head = work.first_head; head < work.first_head + work.heads; head++)
 #pragma unroll 1
-    for (int i = work.head_tiles - 1; i >= work.start; i--, ring.advance()) {
+    for (int i = work.start; i < work.head_tiles; i++, ring.advance()) {
       mbarrier_wait(&smem.empty[ring.place], ring.parity ^ 1);
       Mbarrier* full = &smem.full[ring.place];
       mbarrier_arrive_expect_tx(full, 2 * Br * D * sizeof(T) + stats_bytes);
@@ -105,26 +100,22 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
     }
 }
 
-// Adds a consumer's parts of dQ to memory, each when it is this block's turn. One thread.
+// Adds a consumer's parts of dQ to memory. One thread.
 template <class T, int D>
-__device__ __forceinline__ void add_dq(Shared<T, D>& smem, float* dq_sum, int* turns, KeyTile work, int consumer) {
-  const int kv_tile = work.j0 / Bc;
+__device__ __forceinline__ void add_dq(Shared<T, D>& smem, float* dq_sum, KeyTile work, int consumer) {
   Ring<2> ring;
 #pragma unroll 1
   for (int head = work.first_head; head < work.first_head + work.heads; head++)
 #pragma unroll 1
-    for (int i = work.head_tiles - 1; i >= work.start; i--, ring.advance()) {
-      const size_t part = (size_t(head) * work.head_tiles + i) * consumers + consumer;
+    for (int i = work.start; i < work.head_tiles; i++, ring.advance()) {
+      float* sum = dq_sum + ((size_t(head) * work.head_tiles + i) * consumers + consumer) * part_size;
       mbarrier_wait(&smem.dq_full[ring.place][consumer], ring.parity);
-      semaphore_wait(turns + part, kv_tile);
-      bulk_add(dq_sum + part * part_size, smem.dq[ring.place][consumer], part_size * sizeof(float));
+      bulk_add(sum, smem.dq[ring.place][consumer], part_size * sizeof(float));
       bulk_commit();
       bulk_wait_read<0>();
       mbarrier_arrive(&smem.dq_empty[ring.place][consumer]);
-      bulk_wait<0>();  // the sum is in global memory, and the next block may have its turn
-      fence_acq_rel();
-      semaphore_set(turns + part, kv_tile + 1);
     }
+  bulk_wait<0>();  // the last sums are in global memory: no copy may outlive the thread block
 }
 
 // A consumer's 64 keys.
@@ -145,7 +136,7 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
 #pragma unroll 1
   for (int head = work.first_head; head < work.first_head + work.heads; head++)
 #pragma unroll 1
-    for (int i = work.head_tiles - 1; i >= work.start; i--, ring.advance()) {
+    for (int i = work.start; i < work.head_tiles; i++, ring.advance()) {
       const T *q = smem.q[ring.place], *d_o = smem.d_o[ring.place];
       const float* stats = smem.stats[ring.place];
       T* ds = smem.ds[ring.place];
@@ -212,11 +203,9 @@ __global__ void __launch_bounds__(threads, 1)
               const __grid_constant__ TensorMap k_map,    // of K [B * Hkv, D / 64, Nk, 64], in boxes of Bc rows
               const __grid_constant__ TensorMap v_map,    // of V, likewise
               const __grid_constant__ TensorMap d_o_map,  // of dO, as of Q
-              Problem p, int heads_at_once,
+              Problem p,
               const float* stats,  // [B * H * tiles][2][Br], of LSE, then of D
               float* dq_sum,       // [B * H * tiles][consumers][8][128][4]: fragments of dQ^T of their threads
-              int* turns,          // [B * H * tiles][consumers]: the kv tile that may add to dq_sum
-              int* tickets,        // drawn so far
               T* dk,               // [B, Hkv, Nk, D]
               T* dv)               // [B, Hkv, Nk, D]
 {
@@ -232,11 +221,10 @@ __global__ void __launch_bounds__(threads, 1)
       }
     }
     fence_mbarrier_init();
-    smem.ticket = atomicAdd(tickets, 1);
   }
-  __syncthreads();  // the mbarriers are there, and the ticket
+  __syncthreads();  // the mbarriers are there
 
-  const KeyTile work = attention::key_tile<Bc, Shape<D>::Br>(p, heads_at_once, __shfl_sync(0xffffffff, smem.ticket, 0));
+  const KeyTile work = attention::key_tile<Bc, Shape<D>::Br>(p, round_heads, blockIdx.x);
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
   if (warpgroup == consumers) {
     setmaxnreg_dec<producer_registers>();
@@ -244,7 +232,7 @@ __global__ void __launch_bounds__(threads, 1)
     if (warp == consumers && elect_one())
       load(smem, q_map, k_map, v_map, d_o_map, stats, work);
     else if (warp < consumers && elect_one())
-      add_dq(smem, dq_sum, turns, work, warp);
+      add_dq(smem, dq_sum, work, warp);
   } else {
     setmaxnreg_inc<consumer_registers>();
     differentiate(smem, p, work, dk, dv);
@@ -259,42 +247,33 @@ __global__ void convert(Problem p,
   convert_dq_transposed<T, S>(p, dq_sum, dq);
 }
 
-// How many kv heads the tickets go round: 16, or at D = 64 as many as have room in 32 MB of L2 cache for Q, dO and dQ.
-// With more heads, fewer blocks of each run at a time and wait for one another.
-template <int D>
-int heads_at_once(const Problem& p) {
-  const size_t kv_heads = size_t(p.batch) * p.kv_heads, most = (kv_heads << 25) / (p.q_size() * (2 + 2 + 4));
-  return int(std::min(kv_heads, D == 128 ? 16 : std::max<size_t>(16, most)));
-}
-
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     using S = Shape<D>;
     const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
     const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
     const attention::BackwardTiles<S> tiles(p);
-    const auto [dq_sum, stats, turns, tickets] = attention::BackwardWorkspace::of(args.workspace, tiles, consumers);
+    const auto [dq_sum, stats, turns, tickets] = attention::BackwardWorkspace::of(args.workspace, tiles);
     const TensorMap q_map = tile_map<D>(q, heads, p.seq_q, S::Br), d_o_map = tile_map<D>(d_o, heads, p.seq_q, S::Br);
     const TensorMap k_map = tile_map<D>(k, kv_heads, p.seq_k, Bc), v_map = tile_map<D>(v, kv_heads, p.seq_k, Bc);
     float4* const sums = reinterpret_cast<float4*>(dq_sum);
-    launch(prepare_sums_and_turns<T, S>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, sums,
-           turns, tickets);
+    launch(prepare<T, S>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, sums);
     launch(gradients<T, D>, {tiles.key_blocks, threads, sizeof(Shared<T, D>), stream}, q_map, k_map, v_map, d_o_map, p,
-           heads_at_once<D>(p), stats, dq_sum, turns, tickets, dk, dv);
+           stats, dq_sum, dk, dv);
     launch(convert<T, S>, {tiles.q_tiles, S::threads, 0, stream}, p, sums, dq);
   });
 }
 
 size_t workspace_bytes(const Problem& p) {
-  return attention::BackwardWorkspace::bytes(p, p.head_dim == 64 ? Shape<64>::Br : Shape<128>::Br, consumers);
+  return attention::BackwardWorkspace::bytes(p, p.head_dim == 64 ? Shape<64>::Br : Shape<128>::Br);
 }
 
 constexpr attention::Backward unpadded = {
-    .unsupported = attention::not_for_hopper, .workspace_bytes = workspace_bytes, .run = run};
+    .unsupported = attention::not_for_hopper, .workspace_bytes = workspace_bytes, .run = run, .deterministic = false};
 
 }  // namespace
 
-extern const attention::Backward reversed_backward;
-constinit const attention::Backward reversed_backward = attention::padded<unpadded>;
+extern const attention::Backward bulk_backward;
+constinit const attention::Backward bulk_backward = attention::padded<unpadded>;
 
 }  // namespace hopper
