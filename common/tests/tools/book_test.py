@@ -178,6 +178,7 @@ class Lessons(unittest.TestCase):
                                  ("08_causal_earlystop/2_earlystop_backward.cu", "07_backward/7_atomic.cu"),
                                  ("08_causal_earlystop/4_ordered_backward.cu",
                                   "08_causal_earlystop/3_balanced_backward.cu"),
+                                 ("10_hopper/14_reversed_backward.cu", "10_hopper/13_turns_backward.cu"),
                                  ("09_rope_fused/3_prerotated_backward.cu",
                                   "08_causal_earlystop/4_ordered_backward.cu")]:
             self.assertEqual(self.book.before(kernel), expected)
