@@ -8,7 +8,8 @@ namespace hopper {
 
 extern const attention::Rung tma, descriptors, wgmma_rung, warpspec, overlap, pingpong, stored, listed, persistent,
     dynamic, narrow;
-extern const attention::Backward warpspec_backward, bulk_backward, turns_backward, reversed_backward, ordered_backward;
+extern const attention::Backward warpspec_backward, bulk_backward, turns_backward, reversed_backward,
+    converted_backward, ordered_backward;
 
 namespace {
 
@@ -48,9 +49,12 @@ const attention::Chapter chapter = {
                .idea = "queries pass by from the last tile up to the diagonal, so that no block waits until another "
                        "comes down to it",
                .backward = reversed_backward},
-              {.name = "ordered",
+              {.name = "converted",
                .idea = "the first block of a tile stores its part of dQ, and the last one converts the sum: no kernel "
                        "before or after does",
+               .backward = converted_backward},
+              {.name = "ordered",
+               .idea = "dQ leaves by a bulk tensor copy, that the warp starts which sends the parts of other blocks",
                .backward = ordered_backward}},
     .starts_from = &narrow};
 

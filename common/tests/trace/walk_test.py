@@ -435,7 +435,7 @@ class Numbers(unittest.TestCase):
         self.backward("07_backward", "atomic", 64)
 
     def test_10_backward(self):
-        for rung in ("warpspec", "bulk", "turns", "reversed", "ordered"):
+        for rung in ("warpspec", "bulk", "turns", "reversed", "converted", "ordered"):
             with self.subTest(rung):
                 self.backward("10_hopper", rung, 64, 40, 70)
 
