@@ -6,10 +6,10 @@
 
 namespace hopper {
 
-extern const attention::Rung tma, wgmma_rung, warpspec, overlap, pingpong, persistent, dynamic, narrow, ahead, rounds,
-    fitted, prompt;
-extern const attention::Backward warpspec_backward, bulk_backward, ordered_backward, ahead_backward, fetched_backward,
-    shared_backward;
+extern const attention::Rung tma, descriptors, wgmma_rung, warpspec, overlap, pingpong, stored, listed, persistent,
+    dynamic, narrow, ahead, rounds, fitted, prompt;
+extern const attention::Backward warpspec_backward, bulk_backward, turns_backward, reversed_backward,
+    converted_backward, ordered_backward, ahead_backward, fetched_backward, shared_backward;
 
 namespace {
 
@@ -27,19 +27,34 @@ const attention::Chapter chapter = {
         "hardware copies tiles and multiplies them while the threads do something else: who waits for whom is the "
         "whole program",
     .rungs = {tma,
+              descriptors,
               wgmma_rung,
               both(warpspec, warpspec_backward),
               overlap,
               pingpong,
+              stored,
+              listed,
               persistent,
               dynamic,
               narrow,
               {.name = "bulk",
                .idea = "dQ leaves by bulk reductions, 16 KB each, that another warp starts",
                .backward = bulk_backward},
+              {.name = "turns",
+               .idea =
+                   "thread blocks add to dQ in the order of their keys, by tickets and semaphores: the same bits in "
+                   "every run",
+               .backward = turns_backward},
+              {.name = "reversed",
+               .idea = "queries pass by from the last tile up to the diagonal, so that no block waits until another "
+                       "comes down to it",
+               .backward = reversed_backward},
+              {.name = "converted",
+               .idea = "the first block of a tile stores its part of dQ, and the last one converts the sum: no kernel "
+                       "before or after does",
+               .backward = converted_backward},
               {.name = "ordered",
-               .idea = "the parts of dQ are added up in one order, and the last block converts the sum: the same bits "
-                       "in every run",
+               .idea = "dQ leaves by a bulk tensor copy, that the warp starts which sends the parts of other blocks",
                .backward = ordered_backward},
               both(ahead, ahead_backward),
               {.name = "fetched",

@@ -3,8 +3,8 @@
 // No kernel of its own. The host launches
 //
 //   `tall`       up to 16 rows of queries a kv head: a tile that is as low as an mma
-//   `warpgroup`  up to 64: their products cost less than reading K and V
-//   `even`       for more, where tiles of 192 rows would leave multiprocessors without work, and for long
+//   `warpgroup`  for more, while their products cost less than reading K and V
+//   `even`       for still more, where whole tiles of 192 rows would leave multiprocessors without work
 //   `prompt`     of chapter 10 for all others
 //
 // and on a GPU that does not have the instructions of Hopper `tall` instead of `warpgroup`, `packed` instead of `even`,
@@ -13,6 +13,8 @@
 // What changed since 8_even: it is for the problems between few rows and many, and other kernels are for the others.
 //
 // Expected limit: memory for few rows, and that of chapter 10 or 08 for many.
+#include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "attention/key_parts.h"
@@ -37,32 +39,44 @@ using attention::Forward;
 using attention::ForwardArgs;
 using attention::Problem;
 
-// The first of the two, unless it does not take the problem here.
-const Forward& one_of(const Forward& first, const Forward& other, const Problem& p) {
-  return first.unsupported(p).empty() ? first : other;
-}
+// About how long each takes for more than 16 rows a kv head, in the time of a tile of 192 rows and all keys on one
+// multiprocessor, as measured on an H200. What the two kernels of `warpgroup` and `even` take besides is as long as so
+// many keys at D = 128.
+struct Times {
+  double warpgroup, even, prompt;
+};
 
-// Whether equal shares of all tiles of keys end before whole tiles of 192 rows, the last round of which is rarely full.
-bool shares_end_first(const Problem& p) {
-  if (p.mask == attention::Mask::causal && 2 * p.seq_q > p.seq_k)
-    return false;                   // those tiles differ, the longest come first
-  constexpr int Br = 192;           // rows of a tile, of either
-  constexpr double more = 1 / 12.;  // for two kernels, and pieces that begin and end: of a tile with 8192 keys, D = 128
-  const double processors = multiprocessors(), size = double(p.seq_k) * p.head_dim / (8192 * 128);
-  const double shares = p.batch * p.kv_heads * double(key_parts::group_rows(p)) / Br / processors + more / size;
-  const int64_t tiles = int64_t(p.batch) * p.heads * ceil_div(p.seq_q, Br);
-  return shares < double((tiles + multiprocessors() - 1) / multiprocessors());
+Times times_of(const Problem& p) {
+  constexpr int wide = 192, low = 64;  // rows of a tile
+  const double processors = multiprocessors(), kv_heads = double(p.batch) * p.kv_heads,
+               heads = double(p.batch) * p.heads;
+  const double keys = p.seq_k * (p.head_dim > 64 ? 1 : 0.7);
+  const auto tiles = [](double heads, int rows, int height) { return heads * ceil_div(rows, height); };
+  const int rows = key_parts::group_rows(p);
+  Times times = {
+      .warpgroup = (p.head_dim > 64 ? 1.85 : 1.4) * tiles(kv_heads, rows, low) * low / wide / processors + 450 / keys,
+      .even = tiles(kv_heads, rows, wide) / processors + 1150 / keys,
+      .prompt = std::ceil(tiles(heads, p.seq_q, wide) / processors)};
+  times.prompt = std::min({times.prompt, std::ceil(tiles(heads, p.seq_q, 128) / processors) * 0.75,
+                           std::ceil(tiles(heads, p.seq_q, low) / processors) * 0.57});  // its tiles may be lower
+  return times;
 }
 
 const Forward& chosen_for(const Problem& p) {
-  constexpr int low_rows = 16, tall_rows = 256;
+  constexpr int low_rows = 16, tall_rows = 64;
   const int rows = key_parts::group_rows(p);
   if (rows <= low_rows) return tall.forward;
-  if (rows <= tall_rows && warpgroup.forward.unsupported(p).empty()) return warpgroup.forward;
-  if (even.forward.unsupported(p).empty()) return shares_end_first(p) ? even.forward : hopper::prompt.forward;
+  if (even.forward.unsupported(p).empty()) {
+    // With about as many queries as keys, under the causal mask, tiles differ, and `prompt` takes the longest first.
+    if (p.mask == attention::Mask::causal && 2 * p.seq_q > p.seq_k) return hopper::prompt.forward;
+    const Times times = times_of(p);
+    const double split = std::min(times.warpgroup, times.even);
+    if (times.prompt * 0.95 < split) return hopper::prompt.forward;
+    return times.warpgroup < times.even ? warpgroup.forward : even.forward;
+  }
   constexpr int Br = 128, blocks = 2;  // 08's rows of a thread block, and its blocks per multiprocessor
+  if (rows <= tall_rows) return tall.forward;
   const int64_t whole_blocks = int64_t(p.batch) * p.heads * ceil_div(p.seq_q, Br);
-  if (rows <= 64) return tall.forward;
   return whole_blocks < blocks * multiprocessors() ? packed.forward : causal_earlystop::balanced.forward;
 }
 

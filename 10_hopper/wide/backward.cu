@@ -14,7 +14,7 @@
 //      dS = P o (dP - D)                                                           not dS
 //   3. the gradient's rows +=           64 x 256         dS K         dS Q         P dO
 //
-// (S, P, dP and dS are transposed where rows are keys.) What differs from 10_ordered_backward: at D = 256 a gradient of
+// (S, P, dP and dS are transposed where rows are keys.) What differs from 16_ordered_backward: at D = 256 a gradient of
 // 64 rows takes 128 registers of a thread, so there is room for one. S is computed three times and dP twice: eight
 // products where the equations have five. Every gradient has one owner, nothing is added up in memory, and the result
 // is the same bits in every run. Rows of A and B fill so much of the shared memory that C has two places and E one.

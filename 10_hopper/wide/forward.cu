@@ -11,9 +11,9 @@
 //                      P = 2^x
 //                      O / l                  to memory, by way of Q's place
 //
-// This is 4_overlap for D = 256, of which a row of O takes 128 registers of each of its threads. So there are two
+// This is 5_overlap for D = 256, of which a row of O takes 128 registers of each of its threads. So there are two
 // consumers, which can have 240, and tiles of 80 keys. The head dims in between are those of the tensor maps, as in
-// 6_persistent, and O leaves by them, 16 rows of a page at a time. No tile is prefetched for the next rows: Q, K and V
+// 7_stored, and O leaves by them, 16 rows of a page at a time. No tile is prefetched for the next rows: Q, K and V
 // fill the shared memory. A tile's products are twice as long as at D = 128, and hide more of what is around them.
 //
 // Expected limit: tensor cores that wait while both consumers exponentiate; two are too few to always fill the gap.

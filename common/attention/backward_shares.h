@@ -1,4 +1,4 @@
-// Where several query heads read one kv head, and a thread block owns keys (chapter 10, 24_shared_backward.cu): in how
+// Where several query heads read one kv head, and a thread block owns keys (chapter 10, 21_shared_backward.cu): in how
 // many shares the query heads are worked on, and what lies in the workspace for that.
 #pragma once
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "device/launch.h"
 #include "device/limits.h"
 
 namespace attention {
@@ -21,11 +22,14 @@ int heads_that_run_together(const Problem& p) {
 }
 
 int kv_heads_that_share_the_l2(const Problem& p) {
-  const int kv_heads = p.batch * p.kv_heads;
+  constexpr int keys = 128;  // of a thread block
+  const int kv_heads = p.batch * p.kv_heads, kv_tiles = ceil_div(p.seq_k, keys);
   const double room = 0.6 * l2_bytes();
   const double head_bytes = double(p.seq_q) * p.head_dim * (2 + 2 + 4);  // Q and dO in 16 bits, the sum of dQ in 32
+  // Of more heads than these the blocks do not run together; two rounds of them at D = 64, where they are shorter.
+  const double together = std::max(8.0, 1.1 * multiprocessors() / kv_tiles * (p.head_dim > 64 ? 1 : 2));
   int round = p.mask == Mask::causal ? 16 : 1;
-  while (round < kv_heads && 2 * round * head_bytes <= room) round *= 2;
+  while (round < kv_heads && 2 * round * head_bytes <= room && 2 * round <= together) round *= 2;
   return std::min(kv_heads, round);
 }
 

@@ -1,5 +1,5 @@
 // Which rows a thread block works on, and in which order: what others call a tile scheduler. Chapter 08, 3_balanced.cu,
-// is about the order, and chapter 10, 6_persistent.cu, about lists.
+// is about the order, and chapter 10, 8_listed.cu, about lists.
 //
 // The longest tiles come first, of many heads together, so that what starts at the end is short. Under the causal mask
 // the last rows of a head are the longest, and the first keys. "Many" heads, not all: tiles of a head read the same K
@@ -16,7 +16,7 @@ namespace attention {
 // least: with so few, several tiles of a head run at a time, and go along its keys together.
 int heads_in_a_round(const Problem& problem);
 
-// The same, as chapter 10 has it from 22_rounds.cu on, where it says why: for tiles of queries, and for a backward
+// The same, as chapter 10 has it from 19_rounds.cu on, where it says why: for tiles of queries, and for a backward
 // whose blocks own keys.
 int heads_that_run_together(const Problem& problem);
 int kv_heads_that_share_the_l2(const Problem& problem);

@@ -113,6 +113,23 @@ __global__ void prepare_turns(attention::Problem p,
   if (own.thread == 0) *tickets = 0;
 }
 
+// For one in which they take turns, and another kernel converts the sum: the statistics, zeros in the sum, in the
+// semaphores and in the count of tickets.
+template <class T, class S>
+__global__ void prepare_sums_and_turns(attention::Problem p,
+                                       const T* o,        // [B, H, Nq, D]
+                                       const float* lse,  // [B, H, Nq]
+                                       const T* d_o,      // [B, H, Nq, D]
+                                       float* stats,      // [B * H * tiles][2][Br]
+                                       float4* dq_sum,    // [B * H * tiles][Br * D / 4]
+                                       int* turns,        // [B * H * tiles][parts]
+                                       int* tickets) {
+  const PreparedRow own = prepare_row<T, S>(p, o, lse, d_o, stats);
+  for (int half = 0; half < 2; half++) dq_sum[size_t(own.thread) * 2 + half] = make_float4(0, 0, 0, 0);
+  if (own.lane == 0 && own.row < S::parts) turns[size_t(own.tile) * S::parts + own.row] = 0;
+  if (own.thread == 0) *tickets = 0;
+}
+
 // A warp's 2^12 P^T in the place of S^T, for 16 * blocks keys and `queries` queries. The mask is there in the number of
 // these keys that a query sees, and is looked at only if it hides any.
 template <int queries, int blocks, class VisibleKeys>

@@ -1,4 +1,4 @@
-// How a forward on mma.sync copies its tiles, by a thread block of four warps. Chapter 06, 9_final.cu, is about it.
+// How a forward on mma.sync copies its tiles, by a thread block of four warps. Chapter 06, 11_final.cu, is about it.
 //
 // Chunks are 16 bytes, 8 elements (device/swizzle.h). A row of D elements takes D / 8 threads.
 #pragma once

@@ -1,4 +1,4 @@
-// What the backwards of chapter 10 have in common. Its 3_warpspec_backward.cu is about them.
+// What the backwards of chapter 10 have in common. Its 4_warpspec_backward.cu is about them.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ __device__ __forceinline__ void start_dq(float (&dq)[1][8][4],
 
 // make_p(), with the exponentials before the mask: hidden keys get P = 0 where others give them S = -inf. The branch of
 // the mask then stands between the exponentials and what follows, and ptxas moves nothing across it. Chapter 10,
-// 20_ahead_backward.cu, is about it.
+// 17_ahead_backward.cu, is about it.
 template <int queries, int blocks, class VisibleKeys>
 __device__ __forceinline__ void make_p_ahead(float (&x)[blocks][queries / 8][4], float scale,
                                              const float* lse,          // [queries] in shared memory

@@ -1,5 +1,5 @@
-// The two products of attention on a warpgroup (wgmma), for 64 rows of the result. Chapter 10, 2_wgmma.cu, is about
-// them. A tile in shared memory is D / 64 pages of 64 columns: a row of a page is row_bytes, and swizzled
+// The two products of attention on a warpgroup (wgmma), for 64 rows of the result. Chapter 10, 2_descriptors.cu,
+// is about them. A tile in shared memory is D / 64 pages of 64 columns: a row of a page is row_bytes, and swizzled
 // (device/swizzle.h). An instruction takes 16 elements of the inner dimension, `step` counts them.
 //
 // Both start the product and commit it as a group; wgmma_wait() waits for it.

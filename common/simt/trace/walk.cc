@@ -66,7 +66,7 @@ void write_numbers(std::ostream& out, const char* name, const auto& numbers) {
   write_list(out, numbers, [&](const auto& number) { out << number; });
 }
 
-// {"after":[{"on":3,"phase":0,"line":"10_hopper/3_warpspec.cu:169","steps":[2]}],
+// {"after":[{"on":3,"phase":0,"line":"10_hopper/4_warpspec.cu:169","steps":[2]}],
 //  "fills":[[4,"K",[[0,127]],3,0]],"uses":[[4,"K",[[0,127]]]],"products":[["Q",[[0,63]],"K",[[0,127]]]]}: places, and
 //  of
 // what is filled the gate and its phase.

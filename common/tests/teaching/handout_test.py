@@ -14,7 +14,7 @@ from tools.base import ROOT, Failure, cuda, file_trees
 from tools.course import bare, lines_of, markers, without_a_file
 from tools.grading.one_submission import taken_from
 from tools.grading.submission import Submission
-from tools.handout import hand_out, student_lessons
+from tools.handout import hand_out, leaks, student_lessons
 from tools.handout.handing_out import compatible
 
 NVCC = cuda.find_nvcc()
@@ -75,6 +75,12 @@ class HandedOut(unittest.TestCase):
         solution = "".join(map(bare, self.course.written(one).splitlines()))
         return [file for file, text in tree.items() if file.endswith((".cu", ".h", ".md"))
                 and solution in "".join(map(bare, text.decode().splitlines()))]
+
+    def test_what_a_later_rung_repeats_is_a_solutions_own(self):
+        """10_dynamic.cu comes after 5_overlap.cu, whose solution it repeats."""
+        (order,) = self.course.select(["10.order"])
+        own = leaks.own_lines(self.course, order, self.course.student_files([order]))
+        self.assertIsNotNone(leaks.shows((ROOT / "10_hopper/10_dynamic.cu").read_text(), own))
 
     def test_no_solution_stands_anywhere_as_a_whole(self):
         """Not in an earlier rung either, whose lines a later exercise may need one by one."""

@@ -174,10 +174,11 @@ class Lessons(unittest.TestCase):
     def test_the_rung_before_is_the_one_that_the_header_names(self):
         for kernel, expected in [("05_online_softmax/1_online.cu", "04_fusion/3_unrolled.cu"),
                                  ("06_flashattn2_fwd/1_mma.cu", "05_online_softmax/2_tiles.cu"),
-                                 ("08_causal_earlystop/2_earlystop.cu", "06_flashattn2_fwd/9_final.cu"),
+                                 ("08_causal_earlystop/2_earlystop.cu", "06_flashattn2_fwd/11_final.cu"),
                                  ("08_causal_earlystop/2_earlystop_backward.cu", "07_backward/7_atomic.cu"),
                                  ("08_causal_earlystop/4_ordered_backward.cu",
                                   "08_causal_earlystop/3_balanced_backward.cu"),
+                                 ("10_hopper/14_reversed_backward.cu", "10_hopper/13_turns_backward.cu"),
                                  ("09_rope_fused/3_prerotated_backward.cu",
                                   "08_causal_earlystop/4_ordered_backward.cu")]:
             self.assertEqual(self.book.before(kernel), expected)

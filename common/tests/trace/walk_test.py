@@ -194,7 +194,8 @@ class EarlyStop(unittest.TestCase):
         self.assertEqual({block["steps"][number]["work"][4] for number in at}, {2 * 2 * 128 * 64 * 64})
 
 
-FORWARDS_OF_10 = ("tma", "wgmma", "warpspec", "overlap", "pingpong", "persistent", "dynamic", "narrow")
+FORWARDS_OF_10 = ("tma", "descriptors", "wgmma", "warpspec", "overlap", "pingpong", "stored", "listed", "persistent", "dynamic",
+                  "narrow")
 
 
 class Parties(unittest.TestCase):
@@ -304,7 +305,7 @@ class Parties(unittest.TestCase):
 
     def test_work_of_a_launch_is_shared_out(self):
         """Whoever has the steps, together they have done what must be done."""
-        for rung in ("warpspec", "overlap", "pingpong", "persistent"):
+        for rung in ("warpspec", "overlap", "pingpong", "stored", "listed", "persistent"):
             (block,) = self.launch(rung, "--seq-q=192", "--seq-k=128", "--no-causal")["blocks"]
             total = [sum(numbers) for numbers in zip(*(step["work"] for step in block["steps"]))]
             self.assertEqual(total[2], (2 * 192 + 2 * 128) * 64 * 2 + 192 * 4)  # Q, K, V, O and LSE
@@ -434,7 +435,7 @@ class Numbers(unittest.TestCase):
         self.backward("07_backward", "atomic", 64)
 
     def test_10_backward(self):
-        for rung in ("warpspec", "bulk", "ordered"):
+        for rung in ("warpspec", "bulk", "turns", "reversed", "converted", "ordered"):
             with self.subTest(rung):
                 self.backward("10_hopper", rung, 64, 40, 70)
 

@@ -24,9 +24,16 @@ def own_lines(course: Course, exercise: Exercise, students: dict[str, str]) -> l
     known = [students[exercise.file]]
     for path in [*sorted(course.root.glob("[0-9][0-9]_*/*.cu")), *sorted(course.root.glob("common/device/*.h"))]:
         file = str(path.relative_to(course.root))
-        if file < exercise.file or file.startswith("common/"):
+        if file.startswith("common/") or _in_the_ladder(file) < _in_the_ladder(exercise.file):
             known.append(students[file] if file in students else _text(path, path.stat().st_mtime_ns))
     return [run for run in runs if not any(shows(text, [run]) for text in known)]
+
+
+def _in_the_ladder(file: str) -> tuple[str, bool, int, str]:
+    """By chapter and rung: 10_hopper/10_dynamic.cu comes after 10_hopper/9_persistent.cu."""
+    chapter, _, name = file.partition("/")
+    number = name.partition("_")[0]
+    return chapter, not number.isdigit(), int(number) if number.isdigit() else 0, name
 
 
 def shows(text: str, own: list[Run]) -> "int | None":

@@ -189,7 +189,7 @@ class Book:
         words = header[1].replace("\n// ", " ")
         chapter = re.search(r"chapter (\d\d)|(\d\d)/", words)
         number = next(filter(None, chapter.groups())) if chapter else kernel[:2]
-        named = re.search(r"\b(\d_\w+)", words)
+        named = re.search(r"\b(\d+_\w+)", words)
         backward = kernel.endswith("_backward.cu")
         of_chapter = [one for one in self.ladder if one.startswith(number)]
         same = [one for one in of_chapter if one.endswith("_backward.cu") == backward] or of_chapter

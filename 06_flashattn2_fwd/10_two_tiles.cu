@@ -1,4 +1,4 @@
-// Chapter 06, rung 9, final: a tile shape per head dim, and three thread blocks per multiprocessor at D = 64.
+// Chapter 06, rung 10, two_tiles: at D = 64 one barrier for every two tiles.
 //
 // A thread block of four warps owns Br = 128 query rows of one head, each warp 32 of them alone, from Q to O: two
 // blocks b = 0, 1 of 16, the height of an mma. Keys come in stages of one or two tiles of Bc, double buffered. For each
@@ -12,13 +12,13 @@
 //
 // and at the end O / l, by way of shared memory, and LSE = ln(2) (m + log2(l)).
 //
-// What changed since 8_whole_rows: at D = 128 nothing, but that the copies of Q are a group of their own. At D = 64
-// `Shape` has tiles of 32 keys, whose S takes half the registers. That makes room for three blocks per multiprocessor,
-// so that each scheduler has three warps to choose from. A tile is shorter now, so one barrier serves a stage of two
-// tiles, and most of Q stays in registers: it is waited for by itself, before the loop.
+// What changed since 9_three_blocks: at D = 128 nothing. At D = 64 a stage of keys is two tiles: they are waited for by
+// one barrier, and 64 keys are again on their way while 64 are computed on. With each tile the copies of half a stage
+// start.
 //
-// Expected limit: none alone. Tensor cores are busy less than two thirds of the time, shared memory less than that;
-// with two or three warps a scheduler, there is not always one whose operands have arrived.
+// Expected limit: as in 9_three_blocks, with half of its barriers at D = 64. Predicted, at D = 64: 1.01 times
+// three_blocks at N = 4096 without a mask, and 1.02 on the ladder at N = 512, where no other block runs while one
+// waits.
 #include <cmath>
 #include <cstdint>
 
@@ -47,17 +47,15 @@ template <int D>
 struct Shape;
 template <>
 struct Shape<128> {
-  static constexpr int blocks = 2;   // per multiprocessor: 256 registers a thread, of which O takes 128
-  static constexpr int Bc = 64;      // keys in a tile: 64 registers for S
-  static constexpr int stage = 64;   // keys per barrier: Q and two stages of K and V are 96 KB a block
-  static constexpr int q_steps = 0;  // of the D / 16 steps of Q K^T, those whose Q stays in registers
+  static constexpr int blocks = 2;  // per multiprocessor: 256 registers a thread, of which O takes 128
+  static constexpr int Bc = 64;     // keys in a tile: 64 registers for S
+  static constexpr int stage = 64;  // keys per barrier: Q and two stages of K and V are 96 KB a block
 };
 template <>
 struct Shape<64> {
-  static constexpr int blocks = 3;   // 168 registers, of which O takes 64
-  static constexpr int Bc = 32;      // 32 registers for S
-  static constexpr int stage = 64;   // 48 KB a block
-  static constexpr int q_steps = 3;  // 24 registers; with the fourth step chapter 08's kernels spill
+  static constexpr int blocks = 3;  // 168 registers, of which O takes 64
+  static constexpr int Bc = 32;     // 32 registers for S
+  static constexpr int stage = 64;  // 48 KB a block
 };
 
 // `headroom` is what FlashAttention-4 calls the threshold of rescaling: how large x may become before m rises and O is
@@ -108,7 +106,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
                                                                      T* o,        // [B, H, Nq, D]
                                                                      float* lse)  // [B, H, Nq]
 {
-  constexpr int Bc = Shape<D>::Bc, stage = Shape<D>::stage, q_steps = Shape<D>::q_steps;
+  constexpr int Bc = Shape<D>::Bc, stage = Shape<D>::stage;
   T* q_smem = dynamic_shared<T>();  // [Br][D]
   T* kv_smem = q_smem + Br * D;     // [2 stages][K and V][stage][D]
 
@@ -120,7 +118,6 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
   const float scale_log2 = p.scale * log2_e;
 
   copy_tile<D, Br>(q_smem, q + size_t(q_row) * D, p.seq_q - i0);
-  cp_async_commit();
   copy_tile<D, stage>(kv_smem, k + size_t(kv_row) * D, p.seq_k);
   copy_tile<D, stage>(kv_smem + stage * D, v + size_t(kv_row) * D, p.seq_k);
   cp_async_commit();
@@ -130,15 +127,6 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
   const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);  // K: right, then down
 
   const int q_lane = warp * 32 * 64 + qv_lane;
-
-  uint32_t q_reg[q_steps > 0 ? q_steps : 1][2][4];
-  if constexpr (q_steps > 0) {
-    cp_async_wait<1>();
-    __syncthreads();  // Q is in shared memory, everyone's copies
-#pragma unroll
-    for (int step = 0; step < q_steps; step++)
-      for (int b = 0; b < 2; b++) ldmatrix_x4(q_reg[step][b], q_smem + right_of<Br>(q_lane, step) + b * 16 * 64);
-  }
 
   float o_reg[2][D / 8][4] = {};
   // Of rows 16 b + 8 h + g: m, and -l, which is inf until m is set. l only over this lane's columns, until the end.
@@ -159,19 +147,15 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
     float s_reg[2][Bc / 8][4] = {};
 #pragma unroll
     for (int step = 0; step < D / 16; step++) {
-      uint32_t q_step[2][4];
-      for (int b = 0; b < 2; b++)
-        if (step < q_steps)
-          for (int r = 0; r < 4; r++) q_step[b][r] = q_reg[step < q_steps ? step : 0][b][r];
-        else
-          ldmatrix_x4(q_step[b], q_smem + right_of<Br>(q_lane, step) + b * 16 * 64);
+      uint32_t q_reg[2][4];  // A fragments of the warp's 32 rows
+      for (int b = 0; b < 2; b++) ldmatrix_x4(q_reg[b], q_smem + right_of<Br>(q_lane, step) + b * 16 * 64);
 #pragma unroll
       for (int n = 0; n < Bc / 16; n++) {
         uint32_t k_reg[4];  // K^T of 16 keys: two B fragments
         ldmatrix_x4(k_reg, kv_smem + right_of<stage>(tile + k_lane, step) + n * 16 * 64);
         for (int b = 0; b < 2; b++) {
-          mma_m16n8k16<T>(s_reg[b][2 * n], q_step[b], k_reg);
-          mma_m16n8k16<T>(s_reg[b][2 * n + 1], q_step[b], k_reg + 2);
+          mma_m16n8k16<T>(s_reg[b][2 * n], q_reg[b], k_reg);
+          mma_m16n8k16<T>(s_reg[b][2 * n + 1], q_reg[b], k_reg + 2);
         }
       }
     }
@@ -289,10 +273,9 @@ constexpr attention::Forward unpadded = {attention::head_dim_not_8_to_128, atten
 
 }  // namespace
 
-extern const attention::Rung final_rung;
-constinit const attention::Rung final_rung = {
-    .name = "final",
-    .idea = "a tile shape per head dim: at D = 64 three blocks per multiprocessor",
-    .forward = attention::padded<unpadded>};
+extern const attention::Rung two_tiles;
+constinit const attention::Rung two_tiles = {.name = "two_tiles",
+                                             .idea = "at D = 64 one barrier for every two tiles of 32 keys",
+                                             .forward = attention::padded<unpadded>};
 
 }  // namespace flashattn2_fwd

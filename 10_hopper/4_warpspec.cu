@@ -1,4 +1,4 @@
-// Chapter 10, rung 3, warpspec: some threads only copy, the others only compute.
+// Chapter 10, rung 4, warpspec: some threads only copy, the others only compute.
 //
 // A thread block owns Br = 192 query rows of one head. Three consumer warpgroups have 64 of them each, from Q to O; the
 // fourth warpgroup is the producer, of which one thread has work. What is done by whom, and who waits for whom:
@@ -11,7 +11,7 @@
 //                      O += P V               waits for v_full                       -> v_empty
 //                      O / l                  to memory, by way of Q's place
 //
-// What changed since 2_wgmma: The copies are started by a warpgroup of their own, which gives its registers to the
+// What changed since 3_wgmma: The copies are started by a warpgroup of their own, which gives its registers to the
 // others (setmaxnreg). No barrier of the whole block is left in the loop: who has read a tile tells its mbarrier
 // `empty`, and the producer waits for that. K and V have mbarriers of their own. So each warpgroup goes its own way,
 // and ends at its own diagonal.

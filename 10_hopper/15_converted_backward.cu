@@ -1,4 +1,4 @@
-// Chapter 10, rung 10, ordered, backward: dQ is added up in one order: the same bits in every run.
+// Chapter 10, rung 15, converted, backward: the last block that adds to a tile of dQ converts it.
 //
 //   prepare_turns  a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); zeros in dQ for rows that see no key
 //   gradients      a thread block owns Bc = 128 rows of K and V and their gradients; Q and dO pass by in tiles of Br
@@ -15,13 +15,14 @@
 //
 // and two other warps of the producer's warpgroup, one for each consumer, bring dQ to memory when it is their turn.
 //
-// What changed since 9_bulk_backward: the blocks of a kv head add to dQ in the order of their keys, by tickets and
-// semaphores, as in chapter 08. The first stores instead of adding. The last, whose keys are on the tile's diagonal,
-// has its consumers add what the others have added up, and dQ leaves rounded, by a bulk copy: nobody converts it later.
-// Queries pass by from the last tile up to the diagonal, so that a block follows its predecessor one tile behind.
-// Head dims above 128 go to other kernels, in wide/backward.cu.
+// What changed since 14_reversed_backward: the semaphores say who is the first block that comes by a tile, and who the
+// last, whose keys are on its diagonal. The first stores instead of adding, so that nobody writes zeros beforehand. The
+// last has its consumers add what the others have added up, and they store dQ, rounded: nobody converts it later. A
+// warp has 16 columns of 64 rows, and brings them in order through shared memory: 32 bytes of a row, a sector.
 //
-// Expected limit: as in 9_bulk_backward; and a few tiles at the beginning, until blocks stand in their order.
+// Expected limit: as in 14_reversed_backward, without 10 bytes for each number of dQ: four of zeros, four read and two
+// written by `convert`. That is 0.08 ms of 16k tokens of 2048 numbers. Predicted, at D = 128 without a mask: 1.10 times
+// reversed at N = 1024, 1.015 at 8192; under the causal mask 1.15 and 1.03.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -44,8 +45,6 @@
 #include "device/watch.h"
 
 namespace hopper {
-
-extern const attention::Backward wide_backward;  // for D = 256
 
 namespace {
 
@@ -109,8 +108,8 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
 
 // Stores or adds a consumer's parts of dQ, each when it is this block's turn. One thread.
 template <class T, int D>
-__device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_map, const Problem& p, float* dq_sum,
-                                       int* turns, KeyTile work, int consumer) {
+__device__ __forceinline__ void add_dq(Shared<T, D>& smem, const Problem& p, float* dq_sum, int* turns, KeyTile work,
+                                       int consumer) {
   constexpr int Br = Shape<D>::Br, bytes = part_size * sizeof(float);
   const int kv_tile = work.j0 / Bc;
   Ring<2> ring;
@@ -121,11 +120,10 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
       const size_t part = (size_t(head) * work.head_tiles + i) * consumers + consumer;
       const float* dq = smem.dq[ring.place][consumer];
       mbarrier_wait(&smem.dq_full[ring.place][consumer], ring.parity);
-      if (is_last(p, work, i * Br + Br - 1)) {
-        tensor_store(dq_map, dq, 0, i * Br + (D == 128 ? 0 : consumer * 64), D == 128 ? consumer : 0, head);
-      } else if (kv_tile == 0) {
+      const bool last = is_last(p, work, i * Br + Br - 1);  // then dQ has left already
+      if (!last && kv_tile == 0) {
         bulk_store(dq_sum + part * part_size, dq, bytes);
-      } else {
+      } else if (!last) {
         semaphore_wait(turns + part, kv_tile);
         bulk_add(dq_sum + part * part_size, dq, bytes);
       }
@@ -141,7 +139,7 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
 // A consumer's 64 keys.
 template <class T, int D>
 __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem& p, const float* dq_sum,
-                                              const int* turns, KeyTile work, T* dk, T* dv) {
+                                              const int* turns, KeyTile work, T* dq_out, T* dk, T* dv) {
   constexpr int Br = Shape<D>::Br;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_key = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 keys
@@ -218,8 +216,17 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
           for (int r = 0; r < 4; r++) dq_reg[0][n][r] *= p.scale;
         uint32_t dq_half[1][4][4];
         swizzled_tile::round_fragments<T, 64>(dq_half, dq_reg);
-        swizzled_tile::store_transpose<64, 64>(reinterpret_cast<T*>(smem.dq[ring.place][consumer]), dq_half,
-                                               threadIdx.x / 32 % 4);
+        T* rounded = reinterpret_cast<T*>(smem.dq[ring.place][consumer]);  // [64][64], of which the warp has 16 columns
+        swizzled_tile::store_transpose<64, 64>(rounded, dq_half, threadIdx.x / 32 % 4);
+        __syncwarp();  // they are in shared memory
+        const int row0 = i * Br + first_query, chunk0 = (D == 128 ? consumer * 8 : 0);
+#pragma unroll
+        for (int n = lane; n < 64 * 2; n += 32) {
+          const int row = n / 2, chunk = threadIdx.x / 32 % 4 * 2 + n % 2;
+          if (row0 + row < p.seq_q)
+            store_pack8(dq_out + (size_t(head) * p.seq_q + row0 + row) * D + (chunk0 + chunk) * 8,
+                        load_pack8(rounded + swizzled_tile::position<64>(row, chunk)));
+        }
       } else {
 #pragma unroll
         for (int n = 0; n < 8; n++)
@@ -247,12 +254,12 @@ __global__ void __launch_bounds__(threads, 1)
               const __grid_constant__ TensorMap k_map,    // of K [B * Hkv, D / 64, Nk, 64], in boxes of Bc rows
               const __grid_constant__ TensorMap v_map,    // of V, likewise
               const __grid_constant__ TensorMap d_o_map,  // of dO, as of Q
-              const __grid_constant__ TensorMap dq_map,   // of dQ, likewise, in boxes of 64 rows
               Problem p, int heads_at_once,
               const float* stats,  // [B * H * tiles][2][Br], of LSE, then of D
               float* dq_sum,       // [B * H * tiles][consumers][8][128][4]: fragments of dQ^T of their threads
               int* turns,          // [B * H * tiles][consumers]: the kv tile that may add to dq_sum
               int* tickets,        // drawn so far
+              T* dq,               // [B, H, Nq, D]
               T* dk,               // [B, Hkv, Nk, D]
               T* dv)               // [B, Hkv, Nk, D]
 {
@@ -280,15 +287,15 @@ __global__ void __launch_bounds__(threads, 1)
     if (warp == consumers && elect_one())
       load(smem, q_map, k_map, v_map, d_o_map, stats, work);
     else if (warp < consumers && elect_one())
-      add_dq(smem, dq_map, p, dq_sum, turns, work, warp);
+      add_dq(smem, p, dq_sum, turns, work, warp);
   } else {
     setmaxnreg_inc<consumer_registers>();
-    differentiate(smem, p, dq_sum, turns, work, dk, dv);
+    differentiate(smem, p, dq_sum, turns, work, dq, dk, dv);
   }
 }
 
 // How many kv heads the tickets go round: 16, or at D = 64 as many as have room in 32 MB of L2 cache for Q, dO and dQ.
-// There the block of the next keys is a tile shorter under the causal mask, and a tile late if both start together.
+// With more heads, fewer blocks of each run at a time and wait for one another.
 template <int D>
 int heads_at_once(const Problem& p) {
   const size_t kv_heads = size_t(p.batch) * p.kv_heads, most = (kv_heads << 25) / (p.q_size() * (2 + 2 + 4));
@@ -304,11 +311,10 @@ void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
     const auto [dq_sum, stats, turns, tickets] = attention::BackwardWorkspace::of(args.workspace, tiles, consumers);
     const TensorMap q_map = tile_map<D>(q, heads, p.seq_q, S::Br), d_o_map = tile_map<D>(d_o, heads, p.seq_q, S::Br);
     const TensorMap k_map = tile_map<D>(k, kv_heads, p.seq_k, Bc), v_map = tile_map<D>(v, kv_heads, p.seq_k, Bc);
-    const TensorMap dq_map = tile_map<D>(dq, heads, p.seq_q, 64, D, 1);
     launch(prepare_turns<T, S>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns, tickets,
            dq);
-    launch(gradients<T, D>, {tiles.key_blocks, threads, sizeof(Shared<T, D>), stream}, q_map, k_map, v_map, d_o_map,
-           dq_map, p, heads_at_once<D>(p), stats, dq_sum, turns, tickets, dk, dv);
+    launch(gradients<T, D>, {tiles.key_blocks, threads, sizeof(Shared<T, D>), stream}, q_map, k_map, v_map, d_o_map, p,
+           heads_at_once<D>(p), stats, dq_sum, turns, tickets, dq, dk, dv);
   });
 }
 
@@ -317,12 +323,11 @@ size_t workspace_bytes(const Problem& p) {
 }
 
 constexpr attention::Backward unpadded = {
-    .unsupported = attention::not_for_hopper_to_256, .workspace_bytes = workspace_bytes, .run = run};
+    .unsupported = attention::not_for_hopper, .workspace_bytes = workspace_bytes, .run = run};
 
 }  // namespace
 
-extern const attention::Backward ordered_backward;
-constinit const attention::Backward ordered_backward =
-    attention::padded<unpadded, attention::next_64_128_256, wide_backward>;
+extern const attention::Backward converted_backward;
+constinit const attention::Backward converted_backward = attention::padded<unpadded>;
 
 }  // namespace hopper

@@ -1,28 +1,25 @@
-// Chapter 10, rung 20, ahead: exponentials beside products, in the machine code too.
+// Chapter 10, rung 7, stored: O leaves as Q came, by a bulk copy.
 //
-// A thread block stays as long as the kernel runs and takes tile after tile, each Br = 192 query rows of one head.
-// Three consumer warpgroups have 64 rows of it each, from Q to O; the fourth warpgroup is the producer, of which two
-// warps have work. What is done by whom, and who waits for whom:
+// A thread block owns Br = 192 query rows of one head. Three consumer warpgroups have 64 of them each, from Q to O; the
+// fourth warpgroup is the producer, of which two warps have work. What is done by whom, and who waits for whom:
 //
-//   producer, warp 0   which tile, and its Q  waits for q_empty                      -> q_full
+//   producer, warp 0   Q                                                             -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
-//   producer, warp 1   O to memory            waits for o_full                       -> q_empty
+//   producer, warp 1   O to memory            waits for o_full
 //   consumers          the first S            waits for q_full, k_full               -> k_empty
 //                      S(j), then O += P V(j-1) starts
-//                      x = scale log2(e) S(j) - m, and P = 2^x, while P V(j-1) runs
-//                      O follows m                                                   -> v_empty
+//                      x = scale log2(e) S(j) - m while P V(j-1) runs                -> v_empty
+//                      P = 2^x
 //                      O / l                  to shared memory, where Q was          -> o_full
 //
-// What changed since narrow: P = 2^x of a tile stands before the wait for P V of the tile before. That product still
-// reads the old P in registers, so the new one stays in fp32 where x was, until the product is done. And O can follow a
-// risen m only then. The order of the source is not enough: ptxas moves a wait for a product up, past everything that
-// does not need its result. It moves nothing from one side of a branch to the other. So the wait at an mbarrier for V,
-// a loop, stands between; the next product needs that V anyway. The build looks whether the machine code keeps the
-// order (exponentials_ahead, in CMakeLists.txt).
-// Head dims above 128 go to another kernel, in wide/forward.cu.
+// What changed since 5_overlap (6_pingpong's turns do not pay here): The consumers leave O in Q's place, and a second
+// warp of the producer's waits for that and stores it by a bulk copy, which leaves out rows that do not exist.
 //
-// Expected limit: at D = 128 the power that the GPU may draw, at D = 64 the exp unit.
-#include <algorithm>
+// All that is read and written now goes by tensor maps. They know how many columns there are: head dims below 128 that
+// are multiples of 16, and of 8 below 64, need no padding (attention/padded.h).
+//
+// Expected limit: the beginning and the end of a thread block, as before: O is a small part of it. Predicted: 1.00
+// times overlap at N = 8192, 1.01 at N = 512 and D = 128, 1.02 at D = 64.
 #include <cmath>
 #include <cstdint>
 
@@ -32,7 +29,6 @@
 #include "device/bulk_copy.h"
 #include "device/elect.h"
 #include "device/lazy_softmax.h"
-#include "device/limits.h"
 #include "device/math.h"
 #include "device/mbarrier.h"
 #include "device/numeric.h"
@@ -45,21 +41,16 @@
 #include "device/watch.h"
 
 namespace hopper {
-
-extern const attention::Forward wide_forward;  // for D = 256
-
-using attention::ForwardArgs;
-using attention::Problem;
-
 namespace {
 
+using attention::ForwardArgs;
 using attention::key_tiles;
+using attention::Problem;
 using attention::Tile;
-using attention::TileList;
 using namespace warpgroup_tile;
 
 constexpr int consumers = 3, threads = warpgroup_threads * (consumers + 1);
-constexpr int Br = wgmma_rows * consumers;  // query rows of a tile, wgmma_rows to a consumer
+constexpr int Br = wgmma_rows * consumers;  // query rows of a thread block, wgmma_rows to a consumer
 
 // 65536 registers are 128 for each of 512 threads. The producer gives most of its own away: 3 * 160 + 32 = 4 * 128.
 constexpr int producer_registers = 32, consumer_registers = 160;
@@ -68,45 +59,30 @@ template <int D>
 struct Shape;
 template <>
 struct Shape<128> {
-  static constexpr int Bc = 64, stages = 4;  // a thread has 64 registers of O, 32 of S, 16 of P; 225 KB
+  static constexpr int Bc = 80, stages = 3;  // a thread has 64 registers of O, 40 of S, 20 of P; 169 KB
 };
 template <>
 struct Shape<64> {
-  static constexpr int Bc = 128, stages = 4;  // 32 registers of O, 64 of S, 32 of P; 177 KB
+  static constexpr int Bc = 128, stages = 4;  // 32 registers of O, 64 of S, 32 of P; 153 KB
 };
 
 template <class T, int D>
 struct Shared {
   static constexpr int Bc = Shape<D>::Bc, stages = Shape<D>::stages;
-  T q[2][Br * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled; later O
+  T q[Br * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled; later O
   T k[stages][Bc * D], v[stages][Bc * D];
-  int index[2];  // in the list, of the tile whose Q that is
-  Mbarrier q_full[2], q_empty[2], o_full[2];
-  Mbarrier k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
+  Mbarrier q_full, o_full, k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
 };
 
-// Tells the others the index of the next tile, which q_full will say is there. One thread.
-template <class T, int D, class Queries>
-__device__ void announce(Shared<T, D>& smem, int index, const Queries& q) {
-  mbarrier_wait(&smem.q_empty[q.place], q.parity ^ 1);
-  smem.index[q.place] = index;
-}
-
-// The others' next tile; false if there is none any more.
-template <class T, int D, class Queries>
-__device__ bool next(Shared<T, D>& smem, const TileList<Br>& tiles, Tile& tile, const Queries& q) {
-  mbarrier_wait(&smem.q_full[q.place], q.parity);
-  return tiles.get(tile, smem.index[q.place]);
-}
-
 // Starts the copies of a tile. One thread.
-template <class T, int D, class Keys, class Queries>
+template <class T, int D>
 __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
-                                     const TensorMap& v_map, const Problem& p, Tile tile, Keys& ring, Queries& q) {
+                                     const TensorMap& v_map, const Problem& p, Tile tile) {
   constexpr int Bc = Shape<D>::Bc, kv_bytes = Bc * D * sizeof(T);
-  mbarrier_arrive_expect_tx(&smem.q_full[q.place], Br * D * sizeof(T));
-  tensor_load(smem.q[q.place], q_map, &smem.q_full[q.place], 0, tile.i0, 0, tile.head);
+  mbarrier_arrive_expect_tx(&smem.q_full, Br * D * sizeof(T));
+  tensor_load(smem.q, q_map, &smem.q_full, 0, tile.i0, 0, tile.head);
   const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1), kv_head = p.kv_head(tile.head);
+  Ring<Shape<D>::stages> ring;
 #pragma unroll 1
   for (int j = 0; j < tiles; j++, ring.advance()) {
     mbarrier_wait(&smem.k_empty[ring.place], ring.parity ^ 1);
@@ -118,10 +94,9 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
   }
 }
 
-// A consumer's 64 rows of a tile.
-template <class T, int D, class Keys, class Queries>
-__device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Tile tile, Keys& ring, Queries& q,
-                                       float* lse) {
+// A consumer's 64 rows.
+template <class T, int D>
+__device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Tile tile, float* lse) {
   constexpr int Bc = Shape<D>::Bc;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
@@ -130,7 +105,8 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
       tile.i0 + wgmma_rows * consumer < p.seq_q ? key_tiles<Bc>(p, tile.i0 + wgmma_rows * (consumer + 1) - 1) : 1;
   const int first_row = tile.i0 + warp_row, warp_first = p.visible_keys(first_row);
   const float scale_log2 = p.scale * log2_e;
-  const T* q_rows = smem.q[q.place] + wgmma_rows * consumer * page_row;
+  T* q_rows = smem.q + wgmma_rows * consumer * page_row;
+  Ring<Shape<D>::stages> ring;
 
   float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
   uint32_t p_reg[1][Bc / 16][4];
@@ -150,6 +126,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     if (lane == 0) mbarrier_arrive(&empty);
   };
 
+  mbarrier_wait(&smem.q_full, 0);
   mbarrier_wait(&smem.k_full[ring.place], ring.parity);
   wgmma_fence();
   start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
@@ -160,7 +137,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
 
 #pragma unroll 1
   for (int j = 1; j < own_tiles; j++) {
-    const Keys before = ring;
+    const Ring<Shape<D>::stages> before = ring;
     ring.advance();
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);
     mbarrier_wait(&smem.v_full[before.place], before.parity);
@@ -170,15 +147,11 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     wgmma_wait<1>(s_reg);
     release(smem.k_empty[ring.place]);
     const bool above = make_x(j);
-    float correction[1][2] = {{1, 1}};
-    if (above) lazy_softmax::raise_max(s_reg, rows, correction, state);
-    lazy_softmax::exponentiate_in_place(s_reg, rows, scores(j));
-    mbarrier_wait(&smem.v_full[ring.place], ring.parity);  // what stands before it stays before the wait that follows
     wgmma_wait<0>(o_reg);
     release(smem.v_empty[before.place]);
-    if (above) lazy_softmax::rescale(o_reg, correction);
+    if (above) lazy_softmax::raise(s_reg, o_reg, rows, state);
     watch_rows(state, rows, o_reg);
-    swizzled_tile::round_fragments<T, Bc>(p_reg, s_reg);
+    lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores(j));
   }
 
   mbarrier_wait(&smem.v_full[ring.place], ring.parity);
@@ -210,10 +183,10 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   }
   uint32_t o_half[1][D / 16][4];
   swizzled_tile::round_fragments<T, D>(o_half, o_reg);
-  swizzled_tile::store_fragments<Br, D>(smem.q[q.place] + warp_row * page_row, o_half, 0);
+  swizzled_tile::store_fragments<Br, D>(smem.q + warp_row * page_row, o_half, 0);
   fence_proxy_async();
   __syncwarp();  // the warp's rows of O are in shared memory
-  release(smem.o_full[q.place]);
+  release(smem.o_full);
 }
 
 template <class T, int D>
@@ -222,19 +195,14 @@ __global__ void __launch_bounds__(threads, 1)
             const __grid_constant__ TensorMap k_map,  // of K [B * Hkv, D / 64, Nk, 64], in boxes of Bc rows
             const __grid_constant__ TensorMap v_map,  // of V, likewise
             const __grid_constant__ TensorMap o_map,  // of O, as of Q
-            Problem p, TileList<Br> tiles,
-            int* taken,  // how many of the list, without the first of each thread block
-
+            Problem p, int round_heads,
             float* lse)  // [B, H, Nq]
 {
   constexpr int stages = Shape<D>::stages;
   Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
   if (threadIdx.x == 0) {
-    for (int i = 0; i < 2; i++) {
-      mbarrier_init(&smem.q_full[i], 1);
-      mbarrier_init(&smem.q_empty[i], 1);
-      mbarrier_init(&smem.o_full[i], 4 * consumers);  // their warps
-    }
+    mbarrier_init(&smem.q_full, 1);
+    mbarrier_init(&smem.o_full, 4 * consumers);  // their warps
     for (int i = 0; i < stages; i++) {
       mbarrier_init(&smem.k_full[i], 1);
       mbarrier_init(&smem.v_full[i], 1);
@@ -245,71 +213,45 @@ __global__ void __launch_bounds__(threads, 1)
   }
   __syncthreads();  // the mbarriers are there
 
+  const Tile tile = attention::tile_of_block<Br>(p, round_heads);
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
-  Ring<stages> ring;
-  Ring<2> q;
-  Tile tile;
   if (warpgroup == consumers) {
     setmaxnreg_dec<producer_registers>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
     if (warp == 0 && elect_one()) {
-      int index = blockIdx.x;
-      for (; tiles.get(tile, index); index = gridDim.x + atomicAdd(taken, 1), q.advance()) {
-        announce(smem, index, q);
-        load(smem, q_map, k_map, v_map, p, tile, ring, q);
-      }
-      announce(smem, index, q);
-      mbarrier_arrive(&smem.q_full[q.place]);  // there is no tile any more
+      load(smem, q_map, k_map, v_map, p, tile);
     } else if (warp == 1 && elect_one()) {
-      for (; next(smem, tiles, tile, q); q.advance()) {
-        mbarrier_wait(&smem.o_full[q.place], q.parity);
-        tensor_store(o_map, smem.q[q.place], 0, tile.i0, 0, tile.head);
-        bulk_commit();
-        bulk_wait_read<0>();  // O has been read: its place may be filled again, and the block may end
-        mbarrier_arrive(&smem.q_empty[q.place]);
-      }
+      mbarrier_wait(&smem.o_full, 0);
+      tensor_store(o_map, smem.q, 0, tile.i0, 0, tile.head);
+      bulk_commit();
+      bulk_wait_read<0>();  // O has been read, and the block may end
     }
   } else {
     setmaxnreg_inc<consumer_registers>();
-    for (; next(smem, tiles, tile, q); q.advance()) attend(smem, p, tile, ring, q, lse);
+    attend(smem, p, tile, lse);
   }
 }
 
-__global__ void take_none(int* taken) { *taken = 0; }
-
-}  // namespace
-
-// With the tiles of so many heads after one another in the list, the longest first.
-void forward_ahead(const Problem& p, const ForwardArgs& args, cudaStream_t stream, int round_heads) {
+void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     const auto [q, k, v, o] = attention::tensors_of<T>(args);
     const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
-    const TileList<Br> tiles = attention::all_tiles<Br>(p, round_heads);
-    int* const taken = static_cast<int*>(args.workspace);
-    launch(take_none, {1, 1, 0, stream}, taken);
-    const unsigned blocks = std::min(multiprocessors(), tiles.heads * tiles.row_tiles);
+    const unsigned blocks = heads * ceil_div(p.seq_q, Br);
     launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream},
            tile_map<D>(q, heads, p.seq_q, Br, p.head_dim), tile_map<D>(k, kv_heads, p.seq_k, Shape<D>::Bc, p.head_dim),
            tile_map<D>(v, kv_heads, p.seq_k, Shape<D>::Bc, p.head_dim), tile_map<D>(o, heads, p.seq_q, Br, p.head_dim),
-           p, tiles, taken, args.lse);
+           p, attention::heads_in_a_round(p), args.lse);
   });
 }
 
-namespace {
-
-void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  forward_ahead(p, args, stream, attention::heads_in_a_round(p));
-}
-
-constexpr attention::Forward unpadded = {attention::not_for_hopper_to_256, [](const Problem&) { return sizeof(int); },
-                                         run, true};
+constexpr attention::Forward unpadded = {attention::not_for_hopper, attention::no_workspace, run, true};
 
 }  // namespace
 
-extern const attention::Rung ahead;
-constinit const attention::Rung ahead = {
-    .name = "ahead",
-    .idea = "exponentials stand before the wait for the product that they run beside, in the machine code too",
-    .forward = attention::padded<unpadded, attention::next_in_pages, wide_forward>};
+extern const attention::Rung stored;
+constinit const attention::Rung stored = {
+    .name = "stored",
+    .idea = "O leaves by a bulk copy, that a second warp of the producer's starts: all tensors go by tensor maps",
+    .forward = attention::padded<unpadded, attention::next_in_pages>};
 
 }  // namespace hopper

@@ -1,20 +1,26 @@
-// Chapter 10, rung 4, overlap: S of the next tile is under way before P V of this one.
+// Chapter 10, rung 11, narrow: tiles of 64 keys at D = 128.
 //
-// A thread block owns Br = 192 query rows of one head. Three consumer warpgroups have 64 of them each, from Q to O; the
-// fourth warpgroup is the producer, of which one thread has work. What is done by whom, and who waits for whom:
+// A thread block stays as long as the kernel runs and takes tile after tile, each Br = 192 query rows of one head.
+// Three consumer warpgroups have 64 rows of it each, from Q to O; the fourth warpgroup is the producer, of which two
+// warps have work. What is done by whom, and who waits for whom:
 //
-//   producer           Q                                                             -> q_full
+//   producer, warp 0   which tile, and its Q  waits for q_empty                      -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
+//   producer, warp 1   O to memory            waits for o_full                       -> q_empty
 //   consumers          the first S            waits for q_full, k_full               -> k_empty
 //                      S(j), then O += P V(j-1) starts
 //                      x = scale log2(e) S(j) - m while P V(j-1) runs                -> v_empty
 //                      P = 2^x
-//                      O / l                  to memory, by way of Q's place
+//                      O / l                  to shared memory, where Q was          -> o_full
 //
-// What changed since 3_warpspec: The loop is rotated. A turn of it starts S of a tile and P V of the tile before, waits
-// for S, and works on x while P V runs. The first S and the last P V stand outside.
+// What changed since 10_dynamic: At D = 128 a tile has 64 keys, no longer 80, and K and V have four places each.
+// Lengths are more often multiples of 64, so the last tile of a row is rarely half empty, and the diagonal wastes less.
+// The products of S are smaller for it, and read as much of Q for fewer keys. Head dims above 128 go to another kernel,
+// in wide/forward.cu.
 //
-// Expected limit: tensor cores that wait while all three warpgroups exponentiate at the same time.
+// Expected limit: at D = 128 the power that the GPU may draw, at D = 64 tensor cores and the exp unit, both half the
+// time.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -24,9 +30,11 @@
 #include "device/bulk_copy.h"
 #include "device/elect.h"
 #include "device/lazy_softmax.h"
+#include "device/limits.h"
 #include "device/math.h"
 #include "device/mbarrier.h"
 #include "device/numeric.h"
+#include "device/proxy_fence.h"
 #include "device/ring.h"
 #include "device/setmaxnreg.h"
 #include "device/swizzled_tile.h"
@@ -35,16 +43,20 @@
 #include "device/watch.h"
 
 namespace hopper {
+
+extern const attention::Forward wide_forward;  // for D = 256
+
 namespace {
 
 using attention::ForwardArgs;
 using attention::key_tiles;
 using attention::Problem;
 using attention::Tile;
+using attention::TileList;
 using namespace warpgroup_tile;
 
 constexpr int consumers = 3, threads = warpgroup_threads * (consumers + 1);
-constexpr int Br = wgmma_rows * consumers;  // query rows of a thread block, wgmma_rows to a consumer
+constexpr int Br = wgmma_rows * consumers;  // query rows of a tile, wgmma_rows to a consumer
 
 // 65536 registers are 128 for each of 512 threads. The producer gives most of its own away: 3 * 160 + 32 = 4 * 128.
 constexpr int producer_registers = 32, consumer_registers = 160;
@@ -53,30 +65,45 @@ template <int D>
 struct Shape;
 template <>
 struct Shape<128> {
-  static constexpr int Bc = 80, stages = 3;  // a thread has 64 registers of O, 40 of S, 20 of P; 169 KB
+  static constexpr int Bc = 64, stages = 4;  // a thread has 64 registers of O, 32 of S, 16 of P; 225 KB
 };
 template <>
 struct Shape<64> {
-  static constexpr int Bc = 128, stages = 4;  // 32 registers of O, 64 of S, 32 of P; 153 KB
+  static constexpr int Bc = 128, stages = 4;  // 32 registers of O, 64 of S, 32 of P; 177 KB
 };
 
 template <class T, int D>
 struct Shared {
   static constexpr int Bc = Shape<D>::Bc, stages = Shape<D>::stages;
-  T q[Br * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled; later O
+  T q[2][Br * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled; later O
   T k[stages][Bc * D], v[stages][Bc * D];
-  Mbarrier q_full, k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
+  int index[2];  // in the list, of the tile whose Q that is
+  Mbarrier q_full[2], q_empty[2], o_full[2];
+  Mbarrier k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
 };
 
+// Tells the others the index of the next tile, which q_full will say is there. One thread.
+template <class T, int D, class Queries>
+__device__ void announce(Shared<T, D>& smem, int index, const Queries& q) {
+  mbarrier_wait(&smem.q_empty[q.place], q.parity ^ 1);
+  smem.index[q.place] = index;
+}
+
+// The others' next tile; false if there is none any more.
+template <class T, int D, class Queries>
+__device__ bool next(Shared<T, D>& smem, const TileList<Br>& tiles, Tile& tile, const Queries& q) {
+  mbarrier_wait(&smem.q_full[q.place], q.parity);
+  return tiles.get(tile, smem.index[q.place]);
+}
+
 // Starts the copies of a tile. One thread.
-template <class T, int D>
+template <class T, int D, class Keys, class Queries>
 __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
-                                     const TensorMap& v_map, const Problem& p, Tile tile) {
+                                     const TensorMap& v_map, const Problem& p, Tile tile, Keys& ring, Queries& q) {
   constexpr int Bc = Shape<D>::Bc, kv_bytes = Bc * D * sizeof(T);
-  mbarrier_arrive_expect_tx(&smem.q_full, Br * D * sizeof(T));
-  tensor_load(smem.q, q_map, &smem.q_full, 0, tile.i0, 0, tile.head);
+  mbarrier_arrive_expect_tx(&smem.q_full[q.place], Br * D * sizeof(T));
+  tensor_load(smem.q[q.place], q_map, &smem.q_full[q.place], 0, tile.i0, 0, tile.head);
   const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1), kv_head = p.kv_head(tile.head);
-  Ring<Shape<D>::stages> ring;
 #pragma unroll 1
   for (int j = 0; j < tiles; j++, ring.advance()) {
     mbarrier_wait(&smem.k_empty[ring.place], ring.parity ^ 1);
@@ -88,9 +115,10 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
   }
 }
 
-// A consumer's 64 rows.
-template <class T, int D>
-__device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Tile tile, T* o, float* lse) {
+// A consumer's 64 rows of a tile.
+template <class T, int D, class Keys, class Queries>
+__device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Tile tile, Keys& ring, Queries& q,
+                                       float* lse) {
   constexpr int Bc = Shape<D>::Bc;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
@@ -99,8 +127,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
       tile.i0 + wgmma_rows * consumer < p.seq_q ? key_tiles<Bc>(p, tile.i0 + wgmma_rows * (consumer + 1) - 1) : 1;
   const int first_row = tile.i0 + warp_row, warp_first = p.visible_keys(first_row);
   const float scale_log2 = p.scale * log2_e;
-  T* q_rows = smem.q + wgmma_rows * consumer * page_row;
-  Ring<Shape<D>::stages> ring;
+  const T* q_rows = smem.q[q.place] + wgmma_rows * consumer * page_row;
 
   float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
   uint32_t p_reg[1][Bc / 16][4];
@@ -120,7 +147,6 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     if (lane == 0) mbarrier_arrive(&empty);
   };
 
-  mbarrier_wait(&smem.q_full, 0);
   mbarrier_wait(&smem.k_full[ring.place], ring.parity);
   wgmma_fence();
   start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
@@ -131,11 +157,10 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
 
 #pragma unroll 1
   for (int j = 1; j < own_tiles; j++) {
-    const Ring<Shape<D>::stages> before = ring;
+    const Keys before = ring;
     ring.advance();
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);
     mbarrier_wait(&smem.v_full[before.place], before.parity);
-    // exercise order: start S of tile j and P V of the tile before; make x of S while P V runs; hand K and V back
     wgmma_fence();
     start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
     start_sum<D, Bc>(o_reg, p_reg, smem.v[before.place]);
@@ -144,7 +169,6 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     const bool above = make_x(j);
     wgmma_wait<0>(o_reg);
     release(smem.v_empty[before.place]);
-    // end order | const bool above = false;
     if (above) lazy_softmax::raise(s_reg, o_reg, rows, state);
     watch_rows(state, rows, o_reg);
     lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores(j));
@@ -167,20 +191,22 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     release(smem.v_empty[ring.place]);
   }
 
-  // O through shared memory, in the rows of Q that no other warp reads, so that it leaves in whole rows.
   const int g = lane / 4;
-  const size_t q_row = size_t(tile.head) * p.seq_q;
 #pragma unroll
   for (int h = 0; h < 2; h++) {
     const int row = first_row + 8 * h + g;
     const float l = rows.l(0, h), inverse = l > 0 ? 1 / l : 0;  // l = 0: the row sees no key
-    if (lane % 4 == 0 && row < p.seq_q) lse[q_row + row] = (rows.m[0][h] + log2_approx(l)) * ln_2;
+    if (lane % 4 == 0 && row < p.seq_q) lse[size_t(tile.head) * p.seq_q + row] = (rows.m[0][h] + log2_approx(l)) * ln_2;
 #pragma unroll
     for (int n = 0; n < D / 8; n++)
       for (int c = 0; c < 2; c++) o_reg[0][n][2 * h + c] *= inverse;
   }
-  swizzled_tile::store_rows<Br, D>(o + (q_row + first_row) * D, smem.q + warp_row * page_row, o_reg, 1,
-                                   p.seq_q - first_row);
+  uint32_t o_half[1][D / 16][4];
+  swizzled_tile::round_fragments<T, D>(o_half, o_reg);
+  swizzled_tile::store_fragments<Br, D>(smem.q[q.place] + warp_row * page_row, o_half, 0);
+  fence_proxy_async();
+  __syncwarp();  // the warp's rows of O are in shared memory
+  release(smem.o_full[q.place]);
 }
 
 template <class T, int D>
@@ -188,55 +214,86 @@ __global__ void __launch_bounds__(threads, 1)
     forward(const __grid_constant__ TensorMap q_map,  // of Q [B * H, D / 64, Nq, 64], in boxes of Br rows
             const __grid_constant__ TensorMap k_map,  // of K [B * Hkv, D / 64, Nk, 64], in boxes of Bc rows
             const __grid_constant__ TensorMap v_map,  // of V, likewise
-            Problem p, int round_heads,
-            T* o,        // [B, H, Nq, D]
+            const __grid_constant__ TensorMap o_map,  // of O, as of Q
+            Problem p, TileList<Br> tiles,
+            int* taken,  // how many of the list, without the first of each thread block
+
             float* lse)  // [B, H, Nq]
 {
   constexpr int stages = Shape<D>::stages;
   Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
   if (threadIdx.x == 0) {
-    mbarrier_init(&smem.q_full, 1);
+    for (int i = 0; i < 2; i++) {
+      mbarrier_init(&smem.q_full[i], 1);
+      mbarrier_init(&smem.q_empty[i], 1);
+      mbarrier_init(&smem.o_full[i], 4 * consumers);  // their warps
+    }
     for (int i = 0; i < stages; i++) {
       mbarrier_init(&smem.k_full[i], 1);
       mbarrier_init(&smem.v_full[i], 1);
-      mbarrier_init(&smem.k_empty[i], 4 * consumers);  // their warps
+      mbarrier_init(&smem.k_empty[i], 4 * consumers);
       mbarrier_init(&smem.v_empty[i], 4 * consumers);
     }
     fence_mbarrier_init();
   }
   __syncthreads();  // the mbarriers are there
 
-  const Tile tile = attention::tile_of_block<Br>(p, round_heads);
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
+  Ring<stages> ring;
+  Ring<2> q;
+  Tile tile;
   if (warpgroup == consumers) {
     setmaxnreg_dec<producer_registers>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
-    if (warp == 0 && elect_one()) load(smem, q_map, k_map, v_map, p, tile);
+    if (warp == 0 && elect_one()) {
+      int index = blockIdx.x;
+      for (; tiles.get(tile, index); index = gridDim.x + atomicAdd(taken, 1), q.advance()) {
+        announce(smem, index, q);
+        load(smem, q_map, k_map, v_map, p, tile, ring, q);
+      }
+      announce(smem, index, q);
+      mbarrier_arrive(&smem.q_full[q.place]);  // there is no tile any more
+    } else if (warp == 1 && elect_one()) {
+      for (; next(smem, tiles, tile, q); q.advance()) {
+        mbarrier_wait(&smem.o_full[q.place], q.parity);
+        tensor_store(o_map, smem.q[q.place], 0, tile.i0, 0, tile.head);
+        bulk_commit();
+        bulk_wait_read<0>();  // O has been read: its place may be filled again, and the block may end
+        mbarrier_arrive(&smem.q_empty[q.place]);
+      }
+    }
   } else {
     setmaxnreg_inc<consumer_registers>();
-    attend(smem, p, tile, o, lse);
+    for (; next(smem, tiles, tile, q); q.advance()) attend(smem, p, tile, ring, q, lse);
   }
 }
+
+__global__ void take_none(int* taken) { *taken = 0; }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     const auto [q, k, v, o] = attention::tensors_of<T>(args);
     const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
-    const unsigned blocks = heads * ceil_div(p.seq_q, Br);
-    launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream}, tile_map<D>(q, heads, p.seq_q, Br),
-           tile_map<D>(k, kv_heads, p.seq_k, Shape<D>::Bc), tile_map<D>(v, kv_heads, p.seq_k, Shape<D>::Bc), p,
-           attention::heads_in_a_round(p), o, args.lse);
+    const TileList<Br> tiles = attention::all_tiles<Br>(p);
+    int* const taken = static_cast<int*>(args.workspace);
+    launch(take_none, {1, 1, 0, stream}, taken);
+    const unsigned blocks = std::min(multiprocessors(), tiles.heads * tiles.row_tiles);
+    launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream},
+           tile_map<D>(q, heads, p.seq_q, Br, p.head_dim), tile_map<D>(k, kv_heads, p.seq_k, Shape<D>::Bc, p.head_dim),
+           tile_map<D>(v, kv_heads, p.seq_k, Shape<D>::Bc, p.head_dim), tile_map<D>(o, heads, p.seq_q, Br, p.head_dim),
+           p, tiles, taken, args.lse);
   });
 }
 
-constexpr attention::Forward unpadded = {attention::not_for_hopper, attention::no_workspace, run, true};
+constexpr attention::Forward unpadded = {attention::not_for_hopper_to_256, [](const Problem&) { return sizeof(int); },
+                                         run, true};
 
 }  // namespace
 
-extern const attention::Rung overlap;
-constinit const attention::Rung overlap = {
-    .name = "overlap",
-    .idea = "S of the next tile is started before P V of this one, so that the tensor cores have work while x is made",
-    .forward = attention::padded<unpadded>};
+extern const attention::Rung narrow;
+constinit const attention::Rung narrow = {
+    .name = "narrow",
+    .idea = "tiles of 64 keys at D = 128, which more lengths are a multiple of, and whose diagonals waste less",
+    .forward = attention::padded<unpadded, attention::next_in_pages, wide_forward>};
 
 }  // namespace hopper

@@ -1,35 +1,33 @@
-// Chapter 10, rung 3, warpspec, backward: one warpgroup copies, two multiply.
+// Chapter 10, rung 16, ordered, backward: dQ leaves as Q came, by a bulk copy.
 //
-//   prepare    a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); and zeros where dQ will be added up
-//   gradients  a thread block owns Bc = 128 rows of K and V and their gradients; Q and dO pass by in tiles of Br rows,
-//              of all query heads that read this kv head, in each from the diagonal on
-//   convert    dQ from its fp32 sum to the storage type
+//   prepare_turns  a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); zeros in dQ for rows that see no key
+//   gradients      a thread block owns Bc = 128 rows of K and V and their gradients; Q and dO pass by in tiles of Br
+//                  rows, of all query heads that read this kv head, in each from the last tile up to the diagonal
 //
-// A thread block of `gradients` is a producer and two consumers, warpgroups all three. The producer's one thread copies
-// K and V, and then Q, dO and the statistics of their rows, two tiles ahead. A consumer has 64 of the keys. For each
-// tile:
+// A block of `gradients` is a producer, one thread that copies, and two consumers, warpgroups with 64 keys each:
 //
 //   1. S^T = K Q^T, dP^T = V dO^T             64 x Br each, K and V as A from shared memory
 //   2. P^T = 2^(S^T - LSE)                    while dP^T is multiplied; stays in registers, as A of dV
 //      dS^T = P^T o (dP^T - D)                stays in registers, as A of dK, and goes to shared memory, transposed
 //   3. dV += P^T dO                           and meanwhile both consumers wait until dS is there, all of its keys
 //   4. dQ^T = K^T dS^T                        64 x 64 of it, over the keys of both consumers
-//      dK += dS^T Q                           and meanwhile dQ is added to other thread blocks' parts in memory
+//      dK += dS^T Q                           and meanwhile dQ goes to shared memory
 //
-// What changed since chapter 08's 3_balanced_backward: all five products are wgmma. No fragment of K, V, Q or dO is
-// loaded, and a tile has one barrier, of the consumers, in place of two. At D = 128 a consumer holds both dK and dV of
-// its keys, 64 registers each, so nobody shares P^T with anybody: setmaxnreg makes room. dQ is made as dQ^T, since K^T
-// can be an A from shared memory, and dS^T a B, as they lie.
+// and two other warps of the producer's warpgroup, one for each consumer, bring dQ to memory when it is their turn.
 //
-// Expected limit: shared memory, which has to feed five products; and the additions to dQ, one instruction for each 16
-// bytes.
+// What changed since 15_converted_backward: how dQ leaves. The consumers of the last block leave it in shared memory,
+// rounded, and go on; the warp that sends the others' parts sends this one by a bulk tensor copy, which leaves out rows
+// that do not exist. Head dims above 128 go to other kernels, in wide/backward.cu.
+//
+// Expected limit: as in 15_converted_backward, with fewer instructions of one of the N / 128 blocks that come by
+// a tile. Predicted: 1.01 times converted at N = 1024, 1.00 at 8192.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
 #include "attention/backward_workspace.h"
 #include "attention/padded.h"
 #include "attention/schedule.h"
-#include "device/atomic_add.h"
 #include "device/bulk_copy.h"
 #include "device/elect.h"
 #include "device/mbarrier.h"
@@ -37,6 +35,7 @@
 #include "device/numeric.h"
 #include "device/proxy_fence.h"
 #include "device/ring.h"
+#include "device/semaphore.h"
 #include "device/setmaxnreg.h"
 #include "device/swizzled_tile.h"
 #include "device/tensor_map.h"
@@ -44,6 +43,9 @@
 #include "device/watch.h"
 
 namespace hopper {
+
+extern const attention::Backward wide_backward;  // for D = 256
+
 namespace {
 
 using attention::BackwardArgs;
@@ -53,7 +55,6 @@ using namespace warpgroup_backward;
 
 constexpr int consumers = 2, threads = warpgroup_threads * (consumers + 1);
 constexpr int Bc = wgmma_rows * consumers;  // keys of a thread block, wgmma_rows to a consumer
-constexpr int round_heads = 16;             // kv heads; more would read more of Q and dO from memory instead of L2
 
 constexpr int part_size = 64 * 64;  // of a tile of dQ, that a consumer makes: 64 columns of 64 queries
 
@@ -63,19 +64,24 @@ constexpr int producer_registers = 24, consumer_registers = 240;
 template <int D_>
 struct Shape {
   static constexpr int D = D_, Bc = hopper::Bc;
-  static constexpr int Br = 128 * 64 / D;  // queries of a tile: S^T and dP^T take Br / 2 registers each
-  static constexpr int threads = 256;      // of prepare and convert
+  static constexpr int Br = 128 * 64 / D;                 // queries of a tile: S^T and dP^T take Br / 2 registers each
+  static constexpr int threads = 256, parts = consumers;  // of prepare_turns; of a tile of dQ, 64 x 64 each
 };
 
 template <class T, int D>
 struct Shared {
   static constexpr int Br = Shape<D>::Br;
-  T k[Bc * D], v[Bc * D];          // each tile in D / 64 pages of 128 bytes a row, swizzled
-  T q[2][Br * D], d_o[2][Br * D];  // two tiles, as all that follows
-  T ds[2][Br * Bc];                // dS in two pages, each the keys of a consumer
-  float stats[2][2 * Br];          // LSE, then D
-  Mbarrier kv_full, full[2], empty[2];
+  T k[Bc * D], v[Bc * D];             // each tile in D / 64 pages of 128 bytes a row, swizzled
+  T q[2][Br * D], d_o[2][Br * D];     // two tiles, as all that follows
+  T ds[2][Br * Bc];                   // dS in two pages, each the keys of a consumer
+  float dq[2][consumers][part_size];  // fragments of dQ^T
+  float stats[2][2 * Br];             // LSE, then D
+  int ticket;
+  Mbarrier kv_full, full[2], empty[2], dq_full[2][consumers], dq_empty[2][consumers];
 };
+
+// Whether a block's keys are the last that a query sees.
+__device__ bool is_last(const Problem& p, KeyTile work, int query) { return work.j0 + Bc >= p.visible_keys(query); }
 
 // Starts the copies of a block. One thread.
 template <class T, int D>
@@ -90,7 +96,7 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
 #pragma unroll 1
   for (int head = work.first_head; head < work.first_head + work.heads; head++)
 #pragma unroll 1
-    for (int i = work.start; i < work.head_tiles; i++, ring.advance()) {
+    for (int i = work.head_tiles - 1; i >= work.start; i--, ring.advance()) {
       mbarrier_wait(&smem.empty[ring.place], ring.parity ^ 1);
       Mbarrier* full = &smem.full[ring.place];
       mbarrier_arrive_expect_tx(full, 2 * Br * D * sizeof(T) + stats_bytes);
@@ -100,10 +106,41 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
     }
 }
 
+// Stores or adds a consumer's parts of dQ, each when it is this block's turn. One thread.
+template <class T, int D>
+__device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_map, const Problem& p, float* dq_sum,
+                                       int* turns, KeyTile work, int consumer) {
+  constexpr int Br = Shape<D>::Br, bytes = part_size * sizeof(float);
+  const int kv_tile = work.j0 / Bc;
+  Ring<2> ring;
+#pragma unroll 1
+  for (int head = work.first_head; head < work.first_head + work.heads; head++)
+#pragma unroll 1
+    for (int i = work.head_tiles - 1; i >= work.start; i--, ring.advance()) {
+      const size_t part = (size_t(head) * work.head_tiles + i) * consumers + consumer;
+      const float* dq = smem.dq[ring.place][consumer];
+      mbarrier_wait(&smem.dq_full[ring.place][consumer], ring.parity);
+      if (is_last(p, work, i * Br + Br - 1)) {
+        tensor_store(dq_map, dq, 0, i * Br + (D == 128 ? 0 : consumer * 64), D == 128 ? consumer : 0, head);
+      } else if (kv_tile == 0) {
+        bulk_store(dq_sum + part * part_size, dq, bytes);
+      } else {
+        semaphore_wait(turns + part, kv_tile);
+        bulk_add(dq_sum + part * part_size, dq, bytes);
+      }
+      bulk_commit();
+      bulk_wait_read<0>();
+      mbarrier_arrive(&smem.dq_empty[ring.place][consumer]);
+      bulk_wait<0>();  // the sum is in global memory, and the next block may have its turn
+      fence_acq_rel();
+      semaphore_set(turns + part, kv_tile + 1);
+    }
+}
+
 // A consumer's 64 keys.
 template <class T, int D>
-__device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem& p, KeyTile work, float* dq_sum, T* dk,
-                                              T* dv) {
+__device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem& p, const float* dq_sum,
+                                              const int* turns, KeyTile work, T* dk, T* dv) {
   constexpr int Br = Shape<D>::Br;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_key = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 keys
@@ -119,7 +156,7 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
 #pragma unroll 1
   for (int head = work.first_head; head < work.first_head + work.heads; head++)
 #pragma unroll 1
-    for (int i = work.start; i < work.head_tiles; i++, ring.advance()) {
+    for (int i = work.head_tiles - 1; i >= work.start; i--, ring.advance()) {
       const T *q = smem.q[ring.place], *d_o = smem.d_o[ring.place];
       const float* stats = smem.stats[ring.place];
       T* ds = smem.ds[ring.place];
@@ -159,10 +196,37 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       start_sum<D, Br>(dk_reg, ds_half, q);
       wgmma_wait<1>(dq_reg);
       watch_transpose("dQ", {q_row + first_query, warp_key % D, p.seq_q - i * Br - first_query, 16}, dq_reg, p.scale);
-      float* sum = dq_sum + ((size_t(head) * work.head_tiles + i) * consumers + consumer) * part_size;
+      mbarrier_wait(&smem.dq_empty[ring.place][consumer], ring.parity ^ 1);
+      float4* dq = reinterpret_cast<float4*>(smem.dq[ring.place][consumer]) + threadIdx.x % warpgroup_threads;
+      if (is_last(p, work, i * Br + Br - 1)) {
+        const size_t part = (size_t(head) * work.head_tiles + i) * consumers + consumer;
+        if (work.j0 > 0) {
+          if (lane == 0) semaphore_wait(turns + part, work.j0 / Bc);
+          __syncwarp();  // the others' sum is in global memory
+          const float4* sum =
+              reinterpret_cast<const float4*>(dq_sum + part * part_size) + threadIdx.x % warpgroup_threads;
 #pragma unroll
-      for (int n = 0; n < 8; n++)
-        atomic_add_4(sum + (n * warpgroup_threads + threadIdx.x % warpgroup_threads) * 4, dq_reg[0][n]);
+          for (int n = 0; n < 8; n++) {
+            const float4 others = sum[n * warpgroup_threads];
+            dq_reg[0][n][0] += others.x, dq_reg[0][n][1] += others.y;
+            dq_reg[0][n][2] += others.z, dq_reg[0][n][3] += others.w;
+          }
+        }
+#pragma unroll
+        for (int n = 0; n < 8; n++)
+          for (int r = 0; r < 4; r++) dq_reg[0][n][r] *= p.scale;
+        uint32_t dq_half[1][4][4];
+        swizzled_tile::round_fragments<T, 64>(dq_half, dq_reg);
+        swizzled_tile::store_transpose<64, 64>(reinterpret_cast<T*>(smem.dq[ring.place][consumer]), dq_half,
+                                               threadIdx.x / 32 % 4);
+      } else {
+#pragma unroll
+        for (int n = 0; n < 8; n++)
+          dq[n * warpgroup_threads] = make_float4(dq_reg[0][n][0], dq_reg[0][n][1], dq_reg[0][n][2], dq_reg[0][n][3]);
+      }
+      fence_proxy_async();
+      __syncwarp();  // the warp's part of dQ is in shared memory
+      if (lane == 0) mbarrier_arrive(&smem.dq_full[ring.place][consumer]);
       wgmma_wait<0>(dv_reg, dk_reg);
       watch("dV", kv_rows, dv_reg, 1 / p_factor);
       watch("dK", kv_rows, dk_reg, p.scale);
@@ -182,9 +246,12 @@ __global__ void __launch_bounds__(threads, 1)
               const __grid_constant__ TensorMap k_map,    // of K [B * Hkv, D / 64, Nk, 64], in boxes of Bc rows
               const __grid_constant__ TensorMap v_map,    // of V, likewise
               const __grid_constant__ TensorMap d_o_map,  // of dO, as of Q
-              Problem p,
+              const __grid_constant__ TensorMap dq_map,   // of dQ, likewise, in boxes of 64 rows
+              Problem p, int heads_at_once,
               const float* stats,  // [B * H * tiles][2][Br], of LSE, then of D
               float* dq_sum,       // [B * H * tiles][consumers][8][128][4]: fragments of dQ^T of their threads
+              int* turns,          // [B * H * tiles][consumers]: the kv tile that may add to dq_sum
+              int* tickets,        // drawn so far
               T* dk,               // [B, Hkv, Nk, D]
               T* dv)               // [B, Hkv, Nk, D]
 {
@@ -194,29 +261,37 @@ __global__ void __launch_bounds__(threads, 1)
     for (int i = 0; i < 2; i++) {
       mbarrier_init(&smem.full[i], 1);
       mbarrier_init(&smem.empty[i], 4 * consumers);  // their warps
+      for (int consumer = 0; consumer < consumers; consumer++) {
+        mbarrier_init(&smem.dq_full[i][consumer], 4);
+        mbarrier_init(&smem.dq_empty[i][consumer], 1);
+      }
     }
     fence_mbarrier_init();
+    smem.ticket = atomicAdd(tickets, 1);
   }
-  __syncthreads();  // the mbarriers are there
+  __syncthreads();  // the mbarriers are there, and the ticket
 
-  const KeyTile work = attention::key_tile<Bc, Shape<D>::Br>(p, round_heads, blockIdx.x);
+  const KeyTile work = attention::key_tile<Bc, Shape<D>::Br>(p, heads_at_once, __shfl_sync(0xffffffff, smem.ticket, 0));
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
   if (warpgroup == consumers) {
     setmaxnreg_dec<producer_registers>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
-    if (warp == 0 && elect_one()) load(smem, q_map, k_map, v_map, d_o_map, stats, work);
+    if (warp == consumers && elect_one())
+      load(smem, q_map, k_map, v_map, d_o_map, stats, work);
+    else if (warp < consumers && elect_one())
+      add_dq(smem, dq_map, p, dq_sum, turns, work, warp);
   } else {
     setmaxnreg_inc<consumer_registers>();
-    differentiate(smem, p, work, dq_sum, dk, dv);
+    differentiate(smem, p, dq_sum, turns, work, dk, dv);
   }
 }
 
-template <class T, class S>
-__global__ void convert(Problem p,
-                        const float4* dq_sum,  // [B * H * tiles][consumers][8 n][4 warps][8 g][4 t]
-                        T* dq)                 // [B, H, Nq, D]
-{
-  convert_dq_transposed<T, S>(p, dq_sum, dq);
+// How many kv heads the tickets go round: 16, or at D = 64 as many as have room in 32 MB of L2 cache for Q, dO and dQ.
+// With more heads, fewer blocks of each run at a time and wait for one another.
+template <int D>
+int heads_at_once(const Problem& p) {
+  const size_t kv_heads = size_t(p.batch) * p.kv_heads, most = (kv_heads << 25) / (p.q_size() * (2 + 2 + 4));
+  return int(std::min(kv_heads, D == 128 ? 16 : std::max<size_t>(16, most)));
 }
 
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
@@ -225,27 +300,28 @@ void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
     const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
     const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
     const attention::BackwardTiles<S> tiles(p);
-    const auto [dq_sum, stats, turns, tickets] = attention::BackwardWorkspace::of(args.workspace, tiles);
+    const auto [dq_sum, stats, turns, tickets] = attention::BackwardWorkspace::of(args.workspace, tiles, consumers);
     const TensorMap q_map = tile_map<D>(q, heads, p.seq_q, S::Br), d_o_map = tile_map<D>(d_o, heads, p.seq_q, S::Br);
     const TensorMap k_map = tile_map<D>(k, kv_heads, p.seq_k, Bc), v_map = tile_map<D>(v, kv_heads, p.seq_k, Bc);
-    float4* const sums = reinterpret_cast<float4*>(dq_sum);
-    launch(prepare<T, S>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, sums);
-    launch(gradients<T, D>, {tiles.key_blocks, threads, sizeof(Shared<T, D>), stream}, q_map, k_map, v_map, d_o_map, p,
-           stats, dq_sum, dk, dv);
-    launch(convert<T, S>, {tiles.q_tiles, S::threads, 0, stream}, p, sums, dq);
+    const TensorMap dq_map = tile_map<D>(dq, heads, p.seq_q, 64, D, 1);
+    launch(prepare_turns<T, S>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns, tickets,
+           dq);
+    launch(gradients<T, D>, {tiles.key_blocks, threads, sizeof(Shared<T, D>), stream}, q_map, k_map, v_map, d_o_map,
+           dq_map, p, heads_at_once<D>(p), stats, dq_sum, turns, tickets, dk, dv);
   });
 }
 
 size_t workspace_bytes(const Problem& p) {
-  return attention::BackwardWorkspace::bytes(p, p.head_dim == 64 ? Shape<64>::Br : Shape<128>::Br);
+  return attention::BackwardWorkspace::bytes(p, p.head_dim == 64 ? Shape<64>::Br : Shape<128>::Br, consumers);
 }
 
 constexpr attention::Backward unpadded = {
-    .unsupported = attention::not_for_hopper, .workspace_bytes = workspace_bytes, .run = run, .deterministic = false};
+    .unsupported = attention::not_for_hopper_to_256, .workspace_bytes = workspace_bytes, .run = run};
 
 }  // namespace
 
-extern const attention::Backward warpspec_backward;
-constinit const attention::Backward warpspec_backward = attention::padded<unpadded>;
+extern const attention::Backward ordered_backward;
+constinit const attention::Backward ordered_backward =
+    attention::padded<unpadded, attention::next_64_128_256, wide_backward>;
 
 }  // namespace hopper

@@ -1,10 +1,8 @@
-// Chapter 10, rung 24, shared, backward: the query heads that read one kv head are shared out.
+// Chapter 10, rung 18, fetched, backward: what the other blocks have added up is fetched before it is needed.
 //
 //   prepare_turns  a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); zeros in dQ for rows that see no key
-//   gradients      a thread block owns Bc = 128 rows of K and V and its share of their gradients; Q and dO pass by in
-//                  tiles of Br rows, of its share of the query heads that read this kv head, in each from the last tile
-//                  up to the diagonal
-//   sum_shares     adds up the shares of dK and dV, in their order, where there are several
+//   gradients      a thread block owns Bc = 128 rows of K and V and their gradients; Q and dO pass by in tiles of Br
+//                  rows, of all query heads that read this kv head, in each from the last tile up to the diagonal
 //
 // A block of `gradients` is a producer, one thread that copies, and two consumers, warpgroups with 64 keys each:
 //
@@ -18,10 +16,12 @@
 // and two other warps of the producer's warpgroup, one for each consumer, bring dQ to memory when it is their turn.
 // Where this block is the last to add, its consumers add what the others have added up, and dQ leaves rounded.
 //
-// What changed since fetched: a block no longer has all query heads of its kv head, where that makes too few blocks, or
-// too long ones. With 32 query heads on 8, and 512 keys, there were 32 blocks for 132 multiprocessors; with four shares
-// there are 128. Each block leaves its dK and dV in fp32, and one more kernel adds them up, always in the same order.
-// How many shares there are, the host decides (attention/backward_shares.h).
+// What changed since ahead: for a tile where this block is the last, those two warps wait for its turn as well, and
+// copy the sum of the others to shared memory, to the place where this block's part will come. They are up to two tiles
+// ahead, and two mbarriers say to the consumers that a place is ready: empty, or with the sum in it. Before, the
+// consumers themselves waited for the turn and then for each load from memory, so the block with the last keys took 1.4
+// times as long for a tile as any other. Where many heads share a kv head, that block has many tiles, and all waited
+// for it.
 // Head dims above 128 go to other kernels, in wide/backward.cu.
 //
 // Expected limit: shared memory, as in bulk.
@@ -29,12 +29,10 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/backward_shares.h"
 #include "attention/backward_workspace.h"
 #include "attention/padded.h"
 #include "attention/schedule.h"
 #include "device/bulk_copy.h"
-#include "device/dependent_launch.h"
 #include "device/elect.h"
 #include "device/mbarrier.h"
 #include "device/named_barrier.h"
@@ -63,7 +61,6 @@ using namespace warpgroup_backward;
 constexpr int consumers = 2, threads = warpgroup_threads * (consumers + 1);
 constexpr int Bc = wgmma_rows * consumers;  // keys of a thread block, wgmma_rows to a consumer
 
-constexpr int sum_threads = 256;    // of sum_shares
 constexpr int part_size = 64 * 64;  // of a tile of dQ, that a consumer makes: 64 columns of 64 queries
 
 // 65536 registers are 168 for each of 384 threads, in multiples of 8: 24 + 2 * 240 = 3 * 168.
@@ -94,12 +91,12 @@ __device__ bool is_last(const Problem& p, KeyTile work, int query) { return work
 // Starts the copies of a block. One thread.
 template <class T, int D>
 __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
-                                     const TensorMap& v_map, const TensorMap& d_o_map, const float* stats, KeyTile work,
-                                     int kv_head) {
+                                     const TensorMap& v_map, const TensorMap& d_o_map, const float* stats,
+                                     KeyTile work) {
   constexpr int Br = Shape<D>::Br, stats_bytes = 2 * Br * sizeof(float);
   mbarrier_arrive_expect_tx(&smem.kv_full, 2 * Bc * D * sizeof(T));
-  tensor_load(smem.k, k_map, &smem.kv_full, 0, work.j0, 0, kv_head);
-  tensor_load(smem.v, v_map, &smem.kv_full, 0, work.j0, 0, kv_head);
+  tensor_load(smem.k, k_map, &smem.kv_full, 0, work.j0, 0, work.kv_head);
+  tensor_load(smem.v, v_map, &smem.kv_full, 0, work.j0, 0, work.kv_head);
   Ring<2> ring;
 #pragma unroll 1
   for (int head = work.first_head; head < work.first_head + work.heads; head++)
@@ -176,28 +173,13 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
   }
 }
 
-// A warp's 16 rows of dK or dV, in fp32.
-template <int D>
-__device__ __forceinline__ void store_part(float* to, const float (&x)[1][D / 8][4], float factor, int rows_left) {
-  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-#pragma unroll
-  for (int h = 0; h < 2; h++)
-    if (8 * h + g < rows_left)
-#pragma unroll
-      for (int n = 0; n < D / 8; n++)
-        *reinterpret_cast<float2*>(to + (8 * h + g) * D + 8 * n + 2 * t) =
-            make_float2(x[0][n][2 * h] * factor, x[0][n][2 * h + 1] * factor);
-}
-
 // A consumer's 64 keys.
 template <class T, int D>
-__device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem& p, KeyTile work, int shares,
-                                              float* parts, T* dk, T* dv) {
+__device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem& p, KeyTile work, T* dk, T* dv) {
   constexpr int Br = Shape<D>::Br;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_key = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 keys
-  const Watched kv_rows = {int64_t(work.kv_head / shares) * p.seq_k + work.j0 + warp_key, 0,
-                           p.seq_k - work.j0 - warp_key, D};
+  const Watched kv_rows = {int64_t(work.kv_head) * p.seq_k + work.j0 + warp_key, 0, p.seq_k - work.j0 - warp_key, D};
   const T *k_rows = smem.k + consumer * wgmma_rows * page_row, *v_rows = smem.v + consumer * wgmma_rows * page_row;
   // Of dQ^T, at D = 128 each consumer makes 64 of the columns of all queries, at D = 64 all columns of 64 queries.
   const T* k_columns = smem.k + (D == 128 ? consumer * Bc * page_row : 0);
@@ -289,15 +271,9 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
 
   named_barrier_sync(1, warpgroup_threads * consumers);  // everyone is done with K and V
   const int rows_left = p.seq_k - work.j0 - warp_key;
-  const size_t row = size_t(work.kv_head) * p.seq_k + work.j0 + warp_key;  // over all shares
-  if (shares == 1) {
-    swizzled_tile::store_rows<Bc, D>(dv + row * D, smem.v + warp_key * page_row, dv_reg, 1 / p_factor, rows_left);
-    swizzled_tile::store_rows<Bc, D>(dk + row * D, smem.k + warp_key * page_row, dk_reg, p.scale, rows_left);
-  } else {
-    const size_t size = size_t(p.batch) * p.kv_heads * shares * p.seq_k * D;  // of all shares of dV
-    store_part<D>(parts + row * D, dv_reg, 1 / p_factor, rows_left);
-    store_part<D>(parts + size + row * D, dk_reg, p.scale, rows_left);
-  }
+  const size_t to = (size_t(work.kv_head) * p.seq_k + work.j0 + warp_key) * D;
+  swizzled_tile::store_rows<Bc, D>(dv + to, smem.v + warp_key * page_row, dv_reg, 1 / p_factor, rows_left);
+  swizzled_tile::store_rows<Bc, D>(dk + to, smem.k + warp_key * page_row, dk_reg, p.scale, rows_left);
 }
 
 template <class T, int D>
@@ -307,12 +283,11 @@ __global__ void __launch_bounds__(threads, 1)
               const __grid_constant__ TensorMap v_map,    // of V, likewise
               const __grid_constant__ TensorMap d_o_map,  // of dO, as of Q
               const __grid_constant__ TensorMap dq_map,   // of dQ, likewise, in boxes of 64 rows
-              Problem p, int shares, int round_heads,
+              Problem p, int heads_at_once,
               const float* stats,  // [B * H * tiles][2][Br], of LSE, then of D
               float* dq_sum,       // [B * H * tiles][consumers][8][128][4]: fragments of dQ^T of their threads
               int* turns,          // [B * H * tiles][consumers]: the kv tile that may add to dq_sum
               int* tickets,        // drawn so far
-              float* parts,        // [2][B, Hkv, shares, Nk, D], of dV, then of dK, if there are several shares
               T* dk,               // [B, Hkv, Nk, D]
               T* dv)               // [B, Hkv, Nk, D]
 {
@@ -328,97 +303,69 @@ __global__ void __launch_bounds__(threads, 1)
       }
     }
     fence_mbarrier_init();
+    smem.ticket = atomicAdd(tickets, 1);
   }
-  grid_dependency_wait();  // the kernel before this one has ended
-  if (threadIdx.x == 0) smem.ticket = atomicAdd(tickets, 1);
   __syncthreads();  // the mbarriers are there, and the ticket
 
-  // Its `kv_head` is counted over all shares.
-  const KeyTile work = attention::key_tile<Bc, Shape<D>::Br>(attention::with_shares(p, shares), round_heads,
-                                                             __shfl_sync(0xffffffff, smem.ticket, 0));
+  const KeyTile work = attention::key_tile<Bc, Shape<D>::Br>(p, heads_at_once, __shfl_sync(0xffffffff, smem.ticket, 0));
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
   if (warpgroup == consumers) {
     setmaxnreg_dec<producer_registers>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
     if (warp == consumers && elect_one())
-      load(smem, q_map, k_map, v_map, d_o_map, stats, work, work.kv_head / shares);
+      load(smem, q_map, k_map, v_map, d_o_map, stats, work);
     else if (warp < consumers && elect_one())
       add_dq(smem, dq_map, p, dq_sum, turns, work, warp);
   } else {
     setmaxnreg_inc<consumer_registers>();
-    differentiate(smem, p, work, shares, parts, dk, dv);
+    differentiate(smem, p, work, dk, dv);
   }
-}
-
-// 8 elements of a row of dK or dV a thread: all shares of them.
-template <class T, int D>
-__global__ void __launch_bounds__(sum_threads) sum_shares(size_t rows,  // of all kv heads together
-                                                          int seq_k, int shares,
-                                                          const float* parts,  // [2][B, Hkv, shares, Nk, D]
-                                                          T* dk,               // [B, Hkv, Nk, D]
-                                                          T* dv)               // [B, Hkv, Nk, D]
-{
-  const size_t thread = size_t(blockIdx.x) * sum_threads + threadIdx.x, row = thread / (D / 8) % rows;
-  const int d = thread % (D / 8) * 8;
-  const bool is_dk = thread / (D / 8) >= rows;
-  const float* from = parts + (is_dk ? rows * shares * D : 0) + (row / seq_k * shares * seq_k + row % seq_k) * D + d;
-  grid_dependency_wait();  // the shares have been written
-  if (thread >= 2 * rows * (D / 8)) return;
-  float sum[8] = {};
-#pragma unroll 4
-  for (int share = 0; share < shares; share++, from += size_t(seq_k) * D)
-    for (int half = 0; half < 2; half++) {
-      const float4 x = reinterpret_cast<const float4*>(from)[half];
-      sum[4 * half] += x.x, sum[4 * half + 1] += x.y, sum[4 * half + 2] += x.z, sum[4 * half + 3] += x.w;
-    }
-  Pack8<T> rounded;
-  for (int e = 0; e < 8; e++) rounded.x[e] = from_float<T>(sum[e]);
-  store_pack8((is_dk ? dk : dv) + row * D + d, rounded);
 }
 
 }  // namespace
 
-// `dependent`: kernels start while the one before them ends.
-void backward_shared(const Problem& p, const BackwardArgs& args, cudaStream_t stream, bool dependent) {
+// With tickets that go round so many kv heads.
+void backward_fetched(const Problem& p, const BackwardArgs& args, cudaStream_t stream, int round_heads) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     using S = Shape<D>;
-    const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads, shares = attention::backward_shares<S>(p);
+    const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
     const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
     const attention::BackwardTiles<S> tiles(p);
     const auto [dq_sum, stats, turns, tickets] = attention::BackwardWorkspace::of(args.workspace, tiles, consumers);
-    float* const parts = attention::parts_of_shares<S>(p, args.workspace, consumers);
     const TensorMap q_map = tile_map<D>(q, heads, p.seq_q, S::Br), d_o_map = tile_map<D>(d_o, heads, p.seq_q, S::Br);
     const TensorMap k_map = tile_map<D>(k, kv_heads, p.seq_k, Bc), v_map = tile_map<D>(v, kv_heads, p.seq_k, Bc);
     const TensorMap dq_map = tile_map<D>(dq, heads, p.seq_q, 64, D, 1);
     launch(prepare_turns<T, S>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns, tickets,
            dq);
-    launch_grid(gradients<T, D>, {tiles.key_blocks * shares, threads, sizeof(Shared<T, D>), stream}, dependent, q_map,
-                k_map, v_map, d_o_map, dq_map, p, shares,
-                attention::kv_heads_that_share_the_l2(attention::with_shares(p, shares)), stats, dq_sum, turns, tickets,
-                parts, dk, dv);
-    const size_t rows = size_t(kv_heads) * p.seq_k;
-    if (shares > 1)
-      launch_grid(sum_shares<T, D>, {unsigned(ceil_div(2 * rows * (D / 8), sum_threads)), sum_threads, 0, stream},
-                  dependent, rows, p.seq_k, shares, parts, dk, dv);
+    launch(gradients<T, D>, {tiles.key_blocks, threads, sizeof(Shared<T, D>), stream}, q_map, k_map, v_map, d_o_map,
+           dq_map, p, round_heads, stats, dq_sum, turns, tickets, dk, dv);
   });
 }
 
-size_t workspace_of_shared(const Problem& p) {
-  return p.head_dim == 64 ? attention::workspace_with_shares<Shape<64>>(p, consumers)
-                          : attention::workspace_with_shares<Shape<128>>(p, consumers);
+size_t workspace_of_fetched(const Problem& p) {
+  return attention::BackwardWorkspace::bytes(p, p.head_dim == 64 ? Shape<64>::Br : Shape<128>::Br, consumers);
 }
 
 namespace {
 
-void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) { backward_shared(p, args, stream, false); }
+// How many kv heads the tickets go round: 16, or at D = 64 as many as have room in 32 MB of L2 cache for Q, dO and dQ.
+// There the block of the next keys is a tile shorter under the causal mask, and a tile late if both start together.
+int heads_at_once(const Problem& p) {
+  const size_t kv_heads = size_t(p.batch) * p.kv_heads, most = (kv_heads << 25) / (p.q_size() * (2 + 2 + 4));
+  return int(std::min(kv_heads, p.head_dim > 64 ? 16 : std::max<size_t>(16, most)));
+}
+
+void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
+  backward_fetched(p, args, stream, heads_at_once(p));
+}
 
 constexpr attention::Backward unpadded = {
-    .unsupported = attention::not_for_hopper_to_256, .workspace_bytes = workspace_of_shared, .run = run};
+    .unsupported = attention::not_for_hopper_to_256, .workspace_bytes = workspace_of_fetched, .run = run};
 
 }  // namespace
 
-extern const attention::Backward shared_backward;
-constinit const attention::Backward shared_backward =
+extern const attention::Backward fetched_backward;
+constinit const attention::Backward fetched_backward =
     attention::padded<unpadded, attention::next_64_128_256, wide_backward>;
 
 }  // namespace hopper

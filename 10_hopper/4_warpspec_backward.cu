@@ -1,4 +1,4 @@
-// Chapter 10, rung 9, bulk, backward: dQ leaves by bulk reductions.
+// Chapter 10, rung 4, warpspec, backward: one warpgroup copies, two multiply.
 //
 //   prepare    a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); and zeros where dQ will be added up
 //   gradients  a thread block owns Bc = 128 rows of K and V and their gradients; Q and dO pass by in tiles of Br rows,
@@ -14,21 +14,22 @@
 //      dS^T = P^T o (dP^T - D)                stays in registers, as A of dK, and goes to shared memory, transposed
 //   3. dV += P^T dO                           and meanwhile both consumers wait until dS is there, all of its keys
 //   4. dQ^T = K^T dS^T                        64 x 64 of it, over the keys of both consumers
-//      dK += dS^T Q                           and meanwhile dQ goes to shared memory
+//      dK += dS^T Q                           and meanwhile dQ is added to other thread blocks' parts in memory
 //
-// and two other warps of the producer's warpgroup, one for each consumer, add dQ to other thread blocks' parts.
+// What changed since chapter 08's 3_balanced_backward: all five products are wgmma. No fragment of K, V, Q or dO is
+// loaded, and a tile has one barrier, of the consumers, in place of two. At D = 128 a consumer holds both dK and dV of
+// its keys, 64 registers each, so nobody shares P^T with anybody: setmaxnreg makes room. dQ is made as dQ^T, since K^T
+// can be an A from shared memory, and dS^T a B, as they lie.
 //
-// What changed since 3_warpspec_backward: a consumer does not add dQ to memory itself, 16 bytes an instruction, but
-// leaves it in shared memory, in two places by turns. A thread adds 16 KB of it with one instruction, a bulk reduction,
-// and says when the place may be used again.
-//
-// Expected limit: shared memory, which has to feed five products; and the L2 cache, where dQ is added up.
+// Expected limit: shared memory, which has to feed five products; and the additions to dQ, one instruction for each 16
+// bytes.
 #include <cmath>
 #include <cstdint>
 
 #include "attention/backward_workspace.h"
 #include "attention/padded.h"
 #include "attention/schedule.h"
+#include "device/atomic_add.h"
 #include "device/bulk_copy.h"
 #include "device/elect.h"
 #include "device/mbarrier.h"
@@ -69,12 +70,11 @@ struct Shape {
 template <class T, int D>
 struct Shared {
   static constexpr int Br = Shape<D>::Br;
-  T k[Bc * D], v[Bc * D];             // each tile in D / 64 pages of 128 bytes a row, swizzled
-  T q[2][Br * D], d_o[2][Br * D];     // two tiles, as all that follows
-  T ds[2][Br * Bc];                   // dS in two pages, each the keys of a consumer
-  float dq[2][consumers][part_size];  // fragments of dQ^T
-  float stats[2][2 * Br];             // LSE, then D
-  Mbarrier kv_full, full[2], empty[2], dq_full[2][consumers], dq_empty[2][consumers];
+  T k[Bc * D], v[Bc * D];          // each tile in D / 64 pages of 128 bytes a row, swizzled
+  T q[2][Br * D], d_o[2][Br * D];  // two tiles, as all that follows
+  T ds[2][Br * Bc];                // dS in two pages, each the keys of a consumer
+  float stats[2][2 * Br];          // LSE, then D
+  Mbarrier kv_full, full[2], empty[2];
 };
 
 // Starts the copies of a block. One thread.
@@ -100,27 +100,10 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
     }
 }
 
-// Adds a consumer's parts of dQ to memory. One thread.
-template <class T, int D>
-__device__ __forceinline__ void add_dq(Shared<T, D>& smem, float* dq_sum, KeyTile work, int consumer) {
-  Ring<2> ring;
-#pragma unroll 1
-  for (int head = work.first_head; head < work.first_head + work.heads; head++)
-#pragma unroll 1
-    for (int i = work.start; i < work.head_tiles; i++, ring.advance()) {
-      float* sum = dq_sum + ((size_t(head) * work.head_tiles + i) * consumers + consumer) * part_size;
-      mbarrier_wait(&smem.dq_full[ring.place][consumer], ring.parity);
-      bulk_add(sum, smem.dq[ring.place][consumer], part_size * sizeof(float));
-      bulk_commit();
-      bulk_wait_read<0>();
-      mbarrier_arrive(&smem.dq_empty[ring.place][consumer]);
-    }
-  bulk_wait<0>();  // the last sums are in global memory: no copy may outlive the thread block
-}
-
 // A consumer's 64 keys.
 template <class T, int D>
-__device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem& p, KeyTile work, T* dk, T* dv) {
+__device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem& p, KeyTile work, float* dq_sum, T* dk,
+                                              T* dv) {
   constexpr int Br = Shape<D>::Br;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_key = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 keys
@@ -176,14 +159,10 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       start_sum<D, Br>(dk_reg, ds_half, q);
       wgmma_wait<1>(dq_reg);
       watch_transpose("dQ", {q_row + first_query, warp_key % D, p.seq_q - i * Br - first_query, 16}, dq_reg, p.scale);
-      mbarrier_wait(&smem.dq_empty[ring.place][consumer], ring.parity ^ 1);
-      float4* dq = reinterpret_cast<float4*>(smem.dq[ring.place][consumer]) + threadIdx.x % warpgroup_threads;
+      float* sum = dq_sum + ((size_t(head) * work.head_tiles + i) * consumers + consumer) * part_size;
 #pragma unroll
       for (int n = 0; n < 8; n++)
-        dq[n * warpgroup_threads] = make_float4(dq_reg[0][n][0], dq_reg[0][n][1], dq_reg[0][n][2], dq_reg[0][n][3]);
-      fence_proxy_async();
-      __syncwarp();  // the warp's part of dQ is in shared memory
-      if (lane == 0) mbarrier_arrive(&smem.dq_full[ring.place][consumer]);
+        atomic_add_4(sum + (n * warpgroup_threads + threadIdx.x % warpgroup_threads) * 4, dq_reg[0][n]);
       wgmma_wait<0>(dv_reg, dk_reg);
       watch("dV", kv_rows, dv_reg, 1 / p_factor);
       watch("dK", kv_rows, dk_reg, p.scale);
@@ -215,10 +194,6 @@ __global__ void __launch_bounds__(threads, 1)
     for (int i = 0; i < 2; i++) {
       mbarrier_init(&smem.full[i], 1);
       mbarrier_init(&smem.empty[i], 4 * consumers);  // their warps
-      for (int consumer = 0; consumer < consumers; consumer++) {
-        mbarrier_init(&smem.dq_full[i][consumer], 4);
-        mbarrier_init(&smem.dq_empty[i][consumer], 1);
-      }
     }
     fence_mbarrier_init();
   }
@@ -229,13 +204,10 @@ __global__ void __launch_bounds__(threads, 1)
   if (warpgroup == consumers) {
     setmaxnreg_dec<producer_registers>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
-    if (warp == consumers && elect_one())
-      load(smem, q_map, k_map, v_map, d_o_map, stats, work);
-    else if (warp < consumers && elect_one())
-      add_dq(smem, dq_sum, work, warp);
+    if (warp == 0 && elect_one()) load(smem, q_map, k_map, v_map, d_o_map, stats, work);
   } else {
     setmaxnreg_inc<consumer_registers>();
-    differentiate(smem, p, work, dk, dv);
+    differentiate(smem, p, work, dq_sum, dk, dv);
   }
 }
 
@@ -273,7 +245,7 @@ constexpr attention::Backward unpadded = {
 
 }  // namespace
 
-extern const attention::Backward bulk_backward;
-constinit const attention::Backward bulk_backward = attention::padded<unpadded>;
+extern const attention::Backward warpspec_backward;
+constinit const attention::Backward warpspec_backward = attention::padded<unpadded>;
 
 }  // namespace hopper

@@ -1,30 +1,31 @@
-// Chapter 10, rung 21, fetched, backward: what the other blocks have added up is fetched before it is needed.
+// Chapter 10, rung 14, reversed, backward: queries pass by from the last tile up to the diagonal.
 //
-//   prepare_turns  a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); zeros in dQ for rows that see no key
-//   gradients      a thread block owns Bc = 128 rows of K and V and their gradients; Q and dO pass by in tiles of Br
-//                  rows, of all query heads that read this kv head, in each from the last tile up to the diagonal
+//   prepare_sums_and_turns
+//              a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); zeros where dQ will be added up, in the
+//              semaphores and in the count of tickets
+//   gradients  a thread block owns Bc = 128 rows of K and V and their gradients; Q and dO pass by in tiles of Br rows,
+//              of all query heads that read this kv head, in each from the last tile up to the diagonal
+//   convert    dQ from its fp32 sum to the storage type
 //
-// A block of `gradients` is a producer, one thread that copies, and two consumers, warpgroups with 64 keys each:
+// A thread block of `gradients` is a producer and two consumers, as in 12_bulk_backward, with 64 keys each. For each
+// tile:
 //
 //   1. S^T = K Q^T, dP^T = V dO^T             64 x Br each, K and V as A from shared memory
-//   2. P^T = 2^(S^T - LSE)                    at D = 64 while dP^T is multiplied; stays in registers, as A of dV
+//   2. P^T = 2^(S^T - LSE)                    while dP^T is multiplied; stays in registers, as A of dV
 //      dS^T = P^T o (dP^T - D)                stays in registers, as A of dK, and goes to shared memory, transposed
 //   3. dV += P^T dO                           and meanwhile both consumers wait until dS is there, all of its keys
 //   4. dQ^T = K^T dS^T                        64 x 64 of it, over the keys of both consumers
 //      dK += dS^T Q                           and meanwhile dQ goes to shared memory
 //
-// and two other warps of the producer's warpgroup, one for each consumer, bring dQ to memory when it is their turn.
-// Where this block is the last to add, its consumers add what the others have added up, and dQ leaves rounded.
+// and two other warps of the producer's warpgroup, one for each consumer, add dQ to memory when it is their turn.
 //
-// What changed since ahead: for a tile where this block is the last, those two warps wait for its turn as well, and
-// copy the sum of the others to shared memory, to the place where this block's part will come. They are up to two tiles
-// ahead, and two mbarriers say to the consumers that a place is ready: empty, or with the sum in it. Before, the
-// consumers themselves waited for the turn and then for each load from memory, so the block with the last keys took 1.4
-// times as long for a tile as any other. Where many heads share a kv head, that block has many tiles, and all waited
-// for it.
-// Head dims above 128 go to other kernels, in wide/backward.cu.
+// What changed since 13_turns_backward: the order of tiles. All blocks of a head begin at its last tile, and each
+// follows the block of the keys before it one tile behind, also under the causal mask: nobody waits for another block
+// to come down to its diagonal.
 //
-// Expected limit: shared memory, as in bulk.
+// Expected limit: as in 12_bulk_backward; and a few tiles at the beginning, until blocks stand in their order: of eight
+// blocks the last waits for 7, where it waited for 21. Predicted, at D = 128 under the causal mask: 1.05 times turns at
+// N = 1024, 1.01 at 8192; without a mask nothing, 1.00.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -47,15 +48,11 @@
 #include "device/watch.h"
 
 namespace hopper {
-
-extern const attention::Backward wide_backward;  // for D = 256
-
-using attention::BackwardArgs;
-using attention::Problem;
-
 namespace {
 
+using attention::BackwardArgs;
 using attention::KeyTile;
+using attention::Problem;
 using namespace warpgroup_backward;
 
 constexpr int consumers = 2, threads = warpgroup_threads * (consumers + 1);
@@ -70,7 +67,7 @@ template <int D_>
 struct Shape {
   static constexpr int D = D_, Bc = hopper::Bc;
   static constexpr int Br = 128 * 64 / D;                 // queries of a tile: S^T and dP^T take Br / 2 registers each
-  static constexpr int threads = 256, parts = consumers;  // of prepare_turns; of a tile of dQ, 64 x 64 each
+  static constexpr int threads = 256, parts = consumers;  // of prepare and convert; of a tile of dQ, 64 x 64 each
 };
 
 template <class T, int D>
@@ -82,11 +79,8 @@ struct Shared {
   float dq[2][consumers][part_size];  // fragments of dQ^T
   float stats[2][2 * Br];             // LSE, then D
   int ticket;
-  Mbarrier kv_full, full[2], empty[2], dq_full[2][consumers], dq_ready[2][consumers];
+  Mbarrier kv_full, full[2], empty[2], dq_full[2][consumers], dq_empty[2][consumers];
 };
-
-// Whether a block's keys are the last that a query sees.
-__device__ bool is_last(const Problem& p, KeyTile work, int query) { return work.j0 + Bc >= p.visible_keys(query); }
 
 // Starts the copies of a block. One thread.
 template <class T, int D>
@@ -111,66 +105,26 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
     }
 }
 
-// Stores or adds a consumer's parts of dQ, each when it is this block's turn. One thread.
+// Adds a consumer's parts of dQ to memory, each when it is this block's turn. One thread.
 template <class T, int D>
-__device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_map, const Problem& p, float* dq_sum,
-                                       int* turns, KeyTile work, int consumer) {
-  constexpr int Br = Shape<D>::Br, bytes = part_size * sizeof(float);
+__device__ __forceinline__ void add_dq(Shared<T, D>& smem, float* dq_sum, int* turns, KeyTile work, int consumer) {
   const int kv_tile = work.j0 / Bc;
-  // A tile of this block, and the consumer's part of its dQ
-  struct Place {
-    int head, i;
-    size_t part;
-    bool last;  // this block is the last to add to it
-  };
-  const auto place_of = [&](int head, int i) -> Place {
-    return {head, i, (size_t(head) * work.head_tiles + i) * consumers + consumer, is_last(p, work, i * Br + Br - 1)};
-  };
-  const auto after = [&](const Place& at) {
-    return at.i > work.start ? place_of(at.head, at.i - 1) : place_of(at.head + 1, work.head_tiles - 1);
-  };
-  const auto exists = [&](const Place& at) {
-    return at.head < work.first_head + work.heads && work.start < work.head_tiles;
-  };
-  // Makes the room for a part ready: it is empty, or if this is the last part, the sum of the others comes to it. For
-  // that it must be this block's turn; if it is not yet, and need not be, false.
-  const auto prepare = [&](const Place& at, int room, bool wait) {
-    Mbarrier* ready = &smem.dq_ready[room][consumer];
-    if (!at.last || kv_tile == 0) {
-      mbarrier_arrive(ready);
-      return true;
-    }
-    if (!wait && semaphore_peek(turns + at.part) != kv_tile) return false;
-    semaphore_wait(turns + at.part, kv_tile);
-    fence_proxy_async_global();
-    mbarrier_arrive_expect_tx(ready, bytes);
-    bulk_load(smem.dq[room][consumer], dq_sum + at.part * part_size, bytes, ready);
-    return true;
-  };
-
   Ring<2> ring;
-  Place at = place_of(work.first_head, work.head_tiles - 1), next = at;  // the next one to prepare
-  int ahead = 0;                                                         // so many are ready, from `at` on
 #pragma unroll 1
-  for (; exists(at); at = after(at), ahead--, ring.advance()) {
-    const float* dq = smem.dq[ring.place][consumer];
-    while (ahead < 2 && exists(next) && prepare(next, ring.place ^ ahead, ahead == 0)) next = after(next), ahead++;
-    mbarrier_wait(&smem.dq_full[ring.place][consumer], ring.parity);
-    if (at.last) {
-      tensor_store(dq_map, dq, 0, at.i * Br + (D == 128 ? 0 : consumer * 64), D == 128 ? consumer : 0, at.head);
-    } else if (kv_tile == 0) {
-      bulk_store(dq_sum + at.part * part_size, dq, bytes);
-    } else {
-      semaphore_wait(turns + at.part, kv_tile);
-      bulk_add(dq_sum + at.part * part_size, dq, bytes);
+  for (int head = work.first_head; head < work.first_head + work.heads; head++)
+#pragma unroll 1
+    for (int i = work.head_tiles - 1; i >= work.start; i--, ring.advance()) {
+      const size_t part = (size_t(head) * work.head_tiles + i) * consumers + consumer;
+      mbarrier_wait(&smem.dq_full[ring.place][consumer], ring.parity);
+      semaphore_wait(turns + part, kv_tile);
+      bulk_add(dq_sum + part * part_size, smem.dq[ring.place][consumer], part_size * sizeof(float));
+      bulk_commit();
+      bulk_wait_read<0>();
+      mbarrier_arrive(&smem.dq_empty[ring.place][consumer]);
+      bulk_wait<0>();  // the sum is in global memory, and the next block may have its turn
+      fence_acq_rel();
+      semaphore_set(turns + part, kv_tile + 1);
     }
-    bulk_commit();
-    bulk_wait_read<0>();
-    if (ahead == 2 && exists(next) && prepare(next, ring.place, false)) next = after(next), ahead++;
-    bulk_wait<0>();  // the sum is in global memory, and the next block may have its turn
-    fence_acq_rel();
-    semaphore_set(turns + at.part, kv_tile + 1);
-  }
 }
 
 // A consumer's 64 keys.
@@ -208,11 +162,7 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       // 2. P^T, dS^T, and dS to shared memory
       uint32_t p_half[1][Br / 16][4], ds_half[1][Br / 16][4];
       wgmma_wait<1>(p_reg);
-      const auto visible = [&](int row) { return p.visible_keys(i * Br + row) - work.j0 - warp_key; };
-      if constexpr (D == 64)
-        make_p_ahead<Br>(p_reg, p.scale, stats, visible);
-      else
-        make_p<Br>(p_reg, p.scale, stats, visible);
+      make_p<Br>(p_reg, p.scale, stats, [&](int row) { return p.visible_keys(i * Br + row) - work.j0 - warp_key; });
       swizzled_tile::round_fragments<T, Br>(p_half, p_reg);
       watch_transpose("P", tile, p_reg, 1 / p_factor);
       wgmma_wait<0>(ds_reg);
@@ -235,31 +185,11 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       start_sum<D, Br>(dk_reg, ds_half, q);
       wgmma_wait<1>(dq_reg);
       watch_transpose("dQ", {q_row + first_query, warp_key % D, p.seq_q - i * Br - first_query, 16}, dq_reg, p.scale);
-      mbarrier_wait(&smem.dq_ready[ring.place][consumer], ring.parity);
+      mbarrier_wait(&smem.dq_empty[ring.place][consumer], ring.parity ^ 1);
       float4* dq = reinterpret_cast<float4*>(smem.dq[ring.place][consumer]) + threadIdx.x % warpgroup_threads;
-      if (is_last(p, work, i * Br + Br - 1)) {
-        if (work.j0 > 0) {
 #pragma unroll
-          for (int n = 0; n < 8; n++) {
-            const float4 others = dq[n * warpgroup_threads];
-            dq_reg[0][n][0] += others.x, dq_reg[0][n][1] += others.y;
-            dq_reg[0][n][2] += others.z, dq_reg[0][n][3] += others.w;
-          }
-          named_barrier_sync(2 + consumer,
-                             warpgroup_threads);  // the consumer has read the sum, and dQ may take its place
-        }
-#pragma unroll
-        for (int n = 0; n < 8; n++)
-          for (int r = 0; r < 4; r++) dq_reg[0][n][r] *= p.scale;
-        uint32_t dq_half[1][4][4];
-        swizzled_tile::round_fragments<T, 64>(dq_half, dq_reg);
-        swizzled_tile::store_transpose<64, 64>(reinterpret_cast<T*>(smem.dq[ring.place][consumer]), dq_half,
-                                               threadIdx.x / 32 % 4);
-      } else {
-#pragma unroll
-        for (int n = 0; n < 8; n++)
-          dq[n * warpgroup_threads] = make_float4(dq_reg[0][n][0], dq_reg[0][n][1], dq_reg[0][n][2], dq_reg[0][n][3]);
-      }
+      for (int n = 0; n < 8; n++)
+        dq[n * warpgroup_threads] = make_float4(dq_reg[0][n][0], dq_reg[0][n][1], dq_reg[0][n][2], dq_reg[0][n][3]);
       fence_proxy_async();
       __syncwarp();  // the warp's part of dQ is in shared memory
       if (lane == 0) mbarrier_arrive(&smem.dq_full[ring.place][consumer]);
@@ -282,7 +212,6 @@ __global__ void __launch_bounds__(threads, 1)
               const __grid_constant__ TensorMap k_map,    // of K [B * Hkv, D / 64, Nk, 64], in boxes of Bc rows
               const __grid_constant__ TensorMap v_map,    // of V, likewise
               const __grid_constant__ TensorMap d_o_map,  // of dO, as of Q
-              const __grid_constant__ TensorMap dq_map,   // of dQ, likewise, in boxes of 64 rows
               Problem p, int heads_at_once,
               const float* stats,  // [B * H * tiles][2][Br], of LSE, then of D
               float* dq_sum,       // [B * H * tiles][consumers][8][128][4]: fragments of dQ^T of their threads
@@ -299,7 +228,7 @@ __global__ void __launch_bounds__(threads, 1)
       mbarrier_init(&smem.empty[i], 4 * consumers);  // their warps
       for (int consumer = 0; consumer < consumers; consumer++) {
         mbarrier_init(&smem.dq_full[i][consumer], 4);
-        mbarrier_init(&smem.dq_ready[i][consumer], 1);
+        mbarrier_init(&smem.dq_empty[i][consumer], 1);
       }
     }
     fence_mbarrier_init();
@@ -315,17 +244,30 @@ __global__ void __launch_bounds__(threads, 1)
     if (warp == consumers && elect_one())
       load(smem, q_map, k_map, v_map, d_o_map, stats, work);
     else if (warp < consumers && elect_one())
-      add_dq(smem, dq_map, p, dq_sum, turns, work, warp);
+      add_dq(smem, dq_sum, turns, work, warp);
   } else {
     setmaxnreg_inc<consumer_registers>();
     differentiate(smem, p, work, dk, dv);
   }
 }
 
-}  // namespace
+template <class T, class S>
+__global__ void convert(Problem p,
+                        const float4* dq_sum,  // [B * H * tiles][consumers][8 n][4 warps][8 g][4 t]
+                        T* dq)                 // [B, H, Nq, D]
+{
+  convert_dq_transposed<T, S>(p, dq_sum, dq);
+}
 
-// With tickets that go round so many kv heads.
-void backward_fetched(const Problem& p, const BackwardArgs& args, cudaStream_t stream, int round_heads) {
+// How many kv heads the tickets go round: 16, or at D = 64 as many as have room in 32 MB of L2 cache for Q, dO and dQ.
+// With more heads, fewer blocks of each run at a time and wait for one another.
+template <int D>
+int heads_at_once(const Problem& p) {
+  const size_t kv_heads = size_t(p.batch) * p.kv_heads, most = (kv_heads << 25) / (p.q_size() * (2 + 2 + 4));
+  return int(std::min(kv_heads, D == 128 ? 16 : std::max<size_t>(16, most)));
+}
+
+void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     using S = Shape<D>;
     const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
@@ -334,38 +276,25 @@ void backward_fetched(const Problem& p, const BackwardArgs& args, cudaStream_t s
     const auto [dq_sum, stats, turns, tickets] = attention::BackwardWorkspace::of(args.workspace, tiles, consumers);
     const TensorMap q_map = tile_map<D>(q, heads, p.seq_q, S::Br), d_o_map = tile_map<D>(d_o, heads, p.seq_q, S::Br);
     const TensorMap k_map = tile_map<D>(k, kv_heads, p.seq_k, Bc), v_map = tile_map<D>(v, kv_heads, p.seq_k, Bc);
-    const TensorMap dq_map = tile_map<D>(dq, heads, p.seq_q, 64, D, 1);
-    launch(prepare_turns<T, S>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns, tickets,
-           dq);
-    launch(gradients<T, D>, {tiles.key_blocks, threads, sizeof(Shared<T, D>), stream}, q_map, k_map, v_map, d_o_map,
-           dq_map, p, round_heads, stats, dq_sum, turns, tickets, dk, dv);
+    float4* const sums = reinterpret_cast<float4*>(dq_sum);
+    launch(prepare_sums_and_turns<T, S>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, sums,
+           turns, tickets);
+    launch(gradients<T, D>, {tiles.key_blocks, threads, sizeof(Shared<T, D>), stream}, q_map, k_map, v_map, d_o_map, p,
+           heads_at_once<D>(p), stats, dq_sum, turns, tickets, dk, dv);
+    launch(convert<T, S>, {tiles.q_tiles, S::threads, 0, stream}, p, sums, dq);
   });
 }
 
-size_t workspace_of_fetched(const Problem& p) {
+size_t workspace_bytes(const Problem& p) {
   return attention::BackwardWorkspace::bytes(p, p.head_dim == 64 ? Shape<64>::Br : Shape<128>::Br, consumers);
 }
 
-namespace {
-
-// How many kv heads the tickets go round: 16, or at D = 64 as many as have room in 32 MB of L2 cache for Q, dO and dQ.
-// There the block of the next keys is a tile shorter under the causal mask, and a tile late if both start together.
-int heads_at_once(const Problem& p) {
-  const size_t kv_heads = size_t(p.batch) * p.kv_heads, most = (kv_heads << 25) / (p.q_size() * (2 + 2 + 4));
-  return int(std::min(kv_heads, p.head_dim > 64 ? 16 : std::max<size_t>(16, most)));
-}
-
-void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  backward_fetched(p, args, stream, heads_at_once(p));
-}
-
 constexpr attention::Backward unpadded = {
-    .unsupported = attention::not_for_hopper_to_256, .workspace_bytes = workspace_of_fetched, .run = run};
+    .unsupported = attention::not_for_hopper, .workspace_bytes = workspace_bytes, .run = run};
 
 }  // namespace
 
-extern const attention::Backward fetched_backward;
-constinit const attention::Backward fetched_backward =
-    attention::padded<unpadded, attention::next_64_128_256, wide_backward>;
+extern const attention::Backward reversed_backward;
+constinit const attention::Backward reversed_backward = attention::padded<unpadded>;
 
 }  // namespace hopper

@@ -1,4 +1,4 @@
-// Chapter 10, rung 5, pingpong: the warpgroups take turns.
+// Chapter 10, rung 6, pingpong: the warpgroups take turns.
 //
 // A thread block owns Br = 192 query rows of one head. Three consumer warpgroups have 64 of them each, from Q to O; the
 // fourth warpgroup is the producer, of which one thread has work. What is done by whom, and who waits for whom:
@@ -11,7 +11,7 @@
 //                      P = 2^x                while the others multiply
 //                      O / l                  to memory, by way of Q's place
 //
-// What changed since 4_overlap: A consumer starts its products only when it is its turn, and passes the turn on as soon
+// What changed since 5_overlap: A consumer starts its products only when it is its turn, and passes the turn on as soon
 // as they have started. So the three do not come to the tensor cores at the same time and to the exp unit at the same
 // time, but one after the other: one multiplies while another exponentiates. A warpgroup that is done before the others
 // still passes its turns on.
@@ -143,7 +143,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     ring.advance();
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);
     mbarrier_wait(&smem.v_full[before.place], before.parity);
-    // exercise turn: as in 4_overlap.cu, and both products start in one turn, which is passed on as soon as they have
+    // exercise turn: as in 5_overlap.cu, and both products start in one turn, which is passed on as soon as they have
     wait_for_turn();
     wgmma_fence();
     start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);

@@ -1,4 +1,4 @@
-// Chapter 10, rung 22, rounds: as many heads at a time as the L2 cache has room for.
+// Chapter 10, rung 19, rounds: as many heads at a time as the L2 cache has room for.
 //
 // No kernel of its own: those of ahead, forward, and of fetched, backward, with other numbers of heads in a round. A
 // round is the heads whose tiles follow one another in the order of the work (attention/schedule.h): the tiles of one

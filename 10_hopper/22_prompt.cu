@@ -1,4 +1,4 @@
-// Chapter 10, rung 25, prompt: what can be done without is not launched, and what is launched does not wait for the
+// Chapter 10, rung 22, prompt: what can be done without is not launched, and what is launched does not wait for the
 // start.
 //
 // No kernel of its own: those of fitted, forward, and of shared, backward.

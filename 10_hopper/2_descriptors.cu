@@ -1,21 +1,24 @@
-// Chapter 10, rung 2, wgmma: products of a warpgroup, from shared memory.
+// Chapter 10, rung 2, descriptors: products of a warpgroup, from shared memory.
 //
-// A thread block of three warpgroups, four warps each, owns Br = 192 query rows of one head, each warpgroup 64 of them
-// alone, from Q to O. For each tile of Bc keys:
+// A thread block of two warpgroups, four warps each, owns Br = 128 query rows of one head, each warpgroup 64 of them
+// alone, from Q to O. For each tile of Bc = 64 keys:
 //
 //   0. barrier; one thread starts the copies of the tile that takes the place of the one before
-//   1. S = Q K^T               64 x Bc a warpgroup, in registers, from Q and K in shared memory
+//   1. S = Q K^T               64 x 64 a warpgroup, in registers, from Q and K in shared memory
 //   2. x = scale log2(e) S - m, -inf where hidden; where it must, m rises and l and O follow (device/lazy_softmax.h)
 //      P = 2^x                 l = l + rowsum P
 //   3. O = O + P V             P from registers, V from shared memory
 //
 // and at the end O / l and LSE = ln(2) (m + log2(l)).
 //
-// What changed since 1_tma: The products are wgmma's. Nobody loads fragments of Q, K and V any more, and an instruction
-// does 32 to 64 times as much; it runs while its warps wait. A warp has 16 rows, not 32, since K and V are read once
-// for the four warps. There are three warpgroups, and tiles of 80 or 128 keys, in the place of four warps and 64 or 32.
+// What changed since 1_tma: The products are wgmma's. Nobody loads fragments of Q, K and V any more: a descriptor says
+// where a matrix lies. An instruction does 32 times as much or more, and runs while its warps wait. A product of wgmma
+// has 64 rows, 16 to a warp, and 64 columns at least: so the same rows belong to eight warps, not four, and at D = 64 a
+// tile has 64 keys, not 32, and a multiprocessor two blocks, not three.
 //
-// Expected limit: nobody has anything else to do while products run, nor have the tensor cores while P is made.
+// Expected limit: nobody has anything else to do while products run, nor have the tensor cores while P is made; the two
+// blocks of a multiprocessor fill each other's gaps by chance. And shared memory: S of 64 x 64 reads as many bytes of Q
+// as of K, 128 a clock, which is all it has. Predicted, at N = 8192: 1.20 times tma at D = 128, 1.02 at D = 64.
 #include <cmath>
 #include <cstdint>
 
@@ -40,23 +43,14 @@ using attention::key_tiles;
 using attention::Problem;
 using attention::Tile;
 
-constexpr int warpgroups = 3, threads = warpgroup_threads * warpgroups;
+constexpr int warpgroups = 2, threads = warpgroup_threads * warpgroups;
 constexpr int Br = wgmma_rows * warpgroups;  // query rows of a thread block, wgmma_rows to a warpgroup
 
-template <int D>
-struct Shape;
-template <>
-struct Shape<128> {
-  static constexpr int Bc = 80, stages = 3;  // a thread has 64 registers of O, 40 of S, 20 of P; 169 KB
-};
-template <>
-struct Shape<64> {
-  static constexpr int Bc = 128, stages = 4;  // 32 registers of O, 64 of S, 32 of P; 153 KB
-};
+constexpr int blocks = 2;           // per multiprocessor: 128 registers a thread; at D = 128 O takes 64, S 32, P 16
+constexpr int Bc = 64, stages = 2;  // keys of a tile, tiles in shared memory: 97 KB a block at D = 128
 
 template <class T, int D>
 struct Shared {
-  static constexpr int Bc = Shape<D>::Bc, stages = Shape<D>::stages;
   T q[Br * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled; later O
   T k[stages][Bc * D], v[stages][Bc * D];
   Mbarrier q_full, full[stages];
@@ -66,8 +60,8 @@ struct Shared {
 template <class T, int D>
 __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& k_map, const TensorMap& v_map, int kv_head,
                                      int j) {
-  constexpr int Bc = Shape<D>::Bc, kv_bytes = Bc * D * sizeof(T);
-  const int stage = j % Shape<D>::stages;
+  constexpr int kv_bytes = Bc * D * sizeof(T);
+  const int stage = j % stages;
   mbarrier_arrive_expect_tx(&smem.full[stage], 2 * kv_bytes);
   tensor_load(smem.k[stage], k_map, &smem.full[stage], 0, j * Bc, 0, kv_head);
   tensor_load(smem.v[stage], v_map, &smem.full[stage], 0, j * Bc, 0, kv_head);
@@ -75,30 +69,29 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& k_map,
 
 // Starts S = Q K^T of a warpgroup.
 template <class T, int D>
-__device__ __forceinline__ void start_s(float (&s)[1][Shape<D>::Bc / 8][4], const T* q, const T* k) {
+__device__ __forceinline__ void start_s(float (&s)[1][Bc / 8][4], const T* q, const T* k) {
   const uint64_t q_rows = wgmma_descriptor(q), k_rows = wgmma_descriptor(k);
 #pragma unroll
   for (int step = 0; step < D / 16; step++)
     wgmma<T>(s[0], wgmma_advance(q_rows, step / 4 * Br * 128 + step % 4 * 32),
-             wgmma_advance(k_rows, step / 4 * Shape<D>::Bc * 128 + step % 4 * 32), step > 0);
+             wgmma_advance(k_rows, step / 4 * Bc * 128 + step % 4 * 32), step > 0);
   wgmma_commit();
 }
 
 // Starts O += P V.
 template <class T, int D>
-__device__ __forceinline__ void start_o(float (&o)[1][D / 8][4], const uint32_t (&p)[1][Shape<D>::Bc / 16][4],
-                                        const T* v) {
+__device__ __forceinline__ void start_o(float (&o)[1][D / 8][4], const uint32_t (&p)[1][Bc / 16][4], const T* v) {
   // exercise stride: P V, 16 keys at a time: A is p[0][step]; B is V [Bc][D], whose rows are the inner index
-  const uint64_t v_rows = wgmma_descriptor(v, Shape<D>::Bc * 128);
+  const uint64_t v_rows = wgmma_descriptor(v, Bc * 128);
 #pragma unroll
-  for (int step = 0; step < Shape<D>::Bc / 16; step++)
+  for (int step = 0; step < Bc / 16; step++)
     wgmma<T, Major::mn>(o[0], p[0][step], wgmma_advance(v_rows, step * 16 * 128), true);
   // end stride |
   wgmma_commit();
 }
 
 template <class T, int D>
-__global__ void __launch_bounds__(threads, 1)
+__global__ void __launch_bounds__(threads, blocks)
     forward(const __grid_constant__ TensorMap q_map,  // of Q [B * H, D / 64, Nq, 64], in boxes of Br rows
             const __grid_constant__ TensorMap k_map,  // of K [B * Hkv, D / 64, Nk, 64], in boxes of Bc rows
             const __grid_constant__ TensorMap v_map,  // of V, likewise
@@ -106,7 +99,6 @@ __global__ void __launch_bounds__(threads, 1)
             T* o,        // [B, H, Nq, D]
             float* lse)  // [B, H, Nq]
 {
-  constexpr int Bc = Shape<D>::Bc, stages = Shape<D>::stages;
   Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
   const Tile tile = attention::tile_of_block<Br>(p, round_heads);
   const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1), kv_head = p.kv_head(tile.head);
@@ -178,9 +170,9 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     const auto [q, k, v, o] = attention::tensors_of<T>(args);
     const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
-    const unsigned blocks = heads * ceil_div(p.seq_q, Br);
-    launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream}, tile_map<D>(q, heads, p.seq_q, Br),
-           tile_map<D>(k, kv_heads, p.seq_k, Shape<D>::Bc), tile_map<D>(v, kv_heads, p.seq_k, Shape<D>::Bc), p,
+    const unsigned row_blocks = heads * ceil_div(p.seq_q, Br);
+    launch(forward<T, D>, {row_blocks, threads, sizeof(Shared<T, D>), stream}, tile_map<D>(q, heads, p.seq_q, Br),
+           tile_map<D>(k, kv_heads, p.seq_k, Bc), tile_map<D>(v, kv_heads, p.seq_k, Bc), p,
            attention::heads_in_a_round(p), o, args.lse);
   });
 }
@@ -189,9 +181,9 @@ constexpr attention::Forward unpadded = {attention::not_for_hopper, attention::n
 
 }  // namespace
 
-extern const attention::Rung wgmma_rung;
-constinit const attention::Rung wgmma_rung = {
-    .name = "wgmma",
+extern const attention::Rung descriptors;
+constinit const attention::Rung descriptors = {
+    .name = "descriptors",
     .idea = "warpgroup products that take their matrices from shared memory: nobody loads fragments any more",
     .forward = attention::padded<unpadded>};
 
