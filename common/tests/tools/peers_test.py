@@ -4,9 +4,11 @@ import contextlib
 import importlib
 import io
 import os
+import queue
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +16,7 @@ from unittest import mock
 
 from tools import cli
 from tools.base import ROOT, Failure, cuda, with_python_path
-from tools.measuring import peers
+from tools.measuring import launches, model_sweep, peers
 from tools.record import Problem
 from tools.showing import peer_tables
 
@@ -81,6 +83,78 @@ class Sweeps(unittest.TestCase):
         self.assertEqual(heads, {(16, 4)})
 
 
+class OfModels(unittest.TestCase):
+    """The sweep of models, and the one that is drawn at random from the same space."""
+
+    def in_the_space(self, problems):
+        for one in problems:
+            self.assertIn(one.batch, model_sweep.BATCHES)
+            self.assertIn((one.heads, one.kv_heads), model_sweep.HEADS)
+            self.assertIn(one.head_dim, model_sweep.HEAD_DIMS)
+            self.assertIn(one.dtype, model_sweep.DTYPES)
+            queries, keys = ((model_sweep.LENGTHS, model_sweep.LENGTHS) if one.seq_q == one.seq_k else
+                             (model_sweep.CHUNK_QUERIES, model_sweep.CHUNK_KEYS))
+            self.assertTrue(queries[0] <= one.seq_q <= queries[1] and keys[0] <= one.seq_k <= keys[1], one)
+
+    def test_it_keeps_to_its_space_and_takes_each_part_of_it(self):
+        training, chunks = model_sweep.training(), model_sweep.chunks()
+        self.in_the_space([*training, *chunks])
+        self.assertTrue(all(one.seq_q == one.seq_k for one in training))
+        self.assertTrue(all(one.seq_q < one.seq_k for one in chunks))
+        for values, of in [(model_sweep.HEADS, lambda one: (one.heads, one.kv_heads)), (["bf16", "fp16"], lambda one: one.dtype),
+                           (model_sweep.HEAD_DIMS, lambda one: one.head_dim), ([False, True], lambda one: one.causal)]:
+            self.assertEqual({of(one) for one in [*training, *chunks]}, set(values))
+        self.assertEqual({min(p.seq_q for p in training), max(p.seq_q for p in training)}, set(model_sweep.LENGTHS))
+        self.assertEqual({1, 4096, 131072}, {min(p.seq_q for p in chunks), max(p.seq_q for p in chunks),
+                                             max(p.seq_k for p in chunks)})
+        nvidias = [p for p in training if (p.batch, p.heads, p.kv_heads, p.head_dim, p.dtype) == (1, 64, 8, 128, "bf16")]
+        self.assertLessEqual({(16384, True), (16384, False), (32768, True), (32768, False)},
+                             {(p.seq_q, p.causal) for p in nvidias})
+
+    def test_its_points_and_its_time(self):
+        problems = [*model_sweep.training(), *model_sweep.chunks()]
+        points = model_sweep.with_directions(problems)
+        self.assertEqual(len(points), len(set(points)))
+        self.assertLessEqual(len(points), model_sweep.MOST_POINTS)
+        self.assertLess(model_sweep.expected_seconds(problems), 0.8 * model_sweep.MOST_SECONDS)
+        self.assertEqual({direction for problem, direction in points if problem.seq_q < problem.seq_k}, {"forward"})
+        # What FlashAttention-4 has compiled for training serves the chunks, too.
+        self.assertEqual(model_sweep.compilations(problems), model_sweep.compilations(model_sweep.training()))
+        work = [model_sweep.work(*point) for point in points]
+        self.assertEqual(work, sorted(work))
+
+    def test_what_is_drawn(self):
+        for seed in range(5):
+            problems = model_sweep.drawn(40, seed)
+            self.assertEqual(len(model_sweep.with_directions(problems)), 40)
+            self.assertEqual(problems, model_sweep.drawn(40, seed))
+            self.assertNotEqual(problems, model_sweep.drawn(40, seed + 1))
+            self.in_the_space(problems)
+            self.assertLess(model_sweep.expected_seconds(problems), model_sweep.MOST_SECONDS)
+        self.assertEqual(peers.sweep("random", {}, DEFAULT, {"points": 40, "seed": 4}), problems)
+
+    def test_what_the_user_says_chooses_among_the_points(self):
+        points = peers.sweep("models", {"dtype": "fp16", "seq_q": [256, 4096]}, DEFAULT)
+        self.assertEqual({(p.dtype, p.seq_q) for p in points}, {("fp16", 256), ("fp16", 4096)})
+        self.assertEqual(peers.word_for("models", {"heads": 16, "causal": True}, points), "models-heads16-causal")
+        self.assertEqual(peers.word_for("models", {}, points), "models")
+        self.assertEqual(peers.sweep("models", {"heads": 3}, DEFAULT), [])
+
+    def test_ours_are_what_the_library_has_from_a_rung_on(self):
+        book = {"08_causal_earlystop": dict.fromkeys(("masked", "balanced", "ordered")),
+                "10_hopper": dict.fromkeys(("dynamic", "narrow", "new")), "11_split_kv": dict.fromkeys(("only",))}
+        self.assertEqual(model_sweep.own_rungs(book), [
+            ("08_causal_earlystop", "balanced"), ("08_causal_earlystop", "ordered"), ("10_hopper", "narrow"),
+            ("10_hopper", "new"), ("11_split_kv", "only")])
+        long, short = Problem(1, 64, 8, 8192, 8192, 128, "bf16", True), Problem(1, 32, 8, 512, 512, 128, "bf16", True)
+        chunk = Problem(1, 32, 8, 4096, 131072, 128, "bf16", True)
+        asked = {(chapter, name) for chapter, general in [("08_causal_earlystop", True), ("10_hopper", True), ("11_split_kv", False)]
+                 for name, problem in [("long", long), ("short", short), ("chunk", chunk)]
+                 if not model_sweep.not_asked(chapter, general, problem)}
+        self.assertEqual(asked, {("08_causal_earlystop", "short"), ("11_split_kv", "short"), ("11_split_kv", "chunk"),
+                                 *(("10_hopper", name) for name in ("long", "short", "chunk"))})
+
+
 class BesideAStandInForTorch(unittest.TestCase):
     def setUp(self):
         self.torch = mock.MagicMock(__version__="2")
@@ -118,6 +192,24 @@ class Tensor:
 
 
 class Peers(BesideAStandInForTorch):
+    def test_fewer_queries_than_keys_have_a_mask_that_is_aligned_bottom_right(self):
+        self.torch.cuda.get_device_capability.return_value = (9, 0)
+        asked = []
+        attend = self.peers_main.F.scaled_dot_product_attention = lambda *_, **said: asked.append(said)
+        bias = mock.MagicMock(causal_lower_right=lambda *lengths: lengths)
+        flash, cudnn = self.peers_main.sdpa("FLASH"), self.peers_main.sdpa("CUDNN")
+        with mock.patch.dict(sys.modules, {"torch.nn.attention.bias": bias}), \
+                mock.patch.object(self.peers_main.F, "scaled_dot_product_attention", attend):
+            for keys, causal in ((70, True), (70, False), (50, True)):
+                flash.attend(Tensor((1, 8, 50, 64)), Tensor((1, 8, keys, 64)), None, causal)
+        self.assertEqual(asked, [{"attn_mask": (50, 70)}, {"is_causal": False}, {"is_causal": True}])
+        chunk, square = Problem(1, 8, 8, 50, 70, 64, "fp16", True), Problem(1, 8, 8, 70, 70, 64, "fp16", True)
+        more = Problem(1, 8, 8, 70, 50, 64, "fp16", True)
+        self.assertEqual([flash.refuses(one) for one in (chunk, square)], [None, None])
+        self.assertRegex(flash.refuses(more), "more queries than keys")
+        self.assertRegex(cudnn.refuses(chunk), "top-left")
+        self.assertIsNone(cudnn.refuses(square))
+
     def test_what_is_not_installed_says_why(self):
         self.torch.cuda.get_device_capability.return_value = (9, 0)
         with mock.patch.dict(sys.modules, {"flash_attn_interface": None, "flash_attn": None}):
@@ -228,7 +320,8 @@ class Runs(BesideAStandInForTorch):
 
     rungs = {"last": {"forward": True, "backward": True, "lse": True, "rope": False, "general": True}}
 
-    def run_with(self, said, directions=("forward", "backward"), chapters=("08_c",), named=True, rung=None):
+    def run_with(self, said, directions=("forward", "backward"), chapters=("08_c",), named=True, rung=None, instead=None,
+                 **more):
         workbook = mock.MagicMock()
         few = {"last": {**self.rungs["last"], "general": False}}
         back = {"alone": {**self.rungs["last"], "forward": False}}
@@ -239,16 +332,17 @@ class Runs(BesideAStandInForTorch):
         self.torch.cuda.OutOfMemoryError = MemoryError
         measured = []
 
-        def measure(problem, flops, rope, direction, candidates, *_):
+        def measure(problem, flops, rope, direction, candidates, *_, **__):
             measured.append((direction, problem.seq_q, problem.dtype, flops, [one.name for one in candidates]))
-            return [{"name": one.name, "kind": one.kind, "seconds": peers.percentiles([2.0])} for one in candidates]
+            return [{"name": one.name, "kind": one.kind, "seconds": launches.percentiles([2.0])} for one in candidates]
 
         request = {"sweep": "ladder", "said": said, "chapters": list(chapters), "named": named,
                    "rung": rung, "all_rungs": False, "directions": directions, "seed": 0, "patience": 1.0,
-                   "commit": "abc"}
+                   "commit": "abc", "draw": None, "default": False, "only": [], "within": None,
+                   "out": None, **more}
         modules = {"flash_attention_workbook": workbook, "flash_attn": None, "flash_attn_interface": None}
         with mock.patch.dict(sys.modules, modules), \
-                mock.patch.multiple(self.peers_main, measure=measure, Flush=mock.Mock(), ceilings=mock.Mock()), \
+                mock.patch.multiple(self.peers_main, measure=instead or measure, Flush=mock.Mock(), ceilings=mock.Mock()), \
                 contextlib.redirect_stdout(io.StringIO()):
             return measured, self.peers_main.run(request)
 
@@ -286,6 +380,62 @@ class Runs(BesideAStandInForTorch):
                 self.run_with({}, ["forward"], ["07_b"], rung=rung)
         with self.assertRaisesRegex(self.peers_main.Refusal, "^rung is alone: 08_c has last$"):
             self.run_with({}, chapters=["08_c"], rung="alone")
+
+    def run_of_models(self, **more):
+        """Two problems, of which one has no backward."""
+        with mock.patch.multiple(model_sweep, TRAINING="B1_H4_N512_D64_fp16_full", OWN={"08_c": "last"},
+                                 CHUNKS="B1_H4_Nq1_Nk4096_D64_fp16_full"):
+            return self.run_with({}, named=False, sweep="models", **more)
+
+    def test_a_sweep_of_models_has_the_default_and_each_rung_that_may_be_it(self):
+        measured, report = self.run_of_models()
+        fast = ["FLASH", "CUDNN", "default", "08_c/last"]
+        self.assertEqual([(direction, n, names) for direction, n, _, _, names in measured],
+                         [("forward", 1, fast), ("forward", 512, fast),
+                          ("backward", 512, ["FLASH", "FLASH-deterministic", *fast[1:]])])
+        self.assertEqual(report["what"], "models")
+
+    def test_only_some_candidates(self):
+        for words, expected in [(["CUDNN", "default"], ["CUDNN", "default"]), (["08"], ["08_c/last"]),
+                                (["08/last", "FLASH"], ["FLASH", "08_c/last"])]:
+            measured, _ = self.run_of_models(only=words)
+            self.assertEqual(measured[0][-1], expected)
+        with self.assertRaisesRegex(self.peers_main.Refusal, "^only is x: there are FLASH, .*default, 08_c/last$"):
+            self.run_of_models(only=["x"])
+        with self.assertRaisesRegex(self.peers_main.Refusal, "^only is FA3: .*flash_attn_interface"):
+            self.run_of_models(only=["CUDNN", "FA3"])
+
+    def test_the_default_beside_chapters(self):
+        measured, _ = self.run_with({"seq_q": [64]}, ["forward"], default=True)
+        self.assertEqual(measured[0][-1][-2:], ["08_c", "default"])
+
+    def test_what_there_is_no_time_for_is_left_out(self):
+        with self.assertRaisesRegex(self.peers_main.Refusal, "the 0 s for all points were over"):
+            self.run_of_models(within=1e-9)
+
+    def test_a_lost_gpu_leaves_what_was_measured(self):
+        calls = []
+
+        def measure(problem, flops, rope, direction, candidates, *_):
+            calls.append(problem)
+            if len(calls) == 2:
+                raise self.peers_main.Lost("FA4: CUDA error: misaligned address")
+            return [{"name": one.name, "kind": one.kind, "seconds": launches.percentiles([2.0])} for one in candidates]
+
+        _, report = self.run_of_models(instead=measure)
+        self.assertEqual((len(calls), [point["problem"]["seq_q"] for point in report["points"]]), (2, [1]))
+        self.assertEqual(report["ended"], "forward N=512 B=1 H=4 D=64 fp16 full: FA4: CUDA error: misaligned address")
+        self.assertTrue(report["summary"])
+
+    def test_a_watchdog_barks_once_it_hears_nothing(self):
+        heard = queue.Queue()
+        with self.peers_main.Watchdog(heard.put, longest=0.05) as at:
+            at("here")
+            self.assertEqual(heard.get(timeout=10), "here: it has not answered for 0 s")
+        with self.peers_main.Watchdog(heard.put, longest=0.05):
+            pass
+        time.sleep(0.1)
+        self.assertTrue(heard.empty())
 
     def test_where_nothing_is_said(self):
         measured, report = self.run_with({}, ["forward"])
@@ -331,29 +481,29 @@ class Arithmetic(unittest.TestCase):
     other = Problem(1, 32, 32, 16384, 16384, 64, "fp16", False)
 
     def test_predictions(self):
-        self.assertIsNone(peers.predicted_seconds([], self.full))
-        self.assertAlmostEqual(peers.predicted_seconds([(self.short, 0.1)], self.full), 0.4)
+        self.assertIsNone(launches.predicted_seconds([], self.full))
+        self.assertAlmostEqual(launches.predicted_seconds([(self.short, 0.1)], self.full), 0.4)
         known = [(self.other, 9.0), (self.causal, 2.0), (self.short, 0.1)]
-        self.assertAlmostEqual(peers.predicted_seconds(known, self.full), 0.4)
-        self.assertAlmostEqual(peers.predicted_seconds(known[:2], self.full), 2.0)
-        self.assertAlmostEqual(peers.predicted_seconds(known[:1], self.full), 9.0)
+        self.assertAlmostEqual(launches.predicted_seconds(known, self.full), 0.4)
+        self.assertAlmostEqual(launches.predicted_seconds(known[:2], self.full), 2.0)
+        self.assertAlmostEqual(launches.predicted_seconds(known[:1], self.full), 9.0)
 
     def test_how_many_launches(self):
-        self.assertEqual([peers.launches(seconds) for seconds in (1e-5, 0.05, 0.6)], [40, 10, 3])
-        self.assertIsNone(peers.too_slow(0.5))
-        self.assertRegex(peers.too_slow(1.234), "about 1.2 s")
+        self.assertEqual([launches.launches(seconds) for seconds in (1e-5, 0.05, 0.6)], [40, 10, 3])
+        self.assertIsNone(launches.too_slow(0.5))
+        self.assertRegex(launches.too_slow(1.234), "about 1.2 s")
 
     def test_turns_are_spread_evenly(self):
         for count, rounds in [(3, 40), (40, 40), (7, 10), (1, 5)]:
-            turns = [number for number in range(rounds) if peers.has_turn(count, rounds, number)]
+            turns = [number for number in range(rounds) if launches.has_turn(count, rounds, number)]
             self.assertEqual(len(turns), count)
             gaps = [after - before for before, after in zip(turns, turns[1:])]
             self.assertLessEqual(max(gaps, default=1) - min(gaps, default=1), 1)
 
     def test_percentiles(self):
-        self.assertEqual(peers.percentiles([3.0, 1.0, 2.0]), {"median": 2, "p10": 1.2, "p90": 2.8, "min": 1, "max": 3})
-        self.assertEqual(set(peers.percentiles([5.0]).values()), {5.0})
-        ten = peers.percentiles([float(i) for i in range(11)])
+        self.assertEqual(launches.percentiles([3.0, 1.0, 2.0]), {"median": 2, "p10": 1.2, "p90": 2.8, "min": 1, "max": 3})
+        self.assertEqual(set(launches.percentiles([5.0]).values()), {5.0})
+        ten = launches.percentiles([float(i) for i in range(11)])
         self.assertEqual((ten["p10"], ten["p90"]), (1, 9))
 
 
@@ -366,7 +516,7 @@ def report(*rows) -> dict:
         for name, value in row.items():
             result = {"name": name, "kind": "peer" if name.isupper() else "chapter"}
             if isinstance(value, float):
-                result.update(seconds=peers.percentiles([value, value]), samples=[value, value], flop_rate=1e12 / value)
+                result.update(seconds=launches.percentiles([value, value]), samples=[value, value], flop_rate=1e12 / value)
             else:
                 result["wrong" if value.startswith("o ") else "skipped"] = value
             results.append(result)
@@ -401,6 +551,23 @@ class Reports(unittest.TestCase):
             ["FLASH", "20.0", "30.0"], ["11", "10.0", "15.0"], ["x", "FLASH", "2.00", "2.00"], [],
             ["forward,", "B=8", "H=16", "(kv", "8)", "D=128", "fp16", "full,", "us", "N=1x8192"],
             ["FLASH", "40.0"], ["11", "40.0"], ["x", "FLASH", "1.00"]])
+
+    def test_of_models_a_line_for_each_point(self):
+        made = report({"FLASH": 2e-5, "CUDNN": 1e-5, "default": 1.25e-5, "10_hopper/x": 1e-5},
+                      {"FLASH": 4e-5, "CUDNN": "it is refused", "default": 2e-5, "10_hopper/x": 2.5e-5})
+        made["what"] = "models"
+        self.assertEqual([line.split() for line in peer_tables.tables(made).split("\n")], [
+            ["forward,", "us", "FLASH", "CUDNN", "default", "10/x", "x", "FLASH", "x", "CUDNN", "x", "peers", "x", "own"],
+            ["B1", "H16", "N512", "D128", "fp16", "full", "20.0", "10.0", "12.5", "10.0", "1.60", "0.80", "0.80", "0.80"],
+            ["B1", "H16", "N1024", "D128", "fp16", "full", "40.0", "-", "20.0", "25.0", "2.00", "-", "2.00", "1.25"]])
+        said = peer_tables.remarks(made)
+        self.assertEqual(said[1], "default, forward: 0.800 x CUDNN (geometric mean of 1 points), at least 0.80 (B1 H16 N512 "
+                         "D128 fp16 full); behind at 1")
+        self.assertIn("default, forward: 1.265 x the fastest peer (geometric mean of 2 points), at least 0.80", said[2])
+        self.assertIn("default, forward: 1.000 x the fastest own rung", said[3])
+        self.assertIn("CUDNN skipped at B1 H16 N1024 D128 fp16 full: it is refused", said)
+        del made["points"][0]["results"][2], made["points"][1]["results"][2]  # as with --only: the last of ours instead
+        self.assertIn("10/x, forward: 1.000 x CUDNN", "\n".join(peer_tables.remarks(made)))
 
     def test_the_table_and_the_remarks(self):
         made = report({"FLASH": 2.0, "01": "one launch would take about 1.2 s", "06": 1.0},

@@ -20,15 +20,16 @@ tools/measuring/peers_main.py measures, in a Python that has PyTorch. Its JSON, 
                   measure is compiled+FLASH, where torch.compile has made one kernel of the rotations)
                 or  skipped (why), or wrong (what: it was not timed)
                 (common/results keeps median and p10 of the seconds, and no samples)
+    ended     why points are missing, if a launch took the GPU with it; such a file is no record
     summary   one for each name and direction: points, geometric_mean, lowest and highest of the ratios
 """
 
 import json
-import math
 import os
 import statistics
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,9 +44,9 @@ from tools.base import (
     follow,
     pythons,
     shown,
-    significant,
     with_python_path,
 )
+from tools.measuring import model_sweep
 from tools.record import LENGTHS, Problem
 
 BASELINE = "FLASH"  # PyTorch's FLASH backend, which is FlashAttention-2: what ratios are against
@@ -58,23 +59,27 @@ SWEEPS = {
     "decode": "few queries and many keys: H=32, Nq = 1, 4 and 16, Nk = 8192, 65536 and 262144, D = 64 and 128, full",
     "dims": "head dims of models: 16384 tokens, H * D = 2048 or nearly, D = 40, 72, 80, 96, 112, 192 and 256, N = 2048 "
             "and 8192, full and causal",
+    "models": "attention as models ask for it, long and short, with few kv heads and few queries, in fp16 and bf16",
+    "random": "points drawn at random from what models ask for",
 }
+OF_MODELS = ("models", "random")  # each point has its own shape and dtype; to name one chooses among the points
 HEAD_DIMS = [40, 72, 80, 96, 112, 192, 256]  # of that sweep
 DECODING = [(1, 32), (1, 8), (8, 8), (64, 8)]  # (B, Hkv) of that sweep
 MOST_KEYS = 2**25  # over all kv heads: with more, K and V of two sets of inputs do not fit into the memory of an H200
 SHAPE = ("batch", "heads", "kv_heads", "seq_q", "seq_k")  # who names one of these asks for a sweep of his own
 
-# How long the launches of one candidate at one point may take together (--patience), and how many they are. They are
-# meant to take a fifth of it; a candidate whose fewest launches would take longer is left out there.
-PATIENCE, FEWEST, MOST = 2.5, 3, 40
-
 
 # --- What is measured ------------------------------------------------------------------------------------------------
 
 
-def sweep(name: str, said: JsonObject, default: Problem) -> list[Problem]:
-    """The sweep's problems, shortest first, without repetitions. `said` ({field: value}, seq_q a list) overrides."""
+def sweep(name: str, said: JsonObject, default: Problem, draw: "JsonObject | None" = None) -> list[Problem]:
+    """The sweep's problems, shortest first, without repetitions. `said` ({field: value}, seq_q a list) overrides; of
+    the sweeps of models it chooses. draw: {"points": how many, "seed": of what is drawn at random}."""
     fields = {field: value for field, value in said.items() if field != "seq_q"}
+    if name in OF_MODELS:
+        points = model_sweep.drawn(**draw) if draw else model_sweep.training() + model_sweep.chunks()
+        return [point for point in points if fields.items() <= vars(point).items()
+                and point.seq_q in said.get("seq_q", [point.seq_q])]
     if name == "decode":
         points = [replace(default, batch=batch, heads=32, kv_heads=kv_heads, seq_q=n, seq_k=keys, head_dim=size,
                           causal=False)
@@ -97,56 +102,23 @@ def sweep(name: str, said: JsonObject, default: Problem) -> list[Problem]:
 
 def word_for(name: str, said: JsonObject, points: list[Problem]) -> str:
     """What names the sweep and its restrictions: fa-fp16-d64-causal."""
-    words = ["custom" if any(field in said for field in SHAPE) else name, points[0].dtype]
+    words = ["custom" if any(field in said for field in SHAPE) and name not in OF_MODELS else name]
+    words += [points[0].dtype] if name not in OF_MODELS or "dtype" in said else []
+    words += [f"{field}{said[field]}" for field in SHAPE if field in said and name in OF_MODELS]
     words += [f"d{said['head_dim']}"] if "head_dim" in said else []
     words += ["causal" if said["causal"] else "full"] if "causal" in said else []
     return "-".join(words)
 
 
-# --- How it is measured ----------------------------------------------------------------------------------------------
+def schedule(name: str, points: list[Problem], directions: Sequence[str]) -> list[tuple[str, bool, Problem]]:
+    """[(direction, rope, problem)], in the order in which they are measured."""
+    if name in OF_MODELS:
+        return [(direction, rope, problem) for rope in (False, True)
+                for problem, direction in model_sweep.with_directions(points, directions)]
+    return [(direction, rope, problem) for direction in directions for rope in (False, True) for problem in points]
 
 
-def predicted_seconds(known: list[tuple[Problem, float]], problem: Problem) -> "float | None":
-    """One launch, at the pace of the most similar launch known: [(problem, seconds)]. Work that is not skipped counts
-    whole: kernels that do the masked half too are the slow ones."""
-    def work(one: Problem) -> int:
-        return one.batch * one.heads * one.seq_q * one.seq_k * one.head_dim
-
-    if not known:
-        return None
-    nearest, seconds = min(known, key=lambda pair: (pair[0].head_dim != problem.head_dim,
-                                                    pair[0].causal != problem.causal,
-                                                    abs(math.log(work(pair[0]) / work(problem)))))
-    return seconds * work(problem) / work(nearest)
-
-
-def too_slow(seconds: float, patience: float = PATIENCE) -> "str | None":
-    """Why a launch of that many seconds is not timed; None if it is."""
-    if seconds * (FEWEST + 1) <= patience:  # and one to check
-        return None
-    return f"one launch would take about {significant(seconds, 2)} s: more than this benchmark waits for"
-
-
-def launches(seconds: float, patience: float = PATIENCE) -> int:
-    return max(FEWEST, min(MOST, int(patience / 5 / seconds)))
-
-
-def has_turn(count: int, rounds: int, number: int) -> bool:
-    """Whether one with `count` launches in `rounds` rounds has one in round `number`: evenly spread."""
-    return (number + 1) * count // rounds > number * count // rounds
-
-
-def percentiles(samples: list[float]) -> dict[str, float]:
-    ordered = sorted(samples)
-
-    def percentile(share: float) -> float:  # linear between neighbours
-        place = share * (len(ordered) - 1)
-        low = int(place)
-        high = min(low + 1, len(ordered) - 1)
-        return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
-
-    return {"median": statistics.median(ordered), "p10": percentile(0.1), "p90": percentile(0.9), "min": ordered[0],
-            "max": ordered[-1]}
+# --- Ratios -----------------------------------------------------------------------------------------------------------
 
 
 def baseline_of(point: JsonObject) -> str:
