@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import io
+import itertools
 import os
 import queue
 import subprocess
@@ -16,7 +17,7 @@ from unittest import mock
 
 from tools import cli
 from tools.base import ROOT, Failure, cuda, with_python_path
-from tools.measuring import launches, model_sweep, peers
+from tools.measuring import launches, model_sweep, nvml, peers
 from tools.record import Problem
 from tools.showing import peer_tables
 
@@ -338,7 +339,7 @@ class Runs(BesideAStandInForTorch):
 
         request = {"sweep": "ladder", "said": said, "chapters": list(chapters), "named": named,
                    "rung": rung, "all_rungs": False, "directions": directions, "seed": 0, "patience": 1.0,
-                   "commit": "abc", "draw": None, "default": False, "only": [], "within": None,
+                   "commit": "abc", "draw": None, "own": False, "default": False, "timing": "launch by launch", "only": [], "within": None,
                    "out": None, **more}
         modules = {"flash_attention_workbook": workbook, "flash_attn": None, "flash_attn_interface": None}
         with mock.patch.dict(sys.modules, modules), \
@@ -385,7 +386,7 @@ class Runs(BesideAStandInForTorch):
         """Two problems, of which one has no backward."""
         with mock.patch.multiple(model_sweep, TRAINING="B1_H4_N512_D64_fp16_full", OWN={"08_c": "last"},
                                  CHUNKS="B1_H4_Nq1_Nk4096_D64_fp16_full"):
-            return self.run_with({}, named=False, sweep="models", **more)
+            return self.run_with({}, named=False, sweep="models", own=True, **more)
 
     def test_a_sweep_of_models_has_the_default_and_each_rung_that_may_be_it(self):
         measured, report = self.run_of_models()
@@ -422,7 +423,8 @@ class Runs(BesideAStandInForTorch):
                 raise self.peers_main.Lost("FA4: CUDA error: misaligned address")
             return [{"name": one.name, "kind": one.kind, "seconds": launches.percentiles([2.0])} for one in candidates]
 
-        _, report = self.run_of_models(instead=measure)
+        with contextlib.redirect_stderr(io.StringIO()):
+            _, report = self.run_of_models(instead=measure)
         self.assertEqual((len(calls), [point["problem"]["seq_q"] for point in report["points"]]), (2, [1]))
         self.assertEqual(report["ended"], "forward N=512 B=1 H=4 D=64 fp16 full: FA4: CUDA error: misaligned address")
         self.assertTrue(report["summary"])
@@ -472,6 +474,142 @@ class Launches(BesideAStandInForTorch):
         with self.assertRaisesRegex(self.peers_main.Skipped, "does not enqueue it"):
             self.lane.take_turn(self.flush)
         self.assertEqual(self.lane.events, [])
+
+
+class BackToBack(BesideAStandInForTorch):
+    """The stand-in's clock: the CPU needs so long to enqueue a launch, and the GPU so long for one."""
+
+    def setUp(self):
+        super().setUp()
+        self.module = self.peers_main.back_to_back
+        self.now, self.gpu_until, self.launched = 0.0, 0.0, []
+        case = self
+
+        class Event:
+            def __init__(self, **_):
+                self.at = 0.0
+
+            def record(self):
+                self.at = max(case.now, case.gpu_until)
+
+            def query(self):
+                return self.at <= case.now
+
+            def elapsed_time(self, other):
+                return 1e3 * (other.at - self.at)
+
+        self.torch.cuda.Event.side_effect = Event
+        self.torch.cuda.synchronize.side_effect = lambda: setattr(self, "now", max(self.now, self.gpu_until))
+        self.torch.cuda._sleep.side_effect = lambda cycles: self.busy(cycles / self.module.CYCLES)
+        for patch in (mock.patch.object(self.module.time, "perf_counter", lambda: self.now),
+                      mock.patch.object(self.module, "torch", self.torch)):  # of whichever test imported it
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def busy(self, seconds):
+        self.gpu_until = max(self.now, self.gpu_until) + seconds
+
+    def bursts(self, name, host, gpu):
+        def launch(number):
+            self.launched.append((name, number))
+            self.now += host
+            self.busy(gpu)
+
+        return self.module.Bursts(mock.MagicMock(launch=launch), gpu)
+
+    def test_the_time_of_a_launch_is_the_gpus(self):
+        for host, gpu, covered in [(1e-5, 1e-3, False), (5e-5, 1e-5, True)]:
+            bursts = self.bursts("x", host, gpu)
+            self.assertEqual(bursts.covered, covered)
+            seconds, busy = bursts.slice()
+            self.assertAlmostEqual(seconds, gpu, delta=1e-3 * gpu)
+            self.assertEqual(busy > 0.9, not covered)
+            self.assertEqual(bursts.late, 0)
+
+    def test_a_slice_is_long_enough_and_of_long_launches_there_are_few(self):
+        for gpu, many, least, most in [(1e-4, 20, 320, 380), (4e-3, 20, 20, 20), (0.025, 10, 10, 10), (0.3, 2, 2, 2)]:
+            bursts = self.bursts("x", 1e-6, gpu)
+            self.launched.clear()
+            bursts.slice()
+            self.assertEqual(bursts.many, many)
+            self.assertTrue(least <= len(self.launched) <= most, (gpu, len(self.launched)))
+            self.assertEqual({number for _, number in self.launched}, {0, 1})
+
+    def test_launches_that_were_enqueued_late_are_repeated(self):
+        bursts = self.bursts("x", 5e-5, 1e-5)
+        bursts.host = 2e-4  # it was lucky once
+        self.assertAlmostEqual(bursts.slice(1e-6)[0], 1e-5)
+        self.assertGreater(bursts.late, 0)
+
+    def test_slices_take_turns_and_then_each_has_the_gpu_alone(self):
+        results = [{"name": "a"}, {"name": "b"}]
+        lanes = [(self.bursts(one["name"], 1e-6, gpu), one) for one, gpu in zip(results, (2e-3, 4e-3))]
+        self.launched.clear()
+        heard = []
+        with mock.patch.object(self.module, "Watching", mock.MagicMock()):
+            self.module.measure(lanes, 1e9, 3, None, heard.append)
+        turns = [name for name, _ in itertools.groupby(name for name, _ in self.launched)]
+        self.assertEqual("".join(turns), "abababab")
+        self.assertEqual([round(one["seconds"]["median"], 6) for one in results], [0.002, 0.004])
+        self.assertEqual([(len(one["samples"]), one["launches"]) for one in results], [(3, 20)] * 2)
+        self.assertAlmostEqual(results[1]["flop_rate"], 1e9 / 0.004, delta=1e6)
+        self.assertEqual(heard, ["the slices in turn"] * 3 + ["a", "b"])
+
+    def test_clock_and_power_are_of_its_time_alone_without_the_beginning(self):
+        def look(number):  # energy is counted up every fourth time
+            return nvml.Look(0.005 * number, 1000.0 if number < 20 else 1500.0, 300.0, 12.0 * (number // 4))
+
+        watching = mock.MagicMock()
+        watching.return_value.__enter__.return_value.looks = [look(i) for i in range(80)]
+        bursts = self.bursts("x", 1e-6, 1e-3)
+        self.now = self.gpu_until = 0.0
+        with mock.patch.object(self.module, "Watching", watching):
+            found = self.module.alone(bursts, None)
+            self.assertEqual((found["sm_clock_mhz"], found["power_w"]), (1500.0, 600.0))
+            self.assertAlmostEqual(found["joules"], 0.6)
+            waits = self.module.alone(self.bursts("y", 1e-4, 1e-5), None)  # the CPU cannot keep the GPU at work
+        self.assertEqual([waits[name] for name in ("sm_clock_mhz", "power_w", "joules")], [None] * 3)
+        self.assertAlmostEqual(waits["alone_seconds"], 1e-5)
+
+
+class Nvml(unittest.TestCase):
+    def library(self, **status):
+        def answer(value):
+            def function(*words):
+                words[-1]._obj.value = value
+                return status.get("every", 0)
+            return function
+
+        return mock.MagicMock(nvmlInit_v2=lambda: 0, nvmlDeviceGetHandleByUUID=lambda uuid, _: status.get(uuid.decode(), 0),
+                              nvmlDeviceGetTotalEnergyConsumption=answer(5000), nvmlDeviceGetPowerUsage=answer(650000),
+                              nvmlDeviceGetClockInfo=answer(1755))
+
+    def test_a_look(self):
+        seen = nvml.Nvml("GPU-1", self.library()).look()
+        self.assertEqual((seen.sm_clock_mhz, seen.power_w, seen.energy_j), (1755, 650.0, 5.0))
+        seen = nvml.Nvml("GPU-1", self.library(every=3)).look()  # not supported
+        self.assertEqual((seen.sm_clock_mhz, seen.power_w, seen.energy_j), (None, None, None))
+        with self.assertRaisesRegex(OSError, "NVML answers 6 for GPU-2"):
+            nvml.Nvml("GPU-2", self.library(**{"GPU-2": 6}))
+
+    def test_power_is_energy_between_the_times_at_which_it_was_counted_up(self):
+        counted = [nvml.Look(0.01 * i, 1.0, 1.0, 10.0 * (i // 4)) for i in range(11)]  # 10 J each 40 ms
+        self.assertAlmostEqual(nvml.mean_power(counted), 250.0)
+        self.assertAlmostEqual(nvml.mean_power([nvml.Look(i, 1.0, 100.0 + i, None) for i in range(3)]), 101.0)
+        self.assertAlmostEqual(nvml.mean_power(counted[:4]), 1.0)  # it was not counted up
+        self.assertIsNone(nvml.mean_power([]))
+        self.assertIsNone(nvml.mean_clock([]))
+
+    def test_looking_beside_something(self):
+        with nvml.Watching(lambda: time.perf_counter(), every=0.001) as watching:
+            time.sleep(0.05)
+        count = len(watching.looks)
+        self.assertGreater(count, 2)
+        time.sleep(0.01)
+        self.assertEqual(len(watching.looks), count)
+        with nvml.Watching(None) as nobody:
+            pass
+        self.assertEqual(nobody.looks, [])
 
 
 class Arithmetic(unittest.TestCase):

@@ -28,8 +28,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="of --sweep=random: a problem in a direction (default: 40)")
     parser.add_argument("--draw-seed", type=problem_flags.at_least_zero, default=0, metavar="N",
                         help="of --sweep=random, of what is drawn (default: 0)")
+    parser.add_argument("--back-to-back", action="store_true",
+                        help="twenty launches of one, then of the next, with clock, power and energy; not launch by "
+                             "launch, each after a flush of the L2 cache")
+    parser.add_argument("--own", action="store_true",
+                        help="of ours what runs where no chapter is named, and each rung that may be it; beside the "
+                             "fast peers (so it is in the sweeps of models unless chapters are named)")
     parser.add_argument("--default", action="store_true",
-                        help="beside the chapters also what runs where none is named, as in the sweeps of models")
+                        help="beside the chapters also what runs where none is named")
     parser.add_argument("--only", type=lambda text: text.split(","), default=[], metavar="NAME,NAME",
                         help="of all candidates only these, as the table names them: CUDNN,default,10/narrow; 10 is "
                              "all that there is of it")
@@ -62,6 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
         "all_rungs": arguments.all_rungs,
         "directions": [arguments.direction] if arguments.direction else ["forward", "backward"],
         "seed": seed,
+        "timing": peers.BACK_TO_BACK if arguments.back_to_back else peers.LAUNCH_BY_LAUNCH,
+        "own": arguments.own or of_models and not (arguments.chapters or arguments.rung or arguments.all_rungs),
         "default": arguments.default,
         "only": arguments.only,
         "patience": arguments.patience or (model_sweep.PATIENCE if of_models else launches.PATIENCE),
@@ -73,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
         path = build.directory("cuda") / "bench" / path.name
     result_files.write(path, report)
     say(f"\n{report['context']['gpu']}, PyTorch {report['context']['torch']}, every result checked before it was "
-        "timed\n")
+        f"timed, {report['timing']}\n")
     say(peer_tables.tables(report))
     say()
     for line in peer_tables.remarks(report):
@@ -94,4 +102,5 @@ def _default_path(what: str, arguments: argparse.Namespace, chosen: list[chapter
         what += "".join(f"-{chapter.name}" for chapter in chosen)
     what += f"-{'-'.join(arguments.only)}".replace("/", "-") if arguments.only else ""
     what += f"-{arguments.rung}" if arguments.rung else "-rungs" if arguments.all_rungs else ""
-    return directory / f"peers-{what}{'-backward' if arguments.direction == 'backward' else ''}.json"
+    what += "-backward" if arguments.direction == "backward" else ""
+    return directory / f"peers-{what}{'-b2b' if arguments.back_to_back else ''}.json"

@@ -7,6 +7,7 @@ from tools.measuring import (
     launches,
     model_sweep,
     ncu,
+    nvml,
     peers,
     pieces,
     problem_flags,

@@ -6,6 +6,7 @@ tools/measuring/peers_main.py measures, in a Python that has PyTorch. Its JSON, 
               power_limit_w, before and after: SM and memory clocks in MHz, power in W, temperature in C, as nvidia-smi
               gives them
     what      the sweep and its restrictions, in a word
+    timing    "launch by launch", each after a flush of the L2 cache, or "back to back" (back_to_back.py)
     ceilings  what this GPU reached in the same process, timed like everything else: matmul {flop_rate, seconds}, a
               matrix product of two 8192 x 8192 matrices in fp16; copy {byte_rate, seconds}, 1 GiB read and written
     absent    {peer or chapter: why it was not asked}
@@ -18,6 +19,10 @@ tools/measuring/peers_main.py measures, in a Python that has PyTorch. Its JSON, 
                   error and tolerance (of the result, against fp64: what was checked before any timing),
                   ratio (seconds of FLASH / seconds: above 1 is faster than FLASH; null without FLASH. With rope the
                   measure is compiled+FLASH, where torch.compile has made one kernel of the rotations)
+                back to back the samples are slices, and there are
+                  launches (in a burst of them), alone_seconds (of a launch, when the candidate has the GPU to itself),
+                  and of that time: sm_clock_mhz, power_w, joules (a launch); null for what NVML did not say, or where
+                  launches are too short for the CPU to keep the GPU at work
                 or  skipped (why), or wrong (what: it was not timed)
                 (common/results keeps median and p10 of the seconds, and no samples)
     ended     why points are missing, if a launch took the GPU with it; such a file is no record
@@ -62,6 +67,7 @@ SWEEPS = {
     "models": "attention as models ask for it, long and short, with few kv heads and few queries, in fp16 and bf16",
     "random": "points drawn at random from what models ask for",
 }
+LAUNCH_BY_LAUNCH, BACK_TO_BACK = "launch by launch", "back to back"
 OF_MODELS = ("models", "random")  # each point has its own shape and dtype; to name one chooses among the points
 HEAD_DIMS = [40, 72, 80, 96, 112, 192, 256]  # of that sweep
 DECODING = [(1, 32), (1, 8), (8, 8), (64, 8)]  # (B, Hkv) of that sweep

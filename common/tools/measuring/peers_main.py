@@ -20,7 +20,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from types import ModuleType
 from typing import Any
 
@@ -28,9 +28,20 @@ import torch
 import torch.nn.functional as F
 
 from tools.base import JsonObject, cuda
-from tools.measuring import model_sweep
+from tools.measuring import back_to_back, model_sweep
 from tools.measuring.launches import has_turn, launches, percentiles, predicted_seconds, too_slow
-from tools.measuring.peers import OF_MODELS, PEERS, ROPE_PEERS, add_ratios, schedule, summary, sweep, word_for
+from tools.measuring.nvml import Look, Nvml
+from tools.measuring.peers import (
+    BACK_TO_BACK,
+    OF_MODELS,
+    PEERS,
+    ROPE_PEERS,
+    add_ratios,
+    schedule,
+    summary,
+    sweep,
+    word_for,
+)
 from tools.measuring.peers_check import Reference
 from tools.record import DEFAULT, Problem
 
@@ -451,15 +462,25 @@ def make_sets(problem: Problem, direction: str, seed: int) -> list[list[torch.Te
             for _ in range(2)]
 
 
+@dataclass(frozen=True)
+class Slices:
+    """How it is timed back to back."""
+
+    rounds: int
+    look: "Callable[[], Look] | None"  # at clock and power, where NVML is there
+
+
 def measure(problem: Problem, flops: float, rope: bool, direction: str, candidates: list[Candidate],
             known: dict[tuple[str, str], list[tuple[Problem, float]]], flush: Flush,
-            seed: int, patience: float, at: Callable[[str], None] = lambda _: None) -> list[JsonObject]:
+            seed: int, patience: float, at: Callable[[str], None] = lambda _: None,
+            in_slices: "Slices | None" = None) -> list[JsonObject]:
     """The results of one point. `known` gathers {(name, direction): [(problem, seconds)]}; `at` hears whose turn it
-    is."""
+    is; in_slices: back to back."""
     sets = make_sets(problem, direction, seed)
     reference = Reference(sets[0][0], sets[0][1], sets[0][2], problem.causal, rope=rope)
     results: list[JsonObject] = []
     lanes: list[tuple[Lane, int, JsonObject]] = []
+    bursts: list[tuple[back_to_back.Bursts, JsonObject]] = []
     for candidate in candidates:
         result: JsonObject = {"name": candidate.name, "kind": candidate.kind}
         results.append(result)
@@ -482,7 +503,10 @@ def measure(problem: Problem, flops: float, rope: bool, direction: str, candidat
             history.append((problem, seconds))
             if too_slow(seconds, patience):
                 raise Skipped(too_slow(seconds, patience))
-            lanes.append((lane, launches(seconds, patience), result))
+            if in_slices:
+                bursts.append((back_to_back.Bursts(lane, seconds), result))
+            else:
+                lanes.append((lane, launches(seconds, patience), result))
         except Skipped as skipped:
             result["skipped"] = str(skipped)
         except torch.cuda.OutOfMemoryError:
@@ -492,6 +516,9 @@ def measure(problem: Problem, flops: float, rope: bool, direction: str, candidat
                 raise Lost(f"{candidate.name}: {first_line(error)}") from error
             result["skipped"] = first_line(error)
 
+    if in_slices:
+        back_to_back.measure(bursts, flops, in_slices.rounds, in_slices.look, at)
+        return results
     rounds = max((count for _, count, _ in lanes), default=0)
     for number in range(rounds):
         at("the launches in turn")
@@ -555,7 +582,7 @@ def candidates_for(points: list[Problem], workbook: ModuleType,
     """(candidates, those with RoPE, {name: why it is not there}). Chapters that rotate q and k solve another problem
     than those that do not, and have other peers."""
     absent: dict[str, str] = {}
-    if request["sweep"] in OF_MODELS and not (request["named"] or request["rung"] or request["all_rungs"]):
+    if request["own"]:
         chapters = own_candidates(workbook)
     else:
         chosen, absent = chapters_for(points, workbook, request)
@@ -564,7 +591,7 @@ def candidates_for(points: list[Problem], workbook: ModuleType,
             chapters.append(default_candidate(workbook))
     _require_direction(workbook, chapters, request["directions"])
     plain, rotating = ([one for one in chapters if one.rope == rope] for rope in (False, True))
-    names = model_sweep.PEERS if request["sweep"] in OF_MODELS else PEERS
+    names = model_sweep.PEERS if request["own"] else PEERS
     peers, missing = peer_candidates(names) if plain else ([], {})
     rotating_peers, others = rotating_candidates() if rotating else ([], {})
     absent |= missing | others
@@ -592,8 +619,9 @@ def _require_direction(workbook: ModuleType, chapters: list[Chapter], directions
 
 
 def run(request: JsonObject) -> JsonObject:
-    """request: sweep, said and draw (see peers.sweep), chapters, named, rung, all_rungs, default (whether it is asked,
-    too), only (names of candidates; empty for all), directions, seed, patience, within (seconds, or None), commit."""
+    """request: sweep, said and draw (see peers.sweep), timing, chapters, named, rung, all_rungs, own (instead of all
+    these), default (beside them), only (names of candidates; empty for all), directions, seed, patience, within
+    (seconds, or None), commit."""
     begin = time.monotonic()
     workbook = the_workbook("peers")
     points = sweep(request["sweep"], request["said"], Problem(**workbook.default_problem()), request["draw"])
@@ -602,7 +630,9 @@ def run(request: JsonObject) -> JsonObject:
             f"{field}={value}" for field, value in request["said"].items()))
     *both, absent = candidates_for(points, workbook, request)
     what = word_for(request["sweep"], request["said"], points)
-    report: JsonObject = {"context": context(request), "what": what, "absent": absent, "points": []}
+    report: JsonObject = {"context": context(request), "what": what, "timing": request["timing"], "absent": absent,
+                          "points": []}
+    in_slices = slices(request, report["context"]) if request["timing"] == BACK_TO_BACK else None
     report["context"]["before"] = cuda.machine_state(uuid())
     flush = Flush()
     known: dict[tuple[str, str], list[tuple[Problem, float]]] = {}
@@ -630,11 +660,13 @@ def run(request: JsonObject) -> JsonObject:
                 else:
                     with torch.set_grad_enabled(direction == "backward"):
                         results = measure(problem, flops, rope, direction, candidates, known, flush, request["seed"],
-                                          request["patience"], lambda who: watchdog(f"{where}: {who}"))
+                                          request["patience"], lambda who: watchdog(f"{where}: {who}"),
+                                          in_slices)
             except torch.cuda.OutOfMemoryError:  # for the inputs themselves, or for checking
                 results = skipped(candidates, "there is not enough device memory")
-            except Lost as error:
-                ended(report, begin, f"{where}: {error}")
+            except Exception as error:  # Lost, or whatever a launch that has been checked comes to
+                traceback.print_exc()
+                ended(report, begin, f"{where}: {first_line(error)}")
                 return report
             report["points"].append({"problem": asdict(problem), "rope": rope, "direction": direction, "flops": flops,
                                      "results": results})
@@ -645,6 +677,18 @@ def run(request: JsonObject) -> JsonObject:
     if all("skipped" in result for result in asked):
         raise Refusal(f"{asked[0]['name']}: {asked[0]['skipped']}" if asked else "no candidate has that direction")
     return report
+
+
+def slices(request: JsonObject, about: JsonObject) -> Slices:
+    """Says in the report's context how it was timed, and who told clock and power."""
+    look = None
+    try:
+        look = Nvml(uuid()).look
+        about["nvml"] = "clock and energy" if look().energy_j is not None else "clock and power, a mean over a second"
+    except (OSError, AttributeError) as error:  # no NVML, or one that does not know the GPU
+        about["nvml"] = f"absent: {first_line(error)}"
+    about["time"] = back_to_back.TIME
+    return Slices(back_to_back.ROUNDS_OF_MODELS if request["sweep"] in OF_MODELS else back_to_back.ROUNDS, look)
 
 
 def ended(report: JsonObject, begin: float, early: "str | None" = None) -> None:
