@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import io
 import itertools
+import json
 import os
 import queue
 import subprocess
@@ -527,13 +528,13 @@ class BackToBack(BesideAStandInForTorch):
             self.assertEqual(bursts.late, 0)
 
     def test_a_slice_is_long_enough_and_of_long_launches_there_are_few(self):
-        for gpu, many, least, most in [(1e-4, 20, 320, 380), (4e-3, 20, 20, 20), (0.025, 10, 10, 10), (0.3, 2, 2, 2)]:
+        for gpu, many, least, most in [(1e-4, 20, 320, 380), (4e-3, 20, 20, 20), (0.031, 4, 4, 4), (0.3, 1, 1, 1)]:
             bursts = self.bursts("x", 1e-6, gpu)
             self.launched.clear()
             bursts.slice()
             self.assertEqual(bursts.many, many)
             self.assertTrue(least <= len(self.launched) <= most, (gpu, len(self.launched)))
-            self.assertEqual({number for _, number in self.launched}, {0, 1})
+            self.assertEqual(len({number for _, number in self.launched}), min(many, 2))
 
     def test_launches_that_were_enqueued_late_are_repeated(self):
         bursts = self.bursts("x", 5e-5, 1e-5)
@@ -721,6 +722,62 @@ class Reports(unittest.TestCase):
         self.assertIn("06 wrong at N=1024: o differs by 1", said)
         self.assertIn("FA3 is not here: No module", said)
 
+    def test_another_cudnn_beside_pytorchs(self):
+        made = report({"FLASH": 4.0, "CUDNN": 2.0, "default": 1.0}, {"FLASH": 4.0, "CUDNN": 2.0, "default": 1.0})
+        other = report({"CUDNN": 1.6, "default": 1.1})
+        for one, version in ((made, 91900), (other, 92801)):
+            one["context"] = {"cudnn": version, "date": "d"}
+            for point in one["points"]:
+                point["rope"] = False
+        peers.add_cudnn(made, other)
+        names = ["FLASH", "CUDNN", "CUDNN-9.28", "default"]
+        self.assertEqual([[result["name"] for result in point["results"]] for point in made["points"]], [names] * 2)
+        first, second = (point["results"][2] for point in made["points"])
+        self.assertEqual((first["ratio"], second["skipped"]), (2.5, "it was not asked"))
+        self.assertEqual({one["name"] for one in made["summary"]}, set(names[1:]))
+        self.assertEqual(made["context"]["other_cudnn"]["cudnn"], 92801)
+        self.assertAlmostEqual(made["context"]["other_cudnn"]["ours_there"], 1.1)
+        self.assertEqual(made["context"]["cudnn"], 91900)
+        self.assertIn("default, forward: 1.600 x CUDNN-9.28", "\n".join(peer_tables.remarks({**made, "what": "models"})))
+        with self.assertRaisesRegex(Failure, "has the version that PyTorch brings, 91900"):
+            peers.add_cudnn(made, made)
+
+    def test_its_libraries_are_preloaded(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            with self.assertRaisesRegex(Failure, f"^--cudnn is {scratch}: it has no libcudnn.so.9$"):
+                peers.cudnn_in(Path(scratch))
+            for name in peers.CUDNN_LIBRARIES:
+                (Path(scratch) / name).touch()
+            found = peers.cudnn_in(Path(scratch))
+        with mock.patch.dict(os.environ, {"LD_LIBRARY_PATH": "/x"}), \
+                mock.patch.object(peers, "follow", side_effect=lambda words, *_, environment, **__: asked.append(environment)
+                                  or words[-1].write_text("{}") and 0 or 0):
+            asked = []
+            os.environ.pop("LD_PRELOAD", None)
+            peers.measure("python", Path("/built"), {}, preloaded=found)
+            peers.measure("python", Path("/built"), {})
+        self.assertEqual([asked[0][name] for name in ("LD_PRELOAD", "LD_LIBRARY_PATH")],
+                         [f"{found[0]}:{found[1]}", f"{scratch}:/x"])
+        self.assertEqual(asked[1]["LD_LIBRARY_PATH"], "/x")
+
+    def test_a_process_that_dies_leaves_the_points_before(self):
+        def dies(words, log, on_line, **_):
+            words[-1].write_text(json.dumps({key: made[key] for key in ("what", "points")}))
+            return -11
+
+        made = report({"FLASH": 2.0, "06": 1.0})
+        with mock.patch.object(peers, "follow", side_effect=dies):
+            found = peers.measure("python", Path("/built"), {})
+        self.assertRegex(found["ended"], "^the process .*SIGSEGV")
+        self.assertEqual((found["points"], found["summary"]), (made["points"], made["summary"]))
+
+    def test_back_to_back_has_clocks(self):
+        made = report({"CUDNN": 2.0, "default": 1.0}, {"CUDNN": 2.0, "default": 1.0})
+        for point, mhz in zip(made["points"], (1500, 1400)):
+            point["results"][1].update(sm_clock_mhz=mhz, power_w=700.0)
+            point["results"][0].update(sm_clock_mhz=None, power_w=None)
+        self.assertIn("default, forward: 1450 MHz, 700 W (mean of 2 points)", peer_tables.remarks(made))
+
     def test_a_wrong_peer_is_a_remark_and_a_wrong_chapter_a_failure(self):
         self.assertEqual(peer_tables.wrong_chapters(report({"FA4": "o is not finite", "06": 1.0})), [])
         self.assertIn("FA4 wrong at N=512: o is not finite",
@@ -745,6 +802,9 @@ class BadInput(unittest.TestCase):
             (["--patience=-1"], 2, "-1 is not a number of seconds above 0"),
             (["--patience=nan"], 2, "nan is not a number of seconds above 0"),
             (["--sweep=x"], 2, "invalid choice: 'x'"),
+            (["--points=0"], 2, "0 is not a whole number of at least 1"),
+            (["--within=0"], 2, "0 is not a number of seconds above 0"),
+            (["--cudnn=/nowhere"], 2, "--cudnn is /nowhere: it has no libcudnn.so.9"),
             (["--heads=3", "--kv-heads=2"], 2, "heads must be a multiple of kv-heads"),
             (["99"], 2, "no chapter 99"),
             ([], 1, "peers needs a GPU: CUDA_VISIBLE_DEVICES hides every GPU"),

@@ -8,11 +8,12 @@ that WORKBOOK_PYTHON names. The JSON goes into common/results.
 """
 
 import argparse
+import os
 from pathlib import Path
 
 from tools.base import RESULTS, Failure, build, chapters, cuda, file_to_write, say, shown, slug
 from tools.measuring import launches, model_sweep, peers, problem_flags
-from tools.record import commit, result_files
+from tools.record import beside_peers, commit, result_files
 from tools.showing import peer_tables
 
 
@@ -39,6 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", type=lambda text: text.split(","), default=[], metavar="NAME,NAME",
                         help="of all candidates only these, as the table names them: CUDNN,default,10/narrow; 10 is "
                              "all that there is of it")
+    parser.add_argument("--cudnn", type=Path, metavar="DIRECTORY",
+                        default=os.environ.get("WORKBOOK_CUDNN"),
+                        help="that has another cuDNN, libcudnn.so.9 and what is beside it: a second process asks it, "
+                             "with ours, and it becomes CUDNN-9.28 (default: WORKBOOK_CUDNN)")
     parser.add_argument("--within", type=problem_flags.seconds, metavar="SECONDS",
                         help="leave out the points that it has not come to by then")
     parser.add_argument("--patience", type=problem_flags.seconds, metavar="SECONDS",
@@ -51,6 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = problem_flags.chosen_chapters(arguments)
     said = problem_flags.said(arguments)
     seed = said.pop("seed", 0)
+    cudnn = peers.cudnn_in(Path(arguments.cudnn)) if arguments.cudnn else []
     gpu, no_gpu = cuda.find_gpu()
     if not gpu:
         raise Failure(f"peers needs a GPU: {no_gpu}")
@@ -58,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     cuda.choose_preset("cuda", (gpu, ""))  # says so if nvcc is missing
     built = build.ensure_built("cuda", ["flash_attention_workbook"], python=python)
     of_models = arguments.sweep in peers.OF_MODELS
-    report = peers.measure(python, built, {
+    request = {
         "sweep": arguments.sweep,
         "said": {**said, **({"seq_q": arguments.seq_q} if arguments.seq_q else {})},
         "draw": {"points": arguments.points, "seed": arguments.draw_seed} if arguments.sweep == "random" else None,
@@ -75,7 +81,14 @@ def run(arguments: argparse.Namespace) -> int:
         "patience": arguments.patience or (model_sweep.PATIENCE if of_models else launches.PATIENCE),
         "within": arguments.within or (model_sweep.MOST_SECONDS if of_models else None),
         "commit": commit(),
-    })
+    }
+    report = peers.measure(python, built, request)
+    if cudnn and any(result["name"] == "CUDNN" for point in report["points"] for result in point["results"]):
+        only = ["CUDNN", *filter(None, [beside_peers.ours(report["points"])])]
+        try:
+            peers.add_cudnn(report, peers.measure(python, built, {**request, "only": only}, preloaded=cudnn))
+        except Failure as failure:  # what has been measured is kept
+            say(f"\nThe cuDNN of {arguments.cudnn} is not here: {failure}")
     path = arguments.out or _default_path(report["what"], arguments, chosen, gpu)
     if "ended" in report and RESULTS in path.resolve().parents:  # no record is replaced by a part of one
         path = build.directory("cuda") / "bench" / path.name

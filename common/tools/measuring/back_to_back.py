@@ -16,27 +16,19 @@ from typing import Any, Protocol
 import torch
 
 from tools.base import JsonObject
-from tools.measuring.launches import percentiles
+from tools.measuring.launches import ALONE, SLICE, launches_in_a_burst, percentiles
 from tools.measuring.nvml import Look, Watching, mean_clock, mean_power
 
-MANY = 20  # launches
-SLICE, LONGEST_SLICE = 1 / 30, 0.25  # seconds: one is at least so long, and has fewer launches where it would be longer
-ROUNDS, ROUNDS_OF_MODELS = 5, 3  # slices of a candidate at a point; of models there are more points
-ALONE, SETTLING = 0.3, 0.1  # seconds: how long a candidate has the GPU to itself, and from when on that counts
+SETTLING = 0.1  # seconds, of those that a candidate has alone, before they count
 BUSY = 0.9  # of that time: with less, clock and power are not those of the launches
 CYCLES = 2e9  # a second, of a kernel that waits
 ATTEMPTS = 8  # at twenty launches that are enqueued in time
 TIME = ("CUDA events around twenty launches (fewer of long ones), repeated until a slice takes 1/30 s; slices of the "
-        "candidates in turn; L2 as they left it; two sets of inputs. Clock, power and joules: of 0.2 s alone")
+        "candidates in turn; L2 as they left it; two sets of inputs. Clock, power and joules: of what it has alone")
 
 
 class Lane(Protocol):
     def launch(self, number: int) -> Any: ...
-
-
-def launches_of(seconds: float) -> int:
-    """In a burst, of launches that take so long."""
-    return max(2, min(MANY, int(LONGEST_SLICE / seconds)))
 
 
 
@@ -44,7 +36,7 @@ class Bursts:
     """The launches of a lane."""
 
     def __init__(self, lane: Lane, seconds: float):
-        self.lane, self.many, self.late, self.turn = lane, launches_of(seconds), 0, 0
+        self.lane, self.many, self.late, self.turn = lane, launches_in_a_burst(seconds), 0, 0
         self._enqueue()  # what is made at the first launches is there
         torch.cuda.synchronize()
         begin = time.perf_counter()

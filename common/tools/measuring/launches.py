@@ -10,6 +10,13 @@ from tools.record import Problem
 # meant to take a fifth of it; a candidate whose fewest launches would take longer is left out there.
 PATIENCE, FEWEST, MOST = 2.5, 3, 40
 
+# Back to back: how many launches are a burst, and how many seconds a slice of such bursts takes at least; of launches
+# with which a burst would be longer than the longest slice it has fewer. So many slices each candidate has at a point
+# (fewer where there are many points), and then so many seconds alone.
+MANY, SLICE, LONGEST_SLICE = 20, 1 / 30, 0.15
+ROUNDS, ROUNDS_OF_MODELS = 5, 3
+ALONE = 0.25
+
 
 def predicted_seconds(known: list[tuple[Problem, float]], problem: Problem) -> "float | None":
     """One launch, at the pace of the most similar launch known: [(problem, seconds)]. Work that is not skipped counts
@@ -34,6 +41,10 @@ def too_slow(seconds: float, patience: float = PATIENCE) -> "str | None":
 
 def launches(seconds: float, patience: float = PATIENCE) -> int:
     return max(FEWEST, min(MOST, int(patience / 5 / seconds)))
+
+
+def launches_in_a_burst(seconds: float) -> int:
+    return max(1, min(MANY, int(LONGEST_SLICE / seconds)))
 
 
 def has_turn(count: int, rounds: int, number: int) -> bool:

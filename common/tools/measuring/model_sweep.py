@@ -10,7 +10,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tools.measuring.launches import launches
+from tools.measuring.launches import ALONE, SLICE, launches, launches_in_a_burst
 from tools.record import Problem, read_label
 
 # Among them are the shapes of NVIDIA's own table of cuDNN: bf16, D = 128, 64 heads on 8, B = 1.
@@ -144,21 +144,26 @@ def with_directions(problems: list[Problem], wanted: Sequence[str] = ("forward",
     return sorted(points, key=lambda point: work(*point))
 
 
-def point_seconds(problem: Problem, direction: str) -> float:
+def point_seconds(problem: Problem, direction: str, rounds: "int | None" = None) -> float:
+    """rounds: of slices, back to back."""
     seconds = SHORTEST + work(problem, direction) / RATES[direction]
-    count = launches(seconds, PATIENCE) + 6  # to check, to warm up
+    count = 6 if rounds else launches(seconds, PATIENCE) + 6  # to check, to warm up
     each = count * (seconds + BETWEEN) + OF_A_CANDIDATE[direction]
+    if rounds:
+        burst = launches_in_a_burst(seconds) * seconds
+        each += 2 * burst + rounds * max(SLICE, burst) + max(ALONE, burst)
     scores = min(2.0**34, problem.batch * problem.heads * problem.seq_q * problem.seq_k) * (direction == "backward")
     return CANDIDATES[direction] * each + scores * CHECKING
 
 
-def compilations(problems: list[Problem]) -> int:
+def compilations(problems: list[Problem], wanted: Sequence[str] = ("forward", "backward")) -> int:
     kernels = {"forward": ("forward",), "backward": ("training", "backward", "deterministic")}
-    return len({(fa4_class(problem), kernel) for problem, direction in with_directions(problems)
+    return len({(fa4_class(problem), kernel) for problem, direction in with_directions(problems, wanted)
                 for kernel in kernels[direction]})
 
 
-def expected_seconds(problems: list[Problem]) -> float:
-    """Of the whole sweep, with all peers, on an H200."""
-    return (STARTING + sum(point_seconds(*point) for point in with_directions(problems))
-            + COMPILING * compilations(problems))
+def expected_seconds(problems: list[Problem], rounds: "int | None" = None,
+                     wanted: Sequence[str] = ("forward", "backward")) -> float:
+    """Of a whole sweep, with the fast peers and ours that may be the default, on an H200."""
+    return (STARTING + sum(point_seconds(*point, rounds) for point in with_directions(problems, wanted))
+            + COMPILING * compilations(problems, wanted))

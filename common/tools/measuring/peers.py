@@ -7,6 +7,8 @@ tools/measuring/peers_main.py measures, in a Python that has PyTorch. Its JSON, 
               gives them
     what      the sweep and its restrictions, in a word
     timing    "launch by launch", each after a flush of the L2 cache, or "back to back" (back_to_back.py)
+    (context has other_cudnn, where a second process asked another version: cudnn, date, before, after,
+              measuring_seconds; ours_there: how long ours took there, against here. Its results are CUDNN-9.28)
     ceilings  what this GPU reached in the same process, timed like everything else: matmul {flop_rate, seconds}, a
               matrix product of two 8192 x 8192 matrices in fp16; copy {byte_rate, seconds}, 1 GiB read and written
     absent    {peer or chapter: why it was not asked}
@@ -52,7 +54,7 @@ from tools.base import (
     with_python_path,
 )
 from tools.measuring import model_sweep
-from tools.record import LENGTHS, Problem
+from tools.record import LENGTHS, Problem, beside_peers
 
 BASELINE = "FLASH"  # PyTorch's FLASH backend, which is FlashAttention-2: what ratios are against
 PEERS = ["FLASH", "FLASH-deterministic", "CUDNN", "MATH", "FA3", "FA4", "FA4-deterministic"]
@@ -154,6 +156,54 @@ def summary(points: list[JsonObject]) -> list[JsonObject]:
             for (name, direction, baseline), values in ratios.items()]
 
 
+# --- Another cuDNN ----------------------------------------------------------------------------------------------------
+
+CUDNN_LIBRARIES = ("libcudnn.so.9", "libcudnn_graph.so.9")  # to preload: these two find the others beside them
+
+
+def cudnn_in(directory: Path) -> list[Path]:
+    found = [directory / name for name in CUDNN_LIBRARIES]
+    for path in found:
+        if not path.is_file():
+            raise Failure(f"--cudnn is {directory}: it has no {path.name}", status=2)
+    return found
+
+
+def _preloading(libraries: Sequence[Path]) -> dict[str, str]:
+    def before(variable: str, values: Sequence[object]) -> str:
+        return ":".join([*map(str, values), *filter(None, [os.environ.get(variable)])])
+
+    return {"LD_PRELOAD": before("LD_PRELOAD", libraries),
+            "LD_LIBRARY_PATH": before("LD_LIBRARY_PATH", [libraries[0].parent])} if libraries else {}
+
+
+def add_cudnn(report: JsonObject, other: JsonObject) -> None:
+    """What CUDNN is in the other report, of a process with another version of it, stands in this one as CUDNN-9.28. Its
+    context says how long a launch of ours took there, against here."""
+    version = other["context"]["cudnn"]
+    if version == report["context"]["cudnn"]:
+        raise Failure(f"--cudnn has the version that PyTorch brings, {version}")
+    name = f"CUDNN-{version // 10000}.{version // 100 % 100}"
+    there = {(point["direction"], bool(point["rope"]), Problem(**point["problem"])): point for point in other["points"]}
+    ratios = []
+    for point in report["points"]:
+        twin = there.get((point["direction"], bool(point["rope"]), Problem(**point["problem"])))
+        names = [result["name"] for result in point["results"]]
+        if "CUDNN" not in names:
+            continue
+        others = twin["results"] if twin else [{"name": "CUDNN", "kind": "peer", "skipped": "it was not asked"}]
+        result = next(one for one in others if one["name"] == "CUDNN")
+        point["results"].insert(names.index("CUDNN") + 1, {**result, "name": name})
+        mine = str(beside_peers.ours([twin or point]))
+        times = [beside_peers.times(one).get(mine) for one in (twin or {"results": []}, point)]
+        ratios += [times[0] / times[1]] if times[0] and times[1] else []
+    report["context"]["other_cudnn"] = {
+        **{field: other["context"].get(field) for field in ("cudnn", "date", "before", "after", "measuring_seconds")},
+        "ours_there": statistics.geometric_mean(ratios) if ratios else None}
+    add_ratios(report["points"])
+    report["summary"] = summary(report["points"])
+
+
 # --- Measuring it -----------------------------------------------------------------------------------------------------
 
 
@@ -167,8 +217,10 @@ def python_with_torch(who: str = "peers") -> str:
     return python
 
 
-def measure(python: str, built: Path, request: JsonObject, who: str = "peers") -> JsonObject:
-    """Runs peers_main, or another such program, and returns its report. `built` is a preset's build directory."""
+def measure(python: str, built: Path, request: JsonObject, who: str = "peers",
+            preloaded: Sequence[Path] = ()) -> JsonObject:
+    """Runs peers_main, or another such program, and returns its report. `built` is a preset's build directory;
+    `preloaded`: libraries of one directory, before those that PyTorch brings."""
     gpu = cuda.visible_gpu()
     log_path = BUILD / f"{who}{'-' + gpu if gpu else ''}.log"  # on each of several GPUs there may be one at a time
     last_words = ""
@@ -188,9 +240,16 @@ def measure(python: str, built: Path, request: JsonObject, who: str = "peers") -
             [python, "-B", "-m", f"tools.measuring.{who}_main", json.dumps(request), out], log, on_line, cwd=ROOT,
             environment={**with_python_path(ROOT / "common", ROOT / "common" / "python"),
                          "FLASH_ATTENTION_WORKBOOK_LIBRARY": str(built / "common/capi/libflash_attention_workbook.so"),
-                         "PYTHONUNBUFFERED": "1"},
+                         "PYTHONUNBUFFERED": "1", **_preloading(preloaded)},
         )
+        if status != 2 and out.exists():  # what was measured before it died, too
+            report = json.loads(out.read_text())
+            if status:
+                report["ended"] = last_words or f"the process {ending_of(status)}"
+                add_ratios(report["points"])
+                report["summary"] = summary(report["points"])
+            return report
         if status:
             raise Failure(last_words or f"the measurement {ending_of(status)} (log: {shown(log_path)})",
                           status=2 if status == 2 else 1)
-        return json.loads(out.read_text())
+        raise Failure(f"the measurement has left no report (log: {shown(log_path)})")

@@ -21,6 +21,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -29,7 +30,15 @@ import torch.nn.functional as F
 
 from tools.base import JsonObject, cuda
 from tools.measuring import back_to_back, model_sweep
-from tools.measuring.launches import has_turn, launches, percentiles, predicted_seconds, too_slow
+from tools.measuring.launches import (
+    ROUNDS,
+    ROUNDS_OF_MODELS,
+    has_turn,
+    launches,
+    percentiles,
+    predicted_seconds,
+    too_slow,
+)
 from tools.measuring.nvml import Look, Nvml
 from tools.measuring.peers import (
     BACK_TO_BACK,
@@ -670,6 +679,7 @@ def run(request: JsonObject) -> JsonObject:
                 return report
             report["points"].append({"problem": asdict(problem), "rope": rope, "direction": direction, "flops": flops,
                                      "results": results})
+            write(request["out"], report)  # in case a launch of the next one ends the process
             torch.cuda.empty_cache()
     ended(report, begin)
     every = [result for point in report["points"] for result in point["results"]]
@@ -688,7 +698,7 @@ def slices(request: JsonObject, about: JsonObject) -> Slices:
     except (OSError, AttributeError) as error:  # no NVML, or one that does not know the GPU
         about["nvml"] = f"absent: {first_line(error)}"
     about["time"] = back_to_back.TIME
-    return Slices(back_to_back.ROUNDS_OF_MODELS if request["sweep"] in OF_MODELS else back_to_back.ROUNDS, look)
+    return Slices(ROUNDS_OF_MODELS if request["sweep"] in OF_MODELS else ROUNDS, look)
 
 
 def ended(report: JsonObject, begin: float, early: "str | None" = None) -> None:
@@ -705,9 +715,10 @@ def skipped(candidates: list[Candidate], why: str) -> list[JsonObject]:
     return [{"name": one.name, "kind": one.kind, "skipped": why} for one in candidates]
 
 
-def write(path: str, report: JsonObject) -> None:
-    with open(path, "w") as out:
-        json.dump(report, out)
+def write(path: "str | None", report: JsonObject) -> None:
+    if path:
+        Path(path + "~").write_text(json.dumps(report))
+        os.replace(path + "~", path)  # whole, or as it was
 
 
 def main(words: list[str], run: Callable[[JsonObject], JsonObject] = run) -> int:

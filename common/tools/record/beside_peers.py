@@ -1,4 +1,4 @@
-"""One point of a measurement beside peers: who is how much faster than whom."""
+"""Points of a measurement beside peers: who is how much faster than whom."""
 
 import statistics
 from dataclasses import dataclass
@@ -6,12 +6,19 @@ from dataclasses import dataclass
 from tools.base import JsonObject
 from tools.record.problem import DEFAULT, Problem
 
+B2B = "-b2b"  # so ends the name of a piece that is timed back to back, not launch by launch
 FASTEST_PEER, FASTEST_OWN = "the fastest peer", "the fastest own rung"
 
 
 def times(point: JsonObject) -> dict[str, float]:
     """{name: seconds of a launch} of what was timed."""
     return {result["name"]: result["seconds"]["median"] for result in point["results"] if "seconds" in result}
+
+
+def ours(points: list[JsonObject]) -> "str | None":
+    """Of the results the one that counts as ours: the default, or else the last of our candidates."""
+    chapters = [result["name"] for point in points for result in point["results"] if result["kind"] == "chapter"]
+    return DEFAULT if DEFAULT in chapters else chapters[-1] if chapters else None
 
 
 def rivals(point: JsonObject, than: str) -> dict[str, float]:

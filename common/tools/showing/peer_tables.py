@@ -7,9 +7,9 @@ from tools.base import JsonObject, significant, table
 from tools.record import DEFAULT, Problem, beside_peers
 
 OF_MODELS = ("models", "random")  # so begins `what` of a sweep whose points have each a shape of their own
-# What the default is compared with there, and the head of that column.
-AGAINST = {"FLASH": "FLASH", "CUDNN": "CUDNN", "FA4": "FA4", "FA4-deterministic": "FA4-det.",
-           beside_peers.FASTEST_PEER: "peers", beside_peers.FASTEST_OWN: "own"}
+# What the default is compared with there; and the head of the column.
+AGAINST = ("FLASH", "CUDNN", "FA3", "FA4", "FA4-deterministic", beside_peers.FASTEST_PEER, beside_peers.FASTEST_OWN)
+HEADS = {beside_peers.FASTEST_PEER: "peers", beside_peers.FASTEST_OWN: "own"}
 
 
 def tables(report: JsonObject) -> str:
@@ -51,9 +51,10 @@ def point_tables(report: JsonObject) -> str:
     for direction in dict.fromkeys(point["direction"] for point in report["points"]):
         points = [point for point in report["points"] if point["direction"] == direction]
         names = list(dict.fromkeys(result["name"] for point in points for result in point["results"]))
-        ours = _ours(points)
-        against = [than for than in AGAINST if ours and beside_peers.compared(points, ours, than)]
-        rows = [[f"{direction}, us", *map(_short, names), *(f"x {AGAINST[than]}" for than in against)]]
+        ours = beside_peers.ours(points)
+        against = _rivals(points, ours)
+        heads = [f"x {HEADS.get(than) or _short(than)}" for than in against]
+        rows = [[f"{direction}, us", *map(_short, names), *heads]]
         for point in sorted(points, key=lambda one: one["flops"]):
             results = {result["name"]: result for result in point["results"]}
             ratios = [beside_peers.faster(point, str(ours), than) for than in against]
@@ -69,8 +70,8 @@ def comparisons(report: JsonObject) -> list[str]:
     lines = []
     for direction in dict.fromkeys(point["direction"] for point in report["points"]):
         points = [point for point in report["points"] if point["direction"] == direction]
-        ours = _ours(points)
-        for than in AGAINST if ours else ():
+        ours = beside_peers.ours(points)
+        for than in _rivals(points, ours):
             found = beside_peers.compared(points, str(ours), than)
             if found:
                 lines.append(f"{_short(str(ours))}, {direction}: {found.mean:.3f} x {than} (geometric mean of "
@@ -79,9 +80,24 @@ def comparisons(report: JsonObject) -> list[str]:
     return lines
 
 
-def _ours(points: list[JsonObject]) -> "str | None":
-    chapters = [result["name"] for point in points for result in point["results"] if result["kind"] == "chapter"]
-    return DEFAULT if DEFAULT in chapters else chapters[-1] if chapters else None
+def clocks(report: JsonObject) -> list[str]:
+    """Of each candidate the mean clock and power over all points where NVML told them."""
+    known: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for point in report["points"]:
+        for result in point["results"]:
+            if result.get("sm_clock_mhz") and result.get("power_w"):
+                of_one = known.setdefault((result["name"], point["direction"]), [])
+                of_one.append((result["sm_clock_mhz"], result["power_w"]))
+    return [f"{_short(name)}, {direction}: {statistics.fmean(mhz):.0f} MHz, {statistics.fmean(watts):.0f} W (mean of "
+            f"{len(mhz)} points)" for (name, direction), pairs in known.items() for mhz, watts in [zip(*pairs)]]
+
+
+def _rivals(points: list[JsonObject], ours: "str | None") -> list[str]:
+    """Those of AGAINST, and other versions of cuDNN, that were timed where ours was."""
+    names = {result["name"] for point in points for result in point["results"]}
+    versions = sorted(name for name in names if name.startswith("CUDNN-"))
+    known = [name for one in AGAINST for name in ([one, *versions] if one == "CUDNN" else [one])]
+    return [than for than in known if ours and beside_peers.compared(points, ours, than)]
 
 
 def _short(name: str) -> str:
@@ -111,9 +127,12 @@ def wrong_chapters(report: JsonObject) -> list[str]:
 def remarks(report: JsonObject) -> list[str]:
     """The geometric means, how steady the times were, and why anything is missing."""
     of_models = report["what"].startswith(OF_MODELS)
-    lines = comparisons(report) if of_models else [
+    with_default = any(result["name"] == DEFAULT for point in report["points"] for result in point["results"])
+    lines = [] if of_models else [
              f"{one['name']}, {one['direction']}: {one['geometric_mean']:.3f} x {one['baseline']} (geometric mean of "
              f"{one['points']} points, {one['lowest']:.2f} to {one['highest']:.2f})" for one in report["summary"]]
+    lines += comparisons(report) if of_models or with_default else []
+    lines += clocks(report)
     widths = [(s["p90"] - s["p10"]) / s["median"] for point in report["points"] for result in point["results"]
               if "seconds" in result for s in [result["seconds"]]]
     if widths:
