@@ -742,6 +742,12 @@ class Reports(unittest.TestCase):
         with self.assertRaisesRegex(Failure, "has the version that PyTorch brings, 91900"):
             peers.add_cudnn(made, made)
 
+    def measured(self, program, **more) -> dict:
+        """By this function in the place of peers_main."""
+        with tempfile.TemporaryDirectory() as scratch, mock.patch.object(peers, "BUILD", Path(scratch)), \
+                mock.patch.object(peers, "follow", lambda words, log, on_line, cwd, **said: program(words, log, **said)):
+            return peers.measure("python", Path("/built"), {}, **more)
+
     def test_its_libraries_are_preloaded(self):
         with tempfile.TemporaryDirectory() as scratch:
             with self.assertRaisesRegex(Failure, f"^--cudnn is {scratch}: it has no libcudnn.so.9$"):
@@ -749,25 +755,28 @@ class Reports(unittest.TestCase):
             for name in peers.CUDNN_LIBRARIES:
                 (Path(scratch) / name).touch()
             found = peers.cudnn_in(Path(scratch))
-        with mock.patch.dict(os.environ, {"LD_LIBRARY_PATH": "/x"}), \
-                mock.patch.object(peers, "follow", side_effect=lambda words, *_, environment, **__: asked.append(environment)
-                                  or words[-1].write_text("{}") and 0 or 0):
-            asked = []
+        asked = []
+
+        def ends(words, *_, environment):
+            asked.append(environment)
+            words[-1].write_text("{}")
+            return 0
+
+        with mock.patch.dict(os.environ, {"LD_LIBRARY_PATH": "/x"}):
             os.environ.pop("LD_PRELOAD", None)
-            peers.measure("python", Path("/built"), {}, preloaded=found)
-            peers.measure("python", Path("/built"), {})
+            self.measured(ends, preloaded=found)
+            self.measured(ends)
         self.assertEqual([asked[0][name] for name in ("LD_PRELOAD", "LD_LIBRARY_PATH")],
                          [f"{found[0]}:{found[1]}", f"{scratch}:/x"])
         self.assertEqual(asked[1]["LD_LIBRARY_PATH"], "/x")
 
     def test_a_process_that_dies_leaves_the_points_before(self):
-        def dies(words, log, on_line, **_):
+        def dies(words, *_, **__):
             words[-1].write_text(json.dumps({key: made[key] for key in ("what", "points")}))
             return -11
 
         made = report({"FLASH": 2.0, "06": 1.0})
-        with mock.patch.object(peers, "follow", side_effect=dies):
-            found = peers.measure("python", Path("/built"), {})
+        found = self.measured(dies)
         self.assertRegex(found["ended"], "^the process .*SIGSEGV")
         self.assertEqual((found["points"], found["summary"]), (made["points"], made["summary"]))
 
