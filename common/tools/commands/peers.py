@@ -45,7 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="that has another cuDNN, libcudnn.so.9 and what is beside it: a second process asks it, "
                              "with ours, and it becomes CUDNN-9.28 (default: WORKBOOK_CUDNN)")
     parser.add_argument("--within", type=problem_flags.seconds, metavar="SECONDS",
-                        help="leave out the points that it has not come to by then")
+                        help="leave out the points that it has not come to by then (default: of models "
+                             f"{model_sweep.WITHIN:g})")
     parser.add_argument("--patience", type=problem_flags.seconds, metavar="SECONDS",
                         help="what the launches of one chapter at one point may take; what takes longer is left out "
                              f"there (default: {launches.PATIENCE:g}; of models: {model_sweep.PATIENCE:g})")
@@ -79,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         "default": arguments.default,
         "only": arguments.only,
         "patience": arguments.patience or (model_sweep.PATIENCE if of_models else launches.PATIENCE),
-        "within": arguments.within or (model_sweep.MOST_SECONDS if of_models else None),
+        "within": arguments.within or (model_sweep.WITHIN if of_models else None),
         "commit": commit(),
     }
     report = peers.measure(python, built, request)

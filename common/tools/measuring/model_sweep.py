@@ -39,6 +39,7 @@ CHUNKS = """
 """
 
 MOST_POINTS, MOST_SECONDS = 64, 480.0
+WITHIN = 450.0  # begins no point later than that, so that the last one is done in time
 PATIENCE = 2.0  # as --patience, of these sweeps: FlashAttention-2's longest backward takes a third of a second
 PEERS = ("FLASH", "FLASH-deterministic", "CUDNN", "FA3", "FA4", "FA4-deterministic")  # MATH would take the most time
 
