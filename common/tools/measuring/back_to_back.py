@@ -19,7 +19,7 @@ from tools.base import JsonObject
 from tools.measuring.launches import ALONE, SLICE, launches_in_a_burst, percentiles
 from tools.measuring.nvml import Look, Watching, mean_clock, mean_power
 
-SETTLING = 0.1  # seconds, of those that a candidate has alone, before they count
+SETTLING = 0.05  # seconds, of those that a candidate has alone, before they count
 BUSY = 0.9  # of that time: with less, clock and power are not those of the launches
 CYCLES = 2e9  # a second, of a kernel that waits
 ATTEMPTS = 8  # at twenty launches that are enqueued in time

@@ -15,7 +15,7 @@ PATIENCE, FEWEST, MOST = 2.5, 3, 40
 # (fewer where there are many points), and then so many seconds alone.
 MANY, SLICE, LONGEST_SLICE = 20, 1 / 30, 0.15
 ROUNDS, ROUNDS_OF_MODELS = 5, 3
-ALONE = 0.25
+ALONE = 0.3
 
 
 def predicted_seconds(known: list[tuple[Problem, float]], problem: Problem) -> "float | None":

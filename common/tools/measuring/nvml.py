@@ -77,11 +77,12 @@ def mean_clock(looks: list[Look]) -> "float | None":
 
 
 def mean_power(looks: list[Look]) -> "float | None":
-    """W: by the energy between the first and the last time that it was counted up; else of what NVML calls power."""
+    """W: by the energy between the first and the last time that it was counted up. What NVML calls power, where it
+    knows no energy: it may be a mean over a longer time."""
     counted = [(look.at, look.energy_j) for before, look in zip(looks, looks[1:])
                if look.energy_j is not None and look.energy_j != before.energy_j]
     if len(counted) > 1:
         (first, energy_before), (last, energy_after) = counted[0], counted[-1]
         return (energy_after - energy_before) / (last - first)
-    known = [look.power_w for look in looks if look.power_w is not None]
+    known = [look.power_w for look in looks if look.power_w is not None and look.energy_j is None]
     return statistics.fmean(known) if known else None

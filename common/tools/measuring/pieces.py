@@ -74,14 +74,14 @@ def pieces(names: list[str], engine: "Path | None" = None) -> list[Piece]:
                              ("peers", "--sweep=fa", f"--dtype={dtype}", f"--direction={direction}", "--all-rungs",
                               "--default", patience),
                              seconds, timed=True))
-    for (dtype, direction), seconds in {("fp16", "forward"): 130, ("fp16", "backward"): 270, ("bf16", "forward"): 130,
-                                        ("bf16", "backward"): 270}.items():
+    for (dtype, direction), seconds in {("fp16", "forward"): 140, ("fp16", "backward"): 285, ("bf16", "forward"): 140,
+                                        ("bf16", "backward"): 285}.items():
         planned.append(Piece(f"sweep-{dtype}-{direction}-b2b",
                              f"back to back, {dtype}, {direction}: the default, rungs that may be it, and peers",
                              ("peers", "--sweep=fa", f"--dtype={dtype}", f"--direction={direction}", "--own",
                               "--back-to-back"), seconds, timed=True))
-    for (direction, flag), seconds in {("forward", ""): 95, ("backward", ""): 230, ("forward", "-b2b"): 195,
-                                       ("backward", "-b2b"): 315}.items():
+    for (direction, flag), seconds in {("forward", ""): 95, ("backward", ""): 230, ("forward", "-b2b"): 210,
+                                       ("backward", "-b2b"): 330}.items():
         planned.append(Piece(f"models-{direction}{flag}",
                              f"the sweep of models, {direction}{', back to back' if flag else ''}: the default, rungs "
                              "that may be it, and peers",
