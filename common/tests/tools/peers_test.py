@@ -134,6 +134,9 @@ class OfModels(unittest.TestCase):
             self.assertNotEqual(problems, model_sweep.drawn(40, seed + 1))
             self.in_the_space(problems)
             self.assertLess(model_sweep.expected_seconds(problems), model_sweep.MOST_SECONDS)
+        many = model_sweep.drawn(400, 0)
+        self.assertLess(len(model_sweep.with_directions(many)), 400)
+        self.assertLess(model_sweep.expected_seconds(many), model_sweep.MOST_SECONDS)
         self.assertEqual(peers.sweep("random", {}, DEFAULT, {"points": 40, "seed": 4}), problems)
 
     def test_what_the_user_says_chooses_among_the_points(self):

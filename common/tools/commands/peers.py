@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="what is timed (default: fa); " + "; ".join(
                         f"{name}: {what}" for name, what in peers.SWEEPS.items()))
     parser.add_argument("--points", type=problem_flags.at_least_one, default=40, metavar="N",
-                        help="of --sweep=random: a problem in a direction (default: 40)")
+                        help="of --sweep=random, if they fit into 8 minutes: a problem in a direction (default: 40)")
     parser.add_argument("--draw-seed", type=problem_flags.at_least_zero, default=0, metavar="N",
                         help="of --sweep=random, of what is drawn (default: 0)")
     parser.add_argument("--back-to-back", action="store_true",
