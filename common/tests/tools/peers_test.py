@@ -17,7 +17,8 @@ from pathlib import Path
 from unittest import mock
 
 from tools import cli
-from tools.base import ROOT, Failure, cuda, with_python_path
+from tools.base import ROOT, Failure, build, cuda, with_python_path
+from tools.commands import peers as command
 from tools.measuring import launches, model_sweep, nvml, peers
 from tools.record import Problem
 from tools.showing import peer_tables
@@ -104,7 +105,8 @@ class OfModels(unittest.TestCase):
         self.assertTrue(all(one.seq_q == one.seq_k for one in training))
         self.assertTrue(all(one.seq_q < one.seq_k for one in chunks))
         for values, of in [(model_sweep.HEADS, lambda one: (one.heads, one.kv_heads)),
-                           (model_sweep.DTYPES, lambda one: one.dtype), (model_sweep.HEAD_DIMS, lambda one: one.head_dim), ([False, True], lambda one: one.causal)]:
+                           (model_sweep.DTYPES, lambda one: one.dtype),
+                           (model_sweep.HEAD_DIMS, lambda one: one.head_dim), ([False, True], lambda one: one.causal)]:
             self.assertEqual({of(one) for one in [*training, *chunks]}, set(values))
         self.assertEqual({min(p.seq_q for p in training), max(p.seq_q for p in training)}, set(model_sweep.LENGTHS))
         self.assertEqual({1, 4096, 131072}, {min(p.seq_q for p in chunks), max(p.seq_q for p in chunks),
@@ -842,6 +844,76 @@ class BadInput(unittest.TestCase):
             with mock.patch.dict(os.environ, {"WORKBOOK_PYTHON": named}), self.assertRaisesRegex(Failure, expected), \
                     mock.patch.object(cuda, "output_of", return_value=None):
                 peers.python_with_torch()
+
+
+class TheCommand(unittest.TestCase):
+    """What it asks for, and where the answer goes."""
+
+    def answered(self, words, *answers) -> tuple:
+        """(status, the requests, {path below the scratch directory: report}, what was said)"""
+        left, asked, said = list(answers), [], io.StringIO()
+
+        def measure(python, built, request, **more):
+            asked.append({**request, **more})
+            answer = left.pop(0)
+            if isinstance(answer, Failure):
+                raise answer
+            about = {"gpu": "G", "torch": "2", "cudnn": 91900 + 901 * len(asked)}
+            return {"context": about, "timing": request["timing"], **answer}
+
+        with tempfile.TemporaryDirectory() as scratch:
+            here = Path(scratch)
+            for name in peers.CUDNN_LIBRARIES:
+                (here / name).touch()
+            words = [word.replace("HERE", scratch) for word in words]
+            with contextlib.ExitStack() as stack:
+                for patch in (mock.patch.object(cuda, "find_gpu", return_value=(cuda.Gpu("NVIDIA H100 80GB", "1"), "")),
+                              mock.patch.object(cuda, "choose_preset"), mock.patch.object(build, "ensure_built"),
+                              mock.patch.object(build, "directory", return_value=here / "build"),
+                              mock.patch.multiple(peers, python_with_torch=mock.Mock(), measure=measure),
+                              mock.patch.multiple(command, RESULTS=here / "results", shown=str),
+                              contextlib.redirect_stdout(said), contextlib.redirect_stderr(said)):
+                    stack.enter_context(patch)
+                status = cli.main(["dev", "peers", *words])
+            files = {str(path.relative_to(here)): json.loads(path.read_text()) for path in here.rglob("*.json")}
+        return status, asked, files, said.getvalue()
+
+    def made(self, **seconds) -> dict:
+        made = report(seconds)
+        made["points"][0]["rope"] = False
+        return {**made, "what": "models"}
+
+    def test_a_sweep_of_models_is_ours_that_may_be_the_default(self):
+        status, asked, files, said = self.answered(["--sweep=models", "--back-to-back"],
+                                                   self.made(FLASH=2.0, CUDNN=2.0, default=1.0))
+        self.assertEqual((status, list(files)), (0, ["results/nvidia-h100-80gb/peers-models-b2b.json"]))
+        self.assertEqual([(one["own"], one["timing"], one["within"], one["draw"]) for one in asked],
+                         [(True, "back to back", 450.0, None)])
+        self.assertIn("default, forward: 2.000 x CUDNN", said)
+        _, (asked,), files, _ = self.answered(["10", "--sweep=random", "--draw-seed=7", "--only=default"],
+                                              {**self.made(default=1.0), "what": "random"})
+        self.assertEqual((asked["own"], asked["draw"], asked["only"]), (False, {"points": 40, "seed": 7}, ["default"]))
+        self.assertEqual(list(files), ["build/bench/peers-random-10_hopper-default.json"])
+
+    def test_another_cudnn_is_asked_with_ours_by_a_second_process(self):
+        words = ["--sweep=models", "--cudnn=HERE"]
+        first = self.made(FLASH=2.0, CUDNN=2.0, default=1.0)
+        status, asked, files, _ = self.answered(words, first, self.made(CUDNN=1.5, default=1.0))
+        self.assertEqual([one["only"] for one in asked], [[], ["CUDNN", "default"]])
+        self.assertEqual([path.name for path in asked[1]["preloaded"]], list(peers.CUDNN_LIBRARIES))
+        (found,) = files.values()
+        self.assertEqual([one["name"] for one in found["points"][0]["results"]],
+                         ["FLASH", "CUDNN", "CUDNN-9.37", "default"])
+        status, asked, files, said = self.answered(words, self.made(CUDNN=2.0, default=1.0),
+                                                   Failure("it does not load"))
+        self.assertEqual((status, len(files)), (0, 1))
+        self.assertIn("is not here: it does not load", said)
+
+    def test_a_part_of_a_record_is_no_record(self):
+        status, _, files, said = self.answered(["--sweep=models"],
+                                               {**self.made(FLASH=2.0, default=1.0), "ended": "FA4 at x"})
+        self.assertEqual((status, list(files)), (1, ["build/bench/peers-models.json"]))
+        self.assertIn("it ended early, at FA4 at x", said)
 
 
 class Environment(unittest.TestCase):
