@@ -3,18 +3,23 @@
 import contextlib
 import importlib
 import io
+import itertools
+import json
 import os
+import queue
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from dataclasses import asdict
 from pathlib import Path
 from unittest import mock
 
 from tools import cli
-from tools.base import ROOT, Failure, cuda, with_python_path
-from tools.measuring import peers
+from tools.base import ROOT, Failure, build, cuda, with_python_path
+from tools.commands import peers as command
+from tools.measuring import launches, model_sweep, nvml, peers
 from tools.record import Problem
 from tools.showing import peer_tables
 
@@ -81,6 +86,83 @@ class Sweeps(unittest.TestCase):
         self.assertEqual(heads, {(16, 4)})
 
 
+class OfModels(unittest.TestCase):
+    """The sweep of models, and the one that is drawn at random from the same space."""
+
+    def in_the_space(self, problems):
+        for one in problems:
+            self.assertIn(one.batch, model_sweep.BATCHES)
+            self.assertIn((one.heads, one.kv_heads), model_sweep.HEADS)
+            self.assertIn(one.head_dim, model_sweep.HEAD_DIMS)
+            self.assertIn(one.dtype, model_sweep.DTYPES)
+            queries, keys = ((model_sweep.LENGTHS, model_sweep.LENGTHS) if one.seq_q == one.seq_k else
+                             (model_sweep.CHUNK_QUERIES, model_sweep.CHUNK_KEYS))
+            self.assertTrue(queries[0] <= one.seq_q <= queries[1] and keys[0] <= one.seq_k <= keys[1], one)
+
+    def test_it_keeps_to_its_space_and_takes_each_part_of_it(self):
+        training, chunks = model_sweep.training(), model_sweep.chunks()
+        self.in_the_space([*training, *chunks])
+        self.assertTrue(all(one.seq_q == one.seq_k for one in training))
+        self.assertTrue(all(one.seq_q < one.seq_k for one in chunks))
+        for values, of in [(model_sweep.HEADS, lambda one: (one.heads, one.kv_heads)),
+                           (model_sweep.DTYPES, lambda one: one.dtype),
+                           (model_sweep.HEAD_DIMS, lambda one: one.head_dim), ([False, True], lambda one: one.causal)]:
+            self.assertEqual({of(one) for one in [*training, *chunks]}, set(values))
+        self.assertEqual({min(p.seq_q for p in training), max(p.seq_q for p in training)}, set(model_sweep.LENGTHS))
+        self.assertEqual({1, 4096, 131072}, {min(p.seq_q for p in chunks), max(p.seq_q for p in chunks),
+                                             max(p.seq_k for p in chunks)})
+        nvidias = [p for p in training
+                   if (p.batch, p.heads, p.kv_heads, p.head_dim, p.dtype) == (1, 64, 8, 128, "bf16")]
+        self.assertLessEqual({(16384, True), (16384, False), (32768, True), (32768, False)},
+                             {(p.seq_q, p.causal) for p in nvidias})
+
+    def test_its_points_and_its_time(self):
+        problems = [*model_sweep.training(), *model_sweep.chunks()]
+        points = model_sweep.with_directions(problems)
+        self.assertEqual(len(points), len(set(points)))
+        self.assertLessEqual(len(points), model_sweep.MOST_POINTS)
+        self.assertLess(model_sweep.expected_seconds(problems), 0.8 * model_sweep.MOST_SECONDS)
+        self.assertEqual({direction for problem, direction in points if problem.seq_q < problem.seq_k}, {"forward"})
+        # What FlashAttention-4 has compiled for training serves the chunks, too.
+        self.assertEqual(model_sweep.compilations(problems), model_sweep.compilations(model_sweep.training()))
+        work = [model_sweep.work(*point) for point in points]
+        self.assertEqual(work, sorted(work))
+
+    def test_what_is_drawn(self):
+        for seed in range(5):
+            problems = model_sweep.drawn(40, seed)
+            self.assertEqual(len(model_sweep.with_directions(problems)), 40)
+            self.assertEqual(problems, model_sweep.drawn(40, seed))
+            self.assertNotEqual(problems, model_sweep.drawn(40, seed + 1))
+            self.in_the_space(problems)
+            self.assertLess(model_sweep.expected_seconds(problems), model_sweep.MOST_SECONDS)
+        many = model_sweep.drawn(400, 0)
+        self.assertLess(len(model_sweep.with_directions(many)), 400)
+        self.assertLess(model_sweep.expected_seconds(many), model_sweep.MOST_SECONDS)
+        self.assertEqual(peers.sweep("random", {}, DEFAULT, {"points": 40, "seed": 4}), problems)
+
+    def test_what_the_user_says_chooses_among_the_points(self):
+        points = peers.sweep("models", {"dtype": "fp16", "seq_q": [256, 4096]}, DEFAULT)
+        self.assertEqual({(p.dtype, p.seq_q) for p in points}, {("fp16", 256), ("fp16", 4096)})
+        self.assertEqual(peers.word_for("models", {"heads": 16, "causal": True}, points), "models-heads16-causal")
+        self.assertEqual(peers.word_for("models", {}, points), "models")
+        self.assertEqual(peers.sweep("models", {"heads": 3}, DEFAULT), [])
+
+    def test_ours_are_what_the_library_has_from_a_rung_on(self):
+        book = {"08_causal_earlystop": dict.fromkeys(("masked", "balanced", "ordered")),
+                "10_hopper": dict.fromkeys(("dynamic", "narrow", "new")), "11_split_kv": dict.fromkeys(("only",))}
+        self.assertEqual(model_sweep.own_rungs(book), [
+            ("08_causal_earlystop", "balanced"), ("08_causal_earlystop", "ordered"), ("10_hopper", "narrow"),
+            ("10_hopper", "new"), ("11_split_kv", "only")])
+        long, short = Problem(1, 64, 8, 8192, 8192, 128, "bf16", True), Problem(1, 32, 8, 512, 512, 128, "bf16", True)
+        chunk = Problem(1, 32, 8, 4096, 131072, 128, "bf16", True)
+        asked = {(chapter, name) for chapter in book
+                 for name, problem in [("long", long), ("short", short), ("chunk", chunk)]
+                 if not model_sweep.not_asked(chapter, chapter != "11_split_kv", problem)}
+        self.assertEqual(asked, {("08_causal_earlystop", "short"), ("11_split_kv", "short"), ("11_split_kv", "chunk"),
+                                 *(("10_hopper", name) for name in ("long", "short", "chunk"))})
+
+
 class BesideAStandInForTorch(unittest.TestCase):
     def setUp(self):
         self.torch = mock.MagicMock(__version__="2")
@@ -118,6 +200,24 @@ class Tensor:
 
 
 class Peers(BesideAStandInForTorch):
+    def test_fewer_queries_than_keys_have_a_mask_that_is_aligned_bottom_right(self):
+        self.torch.cuda.get_device_capability.return_value = (9, 0)
+        asked = []
+        attend = self.peers_main.F.scaled_dot_product_attention = lambda *_, **said: asked.append(said)
+        bias = mock.MagicMock(causal_lower_right=lambda *lengths: lengths)
+        flash, cudnn = self.peers_main.sdpa("FLASH"), self.peers_main.sdpa("CUDNN")
+        with mock.patch.dict(sys.modules, {"torch.nn.attention.bias": bias}), \
+                mock.patch.object(self.peers_main.F, "scaled_dot_product_attention", attend):
+            for keys, causal in ((70, True), (70, False), (50, True)):
+                flash.attend(Tensor((1, 8, 50, 64)), Tensor((1, 8, keys, 64)), None, causal)
+        self.assertEqual(asked, [{"attn_mask": (50, 70)}, {"is_causal": False}, {"is_causal": True}])
+        chunk, square = Problem(1, 8, 8, 50, 70, 64, "fp16", True), Problem(1, 8, 8, 70, 70, 64, "fp16", True)
+        more = Problem(1, 8, 8, 70, 50, 64, "fp16", True)
+        self.assertEqual([flash.refuses(one) for one in (chunk, square)], [None, None])
+        self.assertRegex(flash.refuses(more), "more queries than keys")
+        self.assertRegex(cudnn.refuses(chunk), "top-left")
+        self.assertIsNone(cudnn.refuses(square))
+
     def test_what_is_not_installed_says_why(self):
         self.torch.cuda.get_device_capability.return_value = (9, 0)
         with mock.patch.dict(sys.modules, {"flash_attn_interface": None, "flash_attn": None}):
@@ -228,7 +328,8 @@ class Runs(BesideAStandInForTorch):
 
     rungs = {"last": {"forward": True, "backward": True, "lse": True, "rope": False, "general": True}}
 
-    def run_with(self, said, directions=("forward", "backward"), chapters=("08_c",), named=True, rung=None):
+    def run_with(self, said, directions=("forward", "backward"), chapters=("08_c",), named=True, rung=None,
+                 instead=None, **more):
         workbook = mock.MagicMock()
         few = {"last": {**self.rungs["last"], "general": False}}
         back = {"alone": {**self.rungs["last"], "forward": False}}
@@ -239,16 +340,18 @@ class Runs(BesideAStandInForTorch):
         self.torch.cuda.OutOfMemoryError = MemoryError
         measured = []
 
-        def measure(problem, flops, rope, direction, candidates, *_):
+        def measure(problem, flops, rope, direction, candidates, *_, **__):
             measured.append((direction, problem.seq_q, problem.dtype, flops, [one.name for one in candidates]))
-            return [{"name": one.name, "kind": one.kind, "seconds": peers.percentiles([2.0])} for one in candidates]
+            return [{"name": one.name, "kind": one.kind, "seconds": launches.percentiles([2.0])} for one in candidates]
 
         request = {"sweep": "ladder", "said": said, "chapters": list(chapters), "named": named,
                    "rung": rung, "all_rungs": False, "directions": directions, "seed": 0, "patience": 1.0,
-                   "commit": "abc"}
+                   "commit": "abc", "draw": None, "own": False, "default": False, "only": [], "within": None,
+                   "timing": peers.LAUNCH_BY_LAUNCH, "out": None, **more}
         modules = {"flash_attention_workbook": workbook, "flash_attn": None, "flash_attn_interface": None}
         with mock.patch.dict(sys.modules, modules), \
-                mock.patch.multiple(self.peers_main, measure=measure, Flush=mock.Mock(), ceilings=mock.Mock()), \
+                mock.patch.multiple(self.peers_main, measure=instead or measure, Flush=mock.Mock(),
+                                    ceilings=mock.Mock()), \
                 contextlib.redirect_stdout(io.StringIO()):
             return measured, self.peers_main.run(request)
 
@@ -287,6 +390,63 @@ class Runs(BesideAStandInForTorch):
         with self.assertRaisesRegex(self.peers_main.Refusal, "^rung is alone: 08_c has last$"):
             self.run_with({}, chapters=["08_c"], rung="alone")
 
+    def run_of_models(self, **more):
+        """Two problems, of which one has no backward."""
+        with mock.patch.multiple(model_sweep, TRAINING="B1_H4_N512_D64_fp16_full", OWN={"08_c": "last"},
+                                 CHUNKS="B1_H4_Nq1_Nk4096_D64_fp16_full"):
+            return self.run_with({}, named=False, sweep="models", own=True, **more)
+
+    def test_a_sweep_of_models_has_the_default_and_each_rung_that_may_be_it(self):
+        measured, report = self.run_of_models()
+        fast = ["FLASH", "CUDNN", "default", "08_c/last"]
+        self.assertEqual([(direction, n, names) for direction, n, _, _, names in measured],
+                         [("forward", 1, fast), ("forward", 512, fast),
+                          ("backward", 512, ["FLASH", "FLASH-deterministic", *fast[1:]])])
+        self.assertEqual(report["what"], "models")
+
+    def test_only_some_candidates(self):
+        for words, expected in [(["CUDNN", "default"], ["CUDNN", "default"]), (["08"], ["08_c/last"]),
+                                (["08/last", "FLASH"], ["FLASH", "08_c/last"])]:
+            measured, _ = self.run_of_models(only=words)
+            self.assertEqual(measured[0][-1], expected)
+        with self.assertRaisesRegex(self.peers_main.Refusal, "^only is x: there are FLASH, .*default, 08_c/last$"):
+            self.run_of_models(only=["x"])
+        with self.assertRaisesRegex(self.peers_main.Refusal, "^only is FA3: .*flash_attn_interface"):
+            self.run_of_models(only=["CUDNN", "FA3"])
+
+    def test_the_default_beside_chapters(self):
+        measured, _ = self.run_with({"seq_q": [64]}, ["forward"], default=True)
+        self.assertEqual(measured[0][-1][-2:], ["08_c", "default"])
+
+    def test_what_there_is_no_time_for_is_left_out(self):
+        with self.assertRaisesRegex(self.peers_main.Refusal, "the 0 s for all points were over"):
+            self.run_of_models(within=1e-9)
+
+    def test_a_lost_gpu_leaves_what_was_measured(self):
+        calls = []
+
+        def measure(problem, flops, rope, direction, candidates, *_):
+            calls.append(problem)
+            if len(calls) == 2:
+                raise self.peers_main.Lost("FA4: CUDA error: misaligned address")
+            return [{"name": one.name, "kind": one.kind, "seconds": launches.percentiles([2.0])} for one in candidates]
+
+        with contextlib.redirect_stderr(io.StringIO()):
+            _, report = self.run_of_models(instead=measure)
+        self.assertEqual((len(calls), [point["problem"]["seq_q"] for point in report["points"]]), (2, [1]))
+        self.assertEqual(report["ended"], "forward N=512 B=1 H=4 D=64 fp16 full: FA4: CUDA error: misaligned address")
+        self.assertTrue(report["summary"])
+
+    def test_a_watchdog_barks_once_it_hears_nothing(self):
+        heard = queue.Queue()
+        with self.peers_main.Watchdog(heard.put, longest=0.05) as at:
+            at("here")
+            self.assertEqual(heard.get(timeout=10), "here: it has not answered for 0 s")
+        with self.peers_main.Watchdog(heard.put, longest=0.05):
+            pass
+        time.sleep(0.1)
+        self.assertTrue(heard.empty())
+
     def test_where_nothing_is_said(self):
         measured, report = self.run_with({}, ["forward"])
         self.assertEqual([point[:2] for point in measured], [("forward", n) for n in (512, 1024, 2048, 4096, 8192)])
@@ -324,6 +484,143 @@ class Launches(BesideAStandInForTorch):
         self.assertEqual(self.lane.events, [])
 
 
+class BackToBack(BesideAStandInForTorch):
+    """The stand-in's clock: the CPU needs so long to enqueue a launch, and the GPU so long for one."""
+
+    def setUp(self):
+        super().setUp()
+        self.module = self.peers_main.back_to_back
+        self.now, self.gpu_until, self.launched = 0.0, 0.0, []
+        case = self
+
+        class Event:
+            def __init__(self, **_):
+                self.at = 0.0
+
+            def record(self):
+                self.at = max(case.now, case.gpu_until)
+
+            def query(self):
+                return self.at <= case.now
+
+            def elapsed_time(self, other):
+                return 1e3 * (other.at - self.at)
+
+        self.torch.cuda.Event.side_effect = Event
+        self.torch.cuda.synchronize.side_effect = lambda: setattr(self, "now", max(self.now, self.gpu_until))
+        self.torch.cuda._sleep.side_effect = lambda cycles: self.busy(cycles / self.module.CYCLES)
+        for patch in (mock.patch.object(self.module.time, "perf_counter", lambda: self.now),
+                      mock.patch.object(self.module, "torch", self.torch)):  # of whichever test imported it
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def busy(self, seconds):
+        self.gpu_until = max(self.now, self.gpu_until) + seconds
+
+    def bursts(self, name, host, gpu):
+        def launch(number):
+            self.launched.append((name, number))
+            self.now += host
+            self.busy(gpu)
+
+        return self.module.Bursts(mock.MagicMock(launch=launch), gpu)
+
+    def test_the_time_of_a_launch_is_the_gpus(self):
+        for host, gpu, covered in [(1e-5, 1e-3, False), (5e-5, 1e-5, True)]:
+            bursts = self.bursts("x", host, gpu)
+            self.assertEqual(bursts.covered, covered)
+            seconds, busy = bursts.slice()
+            self.assertAlmostEqual(seconds, gpu, delta=1e-3 * gpu)
+            self.assertEqual(busy > 0.9, not covered)
+            self.assertEqual(bursts.late, 0)
+
+    def test_a_slice_is_long_enough_and_of_long_launches_there_are_few(self):
+        for gpu, many, least, most in [(1e-4, 20, 320, 380), (4e-3, 20, 20, 20), (0.031, 4, 4, 4), (0.3, 1, 1, 1)]:
+            bursts = self.bursts("x", 1e-6, gpu)
+            self.launched.clear()
+            bursts.slice()
+            self.assertEqual(bursts.many, many)
+            self.assertTrue(least <= len(self.launched) <= most, (gpu, len(self.launched)))
+            self.assertEqual(len({number for _, number in self.launched}), min(many, 2))
+
+    def test_launches_that_were_enqueued_late_are_repeated(self):
+        bursts = self.bursts("x", 5e-5, 1e-5)
+        bursts.host = 2e-4  # it was lucky once
+        self.assertAlmostEqual(bursts.slice(1e-6)[0], 1e-5)
+        self.assertGreater(bursts.late, 0)
+
+    def test_slices_take_turns_and_then_each_has_the_gpu_alone(self):
+        results = [{"name": "a"}, {"name": "b"}]
+        lanes = [(self.bursts(one["name"], 1e-6, gpu), one) for one, gpu in zip(results, (2e-3, 4e-3))]
+        self.launched.clear()
+        heard = []
+        with mock.patch.object(self.module, "Watching", mock.MagicMock()):
+            self.module.measure(lanes, 1e9, 3, None, heard.append)
+        turns = [name for name, _ in itertools.groupby(name for name, _ in self.launched)]
+        self.assertEqual("".join(turns), "abababab")
+        self.assertEqual([round(one["seconds"]["median"], 6) for one in results], [0.002, 0.004])
+        self.assertEqual([(len(one["samples"]), one["launches"]) for one in results], [(3, 20)] * 2)
+        self.assertAlmostEqual(results[1]["flop_rate"], 1e9 / 0.004, delta=1e6)
+        self.assertEqual(heard, ["the slices in turn"] * 3 + ["a", "b"])
+
+    def test_clock_and_power_are_of_its_time_alone_without_the_beginning(self):
+        def look(number):  # energy is counted up every fourth time
+            return nvml.Look(0.005 * number, 1000.0 if number < 10 else 1500.0, 300.0, 12.0 * (number // 4))
+
+        watching = mock.MagicMock()
+        watching.return_value.__enter__.return_value.looks = [look(i) for i in range(80)]
+        bursts = self.bursts("x", 1e-6, 1e-3)
+        self.now = self.gpu_until = 0.0
+        with mock.patch.object(self.module, "Watching", watching):
+            found = self.module.alone(bursts, None)
+            self.assertEqual((found["sm_clock_mhz"], found["power_w"]), (1500.0, 600.0))
+            self.assertAlmostEqual(found["joules"], 0.6)
+            waits = self.module.alone(self.bursts("y", 1e-4, 1e-5), None)  # the CPU cannot keep the GPU at work
+        self.assertEqual([waits[name] for name in ("sm_clock_mhz", "power_w", "joules")], [None] * 3)
+        self.assertAlmostEqual(waits["alone_seconds"], 1e-5)
+
+
+class Nvml(unittest.TestCase):
+    def library(self, **status):
+        def answer(value):
+            def function(*words):
+                words[-1]._obj.value = value
+                return status.get("every", 0)
+            return function
+
+        return mock.MagicMock(nvmlInit_v2=lambda: 0,
+                              nvmlDeviceGetHandleByUUID=lambda uuid, _: status.get(uuid.decode(), 0),
+                              nvmlDeviceGetTotalEnergyConsumption=answer(5000), nvmlDeviceGetPowerUsage=answer(650000),
+                              nvmlDeviceGetClockInfo=answer(1755))
+
+    def test_a_look(self):
+        seen = nvml.Nvml("GPU-1", self.library()).look()
+        self.assertEqual((seen.sm_clock_mhz, seen.power_w, seen.energy_j), (1755, 650.0, 5.0))
+        seen = nvml.Nvml("GPU-1", self.library(every=3)).look()  # not supported
+        self.assertEqual((seen.sm_clock_mhz, seen.power_w, seen.energy_j), (None, None, None))
+        with self.assertRaisesRegex(OSError, "NVML answers 6 for GPU-2"):
+            nvml.Nvml("GPU-2", self.library(**{"GPU-2": 6}))
+
+    def test_power_is_energy_between_the_times_at_which_it_was_counted_up(self):
+        counted = [nvml.Look(0.01 * i, 1.0, 1.0, 10.0 * (i // 4)) for i in range(11)]  # 10 J each 40 ms
+        self.assertAlmostEqual(nvml.mean_power(counted), 250.0)
+        self.assertAlmostEqual(nvml.mean_power([nvml.Look(i, 1.0, 100.0 + i, None) for i in range(3)]), 101.0)
+        self.assertIsNone(nvml.mean_power(counted[:4]))  # it was not counted up
+        self.assertIsNone(nvml.mean_power([]))
+        self.assertIsNone(nvml.mean_clock([]))
+
+    def test_looking_beside_something(self):
+        with nvml.Watching(lambda: time.perf_counter(), every=0.001) as watching:
+            time.sleep(0.05)
+        count = len(watching.looks)
+        self.assertGreater(count, 2)
+        time.sleep(0.01)
+        self.assertEqual(len(watching.looks), count)
+        with nvml.Watching(None) as nobody:
+            pass
+        self.assertEqual(nobody.looks, [])
+
+
 class Arithmetic(unittest.TestCase):
     full = Problem(1, 16, 16, 16384, 16384, 128, "fp16", False)
     causal = Problem(1, 16, 16, 16384, 16384, 128, "fp16", True)
@@ -331,29 +628,30 @@ class Arithmetic(unittest.TestCase):
     other = Problem(1, 32, 32, 16384, 16384, 64, "fp16", False)
 
     def test_predictions(self):
-        self.assertIsNone(peers.predicted_seconds([], self.full))
-        self.assertAlmostEqual(peers.predicted_seconds([(self.short, 0.1)], self.full), 0.4)
+        self.assertIsNone(launches.predicted_seconds([], self.full))
+        self.assertAlmostEqual(launches.predicted_seconds([(self.short, 0.1)], self.full), 0.4)
         known = [(self.other, 9.0), (self.causal, 2.0), (self.short, 0.1)]
-        self.assertAlmostEqual(peers.predicted_seconds(known, self.full), 0.4)
-        self.assertAlmostEqual(peers.predicted_seconds(known[:2], self.full), 2.0)
-        self.assertAlmostEqual(peers.predicted_seconds(known[:1], self.full), 9.0)
+        self.assertAlmostEqual(launches.predicted_seconds(known, self.full), 0.4)
+        self.assertAlmostEqual(launches.predicted_seconds(known[:2], self.full), 2.0)
+        self.assertAlmostEqual(launches.predicted_seconds(known[:1], self.full), 9.0)
 
     def test_how_many_launches(self):
-        self.assertEqual([peers.launches(seconds) for seconds in (1e-5, 0.05, 0.6)], [40, 10, 3])
-        self.assertIsNone(peers.too_slow(0.5))
-        self.assertRegex(peers.too_slow(1.234), "about 1.2 s")
+        self.assertEqual([launches.launches(seconds) for seconds in (1e-5, 0.05, 0.6)], [40, 10, 3])
+        self.assertIsNone(launches.too_slow(0.5))
+        self.assertRegex(launches.too_slow(1.234), "about 1.2 s")
 
     def test_turns_are_spread_evenly(self):
         for count, rounds in [(3, 40), (40, 40), (7, 10), (1, 5)]:
-            turns = [number for number in range(rounds) if peers.has_turn(count, rounds, number)]
+            turns = [number for number in range(rounds) if launches.has_turn(count, rounds, number)]
             self.assertEqual(len(turns), count)
             gaps = [after - before for before, after in zip(turns, turns[1:])]
             self.assertLessEqual(max(gaps, default=1) - min(gaps, default=1), 1)
 
     def test_percentiles(self):
-        self.assertEqual(peers.percentiles([3.0, 1.0, 2.0]), {"median": 2, "p10": 1.2, "p90": 2.8, "min": 1, "max": 3})
-        self.assertEqual(set(peers.percentiles([5.0]).values()), {5.0})
-        ten = peers.percentiles([float(i) for i in range(11)])
+        self.assertEqual(launches.percentiles([3.0, 1.0, 2.0]),
+                         {"median": 2, "p10": 1.2, "p90": 2.8, "min": 1, "max": 3})
+        self.assertEqual(set(launches.percentiles([5.0]).values()), {5.0})
+        ten = launches.percentiles([float(i) for i in range(11)])
         self.assertEqual((ten["p10"], ten["p90"]), (1, 9))
 
 
@@ -366,7 +664,8 @@ def report(*rows) -> dict:
         for name, value in row.items():
             result = {"name": name, "kind": "peer" if name.isupper() else "chapter"}
             if isinstance(value, float):
-                result.update(seconds=peers.percentiles([value, value]), samples=[value, value], flop_rate=1e12 / value)
+                result.update(seconds=launches.percentiles([value, value]), samples=[value, value],
+                              flop_rate=1e12 / value)
             else:
                 result["wrong" if value.startswith("o ") else "skipped"] = value
             results.append(result)
@@ -402,6 +701,23 @@ class Reports(unittest.TestCase):
             ["forward,", "B=8", "H=16", "(kv", "8)", "D=128", "fp16", "full,", "us", "N=1x8192"],
             ["FLASH", "40.0"], ["11", "40.0"], ["x", "FLASH", "1.00"]])
 
+    def test_of_models_a_line_for_each_point(self):
+        made = report({"FLASH": 2e-5, "CUDNN": 1e-5, "default": 1.25e-5, "10_hopper/x": 1e-5},
+                      {"FLASH": 4e-5, "CUDNN": "it is refused", "default": 2e-5, "10_hopper/x": 2.5e-5})
+        made["what"] = "models"
+        self.assertEqual([" ".join(line.split()) for line in peer_tables.tables(made).split("\n")], [
+            "forward, us FLASH CUDNN default 10/x x FLASH x CUDNN x peers x own",
+            "B1 H16 N512 D128 fp16 full 20.0 10.0 12.5 10.0 1.60 0.80 0.80 0.80",
+            "B1 H16 N1024 D128 fp16 full 40.0 - 20.0 25.0 2.00 - 2.00 1.25"])
+        said = peer_tables.remarks(made)
+        self.assertEqual(said[1], "default, forward: 0.800 x CUDNN (geometric mean of 1 points), at least 0.80 "
+                         "(B1 H16 N512 D128 fp16 full); behind at 1")
+        self.assertIn("default, forward: 1.265 x the fastest peer (geometric mean of 2 points), at least 0.80", said[2])
+        self.assertIn("default, forward: 1.000 x the fastest own rung", said[3])
+        self.assertIn("CUDNN skipped at B1 H16 N1024 D128 fp16 full: it is refused", said)
+        del made["points"][0]["results"][2], made["points"][1]["results"][2]  # as with --only: the last of ours instead
+        self.assertIn("10/x, forward: 1.000 x CUDNN", "\n".join(peer_tables.remarks(made)))
+
     def test_the_table_and_the_remarks(self):
         made = report({"FLASH": 2.0, "01": "one launch would take about 1.2 s", "06": 1.0},
                       {"FLASH": 2.0, "01": "one launch would take about 4.7 s", "06": "o differs by 1"})
@@ -415,6 +731,75 @@ class Reports(unittest.TestCase):
         self.assertIn("01 skipped at N=512, N=1024: one launch would take about 1.2 s", said)
         self.assertIn("06 wrong at N=1024: o differs by 1", said)
         self.assertIn("FA3 is not here: No module", said)
+
+    def test_another_cudnn_beside_pytorchs(self):
+        made = report({"FLASH": 4.0, "CUDNN": 2.0, "default": 1.0}, {"FLASH": 4.0, "CUDNN": 2.0, "default": 1.0})
+        other = report({"CUDNN": 1.6, "default": 1.1})
+        for one, version in ((made, 91900), (other, 92801)):
+            one["context"] = {"cudnn": version, "date": "d"}
+            for point in one["points"]:
+                point["rope"] = False
+        peers.add_cudnn(made, other)
+        names = ["FLASH", "CUDNN", "CUDNN-9.28", "default"]
+        self.assertEqual([[result["name"] for result in point["results"]] for point in made["points"]], [names] * 2)
+        first, second = (point["results"][2] for point in made["points"])
+        self.assertEqual((first["ratio"], second["skipped"]), (2.5, "it was not asked"))
+        self.assertEqual({one["name"] for one in made["summary"]}, set(names[1:]))
+        self.assertEqual(made["context"]["other_cudnn"]["cudnn"], 92801)
+        self.assertAlmostEqual(made["context"]["other_cudnn"]["ours_there"], 1.1)
+        self.assertEqual(made["context"]["cudnn"], 91900)
+        self.assertIn("default, forward: 1.600 x CUDNN-9.28",
+                      "\n".join(peer_tables.remarks({**made, "what": "models"})))
+        with self.assertRaisesRegex(Failure, "has the version that PyTorch brings, 91900"):
+            peers.add_cudnn(made, made)
+
+    def measured(self, program, **more) -> dict:
+        """By this function in the place of peers_main."""
+        def follow(words, log, on_line, cwd, **said):
+            return program(words, log, **said)
+
+        with tempfile.TemporaryDirectory() as scratch, \
+                mock.patch.multiple(peers, BUILD=Path(scratch), follow=follow):
+            return peers.measure("python", Path("/built"), {}, **more)
+
+    def test_its_libraries_are_preloaded(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            with self.assertRaisesRegex(Failure, f"^--cudnn is {scratch}: it has no libcudnn.so.9$"):
+                peers.cudnn_in(Path(scratch))
+            for name in peers.CUDNN_LIBRARIES:
+                (Path(scratch) / name).touch()
+            found = peers.cudnn_in(Path(scratch))
+        asked = []
+
+        def ends(words, *_, environment):
+            asked.append(environment)
+            words[-1].write_text("{}")
+            return 0
+
+        with mock.patch.dict(os.environ, {"LD_LIBRARY_PATH": "/x"}):
+            os.environ.pop("LD_PRELOAD", None)
+            self.measured(ends, preloaded=found)
+            self.measured(ends)
+        self.assertEqual([asked[0][name] for name in ("LD_PRELOAD", "LD_LIBRARY_PATH")],
+                         [f"{found[0]}:{found[1]}", f"{scratch}:/x"])
+        self.assertEqual(asked[1]["LD_LIBRARY_PATH"], "/x")
+
+    def test_a_process_that_dies_leaves_the_points_before(self):
+        def dies(words, *_, **__):
+            words[-1].write_text(json.dumps({key: made[key] for key in ("what", "points")}))
+            return -11
+
+        made = report({"FLASH": 2.0, "06": 1.0})
+        found = self.measured(dies)
+        self.assertRegex(found["ended"], "^the process .*SIGSEGV")
+        self.assertEqual((found["points"], found["summary"]), (made["points"], made["summary"]))
+
+    def test_back_to_back_has_clocks(self):
+        made = report({"CUDNN": 2.0, "default": 1.0}, {"CUDNN": 2.0, "default": 1.0})
+        for point, mhz in zip(made["points"], (1500, 1400)):
+            point["results"][1].update(sm_clock_mhz=mhz, power_w=700.0)
+            point["results"][0].update(sm_clock_mhz=None, power_w=None)
+        self.assertIn("default, forward: 1450 MHz, 700 W (mean of 2 points)", peer_tables.remarks(made))
 
     def test_a_wrong_peer_is_a_remark_and_a_wrong_chapter_a_failure(self):
         self.assertEqual(peer_tables.wrong_chapters(report({"FA4": "o is not finite", "06": 1.0})), [])
@@ -440,6 +825,9 @@ class BadInput(unittest.TestCase):
             (["--patience=-1"], 2, "-1 is not a number of seconds above 0"),
             (["--patience=nan"], 2, "nan is not a number of seconds above 0"),
             (["--sweep=x"], 2, "invalid choice: 'x'"),
+            (["--points=0"], 2, "0 is not a whole number of at least 1"),
+            (["--within=0"], 2, "0 is not a number of seconds above 0"),
+            (["--cudnn=/nowhere"], 2, "--cudnn is /nowhere: it has no libcudnn.so.9"),
             (["--heads=3", "--kv-heads=2"], 2, "heads must be a multiple of kv-heads"),
             (["99"], 2, "no chapter 99"),
             ([], 1, "peers needs a GPU: CUDA_VISIBLE_DEVICES hides every GPU"),
@@ -456,6 +844,76 @@ class BadInput(unittest.TestCase):
             with mock.patch.dict(os.environ, {"WORKBOOK_PYTHON": named}), self.assertRaisesRegex(Failure, expected), \
                     mock.patch.object(cuda, "output_of", return_value=None):
                 peers.python_with_torch()
+
+
+class TheCommand(unittest.TestCase):
+    """What it asks for, and where the answer goes."""
+
+    def answered(self, words, *answers) -> tuple:
+        """(status, the requests, {path below the scratch directory: report}, what was said)"""
+        left, asked, said = list(answers), [], io.StringIO()
+
+        def measure(python, built, request, **more):
+            asked.append({**request, **more})
+            answer = left.pop(0)
+            if isinstance(answer, Failure):
+                raise answer
+            about = {"gpu": "G", "torch": "2", "cudnn": 91900 + 901 * len(asked)}
+            return {"context": about, "timing": request["timing"], **answer}
+
+        with tempfile.TemporaryDirectory() as scratch:
+            here = Path(scratch)
+            for name in peers.CUDNN_LIBRARIES:
+                (here / name).touch()
+            words = [word.replace("HERE", scratch) for word in words]
+            with contextlib.ExitStack() as stack:
+                for patch in (mock.patch.object(cuda, "find_gpu", return_value=(cuda.Gpu("NVIDIA H100 80GB", "1"), "")),
+                              mock.patch.object(cuda, "choose_preset"), mock.patch.object(build, "ensure_built"),
+                              mock.patch.object(build, "directory", return_value=here / "build"),
+                              mock.patch.multiple(peers, python_with_torch=mock.Mock(), measure=measure),
+                              mock.patch.multiple(command, RESULTS=here / "results", shown=str),
+                              contextlib.redirect_stdout(said), contextlib.redirect_stderr(said)):
+                    stack.enter_context(patch)
+                status = cli.main(["dev", "peers", *words])
+            files = {str(path.relative_to(here)): json.loads(path.read_text()) for path in here.rglob("*.json")}
+        return status, asked, files, said.getvalue()
+
+    def made(self, **seconds) -> dict:
+        made = report(seconds)
+        made["points"][0]["rope"] = False
+        return {**made, "what": "models"}
+
+    def test_a_sweep_of_models_is_ours_that_may_be_the_default(self):
+        status, asked, files, said = self.answered(["--sweep=models", "--back-to-back"],
+                                                   self.made(FLASH=2.0, CUDNN=2.0, default=1.0))
+        self.assertEqual((status, list(files)), (0, ["results/nvidia-h100-80gb/peers-models-b2b.json"]))
+        self.assertEqual([(one["own"], one["timing"], one["within"], one["draw"]) for one in asked],
+                         [(True, "back to back", 450.0, None)])
+        self.assertIn("default, forward: 2.000 x CUDNN", said)
+        _, (asked,), files, _ = self.answered(["10", "--sweep=random", "--draw-seed=7", "--only=default"],
+                                              {**self.made(default=1.0), "what": "random"})
+        self.assertEqual((asked["own"], asked["draw"], asked["only"]), (False, {"points": 40, "seed": 7}, ["default"]))
+        self.assertEqual(list(files), ["build/bench/peers-random-10_hopper-default.json"])
+
+    def test_another_cudnn_is_asked_with_ours_by_a_second_process(self):
+        words = ["--sweep=models", "--cudnn=HERE"]
+        first = self.made(FLASH=2.0, CUDNN=2.0, default=1.0)
+        status, asked, files, _ = self.answered(words, first, self.made(CUDNN=1.5, default=1.0))
+        self.assertEqual([one["only"] for one in asked], [[], ["CUDNN", "default"]])
+        self.assertEqual([path.name for path in asked[1]["preloaded"]], list(peers.CUDNN_LIBRARIES))
+        (found,) = files.values()
+        self.assertEqual([one["name"] for one in found["points"][0]["results"]],
+                         ["FLASH", "CUDNN", "CUDNN-9.37", "default"])
+        status, asked, files, said = self.answered(words, self.made(CUDNN=2.0, default=1.0),
+                                                   Failure("it does not load"))
+        self.assertEqual((status, len(files)), (0, 1))
+        self.assertIn("is not here: it does not load", said)
+
+    def test_a_part_of_a_record_is_no_record(self):
+        status, _, files, said = self.answered(["--sweep=models"],
+                                               {**self.made(FLASH=2.0, default=1.0), "ended": "FA4 at x"})
+        self.assertEqual((status, list(files)), (1, ["build/bench/peers-models.json"]))
+        self.assertIn("it ended early, at FA4 at x", said)
 
 
 class Environment(unittest.TestCase):

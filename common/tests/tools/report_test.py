@@ -55,9 +55,11 @@ def run(step, problem, seconds, direction="fwd", peak=None):
 
 
 def point(problem, rope=False, direction="forward", **seconds):
+    kinds = {name: "chapter" if name[0].isdigit() or name == "default" else "peer" for name in seconds}
     return {"problem": asdict(problem), "rope": rope, "direction": direction,
-            "results": [{"name": name.replace("__", "/"), "seconds": {"median": value, "p10": value}, "flop_rate": flops(problem, direction) / value}
-                        if value else {"name": name, "skipped": "slow"} for name, value in seconds.items()]}
+            "results": [{"name": name.replace("__", "/"), "kind": kinds[name],
+                         **({"seconds": {"median": value, "p10": value}, "flop_rate": flops(problem, direction) / value}
+                            if value else {"skipped": "slow"})} for name, value in seconds.items()]}
 
 
 def write_measurement(directory: Path, times=1.0) -> None:
@@ -548,6 +550,74 @@ class InTables(Measured):
         self.assertAlmostEqual(Quantities(SecondMeasurement(self.record)).ms("06", 512), 1.2)
         write_second_measurement(self.directory, times=1.1)
         self.assertEqual((self.directory / REPEATED_TIMES).read_text(), before)
+
+
+class InBothWays(Measured):
+    """Launch by launch and back to back, on every GPU that has a record."""
+
+    def setUp(self):
+        super().setUp()
+        other = self.directory.parent / "h"
+        other.mkdir()
+        self.pieces = [(self.directory, "models-forward", {"CUDNN": 1e-3, "FA4": 2e-3, "default": 0.5e-3}, {}),
+                       (self.directory, "models-forward-b2b", {"CUDNN": 1e-3, "FA4": 0.8e-3, "default": 1e-3},
+                        {"CUDNN": (1500, 700, 0.5), "default": (1400, 690, 0.4)}),
+                       (other, "sweep-bf16-forward", {"CUDNN": 1e-3, "CUDNN-9.28": 0.75e-3, "10_x/y": 0.5e-3}, {})]
+        for directory, name, seconds, states in self.pieces:
+            one = point(Problem(1, 8, 2, 512, 4096, 64, "bf16", False), **seconds)
+            for result in one["results"]:
+                if result["name"] in states:
+                    result.update(zip(("sm_clock_mhz", "power_w", "joules"), states[result["name"]]))
+            machine = {"gpu": "NVIDIA H", "driver": 1, "cuda": "13.0"}
+            result_files.write(directory / f"{name}.json", {"context": {"machine": machine}, "points": [one]})
+        self.record = Record(self.directory)
+        self.tables = Tables(self.record)
+
+    def test_models(self):
+        head, _, *rows = [line.strip("| ").split(" | ")
+                          for line in self.tables.models_in_both_ways("forward").split("\n")]
+        self.assertEqual(head, ["forward", "against the fastest peer", "against cuDNN", "against FlashAttention-4",
+                                "against the fastest rung of ours", "MHz (cuDNN)", "W (cuDNN)", "joules, of cuDNN's"])
+        equal, behind = "1.000× (1.00 at least, 1 points)", "0.800× (0.80 at least, behind at 1 of 1)"
+        twice = "2.000× (2.00 at least, 1 points)"
+        self.assertEqual(rows, [
+            ["G, launch by launch", twice, twice, "4.000× (4.00 at least, 1 points)", *["–"] * 4],
+            ["G, back to back", behind, equal, behind, "–", "1400 (1500)", "690 (700)", "0.800×"],
+            ["H, launch by launch: not measured yet", *["–"] * 7],
+            ["H, back to back: not measured yet", *["–"] * 7]])
+        self.assertEqual(self.tables.models_in_both_ways("backward"), "*Not measured yet.*")
+
+    def test_points(self):
+        *_, row = self.tables.points_of_models("forward").split("\n")
+        name, first, second, *more = row.strip("| ").split(" | ")
+        self.assertEqual(name, "bf16, B = 1, 8 on 2 heads, D = 64, N = 512 × 4096, full")
+        self.assertAlmostEqual(float(first) / float(second), 2.0, delta=0.02)
+        self.assertEqual(more, ["2.00× (cuDNN)", "0.80× (FlashAttention-4)", "1400", "690", "400"])
+
+    def test_the_sweep_and_another_cudnn(self):
+        head, *_ = lines = self.tables.sweep_in_both_ways("forward").split("\n")
+        self.assertTrue(head.startswith("| forward | against cuDNN | against cuDNN 9.28 | "), head)
+        self.assertIn("| H, bf16, launch by launch | 2.000× (2.00 at least, 1 points) | "
+                      "1.500× (1.50 at least, 1 points) |", "\n".join(lines))
+        self.assertIn("| G, fp16, back to back: not measured yet |", "\n".join(lines))
+
+    def test_numbers(self):
+        quantities = Quantities(self.record)
+        for words, expected in [(("mean", "forward"), 2.0), (("least", "forward", "peers", True), 0.8),
+                                (("behind", "forward", "FA4", True), 1), (("points", "forward", "CUDNN"), 1)]:
+            self.assertAlmostEqual(quantities.of_models(*words), expected)
+        with self.assertRaisesRegex(Missing, "models-backward.json is not in g"):
+            quantities.of_models("mean", "backward")
+        with self.assertRaisesRegex(Missing, "the default beside own, forward, is not in"):
+            quantities.of_models("mean", "forward", "own")
+        with self.assertRaisesRegex(NotUnderstood, "there is no price"):
+            quantities.of_models("price", "forward")
+        for suffix, peer in (("", 4e-3), ("-b2b", 3e-3)):
+            result_files.write(self.directory / f"sweep-bf16-forward{suffix}.json", {"context": {}, "points": [
+                point(sweep_problem(512, 64, "full", "bf16"), FLASH=peer, **{"06_two__final": 2e-3})]})
+        quantities = Quantities(Record(self.directory))
+        ratios = [quantities.mean_against("06", "FLASH", "bf16", back_to_back=way) for way in (False, True)]
+        self.assertEqual([round(one, 6) for one in ratios], [2.0, 1.5])
 
 
 class TheMachine(Measured):

@@ -7,7 +7,8 @@ the READMEs from these files, without a GPU.
 
 --again measures for a second time the pieces that are taken for their times, and keeps these times in one file: the
 report says how far the two measurements lie apart. Both can run at once, on two GPUs of one machine:
-CUDA_VISIBLE_DEVICES names one for each.
+CUDA_VISIBLE_DEVICES names one for each. WORKBOOK_CUDNN may name a directory with another cuDNN, which the pieces beside
+peers then ask, too (./workbook dev peers --cudnn).
 """
 
 import argparse

@@ -54,7 +54,12 @@ def run(arguments: argparse.Namespace) -> int:
         tables = Tables(record)
         for name, text in [("ladder, forward", tables.ladder("forward")),
                            ("ladder, backward", tables.ladder("backward")),
-                           ("against peers", tables.against("forward")), ("machine", tables.machine())]:
+                           ("against peers", tables.against("forward")),
+                           *((f"the sweep in both ways, {one}", tables.sweep_in_both_ways(one))
+                             for one in ("forward", "backward")),
+                           *((f"the sweep of models, {one}", tables.models_in_both_ways(one))
+                             for one in ("forward", "backward")),
+                           ("machine", tables.machine())]:
             say(f"{bold(name)}\n\n{text}\n")
     if not arguments.no_pictures:
         draw(record, directory / "pictures")

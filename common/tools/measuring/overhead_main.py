@@ -24,7 +24,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tools.base import JsonObject
 from tools.measuring import peers_main
-from tools.measuring.peers import percentiles
+from tools.measuring.launches import percentiles
 
 PROBLEM = {"batch": 1, "heads": 4, "kv_heads": 4, "seq_q": 128, "seq_k": 128, "head_dim": 64, "dtype": "fp16",
            "causal": True}

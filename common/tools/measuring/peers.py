@@ -6,6 +6,9 @@ tools/measuring/peers_main.py measures, in a Python that has PyTorch. Its JSON, 
               power_limit_w, before and after: SM and memory clocks in MHz, power in W, temperature in C, as nvidia-smi
               gives them
     what      the sweep and its restrictions, in a word
+    timing    "launch by launch", each after a flush of the L2 cache, or "back to back" (back_to_back.py)
+    (context has other_cudnn, where a second process asked another version: cudnn, date, before, after,
+              measuring_seconds; ours_there: how long ours took there, against here. Its results are CUDNN-9.28)
     ceilings  what this GPU reached in the same process, timed like everything else: matmul {flop_rate, seconds}, a
               matrix product of two 8192 x 8192 matrices in fp16; copy {byte_rate, seconds}, 1 GiB read and written
     absent    {peer or chapter: why it was not asked}
@@ -18,17 +21,22 @@ tools/measuring/peers_main.py measures, in a Python that has PyTorch. Its JSON, 
                   error and tolerance (of the result, against fp64: what was checked before any timing),
                   ratio (seconds of FLASH / seconds: above 1 is faster than FLASH; null without FLASH. With rope the
                   measure is compiled+FLASH, where torch.compile has made one kernel of the rotations)
+                back to back the samples are slices, and there are
+                  launches (in a burst of them), alone_seconds (of a launch, when the candidate has the GPU to itself),
+                  and of that time: sm_clock_mhz, power_w, joules (a launch); null for what NVML did not say, or where
+                  launches are too short for the CPU to keep the GPU at work
                 or  skipped (why), or wrong (what: it was not timed)
                 (common/results keeps median and p10 of the seconds, and no samples)
+    ended     why points are missing, if a launch took the GPU with it; such a file is no record
     summary   one for each name and direction: points, geometric_mean, lowest and highest of the ratios
 """
 
 import json
-import math
 import os
 import statistics
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,10 +51,10 @@ from tools.base import (
     follow,
     pythons,
     shown,
-    significant,
     with_python_path,
 )
-from tools.record import LENGTHS, Problem
+from tools.measuring import model_sweep
+from tools.record import LENGTHS, Problem, beside_peers
 
 BASELINE = "FLASH"  # PyTorch's FLASH backend, which is FlashAttention-2: what ratios are against
 PEERS = ["FLASH", "FLASH-deterministic", "CUDNN", "MATH", "FA3", "FA4", "FA4-deterministic"]
@@ -58,23 +66,28 @@ SWEEPS = {
     "decode": "few queries and many keys: H=32, Nq = 1, 4 and 16, Nk = 8192, 65536 and 262144, D = 64 and 128, full",
     "dims": "head dims of models: 16384 tokens, H * D = 2048 or nearly, D = 40, 72, 80, 96, 112, 192 and 256, N = 2048 "
             "and 8192, full and causal",
+    "models": "attention as models ask for it, long and short, with few kv heads and few queries, in fp16 and bf16",
+    "random": "points drawn at random from what models ask for",
 }
+LAUNCH_BY_LAUNCH, BACK_TO_BACK = "launch by launch", "back to back"
+OF_MODELS = ("models", "random")  # each point has its own shape and dtype; to name one chooses among the points
 HEAD_DIMS = [40, 72, 80, 96, 112, 192, 256]  # of that sweep
 DECODING = [(1, 32), (1, 8), (8, 8), (64, 8)]  # (B, Hkv) of that sweep
 MOST_KEYS = 2**25  # over all kv heads: with more, K and V of two sets of inputs do not fit into the memory of an H200
 SHAPE = ("batch", "heads", "kv_heads", "seq_q", "seq_k")  # who names one of these asks for a sweep of his own
 
-# How long the launches of one candidate at one point may take together (--patience), and how many they are. They are
-# meant to take a fifth of it; a candidate whose fewest launches would take longer is left out there.
-PATIENCE, FEWEST, MOST = 2.5, 3, 40
-
 
 # --- What is measured ------------------------------------------------------------------------------------------------
 
 
-def sweep(name: str, said: JsonObject, default: Problem) -> list[Problem]:
-    """The sweep's problems, shortest first, without repetitions. `said` ({field: value}, seq_q a list) overrides."""
+def sweep(name: str, said: JsonObject, default: Problem, draw: "JsonObject | None" = None) -> list[Problem]:
+    """The sweep's problems, shortest first, without repetitions. `said` ({field: value}, seq_q a list) overrides; of
+    the sweeps of models it chooses. draw: {"points": how many, "seed": of what is drawn at random}."""
     fields = {field: value for field, value in said.items() if field != "seq_q"}
+    if name in OF_MODELS:
+        points = model_sweep.drawn(**draw) if draw else model_sweep.training() + model_sweep.chunks()
+        return [point for point in points if fields.items() <= vars(point).items()
+                and point.seq_q in said.get("seq_q", [point.seq_q])]
     if name == "decode":
         points = [replace(default, batch=batch, heads=32, kv_heads=kv_heads, seq_q=n, seq_k=keys, head_dim=size,
                           causal=False)
@@ -97,56 +110,23 @@ def sweep(name: str, said: JsonObject, default: Problem) -> list[Problem]:
 
 def word_for(name: str, said: JsonObject, points: list[Problem]) -> str:
     """What names the sweep and its restrictions: fa-fp16-d64-causal."""
-    words = ["custom" if any(field in said for field in SHAPE) else name, points[0].dtype]
+    words = ["custom" if any(field in said for field in SHAPE) and name not in OF_MODELS else name]
+    words += [points[0].dtype] if name not in OF_MODELS or "dtype" in said else []
+    words += [f"{field}{said[field]}" for field in SHAPE if field in said and name in OF_MODELS]
     words += [f"d{said['head_dim']}"] if "head_dim" in said else []
     words += ["causal" if said["causal"] else "full"] if "causal" in said else []
     return "-".join(words)
 
 
-# --- How it is measured ----------------------------------------------------------------------------------------------
+def schedule(name: str, points: list[Problem], directions: Sequence[str]) -> list[tuple[str, bool, Problem]]:
+    """[(direction, rope, problem)], in the order in which they are measured."""
+    if name in OF_MODELS:
+        return [(direction, rope, problem) for rope in (False, True)
+                for problem, direction in model_sweep.with_directions(points, directions)]
+    return [(direction, rope, problem) for direction in directions for rope in (False, True) for problem in points]
 
 
-def predicted_seconds(known: list[tuple[Problem, float]], problem: Problem) -> "float | None":
-    """One launch, at the pace of the most similar launch known: [(problem, seconds)]. Work that is not skipped counts
-    whole: kernels that do the masked half too are the slow ones."""
-    def work(one: Problem) -> int:
-        return one.batch * one.heads * one.seq_q * one.seq_k * one.head_dim
-
-    if not known:
-        return None
-    nearest, seconds = min(known, key=lambda pair: (pair[0].head_dim != problem.head_dim,
-                                                    pair[0].causal != problem.causal,
-                                                    abs(math.log(work(pair[0]) / work(problem)))))
-    return seconds * work(problem) / work(nearest)
-
-
-def too_slow(seconds: float, patience: float = PATIENCE) -> "str | None":
-    """Why a launch of that many seconds is not timed; None if it is."""
-    if seconds * (FEWEST + 1) <= patience:  # and one to check
-        return None
-    return f"one launch would take about {significant(seconds, 2)} s: more than this benchmark waits for"
-
-
-def launches(seconds: float, patience: float = PATIENCE) -> int:
-    return max(FEWEST, min(MOST, int(patience / 5 / seconds)))
-
-
-def has_turn(count: int, rounds: int, number: int) -> bool:
-    """Whether one with `count` launches in `rounds` rounds has one in round `number`: evenly spread."""
-    return (number + 1) * count // rounds > number * count // rounds
-
-
-def percentiles(samples: list[float]) -> dict[str, float]:
-    ordered = sorted(samples)
-
-    def percentile(share: float) -> float:  # linear between neighbours
-        place = share * (len(ordered) - 1)
-        low = int(place)
-        high = min(low + 1, len(ordered) - 1)
-        return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
-
-    return {"median": statistics.median(ordered), "p10": percentile(0.1), "p90": percentile(0.9), "min": ordered[0],
-            "max": ordered[-1]}
+# --- Ratios -----------------------------------------------------------------------------------------------------------
 
 
 def baseline_of(point: JsonObject) -> str:
@@ -176,6 +156,54 @@ def summary(points: list[JsonObject]) -> list[JsonObject]:
             for (name, direction, baseline), values in ratios.items()]
 
 
+# --- Another cuDNN ----------------------------------------------------------------------------------------------------
+
+CUDNN_LIBRARIES = ("libcudnn.so.9", "libcudnn_graph.so.9")  # to preload: these two find the others beside them
+
+
+def cudnn_in(directory: Path) -> list[Path]:
+    found = [directory / name for name in CUDNN_LIBRARIES]
+    for path in found:
+        if not path.is_file():
+            raise Failure(f"--cudnn is {directory}: it has no {path.name}", status=2)
+    return found
+
+
+def _preloading(libraries: Sequence[Path]) -> dict[str, str]:
+    def before(variable: str, values: Sequence[object]) -> str:
+        return ":".join([*map(str, values), *filter(None, [os.environ.get(variable)])])
+
+    return {"LD_PRELOAD": before("LD_PRELOAD", libraries),
+            "LD_LIBRARY_PATH": before("LD_LIBRARY_PATH", [libraries[0].parent])} if libraries else {}
+
+
+def add_cudnn(report: JsonObject, other: JsonObject) -> None:
+    """What CUDNN is in the other report, of a process with another version of it, stands in this one as CUDNN-9.28. Its
+    context says how long a launch of ours took there, against here."""
+    version = other["context"]["cudnn"]
+    if version == report["context"]["cudnn"]:
+        raise Failure(f"--cudnn has the version that PyTorch brings, {version}")
+    name = f"CUDNN-{version // 10000}.{version // 100 % 100}"
+    there = {(point["direction"], bool(point["rope"]), Problem(**point["problem"])): point for point in other["points"]}
+    ratios = []
+    for point in report["points"]:
+        twin = there.get((point["direction"], bool(point["rope"]), Problem(**point["problem"])))
+        names = [result["name"] for result in point["results"]]
+        if "CUDNN" not in names:
+            continue
+        others = twin["results"] if twin else [{"name": "CUDNN", "kind": "peer", "skipped": "it was not asked"}]
+        result = next(one for one in others if one["name"] == "CUDNN")
+        point["results"].insert(names.index("CUDNN") + 1, {**result, "name": name})
+        mine = str(beside_peers.ours([twin or point]))
+        times = [beside_peers.times(one).get(mine) for one in (twin or {"results": []}, point)]
+        ratios += [times[0] / times[1]] if times[0] and times[1] else []
+    report["context"]["other_cudnn"] = {
+        **{field: other["context"].get(field) for field in ("cudnn", "date", "before", "after", "measuring_seconds")},
+        "ours_there": statistics.geometric_mean(ratios) if ratios else None}
+    add_ratios(report["points"])
+    report["summary"] = summary(report["points"])
+
+
 # --- Measuring it -----------------------------------------------------------------------------------------------------
 
 
@@ -189,8 +217,10 @@ def python_with_torch(who: str = "peers") -> str:
     return python
 
 
-def measure(python: str, built: Path, request: JsonObject, who: str = "peers") -> JsonObject:
-    """Runs peers_main, or another such program, and returns its report. `built` is a preset's build directory."""
+def measure(python: str, built: Path, request: JsonObject, who: str = "peers",
+            preloaded: Sequence[Path] = ()) -> JsonObject:
+    """Runs peers_main, or another such program, and returns its report. `built` is a preset's build directory;
+    `preloaded`: libraries of one directory, before those that PyTorch brings."""
     gpu = cuda.visible_gpu()
     log_path = BUILD / f"{who}{'-' + gpu if gpu else ''}.log"  # on each of several GPUs there may be one at a time
     last_words = ""
@@ -210,9 +240,16 @@ def measure(python: str, built: Path, request: JsonObject, who: str = "peers") -
             [python, "-B", "-m", f"tools.measuring.{who}_main", json.dumps(request), out], log, on_line, cwd=ROOT,
             environment={**with_python_path(ROOT / "common", ROOT / "common" / "python"),
                          "FLASH_ATTENTION_WORKBOOK_LIBRARY": str(built / "common/capi/libflash_attention_workbook.so"),
-                         "PYTHONUNBUFFERED": "1"},
+                         "PYTHONUNBUFFERED": "1", **_preloading(preloaded)},
         )
+        if status != 2 and out.exists():  # what was measured before it died, too
+            report = json.loads(out.read_text())
+            if status:
+                report["ended"] = last_words or f"the process {ending_of(status)}"
+                add_ratios(report["points"])
+                report["summary"] = summary(report["points"])
+            return report
         if status:
             raise Failure(last_words or f"the measurement {ending_of(status)} (log: {shown(log_path)})",
                           status=2 if status == 2 else 1)
-        return json.loads(out.read_text())
+        raise Failure(f"the measurement has left no report (log: {shown(log_path)})")

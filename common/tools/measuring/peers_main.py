@@ -10,16 +10,18 @@ would be the CPU's. Every result is first compared with fp64; what is wrong is n
 
 import contextlib
 import functools
-import itertools
 import json
 import math
+import os
 import statistics
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -27,21 +29,30 @@ import torch
 import torch.nn.functional as F
 
 from tools.base import JsonObject, cuda
-from tools.measuring.peers import (
-    PEERS,
-    ROPE_PEERS,
-    add_ratios,
+from tools.measuring import back_to_back, model_sweep
+from tools.measuring.launches import (
+    ROUNDS,
+    ROUNDS_OF_MODELS,
     has_turn,
     launches,
     percentiles,
     predicted_seconds,
+    too_slow,
+)
+from tools.measuring.nvml import Look, Nvml
+from tools.measuring.peers import (
+    BACK_TO_BACK,
+    OF_MODELS,
+    PEERS,
+    ROPE_PEERS,
+    add_ratios,
+    schedule,
     summary,
     sweep,
-    too_slow,
     word_for,
 )
 from tools.measuring.peers_check import Reference
-from tools.record import Problem
+from tools.record import DEFAULT, Problem
 
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
@@ -52,6 +63,10 @@ class Refusal(Exception):
 
 class Skipped(Exception):
     """Raised when a candidate is left out at a point; the message says why."""
+
+
+class Lost(Exception):
+    """Raised when the GPU does not answer this process any more; the message says who was launched last, and why."""
 
 
 def first_line(error: Exception) -> str:
@@ -66,6 +81,7 @@ class Candidate:
     """attend(q, k, v, causal) -> o, on [B, H, N, D]; differentiable if gradients are asked for."""
 
     kind = "peer"
+    rope = False
     directions: Sequence[str] = ("forward", "backward")
     inputs = staticmethod(lambda tensor: tensor)  # to the layout that `attend` takes, before any timing; and back:
     output = staticmethod(lambda tensor: tensor)
@@ -80,8 +96,18 @@ class Candidate:
 
     def refuses(self, problem: Problem) -> "str | None":
         if problem.causal and problem.seq_q != problem.seq_k:
-            return "its causal mask is aligned differently when N differs"
+            return self.refuses_other_lengths(problem)
         return None
+
+    def refuses_other_lengths(self, _: Problem) -> "str | None":
+        return "PyTorch aligns its causal mask top-left, and another one reaches it as a tensor of all scores only"
+
+
+class Flash(Candidate):
+    """PyTorch's FLASH: through a bias of PyTorch's it takes a mask that is aligned bottom-right."""
+
+    def refuses_other_lengths(self, problem: Problem) -> "str | None":
+        return "PyTorch has no such mask for more queries than keys" if problem.seq_q > problem.seq_k else None
 
 
 class TokensFirst(Candidate):
@@ -94,7 +120,7 @@ class TokensFirst(Candidate):
         return None
 
 
-class Deterministic(Candidate):
+class Deterministic(Flash):
     """As PyTorch's backend is when it is told to add up in a fixed order: its backward alone does otherwise."""
 
     directions = ("backward",)
@@ -117,10 +143,10 @@ class Deterministic(Candidate):
 class Chapter(Candidate):
     kind = "chapter"
 
-    def __init__(self, workbook: ModuleType, name: str, chapter: str, rung: "str | None", directions: Sequence[str],
-                 rope: bool):
+    def __init__(self, workbook: ModuleType, name: str, chapter: "str | None", rung: "str | None",
+                 directions: Sequence[str], rope: bool, not_asked: Callable[[Problem], "str | None"] = lambda _: None):
         super().__init__(name, self.attend_with_chapter)
-        self.directions, self.rope = directions, rope
+        self.directions, self.rope, self.not_asked = directions, rope, not_asked
         self.forward_pass = functools.partial(workbook.forward, chapter=chapter, rung=rung)
         self.differentiable = functools.partial(workbook.attention, backward_chapter=chapter, backward_rung=rung)
         self.tables: Any = None
@@ -140,8 +166,24 @@ class Chapter(Candidate):
         return (self.differentiable(q, k, v, causal, rope=self._rope(q, k)) if q.requires_grad
                 else self.forward(q, k, v, causal)[0])
 
-    def refuses(self, problem: Problem) -> None:
-        return None
+    def refuses(self, problem: Problem) -> "str | None":
+        return self.not_asked(problem)
+
+
+def default_candidate(workbook: ModuleType) -> Chapter:
+    """What runs where no chapter is named."""
+    return Chapter(workbook, DEFAULT, None, None, ("forward", "backward"), rope=False)
+
+
+def own_candidates(workbook: ModuleType) -> list[Chapter]:
+    """The default, and each rung that may be chosen as the default."""
+    candidates, book = [default_candidate(workbook)], workbook.chapters()
+    for chapter, rung in model_sweep.own_rungs(book):
+        has = book[chapter][rung]
+        candidates.append(Chapter(workbook, f"{chapter}/{rung}", chapter, rung,
+                                  [direction for direction in ("forward", "backward") if has[direction]], rope=False,
+                                  not_asked=functools.partial(model_sweep.not_asked, chapter, has["general"])))
+    return candidates
 
 
 def chapters_for(points: list[Problem], workbook: ModuleType, request: JsonObject) -> tuple[list[str], dict[str, str]]:
@@ -179,12 +221,23 @@ def sdpa(name: str) -> Candidate:
     backend = {"FLASH": SDPBackend.FLASH_ATTENTION, "CUDNN": SDPBackend.CUDNN_ATTENTION, "MATH": SDPBackend.MATH}[
         name.partition("-")[0]]
 
-    def attend(q, k, v, causal):
-        grouped = {"enable_gqa": True} if q.shape[1] != k.shape[1] else {}
-        with sdpa_kernel(backend):
-            return F.scaled_dot_product_attention(q, k, v, is_causal=causal, **grouped)
+    @functools.lru_cache(maxsize=1)
+    def bottom_right(seq_q, seq_k):
+        from torch.nn.attention.bias import causal_lower_right
 
-    return (Deterministic if name.endswith("-deterministic") else Candidate)(name, attend)
+        return causal_lower_right(seq_q, seq_k)
+
+    def attend(q, k, v, causal):
+        asked = {"enable_gqa": True} if q.shape[1] != k.shape[1] else {}
+        if causal and q.shape[2] != k.shape[2]:
+            asked["attn_mask"] = bottom_right(q.shape[2], k.shape[2])
+        else:
+            asked["is_causal"] = causal
+        with sdpa_kernel(backend):
+            return F.scaled_dot_product_attention(q, k, v, **asked)
+
+    kind = Deterministic if name.endswith("-deterministic") else Flash if name == "FLASH" else Candidate
+    return kind(name, attend)
 
 
 def rotating(name: str) -> Candidate:
@@ -218,7 +271,9 @@ def rotating(name: str) -> Candidate:
     def attend(q, k, v, causal):
         return flash(*rotate(q, k, *tables(q.shape[2], k.shape[2], q.shape[3], q.dtype)), v, causal)
 
-    return Candidate(name, attend)
+    candidate = Candidate(name, attend)
+    candidate.rope = True
+    return candidate
 
 
 def package(name: str) -> Candidate:
@@ -245,12 +300,12 @@ def rotating_candidates() -> tuple[list[Candidate], dict[str, str]]:
     return [rotating(name) for name in ROPE_PEERS], {}
 
 
-def peer_candidates() -> tuple[list[Candidate], dict[str, str]]:
+def peer_candidates(names: Sequence[str] = PEERS) -> tuple[list[Candidate], dict[str, str]]:
     """(candidates, {name: why it is not there})"""
     needed = {"MATH": (0, 0), "FA3": (9, 0)}  # compute capability
     candidates, absent = [], {}
     capability = torch.cuda.get_device_capability()
-    for name in PEERS:
+    for name in names:
         least = needed.get(name, (8, 0))
         if capability < least:
             absent[name] = (f"it needs compute capability {least[0]}.{least[1]}, and this GPU has "
@@ -261,6 +316,34 @@ def peer_candidates() -> tuple[list[Candidate], dict[str, str]]:
         except Exception as error:  # not installed, or it does not load here
             absent[name] = first_line(error)
     return candidates, absent
+
+
+# --- What may go wrong on the way -------------------------------------------------------------------------------------
+
+
+class Watchdog:
+    """Calls `lost` when nothing has been heard for too long: a kernel hangs, and the process cannot go on."""
+
+    LONGEST = 150.0  # seconds for one candidate at one point, with what FlashAttention-4 compiles
+
+    def __init__(self, lost: Callable[[str], None], longest: float = LONGEST):
+        self.lost, self.longest = lost, longest
+        self.where, self.since, self.over = "", time.monotonic(), threading.Event()
+
+    def __enter__(self) -> "Watchdog":
+        threading.Thread(target=self._watch, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+
+    def __call__(self, where: str) -> None:
+        self.where, self.since = where, time.monotonic()
+
+    def _watch(self) -> None:
+        while not self.over.wait(self.longest / 100):
+            if time.monotonic() - self.since > self.longest:
+                return self.lost(f"{self.where}: it has not answered for {self.longest:.0f} s")
 
 
 # --- Timing ----------------------------------------------------------------------------------------------------------
@@ -388,18 +471,30 @@ def make_sets(problem: Problem, direction: str, seed: int) -> list[list[torch.Te
             for _ in range(2)]
 
 
+@dataclass(frozen=True)
+class Slices:
+    """How it is timed back to back."""
+
+    rounds: int
+    look: "Callable[[], Look] | None"  # at clock and power, where NVML is there
+
+
 def measure(problem: Problem, flops: float, rope: bool, direction: str, candidates: list[Candidate],
             known: dict[tuple[str, str], list[tuple[Problem, float]]], flush: Flush,
-            seed: int, patience: float) -> list[JsonObject]:
-    """The results of one point. `known` gathers {(name, direction): [(problem, seconds)]}."""
+            seed: int, patience: float, at: Callable[[str], None] = lambda _: None,
+            in_slices: "Slices | None" = None) -> list[JsonObject]:
+    """The results of one point. `known` gathers {(name, direction): [(problem, seconds)]}; `at` hears whose turn it
+    is; in_slices: back to back."""
     sets = make_sets(problem, direction, seed)
     reference = Reference(sets[0][0], sets[0][1], sets[0][2], problem.causal, rope=rope)
     results: list[JsonObject] = []
     lanes: list[tuple[Lane, int, JsonObject]] = []
+    bursts: list[tuple[back_to_back.Bursts, JsonObject]] = []
     for candidate in candidates:
         result: JsonObject = {"name": candidate.name, "kind": candidate.kind}
         results.append(result)
         history = known.setdefault((candidate.name, direction), [])
+        at(candidate.name)
         try:
             if direction not in candidate.directions:
                 raise Skipped(f"it has no {direction}")
@@ -417,18 +512,25 @@ def measure(problem: Problem, flops: float, rope: bool, direction: str, candidat
             history.append((problem, seconds))
             if too_slow(seconds, patience):
                 raise Skipped(too_slow(seconds, patience))
-            lanes.append((lane, launches(seconds, patience), result))
+            if in_slices:
+                bursts.append((back_to_back.Bursts(lane, seconds), result))
+            else:
+                lanes.append((lane, launches(seconds, patience), result))
         except Skipped as skipped:
             result["skipped"] = str(skipped)
         except torch.cuda.OutOfMemoryError:
             result["skipped"] = "there is not enough device memory"
         except Exception as error:  # a backend or a chapter that does not take the problem; each has errors of its own
             if "CUDA error" in str(error):
-                raise  # the device is lost to this process
+                raise Lost(f"{candidate.name}: {first_line(error)}") from error
             result["skipped"] = first_line(error)
 
+    if in_slices:
+        back_to_back.measure(bursts, flops, in_slices.rounds, in_slices.look, at)
+        return results
     rounds = max((count for _, count, _ in lanes), default=0)
     for number in range(rounds):
+        at("the launches in turn")
         for lane, count, result in lanes:
             if has_turn(count, rounds, number) and "skipped" not in result:
                 try:
@@ -484,65 +586,145 @@ def the_workbook(who: str) -> ModuleType:
     return workbook
 
 
-def run(request: JsonObject) -> JsonObject:
-    """request: sweep, said (see peers.sweep), chapters, named, rung, all_rungs, directions, seed, patience, commit."""
-    workbook = the_workbook("peers")
-    points = sweep(request["sweep"], request["said"], Problem(**workbook.default_problem()))
-    chosen, left_out = chapters_for(points, workbook, request)
-    chapters = chapter_candidates(workbook, chosen, request)
-    directions = [d for d in request["directions"] if any(d in candidate.directions for candidate in chapters)]
-    if not directions:
-        lacking, = request["directions"]  # of both there would be one
+def candidates_for(points: list[Problem], workbook: ModuleType,
+                   request: JsonObject) -> tuple[list[Candidate], list[Candidate], dict[str, str]]:
+    """(candidates, those with RoPE, {name: why it is not there}). Chapters that rotate q and k solve another problem
+    than those that do not, and have other peers."""
+    absent: dict[str, str] = {}
+    if request["own"]:
+        chapters = own_candidates(workbook)
+    else:
+        chosen, absent = chapters_for(points, workbook, request)
+        chapters = chapter_candidates(workbook, chosen, request)
+        if request["default"]:
+            chapters.append(default_candidate(workbook))
+    _require_direction(workbook, chapters, request["directions"])
+    plain, rotating = ([one for one in chapters if one.rope == rope] for rope in (False, True))
+    names = model_sweep.PEERS if request["own"] else PEERS
+    peers, missing = peer_candidates(names) if plain else ([], {})
+    rotating_peers, others = rotating_candidates() if rotating else ([], {})
+    absent |= missing | others
+    every: list[Candidate] = [*peers, *plain, *rotating_peers, *rotating]
+    for word in request["only"]:
+        if not any(is_named(word, one.name) for one in every):
+            raise Refusal(f"only is {word}: " + (absent.get(word) or f"there are {', '.join(x.name for x in every)}"))
+    if request["only"]:
+        every = [one for one in every if any(is_named(word, one.name) for word in request["only"])]
+    return [one for one in every if not one.rope], [one for one in every if one.rope], absent
+
+
+def is_named(word: str, name: str) -> bool:
+    """Whether the word names the candidate: whole, or a chapter by its number, with a rung or with all it has."""
+    chapter, _, rung = name.partition("/")
+    return word in (name, chapter, f"{chapter.split('_')[0]}/{rung}", chapter.split("_")[0])
+
+
+def _require_direction(workbook: ModuleType, chapters: list[Chapter], directions: Sequence[str]) -> None:
+    if not any(direction in candidate.directions for candidate in chapters for direction in directions):
+        lacking, = directions  # of both there would be one
         able = [name for name, rungs in workbook.chapters().items() if any(has[lacking] for has in rungs.values())]
         raise Refusal(f"no {lacking} in {', '.join(one.name for one in chapters)}: chapters that have one: "
                       f"{', '.join(able) or 'none yet'}")
-    peers, absent = peer_candidates() if any(not candidate.rope for candidate in chapters) else ([], {})
-    rotating_peers, missing = rotating_candidates() if any(candidate.rope for candidate in chapters) else ([], {})
-    absent |= missing | left_out
+
+
+def run(request: JsonObject) -> JsonObject:
+    """request: sweep, said and draw (see peers.sweep), timing, chapters, named, rung, all_rungs, own (instead of all
+    these), default (beside them), only (names of candidates; empty for all), directions, seed, patience, within
+    (seconds, or None), commit."""
     begin = time.monotonic()
+    workbook = the_workbook("peers")
+    points = sweep(request["sweep"], request["said"], Problem(**workbook.default_problem()), request["draw"])
+    if not points:
+        raise Refusal("no point of the sweep has all that: " + " ".join(
+            f"{field}={value}" for field, value in request["said"].items()))
+    *both, absent = candidates_for(points, workbook, request)
     what = word_for(request["sweep"], request["said"], points)
-    report: JsonObject = {"context": context(request), "what": what, "absent": absent, "points": []}
+    report: JsonObject = {"context": context(request), "what": what, "timing": request["timing"], "absent": absent,
+                          "points": []}
+    in_slices = slices(request, report["context"]) if request["timing"] == BACK_TO_BACK else None
     report["context"]["before"] = cuda.machine_state(uuid())
     flush = Flush()
     known: dict[tuple[str, str], list[tuple[Problem, float]]] = {}
     report["ceilings"] = ceilings(flush)
     torch.cuda.empty_cache()
-    # Chapters that rotate q and k solve another problem than those that do not, and have other peers.
-    groups = [(False, peers), (True, rotating_peers)]
-    for direction, (rope, beside) in itertools.product(directions, groups):
-        ours = [candidate for candidate in chapters if direction in candidate.directions and candidate.rope == rope]
-        if not ours:
-            continue
-        candidates = [*(peer for peer in beside if direction in peer.directions), *ours]
-        for number, problem in enumerate(points):
-            print(f"progress\t{direction} {problem}{' RoPE' if rope else ''} ({number + 1} of {len(points)})")
+    planned = [(direction, rope, problem, [one for one in both[rope] if direction in one.directions])
+               for direction, rope, problem in schedule(request["sweep"], points, request["directions"])]
+    planned = [point for point in planned if any(one.kind == "chapter" or request["only"] for one in point[-1])]
+
+    def lost(why: str) -> None:
+        """What has been measured is kept."""
+        ended(report, begin, why)
+        write(request["out"], report)
+        os._exit(0)
+
+    with Watchdog(lost) as watchdog:
+        for number, (direction, rope, problem, candidates) in enumerate(planned, start=1):
+            where = f"{direction} {problem}{' RoPE' if rope else ''}"
+            print(f"progress\t{where} ({number} of {len(planned)})")
             flops = workbook.flops(asdict(problem), backward=direction == "backward")
+            results: list[JsonObject]
             try:
-                with torch.set_grad_enabled(direction == "backward"):
-                    results = measure(problem, flops, rope, direction, candidates, known, flush, request["seed"],
-                                      request["patience"])
+                if request["within"] and time.monotonic() - begin > request["within"]:
+                    results = skipped(candidates, f"the {request['within']:.0f} s for all points were over")
+                else:
+                    with torch.set_grad_enabled(direction == "backward"):
+                        results = measure(problem, flops, rope, direction, candidates, known, flush, request["seed"],
+                                          request["patience"], lambda who: watchdog(f"{where}: {who}"),
+                                          in_slices)
             except torch.cuda.OutOfMemoryError:  # for the inputs themselves, or for checking
-                results = [{"name": one.name, "kind": one.kind, "skipped": "there is not enough device memory"}
-                           for one in candidates]
+                results = skipped(candidates, "there is not enough device memory")
+            except Exception as error:  # Lost, or whatever a launch that has been checked comes to
+                traceback.print_exc()
+                ended(report, begin, f"{where}: {first_line(error)}")
+                return report
             report["points"].append({"problem": asdict(problem), "rope": rope, "direction": direction, "flops": flops,
                                      "results": results})
+            write(request["out"], report)  # in case a launch of the next one ends the process
             torch.cuda.empty_cache()
+    ended(report, begin)
+    every = [result for point in report["points"] for result in point["results"]]
+    asked = [result for result in every if result["kind"] == "chapter"] or every
+    if all("skipped" in result for result in asked):
+        raise Refusal(f"{asked[0]['name']}: {asked[0]['skipped']}" if asked else "no candidate has that direction")
+    return report
+
+
+def slices(request: JsonObject, about: JsonObject) -> Slices:
+    """Says in the report's context how it was timed, and who told clock and power."""
+    look = None
+    try:
+        look = Nvml(uuid()).look
+        about["nvml"] = "clock and energy" if look().energy_j is not None else "clock and power, a mean over a second"
+    except (OSError, AttributeError) as error:  # no NVML, or one that does not know the GPU
+        about["nvml"] = f"absent: {first_line(error)}"
+    about["time"] = back_to_back.TIME
+    return Slices(ROUNDS_OF_MODELS if request["sweep"] in OF_MODELS else ROUNDS, look)
+
+
+def ended(report: JsonObject, begin: float, early: "str | None" = None) -> None:
+    """Completes the report; `early`: why some of its points are missing."""
     report["context"]["after"] = cuda.machine_state(uuid())
     report["context"]["measuring_seconds"] = round(time.monotonic() - begin, 1)
-    chapter_results = [r for point in report["points"] for r in point["results"] if r["kind"] == "chapter"]
-    if all("skipped" in result for result in chapter_results):
-        raise Refusal(f"{chapter_results[0]['name']}: {chapter_results[0]['skipped']}")
+    if early:
+        report["ended"] = early
     add_ratios(report["points"])
     report["summary"] = summary(report["points"])
-    return report
+
+
+def skipped(candidates: list[Candidate], why: str) -> list[JsonObject]:
+    return [{"name": one.name, "kind": one.kind, "skipped": why} for one in candidates]
+
+
+def write(path: "str | None", report: JsonObject) -> None:
+    if path:
+        Path(path + "~").write_text(json.dumps(report))
+        os.replace(path + "~", path)  # whole, or as it was
 
 
 def main(words: list[str], run: Callable[[JsonObject], JsonObject] = run) -> int:
     """Answers a request: one line of JSON, and the file for the report."""
     try:
-        report = run(json.loads(words[0]))
-        with open(words[1], "w") as out:
-            json.dump(report, out)
+        write(words[1], run({**json.loads(words[0]), "out": words[1]}))
         return 0
     except Refusal as refusal:
         print(f"error\t{refusal}")

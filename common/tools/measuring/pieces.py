@@ -72,14 +72,28 @@ def pieces(names: list[str], engine: "Path | None" = None) -> list[Piece]:
         planned.append(Piece(f"sweep-{dtype}-{direction}",
                              f"FlashAttention's sweep, {dtype}, {direction}, every rung and peers",
                              ("peers", "--sweep=fa", f"--dtype={dtype}", f"--direction={direction}", "--all-rungs",
-                              patience),
+                              "--default", patience),
                              seconds, timed=True))
+    for (dtype, direction), seconds in {("fp16", "forward"): 140, ("fp16", "backward"): 285, ("bf16", "forward"): 140,
+                                        ("bf16", "backward"): 285}.items():
+        planned.append(Piece(f"sweep-{dtype}-{direction}-b2b",
+                             f"back to back, {dtype}, {direction}: the default, rungs that may be it, and peers",
+                             ("peers", "--sweep=fa", f"--dtype={dtype}", f"--direction={direction}", "--own",
+                              "--back-to-back"), seconds, timed=True))
+    for (direction, flag), seconds in {("forward", ""): 95, ("backward", ""): 230, ("forward", "-b2b"): 210,
+                                       ("backward", "-b2b"): 330}.items():
+        planned.append(Piece(f"models-{direction}{flag}",
+                             f"the sweep of models, {direction}{', back to back' if flag else ''}: the default, rungs "
+                             "that may be it, and peers",
+                             ("peers", "--sweep=models", f"--direction={direction}",
+                              *(["--back-to-back"] if flag else [])), seconds, timed=True))
     for dtype in ("fp16", "bf16"):
         planned.append(Piece(f"decode-{dtype}", f"few queries and many keys, {dtype}, beside PyTorch's attention",
-                             ("peers", "11", "--sweep=decode", f"--dtype={dtype}", "--direction=forward", patience),
-                             30, timed=True))
+                             ("peers", "11", "--sweep=decode", f"--dtype={dtype}", "--direction=forward", "--default",
+                              patience),
+                             35, timed=True))
     planned.append(Piece("dims", "head dims of models, fp16, both directions, beside PyTorch's attention",
-                         ("peers", "08", "10", "--sweep=dims", patience), 160, timed=True))
+                         ("peers", "08", "10", "--sweep=dims", "--default", patience), 190, timed=True))
     return planned
 
 

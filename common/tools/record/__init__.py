@@ -1,10 +1,10 @@
 """What has been measured: the problems, the files that say so, and every number that can be read out of them."""
 
-from tools.record import repeated_times, result_files
+from tools.record import beside_peers, repeated_times, result_files
 from tools.record.decoding import Decoding
 from tools.record.measurements import SECONDS_PER, THE_BOOKS, Missing, Record, Row
 from tools.record.microbenchmarks import LATENCY, Microbenchmarks
-from tools.record.problem import LENGTHS, Problem, read_label
+from tools.record.problem import DEFAULT, LENGTHS, Problem, read_label
 from tools.record.quantities import Quantities
 from tools.record.recorded_counts import Counts
 from tools.record.repeated_times import SecondMeasurement, repeated

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 LENGTHS = [512, 1024, 2048, 4096, 8192]  # N of the ladder
+DEFAULT = "default"  # the name of what runs where no chapter is named
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,11 @@ import statistics
 from typing import Any
 
 from tools.base import JsonObject, NotUnderstood
+from tools.record import beside_peers
 from tools.record.decoding import Decoding
 from tools.record.measurements import Missing, Record, Row
 from tools.record.microbenchmarks import LATENCY, Microbenchmarks
+from tools.record.problem import DEFAULT
 from tools.record.recorded_counts import Counts
 from tools.record.repeated_times import SecondMeasurement
 from tools.record.training import Training
@@ -85,10 +87,10 @@ class Quantities:
         return 1e-12 * self._row(f"sweep-{dtype}-{direction}", step, direction, **of).flop_rate
 
     def _ratios(self, step: str, peer: str, dtype: str, direction: "str | None", mask: "str | None",
-                head_dim: "int | None") -> list[float]:
+                head_dim: "int | None", back_to_back: bool) -> list[float]:
         direction = self._direction(step, direction)
-        source, name, peer = f"sweep-{dtype}-{direction}", self._record.step(
-            step, direction), self._record.step(peer, direction)
+        source = f"sweep-{dtype}-{direction}{beside_peers.B2B * back_to_back}"
+        name, peer = self._record.step(step, direction), self._record.step(peer, direction)
         ratios = []
         for row in self._record.rows:
             row_mask = "causal" if row.problem.causal else "full"
@@ -102,19 +104,38 @@ class Quantities:
             raise Missing(f"{step} beside {peer} is not in {source}")
         return ratios
 
-    def mean_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None):
+    def mean_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None,
+                     back_to_back=False):
         """How many times faster than the peer: the geometric mean of the sweep."""
-        return statistics.geometric_mean(self._ratios(step, peer, dtype, direction, mask, head_dim))
+        return statistics.geometric_mean(self._ratios(step, peer, dtype, direction, mask, head_dim, back_to_back))
 
-    def points_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None):
+    def points_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None,
+                       back_to_back=False):
         """At how many points of the sweep both have a steady time."""
-        return len(self._ratios(step, peer, dtype, direction, mask, head_dim))
+        return len(self._ratios(step, peer, dtype, direction, mask, head_dim, back_to_back))
 
-    def least_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None):
-        return min(self._ratios(step, peer, dtype, direction, mask, head_dim))
+    def least_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None,
+                      back_to_back=False):
+        return min(self._ratios(step, peer, dtype, direction, mask, head_dim, back_to_back))
 
-    def most_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None):
-        return max(self._ratios(step, peer, dtype, direction, mask, head_dim))
+    def most_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None,
+                     back_to_back=False):
+        return max(self._ratios(step, peer, dtype, direction, mask, head_dim, back_to_back))
+
+    # The sweep of models
+
+    def of_models(self, what, direction, than="peers", back_to_back=False):
+        """The default against a peer, "peers" (the fastest of them at each point) or "own" (the fastest of ours that
+        may be the default): "mean" (geometric), "least", "points", and at how many of them it is "behind"."""
+        points = self._record.piece(f"models-{direction}{beside_peers.B2B * back_to_back}")["points"]
+        names = {"peers": beside_peers.FASTEST_PEER, "own": beside_peers.FASTEST_OWN}
+        found = beside_peers.compared(points, DEFAULT, names.get(than, than))
+        if found is None:
+            raise Missing(f"the default beside {than}, {direction}, is not in the sweep of models")
+        known = {"mean": found.mean, "least": found.least, "points": found.points, "behind": found.behind}
+        if what not in known:
+            raise NotUnderstood(f"there is no {what} (there are {', '.join(known)})")
+        return known[what]
 
     # Few queries and many keys: H = 32, no mask
 

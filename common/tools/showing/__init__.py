@@ -11,6 +11,7 @@ from tools.showing import (
                            microbenchmark_tables,
                            peer_tables,
                            pictures,
+                           timing_tables,
                            trace_report,
                            walk,
 )

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from tools.base import JsonObject, amount_of_memory, significant
 from tools.record import LENGTHS, Microbenchmarks, Missing, Quantities, Record, Training, repeated
-from tools.showing import microbenchmark_tables
+from tools.showing import microbenchmark_tables, timing_tables
 from tools.showing.markdown import NOT_YET, factor, known, markdown, power
 
 PEER_NAMES = {"FLASH": "FlashAttention-2", "FLASH-deterministic": "FlashAttention-2, deterministic", "CUDNN": "cuDNN",
@@ -288,6 +288,20 @@ class Tables:
                          *(cell(what, "{:.4f}".format) for what in ("apart", "most_apart")),
                          cell("tokens_per_second", lambda rate: significant(1e-6 * rate), True), cell("speed", factor)])
         return markdown(rows)
+
+    # Ours beside peers in both ways, on every GPU with a record
+
+    def sweep_in_both_ways(self, direction):
+        """FlashAttention's sweep, launch by launch and back to back."""
+        return timing_tables.sweeps(self._record, direction)
+
+    def models_in_both_ways(self, direction):
+        """The sweep of models, launch by launch and back to back."""
+        return timing_tables.models(self._record, direction)
+
+    def points_of_models(self, direction):
+        """The sweep of models point by point, of this GPU."""
+        return timing_tables.model_points(self._record, direction)
 
     # What ./workbook dev machine found
 

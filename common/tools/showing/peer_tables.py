@@ -4,12 +4,19 @@ import re
 import statistics
 
 from tools.base import JsonObject, significant, table
-from tools.record import Problem
+from tools.record import DEFAULT, Problem, beside_peers
+
+OF_MODELS = ("models", "random")  # so begins `what` of a sweep whose points have each a shape of their own
+# What the default is compared with there; and the head of the column.
+AGAINST = ("FLASH", "CUDNN", "FA3", "FA4", "FA4-deterministic", beside_peers.FASTEST_PEER, beside_peers.FASTEST_OWN)
+HEADS = {beside_peers.FASTEST_PEER: "peers", beside_peers.FASTEST_OWN: "own"}
 
 
 def tables(report: JsonObject) -> str:
     """One for each direction and each problem but its length: TFLOP/s, or microseconds where queries are few, and
     the ratio to FLASH below each chapter's."""
+    if report["what"].startswith(OF_MODELS):
+        return point_tables(report)
     groups: dict[tuple[object, ...], list[JsonObject]] = {}
     few_queries = report["what"].startswith("decode")
     for point in report["points"]:
@@ -37,6 +44,74 @@ def tables(report: JsonObject) -> str:
     return "\n\n".join(blocks)
 
 
+def point_tables(report: JsonObject) -> str:
+    """One for each direction, a line for each point: microseconds, and how many times faster the default is, or else
+    the last of ours."""
+    blocks = []
+    for direction in dict.fromkeys(point["direction"] for point in report["points"]):
+        points = [point for point in report["points"] if point["direction"] == direction]
+        names = list(dict.fromkeys(result["name"] for point in points for result in point["results"]))
+        ours = beside_peers.ours(points)
+        against = _rivals(points, ours)
+        heads = [f"x {HEADS.get(than) or _short(than)}" for than in against]
+        rows = [[f"{direction}, us", *map(_short, names), *heads]]
+        for point in sorted(points, key=lambda one: one["flops"]):
+            results = {result["name"]: result for result in point["results"]}
+            ratios = [beside_peers.faster(point, str(ours), than) for than in against]
+            rows.append([f"  {_label(Problem(**point['problem']))}",
+                         *(_shown(results[name], True) if name in results else "" for name in names),
+                         *("-" if ratio is None else f"{ratio:.2f}" for ratio in ratios)])
+        blocks.append(table(rows))
+    return "\n\n".join(blocks)
+
+
+def comparisons(report: JsonObject) -> list[str]:
+    """The default, or else the last of ours, against each peer, over all points of a direction."""
+    lines = []
+    for direction in dict.fromkeys(point["direction"] for point in report["points"]):
+        points = [point for point in report["points"] if point["direction"] == direction]
+        ours = beside_peers.ours(points)
+        for than in _rivals(points, ours):
+            found = beside_peers.compared(points, str(ours), than)
+            if found:
+                lines.append(f"{_short(str(ours))}, {direction}: {found.mean:.3f} x {than} (geometric mean of "
+                             f"{found.points} points), at least {found.least:.2f} ({_label(found.least_at)}); behind "
+                             f"at {found.behind}")
+    return lines
+
+
+def clocks(report: JsonObject) -> list[str]:
+    """Of each candidate the mean clock and power over all points where NVML told them."""
+    known: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for point in report["points"]:
+        for result in point["results"]:
+            if result.get("sm_clock_mhz") and result.get("power_w"):
+                of_one = known.setdefault((result["name"], point["direction"]), [])
+                of_one.append((result["sm_clock_mhz"], result["power_w"]))
+    return [f"{_short(name)}, {direction}: {statistics.fmean(mhz):.0f} MHz, {statistics.fmean(watts):.0f} W (mean of "
+            f"{len(mhz)} points)" for (name, direction), pairs in known.items() for mhz, watts in [zip(*pairs)]]
+
+
+def _rivals(points: list[JsonObject], ours: "str | None") -> list[str]:
+    """Those of AGAINST, and other versions of cuDNN, that were timed where ours was."""
+    names = {result["name"] for point in points for result in point["results"]}
+    versions = sorted(name for name in names if name.startswith("CUDNN-"))
+    known = [name for one in AGAINST for name in ([one, *versions] if one == "CUDNN" else [one])]
+    return [than for than in known if ours and beside_peers.compared(points, ours, than)]
+
+
+def _short(name: str) -> str:
+    """10_hopper/narrow -> 10/narrow"""
+    chapter, slash, rung = name.replace("-deterministic", "-det.").partition("/")
+    return f"{chapter.split('_')[0]}/{rung}" if slash else name
+
+
+def _label(problem: Problem) -> str:
+    heads = f"{problem.heads}" + (f"/{problem.kv_heads}" if problem.kv_heads != problem.heads else "")
+    return (f"B{problem.batch} H{heads} N{problem.length()} D{problem.head_dim} {problem.dtype} "
+            f"{'causal' if problem.causal else 'full'}")
+
+
 def _shown(result: JsonObject, in_microseconds: bool) -> str:
     if "seconds" in result:
         return significant(result["seconds"]["median"] * 1e6 if in_microseconds else result["flop_rate"] * 1e-12)
@@ -51,8 +126,13 @@ def wrong_chapters(report: JsonObject) -> list[str]:
 
 def remarks(report: JsonObject) -> list[str]:
     """The geometric means, how steady the times were, and why anything is missing."""
-    lines = [f"{one['name']}, {one['direction']}: {one['geometric_mean']:.3f} x {one['baseline']} (geometric mean of "
+    of_models = report["what"].startswith(OF_MODELS)
+    with_default = any(result["name"] == DEFAULT for point in report["points"] for result in point["results"])
+    lines = [] if of_models else [
+             f"{one['name']}, {one['direction']}: {one['geometric_mean']:.3f} x {one['baseline']} (geometric mean of "
              f"{one['points']} points, {one['lowest']:.2f} to {one['highest']:.2f})" for one in report["summary"]]
+    lines += comparisons(report) if of_models or with_default else []
+    lines += clocks(report)
     widths = [(s["p90"] - s["p10"]) / s["median"] for point in report["points"] for result in point["results"]
               if "seconds" in result for s in [result["seconds"]]]
     if widths:
@@ -69,6 +149,8 @@ def remarks(report: JsonObject) -> list[str]:
                 key = (result["name"], "wrong" if "wrong" in result else "skipped", re.sub(r"[\d.e+-]+", "#", why))
                 reasons.setdefault(key, (why, []))[1].append(Problem(**point["problem"]))
     for (name, verdict, _), (why, where) in reasons.items():
-        at = ", ".join(dict.fromkeys(f"N={problem.length()}" for problem in where))
+        at = ", ".join(dict.fromkeys(_label(problem) if of_models else f"N={problem.length()}" for problem in where))
+        if of_models and len(where) > 3:
+            at = f"{len(where)} points"
         lines.append(f"{name} {verdict} at {at}: {why}")
     return lines
