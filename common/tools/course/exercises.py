@@ -48,7 +48,8 @@ from tools.course.markers import Region
 FILE = Path("common/course/exercises.json")  # below the root of a tree, as the next ones
 HANDED_OUT = Path("common/course/handed_out")
 _SOURCES = ("[0-9][0-9]_*/*.cu", "common/course/split/*.cu")  # what exercises can be about
-_PLANTED = Path("build/course/planted")  # in a tree with solutions: the files that reset has planted a mistake in
+LEARNER = Path(".learner")  # what is remembered of a learner: see learner.py
+PLANTED = LEARNER / "planted"
 _KINDS_OF_TESTS = Path("common/tests/chapter/kinds.cc")
 
 _ALL: dict[str, type] = {"id": str, "title": str, "kind": str, "file": str, "rung": str, "points": int,
@@ -141,7 +142,7 @@ class Course:
         """What a student starts from: what stands between the markers, or the whole file of a debugging exercise.
         None if this tree has solutions and the file of a debugging exercise is neither right nor as planted: it
         cannot be said then."""
-        copies = [self.root / place / exercise.file for place in (HANDED_OUT, _PLANTED)]
+        copies = [self.root / place / exercise.file for place in (HANDED_OUT, PLANTED)]
         copy = next((path for path in copies if path.exists()), None)
         if exercise.kind == "debug":
             return copy.read_text() if copy else planted.in_text(self.text(exercise),
@@ -169,43 +170,28 @@ class Course:
         """{file: its text in a student's tree} for the files of these exercises of a tree with solutions: each has
         its stub or its planted mistake; other exercises' markers are gone, and their solutions stand there as
         ordinary code."""
-        files = {}
-        for exercise in chosen:
-            if exercise.kind == "debug":
-                files[exercise.file] = markers.without_markers(self._start_of(exercise))
-            elif exercise.kind == "code" and exercise.file not in files:
-                there = [one for one in chosen if one.kind == "code" and one.file == exercise.file]
-                text = self.text(exercise)
-                for one in there:
-                    text = markers.filled(text, self.region(one, text), self._start_of(one))
-                files[exercise.file] = markers.without_bars(markers.without_markers(text, keep=tuple(one.name
-                                                                                                     for one in there)))
+        files = self.begun([one for one in chosen if one.kind != "measure"])
+        for file, text in files.items():
+            keep = tuple(one.name for one in chosen if one.kind == "code" and one.file == file)
+            files[file] = markers.without_bars(markers.without_markers(text, keep))
         return files
 
-    def _start_of(self, exercise: Exercise) -> str:
+    def begun(self, chosen: list[Exercise]) -> dict[str, str]:
+        """{file: its text} with these exercises of code in their initial state, and all else as it stands there."""
+        files: dict[str, str] = {}
+        for exercise in chosen:
+            text = files.get(exercise.file) or self.text(exercise)
+            start = self.start_of(exercise)
+            files[exercise.file] = start if exercise.kind == "debug" else markers.filled(
+                text, self.region(exercise, text), start)
+        return files
+
+    def start_of(self, exercise: Exercise) -> str:
         start = self.handed_out(exercise)
         if start is None:
             raise Failure(f"{exercise.file} is neither right nor as {exercise.id} plants its mistake; "
                           f"git checkout {exercise.file} brings it back")
         return start
-
-    def reset(self, exercise: Exercise, keep_in: Path) -> "Path | None":
-        """Puts the exercise back to what was handed out. What was there is kept in a new file of that directory,
-        which is returned; None if it had not been attempted."""
-        start = self._start_of(exercise)
-        if not self.attempted(exercise):
-            return None
-        keep_in.mkdir(parents=True, exist_ok=True)
-        number = 1
-        while (kept := keep_in / f"{exercise.id}-{number}.cu").exists():
-            number += 1
-        kept.write_text(self.written(exercise).rstrip("\n") + "\n")
-        (self.root / exercise.file).write_text(self.replaced(exercise, start))
-        if exercise.kind == "debug":
-            copy = self.root / _PLANTED / exercise.file
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_text(start)
-        return kept
 
 
 def _words(text: str) -> list[str]:

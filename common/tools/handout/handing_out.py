@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tools.base import Failure, file_trees, packages
-from tools.course import FILE, HANDED_OUT, Course, Exercise, Plan, without_markers
-from tools.handout import leaks, rungs, student_lessons
+from tools.course import FILE, HANDED_OUT, Course, Exercise, Plan, rungs, without_markers
+from tools.handout import leaks, student_lessons
 
 # Of no use to a student, or nothing for a student's eyes.
 _LEFT_OUT = re.compile(r"(\.ci|\.github|common/tests/(capi|course|harness|mutants|new_chapter|packages|python|ranks|"
