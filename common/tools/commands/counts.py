@@ -9,6 +9,7 @@ import argparse
 import json
 
 from tools.base import Failure, build, chapters, output_of, say
+from tools.course import LearnersPath
 
 PATTERNS = "patterns"
 
@@ -20,6 +21,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     named = [word for word in arguments.chapters if word != PATTERNS]
     selected = chapters.select(named, chapters.all_chapters()) if named or not arguments.chapters else []
+    path = LearnersPath()
+    for chapter in selected:
+        behind = path.open_behind(chapter.name)
+        if behind:
+            raise Failure(f"{chapter.name} has open exercises ({', '.join(behind)}): what it counts now is not the "
+                          "book's; ./workbook start --undo puts the solutions back", status=2)
     tests = [f"{chapter.name}.trace.counts" for chapter in selected]
     targets = [chapter.traced for chapter in selected]
     if PATTERNS in arguments.chapters or not arguments.chapters:

@@ -5,7 +5,7 @@ from tools.course.exercises import FILE, HANDED_OUT, LEARNER, Course, Exercise, 
 from tools.course.judging import DoesNotEnd, Verdict, Workshop, judge
 from tools.course.learner import Learner
 from tools.course.markers import without_markers
-from tools.course.path import THE_BOOKS, LearnersPath
+from tools.course.path import OF_THE_WORKBOOK, THE_BOOKS, LearnersPath
 from tools.course.plan import Plan, Week, read_plan, without_a_file
 from tools.course.progress import StudentProgress
 from tools.course.questions import Answers, expected, problem_of, student_of, verdict_of_answer

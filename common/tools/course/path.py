@@ -2,13 +2,17 @@
 
 from functools import cached_property
 
-from tools.base import chapters
+from tools.base import Failure, chapters
 from tools.course import boxes, rungs
 from tools.course.exercises import Course, Exercise, load
 from tools.course.learner import Learner
 from tools.course.progress import StudentProgress
 from tools.course.questions import Answers
 
+# The tests of the workbook itself, by the first words of their names: they take its solutions for granted, and a student
+# has no use for them.
+OF_THE_WORKBOOK = ("capi", "course", "harness", "mutants", "new_chapter", "packages", "python", "ranks", "style",
+                   "teaching", "tools")
 THE_BOOKS = "the book's"  # the state of an exercise that nobody has started
 
 
@@ -56,6 +60,13 @@ class LearnersPath:
         if not listed:  # an example, which is no rung
             files = {file for file in self._ladder.sources if file.startswith(f"{chapter}/")}
         return [one.id for one in self.open if one.file in files]
+
+    def excused(self, chapter: str, rung: str, why: str) -> str:
+        """What is said of a rung that is not right, because exercises are open; Failure if none is behind it."""
+        behind = self.open_behind(chapter, rung)
+        if not behind:
+            raise Failure(f"{chapter}/{rung}: {why}")
+        return f"{chapter}/{rung}, open: {', '.join(behind)}\n  {why}"
 
     # --- What is next -------------------------------------------------------------------------------------------------
 

@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tools.base import Failure, file_trees, packages
-from tools.course import FILE, HANDED_OUT, Course, Exercise, Plan, rungs, without_markers
+from tools.course import FILE, HANDED_OUT, OF_THE_WORKBOOK, Course, Exercise, Plan, rungs, without_markers
 from tools.handout import leaks, student_lessons
 
 # Of no use to a student, or nothing for a student's eyes.
-_LEFT_OUT = re.compile(r"(\.ci|\.github|common/tests/(capi|course|harness|mutants|new_chapter|packages|python|ranks|"
-                       r"style|teaching|tools)|"
+_LEFT_OUT = re.compile(rf"(\.ci|\.github|common/tests/({'|'.join(OF_THE_WORKBOOK)})|"
                        r"common/tools/(grading|handout)|common/harness/judge)/|common/tests/trace/\w+_test\.py$|"
                        r"common/tools/commands/(grade|handout|mutants)\.py$|"
                        r"common/course/(?!(exercises\.json|log\.md|tutor\.md)$|split/)|CONTRIBUTING\.md$")
