@@ -1,4 +1,4 @@
-"""pictures, tables and numbers of these pages, from the measurements in common/results
+"""pictures, tables and numbers of these pages, from the measurements in common/results; and the exercises' boxes
 
 Needs no GPU. Pictures (SVG) need matplotlib; tables and numbers do not. With --check nothing is written: what stands in
 a README and is not what was measured is named, and the exit status is 1.
@@ -13,6 +13,7 @@ import subprocess
 from pathlib import Path
 
 from tools.base import RESULTS, ROOT, Failure, bold, pythons, say, shown, significant, table, with_python_path
+from tools.course import boxes, load
 from tools.record import THE_BOOKS, Record
 from tools.showing import Tables, lesson_numbers, pictures
 
@@ -44,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         return check(record, directory / "pictures")
     if arguments.gpu == THE_BOOKS:
         changed, left = lesson_numbers.rewrite(ROOT, record)
-        for path in changed:
+        for path in [*changed, *(ROOT / page for page in boxes.write(load()))]:
             say(f"Rewritten: {shown(path)}")
         for difference in left:
             say(str(difference))
@@ -62,14 +63,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def check(record: Record, directory: Path) -> int:
-    differences = [str(difference) for difference in lesson_numbers.check(ROOT, record)]
+    differences = [str(difference) for difference in lesson_numbers.check(ROOT, record)] + boxes.check(load())
     differences += [f"{shown(directory)}/{name}.svg is not of these measurements"
                     for name in pictures.stale(record, directory)]
     for line in differences:
         say(line)
     if differences:
-        raise Failure(f"{len(differences)} differences; ./workbook dev report mends tables, numbers and pictures")
-    say("Tables and numbers are what was measured, and the pictures were drawn from it.")
+        raise Failure(f"{len(differences)} differences; ./workbook dev report mends tables, numbers, boxes and pictures")
+    say("Tables and numbers are what was measured, the pictures were drawn from it, and the boxes of exercises are right.")
     return 0
 
 

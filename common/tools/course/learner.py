@@ -237,7 +237,7 @@ class Learner:
         done = self._git("pull", "--no-edit")
         said = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
         if done.returncode == 0:
-            return said[-1] if said else ""
+            return (done.stdout.strip().splitlines() or [""])[-1].strip()
         if not busy:
             for name, command in (("MERGE_HEAD", "merge"), ("rebase-merge", "rebase"), ("rebase-apply", "rebase")):
                 if self._in_git(name):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tools.base import Failure, file_trees, packages
-from tools.course import FILE, HANDED_OUT, OF_THE_WORKBOOK, Course, Exercise, Plan, rungs, without_markers
+from tools.course import FILE, HANDED_OUT, OF_THE_WORKBOOK, Course, Exercise, Plan, boxes, rungs, without_markers
 from tools.handout import leaks, student_lessons
 
 # Of no use to a student, or nothing for a student's eyes.
@@ -143,7 +143,8 @@ def _student_tree(course: Course, plan: Plan, tree: file_trees.FileTree, view: _
         if f"{chapter}/README.md" in student:
             page = student[f"{chapter}/README.md"].decode()
             asked = {number: one.id for one in plan.exercises if one.id[:2] == chapter[:2] for number in one.lesson}
-            student[f"{chapter}/README.md"] = student_lessons.without_secrets(page, view.own, asked).encode()
+            page = boxes.without_boxes(page, {one.id for one in plan.exercises})
+            student[f"{chapter}/README.md"] = student_lessons.without_secrets(chapter[:2], page, view.own, asked).encode()
     _shorten_counts(student, course, plan, less, chapters)
     student[str(FILE)] = _exercises(course, plan).encode()
     student["README.md"] = student_lessons.front_page(plan, chapters).encode()
