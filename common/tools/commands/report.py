@@ -1,6 +1,6 @@
-"""pictures, tables and numbers of these pages, from the measurements in common/results; and the exercises' boxes
+"""pictures, tables and numbers of these pages, from the measurements in common/results
 
-Needs no GPU. Pictures (SVG) need matplotlib; tables and numbers do not. With --check nothing is written: what stands in
+Needs no GPU. It also writes the boxes of the exercises into the lessons, from exercises.json. Pictures (SVG) need matplotlib; tables and numbers do not. With --check nothing is written: what stands in
 a README and is not what was measured is named, and the exit status is 1.
 
 The READMEs tell of one GPU. For another one's measurements (--gpu) pictures are drawn beside them and the tables

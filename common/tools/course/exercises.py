@@ -122,7 +122,8 @@ class Course:
             (chapter,) = chapters.select([word], chapters.all_chapters(self.root))
             of_chapter = [exercise.id for exercise in self.exercises if exercise.id[:2] == chapter.name[:2]]
             if not of_chapter:
-                raise Failure(f"chapter {chapter.name} has no exercises (exercises: {', '.join(known)})", status=2)
+                some = ", ".join(sorted({id[:2] for id in known}))
+                raise Failure(f"chapter {chapter.name} has no exercises (chapters that have some: {some})", status=2)
             chosen.update(of_chapter)
         return [exercise for exercise in self.exercises if exercise.id in chosen]
 

@@ -13,6 +13,7 @@ tree, which git ignores:
 In a tree that was handed out all exercises are the student's, and common/course/handed_out says how they began.
 """
 
+import contextlib
 import errno
 import json
 import os
@@ -39,7 +40,7 @@ class Learner:
             if not isinstance(known, dict) or not all(isinstance(text, str) for text in known.values()):
                 raise ValueError
             return known
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return {}
         except (OSError, ValueError):
             raise Failure(f"{shown(path)} cannot be read: remove it, and ./workbook start goes on with what stands in "
@@ -96,11 +97,11 @@ class Learner:
         before = {file: (self.root / file).read_bytes() for file in sorted({one.file for one in new})}
         copies = [one.file for one in begun if one.kind == "debug"]
         try:
-            for file, content in before.items():
+            for file in before:
                 if not os.access(self.root / file, os.W_OK):
-                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), file)
-                if file not in known:
-                    self._write(self._place / "before" / file, content)
+                    raise PermissionError(errno.EACCES, "it is read-only", file)
+            for file in before.keys() - known:
+                self._write(self._place / "before" / file, before[file])
             for file in copies:
                 self._write(self.root / PLANTED / file, texts[file].encode())
             for file, text in texts.items():
@@ -111,7 +112,8 @@ class Learner:
                 if (self.root / file).read_bytes() != content:
                     (self.root / file).write_bytes(content)
             for file in copies:
-                (self.root / PLANTED / file).unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    (self.root / PLANTED / file).unlink()
             where = error.filename2 or error.filename or LEARNER
             raise Failure(f"cannot write {shown(self.root / where)}: {error.strerror}; no exercise was changed",
                           status=2) from None

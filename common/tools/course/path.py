@@ -1,5 +1,6 @@
 """How far a learner is: what is known of each exercise, which one is next, and what a rung that is not right yet waits for."""
 
+import math
 from functools import cached_property
 
 from tools.base import Failure, chapters
@@ -73,14 +74,26 @@ class LearnersPath:
     def next(self, among: "list[Exercise] | None" = None) -> "Exercise | None":
         """The first exercise that is the learner's and not known to be right. Questions are everybody's: one is next
         only where the learner has started its chapter."""
-        chosen = self.course.exercises if among is None else among
+        chosen = [one for one in self.in_order if among is None or one in among]
         begun = {one.id[:2] for one in chosen if one.kind != "measure" and self.learner.started(one)}
         return next((one for one in chosen if one.id[:2] in begun and self.learner.started(one)
                      and self.state(one) != "right"), None)
 
+    @cached_property
+    def _places(self) -> dict[str, boxes.Place]:
+        return boxes.places(self.course)
+
+    @cached_property
+    def in_order(self) -> list[Exercise]:
+        """Chapter by chapter; in a chapter as their boxes stand in the lesson, and then those that have no box yet."""
+        def place(one: Exercise) -> tuple[str, float]:
+            return one.id[:2], self._places[one.id].line if one.id in self._places else math.inf
+
+        return sorted(self.course.exercises, key=place)
+
     def where(self, exercise: Exercise) -> list[str]:
         """Lines that say what to do next, and how long it takes."""
-        course, place = self.course, boxes.places(self.course).get(exercise.id)
+        course, place = self.course, self._places.get(exercise.id)
         (lesson,) = [one.name for one in chapters.all_chapters(course.root) if one.number == exercise.id[:2]][:1] or [""]
         read = f"{place.file}:{place.line}, to the box in \"{place.heading}\"" if place else f"{lesson}/README.md"
         lines = [f"{exercise.id}: {exercise.title} (about {exercise.minutes} minutes)", f"  read   {read}"]
@@ -110,7 +123,7 @@ class LearnersPath:
         if not self.learner.has_started():
             return ["Nothing is started: the exercises have the book's own solutions. ./workbook start makes this clone "
                     "yours, and ./workbook start 02 only chapter 02."]
-        waiting = next((one for one in self.course.exercises if self.state(one) != "right"), None)
+        waiting = next((one for one in self.in_order if self.state(one) != "right"), None)
         if waiting is None:
             return [f"All {len(self.course.exercises)} exercises are right. There is nothing left but a kernel of your "
                     "own: ./workbook dev new 12_mine --from 05"]
