@@ -80,7 +80,7 @@ def _check(course: Course, chosen: list[Exercise], gpu: bool) -> int:
     if any(state != "right" for state in states):
         return 1
     if path.learner.has_started():
-        for line in path.lines():
+        for line in [*(one.then for one in chosen[-1:] if one.then), *path.lines()]:
             say(line)
     return 0
 

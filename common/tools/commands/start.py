@@ -13,7 +13,7 @@ import argparse
 import subprocess
 import sys
 
-from tools.base import ROOT, Failure, say
+from tools.base import ROOT, Failure, build, say
 from tools.course import LEARNER, Exercise, LearnersPath
 
 
@@ -47,6 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     elif not changed:
         say("Started already; nothing was changed.")
     _say_next(path, chosen)
+    if begun and not build.directory("cpu").exists():
+        say("The first check builds the engine and the tests, a minute or two. Later ones take seconds.")
     return 0
 
 

@@ -14,6 +14,7 @@ The keys of an exercise, those in brackets need not be there:
     points, difficulty (1 to 3), minutes (that it takes who has read the lesson), required, needs_gpu
     [lesson]     numbers of the lesson's questions whose answers would say too much: a student's tree has them without
     hints        each helps a bit more than the one before
+    [then]       what ./workbook check adds when it is right: what has been reached, and why the next one is worth it
     code and debug
       tests      kinds of test (common/tests/chapter/kinds.cc) that the rung has to pass; `trace` is the engine with its
                  checks
@@ -55,7 +56,8 @@ _KINDS_OF_TESTS = Path("common/tests/chapter/kinds.cc")
 _ALL: dict[str, type] = {"id": str, "title": str, "kind": str, "file": str, "rung": str, "points": int,
                          "difficulty": int, "minutes": int, "required": bool,
         "needs_gpu": bool, "hints": list}
-_MAY: dict[str, type] = {"direction": str, "limits": list, "tile": dict, "lesson": list, "may": list}
+_MAY: dict[str, type] = {"direction": str, "limits": list, "tile": dict, "lesson": list, "may": list,
+                         "then": str}
 _JUDGED: dict[str, type] = {"tests": list}
 KINDS: dict[str, dict[str, type]] = {"code": _JUDGED, "debug": _JUDGED,
                                      "measure": {"question": str, "problem": dict, "draw": dict, "answer": str}}
@@ -81,6 +83,7 @@ class Exercise:
     tile: "dict[str, int | str]" = field(default_factory=dict)
     lesson: list[int] = field(default_factory=list)
     may: list[str] = field(default_factory=list)
+    then: str = ""
     question: str = ""
     problem: JsonObject = field(default_factory=dict)
     draw: dict[str, list[Any]] = field(default_factory=dict)
