@@ -93,8 +93,8 @@ def _without_the_books(course: Course, chosen: list[Exercise]) -> list[Exercise]
         return chosen
     if learner.has_started():
         chapter = books[0].id[:2]
-        say(f"{', '.join(one.id for one in books)}: not started, so the book's own solution stands there; ./workbook start "
-            f"{chapter} begins chapter {chapter}")
+        say(f"{', '.join(one.id for one in books)}: not started, so the book's own solution stands there; ./workbook "
+            f"start {chapter} begins chapter {chapter}")
     else:
         say("The solutions here are the book's own, and right. ./workbook start takes them out, and makes this clone "
             "yours.")

@@ -1,7 +1,8 @@
 """pictures, tables and numbers of these pages, from the measurements in common/results
 
-Needs no GPU. It also writes the boxes of the exercises into the lessons, from exercises.json. Pictures (SVG) need matplotlib; tables and numbers do not. With --check nothing is written: what stands in
-a README and is not what was measured is named, and the exit status is 1.
+Needs no GPU. It also writes the boxes of the exercises into the lessons, from exercises.json. Pictures (SVG) need
+matplotlib; tables and numbers do not. With --check nothing is written: what stands in a README and is not what was
+measured is named, and the exit status is 1.
 
 The READMEs tell of one GPU. For another one's measurements (--gpu) pictures are drawn beside them and the tables
 printed.
@@ -69,8 +70,8 @@ def check(record: Record, directory: Path) -> int:
     for line in differences:
         say(line)
     if differences:
-        raise Failure(f"{len(differences)} differences; ./workbook dev report mends tables, numbers, boxes and pictures")
-    say("Tables and numbers are what was measured, the pictures were drawn from it, and the boxes of exercises are right.")
+        raise Failure(f"{len(differences)} differences; ./workbook dev report mends numbers, tables, boxes, pictures")
+    say("Tables and numbers are what was measured, and the pictures were drawn from it. The boxes are right.")
     return 0
 
 

@@ -1,9 +1,9 @@
 """make this clone yours: every exercise as it is at the beginning, and what to do first
 
-A clone has the book's solutions. This takes them out: where an exercise is, a stub or a planted mistake stands then, and
-everything else stays. With chapters or exercises named, only those. What was there is kept: ./workbook start --undo puts
-all of it back, byte for byte, and keeps what you have written. An exercise that you have changed before stays as it is,
-and so does one that you have started before: what you have written is never touched.
+A clone has the book's solutions. This takes them out: where an exercise is, a stub or a planted mistake stands then,
+and everything else stays. With chapters or exercises named, only those. What was there is kept: ./workbook start --undo
+puts all of it back, byte for byte, and keeps what you have written. An exercise that you have changed before stays as
+it is, and so does one that you have started before: what you have written is never touched.
 
 git sees these files as changed by you. If the course changes one of them, a plain git pull refuses; start --pull gets
 the newest version, and your lines stand in it afterwards.
@@ -42,8 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"{one.id} stays as it is, for you have changed it ({one.file}); ./workbook reset {one.id} begins it")
     if begun:
         files = len({one.file for one in begun})
-        say(f"Started: {_exercises(begun)}, in {files} file{'s' if files > 1 else ''}. ./workbook start --undo puts the "
-            "solutions back.")
+        say(f"Started: {_exercises(begun)}, in {files} file{'s' if files > 1 else ''}. ./workbook start --undo puts "
+            "the solutions back.")
     elif not changed:
         say("Started already; nothing was changed.")
     _say_next(path, chosen)
@@ -70,8 +70,8 @@ def _undo(path: LearnersPath) -> int:
     say("All files are as they were before ./workbook start." if not differ
         else f"The solutions are back. In {', '.join(differ)} you have changed something else, too, which stays.")
     if kept:
-        say(f"What you had written is in {LEARNER}/kept. After another start, ./workbook reset EXERCISE --mine gives it back: "
-            f"{', '.join(one.id for one in kept)}")
+        say(f"What you had written is in {LEARNER}/kept. After another start, ./workbook reset EXERCISE --mine gives "
+            f"it back: {', '.join(one.id for one in kept)}")
     return 0
 
 

@@ -9,8 +9,8 @@ With chapters named, only what they need is built, and only their tests run. --a
 at length what the other tests test once (all stubs and wrong solutions, a whole course played through, every mutant
 against every kind of test), with a time of its own.
 
-While exercises are open (./workbook start), a test that fails because of one says so and is no failure, and the tests of
-the workbook itself, which need its solutions, are left out.
+While exercises are open (./workbook start), a test that fails because of one says so and is no failure, and the tests
+of the workbook itself, which need its solutions, are left out.
 """
 
 import argparse

@@ -72,8 +72,8 @@ def rewritten(course: Course, page: Path, text: str) -> tuple[str, list[tuple[in
 
     after = _BOX.sub(box, text)
     if len(_MARKER.findall(text)) != 2 * len(_BOX.findall(text)):
-        return text, [(1, "the comments around an exercise do not match: <!-- exercise ID --> and, on a line of its own "
-                          "below, <!-- /exercise -->")]
+        return text, [(1, "the comments around an exercise do not match: <!-- exercise ID --> and, on a line of its "
+                          "own below, <!-- /exercise -->")]
     return after, differences
 
 

@@ -192,11 +192,11 @@ class Learner:
         return kept
 
     def _versions(self, exercise: Exercise) -> list[Path]:
-        return sorted((self._place / "kept").glob(f"{exercise.id}-*.cu"), key=lambda path: int(path.stem.rpartition("-")[2]))
+        return sorted((self._place / "kept").glob(f"{exercise.id}-*.cu"), key=_number)
 
     def _keep(self, exercise: Exercise) -> Path:
         versions = self._versions(exercise)
-        number = int(versions[-1].stem.rpartition("-")[2]) + 1 if versions else 1
+        number = _number(versions[-1]) + 1 if versions else 1
         kept = self._place / "kept" / f"{exercise.id}-{number}.cu"
         self._write(kept, (self.course.written(exercise).rstrip("\n") + "\n").encode())
         return kept
@@ -307,3 +307,8 @@ class Learner:
         self._put(exercise, merged)
         return [] if done.returncode == 0 else [f"{exercise.id} begins again, because the course has changed the same "
                                                 f"lines as you: your file is {LEARNER}/kept/{exercise.file}"]
+
+
+def _number(version: Path) -> int:
+    """05.rescale-2.cu -> 2."""
+    return int(version.stem.rpartition("-")[2])

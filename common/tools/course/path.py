@@ -1,4 +1,4 @@
-"""How far a learner is: what is known of each exercise, which one is next, and what a rung that is not right yet waits for."""
+"""How far a learner is: what is known of each exercise, which one is next, and which rungs wait for one."""
 
 import math
 from functools import cached_property
@@ -10,8 +10,8 @@ from tools.course.learner import Learner
 from tools.course.progress import StudentProgress
 from tools.course.questions import Answers
 
-# The tests of the workbook itself, by the first words of their names: they take its solutions for granted, and a student
-# has no use for them.
+# The tests of the workbook itself, by the first words of their names: they take its solutions for granted, and a
+# student has no use for them.
 OF_THE_WORKBOOK = ("capi", "course", "harness", "mutants", "new_chapter", "packages", "python", "ranks", "style",
                    "teaching", "tools")
 THE_BOOKS = "the book's"  # the state of an exercise that nobody has started
@@ -94,8 +94,8 @@ class LearnersPath:
     def where(self, exercise: Exercise) -> list[str]:
         """Lines that say what to do next, and how long it takes."""
         course, place = self.course, self._places.get(exercise.id)
-        (lesson,) = [one.name for one in chapters.all_chapters(course.root) if one.number == exercise.id[:2]][:1] or [""]
-        read = f"{place.file}:{place.line}, to the box in \"{place.heading}\"" if place else f"{lesson}/README.md"
+        (chapter,) = chapters.select([exercise.id[:2]], chapters.all_chapters(course.root))
+        read = f"{place.file}:{place.line}, to the box in \"{place.heading}\"" if place else f"{chapter.name}/README.md"
         lines = [f"{exercise.id}: {exercise.title} (about {exercise.minutes} minutes)", f"  read   {read}"]
         if exercise.kind == "code":
             region = course.region(exercise)
@@ -121,12 +121,12 @@ class LearnersPath:
         if exercise:
             return ["Next: " + self.where(exercise)[0], *self.where(exercise)[1:], self.done()]
         if not self.learner.has_started():
-            return ["Nothing is started: the exercises have the book's own solutions. ./workbook start makes this clone "
-                    "yours, and ./workbook start 02 only chapter 02."]
+            return ["Nothing is started: the exercises have the book's own solutions. ./workbook start makes this "
+                    "clone yours, and ./workbook start 02 only chapter 02."]
         waiting = next((one for one in self.in_order if self.state(one) != "right"), None)
         if waiting is None:
-            return [f"All {len(self.course.exercises)} exercises are right. There is nothing left but a kernel of your "
-                    "own: ./workbook dev new 12_mine --from 05"]
-        return [f"All that you have started is right ({self.done()}): ./workbook start {waiting.id[:2]} begins the next "
-                "chapter"]
+            return [f"All {len(self.course.exercises)} exercises are right. There is nothing left but a kernel of "
+                    "your own: ./workbook dev new 12_mine --from 05"]
+        return [f"All that you have started is right ({self.done()}): ./workbook start {waiting.id[:2]} begins the "
+                "next chapter"]
 

@@ -87,7 +87,8 @@ class Ladder:
 
     def idea_of(self, chapter: str) -> str:
         """The chapter's one idea; empty if its sources do not say it in the usual way."""
-        return _text_of("idea", self.sources.get(f"{chapter}/attention.cu", "").partition("attention::Chapter chapter =")[2])
+        text = self.sources.get(f"{chapter}/attention.cu", "")
+        return _text_of("idea", text.partition("attention::Chapter chapter =")[2])
 
     def listed(self, chapter: str) -> list[Listed]:
         """The chapter's rungs, in their order."""
@@ -98,7 +99,8 @@ class Ladder:
             files = {self._defined[symbol] for symbol in symbols} | ({f"{chapter}/attention.cu"} if literal else set())
             variable = re.match(r"(?:both\()?(\w+)", element)
             said = element if literal or not variable else self._definition((namespace, variable[1]))
-            found.append(Listed(_text_of("name", said), _text_of("idea", said), frozenset(self._with_what_they_need(files))))
+            files = self._with_what_they_need(files)
+            found.append(Listed(_text_of("name", said), _text_of("idea", said), frozenset(files)))
         return found
 
     def _definition(self, symbol: Symbol) -> str:

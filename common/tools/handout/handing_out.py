@@ -144,7 +144,8 @@ def _student_tree(course: Course, plan: Plan, tree: file_trees.FileTree, view: _
             page = student[f"{chapter}/README.md"].decode()
             asked = {number: one.id for one in plan.exercises if one.id[:2] == chapter[:2] for number in one.lesson}
             page = boxes.without_boxes(page, {one.id for one in plan.exercises})
-            student[f"{chapter}/README.md"] = student_lessons.without_secrets(chapter[:2], page, view.own, asked).encode()
+            page = student_lessons.without_secrets(chapter[:2], page, view.own, asked)
+            student[f"{chapter}/README.md"] = page.encode()
     _shorten_counts(student, course, plan, less, chapters)
     student[str(FILE)] = _exercises(course, plan).encode()
     student["README.md"] = student_lessons.front_page(plan, chapters).encode()
