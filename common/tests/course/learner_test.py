@@ -106,6 +106,7 @@ class Starting(ATree):
         self.assertIn("05.rescale", self.command(start, "--undo"))
         self.assertEqual({file: (self.root / file).read_bytes() for file in FILES}, odd)
         self.assertEqual({(self.root / file).stat().st_mode & 0o777 for file in FILES}, {0o754})
+        self.assertEqual({name for name in self.files() if "kept" in name}, {".learner/kept/05.rescale-1.cu"})
         self.assertEqual(self.read(".learner/kept/05.rescale-1.cu"), "  mine();\n")
 
     def test_undo_leaves_what_stands_outside_of_the_exercises(self):
@@ -148,6 +149,7 @@ class Starting(ATree):
         self.assertRegex(str(caught.exception), r"^cannot write .*1_mma.cu: No space left on device; no exercise was")
         self.assertEqual({file: before[file] for file in FILES}, {file: self.files()[file] for file in FILES})
         self.assertFalse(self.path().learner.has_started())
+        self.assertFalse([name for name in self.files() if "planted" in name])
         self.command(start)
         self.command(start, "--undo")
         self.assertEqual({file: before[file] for file in FILES}, {file: self.files()[file] for file in FILES})
@@ -380,7 +382,7 @@ class Clones(ATree):
         self.mine()
         self.change(FILES[0], lambda text: "a(l, sum);\nb();\n")
         self.change(str(course.FILE), lambda _: json.dumps({"exercises": [DEBUG, MEASURE]}))
-        self.assertIn("05.rescale is not where it was: your file is in .learner/kept", self.pulled())
+        self.assertIn(f"{FILES[0]} has no exercise of yours any more: your file is .learner/kept/{FILES[0]}", self.pulled())
         self.assertIn("mine();", self.read(f".learner/kept/{FILES[0]}"))
 
     def test_if_git_fails_all_is_as_it_was(self):
@@ -393,18 +395,29 @@ class Clones(ATree):
         self.assertRegex(str(caught.exception), r"^git pull failed, and all is as it was: error: [^\n]+$")
         self.assertEqual(self.files(), before)
 
-    def test_a_merge_that_conflicts_is_taken_back(self):
+    def committed(self) -> None:
         self.mine()
-        self.write(FILES[0], self.read(FILES[0]).replace("b();", "c();"))
+        for key, value in (("pull.rebase", "false"), ("user.name", "Ada"), ("user.email", "ada@example.org")):
+            self.git("config", key, value)
         self.commit(self.root)
-        self.git("config", "pull.rebase", "false")
-        self.git("config", "user.name", "Ada")
-        self.git("config", "user.email", "ada@example.org")
-        self.change(FILES[0], lambda text: text.replace("b();", "d();"))
+
+    def test_what_the_student_has_committed_git_merges(self):
+        self.committed()
+        self.change(FILES[0], lambda text: "// newer\n" + text)
+        self.pulled()
+        self.assertEqual(self.read(FILES[0]), "// newer\n" + ONLINE.replace(SOLUTION, "  mine();\n"))
+        self.write(FILES[0], self.read(FILES[0]).replace("mine", "mine_again"))
+        self.assertIn("you have committed a part of your changes to 05_online/1_online.cu", self.refusal(start, "--pull"))
+
+    def test_a_merge_that_conflicts_is_taken_back(self):
+        self.committed()
+        self.change(FILES[0], lambda text: text.replace(SOLUTION, "  another(solution);\n"))
         before = self.files()
-        with self.assertRaisesRegex(Failure, "^git pull failed, and all is as it was"):
+        with self.assertRaisesRegex(Failure, "^git pull failed, and all is as it was: CONFLICT"):
             self.command(start, "--pull")
         self.assertEqual(self.files(), before)
+        self.assertFalse((self.root / ".git/MERGE_HEAD").exists())
+        self.assertEqual(self.git("status", "--porcelain"), "")
 
     def test_a_pull_that_was_interrupted_is_ended_by_the_next_start(self):
         self.mine()

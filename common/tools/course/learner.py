@@ -226,7 +226,12 @@ class Learner:
         the new version's modules. If git fails, everything is as it was."""
         if not (self.root / ".git").exists():
             raise Failure("this tree is no git clone: there is nowhere to fetch a newer version from", status=2)
-        files = sorted({one.file for one in self.course.exercises if one.id in self._started})
+        files = sorted({one.file for one in self.course.exercises if one.id in self._started} & self._committed.keys())
+        for one in self.course.exercises:  # what the learner has committed, git merges
+            if one.id in self._started and one.file in files and (
+                    self._part(one, self._committed[one.file]) != self._started[one.id]):
+                raise Failure(f"you have committed a part of your changes to {one.file}: commit the others, too, and "
+                              "git pull merges the course's", status=2)
         theirs = {file: (self.root / file).read_bytes() for file in files}
         without = {file: self._without_attempts(file) for file in files}
         for file, content in theirs.items():
@@ -260,26 +265,27 @@ class Learner:
     def come_back(self) -> list[str]:
         """Puts the learner's text into the files of the newer version; says what could not be put there and is
         kept."""
-        away, said, started = self._place / "away", [], dict(self._started)
-        known = {one.id: one for one in self.course.exercises}
-        for file in sorted({one.file for id, one in known.items() if id in started and (away / one.file).exists()}):
-            self._write(self._place / "before" / file, (self.root / file).read_bytes())
-        for id in self._started:
-            one = known.get(id)
-            copy = away / one.file if one else away
-            text = self._written_in(copy, one) if one and one.kind == "code" and copy.is_file() else None
-            if one is None or not copy.is_file() or one.kind == "code" and text is None:
-                said.append(f"{id} is not where it was: your file is in {LEARNER}/kept")
-                del started[id]
-                continue
-            started[id] = self.course.written(one)
-            if text is not None:
-                self._put(one, text)
-            else:
-                said += self._merge(one, copy)
-        if said:
-            shutil.copytree(away, self._place / "kept", dirs_exist_ok=True)
-        self._write_started(started)
+        away, said = self._place / "away", []
+        for copy in sorted(path for path in away.rglob("*") if path.is_file()):
+            file, started = str(copy.relative_to(away)), dict(self._started)
+            here = [one for one in self.course.exercises if one.file == file and one.id in started]
+            if here:
+                self._write(self._place / "before" / file, (self.root / file).read_bytes())
+            for one in here:
+                started[one.id] = self.course.written(one)
+                text = self._written_in(copy, one) if one.kind == "code" else None
+                if text is not None:
+                    self._put(one, text)
+                elif one.kind == "debug":
+                    said += self._merge(one, copy)
+            if not here or said:
+                self._write(self._place / "kept" / file, copy.read_bytes())
+            if not here:
+                said.append(f"{file} has no exercise of yours any more: your file is {LEARNER}/kept/{file}")
+            self._write_started(started)
+            copy.unlink()
+        known = {one.id for one in self.course.exercises}
+        self._write_started({id: text for id, text in self._started.items() if id in known})
         shutil.rmtree(away)
         return said
 
