@@ -168,6 +168,14 @@ class Starting(ATree):
         self.write(".learner/started.json", "{")
         self.assertRegex(self.refusal(next), r"started.json cannot be read: remove it, and ./workbook start goes on")
 
+    def test_nobody_hands_out_or_grades_with_what_a_learner_has_written(self):
+        self.path().learner.require_none_started("grading")
+        self.command(start, "05")
+        with self.assertRaisesRegex(Failure, "^grading needs the book's solutions, and exercises are started here "
+                                             r"\(1\); ./workbook start --undo") as caught:
+            self.path().learner.require_none_started("grading")
+        self.assertEqual(caught.exception.status, 2)
+
     def test_a_tree_that_was_handed_out_is_started(self):
         self.hand_out()
         before = self.files()

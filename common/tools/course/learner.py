@@ -17,6 +17,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -67,6 +68,12 @@ class Learner:
 
     def started(self, exercise: Exercise) -> bool:
         return exercise.kind == "measure" or self.was_handed_out or exercise.id in self._started
+
+    def require_none_started(self, what: str) -> None:
+        """Failure if an exercise is started: `what` needs the book's solutions."""
+        if self._started:
+            raise Failure(f"{what} needs the book's solutions, and exercises are started here ({len(self._started)}); "
+                          "./workbook start --undo puts the solutions back", status=2)
 
     def theirs(self, exercise: Exercise) -> bool:
         """Whether the exercise is the learner's: it was started, or its text is not the one that git has."""
@@ -222,7 +229,7 @@ class Learner:
 
     def pull(self) -> str:
         """Fetches the newest version of the course with git, while the book's text stands in the learner's files.
-        Returns the last line that git says; come_back() then puts the learner's text in again, in a process that has
+        Returns what git says of it, in a line; come_back() then puts the learner's text in again, in a process that has
         the new version's modules. If git fails, everything is as it was."""
         if not (self.root / ".git").exists():
             raise Failure("this tree is no git clone: there is nowhere to fetch a newer version from", status=2)
@@ -244,7 +251,7 @@ class Learner:
         done = self._git("pull", "--no-edit")
         said = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
         if done.returncode == 0:
-            return (done.stdout.strip().splitlines() or [""])[-1].strip()
+            return next((line for line in said if re.match(r"\d+ files? changed", line)), "There is nothing new.")
         if not busy:
             for name, command in (("MERGE_HEAD", "merge"), ("rebase-merge", "rebase"), ("rebase-apply", "rebase")):
                 if self._in_git(name):

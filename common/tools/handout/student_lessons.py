@@ -70,6 +70,7 @@ def front_page(plan: Plan, chapters: list[str]) -> str:
     commands = [(f"check {chapter}" + (' --student "Your Name"' if has_questions else ""),
                  f"how far you are with chapter {chapter}" + ("; the name is needed once, for questions"
                                                               if has_questions else "")),
+                ("next", "what to read, and which lines to write, next"),
                 (f"hint {first.id}", "the next hint"), (f"reset {first.id}", "begin again"),
                 ("list --exercises", "all exercises, and how far you are")]
     width = max(len(command) for command, _ in commands)
@@ -105,11 +106,12 @@ def front_page(plan: Plan, chapters: list[str]) -> str:
             lines += [f"## Week {number}: {week.title}", "", f"From {week.begins}. **Due {week.due}.**", ""]
         else:
             lines += ["## Exercises", ""]
-        lines += ["| exercise | | file | points | difficulty |", "|---|---|---|---|---|"]
+        lines += ["| exercise | | file | minutes | points | difficulty |", "|---|---|---|---|---|---|"]
         for one in week.exercises:
             what = one.title + ("" if one.required else " (not required)") + (" (needs a GPU)" if one.needs_gpu else "")
             file = "answers.json" if one.kind == "measure" else f"[{one.file}]({one.file})"
-            lines.append(f"| {one.id} | {what} | {file} | {one.points} | {'*' * one.difficulty} |".replace("*", "\\*"))
+            difficulty = "\\*" * one.difficulty
+            lines.append(f"| {one.id} | {what} | {file} | {one.minutes} | {one.points} | {difficulty} |")
         lines.append("")
     total = sum(one.points for one in plan.exercises)
     lines += [f"All together are {total} points."]
