@@ -261,19 +261,28 @@ std::optional<Reference> make_reference(const Options& options, const HostTensor
   return Reference(options.problem, inputs, true, std::move(given));
 }
 
+// Of a rung's JSON, behind its name: nothing if the rung is right.
+std::string wrong_in_json(const Verdict& verdict) {
+  std::ostringstream text;
+  if (!verdict.passed()) text << ", \"wrong\": " << std::quoted(verdict.first_wrong());
+  return text.str();
+}
+
 // {"chapter": .., "problem": .., "direction": .., "flops": .., "rungs": [{"rung": .., "launches": [..]}]}, the launches
-// as simt/trace/counts.h has them. One launch of each, on the inputs that it was checked with.
-void print_trace(std::ostream& out, const Options& options, const HostTensors& inputs, const Reference& reference) {
+// as simt/trace/counts.h has them. One launch of each, on the inputs that it was checked with. A rung that was wrong
+// then has "wrong", too.
+void print_trace(std::ostream& out, const Options& options, const HostTensors& inputs, const Reference& reference,
+                 const std::vector<Verdict>& verdicts) {
   out << "{\"chapter\": " << std::quoted(the_chapter().name) << ", \"problem\": " << std::quoted(label(options.problem))
       << ", \"direction\": \"" << (options.backward ? "backward" : "forward") << "\", \"flops\": " << std::fixed
       << std::setprecision(0) << flops(options.problem, options.backward) << ", \"rungs\": [";
-  const char* comma = "";
-  for (const Rung* rung : options.rungs) {
-    DeviceTensors tensors(options.problem, inputs, workspace_bytes(*rung, options), options.backward);
+  for (size_t i = 0; i < options.rungs.size(); i++) {
+    const Rung& rung = *options.rungs[i];
+    DeviceTensors tensors(options.problem, inputs, workspace_bytes(rung, options), options.backward);
     if (options.backward) upload_forward(tensors, options.problem, reference);
-    out << comma << "\n{\"rung\": " << std::quoted(rung->name) << ", \"launches\":\n"
-        << traced([&] { run(*rung, options, tensors); }) << "}";
-    comma = ",";
+    out << (i > 0 ? "," : "") << "\n{\"rung\": " << std::quoted(rung.name) << wrong_in_json(verdicts[i])
+        << ", \"launches\":\n"
+        << traced([&] { run(rung, options, tensors); }) << "}";
   }
   out << "]}" << std::endl;
 }
@@ -358,26 +367,27 @@ void print_results(std::ostream& out, const Rung& rung, const Options& options, 
 // "row_bytes":
 // ..}], "launches": [..], "results": {"O": {"made": [..], "expected": [..]}, ..}}]}, the launches as simt/trace/walk.h
 // has them. Of a forward that does not write LSE, nothing was made.
-void print_walk(std::ostream& out, const Options& options, const HostTensors& inputs, const Reference& reference) {
+void print_walk(std::ostream& out, const Options& options, const HostTensors& inputs, const Reference& reference,
+                const std::vector<Verdict>& verdicts) {
   const Problem& p = options.problem;
   out << "{\"chapter\": " << std::quoted(the_chapter().name) << ", \"problem\": " << std::quoted(label(p))
       << ", \"direction\": \"" << (options.backward ? "backward" : "forward") << "\", \"rungs\": [";
-  const char* comma = "";
-  for (const Rung* rung : options.rungs) {
-    DeviceTensors tensors(p, inputs, workspace_bytes(*rung, options), options.backward);
+  for (size_t i = 0; i < options.rungs.size(); i++) {
+    const Rung& rung = *options.rungs[i];
+    DeviceTensors tensors(p, inputs, workspace_bytes(rung, options), options.backward);
     if (options.backward) upload_forward(tensors, p, reference);
     const std::vector<NamedRows> named = named_rows(p, tensors);
-    out << comma << "\n{\"rung\": " << std::quoted(rung->name) << ", \"tensors\": [";
-    comma = "";
+    out << (i > 0 ? "," : "") << "\n{\"rung\": " << std::quoted(rung.name) << wrong_in_json(verdicts[i])
+        << ", \"tensors\": [";
+    const char* comma = "";
     for (const NamedRows& each : named) {
       out << comma << "{\"name\": " << std::quoted(each.name) << ", \"rows\": " << each.rows
           << ", \"row_bytes\": " << each.row_bytes << "}";
       comma = ", ";
     }
-    out << "], \"launches\":\n" << walked(named, [&] { run(*rung, options, tensors); });
-    print_results(out, *rung, options, tensors, reference);
+    out << "], \"launches\":\n" << walked(named, [&] { run(rung, options, tensors); });
+    print_results(out, rung, options, tensors, reference);
     out << "}";
-    comma = ",";
   }
   out << "]}" << std::endl;
 }
@@ -497,9 +507,10 @@ int answer(const Options& options, const Device& device) {
                   norms_count(options.problem));
     passed = passed && verdicts.back().passed();
   }
+  // What a wrong kernel does is what its author wants to see: only its time says nothing.
+  if (options.trace) print_trace(std::cout, options, inputs, *reference, verdicts);
+  if (options.walk) print_walk(std::cout, options, inputs, *reference, verdicts);
   if (!passed) return 1;
-  if (options.trace) print_trace(std::cout, options, inputs, *reference);
-  if (options.walk) print_walk(std::cout, options, inputs, *reference);
   if (options.check_only || options.trace || options.walk) return 0;
 
   add_context(device);

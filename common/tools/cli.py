@@ -22,7 +22,7 @@ from tools.base import Failure
 from tools.commands import GROUPS, Group, group_of, help_lines, spoken
 
 WELCOME = "From the obvious attention kernel to FlashAttention-2, one optimization at a time."
-START = "Start with: ./workbook run"
+START = "Start with: ./workbook run; to learn, with ./workbook start"
 
 
 class _Parser(argparse.ArgumentParser):

@@ -20,8 +20,10 @@ class Check(LittleTree):
     def setUp(self):
         super().setUp()
         self.judged = []
-        for name, stand_in in [("load", self.loaded), ("judge", self.judge),
-                               ("StudentProgress", lambda: course.StudentProgress(self.root / "build/progress.json"))]:
+        there = self.loaded()
+        course.Learner(there).start(there.exercises)
+        self.write("05_online/1_online.cu", self.read("05_online/1_online.cu").replace("  correction = 1;\n", SOLUTION))
+        for name, stand_in in [("load", self.loaded), ("judge", self.judge)]:
             patch = mock.patch.object(check, name, side_effect=stand_in)
             patch.start()
             self.addCleanup(patch.stop)
@@ -53,7 +55,9 @@ class Check(LittleTree):
         return mock.patch.object(check.time, "sleep", side_effect=sleep)
 
     def test_the_status_says_whether_all_are_right(self):
-        self.assertEqual(self.check("05.rescale"), (0, "05.rescale right: a title\n"))
+        status, said = self.check("05.rescale")
+        self.assertEqual((status, said.splitlines()[:2]), (0, ["05.rescale right: a title",
+                                                               "Next: 05.sectors: a title (about 10 minutes)"]))
         self.write("05_online/1_online.cu", self.read("05_online/1_online.cu").replace(SOLUTION, "  l = 0;\n"))
         status, said = self.check("05.rescale", "06.barrier")
         self.assertEqual((status, said.splitlines()[-1]), (1, "0 of 2 right"))
@@ -109,9 +113,8 @@ class Hint(LittleTree):
     def hint(self, *words) -> str:
         parser = argparse.ArgumentParser()
         hint.add_arguments(parser)
-        with mock.patch.object(hint, "load", self.loaded), redirect_stdout(io.StringIO()) as said, \
-                mock.patch.object(hint, "StudentProgress",
-                                  lambda: course.StudentProgress(self.root / "build/progress.json")):
+        with mock.patch.object(hint, "LearnersPath", lambda: course.LearnersPath(self.loaded())), \
+                redirect_stdout(io.StringIO()) as said:
             hint.run(parser.parse_args(words))
         return said.getvalue()
 
@@ -122,13 +125,14 @@ class Hint(LittleTree):
         self.assertIn("05.rescale, hint 1 of 2: first", self.hint("05"))
         self.assertIn("05.rescale, hint 2 of 2: second", self.hint("05.rescale"))
         there = self.loaded()
-        course.StudentProgress(self.root / "build/progress.json").checked(there.exercises[0],
-                                                                          there.text(there.exercises[0]), "right")
+        course.Learner(there).start(there.exercises)
+        self.write("05_online/1_online.cu", self.read("05_online/1_online.cu").replace("  correction = 1;\n", SOLUTION, 1))
+        course.LearnersPath(there).checked(there.exercises[0], "right")
         self.assertIn("05.lse, hint 1 of 2: first", self.hint("05"))
 
     def test_all_in_a_tree_where_nothing_can_be_noted(self):
         self.declare(CODE)
-        self.write("build", "a file, in which there can be no progress.json\n")
+        self.write(".learner", "a file, in which there can be no progress.json\n")
         said = self.hint("05.rescale")
         self.assertRegex(said, r"^05.rescale: it cannot be noted which hints you have seen \(.*File exists.*\), so "
                                r"here are all\n")

@@ -31,7 +31,7 @@ class Reading(LittleTree):
 
     def test_who_asks_for_what_is_not_there_learns_what_is(self):
         for word, expected in [("05.nothing", "no exercise 05.nothing (exercises: 05.rescale, 06.barrier, 05.sectors)"),
-                               ("07", "chapter 07_back has no exercises (exercises: 05.rescale"),
+                               ("07", "chapter 07_back has no exercises (chapters that have some: 05, 06)"),
                                ("99", "no chapter 99")]:
             with self.assertRaises(Failure) as caught:
                 self.loaded().select([word])
@@ -46,6 +46,7 @@ class Reading(LittleTree):
             ([{**CODE, "tests": ["inputs", "no_such_kind"]}],
              "there is no kind of test no_such_kind (there are inputs, trace, moved)"),
             ([{**CODE, "points": "four"}], 'points of 05.rescale is "four": it must be of type int'),
+            ([{key: value for key, value in CODE.items() if key != "minutes"}], "05.rescale has no minutes"),
             ([{**CODE, "points": True}], "points of 05.rescale is true: it must be of type int"),
             ([{**CODE, "colour": "red"}], "05.rescale has a key colour, which it cannot have"),
             ([{key: value for key, value in CODE.items() if key != "title"}], "05.rescale has no title"),
@@ -108,6 +109,7 @@ class TheRealOnes(unittest.TestCase):
             self.assertIn(exercise.difficulty, (1, 2, 3), exercise.id)
             self.assertFalse(exercise.required and exercise.needs_gpu, exercise.id)
             self.assertGreater(exercise.points, 0, exercise.id)
+            self.assertIn(exercise.minutes, range(5, 121), exercise.id)
             self.assertTrue(exercise.hints, exercise.id)
             if exercise.kind != "measure":
                 self.assertTrue(there.attempted(exercise), exercise.id)
@@ -148,36 +150,6 @@ class InATreeWithSolutions(LittleTree):
         there = self.loaded()
         self.assertTrue(all(there.attempted(one) for one in there.exercises if one.kind != "measure"))
 
-    def test_reset_makes_a_place_for_ones_own_and_keeps_the_solution(self):
-        there, rescale = self.loaded(), self.exercise("05.rescale")
-        kept = there.reset(rescale, self.root / "kept")
-        self.assertEqual(kept.read_text(), SOLUTION)
-        self.assertEqual(self.read("05_online/1_online.cu"), ONLINE.replace(SOLUTION, "  correction = 1;\n"))
-        self.assertFalse(self.loaded().attempted(rescale))
-        self.assertIsNone(there.reset(rescale, self.root / "kept"))
-
-    def test_nothing_that_was_kept_is_overwritten(self):
-        there, rescale = self.loaded(), self.exercise("05.rescale")
-        for expected in ("05.rescale-1.cu", "05.rescale-2.cu"):
-            self.assertEqual(there.reset(rescale, self.root / "kept").name, expected)
-            self.write("05_online/1_online.cu", ONLINE)
-
-    def test_a_mistake_is_planted_in_a_right_file(self):
-        there, barrier = self.loaded(), self.exercise("06.barrier")
-        there.reset(barrier, self.root / "kept")
-        self.assertEqual(self.read("06_flash/1_mma.cu"), "load();\nuse();\n")
-        self.assertFalse(there.attempted(barrier))
-        for another_way in ("load();\nbarrier();\nuse();\n", "__syncwarp();\nload();\nuse();\n"):
-            self.write("06_flash/1_mma.cu", another_way)
-            self.assertTrue(there.attempted(barrier))
-        there.reset(barrier, self.root / "kept")
-        self.assertEqual(self.read("06_flash/1_mma.cu"), "load();\nuse();\n")
-
-    def test_a_mistake_cannot_be_planted_in_another_file(self):
-        self.write("06_flash/1_mma.cu", "something_else();\n")
-        with self.assertRaisesRegex(Failure, "git checkout 06_flash/1_mma.cu brings it back"):
-            self.loaded().reset(self.exercise("06.barrier"), self.root / "kept")
-
 
 class InAStudentsTree(LittleTree):
     def setUp(self):
@@ -207,17 +179,6 @@ class InAStudentsTree(LittleTree):
     def test_code_elsewhere_in_the_file_does_not_count(self):
         self.write("05_online/1_online.cu", self.read("05_online/1_online.cu").replace("a(l, sum);", "other();"))
         self.assertFalse(self.loaded().attempted(self.rescale))
-
-    def test_reset(self):
-        for exercise, mine in ((self.rescale, "// exercise rescale: correct the sum\nmine();\n// end rescale\n"),
-                               (self.barrier, MMA)):
-            handed_out = self.read(exercise.file)
-            self.write(exercise.file, mine)
-            kept = self.loaded().reset(exercise, self.root / "kept")
-            self.assertEqual(kept.read_text(), "mine();\n" if exercise is self.rescale else MMA)
-            self.assertFalse(self.loaded().attempted(exercise))
-            if exercise is self.barrier:
-                self.assertEqual(self.read(exercise.file), handed_out)
 
     def test_a_marker_that_is_gone(self):
         self.write("05_online/1_online.cu", "a();\n")

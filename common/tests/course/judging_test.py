@@ -7,6 +7,7 @@ from unittest import mock
 import little
 from little import CODE, DEBUG, MEASURE, LittleTree
 
+from tools import course
 from tools.base import build
 from tools.course import judging
 
@@ -96,7 +97,7 @@ class Judging(LittleTree):
         self.declare(CODE, lse, DEBUG, MEASURE)
         said = "05.lse, in the same file, is not attempted yet: results may be wrong because of that one"
         self.assertNotIn(said, self.judged({"plain": failure(ELEMENT)}).lines)
-        self.loaded().reset(self.exercise("05.lse"), self.root / "kept")
+        course.Learner(self.loaded()).reset(self.exercise("05.lse"))
         self.assertEqual(self.judged({"plain": failure(ELEMENT)}).lines[-1], said)
         self.assertEqual(self.judged({}), judging.Verdict("right"))
 

@@ -107,6 +107,13 @@ class BadInput(unittest.TestCase):
             (["check", "05", "--student= "], "--student needs a name"),
             (["hint", "05.nothing"], "no exercise 05.nothing"),
             (["reset", "05.nothing"], "no exercise 05.nothing"),
+            (["reset", "05.lse", "--mine", "--book"], "not allowed with argument --mine"),
+            (["start", "05.nothing"], "no exercise 05.nothing"),
+            (["start", "99"], "no chapter 99"),
+            (["start", "05", "--undo"], "--undo is for all exercises"),
+            (["start", "--undo", "--pull"], "not allowed with argument --undo"),
+            (["next", "05"], "unknown argument 05"),
+            (["list", "99"], "no chapter 99"),
             (["handout", "--out=/nowhere/x", "05.nothing"], "no exercise 05.nothing"),
             (["handout", "--out=/nowhere/x", "--week=1"], "--week needs --course"),
             (["handout", "--out=/nowhere/x", "--course=/nowhere/y"], "cannot read /nowhere/y"),
@@ -338,6 +345,35 @@ class Ladders(unittest.TestCase):
         self.assertEqual(self.names("05", "--direction=backward"), [[("05_a", "backward", None)]])
 
 
+class CountsOfOpenExercises(unittest.TestCase):
+    """A race in an open exercise ends the count of its rung alone."""
+
+    def counted(self, *open_, rung=None):
+        chapter, described = chapters.Chapter("04_d"), chapters.Description("", [
+            {"name": name, "forward": True, "backward": False} for name in ("fused", "streamed")])
+
+        def counts_of(program, *flags):
+            if "--rung=streamed" not in flags:
+                raise Failure("race on shared memory")
+            return {"chapter": "04_d", "rungs": [{"rung": "streamed"}]}
+
+        with mock.patch.object(build, "ensure_built"), mock.patch.object(chapters, "describe", return_value=described), \
+                mock.patch.object(engine_counts, "counts_of", counts_of), \
+                mock.patch.object(chapters.Chapter, "traced_program", lambda *_: Path("x")):
+            return engine_counts.count([chapter], [], rung=rung, is_open=lambda _, name: name in open_)
+
+    def test_the_other_rungs_are_counted(self):
+        self.assertEqual(self.counted(None, "fused"),
+                         {"chapters": [{"chapter": "04_d", "rungs": [{"rung": "streamed"}]}],
+                          "stopped": [("04_d", "fused", "race on shared memory")]})
+        self.assertEqual(self.counted("fused", rung="fused")["chapters"], [])
+
+    def test_without_one_it_is_a_failure(self):
+        for open_, rung in (((), None), (("streamed",), "fused")):
+            with self.assertRaisesRegex(Failure, "race"):
+                self.counted(*open_, rung=rung)
+
+
 class Refusals(unittest.TestCase):
     """08 has a rung in both directions."""
 
@@ -368,9 +404,61 @@ class Refusals(unittest.TestCase):
     def test_what_nobody_takes_is_bad_input(self):
         self.assertEqual(self.ending("refused", "refused"), ([], "2: 08_d/both: N is 7"))
 
+    def test_what_waits_for_an_exercise_is_no_failure(self):
+        self.assertEqual(self.ending("correct", "open: 08.bounds")[1],
+                         "1 of 2 agree with the fp64 reference; not yet: 08_d/both (backward) (open: 08.bounds).\n")
+        self.assertEqual(self.ending("wrong", "open: 08.bounds")[1],
+                         "1: not right: 08_d/both (forward); ./workbook test 08_d shows where")
+
     def test_what_is_wrong_names_the_direction_and_the_chapters_test(self):
         self.assertEqual(self.ending("correct", "wrong")[1],
                          "1: not right: 08_d/both (backward); ./workbook test 08_d shows where")
+
+
+class TestsThatWait(unittest.TestCase):
+    """A failed test is excused if exercises are open behind every rung that it names."""
+
+    def waits(self) -> test._Waits:
+        path = mock.Mock(open=["02.scores"])
+        path.open_behind = lambda chapter, rung=None: ["02.scores"] if (chapter, rung) in (
+            ("02_c", None), ("02_c", "mapping")) else []
+        return test._Waits(path)
+
+    def test_of_which_exercise(self):
+        said = "chapter_test.cc:49: Failure\n  Which is: \"o is 1\"\n{} forward\n"
+        for name, output, expected in [("02_c.All/Rungs.Pass/scale", said.format("mapping"), ["02.scores"]),
+                                       ("02_c.All/Rungs.Pass/scale", said.format("vectors"), []),
+                                       ("02_c.All/Rungs.Pass/scale", said.format("mapping") + said.format("vectors"), []),
+                                       ("02_c.trace.counts", "82 counts differ", ["02.scores"]),
+                                       ("03_d.trace.counts", "82 counts differ", [])]:
+            with self.subTest(name=name, output=output):
+                self.assertEqual(self.waits().explain(name, output), expected)
+
+    def test_of_the_workbook_itself_none_is_run_while_an_exercise_is_open(self):
+        (pattern,) = self.waits().left_out()[1:]
+        for name, left_out in [("course.exercises", True), ("style.format", True), ("trace.walk", True),
+                               ("02_c.trace.walk", False), ("simt.Kernel.runs", False), ("coursework.x", False)]:
+            self.assertEqual(bool(re.search(pattern, name)), left_out, name)
+        self.assertEqual(test._Waits(mock.Mock(open=[])).left_out(), [])
+
+    def test_the_summary_names_them(self):
+        result = test.Result("cpu", Path("log"), 10, 0, 1, 2, 0, 3, ("02.scores",))
+        self.assertEqual((result.failed, result.line()),
+                         (False, "6 of 9 tests passed in 2 s, 3 wait for what is open: 02.scores, 1 skipped"))
+
+    def printed(self, *lines) -> list:
+        progress = mock.Mock()
+        listener = test._Listener(progress, lambda name: name.startswith("02_c"))
+        for line in lines:
+            listener(line)
+        return [call[0][0] for call in progress.say.call_args_list]
+
+    def test_the_output_of_one_that_may_wait_is_not_printed(self):
+        failed = "1/2 Test #7: {}.All/Rungs.Pass/scale ...***Failed 0.1 sec"
+        self.assertEqual(self.printed(failed.format("02_c"), "its output", "", failed.format("03_d"), "of another")[1:],
+                         ["of another"])
+        self.assertEqual(self.printed(failed.format("02_c"), "its output", "50% tests passed, 1 tests failed out of 2",
+                                      "The following tests FAILED:", "  7 - 02_c"), [])
 
 
 class Beginnings(unittest.TestCase):

@@ -44,6 +44,21 @@ class Broken(unittest.TestCase):
                 engine_counts.counts_of(program)
 
 
+    def test_a_result_that_is_wrong_is_counted_and_named(self):
+        with tempfile.TemporaryDirectory() as directory:
+            program = Path(directory) / "05_broken"
+            for printed, wrong in [('{"chapter": "05", "rungs": [{"rung": "a"}, {"rung": "b", "wrong": "o is 1"}]}',
+                                    [("05", "b", "not right: o is 1")]),
+                                   ('{"chapter": "05", "rungs": [{"rung": "a"}]}', None), ("", None)]:
+                program.write_text(f"#!/bin/sh\necho '{printed}'\necho FAIL >&2\nexit 1\n")
+                program.chmod(0o755)
+                if wrong is None:
+                    with self.assertRaisesRegex(Failure, "^FAIL$"):
+                        engine_counts.counts_of(program)
+                else:
+                    self.assertEqual(engine_counts.wrong_rungs(engine_counts.counts_of(program)), wrong)
+
+
 @unittest.skipUnless("WORKBOOK_BUILD" in os.environ, "WORKBOOK_BUILD does not say where the chapters' programs are")
 class Programs(unittest.TestCase):
     problems = [Problem(3, 4, 2, 50, 70, 128, "bf16", True), Problem(2, 6, 6, 9, 9, 64, "fp16", False)]

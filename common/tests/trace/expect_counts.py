@@ -68,7 +68,8 @@ def main(arguments: list) -> int:
                     print(f"{launch}: {name} is {now.get(name)}, expected {before.get(name)}")
     total = sum(map(len, found.values()))
     if write:
-        print(f"{path.stem}: {total} counts, {wrong} of them new or different")
+        print(f"{path.stem}: {total} counts recorded, " + (f"{wrong} of them not as they were: git diff {path.name} "
+                                                           "shows them" if wrong else "all as they were"))
     elif wrong:
         print(f"{wrong} counts differ; if the kernels were meant to change, {how_to_record(path)} records the new ones")
     else:

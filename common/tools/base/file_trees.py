@@ -12,7 +12,7 @@ from tools.base.paths import shown
 
 FileTree = dict[str, bytes]  # {path: what is in the file}
 
-_NEVER = {"build", "__pycache__", ".git", ".carry", "answers.json"}
+_NEVER = {"build", "__pycache__", ".git", ".carry", ".learner", "answers.json"}
 # What the workbook has at its top, beside the chapters. Handouts, submissions and grades may lie there, too.
 _AT_THE_TOP = re.compile(r"common|workbook|\.(ci|clang-format|clangd|devcontainer|github|gitignore)|CMakeLists\.txt|"
                          r"CMakePresets\.json|"

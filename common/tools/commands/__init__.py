@@ -19,7 +19,8 @@ class Group:
 
 
 GROUPS = (
-    Group("for everybody", ("run", "test", "check", "hint", "reset", "list", "trace", "walk", "compare")),
+    Group("for everybody", ("run", "test", "trace", "walk", "compare")),
+    Group("for a learner", ("start", "next", "check", "hint", "reset", "list")),
     Group("for an instructor", ("handout", "grade")),
     Group("to change the workbook, and to measure it",
           ("bench", "peers", "accuracy", "profile", "verify", "machine", "measure", "report", "book", "new", "counts",
@@ -29,7 +30,10 @@ GROUPS = (
 
 def group_of(name: str) -> "Group | None":
     """The group of a command; None if this tree has no such command."""
-    return next((group for group in GROUPS if name in group.present()), None)
+    for group in GROUPS:  # a command has the name of Python's next()
+        if name in group.present():
+            return group
+    return None
 
 
 def spoken(name: str) -> str:

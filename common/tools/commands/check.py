@@ -6,6 +6,8 @@ computed and what should have been) or, where the engine saw a race, an access o
 what was never written, that and its line in your file. A right solution that grading would refuse, for it has more than
 a kernel's code, is named as that. Of a chapter it checks every exercise; of nothing, every exercise there is.
 
+In a clone that nobody has started the solutions are the book's, and a line says so instead; --book checks them.
+
 A question is answered in the file answers.json; its numbers are drawn from your name, which --student writes there.
 The exit status is 0 if all of them are right.
 """
@@ -15,7 +17,7 @@ import time
 from pathlib import Path
 
 from tools.base import Failure, bad, bold, cuda, good, say
-from tools.course import Answers, Course, Exercise, StudentProgress, Verdict, judge, kernelcode, load, verdict_of_answer
+from tools.course import Answers, Course, Exercise, LearnersPath, Verdict, judge, kernelcode, load, verdict_of_answer
 
 WAIT = 0.3  # seconds between two looks at the files
 
@@ -24,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("exercises", nargs="*", metavar="EXERCISE",
                         help="05.rescale, or 05 for all exercises of a chapter (default: all)")
     parser.add_argument("--watch", action="store_true", help="check again whenever a file is saved, until Ctrl-C")
+    parser.add_argument("--book", action="store_true", help="the book's own solutions, too, where nothing is started")
     parser.add_argument("--gpu", action="store_true", help="on the GPU too, after the engine has found nothing")
     parser.add_argument("--student", metavar="NAME",
                         help="whose answers these are: the questions are drawn from the name")
@@ -40,6 +43,9 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.student.strip():
             raise Failure("--student needs a name", status=2)
         Answers(course.root).begin(arguments.student, course)
+    chosen = chosen if arguments.book else _without_the_books(course, chosen)
+    if not chosen:
+        return 1
     status = _check(course, chosen, arguments.gpu)
     while arguments.watch:
         before = _saved(course, chosen)
@@ -55,23 +61,44 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(course: Course, chosen: list[Exercise], gpu: bool) -> int:
-    answers, progress = Answers(course.root), StudentProgress()
+    path, answers = LearnersPath(course), Answers(course.root)
     states = []
     for exercise in chosen:
         if exercise.kind == "measure":
-            judged, verdict = answers.written(exercise), verdict_of_answer(exercise, answers)
+            verdict = verdict_of_answer(exercise, answers)
         else:
-            judged, verdict = course.text(exercise), judge(course, exercise, gpu)
-            refused = kernelcode.refusal(course, exercise, judged) if verdict.state == "right" else ""
+            text, verdict = course.text(exercise), judge(course, exercise, gpu)
+            refused = kernelcode.refusal(course, exercise, text) if verdict.state == "right" else ""
             if refused:
                 verdict = Verdict("refused", [refused,
                                               "what it computes is right, but grading takes only a kernel's code"])
-        progress.checked(exercise, judged, verdict.state)
+        path.checked(exercise, verdict.state)
         _say(exercise, verdict)
         states.append(verdict.state)
     if len(chosen) > 1:
         say(f"{states.count('right')} of {len(chosen)} right")
-    return 0 if all(state == "right" for state in states) else 1
+    if any(state != "right" for state in states):
+        return 1
+    if path.learner.has_started():
+        for line in [*(one.then for one in chosen[-1:] if one.then), *path.lines()]:
+            say(line)
+    return 0
+
+
+def _without_the_books(course: Course, chosen: list[Exercise]) -> list[Exercise]:
+    """Those that are the learner's, after a line about the others."""
+    learner, asked = LearnersPath(course).learner, bool(Answers(course.root).student)
+    books = [one for one in chosen if not learner.theirs(one)]
+    if not books:
+        return chosen
+    if learner.has_started():
+        chapter = books[0].id[:2]
+        say(f"{', '.join(one.id for one in books)}: not started, so the book's own solution stands there; ./workbook "
+            f"start {chapter} begins chapter {chapter}")
+    else:
+        say("The solutions here are the book's own, and right. ./workbook start takes them out, and makes this clone "
+            "yours.")
+    return [one for one in chosen if one not in books and (asked or one.kind != "measure")]
 
 
 def _say(exercise: Exercise, verdict: Verdict) -> None:

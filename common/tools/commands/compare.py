@@ -30,6 +30,7 @@ from tools.base import (
     significant,
     table,
 )
+from tools.course import LearnersPath
 from tools.measuring import engine_counts, measure, problem_flags
 from tools.record import LENGTHS, Problem, Record, Row, read_label
 from tools.showing import trace_report
@@ -63,6 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     # Counting comes first, as it refuses what the steps do not take.
     counted = [_counted(step, small, direction, counting) for step in steps]
+    path = LearnersPath()
+    for wrong in [each for one in counted for each in engine_counts.wrong_rungs(one)]:
+        say(path.excused(*wrong))
     say(bold(f"\n{steps[0]} and {steps[1]}, {direction}") + "\n")
     _say_times(steps, direction, arguments)
     say(f"\nCounted by the SIMT engine, {read_label(counted[0]['problem'])[0]}\n")

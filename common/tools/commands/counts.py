@@ -9,6 +9,7 @@ import argparse
 import json
 
 from tools.base import Failure, build, chapters, output_of, say
+from tools.course import Learner, load
 
 PATTERNS = "patterns"
 
@@ -20,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     named = [word for word in arguments.chapters if word != PATTERNS]
     selected = chapters.select(named, chapters.all_chapters()) if named or not arguments.chapters else []
+    Learner(load()).require_none_started("recording counts")
     tests = [f"{chapter.name}.trace.counts" for chapter in selected]
     targets = [chapter.traced for chapter in selected]
     if PATTERNS in arguments.chapters or not arguments.chapters:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tools.base import BUILD, ROOT, Failure, JsonObject, build, say, shown
 from tools.commands.handout import chosen_plan
-from tools.course import Course, Plan, load
+from tools.course import Course, Learner, Plan, load
 from tools.grading import (
     ANSWERS,
     FORMATS,
@@ -74,6 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise Failure(f"--patience is {arguments.patience:g}: it must be more than 0 and at most 3600 seconds",
                       status=2)
     course = load()
+    Learner(course).require_none_started("grading")
     plan = chosen_plan(course, arguments)
     exercises: Sequence[Graded] = plan.exercises
     if not exercises:

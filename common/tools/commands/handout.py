@@ -14,7 +14,7 @@ import argparse
 from pathlib import Path
 
 from tools.base import Failure, file_trees, say, shown
-from tools.course import Course, Plan, load, read_plan, without_a_file
+from tools.course import Course, Learner, Plan, load, read_plan, without_a_file
 from tools.handout import hand_out
 
 
@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     course = load()
+    Learner(course).require_none_started("handing out")
     plan = chosen_plan(course, arguments)
     file_trees.require_a_new(arguments.out)
     later = [one for week in read_plan(arguments.course, course).weeks[arguments.week :]

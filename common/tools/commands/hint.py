@@ -7,8 +7,7 @@ first exercise that is not known to be right.
 import argparse
 
 from tools.base import say
-from tools.commands.list import known_state
-from tools.course import Answers, Exercise, StudentProgress, load
+from tools.course import Exercise, LearnersPath
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,12 +15,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    course, progress = load(), StudentProgress()
-    chosen = course.select([arguments.exercise])
-    answers = Answers(course.root)
-    exercise = next((one for one in chosen if known_state(course, answers, progress, one) != "right"), chosen[-1])
+    path = LearnersPath()
+    chosen = path.course.select([arguments.exercise])
+    exercise = next((one for one in chosen if path.state(one) != "right"), chosen[-1])
     try:
-        hint = progress.next_hint(exercise)
+        hint = path.progress.next_hint(exercise)
     except OSError as error:
         say(f"{exercise.id}: it cannot be noted which hints you have seen ({error}), so here are all")
         _say_all(exercise)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.base import ROOT, Command, Failure, Progress, build, cuda, say, shown
-from tools.course import WRONG, load, wrong_solutions
+from tools.course import WRONG, Learner, load, wrong_solutions
 
 README = ROOT / "common" / "tests" / "mutants" / "README.md"
 SANITIZERS = {
@@ -45,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.exercises:
+        Learner(load()).require_none_started("a table of wrong solutions")
         path = ROOT / WRONG / "README.md"
         return _say_or_write(path, _with_table(path.read_text(), "exercises", _wrong_solutions_as_markdown()),
                              arguments.write)

@@ -1,7 +1,8 @@
 """pictures, tables and numbers of these pages, from the measurements in common/results
 
-Needs no GPU. Pictures (SVG) need matplotlib; tables and numbers do not. With --check nothing is written: what stands in
-a README and is not what was measured is named, and the exit status is 1.
+Needs no GPU. It also writes the boxes of the exercises into the lessons, from exercises.json. Pictures (SVG) need
+matplotlib; tables and numbers do not. With --check nothing is written: what stands in a README and is not what was
+measured is named, and the exit status is 1.
 
 The READMEs tell of one GPU. For another one's measurements (--gpu) pictures are drawn beside them and the tables
 printed.
@@ -13,6 +14,7 @@ import subprocess
 from pathlib import Path
 
 from tools.base import RESULTS, ROOT, Failure, bold, pythons, say, shown, significant, table, with_python_path
+from tools.course import boxes, load
 from tools.record import THE_BOOKS, Record
 from tools.showing import Tables, lesson_numbers, pictures
 
@@ -44,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         return check(record, directory / "pictures")
     if arguments.gpu == THE_BOOKS:
         changed, left = lesson_numbers.rewrite(ROOT, record)
-        for path in changed:
+        for path in [*changed, *(ROOT / page for page in boxes.write(load()))]:
             say(f"Rewritten: {shown(path)}")
         for difference in left:
             say(str(difference))
@@ -67,14 +69,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def check(record: Record, directory: Path) -> int:
-    differences = [str(difference) for difference in lesson_numbers.check(ROOT, record)]
+    differences = [str(difference) for difference in lesson_numbers.check(ROOT, record)] + boxes.check(load())
     differences += [f"{shown(directory)}/{name}.svg is not of these measurements"
                     for name in pictures.stale(record, directory)]
     for line in differences:
         say(line)
     if differences:
-        raise Failure(f"{len(differences)} differences; ./workbook dev report mends tables, numbers and pictures")
-    say("Tables and numbers are what was measured, and the pictures were drawn from it.")
+        raise Failure(f"{len(differences)} differences; ./workbook dev report mends numbers, tables, boxes, pictures")
+    say("Tables and numbers are what was measured, and the pictures were drawn from it. The boxes are right.")
     return 0
 
 

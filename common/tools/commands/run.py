@@ -11,7 +11,8 @@ Forwards make one ladder, the last rung of every chapter; backwards another, wit
 import argparse
 
 from tools.base import say
-from tools.measuring import problem_flags, session
+from tools.course import LearnersPath
+from tools.measuring import Outcome, problem_flags, session
 from tools.showing import ladder
 from tools.user_files import add_file_arguments, conclude_files, files_of, refuse_without_files, run_files
 
@@ -31,8 +32,16 @@ def run(arguments: argparse.Namespace) -> int:
     refuse_without_files(arguments)
     current = session.begin(arguments)
     known_steps = None if current.on_gpu else ladder.KnownSteps()
-    steps, outcomes = session.measure_ladders(current,
-                                              lambda one, of_one, made: ladder.show(one, of_one, made, known_steps))
+    path = LearnersPath()
+
+    def show(one: session.Session, of_one: list[session.Step], made: list[list[Outcome]]) -> None:
+        for step, row in zip(of_one, made):
+            behind = path.open_behind(step.chapter.name, step.rung)
+            for outcome in (outcome for outcome in row if outcome.bad and behind):
+                outcome.verdict = f"open: {', '.join(behind)}"
+        ladder.show(one, of_one, made, known_steps)
+
+    steps, outcomes = session.measure_ladders(current, show)
     if known_steps:
         for line in ["Seconds are the engine's: they say that a kernel ran, not how fast a GPU would run it.",
                      *known_steps.notes()]:

@@ -8,6 +8,9 @@ otherwise). The summary says how many tests for a GPU were not run; --require-gp
 With chapters named, only what they need is built, and only their tests run. --all runs the slow tier, too: what repeats
 at length what the other tests test once (all stubs and wrong solutions, a whole course played through, every mutant
 against every kind of test), with a time of its own.
+
+While exercises are open (./workbook start), a test that fails because of one says so and is no failure, and the tests
+of the workbook itself, which need its solutions, are left out.
 """
 
 import argparse
@@ -16,6 +19,7 @@ import os
 import re
 import time
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +39,7 @@ from tools.base import (
     say,
     shown,
 )
+from tools.course import OF_THE_WORKBOOK, LearnersPath
 
 # Tests, by their names, of the host alone, of the engine alone, and of what a program does before it runs a kernel; all
 # others run kernels.
@@ -44,6 +49,8 @@ NO_KERNELS = re.compile(r"(simt|reference|style|tools|course)\.|[^.]+\.(program\
 
 # Tests at a time on one GPU: each process holds a few hundred MiB of its memory for the CUDA context.
 GPU_JOBS = 4
+
+_TESTS_FAILED = 8  # CTest's status
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,12 +95,13 @@ def run(arguments: argparse.Namespace) -> int:
     say("Testing " + ", ".join(how[name] for name in todo.presets) + (f" ({todo.no_gpu})." if todo.no_gpu else "."))
     if not selected:
         packages.install_compiler_cache()
+    waits = _Waits(LearnersPath())
     results, begin, with_nvcc = {}, time.monotonic(), 0.0
     for preset in todo.presets:
         build.ensure_built(preset, _targets(preset, selected))
-        results[preset] = _ctest(preset, selected, arguments.require_gpu)
-        if arguments.all and not results[preset].failed and _test_names(preset, selected, slow=True):
-            results[f"{preset}, slow"] = _ctest(preset, selected, arguments.require_gpu, slow=True)
+        results[preset] = _ctest(preset, selected, arguments.require_gpu, waits)
+        if arguments.all and not results[preset].failed and _test_names(preset, selected, waits, slow=True):
+            results[f"{preset}, slow"] = _ctest(preset, selected, arguments.require_gpu, waits, slow=True)
     for preset in todo.compile_only:
         before = time.monotonic()
         build.ensure_built(preset, one_architecture=not arguments.all_architectures)
@@ -108,17 +116,40 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"  {preset}: compiled with {compiler}{where} in {with_nvcc:.0f} s, not run")
     nvccs = f", {with_nvcc:.0f} of them nvcc's" if with_nvcc else ""
     say(f"  all of it, with builds: {time.monotonic() - begin:.0f} s{nvccs}")
-    slow = 0 if arguments.all else sum(len(_test_names(preset, selected, slow=True)) for preset in todo.presets)
+    slow = 0 if arguments.all else sum(len(_test_names(preset, selected, waits, slow=True)) for preset in todo.presets)
     if slow:
         say(f"  {slow} slow tests were NOT run: --all runs them")
     if todo.no_gpu:
-        names = _test_names((todo.compile_only or todo.presets)[0], selected, slow=False)
+        names = _test_names((todo.compile_only or todo.presets)[0], selected, waits, slow=False)
         say(f"  {len(for_a_gpu(names))} tests for a GPU were NOT run: {todo.no_gpu}")
+    if waits.open and not selected:
+        say("  the tests of the workbook itself were NOT run: they need its solutions, and exercises are open")
     failed = [result for result in results.values() if result.failed]
     if failed:
         rerun = " or ".join(f"ctest --preset {result.preset} --rerun-failed" for result in failed)
         raise Failure(f"tests failed; {rerun} repeats only those (log: {shown(failed[0].log)})")
     return 0
+
+
+class _Waits:
+    """Which tests wait for an exercise of the learner's."""
+
+    def __init__(self, path: LearnersPath):
+        self._path, self.open = path, path.open
+
+    def behind(self, test: str) -> list[str]:
+        """The open exercises in the kernels of the test's chapter."""
+        return self._path.open_behind(test.partition(".")[0]) if self.open else []
+
+    def left_out(self) -> list[str]:
+        return ["-E", rf"^({'|'.join(OF_THE_WORKBOOK)})\.|^trace\.(walk|watch)"] if self.open else []
+
+    def explain(self, test: str, output: str) -> list[str]:
+        """The open exercises that a failed test waits for. Where it names rungs, each of them has to have one."""
+        chapter = test.partition(".")[0]
+        rungs = set(re.findall(r"^(\w+) (?:forward|backward)$", output, re.M))
+        behind = [self._path.open_behind(chapter, rung) for rung in sorted(rungs)] or [self.behind(test)]
+        return list(dict.fromkeys(id for ids in behind for id in ids)) if all(behind) else []
 
 
 @dataclass
@@ -130,6 +161,8 @@ class Result:
     skipped: int
     seconds: float
     status: int  # of ctest
+    waiting: int = 0  # tests that failed because of open exercises
+    open: tuple[str, ...] = ()  # these exercises
 
     @property
     def failed(self) -> bool:
@@ -137,7 +170,8 @@ class Result:
 
     def line(self) -> str:
         ran = self.tests - self.skipped
-        text = f"{ran - self.failures} of {ran} tests passed in {self.seconds:.0f} s"
+        text = f"{ran - self.failures - self.waiting} of {ran} tests passed in {self.seconds:.0f} s"
+        text += f", {self.waiting} wait for what is open: {', '.join(self.open)}" if self.waiting else ""
         return text + (f", {self.skipped} skipped" if self.skipped else "")
 
 
@@ -157,13 +191,14 @@ def _filter(selected: list[chapters.Chapter], slow: bool) -> list[str]:
     return [*names, "-L" if slow else "-LE", "^slow$"]
 
 
-def _test_names(preset: str, selected: list[chapters.Chapter], slow: bool) -> list[str]:
+def _test_names(preset: str, selected: list[chapters.Chapter], waits: _Waits, slow: bool) -> list[str]:
     answer = output_of(["ctest", "--test-dir", build.directory(preset), "--show-only=json-v1",
-                        *_filter(selected, slow)])
+                        *_filter(selected, slow), *waits.left_out()])
     return [test["name"] for test in json.loads(answer)["tests"]] if answer else []
 
 
-def _ctest(preset: str, selected: list[chapters.Chapter], require_gpu: bool, slow: bool = False) -> Result:
+def _ctest(preset: str, selected: list[chapters.Chapter], require_gpu: bool, waits: _Waits,
+           slow: bool = False) -> Result:
     what = f"{preset}-slow" if slow else preset
     log_path, report_path = BUILD / f"{what}-test.log", BUILD / f"{what}-test.xml"
     jobs = build.cores() if preset != "cuda" else min(build.cores(), GPU_JOBS)
@@ -171,9 +206,9 @@ def _ctest(preset: str, selected: list[chapters.Chapter], require_gpu: bool, slo
     report_path.unlink(missing_ok=True)
     with open(log_path, "w") as log, Progress(f"Testing {preset}" + (", the slow tier" if slow else "")) as progress:
         status = follow(
-            [*command, *_filter(selected, slow)],
+            [*command, *_filter(selected, slow), *waits.left_out()],
             log,
-            _Listener(progress),
+            _Listener(progress, lambda test: bool(waits.behind(test))),
             cwd=ROOT,
             environment={"REQUIRE_GPU": "1"} if require_gpu else {},
         )
@@ -183,22 +218,43 @@ def _ctest(preset: str, selected: list[chapters.Chapter], require_gpu: bool, slo
     suite = ElementTree.parse(report_path).getroot()
     tests, failures = int(suite.get("tests", 0)), int(suite.get("failures", 0))
     skipped = int(suite.get("skipped", 0)) + int(suite.get("disabled", 0))
-    return Result(preset, log_path, tests, failures, skipped, seconds, status)
+    waiting, open_ = 0, []
+    for case in suite.iter("testcase"):
+        name, output = case.get("name", ""), case.findtext("system-out") or ""
+        if case.find("failure") is not None and waits.behind(name):
+            ids = waits.explain(name, output)
+            waiting += bool(ids)
+            open_ += ids
+            if not ids:
+                say(f"{bad(name)}\n{output}")
+    failures -= waiting
+    only_waiting = status == _TESTS_FAILED and waiting and not failures
+    return Result(preset, log_path, tests, failures, skipped, seconds, 0 if only_waiting else status, waiting,
+                  tuple(dict.fromkeys(open_)))
 
 
 class _Listener:
-    """Of CTest's output: a passed test moves the progress line; failures, their output and the summary are printed."""
+    """Of CTest's output: a passed test moves the progress line; failures, their output and the summary are printed. Of
+    a test that may wait for an open exercise nothing is."""
 
-    def __init__(self, progress: Progress):
-        self.progress = progress
-        self.listing_skipped = False
+    def __init__(self, progress: Progress, may_wait: Callable[[str], bool]):
+        self.progress, self._may_wait = progress, may_wait
+        self.listing_skipped = self._muted = self._some_muted = False
 
     def __call__(self, line: str) -> None:
         test = re.match(r"\s*(\d+)/(\d+) Test\s+#\d+: (\S+)", line)
         if test and re.search(r"Passed|\*\*\*Skipped|\*\*\*Not Run \(Disabled\)", line):
             self.progress.show(f"{test[1]} of {test[2]}  {test[3]}")
+            self._muted = False
+        elif test and self._may_wait(test[3]):
+            self._muted = self._some_muted = True
         elif test:
+            self._muted = False
             self.progress.say(bad(line.strip()))
+        elif self._some_muted and re.match(r"\d+% tests passed", line):
+            self._muted = True  # the list of the failed ones follows, and our summary says which are none
+        elif self._muted:
+            pass
         elif line.startswith("The following tests did not run:"):
             self.listing_skipped = True  # they are counted in our summary, and named in the log
         elif self.listing_skipped and re.match(r"\s+\d+ - ", line):

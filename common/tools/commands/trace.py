@@ -11,8 +11,10 @@ import contextlib
 import json
 import sys
 from pathlib import Path
+from typing import TextIO
 
 from tools.base import JsonObject, bold, say
+from tools.course import LearnersPath
 from tools.measuring import engine_counts, problem_flags
 from tools.record import read_label
 from tools.showing import trace_report
@@ -45,13 +47,25 @@ def run(arguments: argparse.Namespace) -> int:
     (flags,) = problem_flags.problems(arguments)
     # JSON has stdout to itself.
     with contextlib.redirect_stdout(sys.stderr if arguments.json else sys.stdout):
+        path = LearnersPath()
         counted = engine_counts.count(chosen, flags, arguments.direction, arguments.rung, arguments.patterns,
-                                      bool(arguments.chapters))
+                                      bool(arguments.chapters),
+                                      lambda chapter, rung: bool(path.open_behind(chapter, rung)))
     if arguments.json:
         print(json.dumps(counted, indent=1))
     else:
         _say(counted, trace_report.GPUS[arguments.gpu], arguments.lines)
+    _say_open(counted, path, sys.stderr if arguments.json else sys.stdout)
     return 0
+
+
+def _say_open(counted: JsonObject, path: LearnersPath, where: TextIO) -> None:
+    """What is not right: because an exercise is open, or else Failure."""
+    for counts in counted["chapters"]:
+        for wrong in engine_counts.wrong_rungs(counts):
+            print(path.excused(*wrong), file=where)
+    for stopped in counted.get("stopped", []):
+        print(path.excused(*stopped), file=where)
 
 
 def _say(counted: JsonObject, gpu: trace_report.Gpu, most_lines: int) -> None:
@@ -62,7 +76,8 @@ def _say(counted: JsonObject, gpu: trace_report.Gpu, most_lines: int) -> None:
             for launch in rung["launches"]:
                 say(trace_report.launch_report(launch, gpu, most_lines) + "\n")
             say(trace_report.rung_summary(rung, chapter["flops"], gpu))
-    say("\nNo races, no read before its cp.async was waited for, no read of unwritten shared memory.")
+    if "stopped" not in counted:
+        say("\nNo races, no read before its cp.async was waited for, no read of unwritten shared memory.")
 
 
 def _trace(files: Asked, arguments: argparse.Namespace) -> int:

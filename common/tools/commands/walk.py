@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.base import BUILD, Failure, JsonObject, Progress, build, chapters, file_to_write, say, shown, write_whole
+from tools.course import LearnersPath
 from tools.measuring import engine_counts, problem_flags
 from tools.showing import walk
 
@@ -72,25 +73,40 @@ def run(arguments: argparse.Namespace) -> int:
     directory = build.ensure_built("cpu", sorted({chapters.Chapter(NAIVE).traced,
                                                   *(chapter.traced for chapter, _ in asked_for)}))
     direction, steps = _steps(asked_for, arguments.direction, directory)
+    path = LearnersPath()
     small = EXAMPLE if any(step.is_example for step in steps) else _small(direction, len(steps))
     try:
-        page = _page(arguments, known, steps, direction, directory, small)
+        page, wrong = _page(arguments, known, steps, direction, directory, small)
     except walk.TooLarge:
         if arguments.seq_q or small.get("seq_q") != [LENGTH]:
             raise
-        page = _page(arguments, known, steps, direction, directory, {**small, "seq_q": [SHORT]})
+        page, wrong = _page(arguments, known, steps, direction, directory, {**small, "seq_q": [SHORT]})
+    except _Stopped as stopped:
+        say(path.excused(stopped.step.chapter.name, stopped.step.rung, str(stopped)))
+        say(f"So there is nothing to replay; ./workbook trace {stopped.step.chapter.number} names the lines, too.")
+        return 0
     name = "-and-".join(f"{step.chapter.name}-{step.rung}" for step in steps)
     out = arguments.out or BUILD / "walk" / f"{name}-{direction}.html"
     write_whole(out, page)
     say(f"{shown(out)}: {len(page.encode()):,} bytes, opens in any browser")
     if not arguments.no_browser and not webbrowser.open(out.resolve().as_uri()):
         say("No browser answers here: open it yourself.")
+    for one in wrong:
+        say(path.excused(*one))
     return 0
 
 
+class _Stopped(Failure):
+    """The engine has stopped at a mistake of this step's kernels."""
+
+    def __init__(self, step: Step, why: str):
+        super().__init__(why)
+        self.step = step
+
+
 def _page(arguments: argparse.Namespace, known: list[chapters.Chapter], steps: list[Step], direction: str,
-          directory: Path, small: JsonObject) -> str:
-    """The page of these steps; `small` is the problem where the user names none."""
+          directory: Path, small: JsonObject) -> tuple[str, list[tuple[str, str, str]]]:
+    """(the page of these steps, which of them are not right); `small` is the problem where the user names none."""
     published = any(step.is_example for step in steps) and all(getattr(arguments, name) is None for name in SHAPE)
     flags = _flags(copy.copy(arguments), small) + [f"--padded-from={EXAMPLE_HEAD_DIM}"] * published
     for step in steps:
@@ -102,15 +118,21 @@ def _page(arguments: argparse.Namespace, known: list[chapters.Chapter], steps: l
         if direction == "forward" and not arguments.no_numbers:  # long N take it minutes
             progress.show(f"{NAIVE} to compare with")
             naive = _naive(known, directory, flags)
-        walks = []
+        walks, wrong = [], []
         for step in steps:
             progress.show(f"{step} {direction}")
-            recorded = engine_counts.counts_of(step.chapter.traced_program(directory), "--walk", *flags,
-                                               f"--direction={direction}", f"--rung={step.rung}")
+            try:
+                recorded = engine_counts.counts_of(step.chapter.traced_program(directory), "--walk", *flags,
+                                                   f"--direction={direction}", f"--rung={step.rung}")
+            except Failure as failure:
+                if failure.status == 2:
+                    raise
+                raise _Stopped(step, str(failure)) from None
+            wrong += engine_counts.wrong_rungs(recorded)
             walks.append(walk.walk_of(recorded, None if step.chapter.name == NAIVE else naive, not arguments.no_numbers,
                                       EXAMPLE_NOTE if published else "",
                                       EXAMPLE_BLOCK if published and step.is_example else 0))
-    return walk.page(walks)
+    return walk.page(walks), wrong
 
 
 def _small(direction: str, steps: int) -> JsonObject:

@@ -1,11 +1,13 @@
 """The course: its exercises, their hints and weeks, what a student has done so far, and whether an answer is right."""
 
-from tools.course import kernelcode, markers, planted
-from tools.course.exercises import FILE, HANDED_OUT, Course, Exercise, kinds_of_tests, load
+from tools.course import boxes, kernelcode, markers, planted, rungs
+from tools.course.exercises import FILE, HANDED_OUT, LEARNER, Course, Exercise, kinds_of_tests, load
 from tools.course.judging import DoesNotEnd, Verdict, Workshop, judge
+from tools.course.learner import Learner
 from tools.course.markers import without_markers
+from tools.course.path import OF_THE_WORKBOOK, THE_BOOKS, LearnersPath
 from tools.course.plan import Plan, Week, read_plan, without_a_file
-from tools.course.progress import KEPT, StudentProgress
+from tools.course.progress import StudentProgress
 from tools.course.questions import Answers, expected, problem_of, student_of, verdict_of_answer
 from tools.course.solutions import bare, files_with, lines_of
 from tools.course.wrong import WRONG, wrong_solutions

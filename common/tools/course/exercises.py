@@ -11,9 +11,10 @@ The keys of an exercise, those in brackets need not be there:
     kind         code, debug or measure
     file, rung   the source that it is about, and the rung's name; [direction]: forward (if nothing is said) or
                  backward. The source is one of the chapter, or common/course/split, which has what no chapter has
-    points, difficulty (1 to 3), required, needs_gpu
+    points, difficulty (1 to 3), minutes (that it takes who has read the lesson), required, needs_gpu
     [lesson]     numbers of the lesson's questions whose answers would say too much: a student's tree has them without
     hints        each helps a bit more than the one before
+    [then]       what ./workbook check adds when it is right: what has been reached, and why the next one is worth it
     code and debug
       tests      kinds of test (common/tests/chapter/kinds.cc) that the rung has to pass; `trace` is the engine with its
                  checks
@@ -48,13 +49,15 @@ from tools.course.markers import Region
 FILE = Path("common/course/exercises.json")  # below the root of a tree, as the next ones
 HANDED_OUT = Path("common/course/handed_out")
 _SOURCES = ("[0-9][0-9]_*/*.cu", "common/course/split/*.cu")  # what exercises can be about
-_PLANTED = Path("build/course/planted")  # in a tree with solutions: the files that reset has planted a mistake in
+LEARNER = Path(".learner")  # what is remembered of a learner: see learner.py
+PLANTED = LEARNER / "planted"
 _KINDS_OF_TESTS = Path("common/tests/chapter/kinds.cc")
 
 _ALL: dict[str, type] = {"id": str, "title": str, "kind": str, "file": str, "rung": str, "points": int,
-                         "difficulty": int, "required": bool,
+                         "difficulty": int, "minutes": int, "required": bool,
         "needs_gpu": bool, "hints": list}
-_MAY: dict[str, type] = {"direction": str, "limits": list, "tile": dict, "lesson": list, "may": list}
+_MAY: dict[str, type] = {"direction": str, "limits": list, "tile": dict, "lesson": list, "may": list,
+                         "then": str}
 _JUDGED: dict[str, type] = {"tests": list}
 KINDS: dict[str, dict[str, type]] = {"code": _JUDGED, "debug": _JUDGED,
                                      "measure": {"question": str, "problem": dict, "draw": dict, "answer": str}}
@@ -70,6 +73,7 @@ class Exercise:
     rung: str
     points: int
     difficulty: int
+    minutes: int
     required: bool
     needs_gpu: bool
     hints: list[str]
@@ -79,6 +83,7 @@ class Exercise:
     tile: "dict[str, int | str]" = field(default_factory=dict)
     lesson: list[int] = field(default_factory=list)
     may: list[str] = field(default_factory=list)
+    then: str = ""
     question: str = ""
     problem: JsonObject = field(default_factory=dict)
     draw: dict[str, list[Any]] = field(default_factory=dict)
@@ -120,7 +125,8 @@ class Course:
             (chapter,) = chapters.select([word], chapters.all_chapters(self.root))
             of_chapter = [exercise.id for exercise in self.exercises if exercise.id[:2] == chapter.name[:2]]
             if not of_chapter:
-                raise Failure(f"chapter {chapter.name} has no exercises (exercises: {', '.join(known)})", status=2)
+                some = ", ".join(sorted({id[:2] for id in known}))
+                raise Failure(f"chapter {chapter.name} has no exercises (chapters that have some: {some})", status=2)
             chosen.update(of_chapter)
         return [exercise for exercise in self.exercises if exercise.id in chosen]
 
@@ -140,7 +146,7 @@ class Course:
         """What a student starts from: what stands between the markers, or the whole file of a debugging exercise.
         None if this tree has solutions and the file of a debugging exercise is neither right nor as planted: it
         cannot be said then."""
-        copies = [self.root / place / exercise.file for place in (HANDED_OUT, _PLANTED)]
+        copies = [self.root / place / exercise.file for place in (HANDED_OUT, PLANTED)]
         copy = next((path for path in copies if path.exists()), None)
         if exercise.kind == "debug":
             return copy.read_text() if copy else planted.in_text(self.text(exercise),
@@ -168,43 +174,28 @@ class Course:
         """{file: its text in a student's tree} for the files of these exercises of a tree with solutions: each has
         its stub or its planted mistake; other exercises' markers are gone, and their solutions stand there as
         ordinary code."""
-        files = {}
-        for exercise in chosen:
-            if exercise.kind == "debug":
-                files[exercise.file] = markers.without_markers(self._start_of(exercise))
-            elif exercise.kind == "code" and exercise.file not in files:
-                there = [one for one in chosen if one.kind == "code" and one.file == exercise.file]
-                text = self.text(exercise)
-                for one in there:
-                    text = markers.filled(text, self.region(one, text), self._start_of(one))
-                files[exercise.file] = markers.without_bars(markers.without_markers(text, keep=tuple(one.name
-                                                                                                     for one in there)))
+        files = self.begun([one for one in chosen if one.kind != "measure"])
+        for file, text in files.items():
+            keep = tuple(one.name for one in chosen if one.kind == "code" and one.file == file)
+            files[file] = markers.without_bars(markers.without_markers(text, keep))
         return files
 
-    def _start_of(self, exercise: Exercise) -> str:
+    def begun(self, chosen: list[Exercise]) -> dict[str, str]:
+        """{file: its text} with these exercises of code in their initial state, and all else as it stands there."""
+        files: dict[str, str] = {}
+        for exercise in chosen:
+            text = files.get(exercise.file) or self.text(exercise)
+            start = self.start_of(exercise)
+            files[exercise.file] = start if exercise.kind == "debug" else markers.filled(
+                text, self.region(exercise, text), start)
+        return files
+
+    def start_of(self, exercise: Exercise) -> str:
         start = self.handed_out(exercise)
         if start is None:
             raise Failure(f"{exercise.file} is neither right nor as {exercise.id} plants its mistake; "
                           f"git checkout {exercise.file} brings it back")
         return start
-
-    def reset(self, exercise: Exercise, keep_in: Path) -> "Path | None":
-        """Puts the exercise back to what was handed out. What was there is kept in a new file of that directory,
-        which is returned; None if it had not been attempted."""
-        start = self._start_of(exercise)
-        if not self.attempted(exercise):
-            return None
-        keep_in.mkdir(parents=True, exist_ok=True)
-        number = 1
-        while (kept := keep_in / f"{exercise.id}-{number}.cu").exists():
-            number += 1
-        kept.write_text(self.written(exercise).rstrip("\n") + "\n")
-        (self.root / exercise.file).write_text(self.replaced(exercise, start))
-        if exercise.kind == "debug":
-            copy = self.root / _PLANTED / exercise.file
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_text(start)
-        return kept
 
 
 def _words(text: str) -> list[str]:

@@ -1,17 +1,20 @@
-"""What a student has done so far, in build/course: the hints shown, and the result of each exercise's last check."""
+"""What a student has done so far, in .learner: the hints shown, and the result of each exercise's last check."""
 
 import hashlib
 import json
 from pathlib import Path
 
-from tools.base import BUILD
-from tools.course.exercises import Exercise
-
-KEPT = BUILD / "course"  # what reset has taken away lies there too
+from tools.base import ROOT
+from tools.course.exercises import LEARNER, Exercise
 
 
 class StudentProgress:
-    def __init__(self, path: Path = KEPT / "progress.json"):
+    @staticmethod
+    def beside(root: Path) -> Path:
+        """Its file in the tree with this root."""
+        return root / LEARNER / "progress.json"
+
+    def __init__(self, path: Path = ROOT / LEARNER / "progress.json"):
         self._path = path
         try:
             known = json.loads(path.read_text())
@@ -33,7 +36,7 @@ class StudentProgress:
         return shown + 1, exercise.hints[shown]
 
     def checked(self, exercise: Exercise, judged: str, state: str) -> None:
-        """Notes the result of the last check of this text (the exercise's file, or the answer)."""
+        """Notes the result of the last check of this text (of the exercise's lines, of its file, or of the answer)."""
         self._checked[exercise.id] = [_digest(judged), state]
         self._write()
 

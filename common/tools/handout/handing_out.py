@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tools.base import Failure, file_trees, packages
-from tools.course import FILE, HANDED_OUT, Course, Exercise, Plan, without_markers
-from tools.handout import leaks, rungs, student_lessons
+from tools.course import FILE, HANDED_OUT, OF_THE_WORKBOOK, Course, Exercise, Plan, boxes, rungs, without_markers
+from tools.handout import leaks, student_lessons
 
 # Of no use to a student, or nothing for a student's eyes.
-_LEFT_OUT = re.compile(r"(\.ci|\.github|common/tests/(capi|course|harness|mutants|new_chapter|packages|python|ranks|"
-                       r"style|teaching|tools)|"
+_LEFT_OUT = re.compile(rf"(\.ci|\.github|common/tests/({'|'.join(OF_THE_WORKBOOK)})|"
                        r"common/tools/(grading|handout)|common/harness/judge)/|common/tests/trace/\w+_test\.py$|"
                        r"common/tools/commands/(grade|handout|mutants)\.py$|"
                        r"common/course/(?!(exercises\.json|log\.md|tutor\.md)$|split/)|CONTRIBUTING\.md$")
@@ -144,7 +143,9 @@ def _student_tree(course: Course, plan: Plan, tree: file_trees.FileTree, view: _
         if f"{chapter}/README.md" in student:
             page = student[f"{chapter}/README.md"].decode()
             asked = {number: one.id for one in plan.exercises if one.id[:2] == chapter[:2] for number in one.lesson}
-            student[f"{chapter}/README.md"] = student_lessons.without_secrets(page, view.own, asked).encode()
+            page = boxes.without_boxes(page, {one.id for one in plan.exercises})
+            page = student_lessons.without_secrets(chapter[:2], page, view.own, asked)
+            student[f"{chapter}/README.md"] = page.encode()
     _shorten_counts(student, course, plan, less, chapters)
     student[str(FILE)] = _exercises(course, plan).encode()
     student["README.md"] = student_lessons.front_page(plan, chapters).encode()

@@ -16,15 +16,25 @@ _LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+)(?:#[^)]*)?\)")
 _INLINE = re.compile(r"`[^`\n]+`")
 
 
-def without_secrets(page: str, own: dict[str, list[Run]], asked: dict[int, str]) -> str:
-    """The lesson without code of these solutions, {exercise's id: its own lines}, and without the folded answers to the
-    questions {number: the exercise that asks for much the same}."""
+def without_secrets(chapter: str, page: str, own: dict[str, list[Run]], asked: dict[int, str]) -> str:
+    """The lesson of this chapter (its number) without code of these solutions, {exercise's id: its own lines}, and
+    without the folded answers to the questions {number: the exercise that asks for much the same}."""
+    def shown_by(code: str) -> str:
+        """The exercise whose solution this is, if it is one's: rather one of this chapter, and of those the one of
+        whose solution it shows most."""
+        parts = {exercise: sum(bool(shows(code, [run])) for run in runs) / len(runs) for exercise, runs in own.items()
+                 if runs}
+        best = max(parts, key=lambda exercise: (parts[exercise] > 0, exercise[:2] == chapter, parts[exercise]),
+                   default="")
+        return best if best and parts[best] else ""
+
+    def placeholder(found: "re.Match[str]", text: str) -> str:
+        exercise = shown_by(found[0])
+        return text.format(exercise) if exercise else found[0]
+
     page = _without_answers(page, asked)
-    for exercise, lines in own.items():
-        page = _FENCED.sub(lambda found: f"{found[1]}*(This code is exercise {exercise}.)*\n" if shows(found[0], lines)
-                           else found[0], page)
-        page = _INLINE.sub(lambda found: f"(exercise {exercise})" if shows(found[0], lines) else found[0], page)
-    return page
+    page = _FENCED.sub(lambda found: placeholder(found, f"{found[1]}*(This code is exercise {{}}.)*\n"), page)
+    return _INLINE.sub(lambda found: placeholder(found, "(exercise {})"), page)
 
 
 def _without_answers(page: str, asked: dict[int, str]) -> str:
@@ -60,6 +70,7 @@ def front_page(plan: Plan, chapters: list[str]) -> str:
     commands = [(f"check {chapter}" + (' --student "Your Name"' if has_questions else ""),
                  f"how far you are with chapter {chapter}" + ("; the name is needed once, for questions"
                                                               if has_questions else "")),
+                ("next", "what to read, and which lines to write, next"),
                 (f"hint {first.id}", "the next hint"), (f"reset {first.id}", "begin again"),
                 ("list --exercises", "all exercises, and how far you are")]
     width = max(len(command) for command, _ in commands)
@@ -95,11 +106,12 @@ def front_page(plan: Plan, chapters: list[str]) -> str:
             lines += [f"## Week {number}: {week.title}", "", f"From {week.begins}. **Due {week.due}.**", ""]
         else:
             lines += ["## Exercises", ""]
-        lines += ["| exercise | | file | points | difficulty |", "|---|---|---|---|---|"]
+        lines += ["| exercise | | file | minutes | points | difficulty |", "|---|---|---|---|---|---|"]
         for one in week.exercises:
             what = one.title + ("" if one.required else " (not required)") + (" (needs a GPU)" if one.needs_gpu else "")
             file = "answers.json" if one.kind == "measure" else f"[{one.file}]({one.file})"
-            lines.append(f"| {one.id} | {what} | {file} | {one.points} | {'*' * one.difficulty} |".replace("*", "\\*"))
+            difficulty = "\\*" * one.difficulty
+            lines.append(f"| {one.id} | {what} | {file} | {one.minutes} | {one.points} | {difficulty} |")
         lines.append("")
     total = sum(one.points for one in plan.exercises)
     lines += [f"All together are {total} points."]

@@ -3,6 +3,7 @@ It is what ./workbook trace --json prints, too."""
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from tools.base import Failure, JsonObject, Progress, answer_of, build, chapters, json_from
@@ -16,38 +17,59 @@ def patterns(build_directory: Path) -> Path:
 
 
 def counts_of(program: Path, *flags: str) -> JsonObject:
+    """What the program prints. A rung of it whose result was not right has "wrong", which says where."""
     status, output, last_words = answer_of([program, *flags])
+    if status == 1 and output.startswith("{") and wrong_rungs(counted := json_from(program.name, output)):
+        return counted
     if status:
         raise Failure(last_words, status=2 if status == 2 else 1)
     return json_from(program.name, output)
 
 
+def wrong_rungs(counted: JsonObject) -> list[tuple[str, str, str]]:
+    """[(chapter, rung, where its result is not right)]"""
+    return [(counted["chapter"], rung["rung"], f"not right: {rung['wrong']}") for rung in counted.get("rungs", [])
+            if "wrong" in rung]
+
+
 def count(chosen: list[chapters.Chapter], flags: list[str], direction: "str | None" = None, rung: "str | None" = None,
-          with_patterns: bool = False, named: bool = True) -> JsonObject:
+          with_patterns: bool = False, named: bool = True,
+          is_open: Callable[[str, "str | None"], bool] = lambda chapter, rung: False) -> JsonObject:
     """Builds and counts. Chapters that do not take the problem are left out, unless all are; those without the rung,
-    too, if the chapters were not named."""
+    too, if the chapters were not named. What the engine stops at in a rung that is_open(chapter, rung) says is no
+    failure: it stands under "stopped" as [(chapter, rung, what the engine says)]."""
     patterns_too = ["trace_patterns"] if with_patterns else []
     directory = build.ensure_built("cpu", [*(chapter.traced for chapter in chosen), *patterns_too])
     chosen = chosen if named else chapters.with_rung(rung, chosen, [directory])
-    of_rung = [f"--rung={rung}"] if rung else []
-    counted, refusals = [], []
+    counted, refusals, stopped = [], [], []
+
+    def counts(chapter: chapters.Chapter, one: str, rung: "str | None") -> None:
+        try:
+            counted.append(counts_of(chapter.traced_program(directory), "--trace", *flags, f"--direction={one}",
+                                     *([f"--rung={rung}"] if rung else [])))
+        except Failure as failure:
+            if failure.status == 2:
+                refusals.append(str(failure))
+            elif not is_open(chapter.name, rung):
+                raise
+            elif rung:
+                stopped.append((chapter.name, rung, str(failure)))
+            else:  # the other rungs can be counted
+                described = chapters.describe(chapter, [directory])
+                for name in described.rungs_with(one) if described else []:
+                    counts(chapter, one, name)
+
     with Progress("Counting") as progress:
         for chapter, one in passes(chosen, direction, rung, directory):
             progress.show(f"{chapter.name} {one}")
-            try:
-                counted.append(counts_of(chapter.traced_program(directory), "--trace", *flags, f"--direction={one}",
-                                         *of_rung))
-            except Failure as failure:
-                if failure.status != 2:
-                    raise
-                refusals.append(str(failure))
+            counts(chapter, one, rung)
         if with_patterns:
             counted.append(counts_of(patterns(directory)))
     if refusals and not counted:
         raise Failure(refusals[0], status=2)
     for refusal in dict.fromkeys(refusals):  # once for both directions
         print(refusal, file=sys.stderr)
-    return {"chapters": counted}
+    return {"chapters": counted, **({"stopped": stopped} if stopped else {})}
 
 
 def passes(chosen: list[chapters.Chapter], direction: "str | None", rung: "str | None",

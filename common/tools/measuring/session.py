@@ -167,8 +167,11 @@ def conclude(steps: list[Step], outcomes: list[list[Outcome]]) -> int:
     bad = [any(outcome.bad for outcome in row) for row in taken]
     wrong = [name for name, is_bad in zip(names, bad) if is_bad]
     refused = [name for name, row in zip(names, taken) if not row]
-    right = len(names) - len(wrong) - len(refused)
-    line = f"{right} of {len(names)} agree with the fp64 reference"
+    waiting = [f"{name} ({next(outcome.verdict for outcome in row if outcome.open)})" for name, row in zip(names, taken)
+               if any(outcome.open for outcome in row)]
+    right = len(names) - len(wrong) - len(refused) - len(waiting)
+    line = f"{right} of {len(names)} agree with the fp64 reference" + (f"; not yet: {', '.join(waiting)}" if waiting
+                                                                       else "")
     say(line + (f"; {', '.join(refused)} did not take the problem." if refused else "."))
     if wrong:
         test = " ".join(dict.fromkeys(step.chapter.name for step, is_bad in zip(steps, bad) if is_bad))

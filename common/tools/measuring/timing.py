@@ -19,7 +19,9 @@ from tools.record import SECONDS_PER, commit
 class Outcome:
     """The outcome of one chapter on one problem."""
 
-    verdict: str  # correct, wrong, refused (the program does not take such a problem), failed (anything else)
+    # correct, wrong, refused (the program does not take such a problem), open: 05.rescale (a learner's, not right yet),
+    # failed (anything else)
+    verdict: str
     detail: str = ""  # the program's own line, unless correct
     seconds: "float | None" = None  # of one pass: the median of the repetitions
     error: "float | None" = None  # largest difference from the reference
@@ -31,6 +33,10 @@ class Outcome:
     @property
     def bad(self) -> bool:
         return self.verdict in ("wrong", "failed")
+
+    @property
+    def open(self) -> bool:
+        return self.verdict.startswith("open")
 
 
 def measure(program: Path, flags: list[str], on_wait: Callable[[float], None] = lambda seconds: None) -> Outcome:

@@ -2,7 +2,7 @@
 
 import unittest
 
-from tools.handout.rungs import Ladder
+from tools.course.rungs import Ladder
 
 
 def rung(name: str, kind: str = "Rung", more: str = "") -> str:

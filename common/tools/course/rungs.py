@@ -5,6 +5,7 @@ and the chapter's list of rungs, in attention.cu, becomes shorter. A chapter wit
 """
 
 import re
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -15,7 +16,18 @@ _USES_OF_OTHERS = re.compile(r"\b(\w+)::(\w+)\b")
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 _LIST = ".rungs ="
 
+_STRINGS = r'((?:"(?:\\.|[^"\\])*"\s*)+)'  # C++ joins neighbours
+
 Symbol = tuple[str, str]  # (namespace, name)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A rung as the sources describe it."""
+
+    name: str
+    idea: str
+    files: frozenset[str]  # whose kernels it runs: its own, and those that these need
 
 
 class Ladder:
@@ -72,6 +84,42 @@ class Ladder:
         """What the elements of the chapter's list say, in their order: a variable, or a literal with its name."""
         text = self.sources.get(f"{chapter}/attention.cu", "")
         return _elements(text)[0] if _LIST in text else []
+
+    def idea_of(self, chapter: str) -> str:
+        """The chapter's one idea; empty if its sources do not say it in the usual way."""
+        text = self.sources.get(f"{chapter}/attention.cu", "")
+        return _text_of("idea", text.partition("attention::Chapter chapter =")[2])
+
+    def listed(self, chapter: str) -> list[Listed]:
+        """The chapter's rungs, in their order."""
+        namespace, found = chapter.partition("_")[2], []
+        for element in self.rungs_of(chapter):
+            literal = element.startswith("{")
+            symbols = _mentioned(element, namespace) & self._defined.keys()
+            files = {self._defined[symbol] for symbol in symbols} | ({f"{chapter}/attention.cu"} if literal else set())
+            variable = re.match(r"(?:both\()?(\w+)", element)
+            said = element if literal or not variable else self._definition((namespace, variable[1]))
+            files = self._with_what_they_need(files)
+            found.append(Listed(_text_of("name", said), _text_of("idea", said), frozenset(files)))
+        return found
+
+    def _definition(self, symbol: Symbol) -> str:
+        text = self.sources.get(self._defined.get(symbol, ""), "")
+        return text[text.find(f" {symbol[1]} ="):]
+
+    def _with_what_they_need(self, files: set[str]) -> set[str]:
+        needed: set[str] = set()
+        while files:
+            needed |= files
+            files = {self._defined[symbol] for file in files if not _is_list(file)
+                     for symbol in self._used(file)} - needed
+        return needed
+
+
+def _text_of(key: str, text: str) -> str:
+    """What the first `.key = "..."` of the text says."""
+    found = re.search(rf"\.{key} =\s*{_STRINGS}", text)
+    return "".join(re.findall(r'"((?:\\.|[^"\\])*)"', found[1])).replace('\\"', '"') if found else ""
 
 
 def _is_list(file: str) -> bool:

@@ -1,0 +1,62 @@
+"""A clone, as a learner meets it: started, tried with every command while an exercise is open, solved, and undone."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from tools import course
+from tools.base import ROOT, file_trees
+from tools.course import markers
+
+
+class AClone(unittest.TestCase):
+    def setUp(self):
+        parent = tempfile.TemporaryDirectory()
+        self.addCleanup(parent.cleanup)
+        self.place = Path(parent.name) / "clone"
+        self.tree = file_trees.read(ROOT)
+        file_trees.write(self.place, self.tree)
+
+    def workbook(self, *words, status: int = 0) -> str:
+        launcher = [sys.executable, "-B", str(ROOT / "common/tests/new_chapter/reuse.py"), str(ROOT), str(self.place)]
+        done = subprocess.run([self.place / "workbook", *words], cwd=self.place, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True,
+                              env={**os.environ, "NO_COLOR": "1", "CMAKE_CXX_COMPILER_LAUNCHER": ";".join(launcher)})
+        self.assertEqual(done.returncode, status, f"./workbook {' '.join(words)}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def changed(self) -> list:
+        """The workbook's files that are not as they were."""
+        return [file for file, content in self.tree.items() if (self.place / file).read_bytes() != content]
+
+    def test_from_start_to_undo(self):
+        self.assertIn("01_naive  ", self.workbook("list"))
+        self.assertIn("the book's own", self.workbook("check", status=1))
+        self.assertIn("Next: 01.scores", self.workbook("start"))
+        kernels = {one.file for one in course.load().exercises if one.kind != "measure"}
+        self.assertEqual(sorted(self.changed()), sorted(kernels))
+
+        self.assertIn("01.scores not attempted", self.workbook("check", "01.scores", status=1))
+        self.assertIn("not yet: 01_naive (open: 01.scores).", self.workbook("run", "01"))
+        self.assertIn("wait for what is open: 01.scores", self.workbook("test", "01"))
+        for words in (["trace", "01/naive"], ["walk", "01", "--no-browser"], ["compare", "01/swapped", "01", "--no-diff"]):
+            self.assertIn("01_naive/naive, open: 01.scores\n  not right: o[", self.workbook(*words))
+        self.assertTrue((self.place / "build/walk/01_naive-naive-forward.html").stat().st_size > 100000)
+
+        (scores,) = course.load().select(["01.scores"])
+        path = self.place / scores.file
+        path.write_text(markers.filled(path.read_text(), course.load().region(scores, path.read_text()),
+                                       course.load().written(scores)))
+        said = self.workbook("check", "01.scores")
+        self.assertIn("01.scores right", said)
+        self.assertIn("Next: 01.sectors", said)
+        self.assertIn("1 of 1 agree", self.workbook("run", "01"))
+        self.workbook("start", "--undo")
+        self.assertEqual(self.changed(), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
