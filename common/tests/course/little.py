@@ -8,10 +8,10 @@ from pathlib import Path
 from tools import course
 
 CODE = {"id": "05.rescale", "title": "a title", "kind": "code", "file": "05_online/1_online.cu", "rung": "online", "points": 4,
-        "difficulty": 1, "required": True, "needs_gpu": False, "hints": ["first", "second"], "tests": ["inputs"]}
+        "difficulty": 1, "minutes": 10, "required": True, "needs_gpu": False, "hints": ["first", "second"], "tests": ["inputs"]}
 DEBUG = {**CODE, "id": "06.barrier", "kind": "debug", "file": "06_flash/1_mma.cu", "rung": "mma", "tests": ["trace"]}
 MEASURE = {"id": "05.sectors", "title": "a title", "kind": "measure", "file": "05_online/1_online.cu", "rung": "online", "points": 2,
-           "difficulty": 1, "required": True, "needs_gpu": False, "hints": [], "question": "How many, of {seq_q} rows?",
+           "difficulty": 1, "minutes": 10, "required": True, "needs_gpu": False, "hints": [], "question": "How many, of {seq_q} rows?",
            "problem": {"heads": 2}, "draw": {"seq_q": [70, 85, 99]}, "answer": 'counted("sectors") / counted("requests")'}
 SOLUTION = "  l = l * correction + sum;\n"
 ONLINE = f"a(l, sum);\n  // exercise rescale: correct the sum\n{SOLUTION}  // end rescale | correction = 1;\nb();\n"

@@ -11,7 +11,7 @@ The keys of an exercise, those in brackets need not be there:
     kind         code, debug or measure
     file, rung   the source that it is about, and the rung's name; [direction]: forward (if nothing is said) or
                  backward. The source is one of the chapter, or common/course/split, which has what no chapter has
-    points, difficulty (1 to 3), required, needs_gpu
+    points, difficulty (1 to 3), minutes (that it takes who has read the lesson), required, needs_gpu
     [lesson]     numbers of the lesson's questions whose answers would say too much: a student's tree has them without
     hints        each helps a bit more than the one before
     code and debug
@@ -52,7 +52,7 @@ _PLANTED = Path("build/course/planted")  # in a tree with solutions: the files t
 _KINDS_OF_TESTS = Path("common/tests/chapter/kinds.cc")
 
 _ALL: dict[str, type] = {"id": str, "title": str, "kind": str, "file": str, "rung": str, "points": int,
-                         "difficulty": int, "required": bool,
+                         "difficulty": int, "minutes": int, "required": bool,
         "needs_gpu": bool, "hints": list}
 _MAY: dict[str, type] = {"direction": str, "limits": list, "tile": dict, "lesson": list, "may": list}
 _JUDGED: dict[str, type] = {"tests": list}
@@ -70,6 +70,7 @@ class Exercise:
     rung: str
     points: int
     difficulty: int
+    minutes: int
     required: bool
     needs_gpu: bool
     hints: list[str]
