@@ -144,7 +144,8 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       make_ds<Br>(ds_reg, fragments_of(p_reg), stats + Br);
       watch_transpose("dS", tile, ds_reg);
       swizzled_tile::round_fragments<T, Br>(ds_half, ds_reg);
-      swizzled_tile::store_transpose<Br, Br>(ds + consumer * Br * page_row, ds_half, threadIdx.x / 32 % 4);
+      T* const ds_own = ds + consumer * Br * page_row;  // the page of this consumer's keys
+      swizzled_tile::store_transpose<Br, Br>(ds_own, ds_half, threadIdx.x / 32 % 4);
       fence_proxy_async();
 
       // 3. dV

@@ -161,6 +161,7 @@ void Counter::launch_begins(const Launch& launch) {
 
 void Counter::block_begins() {
   block_ = ++last_block_;
+  loads_ = 0;  // copies that nobody waits for have not landed
   for (auto& events : events_) events.clear();
 }
 
@@ -185,6 +186,7 @@ void Counter::accessed(const MemoryAccess& a) {
 void Counter::ldmatrix_row(const MemoryAccess& row) { keep(row.thread, row.pc, row.address, 16, Op::ldmatrix); }
 
 void Counter::copy_starts(const Copy& copy, const PendingCopies&) {
+  load_starts();
   keep(copy.thread, copy.pc, reinterpret_cast<std::uintptr_t>(copy.shared), copy.bytes, Op::copy_store,
        reinterpret_cast<std::uintptr_t>(copy.global) | (copy.source_bytes > 0 ? 0 : zeros));
 }
@@ -202,8 +204,18 @@ void Counter::tell_the_walk() {
   walk_->works(thread / 32, walk_->step_of(thread), work());
 }
 
-void Counter::matrix_product(std::uint64_t flops) {
+void Counter::load_starts() {
+  ++loads_;
+  if (!current_.matrix_flops_alone) current_.matrix_flops_alone = current_.matrix_flops;
+}
+
+void Counter::multiplied(std::uint64_t flops) {
   current_.matrix_flops += flops;
+  if (current_.matrix_flops_alone && loads_ == 0) *current_.matrix_flops_alone += flops;
+}
+
+void Counter::matrix_product(std::uint64_t flops) {
+  multiplied(flops);
   tell_the_walk();
 }
 
@@ -510,10 +522,15 @@ void Counter::count(const BulkCopy& copy) {
   tell_the_walk();
 }
 
+void Counter::bulk_load_starts(const BulkCopy& copy, const Mbarrier&) {
+  load_starts();
+  count(copy);
+}
+
 void Counter::product_starts(const Product& product) {
   const auto columns = static_cast<std::uint64_t>(product.form.columns);
   const std::uint64_t bytes = (product.form.a_in_registers ? 0 : 16 * 32) + columns * 32 / 4;
-  current_.matrix_flops += 2 * 16 * columns * 16;
+  multiplied(2 * 16 * columns * 16);
   shared_bytes_ += bytes;
   instruction_at(product.pc, Op::wgmma).counts +=
       {.requests = 1, .bytes = bytes, .units = bytes / 128, .ideal = bytes / 128};
