@@ -21,7 +21,7 @@ _LEFT_OUT = re.compile(r"(\.ci|\.github|common/tests/(capi|course|harness|mutant
                        r"style|teaching|tools)|"
                        r"common/tools/(grading|handout)|common/harness/judge)/|common/tests/trace/\w+_test\.py$|"
                        r"common/tools/commands/(grade|handout|mutants)\.py$|"
-                       r"common/course/(?!(exercises\.json|log\.md|tutor\.md)$|split/)|CONTRIBUTING\.md$")
+                       r"common/course/(debug/|wrong/|(README\.md|requirements\.txt)$)|CONTRIBUTING\.md$")
 _COUNTS = "common/tests/trace"
 
 
