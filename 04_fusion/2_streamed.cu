@@ -114,7 +114,6 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p,
       if (lane * Br % lanes_per_key == 0 && j < p.seq_k) {      // of the lanes dealt the same one, the first
         float& s = s_smem[r * s_stride + j];
         s = d0 == 0 ? sum[0] : s + sum[0];
-        watch("S", watched, r, j, s_smem + r * s_stride + j);  // complete after the last slice
       }
       // end dealt |
     }
@@ -130,6 +129,7 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p,
     m = warp_max(m);
     float l = 0;
     for (int j = lane; j < p.seq_k; j += 32) {
+      watch("S", watched, r, j, s_row + j);
       s_row[j] = j < visible ? expf(s_row[j] - m) : 0;
       l += s_row[j];
       watch("P", watched, r, j, s_row + j);

@@ -62,7 +62,7 @@ constexpr int producer_registers = 24, consumer_registers = 240;
 
 template <int D_>
 struct Shape {
-  static constexpr int D = D_, Bc = hopper::Bc;
+  static constexpr int D = D_, Bc = wgmma_rows * consumers;
   static constexpr int Br = 128 * 64 / D;  // queries of a tile: S^T and dP^T take Br / 2 registers each
   static constexpr int threads = 256;      // of prepare and convert
 };

@@ -80,9 +80,7 @@ def _make_a_copy(copy: Path) -> None:
 def as_one(texts: list) -> str:
     """A source that has all of these, one of which WORKBOOK_TRIAL chooses by its number."""
     (namespace,) = set(re.findall(r"^}  // namespace (\w+)\n*\Z", texts[0], re.M))
-    # What a file says with the name of its namespace, it says of itself.
-    parts = [text.replace(f" {namespace}::", f" {namespace}::trial_{number}::")
-             .replace(f"\nnamespace {namespace} {{\n", f"\nnamespace {namespace}::trial_{number} {{\n")
+    parts = [text.replace(f"\nnamespace {namespace} {{\n", f"\nnamespace {namespace}::trial_{number} {{\n")
              for number, text in enumerate(texts)]
     parts.append(f"#include <cstdlib>\nnamespace {namespace} {{")
     for kind, name in _DEFINED.findall(texts[0]):

@@ -1,7 +1,7 @@
 """The course: its exercises, their hints and weeks, what a student has done so far, and whether an answer is right."""
 
 from tools.course import kernelcode, markers, planted
-from tools.course.exercises import FILE, HANDED_OUT, Course, Exercise, kinds_of_tests, load
+from tools.course.exercises import FILE, HANDED_OUT, KINDS, Course, Exercise, kinds_of_tests, load
 from tools.course.judging import DoesNotEnd, Verdict, Workshop, judge
 from tools.course.markers import without_markers
 from tools.course.plan import Plan, Week, read_plan, without_a_file
