@@ -161,7 +161,7 @@ void Counter::launch_begins(const Launch& launch) {
 
 void Counter::block_begins() {
   block_ = ++last_block_;
-  loads_ = 0;  // copies that nobody waits for have not landed
+  copies_ = 0;  // those that nobody waits for have not landed
   for (auto& events : events_) events.clear();
 }
 
@@ -186,7 +186,8 @@ void Counter::accessed(const MemoryAccess& a) {
 void Counter::ldmatrix_row(const MemoryAccess& row) { keep(row.thread, row.pc, row.address, 16, Op::ldmatrix); }
 
 void Counter::copy_starts(const Copy& copy, const PendingCopies&) {
-  load_starts();
+  ++copies_;
+  if (!current_.matrix_flops_alone) current_.matrix_flops_alone = current_.matrix_flops;
   keep(copy.thread, copy.pc, reinterpret_cast<std::uintptr_t>(copy.shared), copy.bytes, Op::copy_store,
        reinterpret_cast<std::uintptr_t>(copy.global) | (copy.source_bytes > 0 ? 0 : zeros));
 }
@@ -204,14 +205,9 @@ void Counter::tell_the_walk() {
   walk_->works(thread / 32, walk_->step_of(thread), work());
 }
 
-void Counter::load_starts() {
-  ++loads_;
-  if (!current_.matrix_flops_alone) current_.matrix_flops_alone = current_.matrix_flops;
-}
-
 void Counter::multiplied(std::uint64_t flops) {
   current_.matrix_flops += flops;
-  if (current_.matrix_flops_alone && loads_ == 0) *current_.matrix_flops_alone += flops;
+  if (current_.matrix_flops_alone && copies_ == 0) *current_.matrix_flops_alone += flops;
 }
 
 void Counter::matrix_product(std::uint64_t flops) {
@@ -520,11 +516,6 @@ void Counter::count(const BulkCopy& copy) {
                                          .ideal = (inside + 31) / 32,
                                          .lines = lines.size()};
   tell_the_walk();
-}
-
-void Counter::bulk_load_starts(const BulkCopy& copy, const Mbarrier&) {
-  load_starts();
-  count(copy);
 }
 
 void Counter::product_starts(const Product& product) {
