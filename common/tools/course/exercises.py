@@ -10,8 +10,7 @@ The keys of an exercise, those in brackets need not be there:
     title        a few words
     kind         code, debug or measure
     file, rung   the source that it is about, and the rung's name; [direction]: forward (if nothing is said) or
-                 backward. The source is one of the chapter, or of a directory of common/course, which has what no chapter
-                 has
+                 backward. The source is one of the chapter, or of common/course, which has what no chapter has
     points, difficulty (1 to 3), minutes (that it takes who has read the lesson), required, needs_gpu
     [lesson]     numbers of the lesson's questions whose answers would say too much: a student's tree has them without
     hints        each helps a bit more than the one before
