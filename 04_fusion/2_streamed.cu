@@ -109,12 +109,13 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p,
       for (int e = 0; e < 8; ++e)
         for (int r = 0; r < Br; ++r) sum[r] += q_reg[r][e] * to_float(k8.x[e]);
       sum_and_deal<lanes_per_key, Br>(sum, 1);
+      // exercise dealt: put the total that this lane was dealt where it belongs: every slice has a share of a score
       const int r = lane % lanes_per_key * Br / lanes_per_key;  // the row whose total this lane was dealt
       if (lane * Br % lanes_per_key == 0 && j < p.seq_k) {      // of the lanes dealt the same one, the first
         float& s = s_smem[r * s_stride + j];
         s = d0 == 0 ? sum[0] : s + sum[0];
-        watch("S", watched, r, j, s_smem + r * s_stride + j);  // complete after the last slice
       }
+      // end dealt |
     }
   }
   __syncthreads();  // phase 2 reads scores that other warps wrote
@@ -128,6 +129,7 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p,
     m = warp_max(m);
     float l = 0;
     for (int j = lane; j < p.seq_k; j += 32) {
+      watch("S", watched, r, j, s_row + j);
       s_row[j] = j < visible ? expf(s_row[j] - m) : 0;
       l += s_row[j];
       watch("P", watched, r, j, s_row + j);

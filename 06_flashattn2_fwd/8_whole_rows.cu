@@ -225,8 +225,9 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
       const float minus_sum = quad_sum(minus_l[b][h]), l_row = minus_sum > 0 ? 0 : -minus_sum;
       const float inverse = l_row > 0 ? 1 / l_row : 0;  // l = 0: the row sees no key
       if (t == 0 && i0 + row < p.seq_q) lse[q_row + row] = (m[b][h] + log2_approx(l_row)) * ln_2;
+      const auto columns = [&](int n) { return q_smem + position<Br>(row, n); };  // eight, from 8 n on
       for (int n = 0; n < D / 8; n++)
-        *reinterpret_cast<uint32_t*>(q_smem + position<Br>(row, n) + 2 * t) =
+        *reinterpret_cast<uint32_t*>(columns(n) + 2 * t) =
             pack2<T>(o_reg[b][n][2 * h] * inverse, o_reg[b][n][2 * h + 1] * inverse);
     }
   __syncwarp();  // the warp's 32 rows of O are in shared memory

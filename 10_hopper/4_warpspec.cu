@@ -75,8 +75,8 @@ struct Shared {
 template <class T, int D>
 __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
                                      const TensorMap& v_map, const Problem& p, Tile tile) {
-  constexpr int Bc = Shape<D>::Bc, kv_bytes = Bc * D * sizeof(T);
-  mbarrier_arrive_expect_tx(&smem.q_full, Br * D * sizeof(T));
+  constexpr int Bc = Shape<D>::Bc, q_bytes = Br * D * sizeof(T), kv_bytes = Bc * D * sizeof(T);
+  mbarrier_arrive_expect_tx(&smem.q_full, q_bytes);
   tensor_load(smem.q, q_map, &smem.q_full, 0, tile.i0, 0, tile.head);
   const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1), kv_head = p.kv_head(tile.head);
   Ring<Shape<D>::stages> ring;

@@ -62,7 +62,7 @@ constexpr int producer_registers = 24, consumer_registers = 240;
 
 template <int D_>
 struct Shape {
-  static constexpr int D = D_, Bc = hopper::Bc;
+  static constexpr int D = D_, Bc = wgmma_rows * consumers;
   static constexpr int Br = 128 * 64 / D;  // queries of a tile: S^T and dP^T take Br / 2 registers each
   static constexpr int threads = 256;      // of prepare and convert
 };
@@ -144,7 +144,8 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       make_ds<Br>(ds_reg, fragments_of(p_reg), stats + Br);
       watch_transpose("dS", tile, ds_reg);
       swizzled_tile::round_fragments<T, Br>(ds_half, ds_reg);
-      swizzled_tile::store_transpose<Br, Br>(ds + consumer * Br * page_row, ds_half, threadIdx.x / 32 % 4);
+      T* const ds_own = ds + consumer * Br * page_row;  // the page of this consumer's keys
+      swizzled_tile::store_transpose<Br, Br>(ds_own, ds_half, threadIdx.x / 32 % 4);
       fence_proxy_async();
 
       // 3. dV

@@ -170,3 +170,31 @@ function(workbook_chapter)
     workbook_chapter_trace_tests(${chapter} ${kernels})  # from common/tests/trace
   endif()
 endfunction()
+
+# The one line of a directory of common/course: its kernels are exercises about what no chapter has. They are built as a
+# chapter's, and the chapters' suite judges them, but they are no rung of the ladder. The directory's name is that of the
+# program, the file and the namespace.
+function(workbook_exercise)
+  cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME chapter)
+  set(namespace ${chapter})
+  workbook_kernel_sources(${chapter}.cu)
+  configure_file(${PROJECT_SOURCE_DIR}/common/cmake/the_chapter.cc.in the_chapter.cc @ONLY)
+  add_library(${chapter}_kernels OBJECT ${chapter}.cu)
+  target_link_libraries(${chapter}_kernels PUBLIC attention_kernels)
+  add_executable(${chapter} ${CMAKE_CURRENT_BINARY_DIR}/the_chapter.cc)
+  target_link_libraries(${chapter} PRIVATE ${chapter}_kernels harness_main)
+  add_executable(${chapter}_tests ${CMAKE_CURRENT_BINARY_DIR}/the_chapter.cc)
+  target_link_libraries(${chapter}_tests PRIVATE ${chapter}_kernels chapter_tests test_main)
+  if(WORKBOOK_CUDA)  # their programs are for ./workbook check --gpu alone
+    set_target_properties(${chapter} ${chapter}_tests PROPERTIES EXCLUDE_FROM_ALL ON)
+    return()
+  endif()
+  add_library(${chapter}_traced_kernels OBJECT ${chapter}.cu)
+  target_link_libraries(${chapter}_traced_kernels PUBLIC attention_traced_kernels)
+  workbook_traced(${chapter}_traced_kernels)
+  add_executable(${chapter}_traced ${CMAKE_CURRENT_BINARY_DIR}/the_chapter.cc)
+  target_link_libraries(${chapter}_traced PRIVATE ${chapter}_traced_kernels harness_main)
+  add_executable(${chapter}_traced_tests ${CMAKE_CURRENT_BINARY_DIR}/the_chapter.cc)
+  target_link_libraries(${chapter}_traced_tests PRIVATE ${chapter}_traced_kernels chapter_tests test_main)
+  add_test(NAME course.${chapter} COMMAND ${chapter}_traced_tests)  # all kinds, and races
+endfunction()

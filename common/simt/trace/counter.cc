@@ -161,6 +161,7 @@ void Counter::launch_begins(const Launch& launch) {
 
 void Counter::block_begins() {
   block_ = ++last_block_;
+  copies_ = 0;  // those that nobody waits for have not landed
   for (auto& events : events_) events.clear();
 }
 
@@ -185,6 +186,8 @@ void Counter::accessed(const MemoryAccess& a) {
 void Counter::ldmatrix_row(const MemoryAccess& row) { keep(row.thread, row.pc, row.address, 16, Op::ldmatrix); }
 
 void Counter::copy_starts(const Copy& copy, const PendingCopies&) {
+  ++copies_;
+  if (!current_.matrix_flops_alone) current_.matrix_flops_alone = current_.matrix_flops;
   keep(copy.thread, copy.pc, reinterpret_cast<std::uintptr_t>(copy.shared), copy.bytes, Op::copy_store,
        reinterpret_cast<std::uintptr_t>(copy.global) | (copy.source_bytes > 0 ? 0 : zeros));
 }
@@ -202,8 +205,13 @@ void Counter::tell_the_walk() {
   walk_->works(thread / 32, walk_->step_of(thread), work());
 }
 
-void Counter::matrix_product(std::uint64_t flops) {
+void Counter::multiplied(std::uint64_t flops) {
   current_.matrix_flops += flops;
+  if (current_.matrix_flops_alone && copies_ == 0) *current_.matrix_flops_alone += flops;
+}
+
+void Counter::matrix_product(std::uint64_t flops) {
+  multiplied(flops);
   tell_the_walk();
 }
 
@@ -513,7 +521,7 @@ void Counter::count(const BulkCopy& copy) {
 void Counter::product_starts(const Product& product) {
   const auto columns = static_cast<std::uint64_t>(product.form.columns);
   const std::uint64_t bytes = (product.form.a_in_registers ? 0 : 16 * 32) + columns * 32 / 4;
-  current_.matrix_flops += 2 * 16 * columns * 16;
+  multiplied(2 * 16 * columns * 16);
   shared_bytes_ += bytes;
   instruction_at(product.pc, Op::wgmma).counts +=
       {.requests = 1, .bytes = bytes, .units = bytes / 128, .ideal = bytes / 128};

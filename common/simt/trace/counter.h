@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -52,8 +53,8 @@ class Counter final : public Observer {
   void launch_begins(const Launch& launch) override;
   void launch_ends() override;
   void block_begins() override;
-  void block_parked(const ParkedBlock& block) override { parked_[&block] = block_; }
-  void block_unparked(const ParkedBlock& block) override { block_ = parked_[&block]; }
+  void block_parked(const ParkedBlock& block) override { parked_[&block] = {block_, copies_}; }
+  void block_unparked(const ParkedBlock& block) override { std::tie(block_, copies_) = parked_[&block]; }
   void warp_ends(unsigned warp) override { put_together(warp, ~0u); }
 
   void accessed(const MemoryAccess& access) override;
@@ -62,6 +63,7 @@ class Counter final : public Observer {
   void shuffled() override;
   void released(Orders orders, const Awaited* what, const ThreadSet& threads) override;
   void copy_starts(const Copy& copy, const PendingCopies& owner) override;
+  void copy_lands(const Copy&, const PendingCopies&) override { --copies_; }
   void bulk_load_starts(const BulkCopy& copy, const Mbarrier&) override { count(copy); }
   void bulk_store_starts(const BulkCopy& copy) override { count(copy); }
   void product_starts(const Product& product) override;
@@ -106,6 +108,7 @@ class Counter final : public Observer {
   std::size_t count_repeated_words(const Request& request);
   void counted(const Request& request);
   void touch(std::uintptr_t sector, Op op);
+  void multiplied(std::uint64_t flops);
   Instruction& instruction_at(const void* pc, Op op);
   bool joins_the_last(Instruction& instruction, const Request& request) const;
   static bool continues(const Request& before, const Request& request, unsigned most);
@@ -125,10 +128,11 @@ class Counter final : public Observer {
   std::vector<std::size_t> joining_;                                   // instructions with narrow requests
   std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> pages_;
   std::array<std::pair<std::uintptr_t, Page*>, 16> recent_pages_ = {};
+  std::uint64_t copies_ = 0;       // cp.async of this block that are on their way
   std::uint32_t block_ = 0;        // number of this block
   std::uint32_t last_block_ = 0;   // and of the last that began
   std::uint32_t first_block_ = 1;  // and of the launch's first
-  std::unordered_map<const ParkedBlock*, std::uint32_t> parked_;
+  std::unordered_map<const ParkedBlock*, std::pair<std::uint32_t, std::uint64_t>> parked_;
 };
 
 }  // namespace simt

@@ -104,7 +104,9 @@ void write_launch(std::ostream& out, const LaunchCounts& launch) {
       << ", " << launch.grid.z << "], \"block\": [" << launch.block.x << ", " << launch.block.y << ", "
       << launch.block.z << "], \"dynamic_shared_bytes\": " << launch.dynamic_shared_bytes
       << ", \"barriers\": " << launch.barriers << ", \"shuffles\": " << launch.shuffles
-      << ", \"matrix_flops\": " << launch.matrix_flops << ",\n \"bytes\": {\"read\": ";
+      << ", \"matrix_flops\": " << launch.matrix_flops;
+  if (launch.matrix_flops_alone) out << ", \"matrix_flops_alone\": " << *launch.matrix_flops_alone;
+  out << ",\n \"bytes\": {\"read\": ";
   write_traffic(out, launch.read);
   out << ", \"written\": ";
   write_traffic(out, launch.written);

@@ -1,6 +1,5 @@
 """What exercises.json and the sources say of one another, and what a student's file looks like."""
 
-import collections
 import json
 import re
 import unittest
@@ -127,11 +126,15 @@ class TheCoursePage(unittest.TestCase):
         exercises = {one.id: one.points for one in course.load().exercises}
         text = (ROOT / "common/course/README.md").read_text()
         self.assertIn(f"There are {len(exercises)}, with {sum(exercises.values())} points.", text)
-        self.assertIn("Each chapter has one to four exercises in which code of its own kernels is written or mended",
+        self.assertIn("Each chapter has exercises of all three kinds, the chapters from 07 to 10 also about the backward.",
                       text)
-        of_chapter = collections.Counter(one.chapter for one in course.load().exercises if one.kind != "measure")
-        self.assertEqual(of_chapter.pop("split"), 2)
-        self.assertEqual((len(of_chapter), set(of_chapter.values()) - {1, 2, 3, 4}), (11, set()), of_chapter)
+        for number in range(1, 12):
+            of_chapter = [one for one in course.load().exercises if int(one.id[:2]) == number]
+            self.assertEqual({one.kind for one in of_chapter}, set(course.KINDS), number)
+            self.assertEqual(any(one.direction == "backward" for one in of_chapter), 7 <= number <= 10, number)
+        elsewhere = [one.id for one in course.load().exercises if one.file.startswith("common/course/")]
+        self.assertIn("Five exercises are about kernels that no chapter has", text)
+        self.assertEqual(len(elsewhere), 5)
         for weeks in (4, 8, 12):
             rows = re.findall(r"^\| (\d+) \| .* \| (.*) \| ?(\d*) \|$",
                               text.partition(f"**{weeks} weeks**")[2].partition("**")[0], re.M)

@@ -2,6 +2,8 @@
 #include "simt/trace/counts.h"
 
 #include "device/atomic_add.h"
+#include "device/cp_async.h"
+#include "device/mma.h"
 #include "device/semaphore.h"
 #include "tests/simt/support.h"
 
@@ -133,6 +135,34 @@ __global__ void clear(float4* to) { to[threadIdx.x] = make_float4(0, 0, 0, 0); }
 TEST(Counts, a_vector_of_constants_is_stored_whole) {
   Device<float4> to(32);
   expect(counts_of(clear, LaunchConfig{1, 32}, to), Op::global_store, 1, 16, 16);
+}
+
+// A product before any copy, two while one is on its way, and one after the wait, if there is a wait.
+__global__ void products_beside_a_copy(const float4* from, bool waits) {
+  float4* to = dynamic_shared<float4>();
+  uint32_t a[4] = {}, b[2] = {};
+  float c[4] = {};
+  mma_m16n8k16<__half>(c, a, b);
+  cp_async_16(to + threadIdx.x, from + threadIdx.x);
+  cp_async_commit();
+  mma_m16n8k16<__half>(c, a, b);
+  mma_m16n8k16<__half>(c, a, b);
+  if (waits) cp_async_wait<0>();
+  mma_m16n8k16<__half>(c, a, b);
+  cp_async_wait<0>();
+}
+
+TEST(Counts, products_while_no_copy_is_on_its_way) {
+  constexpr std::uint64_t product = 2 * 16 * 8 * 16;
+  Device<float4> from(32);
+  for (const bool waits : {false, true}) {
+    const auto launch = counts_of(products_beside_a_copy, LaunchConfig{3, 32, 32 * sizeof(float4)}, from, waits);
+    EXPECT_EQ(launch.matrix_flops, 3 * 4 * product);
+    ASSERT_TRUE(launch.matrix_flops_alone);
+    EXPECT_EQ(*launch.matrix_flops_alone, 3 * (waits ? 2 : 1) * product);
+  }
+  Device<float> a(32), b(32);
+  EXPECT_FALSE(counts_of(copy<float>, LaunchConfig{1, 32}, a, b, 1, 0).matrix_flops_alone);
 }
 
 TEST(Counts, only_between_begin_and_end) {

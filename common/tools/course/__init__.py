@@ -1,7 +1,7 @@
 """The course: its exercises, their hints and weeks, what a student has done so far, and whether an answer is right."""
 
 from tools.course import boxes, kernelcode, markers, planted, rungs
-from tools.course.exercises import FILE, HANDED_OUT, LEARNER, Course, Exercise, kinds_of_tests, load
+from tools.course.exercises import FILE, HANDED_OUT, KINDS, LEARNER, Course, Exercise, kinds_of_tests, load
 from tools.course.judging import DoesNotEnd, Verdict, Workshop, judge
 from tools.course.learner import Learner
 from tools.course.markers import without_markers

@@ -10,7 +10,7 @@ The keys of an exercise, those in brackets need not be there:
     title        a few words
     kind         code, debug or measure
     file, rung   the source that it is about, and the rung's name; [direction]: forward (if nothing is said) or
-                 backward. The source is one of the chapter, or common/course/split, which has what no chapter has
+                 backward. The source is one of the chapter, or of common/course, which has what no chapter has
     points, difficulty (1 to 3), minutes (that it takes who has read the lesson), required, needs_gpu
     [lesson]     numbers of the lesson's questions whose answers would say too much: a student's tree has them without
     hints        each helps a bit more than the one before
@@ -48,7 +48,7 @@ from tools.course.markers import Region
 
 FILE = Path("common/course/exercises.json")  # below the root of a tree, as the next ones
 HANDED_OUT = Path("common/course/handed_out")
-_SOURCES = ("[0-9][0-9]_*/*.cu", "common/course/split/*.cu")  # what exercises can be about
+_SOURCES = ("[0-9][0-9]_*/*.cu", "common/course/*/*.cu")  # what exercises can be about
 LEARNER = Path(".learner")  # what is remembered of a learner: see learner.py
 PLANTED = LEARNER / "planted"
 _KINDS_OF_TESTS = Path("common/tests/chapter/kinds.cc")

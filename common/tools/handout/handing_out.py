@@ -20,7 +20,7 @@ from tools.handout import leaks, student_lessons
 _LEFT_OUT = re.compile(rf"(\.ci|\.github|common/tests/({'|'.join(OF_THE_WORKBOOK)})|"
                        r"common/tools/(grading|handout)|common/harness/judge)/|common/tests/trace/\w+_test\.py$|"
                        r"common/tools/commands/(grade|handout|mutants)\.py$|"
-                       r"common/course/(?!(exercises\.json|log\.md|tutor\.md)$|split/)|CONTRIBUTING\.md$")
+                       r"common/course/(debug/|wrong/|(README\.md|requirements\.txt)$)|CONTRIBUTING\.md$")
 _COUNTS = "common/tests/trace"
 
 

@@ -18,7 +18,8 @@ def own_lines(course: Course, exercise: Exercise, students: dict[str, str]) -> l
     if exercise.kind == "measure":
         return []
     if exercise.kind == "debug":
-        runs = [list(_bare_lines(right)) for right, _ in planted.read(course.root, exercise.id)]
+        changed = [list(_bare_lines(right)) for right, _ in planted.read(course.root, exercise.id)]
+        runs = [run for run in changed if run]  # comments alone show nothing
     else:
         runs = [[line] for line in lines_of(course, exercise)]
     known = [students[exercise.file]]
