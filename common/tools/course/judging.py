@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.base import Command, JsonObject, build, ending_of, started
+from tools.course import stages
 from tools.course.exercises import Course, Exercise
 
 PATIENCE = 60  # seconds for one run of a program: what takes longer hangs
@@ -24,6 +25,14 @@ class DoesNotEnd(Exception):
 
 
 @dataclass(frozen=True)
+class _Objection:
+    """Of the suite, to the rung."""
+    lines: list[str]
+    problem: "JsonObject | None" = None  # with which a result is wrong
+    of_the_engine: bool = False  # which has seen a mistake on a line of the kernel
+
+
+@dataclass(frozen=True)
 class Verdict:
     state: str  # right, wrong, not attempted, does not compile, not run; of a question also not answered
     lines: list[str] = field(default_factory=list)  # for whoever wants to know more
@@ -31,6 +40,8 @@ class Verdict:
 
 class Workshop:
     """Where exercises are built and run: here, in this tree, with the caller's rights."""
+
+    finds_stages = False  # whether a wrong kernel runs once more, to see where it goes wrong first
 
     def built(self, preset: str, targets: list[str]) -> Path:
         """The build directory; DoesNotBuild if it cannot be built."""
@@ -51,6 +62,8 @@ class Workshop:
 
 
 class _ThisTree(Workshop):
+    finds_stages = True
+
     def has_built(self, program: Path) -> bool:
         return (build.directory("cpu") / program).exists()
 
@@ -70,8 +83,9 @@ def judge(course: Course, exercise: Exercise, gpu: bool = False, explain: bool =
     try:
         wrong = objections(course, exercise, explain, workshop)
         if not wrong and gpu:
-            wrong = _of_the_suite(course, exercise, "cuda", [test for test in exercise.tests if test != "trace"],
+            found = _of_the_suite(course, exercise, "cuda", [test for test in exercise.tests if test != "trace"],
                                   workshop)
+            wrong = found.lines if found else []
     except build.DoesNotBuild as failure:
         return Verdict("does not compile", failure.errors[:1])
     except DoesNotEnd as hanging:
@@ -99,14 +113,45 @@ def _where_to_begin(course: Course, exercise: Exercise) -> str:
 def objections(course: Course, exercise: Exercise, explain: bool = True, workshop: Workshop = HERE) -> list[str]:
     """Lines about the first thing that is wrong on the engine; none if all is right. A mistake that the
     engine sees on a line of the kernel explains wrong numbers, and takes their place. (But where the exercise is not
-    about such mistakes, the engine that sees them is not built for it: that takes longer than all else.)"""
+    about such mistakes, the engine that sees them is not built for it: that takes longer than all else.) Else they
+    begin with the first number in the kernel that is wrong. Of a mistake that is to be found, only what it does is
+    said."""
+    explain = explain and exercise.kind != "debug"
     traced = "trace" in exercise.tests
     wrong = _of_the_suite(course, exercise, "cpu", [test for test in exercise.tests if test != "trace"], workshop)
-    look_closer = explain and not wrong[
-        0].startswith("kernel ") and (traced or workshop.has_built(_suite(exercise, traced=True))) if wrong else traced
+    look_closer = explain and not wrong.of_the_engine and (
+        traced or workshop.has_built(_suite(exercise, traced=True))) if wrong else traced
     if look_closer:
         wrong = _of_the_suite(course, exercise, "cpu", ["trace"], workshop) or wrong
-    return wrong or _beyond_a_limit(exercise, workshop)
+    if not wrong:
+        return _beyond_a_limit(exercise, workshop)
+    if exercise.kind == "debug":
+        return _symptom(exercise, wrong)
+    if explain and wrong.problem and workshop.finds_stages:
+        return _first_wrong_stage(exercise, wrong, workshop)
+    return wrong.lines
+
+
+def _symptom(exercise: Exercise, wrong: _Objection) -> list[str]:
+    lines = wrong.lines
+    if wrong.of_the_engine:
+        lines = ["the engine, which follows every access, stops the kernel", *lines[1:]]
+    rung = f"{exercise.chapter[:2]}/{exercise.rung}"
+    return [*lines, f"what is the cause? {_trace(exercise)} checks every access, ./workbook walk {rung} shows every step, and "
+                    f"./workbook compare {rung} with another rung shows what differs"]
+
+
+def _first_wrong_stage(exercise: Exercise, wrong: _Objection, workshop: Workshop) -> list[str]:
+    """Where the kernel goes wrong first, and then what else is known; that alone if nothing the kernel shows is
+    wrong, or the program cannot say."""
+    printed = _printed(exercise.place, exercise.rung, exercise.direction, "--diagnose", wrong.problem or {}, workshop)
+    try:
+        (one,) = printed["rungs"] if isinstance(printed, dict) else []
+        said, is_wrong = stages.in_words(one["diagnosis"]), bool(stages.stage(one["diagnosis"]))
+    except (KeyError, TypeError, ValueError):
+        return wrong.lines
+    first, *rest = wrong.lines
+    return [*said, *rest] if is_wrong else [first, *said, *rest]
 
 
 def tests_against(course: Course, exercise: Exercise) -> list[str]:
@@ -122,18 +167,19 @@ def _suite(exercise: Exercise, traced: bool) -> Path:
     return exercise.place / f"{exercise.chapter}{'_traced' if traced else ''}_tests"
 
 
-def _of_the_suite(course: Course, exercise: Exercise, preset: str, tests: list[str], workshop: Workshop) -> list[str]:
+def _of_the_suite(course: Course, exercise: Exercise, preset: str, tests: list[str],
+                  workshop: Workshop) -> "_Objection | None":
     if not tests:
-        return []
+        return None
     suite = _suite(exercise, traced=tests == ["trace"])
     program = workshop.built(preset, [suite.name]) / suite
     wanted = ":".join(f"All/Rungs.Pass/{test}" for test in tests)
     status, output = workshop.answer([program, f"--gtest_filter={wanted}", "--gtest_fail_fast"],
                                      {"WORKBOOK_PASS": f"{exercise.rung} {exercise.direction}"})
     if status == 0 and workshop.passed(output) == len(tests):
-        return []
-    return _first_wrong(course, exercise,
-                        output) or [f"the tests {', '.join(tests)} {ending_of(status)}: {_last_line(output)}"]
+        return None
+    return _first_wrong(course, exercise, output) or _Objection(
+        [f"the tests {', '.join(tests)} {ending_of(status)}: {_last_line(output)}"])
 
 
 def _answer(command: Command, environment: dict[str, str]) -> tuple[int, str]:
@@ -151,22 +197,24 @@ def _last_line(output: str) -> str:
     return (output.strip().splitlines() or ["it printed nothing"])[-1]
 
 
-def _first_wrong(course: Course, exercise: Exercise, output: str) -> list[str]:
+def _first_wrong(course: Course, exercise: Exercise, output: str) -> "_Objection | None":
     """GoogleTest's first failure, in words for a student."""
     said = re.search(r'Which is: "(.*)"', output)
     if not said:
         other = re.search(r": Failure\n(?:Failed\n)?(.+)", output)
-        return [other[1]] if other else []
+        return _Objection([other[1]]) if other else None
     words = said[1].replace('\\"', '"').replace(f"{course.root}/", "")
     test = re.search(r"\[  FAILED  \] All/Rungs\.Pass/(\w+), where GetParam\(\) = (.*?)(?: \(\d+ ms\))?\n", output)
     of_test = [f"found by the test `{test[1]}`: {test[2]}"] if test else []
     engine = _ENGINE.search(words)
     if engine:
-        return [engine[1], *of_test]
+        return _Objection([engine[1], *of_test], of_the_engine=True)
     case, element = _CASE.search(words), _SHOWN_OF_A_RESULT.search(words)
+    problem = stages.problem_of_case(words)
     if not element:
-        return [words, *of_test]
-    return [_element(course, exercise, *element.groups()), *([_problem(case)] if case else []), *of_test]
+        return _Objection([words, *of_test], problem)
+    lines = [_element(course, exercise, *element.groups()), *([_problem(case)] if case else []), *of_test]
+    return _Objection(lines, problem)
 
 
 def _element(course: Course, exercise: Exercise, tensor: str, b: str, h: str, row: str, column: "str | None", got: str,
@@ -208,8 +256,21 @@ def _problem(case: re.Match[str]) -> str:
 def counts(place: Path, rung: str, direction: str, problem: JsonObject,
            workshop: Workshop = HERE) -> "list[KernelCounts] | str":
     """The counts of each launch of the rung that is built there, for this problem; or why there are none."""
+    printed = _printed(place, rung, direction, "--trace", problem, workshop)
+    if isinstance(printed, str):
+        return printed
+    try:
+        (one,) = printed["rungs"]
+        return [(launch["kernel"], _flat("", {**launch["totals"], **launch})) for launch in one["launches"]]
+    except (KeyError, TypeError, ValueError):  # whatever the kernel's file prints
+        return f"{place.name} --trace printed no counts that can be read"
+
+
+def _printed(place: Path, rung: str, direction: str, flag: str, problem: JsonObject,
+             workshop: Workshop) -> "JsonObject | str":
+    """What the rung's program with traced kernels prints with this flag; or why it prints nothing."""
     traced = f"{place.name}_traced"
-    program = [workshop.built("cpu", [traced]) / place / traced, "--trace", *_flags(problem),
+    program = [workshop.built("cpu", [traced]) / place / traced, flag, *_flags(problem),
                f"--rung={rung}", f"--direction={direction}"]
     try:
         status, output = workshop.answer(program, {})
@@ -219,10 +280,10 @@ def counts(place: Path, rung: str, direction: str, problem: JsonObject,
     if status != 0 or start < 0:
         return _last_line(output)
     try:
-        (one,) = json.loads(output[start:])["rungs"]
-        return [(launch["kernel"], _flat("", {**launch["totals"], **launch})) for launch in one["launches"]]
-    except (KeyError, TypeError, ValueError, RecursionError):  # whatever the kernel's file prints
-        return f"{place.name} --trace printed no counts that can be read"
+        printed = json.loads(output[start:])
+    except (ValueError, RecursionError):
+        printed = None
+    return printed if isinstance(printed, dict) else f"{place.name} {flag} printed nothing that can be read"
 
 
 def _flags(problem: JsonObject) -> list[str]:
