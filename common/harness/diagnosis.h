@@ -22,12 +22,12 @@ namespace harness {
 //
 // `right` is what had been shown before, and was right; without `wrong`, all that was shown was right. `how` is
 // "differs"; "hidden" of a P that is not 0 although its row does not see the key; "grows" of a correction above 1; or
-// "missing" of an S that no thread block has made, and "again" of one that is made for a second time. "column" is there
-// where a row has more than one such number, "keys" where a thread block makes a row tile by tile: those of the tile.
+// "missing" of an S that no thread block has made. "column" is there where a row has more than one such number, "keys"
+// where a thread block makes a row tile by tile: those of the tile.
 //
-// Only what must be so is wrong. Kernels may choose what P, l and O are relative to: to the running maximum, to an
-// older one, or to none. So these are compared with one another: P with exp(S - m), and l and O with the sums of such P
-// over the keys that the block has seen. Only an m that is not in base 2 must be the maximum of these keys.
+// A kernel may choose what P, l and O are relative to: to the running maximum, to an older one, or to the sum of its
+// row. So only what must be so is compared: P with exp(S - m), and l and O with the sums of such P over the keys that
+// the block has seen. Only an m that is not in base 2 must be the maximum of these keys.
 //
 // `given` is what a backward starts from; of a forward it is empty. "" unless can_trace(), or if the problem is too
 // large for that: above 2^18 scores.

@@ -18,6 +18,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
+#include <tuple>
 
 #include "attention/chapter.h"
 #include "device/trace.h"
@@ -117,8 +118,9 @@ Options parse(int argc, char** argv) {
   app.add_option("--dtype", dtype, "storage type: fp16 or bf16")->capture_default_str();
   app.add_flag("--causal,!--no-causal", causal, "query i sees keys j <= i + seq_k - seq_q (the default), or all");
   app.add_option("--rung", options.rung, "one rung of the chapter; all of them unless given");
-  app.add_option("--direction", direction,
-                 "forward or backward; unless given, what there is: with --check both, else the forward first");
+  app.add_option(
+      "--direction", direction,
+      "forward or backward; unless given, what there is: with --check or --diagnose both, else the forward first");
   app.add_option("--seed", seed, "of the random inputs")->capture_default_str();
   app.add_flag("--check", options.check_only, "check only, do not time");
   app.add_flag("--trace", options.trace, "count what the kernels do with memory, print it as JSON, do not time");
@@ -167,7 +169,7 @@ Options parse(int argc, char** argv) {
   if (options.directions.empty())
     throw Refusal(options.rung.empty() ? "direction is " + direction + ": " + the_chapter().name + " has none"
                                        : "rung " + options.rung + " has no " + direction);
-  if (!options.check_only) options.directions.resize(1);
+  if (!options.check_only && !options.diagnose) options.directions.resize(1);
   const Rung* const example = the_chapter().example;
   if (example && options.rung == example->name && !options.check_only && !options.trace && !options.walk &&
       !options.diagnose)
@@ -583,11 +585,11 @@ int main(int argc, char** argv) {
         throw Refusal(std::string(flag) + ": it must be a number of seconds");
     }
   }
-  for (const auto& [asked, name] :
-       {std::pair(options.trace, "trace"), {options.walk, "walk"}, {options.diagnose, "check"}})
+  for (const auto& [asked, flag, command] : {std::tuple(options.trace, "trace", "trace"),
+                                             {options.walk, "walk", "walk"},
+                                             {options.diagnose, "diagnose", "check"}})
     if (asked && !can_trace())
-      throw Refusal(std::string("--") + (options.diagnose ? "diagnose" : name) +
-                    " needs traced kernels, on the SIMT engine: ./workbook " + name);
+      throw Refusal(std::string("--") + flag + " needs traced kernels, on the SIMT engine: ./workbook " + command);
   int benchmark_argc = int(benchmarks.size());
   benchmark::Initialize(&benchmark_argc, benchmarks.data());
   if (benchmark_argc > 1) throw Refusal(std::string("unknown or malformed flag ") + benchmarks[1]);
