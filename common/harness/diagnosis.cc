@@ -37,7 +37,7 @@ double rounding_unit(attention::DType type) { return type == attention::DType::f
 
 std::vector<Stages> make_stages(const Problem& p, const HostTensors& in, const ForwardResult& given) {
   const double unit = rounding_unit(p.dtype);
-  constexpr double sums = 0x1p-15;  // in fp32, of the sum of all terms' sizes
+  constexpr double sums = 0x1p-18;  // in fp32, of the sum of all terms' sizes
   const reference::Rope rope(p.rope ? p.rope_rows() : 0, p.head_dim);
   std::vector<Stages> stages;
   for (int h = 0; h < p.batch * p.heads; h++) {
@@ -93,20 +93,17 @@ class Comparer {
   // Until the first thing that is wrong.
   void launch(const simt::LaunchWalk& launch) {
     made_.assign(p_.lse_size() * size_t(p_.seq_k), false);
+    again_.reset();
     bool makes_s = false;
     for (const simt::BlockWalk& block : launch.blocks) {
       rows_.clear();
       for (const simt::Step& step : block.steps) {
         makes_s = makes_s || step.watched.contains("S");
         compare(step.watched);
-        if (wrong) {
-          where(launch, &block);
-          return;
-        }
+        if (wrong) return where(launch, block);
       }
     }
-    if (makes_s && !backward_) require_all_scores();
-    if (wrong) where(launch, nullptr);
+    if (makes_s && !backward_) require_all_scores_once();
   }
 
   std::optional<Wrong> wrong;
@@ -120,7 +117,7 @@ class Comparer {
   double s(int64_t row, int64_t column) const { return stages_of(row).forward.s(in_head(row), column); }
   static bool counts(double score) { return score > -std::numeric_limits<float>::max(); }  // fp32 has it
   double p_tolerance(std::pair<std::int64_t, std::int64_t> place, double want) const {
-    return want * (4e-3 + 2 * s_tolerance(place.first, place.second)) + 1e-6;
+    return want * (1e-3 + 2 * s_tolerance(place.first, place.second)) + 1e-6;
   }
   static std::optional<double> shown_of(const simt::Watched& watched, const char* name, int64_t row) {
     const auto found = watched.find(name);
@@ -130,12 +127,11 @@ class Comparer {
   }
   double s_tolerance(int64_t row, int64_t column) const { return stages_of(row).s_tolerance(in_head(row), column); }
 
-  void where(const simt::LaunchWalk& launch, const simt::BlockWalk* of) {
+  void where(const simt::LaunchWalk& launch, const simt::BlockWalk& of) {
     kernel = launch.kernel;
-    if (of == nullptr) return;
     const uint3 dim = {launch.block.x, launch.block.y, launch.block.z};
     const unsigned number = wrong->shown.thread;
-    block = simt::text(of->index);
+    block = simt::text(of.index);
     thread = simt::text(uint3{number % dim.x, number / dim.x % dim.y, number / dim.x / dim.y});
     line = simt::line_of(wrong->shown.pc);
   }
@@ -186,7 +182,9 @@ class Comparer {
   void scores(const Values& all) {
     for (const auto& [place, shown] : all) {
       const auto [row, column] = place;
-      made_[size_t(row * p_.seq_k + column)] = true;
+      auto made = made_[size_t(row * p_.seq_k + column)];
+      if (made && !again_) again_ = {"S", "again", row, int(column), shown.value, s(row, column), shown};
+      made = true;
       if (!sees(row, column)) continue;  // a kernel may show it before or after it hides it
       const double want = s(row, column);
       if (!(std::abs(want) < std::numeric_limits<float>::max())) continue;
@@ -195,13 +193,14 @@ class Comparer {
     }
   }
 
-  void require_all_scores() {
+  void require_all_scores_once() {
     for (int64_t row = 0; row < int64_t(p_.lse_size()); row++)
       for (int column = 0; sees(row, column) && column < p_.seq_k; column++)
         if (!made_[size_t(row * p_.seq_k + column)]) {
           wrong = {"S", "missing", row, column, 0, s(row, column), {}};
           return;
         }
+    wrong = again_;
   }
 
   void hidden(const Values& all) {
@@ -298,7 +297,7 @@ class Comparer {
   // l and O, of the keys until now. In base 2 also without those of this step: a kernel that makes S of a tile while it
   // multiplies P of the one before shows the sums one tile late.
   struct Sums {
-    double l = 0;
+    double l = 0, l_tolerance = 0;
     reference::Vector o, o_size;  // sum and sum of sizes
   };
   std::vector<Sums> sums_of(int64_t row) {
@@ -306,13 +305,14 @@ class Comparer {
     const Row& known = rows_[row];
     if (!known.m) return found;
     for (const auto* keys : {&known.seen, &known.seen_before}) {
-      Sums sums = {0, reference::Vector::Zero(p_.head_dim), reference::Vector::Zero(p_.head_dim)};
+      Sums sums = {0, 0, reference::Vector::Zero(p_.head_dim), reference::Vector::Zero(p_.head_dim)};
       bool any = false;
       for (size_t key = 0; key < keys->size() && sees(row, int64_t(key)); key++) {
         if (!(*keys)[key] || !counts(s(row, int64_t(key)))) continue;
         const double weight = std::exp(s(row, int64_t(key)) - *known.m);
         any = true;
         sums.l += weight;
+        sums.l_tolerance += weight * (1e-4 + 2 * s_tolerance(row, int64_t(key)));
         sums.o += weight * stages_of(row).v.row(Eigen::Index(key)).transpose();
         sums.o_size += weight * stages_of(row).v.row(Eigen::Index(key)).transpose().cwiseAbs();
       }
@@ -328,7 +328,7 @@ class Comparer {
       const double got = sign * shown.value;
       const std::vector<Sums> wanted = sums_of(place.first);
       const bool right = std::any_of(wanted.begin(), wanted.end(),
-                                     [&](const Sums& want) { return close(got, want.l, 1e-2 * want.l + 1e-6); });
+                                     [&](const Sums& want) { return close(got, want.l, want.l_tolerance + 1e-6); });
       if (wanted.empty() ? std::isnan(got) : !right)
         return report("l", "differs", place, false, shown, got, wanted.empty() ? 0 : wanted.front().l);
     }
@@ -383,14 +383,40 @@ class Comparer {
       const double want = of.gradients.ds(i, column), weight = of.forward.p(i, column);
       const double terms = std::abs(of.gradients.dp(i, column)) + std::abs(of.gradients.d(i));
       const double tolerance = weight * (of.d_tolerance(i) + (8e-3 + 2 * s_tolerance(row, column)) * terms) + 1e-6;
-      if (!close(shown.value, want, tolerance)) return report("dS", "differs", place, true, shown, shown.value, want);
+      if (close(shown.value, want, tolerance)) continue;
+      report("dS", "differs", place, true, shown, shown.value, want);
+      if (const std::optional<double> d = implied_d(all, row)) {
+        wrong->name = "D", wrong->how = "implied", wrong->column = -1;
+        wrong->got = *d, wrong->want = of.gradients.d(i);
+      }
+      return;
     }
+  }
+
+  // dS = P (dP - D), with right P and dP: D, if it is the same for all keys of the row.
+  std::optional<double> implied_d(const Values& all, int64_t row) const {
+    const Stages& of = stages_of(row);
+    std::vector<double> found;
+    double size = 0;
+    for (auto one = all.lower_bound({row, 0}); one != all.end() && one->first.first == row; ++one) {
+      const double weight = of.forward.p(in_head(row), one->first.second);
+      const double dp = of.gradients.dp(in_head(row), one->first.second);
+      if (weight < 1e-3) continue;
+      found.push_back(dp - one->second.value / weight);
+      size = std::max(size, std::abs(dp));
+    }
+    if (found.size() < 2) return {};
+    const auto [least, most] = std::minmax_element(found.begin(), found.end());
+    if (!(*most - *least <= 2e-2 * (size + std::abs(*most)))) return {};
+    std::sort(found.begin(), found.end());
+    return found[found.size() / 2];
   }
 
   Problem p_;
   std::vector<Stages> stages_;
   bool backward_;
   std::vector<bool> made_;                       // [B, H, Nq, Nk]: whether this launch has shown S there
+  std::optional<Wrong> again_;                   // the first that it has shown for a second time
   std::map<int64_t, Row> rows_;                  // of this block
   std::map<int64_t, std::pair<int, int>> tile_;  // of this step: first and last key of each row
 };

@@ -115,7 +115,7 @@ class Judging(LittleTree):
                 ({"name": "S", "how": "differs", "column": 5, "keys": [0, 63], "got": 0.3}, "S[3, 5] of b=0, h=1 is 0.3 and should be 2.5; nothing is shown before it"),
                 ({"name": "P", "how": "hidden", "column": 5, "got": 0.3}, "P[3, 5] of b=0, h=1 is 0.3 and should be 0: row 3 does not see key 5; "),
                 ({"name": "correction", "how": "grows"}, "correction[3] of b=0, h=1 is inf, and a correction is at most 1; "),
-                ({"name": "S", "how": "missing", "column": 5, "line": ""}, "no thread block makes S[3, 5] of b=0, h=1, and row 3 sees key 5; ")]:
+                ({"name": "S", "how": "missing", "column": 5, "line": ""}, "no thread block makes S[3, 5] of b=0, h=1, and row 3 sees key 5; what they make is right (")]:
             verdict = self.judged({"plain": failure(ELEMENT), "stages": (0, diagnosis({**WRONG_L, **wrong}))})
             self.assertTrue(verdict.lines[0].startswith(said), verdict.lines[0])
 
@@ -132,7 +132,7 @@ class Judging(LittleTree):
             self.assertEqual(len(verdict.lines), 3)
 
     def test_a_workshop_may_not_look_for_it(self):
-        with mock.patch.object(judging._ThisTree, "finds_stages", False):
+        with mock.patch.object(judging._ThisTree, "explains", False):
             self.judged({"plain": failure(ELEMENT)})
         self.assertEqual([kernels for kernels, *_ in self.ran], ["plain", "traced"])
 

@@ -12,7 +12,7 @@ from tools import course
 from tools.base import ROOT, chapters
 from tools.course import wrong
 
-ROW = re.compile(r"\| (\d\d\.\w+) \| `(\w+)` \| (.*) \| (.*) \|")
+ROW = re.compile(r"\| (\d\d\.\w+) \| `(\w+)` \| (.*) \| (.*) \| (.*) \|")
 
 
 class Trials:
@@ -66,6 +66,12 @@ class EarlierChapters(unittest.TestCase):
 
 
 class TheTable(unittest.TestCase):
+    def test_says_that_check_names_the_right_stage_of_nine_in_ten(self):
+        rows = {row[:2]: row[4] for row in ROW.findall((ROOT / wrong.WRONG / "README.md").read_text())}
+        named = [rows[one.exercise.id, one.name] for one in wrong.wrong_solutions(course.load())
+                 if one.exercise.kind == "code" and one.stage]
+        self.assertGreaterEqual(sum(", not " not in cell for cell in named), 0.9 * len(named))
+
     def test_has_every_wrong_solution_and_no_other(self):
         there = course.load()
         rows = ROW.findall((ROOT / wrong.WRONG / "README.md").read_text())

@@ -24,7 +24,7 @@ __device__ float dot(const __half* a, const __half* b, int n) {
 // A thread block of one warp owns 32 rows, a thread one of them.
 __global__ void make_o(Mistake mistake, Problem p, const __half* q, const __half* k, const __half* v, __half* o,
                        float* lse) {
-  const int row_tiles = (p.seq_q + 31) / 32, head = int(blockIdx.x) / row_tiles;
+  const int row_tiles = (p.seq_q + 31) / 32, head = int(blockIdx.x) / row_tiles % (p.batch * p.heads);
   const int i = int(blockIdx.x) % row_tiles * 32 + int(threadIdx.x), D = p.head_dim;
   const bool exists = i < p.seq_q;
   const int64_t row = int64_t(head) * p.seq_q + i, first_key = int64_t(p.kv_head(head)) * p.seq_k;
@@ -80,7 +80,7 @@ __global__ void make_dq(Mistake mistake, Problem p, const __half* q, const __hal
     const float s = p.scale * dot(q + row * D, k + (first_key + j) * D, D);
     const float weight = !sees ? 0 : mistake == Mistake::p_without_lse ? expf(s) : expf(s - lse[row]);
     const float dp = dot(d_o + row * D, v + (first_key + j) * D, mistake == Mistake::short_dp ? D - 1 : D);
-    const float ds = weight * (dp - sum);
+    const float ds = (mistake == Mistake::doubled_ds ? 2 : 1) * weight * (dp - sum);
     watch("S", pairs, 0, j, s);
     watch("P", pairs, 0, j, weight);
     watch("dP", pairs, 0, j, dp);
@@ -94,8 +94,9 @@ __global__ void make_dq(Mistake mistake, Problem p, const __half* q, const __hal
 template <Mistake mistake>
 void run_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   const auto tensor = [](const void* data) { return static_cast<const __half*>(data); };
-  launch(make_o, {unsigned(p.batch * p.heads * ((p.seq_q + 31) / 32)), 32, 0, stream}, mistake, p, tensor(args.q),
-         tensor(args.k), tensor(args.v), static_cast<__half*>(args.o), args.lse);
+  const int blocks = p.batch * p.heads * ((p.seq_q + 31) / 32) * (mistake == Mistake::rows_twice ? 2 : 1);
+  launch(make_o, {unsigned(blocks), 32, 0, stream}, mistake, p, tensor(args.q), tensor(args.k), tensor(args.v),
+         static_cast<__half*>(args.o), args.lse);
 }
 
 template <Mistake mistake>

@@ -16,10 +16,12 @@ enum class Mistake {
   uncorrected_l,     // l is not corrected
   uncorrected_o,     // O is not
   last_tile_left,    // the last tile is left out
+  rows_twice,        // two thread blocks make the same rows
   halved_result,     // all that is shown is right
   p_without_lse,     // P is exp(S)
   short_dp,          // the last element of the head dim does not count
   ds_without_d,      // dS is P dP
+  doubled_ds,        // dS is twice what it should be
   doubled_gradient,  // all that is shown is right
 };
 

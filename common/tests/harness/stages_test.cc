@@ -75,6 +75,8 @@ TEST(FirstWrongStage, IsTheFirstThatIsWrongAndNotWhatFollowsFromIt) {
   EXPECT_TRUE(begins(forward(Mistake::uncorrected_o, problem()), s_m + "{\"name\": \"O\", \"how\": \"differs\", "));
   EXPECT_TRUE(begins(forward(Mistake::last_tile_left, problem()),
                      s_m + "{\"name\": \"S\", \"how\": \"missing\", \"b\": 0, \"h\": 0, \"row\": 0, \"column\": 64, "));
+  EXPECT_TRUE(begins(forward(Mistake::rows_twice, problem()),
+                     s_m + "{\"name\": \"S\", \"how\": \"again\", \"b\": 0, \"h\": 0, \"row\": 0, \"column\": 0, "));
   EXPECT_EQ(forward(Mistake::halved_result, problem()),
             "{\"right\": [\"S\", \"m\", \"correction\", \"P\", \"l\", \"O\"]}");
 }
@@ -85,6 +87,9 @@ TEST(FirstWrongStage, OfABackward) {
   EXPECT_TRUE(begins(backward(Mistake::short_dp, problem()),
                      "{\"right\": [\"S\", \"P\"], \"wrong\": {\"name\": \"dP\", \"how\": \"differs\", "));
   EXPECT_TRUE(begins(backward(Mistake::ds_without_d, problem(Mask::causal)),
+                     "{\"right\": [\"S\", \"P\", \"dP\"], \"wrong\": {\"name\": \"D\", \"how\": \"implied\", \"b\": 0, "
+                     "\"h\": 0, \"row\": 0, \"got\": "));
+  EXPECT_TRUE(begins(backward(Mistake::doubled_ds, problem()),
                      "{\"right\": [\"S\", \"P\", \"dP\"], \"wrong\": {\"name\": \"dS\", \"how\": \"differs\", "));
   EXPECT_EQ(backward(Mistake::doubled_gradient, problem()), "{\"right\": [\"S\", \"P\", \"dP\", \"dS\"]}");
 }

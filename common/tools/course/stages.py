@@ -8,9 +8,10 @@ import re
 from tools.base import JsonObject
 
 SCALE = 0.3  # of the problems that are called scaled: common/tests/chapter/kinds.cc
-_CASE = re.compile(r"B(\d+)_H(\d+)_Hkv(\d+)_Nq(\d+)_Nk(\d+)_D(\d+)_(fp16|bf16)_(none|causal)_(\w+?)(_rope)?(_scaled)?\b")
+_CASE = re.compile(r"B(\d+)_H(\d+)_Hkv(\d+)_Nq(\d+)_Nk(\d+)_D(\d+)_(fp16|bf16)_(none|causal)_(\w+?)(_rope)?"
+                   r"(_scaled)?\b")
 # The names that kernels give them, in the order in which they are made of one another.
-_ORDER = ("S", "m", "m base 2", "correction", "P", "l", "-l", "O", "dP", "dS", "dV", "dK", "dQ")
+_ORDER = ("S", "m", "m base 2", "correction", "P", "l", "-l", "O", "dP", "D", "dS", "dV", "dK", "dQ")
 _FLAGS = ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "dtype", "causal", "inputs")
 
 
@@ -35,6 +36,8 @@ def in_words(diagnosis: JsonObject) -> list[str]:
     before = [name for name in order if name in diagnosis["right"]]
     if wrong.get("keys", [0])[0] > 0:
         before.append("the tiles before")
+    if wrong["how"] in ("missing", "again"):
+        return [f"{_what(wrong)}; what they make is right ({', '.join(diagnosis['right'])})"]
     return [f"{_what(wrong)}; " + (f"everything before it is right ({', '.join(before)})" if before
                                    else "nothing is shown before it"), *_where(wrong)]
 
@@ -51,12 +54,12 @@ def _what(wrong: JsonObject) -> str:
     name, got = f"{wrong['name']}{place}{head}", wrong["got"]
     return {"differs": f"{name} is {got} and should be {wrong['want']}",
             "hidden": f"{name} is {got} and should be 0: row {row} does not see key {column}",
+            "implied": f"{name}, with which dS was made, must have been {got} and should be {wrong['want']}",
             "grows": f"{name} is {got}, and a correction is at most 1",
+            "again": f"{name} is made twice, and counts twice",
             "missing": f"no thread block makes {name}, and row {row} sees key {column}"}[wrong["how"]]
 
 
 def _where(wrong: JsonObject) -> list[str]:
-    if not wrong["line"]:
-        return []
     tile = "in the tile of keys {} to {}, ".format(*wrong["keys"]) if "keys" in wrong else ""
     return [f"{tile}shown by thread {wrong['thread']} of block {wrong['block']} at {wrong['line']}"]
