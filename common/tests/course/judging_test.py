@@ -33,8 +33,11 @@ RACE = ("/there/05_online/1_online.cu:9: cudaErrorLaunchFailure: kernel online::
 
 WRONG_L = {"name": "l", "how": "differs", "b": 0, "h": 1, "row": 3, "keys": [64, 127], "got": "inf", "want": 2.5, "kernel": "forward",
            "block": "(1, 0, 0)", "thread": "(3, 0, 0)", "line": "05_online/1_online.cu:9"}
-WHERE_TO_LOOK = ("what is the cause? ./workbook trace 06 --rung=mma checks every access, ./workbook walk 06/mma shows every step, and "
-                 "./workbook compare 06/mma with another rung shows what differs")
+
+
+def where_to_look(flags: str = "") -> list:
+    return ["what is the cause? Look what the kernel does:", f"  ./workbook trace 06 --rung=mma{flags}  (checks every access)",
+            f"  ./workbook walk 06/mma{flags}  (shows every step)", "  ./workbook compare 06/mma RUNG  (with one that is right: what differs)"]
 
 
 def diagnosis(wrong: "dict | None") -> str:
@@ -110,6 +113,19 @@ class Judging(LittleTree):
             "stages", "--diagnose", "--batch=1", "--heads=2", "--kv-heads=1", "--seq-q=150", "--seq-k=170", "--head-dim=64",
             "--dtype=fp16", "--causal", "--inputs=growing", "--rung=online", "--direction=forward"))
 
+    def test_a_mistake_that_is_known_gets_its_question(self):
+        known = [{"name": "a", "mistake": "m", "right": [], "wrong": [], "seen": r"^l\[3\].* is 7"},
+                 {"name": "b", "mistake": "m", "right": [], "wrong": [], "seen": r"^m\[", "sentence": "not m?"},
+                 {"name": "c", "mistake": "m", "right": [], "wrong": [], "seen": r"^l\[3\]", "source": "never", "sentence": "not here?"},
+                 {"name": "d", "mistake": "m", "right": [], "wrong": [], "seen": r"^l\[3\]", "source": r"^ *l = ", "sentence": "l?"}]
+        self.write("common/course/wrong/05.rescale.json", json.dumps(known))
+        outputs = {"plain": failure(ELEMENT), "stages": (0, diagnosis(WRONG_L))}
+        self.assertEqual(self.judged(outputs).lines[-1], "l?")
+        self.assertEqual(self.judged(outputs).stage, "l")
+        self.assertIn("found by", self.judged({"plain": failure(ELEMENT)}).lines[-1])
+        with mock.patch.object(judging._ThisTree, "explains", False):
+            self.assertNotIn("l?", self.judged(outputs).lines)
+
     def test_what_else_can_be_wrong_first(self):
         for wrong, said in [
                 ({"name": "S", "how": "differs", "column": 5, "keys": [0, 63], "got": 0.3}, "S[3, 5] of b=0, h=1 is 0.3 and should be 2.5; nothing is shown before it"),
@@ -172,14 +188,15 @@ class Judging(LittleTree):
         verdict = self.judged({"traced": failure(RACE)}, "06.barrier")
         self.assertEqual((verdict.state, verdict.lines), ("not attempted", [
             "06_flash/1_mma.cu has a mistake somewhere", "the engine, which follows every access, stops the kernel",
-            "found by the test `inputs`: maxima that rise", WHERE_TO_LOOK]))
+            "found by the test `inputs`: maxima that rise", *where_to_look()]))
 
     def test_of_a_mistake_that_is_to_be_found_no_stage_is_named(self):
         self.declare(CODE, {**DEBUG, "tests": ["inputs", "trace"]}, MEASURE)
         self.write("06_flash/1_mma.cu", little.MMA + "more();\n")
         verdict = self.judged({"plain": failure(ELEMENT), "traced": failure(RACE)}, "06.barrier")
         self.assertIn("got nan", verdict.lines[0])
-        self.assertEqual(verdict.lines[-1], WHERE_TO_LOOK)
+        self.assertEqual(verdict.lines[-4:], where_to_look(" --batch=1 --heads=2 --kv-heads=1 --seq-q=150 --seq-k=170 --head-dim=64 "
+                                                           "--dtype=fp16 --causal"))
         self.assertEqual([kernels for kernels, *_ in self.ran], ["plain"])
 
     def test_a_file_that_does_not_compile(self):

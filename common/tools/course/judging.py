@@ -143,9 +143,11 @@ def _symptom(exercise: Exercise, found: Objection) -> Objection:
     if found.stage == ENGINE:
         lines = ["the engine, which follows every access, stops the kernel", *lines[1:]]
     rung = f"{exercise.chapter[:2]}/{exercise.rung}"
-    where = (f"what is the cause? {_trace(exercise)} checks every access, ./workbook walk {rung} shows every step, and "
-             f"./workbook compare {rung} with another rung shows what differs")
-    return Objection([*lines, where], found.stage)
+    problem = {key: value for key, value in (found.problem or {}).items() if key not in ("inputs", "scale")}
+    return Objection([*lines, "what is the cause? Look what the kernel does:",
+                      f"  {command_that_counts(exercise, problem)}  (checks every access)",
+                      f"  {' '.join(['./workbook walk', rung, *_flags(problem)])}  (shows every step)",
+                      f"  ./workbook compare {rung} RUNG  (with one that is right: what differs)"], found.stage)
 
 
 def _first_wrong_stage(exercise: Exercise, found: Objection, workshop: Workshop) -> Objection:
