@@ -45,9 +45,10 @@ class Trial:
     lines: tuple = ()  # and all that it says
 
 
-def trials(exercises: "list[str]") -> "list[Trial]":
-    """Those that are made without --thorough; of all exercises if none is named."""
-    return [Trial(**entry) for entry in json.loads(_in_a_copy(exercises).splitlines()[-1])]
+def trials(exercises: "list[str]", thorough: bool = False) -> "list[Trial]":
+    """Of all exercises if none is named."""
+    flags = [*([_THOROUGH] if thorough else []), *exercises]
+    return [Trial(**entry) for entry in json.loads(_in_a_copy(flags).splitlines()[-1])]
 
 
 def _in_a_copy(flags: list) -> str:
