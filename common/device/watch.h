@@ -1,7 +1,8 @@
 // Numbers that a kernel shows to whoever replays it (./workbook walk). On a GPU a call is no instruction at all.
 //
 // An element has a name, a row, counted over all heads as in LSE [B, H, Nq], and a column. What a step leaves there is
-// shown: from one barrier of the block, or one wait of its warps at an mbarrier, to the next.
+// shown: from one barrier of the block, or one wait of its warps at an mbarrier, to the next. Everything is inlined, so
+// that the line that is named is the kernel's.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +17,24 @@ struct Watched {
 };
 
 // Element [i][j] of it.
-__device__ inline void watch([[maybe_unused]] const char* name, [[maybe_unused]] Watched at, [[maybe_unused]] int i,
-                             [[maybe_unused]] int j, [[maybe_unused]] float value) {
+__device__ __forceinline__ void watch([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
+                                      [[maybe_unused]] int i, [[maybe_unused]] int j, [[maybe_unused]] float value) {
 #ifdef WORKBOOK_SIMT
   if (i < at.rows && j < at.columns) simt::watch(name, at.row + i, at.column + j, value, false);
 #endif
 }
 
 // The same of an element in memory, where it is looked up without being counted as an access.
-__device__ inline void watch([[maybe_unused]] const char* name, [[maybe_unused]] Watched at, [[maybe_unused]] int i,
-                             [[maybe_unused]] int j, [[maybe_unused]] const float* from) {
+__device__ __forceinline__ void watch([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
+                                      [[maybe_unused]] int i, [[maybe_unused]] int j,
+                                      [[maybe_unused]] const float* from) {
 #ifdef WORKBOOK_SIMT
   if (i < at.rows && j < at.columns) watch(name, at, i, j, simt::peek(from));
 #endif
 }
 
 // Elements [i][j] to [i][j + 3], each times the factor.
-__device__ inline void watch(const char* name, Watched at, int i, int j, float4 values, float factor = 1) {
+__device__ __forceinline__ void watch(const char* name, Watched at, int i, int j, float4 values, float factor = 1) {
   watch(name, at, i, j, factor * values.x);
   watch(name, at, i, j + 1, factor * values.y);
   watch(name, at, i, j + 2, factor * values.z);
@@ -40,8 +42,9 @@ __device__ inline void watch(const char* name, Watched at, int i, int j, float4 
 }
 
 // Element [i][j] of sums of which each of several threads has a share: the shares are added up.
-__device__ inline void watch_share([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
-                                   [[maybe_unused]] int i, [[maybe_unused]] int j, [[maybe_unused]] float share) {
+__device__ __forceinline__ void watch_share([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
+                                            [[maybe_unused]] int i, [[maybe_unused]] int j,
+                                            [[maybe_unused]] float share) {
 #ifdef WORKBOOK_SIMT
   if (i < at.rows && j < at.columns) simt::watch(name, at.row + i, at.column + j, share, true);
 #endif
@@ -49,8 +52,9 @@ __device__ inline void watch_share([[maybe_unused]] const char* name, [[maybe_un
 
 // A matrix in the accumulators of mma: fragment [b][n] has rows 16 b to 16 b + 15 and columns 8 n to 8 n + 7.
 template <int blocks, int fragments>
-__device__ void watch([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
-                      [[maybe_unused]] const float (&x)[blocks][fragments][4], [[maybe_unused]] float factor = 1) {
+__device__ __forceinline__ void watch([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
+                                      [[maybe_unused]] const float (&x)[blocks][fragments][4],
+                                      [[maybe_unused]] float factor = 1) {
 #ifdef WORKBOOK_SIMT
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
   for (int b = 0; b < blocks; ++b)
@@ -64,8 +68,9 @@ __device__ void watch([[maybe_unused]] const char* name, [[maybe_unused]] Watche
 
 // The same of a warp that has one block of 16 rows.
 template <int fragments>
-__device__ void watch([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
-                      [[maybe_unused]] const float (&x)[fragments][4], [[maybe_unused]] float factor = 1) {
+__device__ __forceinline__ void watch([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
+                                      [[maybe_unused]] const float (&x)[fragments][4],
+                                      [[maybe_unused]] float factor = 1) {
 #ifdef WORKBOOK_SIMT
   watch(name, at, reinterpret_cast<const float(&)[1][fragments][4]>(x), factor);
 #endif
@@ -73,9 +78,9 @@ __device__ void watch([[maybe_unused]] const char* name, [[maybe_unused]] Watche
 
 // The same of a matrix whose transpose is shown: the fragments' rows are columns.
 template <int blocks, int fragments>
-__device__ void watch_transpose([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
-                                [[maybe_unused]] const float (&x)[blocks][fragments][4],
-                                [[maybe_unused]] float factor = 1) {
+__device__ __forceinline__ void watch_transpose([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
+                                                [[maybe_unused]] const float (&x)[blocks][fragments][4],
+                                                [[maybe_unused]] float factor = 1) {
 #ifdef WORKBOOK_SIMT
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
   for (int b = 0; b < blocks; ++b)
@@ -90,15 +95,15 @@ __device__ void watch_transpose([[maybe_unused]] const char* name, [[maybe_unuse
 // One number of each of a warp's 16 or 32 rows: x[h] of row 8 h + g, or x[b][h] of row 16 b + 8 h + g. The four lanes
 // of a quad have copies.
 template <int halves>
-__device__ void watch_rows([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
-                           [[maybe_unused]] const float (&x)[halves]) {
+__device__ __forceinline__ void watch_rows([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
+                                           [[maybe_unused]] const float (&x)[halves]) {
 #ifdef WORKBOOK_SIMT
   for (int h = 0; h < halves; ++h) watch(name, at, 8 * h + threadIdx.x % 32 / 4, 0, x[h]);
 #endif
 }
 template <int blocks>
-__device__ void watch_rows([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
-                           [[maybe_unused]] const float (&x)[blocks][2]) {
+__device__ __forceinline__ void watch_rows([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
+                                           [[maybe_unused]] const float (&x)[blocks][2]) {
 #ifdef WORKBOOK_SIMT
   watch_rows(name, at, reinterpret_cast<const float(&)[2 * blocks]>(x));
 #endif
@@ -106,15 +111,15 @@ __device__ void watch_rows([[maybe_unused]] const char* name, [[maybe_unused]] W
 
 // The same where each of the four lanes of a quad has a share.
 template <int halves>
-__device__ void watch_row_shares([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
-                                 [[maybe_unused]] const float (&x)[halves]) {
+__device__ __forceinline__ void watch_row_shares([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
+                                                 [[maybe_unused]] const float (&x)[halves]) {
 #ifdef WORKBOOK_SIMT
   for (int h = 0; h < halves; ++h) watch_share(name, at, 8 * h + threadIdx.x % 32 / 4, 0, x[h]);
 #endif
 }
 template <int blocks>
-__device__ void watch_row_shares([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
-                                 [[maybe_unused]] const float (&x)[blocks][2]) {
+__device__ __forceinline__ void watch_row_shares([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
+                                                 [[maybe_unused]] const float (&x)[blocks][2]) {
 #ifdef WORKBOOK_SIMT
   watch_row_shares(name, at, reinterpret_cast<const float(&)[2 * blocks]>(x));
 #endif

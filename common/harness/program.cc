@@ -18,9 +18,11 @@
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
+#include <tuple>
 
 #include "attention/chapter.h"
 #include "device/trace.h"
+#include "harness/diagnosis.h"
 #include "harness/tensors.h"
 #include "harness/timing.h"
 #include "harness/verdict.h"
@@ -49,6 +51,8 @@ struct Options {
   bool describe = false;
   bool trace = false;
   bool walk = false;
+  bool diagnose = false;
+  InputKind inputs = InputKind::spread;
   std::string rung;                                    // the only one that is asked for, empty: all
   bool repetitions_given = false, time_given = false;  // by flags of Google Benchmark
   std::string help;                                    // the text, if --help asked for it
@@ -76,6 +80,13 @@ std::vector<const Rung*> rungs_with(bool backward, const std::string& name) {
   return found;
 }
 
+// Their names.
+std::string input_kinds() {
+  std::string names;
+  for (const InputKind kind : all_input_kinds) names += (names.empty() ? "" : ", ") + std::string(name(kind));
+  return names;
+}
+
 // The same question about one direction.
 Options about(bool backward, Options options) {
   options.backward = backward;
@@ -87,9 +98,10 @@ Options about(bool backward, Options options) {
 Options parse(int argc, char** argv) {
   Options options;
   Problem& p = options.problem = attention::default_problem();
-  std::string dtype = "fp16", direction;
+  std::string dtype = "fp16", direction, inputs = name(InputKind::spread);
   bool causal = p.mask == attention::Mask::causal;
   int64_t seed = 1;
+  float scale = 0;
 
   CLI::App app(the_chapter().name + ": " + the_chapter().idea +
                "\nChecks the result against the fp64 reference, then times it. Every --benchmark_... flag of Google "
@@ -106,13 +118,18 @@ Options parse(int argc, char** argv) {
   app.add_option("--dtype", dtype, "storage type: fp16 or bf16")->capture_default_str();
   app.add_flag("--causal,!--no-causal", causal, "query i sees keys j <= i + seq_k - seq_q (the default), or all");
   app.add_option("--rung", options.rung, "one rung of the chapter; all of them unless given");
-  app.add_option("--direction", direction,
-                 "forward or backward; unless given, what there is: with --check both, else the forward first");
+  app.add_option(
+      "--direction", direction,
+      "forward or backward; unless given, what there is: with --check or --diagnose both, else the forward first");
   app.add_option("--seed", seed, "of the random inputs")->capture_default_str();
   app.add_flag("--check", options.check_only, "check only, do not time");
   app.add_flag("--trace", options.trace, "count what the kernels do with memory, print it as JSON, do not time");
   app.add_flag("--walk", options.walk,
                "record what every thread block does, step by step, print it as JSON, do not time");
+  app.add_flag("--diagnose", options.diagnose,
+               "compare the numbers that the kernels show, and print what is wrong first as JSON, do not time");
+  app.add_option("--inputs", inputs, "what the random inputs are like: " + input_kinds())->capture_default_str();
+  app.add_option("--scale", scale, "of the scores; 1/sqrt(D) unless given");
   app.add_flag("--describe", options.describe, "print what the chapter has, as JSON, and stop");
   try {
     app.parse(argc, argv);
@@ -124,6 +141,11 @@ Options parse(int argc, char** argv) {
   if (!*kv_heads) p.kv_heads = p.heads;
   if (!*seq_k) p.seq_k = p.seq_q;
   if (dtype != "fp16" && dtype != "bf16") throw Refusal("dtype is " + dtype + ": supported are fp16 and bf16");
+  const auto* const kind = std::find_if(std::begin(all_input_kinds), std::end(all_input_kinds),
+                                        [&](InputKind each) { return inputs == name(each); });
+  if (kind == std::end(all_input_kinds)) throw Refusal("inputs is " + inputs + ": there are " + input_kinds());
+  options.inputs = *kind;
+  if (!std::isfinite(scale)) throw Refusal("scale is " + std::to_string(scale) + ": it must be a number");
   if (!direction.empty() && direction != "forward" && direction != "backward")
     throw Refusal("direction is " + direction + ": it must be forward or backward");
   if (seed < 0) throw Refusal("seed is " + std::to_string(seed) + ": it must not be negative");
@@ -136,7 +158,7 @@ Options parse(int argc, char** argv) {
   if (*padded_from && (options.padded_from < 1 || options.padded_from > p.head_dim))
     throw Refusal("padded-from is " + std::to_string(options.padded_from) + ": it must lie between 1 and head-dim, " +
                   std::to_string(p.head_dim));
-  p.scale = attention::default_scale(*padded_from ? options.padded_from : p.head_dim);
+  p.scale = scale != 0 ? scale : attention::default_scale(*padded_from ? options.padded_from : p.head_dim);
   p.rope = the_chapter().rope;
 
   if (!options.rung.empty()) require_rung(options.rung);
@@ -147,10 +169,12 @@ Options parse(int argc, char** argv) {
   if (options.directions.empty())
     throw Refusal(options.rung.empty() ? "direction is " + direction + ": " + the_chapter().name + " has none"
                                        : "rung " + options.rung + " has no " + direction);
-  if (!options.check_only) options.directions.resize(1);
+  if (!options.check_only && !options.diagnose) options.directions.resize(1);
   const Rung* const example = the_chapter().example;
-  if (example && options.rung == example->name && !options.check_only && !options.trace && !options.walk)
-    throw Refusal("rung " + options.rung + " is an example, too small to time: --check, --trace and --walk know it");
+  if (example && options.rung == example->name && !options.check_only && !options.trace && !options.walk &&
+      !options.diagnose)
+    throw Refusal("rung " + options.rung +
+                  " is an example, too small to time: --check, --diagnose, --trace and --walk know it");
   return options;
 }
 
@@ -392,6 +416,23 @@ void print_walk(std::ostream& out, const Options& options, const HostTensors& in
   out << "]}" << std::endl;
 }
 
+// {"chapter": .., "rungs": [{"rung": .., "diagnosis": ..}]}, as harness/diagnosis.h has it: null if the problem is too
+// large.
+void print_diagnosis(std::ostream& out, const Options& options, const HostTensors& inputs, const Reference& reference) {
+  out << "{\"chapter\": " << std::quoted(the_chapter().name) << ", \"rungs\": [";
+  const char* comma = "";
+  for (const Rung* rung : options.rungs) {
+    DeviceTensors tensors(options.problem, inputs, workspace_bytes(*rung, options), options.backward);
+    if (options.backward) upload_forward(tensors, options.problem, reference);
+    const std::string found =
+        first_wrong_stage(options.problem, inputs, reference.given(), [&] { run(*rung, options, tensors); });
+    out << comma << "\n{\"rung\": " << std::quoted(rung->name)
+        << ", \"diagnosis\": " << (found.empty() ? "null" : found) << "}";
+    comma = ",";
+  }
+  out << "]}" << std::endl;
+}
+
 // With and without guard bands; the first verdict that is not a pass, if there is one.
 Verdict verdict_on(const Rung& rung, const Options& options, const HostTensors& inputs, const Reference& reference) {
   Verdict verdict;
@@ -487,10 +528,10 @@ std::vector<float> with_zeros(const std::vector<float>& rows, int from, int to) 
 
 // The inputs of a check, and of what follows it.
 HostTensors inputs_of(const Options& options) {
-  if (options.padded_from == 0) return make_inputs(options.problem, InputKind::spread, options.seed);
+  if (options.padded_from == 0) return make_inputs(options.problem, options.inputs, options.seed);
   Problem narrow = options.problem;
   const int from = narrow.head_dim = options.padded_from, to = options.problem.head_dim;
-  const HostTensors t = make_inputs(narrow, InputKind::spread, options.seed);
+  const HostTensors t = make_inputs(narrow, options.inputs, options.seed);
   return {with_zeros(t.q, from, to), with_zeros(t.k, from, to), with_zeros(t.v, from, to), with_zeros(t.d_o, from, to)};
 }
 
@@ -499,6 +540,10 @@ int answer(const Options& options, const Device& device) {
   const HostTensors inputs = inputs_of(options);
   const std::optional<Reference> reference = make_reference(options, inputs);
   if (!reference) return 1;
+  if (options.diagnose) {
+    print_diagnosis(std::cout, options, inputs, *reference);
+    return 0;
+  }
   std::vector<Verdict> verdicts;
   bool passed = true;
   for (const Rung* rung : options.rungs) {
@@ -551,9 +596,11 @@ int main(int argc, char** argv) {
         throw Refusal(std::string(flag) + ": it must be a number of seconds");
     }
   }
-  for (const auto& [asked, name] : {std::pair(options.trace, "trace"), std::pair(options.walk, "walk")})
+  for (const auto& [asked, flag, command] : {std::tuple(options.trace, "trace", "trace"),
+                                             {options.walk, "walk", "walk"},
+                                             {options.diagnose, "diagnose", "check"}})
     if (asked && !can_trace())
-      throw Refusal(std::string("--") + name + " needs traced kernels, on the SIMT engine: ./workbook " + name);
+      throw Refusal(std::string("--") + flag + " needs traced kernels, on the SIMT engine: ./workbook " + command);
   int benchmark_argc = int(benchmarks.size());
   benchmark::Initialize(&benchmark_argc, benchmarks.data());
   if (benchmark_argc > 1) throw Refusal(std::string("unknown or malformed flag ") + benchmarks[1]);

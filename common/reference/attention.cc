@@ -75,16 +75,16 @@ Gradients backward(const Matrix& q, const Matrix& k, const Matrix& v, const Forw
 
   // O = P V
   g.dv = rounded(rounded(p, rounding.operands).transpose() * d_o, rounding.results);
-  const Matrix dp = rounded(d_o * v.transpose(), rounding.sums);
+  g.dp = rounded(d_o * v.transpose(), rounding.sums);
 
   // P = softmax(S): dS_ij = P_ij (dP_ij - sum_j P_ij dP_ij), and that sum is D_i = sum_d dO_id O_id.
   // Where the mask hides a key P is 0, and so is dS.
-  const Vector d = d_o.cwiseProduct(o).rowwise().sum();
-  const Matrix ds = rounded(rounded(p.cwiseProduct(dp.colwise() - d), rounding.sums), rounding.operands);
+  g.d = d_o.cwiseProduct(o).rowwise().sum();
+  g.ds = rounded(rounded(p.cwiseProduct(g.dp.colwise() - g.d), rounding.sums), rounding.operands);
 
   // S = scale Q K^T
-  g.dq = rounded(scale * ds * k, rounding.results);
-  g.dk = rounded(scale * ds.transpose() * q, rounding.results);
+  g.dq = rounded(scale * g.ds * k, rounding.results);
+  g.dk = rounded(scale * g.ds.transpose() * q, rounding.results);
   return g;
 }
 

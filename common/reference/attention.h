@@ -57,6 +57,9 @@ Forward recomputed(const Matrix& q, const Matrix& k, const Matrix& o, const Vect
                    const std::vector<int>& visible, const Rounding& rounding = {});
 
 struct Gradients {
+  Matrix dp;  // d_o v^T, of every pair, also where the mask hides the key
+  Vector d;   // sum(d_o * o) of each row
+  Matrix ds;  // p * (dp - d)
   Matrix dq;
   Matrix dk;
   Matrix dv;

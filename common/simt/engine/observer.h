@@ -41,6 +41,7 @@ struct MemoryAccess {
 
 // A number that a kernel shows, or a thread's share of it, which is to be added to those of others.
 struct WatchedValue {
+  const void* pc;  // as of an access
   const char* name;
   std::int64_t row, column;
   float value;

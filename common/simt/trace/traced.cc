@@ -12,7 +12,8 @@ void note_update(const void* pc, const void* p, std::size_t bytes) {
 }
 
 void watch(const char* name, std::int64_t row, std::int64_t column, float value, bool is_share) {
-  this_worker("watch").observe(&Observer::watched, WatchedValue{name, row, column, value, is_share});
+  this_worker("watch").observe(&Observer::watched,
+                               WatchedValue{__builtin_return_address(0), name, row, column, value, is_share});
 }
 
 float peek(const float* from) { return *from; }

@@ -29,12 +29,12 @@ void write_watched(std::ostream& out, const Watched& watched) {
   for (const auto& [name, values] : watched) {
     out << comma << std::quoted(name) << ":[";
     std::pair<std::int64_t, std::int64_t> next = {-1, -1};
-    for (const auto& [place, value] : values) {
+    for (const auto& [place, shown] : values) {
       if (place == next)
         out << ",";
       else
         out << (next.first < 0 ? "[" : "]],[") << place.first << "," << place.second << ",[";
-      write_number(out, value);
+      write_number(out, shown.value);
       next = {place.first, place.second + 1};
     }
     out << "]]]";

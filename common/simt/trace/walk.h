@@ -89,8 +89,15 @@ struct Filled : InPlace {
   unsigned phase;
 };
 
-// Numbers that a kernel gave to watch() in a step: by name, then by row and column.
-using Watched = std::map<std::string, std::map<std::pair<std::int64_t, std::int64_t>, float>>;
+// A number that a kernel gave to watch(), and which thread of its block did, with the return address of the call; of a
+// sum, one of the threads that had a share.
+struct Shown {
+  float value = 0;
+  unsigned thread = 0;
+  const void* pc = nullptr;
+};
+// Those of a step: by name, then by row and column.
+using Watched = std::map<std::string, std::map<std::pair<std::int64_t, std::int64_t>, Shown>>;
 
 // Rows of two tensors that a wgmma multiplies with one another, both from such places: those of A, those of B.
 struct Multiplied {

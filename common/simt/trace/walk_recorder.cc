@@ -132,10 +132,11 @@ void WalkRecorder::copy_lands(const Copy& copy, const PendingCopies&) {
 void WalkRecorder::watched(const WatchedValue& value) {
   const unsigned thread = worker->current().number;
   const std::pair place(value.row, value.column);
+  const Shown shown = {value.value, thread, value.pc};
   if (value.is_share)
-    step(thread).shares[value.name][place][thread] = value.value;
+    step(thread).shares[value.name][place][thread] = shown;
   else
-    step(thread).watched[value.name][place] = value.value;
+    step(thread).watched[value.name][place] = shown;
 }
 
 void WalkRecorder::works(unsigned warp, std::size_t step, const Work& work) {

@@ -49,13 +49,16 @@ WarpStep together(const std::vector<const WarpStep*>& steps) {
       if (!is_new) append(place->second.rows, fill.rows);
     }
     for (const auto& [name, values] : step->watched)
-      for (const auto& [place, value] : values) sum.watched[name][place] = value;
+      for (const auto& [place, shown] : values) sum.watched[name][place] = shown;
     for (const auto& [name, places] : step->shares)
       for (const auto& [place, shares] : places) sum.shares[name][place].insert(shares.begin(), shares.end());
   }
   for (const auto& [name, places] : sum.shares)
     for (const auto& [place, shares] : places)
-      for (const auto& [thread, share] : shares) sum.watched[name][place] += share;
+      for (const auto& [thread, share] : shares) {
+        Shown& all = sum.watched[name][place];
+        all = {all.value + share.value, thread, share.pc};
+      }
   return sum;
 }
 

@@ -37,7 +37,7 @@ struct WarpStep {
   std::set<unsigned> writes, sends;
   Work work;
   Watched watched;
-  std::map<std::string, std::map<std::pair<std::int64_t, std::int64_t>, std::map<unsigned, float>>> shares;
+  std::map<std::string, std::map<std::pair<std::int64_t, std::int64_t>, std::map<unsigned, Shown>>> shares;
 };
 
 struct WarpSteps {

@@ -103,10 +103,53 @@ class Check(LittleTree):
         status, said = self.check("05.sectors")
         self.assertEqual(status, 1)
         self.assertIn("./workbook check 05.sectors --student NAME", said)
-        self.assertIn("write the number into", self.check("05.sectors", "--student", "Ada")[1])
+        self.assertIn("predict first", self.check("05.sectors", "--student", "Ada")[1])
         for name, expected in ((" ", "--student needs a name"), ("Grace", "has the answers of Ada")):
             with self.assertRaisesRegex(Failure, expected):
                 self.check("05.sectors", "--student", name)
+
+
+    def test_a_prediction_and_a_count_are_said_with_flags(self):
+        self.check("05.sectors", "--student", "Ada")
+        status, said = self.check("05.sectors", "--predict", "32")
+        self.assertEqual(status, 1)
+        self.assertIn("you predicted 32; now count", said)
+        with mock.patch.object(judging, "counts", return_value=[("k", {"sectors": 40, "requests": 4})]):
+            status, said = self.check("05.sectors", "--answer", "10", "--log", str(self.root / "log.md"))
+        self.assertEqual(status, 0)
+        self.assertIn("predicted 32, counted 10", said)
+        self.assertIn("counted 10.\n", self.read("log.md"))
+
+    def test_a_terminal_is_asked_for_what_is_missing(self):
+        for typed, expected in [
+                ([""], "--student NAME"), (["Ada", ""], "predict first"), (["32", ""], "you predicted 32; now count"), (EOFError, "now count"),
+                (["10"], "predicted 32, counted 10"), ([], "predicted 32, counted 10")]:
+            with mock.patch.object(check.sys, "stdin") as stdin, mock.patch("builtins.input", side_effect=typed), \
+                    mock.patch.object(judging, "counts", return_value=[("k", {"sectors": 40, "requests": 4})]):
+                stdin.isatty.return_value = True
+                self.assertIn(expected, self.check("05.sectors")[1])
+
+    def test_what_is_typed_must_be_a_number(self):
+        self.check("05.sectors", "--student", "Ada")
+        with mock.patch.object(check.sys, "stdin") as stdin, mock.patch("builtins.input", return_value="many"), \
+                self.assertRaisesRegex(Failure, "^many is not a number below 1e"):
+            stdin.isatty.return_value = True
+            self.check("05.sectors")
+
+    def test_predictions_and_counts_are_of_one_question(self):
+        self.check("05.sectors", "--student", "Ada")
+        for words, expected in [
+                (["05.rescale", "--predict", "3"], "--predict is about one question: name it, as in check 01.sectors --predict NUMBER"),
+                (["05", "--answer", "3"], "--answer is about one question: name it, as in check 05.sectors --answer NUMBER")]:
+            with self.assertRaisesRegex(Failure, f"^{expected}$") as caught:
+                self.check(*words)
+            self.assertEqual(caught.exception.status, 2)
+
+    def test_a_log_that_is_there_stays(self):
+        self.write("log.md", "mine\n")
+        with self.assertRaisesRegex(Failure, "log.md is there already, and what you have written into it stays"):
+            self.check("05", "--log", str(self.root / "log.md"))
+        self.assertEqual((self.read("log.md"), self.judged), ("mine\n", []))
 
 
 class Hint(LittleTree):
@@ -147,6 +190,9 @@ class BadInput(unittest.TestCase):
             (["check", "05.nothing"], "no exercise 05.nothing (exercises: 01.scores, "),
             (["check", "77"], "no chapter 77 (chapters: 01_naive"),
             (["check", "--wach"], "unknown argument --wach; did you mean --watch?"),
+            (["check", "01.sectors", "--predict", "many"], "many is not a number below 1e+18"),
+            (["check", "01.sectors", "--answer", "nan"], "nan is not a number below 1e+18"),
+            (["check", "01", "--log", str(ROOT)], "is not the name of a file"),
             (["hint", "05.nothing"], "no exercise 05.nothing"),
             (["reset", "05.nothing"], "no exercise 05.nothing"),
             (["handout", "05.nothing", "--out", "/nowhere/x"], "no exercise 05.nothing"),

@@ -3,6 +3,7 @@ are built (WORKBOOK_BUILD)."""
 
 import dataclasses
 import os
+import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -61,6 +62,20 @@ class Counts(unittest.TestCase):
                     right = course.expected(one.exercise, problem)
                     said = course.expected(dataclasses.replace(one.exercise, answer=one.answer), problem)
                     self.assertGreater(abs(said - right), TOLERANCE * right)
+
+    def test_a_wrong_answer_that_is_known_gets_its_own_sentence(self):
+        there = course.load()
+        for one in wrong.wrong_solutions(there):
+            if one.exercise.kind == "measure" and one.sentence:
+                with self.subTest(answer=one.title), tempfile.TemporaryDirectory() as directory:
+                    (Path(directory) / wrong.WRONG.parent).mkdir(parents=True)
+                    (Path(directory) / wrong.WRONG).symlink_to(there.root / wrong.WRONG)
+                    answers = course.Answers(Path(directory))
+                    answers.begin("student 0", there)
+                    problem = course.problem_of(one.exercise, "student 0")
+                    answers.predict(one.exercise, 1)
+                    answers.give(one.exercise, course.expected(dataclasses.replace(one.exercise, answer=one.answer), problem))
+                    self.assertIn(one.sentence, course.verdict_with_prediction(one.exercise, answers).lines)
 
 
 if __name__ == "__main__":

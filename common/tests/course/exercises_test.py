@@ -109,7 +109,10 @@ class TheRealOnes(unittest.TestCase):
             self.assertFalse(exercise.required and exercise.needs_gpu, exercise.id)
             self.assertGreater(exercise.points, 0, exercise.id)
             self.assertIn(exercise.minutes, range(5, 121), exercise.id)
-            self.assertTrue(exercise.hints, exercise.id)
+            self.assertEqual(len(exercise.hints), 3, f"{exercise.id}: hints come in three steps")
+            for line in course.lines_of(there, exercise):
+                for hint in exercise.hints:
+                    self.assertNotIn(line, course.bare(hint), f"{exercise.id}: a hint is no solution")
             if exercise.kind != "measure":
                 self.assertTrue(there.attempted(exercise), exercise.id)
                 self.assertNotEqual(there.handed_out(exercise), None, exercise.id)

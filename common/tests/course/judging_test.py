@@ -1,5 +1,6 @@
 """What a student is told of what the tests have said."""
 
+import json
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -31,6 +32,23 @@ RACE = ("/there/05_online/1_online.cu:9: cudaErrorLaunchFailure: kernel online::
         "at 05_online/1_online.cu:4: race on shared memory")
 
 
+WRONG_L = {"name": "l", "how": "differs", "b": 0, "h": 1, "row": 3, "keys": [64, 127], "got": "inf", "want": 2.5, "kernel": "forward",
+           "block": "(1, 0, 0)", "thread": "(3, 0, 0)", "line": "05_online/1_online.cu:9"}
+
+
+def where_to_look(flags: str = "") -> list:
+    return ["what is the cause? Look what the kernel does:", f"  ./workbook trace 06 --rung=mma{flags}  (checks every access)",
+            f"  ./workbook walk 06/mma{flags}  (shows every step)", "  ./workbook compare 06/mma RUNG  (with one that is right: what differs)"]
+
+
+def diagnosis(wrong: "dict | None") -> str:
+    """What a program prints that finds this wrong first."""
+    found = {"right": ["S", "m"], **({"wrong": wrong} if wrong else {})}
+    if wrong and wrong["name"] == "S":
+        found["right"] = []
+    return json.dumps({"chapter": "05", "rungs": [{"rung": "online", "diagnosis": found}]})
+
+
 class Judging(LittleTree):
     def setUp(self):
         super().setUp()
@@ -42,7 +60,8 @@ class Judging(LittleTree):
     def judged(self, outputs: dict, exercise: str = "05.rescale", **options) -> judging.Verdict:
         """With programs that print this, {kernels: output}; others pass."""
         def answer(command, environment):
-            kernels = "gpu" if "cuda" in Path(command[0]).parts else "traced" if "_traced" in str(command[0]) else "plain"
+            kernels = "gpu" if "cuda" in Path(command[0]).parts else "stages" if "--diagnose" in command \
+                else "traced" if "_traced" in str(command[0]) else "plain"
             self.ran.append((kernels, *command[1:], environment.get("WORKBOOK_PASS")))
             output = outputs.get(kernels, PASSED)
             if isinstance(output, Exception):
@@ -82,12 +101,62 @@ class Judging(LittleTree):
 
     def test_wrong_numbers_if_the_engine_saw_nothing(self):
         self.assertIn("got nan", self.judged({"plain": failure(ELEMENT)}).lines[0])
+        self.assertEqual([kernels for kernels, *_ in self.ran], ["plain", "traced", "stages"])
+
+    def test_where_it_goes_wrong_first_comes_before_the_result(self):
+        verdict = self.judged({"plain": failure(ELEMENT), "stages": (0, diagnosis(WRONG_L))})
+        self.assertEqual(verdict.lines, [
+            "l[3] of b=0, h=1 is inf and should be 2.5; everything before it is right (S, m, the tiles before)",
+            "in the tile of keys 64 to 127, shown by thread (3, 0, 0) of block (1, 0, 0) at 05_online/1_online.cu:9",
+            "in the problem B=1 H=2 (kv 1) Nq=150 Nk=170 D=64 fp16, causal mask, inputs `growing`",
+            "found by the test `inputs`: maxima that rise"])
+        self.assertEqual(self.ran[-1][:-1], (
+            "stages", "--diagnose", "--batch=1", "--heads=2", "--kv-heads=1", "--seq-q=150", "--seq-k=170", "--head-dim=64",
+            "--dtype=fp16", "--causal", "--inputs=growing", "--rung=online", "--direction=forward"))
+
+    def test_a_mistake_that_is_known_gets_its_question(self):
+        known = [{"name": "a", "mistake": "m", "right": [], "wrong": [], "seen": r"^l\[3\].* is 7"},
+                 {"name": "b", "mistake": "m", "right": [], "wrong": [], "seen": r"^m\[", "sentence": "not m?"},
+                 {"name": "c", "mistake": "m", "right": [], "wrong": [], "seen": r"^l\[3\]", "source": "never", "sentence": "not here?"},
+                 {"name": "d", "mistake": "m", "right": [], "wrong": [], "seen": r"^l\[3\]", "source": r"^ *l = ", "sentence": "l?"}]
+        self.write("common/course/wrong/05.rescale.json", json.dumps(known))
+        outputs = {"plain": failure(ELEMENT), "stages": (0, diagnosis(WRONG_L))}
+        self.assertEqual(self.judged(outputs).lines[-1], "l?")
+        self.assertEqual(self.judged(outputs).stage, "l")
+        self.assertIn("found by", self.judged({"plain": failure(ELEMENT)}).lines[-1])
+        with mock.patch.object(judging._ThisTree, "explains", False):
+            self.assertNotIn("l?", self.judged(outputs).lines)
+
+    def test_what_else_can_be_wrong_first(self):
+        for wrong, said in [
+                ({"name": "S", "how": "differs", "column": 5, "keys": [0, 63], "got": 0.3}, "S[3, 5] of b=0, h=1 is 0.3 and should be 2.5; nothing is shown before it"),
+                ({"name": "P", "how": "hidden", "column": 5, "got": 0.3}, "P[3, 5] of b=0, h=1 is 0.3 and should be 0: row 3 does not see key 5; "),
+                ({"name": "correction", "how": "grows"}, "correction[3] of b=0, h=1 is inf, and a correction is at most 1; "),
+                ({"name": "S", "how": "missing", "column": 5, "line": ""}, "no thread block makes S[3, 5] of b=0, h=1, and row 3 sees key 5; what they make is right (")]:
+            verdict = self.judged({"plain": failure(ELEMENT), "stages": (0, diagnosis({**WRONG_L, **wrong}))})
+            self.assertTrue(verdict.lines[0].startswith(said), verdict.lines[0])
+
+    def test_only_the_result_is_wrong(self):
+        verdict = self.judged({"plain": failure(ELEMENT), "stages": (0, diagnosis(None))})
+        self.assertIn("got nan", verdict.lines[0])
+        self.assertEqual(verdict.lines[1], "S, m: all right, as the kernel shows them; what is made of them is not")
+
+    def test_a_program_that_cannot_say_where(self):
+        for answer in ["broken", '{"chapter": ', '{"chapter": "05", "rungs": [{"diagnosis": null}]}', '{"chapter": "05", "rungs": [7]}',
+                       diagnosis({"name": "Z"}), judging.DoesNotEnd()]:
+            verdict = self.judged({"plain": failure(ELEMENT), "stages": answer if isinstance(answer, Exception) else (0, answer)})
+            self.assertIn("got nan", verdict.lines[0])
+            self.assertEqual(len(verdict.lines), 3)
+
+    def test_a_workshop_may_not_look_for_it(self):
+        with mock.patch.object(judging._ThisTree, "explains", False):
+            self.judged({"plain": failure(ELEMENT)})
         self.assertEqual([kernels for kernels, *_ in self.ran], ["plain", "traced"])
 
     def test_the_engine_that_looks_closer_is_not_built_for_that_alone(self):
         with mock.patch.object(judging._ThisTree, "has_built", return_value=False):
             self.assertIn("got nan", self.judged({"plain": failure(ELEMENT), "traced": failure(RACE)}).lines[0])
-            self.assertEqual([kernels for kernels, *_ in self.ran], ["plain"])
+            self.assertEqual([kernels for kernels, *_ in self.ran], ["plain", "stages"])
             self.declare({**CODE, "tests": ["inputs", "trace"]}, DEBUG, MEASURE)
             self.assertIn("race", self.judged({"plain": failure(ELEMENT), "traced": failure(RACE)}).lines[0])
 
@@ -115,11 +184,21 @@ class Judging(LittleTree):
         self.assertEqual(self.judged({}, "06.barrier", explain=False).lines, ["06_flash/1_mma.cu has a mistake somewhere"])
         self.assertEqual(self.ran, [])
 
-    def test_what_a_planted_mistake_does_is_shown_before_it_is_mended(self):
+    def test_what_a_planted_mistake_does_is_shown_before_it_is_mended_and_not_where_it_is(self):
         self.hand_out()
         verdict = self.judged({"traced": failure(RACE)}, "06.barrier")
-        self.assertEqual((verdict.state, verdict.lines[0]), ("not attempted", "06_flash/1_mma.cu has a mistake somewhere"))
-        self.assertIn("race on shared memory", verdict.lines[1])
+        self.assertEqual((verdict.state, verdict.lines), ("not attempted", [
+            "06_flash/1_mma.cu has a mistake somewhere", "the engine, which follows every access, stops the kernel",
+            "found by the test `inputs`: maxima that rise", *where_to_look()]))
+
+    def test_of_a_mistake_that_is_to_be_found_no_stage_is_named(self):
+        self.declare(CODE, {**DEBUG, "tests": ["inputs", "trace"]}, MEASURE)
+        self.write("06_flash/1_mma.cu", little.MMA + "more();\n")
+        verdict = self.judged({"plain": failure(ELEMENT), "traced": failure(RACE)}, "06.barrier")
+        self.assertIn("got nan", verdict.lines[0])
+        self.assertEqual(verdict.lines[-4:], where_to_look(" --batch=1 --heads=2 --kv-heads=1 --seq-q=150 --seq-k=170 --head-dim=64 "
+                                                           "--dtype=fp16 --causal"))
+        self.assertEqual([kernels for kernels, *_ in self.ran], ["plain"])
 
     def test_a_file_that_does_not_compile(self):
         with mock.patch.object(build, "ensure_built", side_effect=build.DoesNotBuild("the build failed", ["a.cu:1: error: x", "more"])):

@@ -44,7 +44,7 @@ class Answering(LittleTree):
 
     def test_the_question_is_asked_and_the_file_is_there(self):
         self.begin()
-        self.assertEqual(json.loads(self.read("answers.json")), {"student": "ada", "answers": {"05.sectors": None}})
+        self.assertEqual(json.loads(self.read("answers.json")), {"student": "ada", "answers": {"05.sectors": None}, "predictions": {}})
         seq_q = course.problem_of(self.exercise("05.sectors"), "ada")["seq_q"]
         self.assertEqual(self.verdict().lines[0], f"How many, of {seq_q} rows?")
 
@@ -55,6 +55,25 @@ class Answering(LittleTree):
             verdict = self.verdict()
             self.assertEqual(verdict.state, state, answer)
             self.assertNotIn("10.0", " ".join(verdict.lines))
+
+    def test_a_known_mistake_gets_its_question_and_no_other_number_does(self):
+        self.write("common/course/wrong/05.sectors.json", json.dumps(
+            [{"name": "no_sentence", "mistake": "m", "answer": "7"},
+             {"name": "not_counted", "mistake": "m", "answer": 'counted("nothing")', "sentence": "never"},
+             {"name": "all_sectors", "mistake": "m", "answer": 'counted("sectors")', "sentence": "Of which requests?"}]))
+        for answer, expected in [(40, ["it is not 40", "Of which requests?"]), (41, ["it is not 41"]), (7, ["it is not 7"])]:
+            self.begin(answer=answer)
+            self.assertEqual(self.verdict().lines[1:], expected)
+        self.begin(answer=40)
+        with mock.patch.object(judging, "counts", return_value=LAUNCHES):
+            verdict = course.verdict_of_answer(self.exercise("05.sectors"), course.Answers(self.root), judging.Workshop())
+        self.assertEqual(verdict.lines[1:], ["it is not 40"], "a grader says no more")
+
+    def test_in_a_students_tree_the_sentences_are_there_and_the_solutions_are_not(self):
+        sentence = {"answer": 'counted("sectors")', "sentence": "Of which requests?"}
+        self.write(str(course.SENTENCES), json.dumps({"05.sectors": [sentence]}))
+        self.begin(answer=40)
+        self.assertEqual(self.verdict().lines[-1], "Of which requests?")
 
     def test_answers_stay_when_the_name_is_said_again(self):
         self.begin(answer=10)
@@ -67,12 +86,68 @@ class Answering(LittleTree):
             course.Answers(self.root).begin("grace", self.loaded())
 
     def test_a_file_that_is_not_as_it_has_to_be(self):
-        for text, line in [("{\n,}", 2), ('{"student": 7, "answers": {}}', 1), ("[]", 1), ('{"student": "ada"}', 1)]:
+        for text, line in [('{"student": "ada", "answers": {}, "predictions": 7}', 1), ("{\n,}", 2), ('{"student": 7, "answers": {}}', 1), ("[]", 1), ('{"student": "ada"}', 1)]:
             self.write("answers.json", text)
             with self.assertRaises(Failure) as caught:
                 course.Answers(self.root)
             self.assertIn(f"answers.json:{line}: it must be", str(caught.exception))
             self.assertEqual(caught.exception.status, 2)
+
+    def step(self):
+        """What a student who predicts first is told next."""
+        with mock.patch.object(judging, "counts", return_value=LAUNCHES):
+            return course.verdict_with_prediction(self.exercise("05.sectors"), course.Answers(self.root))
+
+    def test_a_prediction_comes_before_the_count_and_stands_beside_it(self):
+        sectors = self.exercise("05.sectors")
+        self.assertIn("--student NAME", self.step().lines[0])
+        self.begin()
+        self.assertEqual((self.step().state, self.step().lines[1]), ("not answered", (
+            "predict first, from the source: ./workbook check 05.sectors --predict NUMBER; a wrong prediction costs nothing")))
+        with self.assertRaisesRegex(Failure, "^05.sectors is predicted first: ./workbook check 05.sectors --predict NUMBER$"):
+            course.Answers(self.root).give(sectors, 10)
+        course.Answers(self.root).predict(sectors, 32)
+        with self.assertRaisesRegex(Failure, "^you predicted 32 for 05.sectors, and a prediction stays$"):
+            course.Answers(self.root).predict(sectors, 10)
+        seq_q = course.problem_of(sectors, "ada")["seq_q"]
+        self.assertEqual(self.step().lines[1:], [
+            "you predicted 32; now count", f"  ./workbook trace 05 --rung=online --heads=2 --seq-q={seq_q}",
+            "and say what it is: ./workbook check 05.sectors --answer NUMBER"])
+        course.Answers(self.root).give(sectors, 40)
+        self.assertEqual((self.step().state, self.step().lines[1]), ("wrong", "it is not 40"))
+        course.Answers(self.root).give(sectors, 10)
+        self.assertEqual((self.step().state, self.step().lines), ("right", [
+            "predicted 32, counted 10: 0.312 times the prediction. Which line of the kernel is the reason?"]))
+
+    def test_an_answer_without_a_prediction_is_judged_by_who_grades_and_not_said_to_the_student(self):
+        self.begin(answer=10)
+        self.assertEqual((self.verdict().state, self.step().state), ("right", "not answered"))
+
+    def test_predictions_of_nothing_and_right_ones(self):
+        self.assertIn("not the prediction", questions.beside(0, 10))
+        self.assertEqual(questions.beside(4193281, 4193280), "predicted 4,193,281, counted 4,193,280: as you predicted")
+
+    def test_nobody_predicts_without_a_name(self):
+        with self.assertRaisesRegex(Failure, "^whose answer is it"):
+            course.Answers(self.root).predict(self.exercise("05.sectors"), 1)
+
+    def test_the_log_has_what_was_predicted_and_what_was_counted(self):
+        sectors, code = self.exercise("05.sectors"), self.exercise("05.rescale")
+        self.begin()
+        with self.assertRaisesRegex(Failure, "^--log: nothing is predicted yet"):
+            course.log_page([code, sectors], course.Answers(self.root))
+        course.Answers(self.root).predict(sectors, 32)
+        page = course.log_page([code, sectors], course.Answers(self.root))
+        self.assertIn("# Log of ada\n\n## 05.sectors: a title\n\n**Predict.** How many, of ", page)
+        self.assertIn("I predicted 32. My calculation: …", page)
+        self.assertRegex(page, r"`./workbook trace 05 --rung=online --heads=2 --seq-q=\d+` counted …\n")
+        with mock.patch.object(judging, "counts", return_value=LAUNCHES):
+            course.Answers(self.root).give(sectors, 40)
+            self.assertNotIn("counted 40", course.log_page([sectors], course.Answers(self.root)), "it is wrong")
+            course.Answers(self.root).give(sectors, 10)
+            page = course.log_page([sectors], course.Answers(self.root))
+        self.assertRegex(page, r"` counted 10.\n")
+        self.assertIn("**Explain.** 0.312 times the prediction. Which line of the kernel is the reason? …\n", page)
 
     def test_kernels_that_cannot_be_counted(self):
         self.begin(answer=10)

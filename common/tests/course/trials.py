@@ -6,8 +6,8 @@ into headers. Each has a namespace of its own there, and WORKBOOK_TRIAL says whi
 
     trials.py [--thorough] [EXERCISE..]
         makes a copy and prints the trials, as JSON, in its last line: of each of these exercises, or of all, the first two wrong
-        solutions; --thorough tries all of them, asks every test of an exercise, and does not stop at the first that rejects a
-        solution
+        solutions; --thorough tries all of them, asks every test of an exercise, does not stop at the first that rejects a
+        solution, and says what a student is told of it
 """
 
 import collections
@@ -41,11 +41,14 @@ class Trial:
     name: str  # of the wrong solution
     state: str  # what check says of it
     rejected_by: list  # kinds of tests, and COUNTS: the first one, or, if thorough, all; of a stub, too
+    stage: str = ""  # if thorough: what check says is wrong first,
+    lines: tuple = ()  # and all that it says
 
 
-def trials(exercises: "list[str]") -> "list[Trial]":
-    """Those that are made without --thorough; of all exercises if none is named."""
-    return [Trial(**entry) for entry in json.loads(_in_a_copy(exercises).splitlines()[-1])]
+def trials(exercises: "list[str]", thorough: bool = False) -> "list[Trial]":
+    """Of all exercises if none is named."""
+    flags = [*([_THOROUGH] if thorough else []), *exercises]
+    return [Trial(**entry) for entry in json.loads(_in_a_copy(flags).splitlines()[-1])]
 
 
 def _in_a_copy(flags: list) -> str:
@@ -113,13 +116,15 @@ def _try_all(thorough: bool, exercises: "list[str]") -> list:
     right = {file: (course.root / file).read_text() for file in of_file}
     for file, texts in of_file.items():
         (course.root / file).write_text(as_one(texts))
-    built = build.ensure_built("cpu", sorted({f"{one.chapter}_tests" for one in kernels}), quietly=True)
+    programs = ["{}_tests", "{}_traced", "{}_traced_tests"] if thorough else ["{}_tests"]
+    targets = sorted({program.format(one.chapter) for one in kernels for program in programs})
+    built = build.ensure_built("cpu", targets, quietly=True)
     for file, text in right.items():
         (course.root / file).write_text(text)
 
-    really = build.ensure_built  # of traced kernels: only what a limit asks for, alone in its file
-    with mock.patch.object(build, "ensure_built", lambda preset, targets, **how:
-                           really(preset, targets, **how) if any("_traced" in target for target in targets) else built):
+    really = build.ensure_built  # of traced kernels, unless thorough: only what a limit asks for, alone in its file
+    with mock.patch.object(build, "ensure_built", lambda preset, wanted, **how:
+                           built if set(wanted) <= set(targets) else really(preset, wanted, **how)):
         found = []
         for exercise, name, text in attempts:
             os.environ["WORKBOOK_TRIAL"] = str(of_file[exercise.file].index(text))
@@ -130,13 +135,15 @@ def _try_all(thorough: bool, exercises: "list[str]") -> list:
 
 
 def _try(course: Course, exercise: Exercise, name: str, thorough: bool) -> dict:
-    verdict = judging.judge(course, exercise, explain=False)
+    verdict = judging.judge(course, exercise, explain=thorough)
     if thorough:
         rejected_by = judging.tests_against(course, exercise)
     else:
-        lines = verdict.lines if verdict.state != "not attempted" else judging.objections(course, exercise, explain=False)
+        found = None if verdict.state != "not attempted" else judging.objection(course, exercise, explain=False)
+        lines = found.lines if found else verdict.lines if verdict.state == "wrong" else []
         rejected_by = [_test_of(lines)] if lines else []
-    return {"exercise": exercise.id, "name": name, "state": verdict.state, "rejected_by": rejected_by}
+    return {"exercise": exercise.id, "name": name, "state": verdict.state, "rejected_by": rejected_by, "stage": verdict.stage,
+            "lines": verdict.lines}
 
 
 def _test_of(lines: list) -> str:

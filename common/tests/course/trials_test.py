@@ -12,15 +12,17 @@ from tools import course
 from tools.base import ROOT, chapters
 from tools.course import wrong
 
-ROW = re.compile(r"\| (\d\d\.\w+) \| `(\w+)` \| (.*) \| (.*) \|")
+ROW = re.compile(r"\| (\d\d\.\w+) \| `(\w+)` \| (.*) \| (.*) \| (.*) \|")
 
 
 class Trials:
     """What is expected of the trials of some exercises: `exercises` are their ids."""
 
+    thorough = False
+
     @classmethod
     def setUpClass(cls):
-        cls.trials = trials.trials(cls.exercises)
+        cls.trials = trials.trials(cls.exercises, cls.thorough)
 
     def test_stubs_and_planted_mistakes(self):
         stubs = [trial for trial in self.trials if trial.name == trials.STUB]
@@ -43,6 +45,17 @@ class Some(Trials, unittest.TestCase):
     """One of each kind."""
 
     exercises = ["04.barrier", "05.rescale"]
+    thorough = True
+
+    def test_check_names_what_is_wrong_first_and_asks_what_leads_to_it(self):
+        told = {(trial.exercise, trial.name): trial for trial in self.trials}
+        for one in wrong.wrong_solutions(course.load()):
+            if one.exercise.id in self.exercises:
+                with self.subTest(solution=one.title):
+                    trial = told[one.exercise.id, one.name]
+                    self.assertEqual(trial.stage, one.stage)
+                    self.assertEqual([line for line in trial.lines if line.endswith("?") and "cause" not in line],
+                                     [one.sentence])
 
 
 class All(Trials, unittest.TestCase):
@@ -66,6 +79,12 @@ class EarlierChapters(unittest.TestCase):
 
 
 class TheTable(unittest.TestCase):
+    def test_says_that_check_names_the_right_stage_of_nine_in_ten(self):
+        rows = {row[:2]: row[4] for row in ROW.findall((ROOT / wrong.WRONG / "README.md").read_text())}
+        named = [rows[one.exercise.id, one.name] for one in wrong.wrong_solutions(course.load())
+                 if one.exercise.kind == "code" and one.stage]
+        self.assertGreaterEqual(sum(", not " not in cell for cell in named), 0.9 * len(named))
+
     def test_has_every_wrong_solution_and_no_other(self):
         there = course.load()
         rows = ROW.findall((ROOT / wrong.WRONG / "README.md").read_text())

@@ -58,6 +58,16 @@ class HandedOut(unittest.TestCase):
                 self.assertEqual(self.text(one.file), self.text(str(course.HANDED_OUT / one.file)))
                 self.assertNotEqual(self.text(one.file), self.course.text(one))
 
+    def test_what_is_said_of_known_mistakes_is_there_and_the_wrong_solutions_are_not(self):
+        there = json.loads(self.text(str(course.SENTENCES)))
+        self.assertEqual(set(there), {one.id for one in self.made.plan.exercises})
+        known = [entry for entries in there.values() for entry in entries]
+        self.assertGreater(len(known), 50)
+        for entry in known:
+            self.assertLessEqual({"sentence"}, set(entry))
+            self.assertLessEqual(set(entry), {"sentence", "seen", "source", "answer"})
+        self.assertEqual([file for file in self.made.student if file.startswith(str(course.WRONG))], [])
+
     def test_a_line_that_only_the_solution_has_stands_nowhere(self):
         """Looked for in another way than the handout does: lines that the whole workbook has in the solution, and in files after it."""
         texts = {file: {bare(line) for line in content.decode(errors="replace").splitlines()}

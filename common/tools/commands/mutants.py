@@ -6,7 +6,7 @@ needs are listed with the reason that they are there for. --write puts the table
 the tests hold every mutant and every kind to what is written there.
 
 With --exercises it is the table of common/course/wrong/README.md: which test of an exercise rejects which wrong
-solution.
+solution, and what check says is wrong first.
 """
 
 import argparse
@@ -85,13 +85,24 @@ def _wrong_solutions_as_markdown() -> str:
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         raise Failure(f"{shown(script)} ended with status {done.returncode}")
-    rejected_by = {(trial["exercise"], trial["name"]): trial["rejected_by"]
-                   for trial in json.loads(done.stdout.splitlines()[-1])}
-    lines = ["| exercise | wrong solution | its mistake | rejected by |", "|---|---|---|---|"]
+    trials = {(trial["exercise"], trial["name"]): trial for trial in json.loads(done.stdout.splitlines()[-1])}
+    lines = ["| exercise | wrong solution | its mistake | rejected by | `check` names |", "|---|---|---|---|---|"]
+    to_name = right = 0
     for one in wrong_solutions(load()):
-        by = rejected_by.get((one.exercise.id, one.name), ["the engine's count"])
-        lines.append(f"| {one.exercise.id} | `{one.name}` | {_cell(one.mistake)} | {', '.join(by)} |")
-    return "\n".join(lines) + "\n"
+        trial = trials.get((one.exercise.id, one.name),
+                           {"rejected_by": ["the engine's count"], "stage": "", "lines": []})
+        named = trial["stage"] or "-"
+        if one.stage and one.exercise.kind == "code":
+            to_name, right = to_name + 1, right + (named == one.stage)
+        if one.stage and named != one.stage:
+            named += f", not {one.stage}"
+        says = named if one.exercise.kind != "measure" else "the mistake" if one.sentence else "-"
+        lines.append(f"| {one.exercise.id} | `{one.name}` | {_cell(one.mistake)} | {', '.join(trial['rejected_by'])} | "
+                     f"{says} |")
+        if one.sentence and one.exercise.kind != "measure" and one.sentence not in trial["lines"]:
+            say(f"{one.title}: not recognised; check said {' / '.join(trial['lines'])}")
+    share = f"Of {to_name} wrong kernels that a student could write, `check` names what is wrong first of {right}."
+    return "\n".join([*lines, "", share]) + "\n"
 
 
 @dataclass

@@ -13,7 +13,7 @@ The keys of an exercise, those in brackets need not be there:
                  backward. The source is one of the chapter, or of common/course, which has what no chapter has
     points, difficulty (1 to 3), minutes (that it takes who has read the lesson), required, needs_gpu
     [lesson]     numbers of the lesson's questions whose answers would say too much: a student's tree has them without
-    hints        each helps a bit more than the one before
+    hints        three: where to look, a small case to think through, what is needed; the last is not the solution
     [then]       what ./workbook check adds when it is right: what has been reached, and why the next one is worth it
     code and debug
       tests      kinds of test (common/tests/chapter/kinds.cc) that the rung has to pass; `trace` is the engine with its

@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.base import Command, JsonObject, build, ending_of, started
+from tools.course import stages, wrong
 from tools.course.exercises import Course, Exercise
 
+# What can be wrong besides a number in the kernel or a result: stages of a Verdict.
+ENGINE, COUNT, HANGS = "engine", "count", "hangs"
 PATIENCE = 60  # seconds for one run of a program: what takes longer hangs
 _SHOWN_OF_A_RESULT = re.compile(r"(\w+)\[b=(\d+), h=(\d+), i=(\d+)(?:, d=(\d+))?\] is (\S+), expected (\S+)")
 _ENGINE = re.compile(r"cudaError\w+: (kernel .*)")
@@ -24,13 +27,24 @@ class DoesNotEnd(Exception):
 
 
 @dataclass(frozen=True)
+class Objection:
+    """To an exercise's rung."""
+    lines: list[str]
+    stage: str  # as in a Verdict
+    problem: "JsonObject | None" = None  # with which a result is wrong
+
+
+@dataclass(frozen=True)
 class Verdict:
     state: str  # right, wrong, not attempted, does not compile, not run; of a question also not answered
     lines: list[str] = field(default_factory=list)  # for whoever wants to know more
+    stage: str = ""  # of a wrong kernel: what is wrong first (wrong.py), as far as is known
 
 
 class Workshop:
     """Where exercises are built and run: here, in this tree, with the caller's rights."""
+
+    explains = False  # a wrong kernel: where it goes wrong first, and what to ask of a mistake that is known
 
     def built(self, preset: str, targets: list[str]) -> Path:
         """The build directory; DoesNotBuild if it cannot be built."""
@@ -51,6 +65,8 @@ class Workshop:
 
 
 class _ThisTree(Workshop):
+    explains = True
+
     def has_built(self, program: Path) -> bool:
         return (build.directory("cpu") / program).exists()
 
@@ -68,17 +84,21 @@ def judge(course: Course, exercise: Exercise, gpu: bool = False, explain: bool =
     if exercise.needs_gpu and not gpu:
         return Verdict("not run", ["it needs a GPU: ./workbook check --gpu"])
     try:
-        wrong = objections(course, exercise, explain, workshop)
-        if not wrong and gpu:
-            wrong = _of_the_suite(course, exercise, "cuda", [test for test in exercise.tests if test != "trace"],
+        found = objection(course, exercise, explain, workshop)
+        if not found and gpu:
+            found = _of_the_suite(course, exercise, "cuda", [test for test in exercise.tests if test != "trace"],
                                   workshop)
     except build.DoesNotBuild as failure:
         return Verdict("does not compile", failure.errors[:1])
     except DoesNotEnd as hanging:
-        wrong = [str(hanging)]
+        found = Objection([str(hanging)], HANGS)
     if not attempted:  # what a mistake does is where the search for it begins
-        return Verdict("not attempted", [_where_to_begin(course, exercise), *wrong])
-    return Verdict("wrong", [*wrong, *_not_its_fault(course, exercise)]) if wrong else Verdict("right")
+        return Verdict("not attempted", [_where_to_begin(course, exercise), *(found.lines if found else [])])
+    if not found:
+        return Verdict("right")
+    sentence = wrong.sentence_of_code(course, exercise, found.lines) if explain and workshop.explains else None
+    return Verdict("wrong", [*found.lines, *([sentence] if sentence else []), *_not_its_fault(course, exercise)],
+                   found.stage)
 
 
 def _not_its_fault(course: Course, exercise: Exercise) -> list[str]:
@@ -96,17 +116,51 @@ def _where_to_begin(course: Course, exercise: Exercise) -> str:
     return f"{exercise.file}:{region.first}: {region.task}"
 
 
-def objections(course: Course, exercise: Exercise, explain: bool = True, workshop: Workshop = HERE) -> list[str]:
-    """Lines about the first thing that is wrong on the engine; none if all is right. A mistake that the
-    engine sees on a line of the kernel explains wrong numbers, and takes their place. (But where the exercise is not
-    about such mistakes, the engine that sees them is not built for it: that takes longer than all else.)"""
+def objection(course: Course, exercise: Exercise, explain: bool = True,
+              workshop: Workshop = HERE) -> "Objection | None":
+    """The first thing that is wrong on the engine; None if all is right. A mistake that the engine sees on a line of
+    the kernel explains wrong numbers, and takes their place. (But where the exercise is not about such mistakes, the
+    engine that sees them is not built for it: that takes longer than all else.) Else it is the first number in the
+    kernel that is wrong. Of a mistake that is to be found, only what it does is said."""
+    explain = explain and exercise.kind != "debug"
     traced = "trace" in exercise.tests
-    wrong = _of_the_suite(course, exercise, "cpu", [test for test in exercise.tests if test != "trace"], workshop)
-    look_closer = explain and not wrong[
-        0].startswith("kernel ") and (traced or workshop.has_built(_suite(exercise, traced=True))) if wrong else traced
+    found = _of_the_suite(course, exercise, "cpu", [test for test in exercise.tests if test != "trace"], workshop)
+    look_closer = explain and found.stage != ENGINE and (
+        traced or workshop.has_built(_suite(exercise, traced=True))) if found else traced
     if look_closer:
-        wrong = _of_the_suite(course, exercise, "cpu", ["trace"], workshop) or wrong
-    return wrong or _beyond_a_limit(exercise, workshop)
+        found = _of_the_suite(course, exercise, "cpu", ["trace"], workshop) or found
+    if not found:
+        return _beyond_a_limit(exercise, workshop)
+    if exercise.kind == "debug":
+        return _symptom(exercise, found)
+    if explain and found.problem and workshop.explains:
+        return _first_wrong_stage(exercise, found, workshop)
+    return found
+
+
+def _symptom(exercise: Exercise, found: Objection) -> Objection:
+    lines = found.lines
+    if found.stage == ENGINE:
+        lines = ["the engine, which follows every access, stops the kernel", *lines[1:]]
+    rung = f"{exercise.chapter[:2]}/{exercise.rung}"
+    problem = {key: value for key, value in (found.problem or {}).items() if key not in ("inputs", "scale")}
+    return Objection([*lines, "what is the cause? Look what the kernel does:",
+                      f"  {command_that_counts(exercise, problem)}  (checks every access)",
+                      f"  {' '.join(['./workbook walk', rung, *_flags(problem)])}  (shows every step)",
+                      f"  ./workbook compare {rung} RUNG  (with one that is right: what differs)"], found.stage)
+
+
+def _first_wrong_stage(exercise: Exercise, found: Objection, workshop: Workshop) -> Objection:
+    """Where the kernel goes wrong first, and then what else is known; that alone if nothing that the kernel shows is
+    wrong, or its program cannot say."""
+    printed = _printed(exercise.place, exercise.rung, exercise.direction, "--diagnose", found.problem or {}, workshop)
+    try:
+        (one,) = printed["rungs"] if isinstance(printed, dict) else []
+        said, stage = stages.in_words(one["diagnosis"]), stages.stage(one["diagnosis"])
+    except (KeyError, TypeError, ValueError):
+        return found
+    first, *rest = found.lines
+    return Objection([*said, *rest], stage) if stage else Objection([first, *said, *rest], found.stage)
 
 
 def tests_against(course: Course, exercise: Exercise) -> list[str]:
@@ -122,18 +176,19 @@ def _suite(exercise: Exercise, traced: bool) -> Path:
     return exercise.place / f"{exercise.chapter}{'_traced' if traced else ''}_tests"
 
 
-def _of_the_suite(course: Course, exercise: Exercise, preset: str, tests: list[str], workshop: Workshop) -> list[str]:
+def _of_the_suite(course: Course, exercise: Exercise, preset: str, tests: list[str],
+                  workshop: Workshop) -> "Objection | None":
     if not tests:
-        return []
+        return None
     suite = _suite(exercise, traced=tests == ["trace"])
     program = workshop.built(preset, [suite.name]) / suite
     wanted = ":".join(f"All/Rungs.Pass/{test}" for test in tests)
     status, output = workshop.answer([program, f"--gtest_filter={wanted}", "--gtest_fail_fast"],
                                      {"WORKBOOK_PASS": f"{exercise.rung} {exercise.direction}"})
     if status == 0 and workshop.passed(output) == len(tests):
-        return []
-    return _first_wrong(course, exercise,
-                        output) or [f"the tests {', '.join(tests)} {ending_of(status)}: {_last_line(output)}"]
+        return None
+    return _first_wrong(course, exercise, output) or Objection(
+        [f"the tests {', '.join(tests)} {ending_of(status)}: {_last_line(output)}"], "")
 
 
 def _answer(command: Command, environment: dict[str, str]) -> tuple[int, str]:
@@ -151,22 +206,24 @@ def _last_line(output: str) -> str:
     return (output.strip().splitlines() or ["it printed nothing"])[-1]
 
 
-def _first_wrong(course: Course, exercise: Exercise, output: str) -> list[str]:
+def _first_wrong(course: Course, exercise: Exercise, output: str) -> "Objection | None":
     """GoogleTest's first failure, in words for a student."""
     said = re.search(r'Which is: "(.*)"', output)
     if not said:
         other = re.search(r": Failure\n(?:Failed\n)?(.+)", output)
-        return [other[1]] if other else []
+        return Objection([other[1]], "") if other else None
     words = said[1].replace('\\"', '"').replace(f"{course.root}/", "")
     test = re.search(r"\[  FAILED  \] All/Rungs\.Pass/(\w+), where GetParam\(\) = (.*?)(?: \(\d+ ms\))?\n", output)
     of_test = [f"found by the test `{test[1]}`: {test[2]}"] if test else []
     engine = _ENGINE.search(words)
     if engine:
-        return [engine[1], *of_test]
+        return Objection([engine[1], *of_test], ENGINE)
     case, element = _CASE.search(words), _SHOWN_OF_A_RESULT.search(words)
+    problem = stages.problem_of_case(words)
     if not element:
-        return [words, *of_test]
-    return [_element(course, exercise, *element.groups()), *([_problem(case)] if case else []), *of_test]
+        return Objection([words, *of_test], "", problem)
+    lines = [_element(course, exercise, *element.groups()), *([_problem(case)] if case else []), *of_test]
+    return Objection(lines, element[1], problem)
 
 
 def _element(course: Course, exercise: Exercise, tensor: str, b: str, h: str, row: str, column: "str | None", got: str,
@@ -208,8 +265,21 @@ def _problem(case: re.Match[str]) -> str:
 def counts(place: Path, rung: str, direction: str, problem: JsonObject,
            workshop: Workshop = HERE) -> "list[KernelCounts] | str":
     """The counts of each launch of the rung that is built there, for this problem; or why there are none."""
+    printed = _printed(place, rung, direction, "--trace", problem, workshop)
+    if isinstance(printed, str):
+        return printed
+    try:
+        (one,) = printed["rungs"]
+        return [(launch["kernel"], _flat("", {**launch["totals"], **launch})) for launch in one["launches"]]
+    except (KeyError, TypeError, ValueError):  # whatever the kernel's file prints
+        return f"{place.name} --trace printed no counts that can be read"
+
+
+def _printed(place: Path, rung: str, direction: str, flag: str, problem: JsonObject,
+             workshop: Workshop) -> "JsonObject | str":
+    """What the rung's program with traced kernels prints with this flag; or why it prints nothing."""
     traced = f"{place.name}_traced"
-    program = [workshop.built("cpu", [traced]) / place / traced, "--trace", *_flags(problem),
+    program = [workshop.built("cpu", [traced]) / place / traced, flag, *_flags(problem),
                f"--rung={rung}", f"--direction={direction}"]
     try:
         status, output = workshop.answer(program, {})
@@ -219,10 +289,10 @@ def counts(place: Path, rung: str, direction: str, problem: JsonObject,
     if status != 0 or start < 0:
         return _last_line(output)
     try:
-        (one,) = json.loads(output[start:])["rungs"]
-        return [(launch["kernel"], _flat("", {**launch["totals"], **launch})) for launch in one["launches"]]
-    except (KeyError, TypeError, ValueError, RecursionError):  # whatever the kernel's file prints
-        return f"{place.name} --trace printed no counts that can be read"
+        printed = json.loads(output[start:])
+    except (ValueError, RecursionError):
+        printed = None
+    return printed if isinstance(printed, dict) else f"{place.name} {flag} printed nothing that can be read"
 
 
 def _flags(problem: JsonObject) -> list[str]:
@@ -251,18 +321,23 @@ def sum_of(launches: list[KernelCounts], count: str, kernel: str = "") -> "float
     return sum(numbers) if numbers else None
 
 
-def _beyond_a_limit(exercise: Exercise, workshop: Workshop) -> list[str]:
+def _beyond_a_limit(exercise: Exercise, workshop: Workshop) -> "Objection | None":
     for limit in exercise.limits:
         launches = counts(exercise.place, exercise.rung, exercise.direction, limit["problem"], workshop)
         if isinstance(launches, str):
-            return [launches]
+            return Objection([launches], "")
         number = sum_of(launches, limit["count"], limit["kernel"])
         if number is None or number > limit["at_most"]:
             kernel = f" of the kernel {limit['kernel']}" if limit["kernel"] else ""
-            return [f"the results are right; {limit['count']}{kernel}: {number:,} where {limit['at_most']:,} are enough"
-                    if number is not None else f"the engine counts no {limit['count']}{kernel}",
-                    f"counted by {_trace(exercise)} {' '.join(_flags(limit['problem']))}"]
-    return []
+            what = (f"the results are right; {limit['count']}{kernel}: {number:,} where {limit['at_most']:,} are enough"
+                    if number is not None else f"the engine counts no {limit['count']}{kernel}")
+            return Objection([what, f"counted by {command_that_counts(exercise, limit['problem'])}"], COUNT)
+    return None
+
+
+def command_that_counts(exercise: Exercise, problem: JsonObject) -> str:
+    """For a student, in a terminal."""
+    return " ".join([_trace(exercise), *_flags(problem)])
 
 
 def _trace(exercise: Exercise) -> str:

@@ -2,9 +2,10 @@
 
 The answers are in answers.json at the top of the tree, next to the name that the problems are drawn from:
 
-    {"student": "ada", "answers": {"01.sectors": 9.5, "02.bytes": null}}
+    {"student": "ada", "answers": {"01.sectors": 9.5, "02.bytes": null}, "predictions": {"01.sectors": 32}}
 
-The right number is counted anew at every check. It is written down nowhere.
+The right number is counted anew at every check. It is written down nowhere. A student predicts it first, from the
+source, and counts then; what was predicted stays, and costs nothing.
 """
 
 import hashlib
@@ -13,15 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from tools.base import DividesByZero, Failure, JsonObject, NotUnderstood, build, evaluate, shown
-from tools.course import judging
+from tools.course import judging, wrong
 from tools.course.exercises import Course, Exercise
 from tools.course.judging import HERE, KernelCounts, Verdict, Workshop
 
 FILE = Path("answers.json")  # below the root of a tree
 TOLERANCE = 0.005  # of the right number: three digits are enough
-_LARGEST = 1e18  # no count is as large
+LARGEST = 1e18  # no count is as large
 # A problem's other numbers belong to the question alone.
-_FLAGS = {"batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "dtype", "causal"}
+FLAGS = {"batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "dtype", "causal"}
 
 
 class NotCounted(Failure):
@@ -35,11 +36,14 @@ class Answers:
         self.path = root / FILE
         self.student = ""
         self._answers: JsonObject = {}
+        self._predictions: JsonObject = {}
         if self.path.exists():
             try:
                 known = json.loads(self.path.read_text())
                 self.student, self._answers = known["student"], known["answers"]
-                if not isinstance(self.student, str) or not isinstance(self._answers, dict):
+                self._predictions = known.get("predictions", {})
+                if not isinstance(self.student, str) or not isinstance(self._answers, dict) \
+                        or not isinstance(self._predictions, dict):
                     raise TypeError
                 self.student.encode()
             except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -57,7 +61,39 @@ class Answers:
         for exercise in course.exercises:
             if exercise.kind == "measure":
                 self._answers.setdefault(exercise.id, None)
-        self.path.write_text(json.dumps({"student": self.student, "answers": self._answers}, indent=2) + "\n")
+        self._write()
+
+    def _write(self) -> None:
+        said = {"student": self.student, "answers": self._answers, "predictions": self._predictions}
+        self.path.write_text(json.dumps(said, indent=2) + "\n")
+
+    def predict(self, exercise: Exercise, number: float) -> None:
+        """Notes what the student expects, before anything is counted."""
+        self._require_a_student(exercise)
+        if self.prediction(exercise) is not None:
+            raise Failure(f"you predicted {in_digits(self.prediction(exercise))} for {exercise.id}, and a prediction "
+                          "stays", status=2)
+        self._predictions[exercise.id] = number
+        self._write()
+
+    def give(self, exercise: Exercise, number: float) -> None:
+        """Notes the answer, in place of the one before."""
+        self._require_a_student(exercise)
+        if self.prediction(exercise) is None:
+            raise Failure(f"{exercise.id} is predicted first: ./workbook check {exercise.id} --predict NUMBER",
+                          status=2)
+        self._answers[exercise.id] = number
+        self._write()
+
+    def _require_a_student(self, exercise: Exercise) -> None:
+        if not self.student:
+            raise Failure(f"whose answer is it? ./workbook check {exercise.id} --student NAME asks the question first",
+                          status=2)
+
+    def prediction(self, exercise: Exercise) -> "float | None":
+        """None if there is none that is a number."""
+        number = self._predictions.get(exercise.id)
+        return number if isinstance(number, (int, float)) and abs(number) < LARGEST else None
 
     def answer(self, exercise: Exercise) -> Any:
         """What the student has written; None if nothing."""
@@ -124,7 +160,7 @@ class _Counted:
         return int(number)
 
     def _counts(self, rung: str, problem: JsonObject) -> list[KernelCounts]:
-        flags = {key: value for key, value in problem.items() if key in _FLAGS}
+        flags = {key: value for key, value in problem.items() if key in FLAGS}
         key = (rung, *flags.items())
         if key not in self._launches:
             launches = judging.counts(self._exercise.place, rung, self._exercise.direction, flags, self._workshop)
@@ -144,7 +180,7 @@ def verdict_of_answer(exercise: Exercise, answers: Answers, workshop: Workshop =
     if given is None:
         return Verdict("not answered",
                        [question, f"write the number into {shown(answers.path)}, behind \"{exercise.id}\""])
-    if not isinstance(given, (int, float)) or isinstance(given, bool) or not abs(given) < _LARGEST:
+    if not isinstance(given, (int, float)) or isinstance(given, bool) or not abs(given) < LARGEST:
         return Verdict("wrong", [question, f"{json.dumps(given)} is no number"])
     try:
         right = expected(exercise, problem, workshop)
@@ -154,4 +190,58 @@ def verdict_of_answer(exercise: Exercise, answers: Answers, workshop: Workshop =
         return Verdict("not run", [str(failure)])
     if abs(given - right) <= TOLERANCE * abs(right):
         return Verdict("right")
-    return Verdict("wrong", [question, f"it is not {given}"])
+    return Verdict("wrong", [question, f"it is not {in_digits(given)}",
+                             *_of_a_known_mistake(exercise, answers, given, workshop)])
+
+
+def _of_a_known_mistake(exercise: Exercise, answers: Answers, given: float, workshop: Workshop) -> list[str]:
+    """What to ask whoever has this wrong number, if it is known how one comes to it."""
+    if not workshop.explains:
+        return []
+    counted = _Counted(exercise, problem_of(exercise, answers.student), workshop)
+    for expression, sentence in wrong.wrong_answers(answers.path.parent, exercise):
+        try:
+            number = float(evaluate(expression, counted))
+        except (NotUnderstood, NotCounted, build.DoesNotBuild):
+            continue
+        if abs(given - number) <= TOLERANCE * abs(number):
+            return [sentence]
+    return []
+
+
+def verdict_with_prediction(exercise: Exercise, answers: Answers) -> Verdict:
+    """The same for whoever predicts first: what is to be done next, and at the end the count beside the prediction."""
+    if not answers.student:
+        return verdict_of_answer(exercise, answers)
+    predicted, given = answers.prediction(exercise), answers.answer(exercise)
+    question = exercise.question.format(**problem_of(exercise, answers.student))
+    if predicted is None:
+        return Verdict("not answered", [question, f"predict first, from the source: ./workbook check {exercise.id} "
+                                                  "--predict NUMBER; a wrong prediction costs nothing"])
+    if given is None:
+        return Verdict("not answered", [question, f"you predicted {in_digits(predicted)}; now count",
+                                        *counting(exercise, answers),
+                                        f"and say what it is: ./workbook check {exercise.id} --answer NUMBER"])
+    verdict = verdict_of_answer(exercise, answers)
+    if verdict.state != "right":
+        return verdict
+    return Verdict("right", [beside(predicted, given)])
+
+
+def counting(exercise: Exercise, answers: Answers) -> list[str]:
+    """The command that counts this student's problem."""
+    problem = problem_of(exercise, answers.student)
+    return [f"  {judging.command_that_counts(exercise, {key: problem[key] for key in problem if key in FLAGS})}"]
+
+
+def beside(predicted: float, given: float) -> str:
+    """The prediction beside the count."""
+    both = f"predicted {in_digits(predicted)}, counted {in_digits(given)}"
+    if abs(given - predicted) <= TOLERANCE * abs(given):
+        return f"{both}: as you predicted"
+    times = f"{given / predicted:.3g} times the prediction" if predicted else "not the prediction"
+    return f"{both}: {times}. Which line of the kernel is the reason?"
+
+
+def in_digits(number: "float | None") -> str:
+    return "nothing" if number is None else f"{number:,.12g}"

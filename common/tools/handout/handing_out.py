@@ -13,7 +13,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tools.base import Failure, file_trees, packages
-from tools.course import FILE, HANDED_OUT, OF_THE_WORKBOOK, Course, Exercise, Plan, boxes, rungs, without_markers
+from tools.course import (
+    FILE,
+    HANDED_OUT,
+    OF_THE_WORKBOOK,
+    SENTENCES,
+    Course,
+    Exercise,
+    Plan,
+    boxes,
+    rungs,
+    sentences,
+    without_markers,
+)
 from tools.handout import leaks, student_lessons
 
 # Of no use to a student, or nothing for a student's eyes.
@@ -148,6 +160,7 @@ def _student_tree(course: Course, plan: Plan, tree: file_trees.FileTree, view: _
             student[f"{chapter}/README.md"] = page.encode()
     _shorten_counts(student, course, plan, less, chapters)
     student[str(FILE)] = _exercises(course, plan).encode()
+    student[str(SENTENCES)] = (json.dumps(sentences(course.root, plan.exercises), indent=1) + "\n").encode()
     student["README.md"] = student_lessons.front_page(plan, chapters).encode()
     for file in [file for file in student if file.endswith(".md")]:
         here = Path(file).parent

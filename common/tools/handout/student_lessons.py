@@ -90,7 +90,8 @@ def front_page(plan: Plan, chapters: list[str]) -> str:
              "enough. In your lines you may use what the file and `common/device` offer, and your own variables. Calls "
              "of the C++ library",
              "(`printf` too) and lines that begin with `#` are refused, but for `#pragma unroll`; the check says so.",
-             *(["Answers to questions stand in `answers.json`."] if has_questions else []), "",
+             *(["Predict the number of a question before you count it: `check` asks for both, and keeps them in "
+                "`answers.json`."] if has_questions else []), "",
              "The first check of a chapter takes a minute or two, because it compiles the engine and the tests; each "
              "later one takes some",
              f"seconds. `./workbook check --watch {chapter}` checks again whenever you save a file.", "",
