@@ -3,7 +3,8 @@
 Of chapters, or of any CUDA file: ./workbook trace mine.cu. The SIMT engine runs the kernels once and counts what Nsight
 Compute would: requests and 32-byte sectors of global memory, wavefronts and bank conflicts of shared memory, and bytes
 at three levels. It stops at races on shared memory, at reads of it before a cp.async has been waited for, and at reads
-of what was never written.
+of what was never written. Where nvcc and nvdisasm are (no GPU is needed for them), the machine instructions that are
+executed are counted too.
 """
 
 import argparse
@@ -12,7 +13,8 @@ import json
 import sys
 from pathlib import Path
 
-from tools.base import JsonObject, bold, say
+from tools.base import GPUS, Gpu, JsonObject, bold, say
+from tools.machine_code import add_instructions
 from tools.measuring import engine_counts, problem_flags
 from tools.record import read_label
 from tools.showing import trace_report
@@ -27,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="number or name: 03 05 (default: all); or files of your own")
     problem_flags.add_arguments(parser, several=False)
     problem_flags.add_rung(parser, default="all")
-    parser.add_argument("--gpu", choices=trace_report.GPUS, default="h200", help="to predict for (default: h200)")
+    parser.add_argument("--gpu", choices=GPUS, default="h200", help="to predict for (default: h200)")
     parser.add_argument("--lines", type=problem_flags.at_least_one, default=8, metavar="N",
                         help="source lines to show per kernel (default: 8)")
     parser.add_argument("--json", action="store_true", help="print the counts as JSON instead")
@@ -47,14 +49,17 @@ def run(arguments: argparse.Namespace) -> int:
     with contextlib.redirect_stdout(sys.stderr if arguments.json else sys.stdout):
         counted = engine_counts.count(chosen, flags, arguments.direction, arguments.rung, arguments.patterns,
                                       bool(arguments.chapters))
+        rungs = [rung["launches"] for chapter in counted["chapters"] for rung in chapter["rungs"]]
+        words = add_instructions(rungs, GPUS[arguments.gpu].architecture)
     if arguments.json:
         print(json.dumps(counted, indent=1))
     else:
-        _say(counted, trace_report.GPUS[arguments.gpu], arguments.lines)
+        _say(counted, GPUS[arguments.gpu], arguments.lines)
+        say("\n".join(words))
     return 0
 
 
-def _say(counted: JsonObject, gpu: trace_report.Gpu, most_lines: int) -> None:
+def _say(counted: JsonObject, gpu: Gpu, most_lines: int) -> None:
     for chapter in counted["chapters"]:
         problem = f", {read_label(chapter['problem'])[0]}" if chapter["problem"] else ""
         for rung in chapter["rungs"]:
@@ -71,11 +76,11 @@ def _trace(files: Asked, arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps({"launches": ran.launches, "failures": ran.failures}, indent=1))
     else:
-        _say_launches(ran, files, trace_report.GPUS[arguments.gpu], arguments.lines)
+        _say_launches(ran, files, GPUS[arguments.gpu], arguments.lines)
     return conclude_files(files, ran)
 
 
-def _say_launches(ran: Ran, files: Asked, gpu: trace_report.Gpu, most_lines: int) -> None:
+def _say_launches(ran: Ran, files: Asked, gpu: Gpu, most_lines: int) -> None:
     roots = tuple(dict.fromkeys(parent for file in files.files for parent in Path(file).resolve().parents))
     for launch, times in trace_report.alike(ran.launches):
         say("\n" + trace_report.launch_report(launch, gpu, most_lines, roots))
