@@ -29,7 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="number or name: 03 05 (default: all); or files of your own")
     problem_flags.add_arguments(parser, several=False)
     problem_flags.add_rung(parser, default="all")
-    parser.add_argument("--gpu", choices=GPUS, default="h200", help="to predict for (default: h200)")
+    problem_flags.add_device(parser)
+    parser.add_argument("--gpu", choices=GPUS, help="to predict for (default: that of --device, else h200)")
     parser.add_argument("--lines", type=problem_flags.at_least_one, default=8, metavar="N",
                         help="source lines to show per kernel (default: 8)")
     parser.add_argument("--json", action="store_true", help="print the counts as JSON instead")
@@ -40,8 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     files = files_of(arguments, problem_flags.NAMES | {"patterns": "--patterns"}, SECONDS)
+    gpu = GPUS[arguments.gpu or arguments.device or "h200"]
     if files:
-        return _trace(files, arguments)
+        return _trace(files, arguments, gpu)
     refuse_without_files(arguments)
     chosen = problem_flags.chosen_chapters(arguments)
     (flags,) = problem_flags.problems(arguments)
@@ -50,11 +52,11 @@ def run(arguments: argparse.Namespace) -> int:
         counted = engine_counts.count(chosen, flags, arguments.direction, arguments.rung, arguments.patterns,
                                       bool(arguments.chapters))
         rungs = [rung["launches"] for chapter in counted["chapters"] for rung in chapter["rungs"]]
-        words = add_instructions(rungs, GPUS[arguments.gpu].architecture)
+        words = add_instructions(rungs, gpu.architecture)
     if arguments.json:
         print(json.dumps(counted, indent=1))
     else:
-        _say(counted, GPUS[arguments.gpu], arguments.lines)
+        _say(counted, gpu, arguments.lines)
         say("\n".join(words))
     return 0
 
@@ -70,13 +72,13 @@ def _say(counted: JsonObject, gpu: Gpu, most_lines: int) -> None:
     say("\nNo races, no read before its cp.async was waited for, no read of unwritten shared memory.")
 
 
-def _trace(files: Asked, arguments: argparse.Namespace) -> int:
+def _trace(files: Asked, arguments: argparse.Namespace, gpu: Gpu) -> int:
     with contextlib.redirect_stdout(sys.stderr if arguments.json else sys.stdout):
         ran = run_files(files, traced=True, quietly=arguments.json)
     if arguments.json:
         print(json.dumps({"launches": ran.launches, "failures": ran.failures}, indent=1))
     else:
-        _say_launches(ran, files, GPUS[arguments.gpu], arguments.lines)
+        _say_launches(ran, files, gpu, arguments.lines)
     return conclude_files(files, ran)
 
 
