@@ -28,7 +28,7 @@ namespace {
 using attention::ForwardArgs;
 using attention::Problem;
 
-constexpr int warps = 8;  // per thread block, a row each: 256 threads fill an SM in eight blocks
+constexpr int warps = 8;  // per thread block, a row each: eight blocks fill an SM that has the registers for them
 
 // The row of Q, S and O that this warp owns, over all batches and heads: (b * H + h) * Nq + i.
 __device__ int64_t my_row() { return int64_t(blockIdx.x) * warps + threadIdx.x / 32; }

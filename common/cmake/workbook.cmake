@@ -124,6 +124,10 @@ function(workbook_chapter)
   if(files GREATER 1)  # rungs in files of their own: attention.cu lists them, which would take nvcc three times as long
     set_source_files_properties(attention.cu PROPERTIES LANGUAGE CXX COMPILE_OPTIONS -xc++)
   endif()
+  set(lowest 75)
+  if(arg_LOWEST_ARCHITECTURE MATCHES "^[0-9]+$")  # of 90a, rungs say themselves that they run there and nowhere else
+    set(lowest ${arg_LOWEST_ARCHITECTURE})
+  endif()
   configure_file(${PROJECT_SOURCE_DIR}/common/cmake/the_chapter.cc.in the_chapter.cc @ONLY)
 
   if(WORKBOOK_CUDA AND arg_FOR_HOPPER)  # whoever links the others gets these with them

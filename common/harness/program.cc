@@ -21,13 +21,16 @@
 #include <tuple>
 
 #include "attention/chapter.h"
+#include "device/limits.h"
 #include "device/trace.h"
 #include "harness/diagnosis.h"
 #include "harness/tensors.h"
 #include "harness/timing.h"
 #include "harness/verdict.h"
 
-const attention::Chapter& the_chapter();  // generated for each chapter: common/cmake/the_chapter.cc.in
+// Generated for each chapter: common/cmake/the_chapter.cc.in.
+const attention::Chapter& the_chapter();
+int lowest_capability();
 
 namespace harness {
 namespace {
@@ -98,7 +101,7 @@ Options about(bool backward, Options options) {
 Options parse(int argc, char** argv) {
   Options options;
   Problem& p = options.problem = attention::default_problem();
-  std::string dtype = "fp16", direction, inputs = name(InputKind::spread);
+  std::string dtype = "fp16", direction, device, inputs = name(InputKind::spread);
   bool causal = p.mask == attention::Mask::causal;
   int64_t seed = 1;
   float scale = 0;
@@ -122,6 +125,7 @@ Options parse(int argc, char** argv) {
       "--direction", direction,
       "forward or backward; unless given, what there is: with --check or --diagnose both, else the forward first");
   app.add_option("--seed", seed, "of the random inputs")->capture_default_str();
+  app.add_option("--device", device, "on the SIMT engine: with the limits of this GPU (" + known_gpus() + ")");
   app.add_flag("--check", options.check_only, "check only, do not time");
   app.add_flag("--trace", options.trace, "count what the kernels do with memory, print it as JSON, do not time");
   app.add_flag("--walk", options.walk,
@@ -148,6 +152,10 @@ Options parse(int argc, char** argv) {
   if (!std::isfinite(scale)) throw Refusal("scale is " + std::to_string(scale) + ": it must be a number");
   if (!direction.empty() && direction != "forward" && direction != "backward")
     throw Refusal("direction is " + direction + ": it must be forward or backward");
+  if (!device.empty() && !is_known_gpu(device)) throw Refusal("device is " + device + ": known are " + known_gpus());
+  if (!device.empty() && on_gpu)
+    throw Refusal("device is " + device + ": the SIMT engine takes such limits, and this program runs on a GPU");
+  if (!device.empty()) take_limits_of(device);
   if (seed < 0) throw Refusal("seed is " + std::to_string(seed) + ": it must not be negative");
   if (seed == std::numeric_limits<int64_t>::max())  // which CLI11 makes of all that is larger, too
     throw Refusal("seed is " + std::to_string(seed) + " or more: it must be less");
@@ -226,9 +234,14 @@ std::string gigabytes(double bytes) {
   return text.str();
 }
 
+std::string decimal(int capability) { return std::to_string(capability / 10) + "." + std::to_string(capability % 10); }
+
 // Before anything is allocated or launched.
 void require_support(const Options& options, const Device& device) {
   const Problem& p = options.problem;
+  if (const int lowest = lowest_capability(); compute_capability() < lowest)
+    throw Refusal("compute capability is " + decimal(compute_capability()) + ": supported are " + decimal(lowest) +
+                  " and later, which have the instructions that the chapter's kernels are made of");
   const std::vector<const Rung*> all = rungs_with(options.backward, "");
   const auto takes_it = [&](const Rung* rung) { return unsupported(*rung, options).empty(); };
   for (const Rung* rung : options.rungs)

@@ -10,6 +10,7 @@
     course       exercises, and whether an answer is right
     record       what has been measured, and every number that can be read out of it
     user_files   any CUDA file of the user's own: compiled for the engine, and run
+    machine_code what nvcc makes of kernels, and how often each of its instructions is executed
 
     base         what all else stands on: paths, chapters, builds, packages, the GPU, processes, the terminal
 

@@ -256,8 +256,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   p.maxThreadsDim[2] = 64;
   p.maxGridSize[0] = 0x7fffffff;
   p.maxGridSize[1] = p.maxGridSize[2] = 65535;
-  p.major = 9;
-  p.minor = 0;
+  p.major = simt::capability() / 10;
+  p.minor = simt::capability() % 10;
   p.multiProcessorCount = simt::schedule().threads;
   // One block at a time on each OS thread.
   p.maxThreadsPerMultiProcessor = 1024;

@@ -175,7 +175,11 @@ class Pool {
 
 namespace {
 std::atomic<std::size_t> shared_limit = most_shared;
-}
+std::atomic<int> said_capability = 90;
+}  // namespace
+
+int capability() { return said_capability; }
+void set_capability(int capability) { said_capability = capability; }
 
 std::size_t max_shared() { return shared_limit; }
 

@@ -64,4 +64,8 @@ void set_schedule(const Schedule& schedule);
 std::size_t max_shared();
 void set_max_shared(std::size_t bytes);
 
+// The compute capability that the device says it has: 90 at first, which is 9.0. What it can do does not change.
+int capability();
+void set_capability(int capability);
+
 }  // namespace simt

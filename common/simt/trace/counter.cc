@@ -117,6 +117,7 @@ void for_each_pass(const Request& request, Pass pass) {
 Counts& noted(const Request& request, Counts& counts) {
   ++counts.requests;
   counts.bytes += std::uint64_t(request.size) * std::popcount(request.lanes);
+  counts.lane_bytes += request.size;
   return counts;
 }
 

@@ -47,6 +47,7 @@ const char* name(Op op) {
 Counts& Counts::operator+=(const Counts& other) {
   requests += other.requests;
   bytes += other.bytes;
+  lane_bytes += other.lane_bytes;
   units += other.units;
   ideal += other.ideal;
   lines += other.lines;
@@ -126,6 +127,7 @@ void write_launch(std::ostream& out, const LaunchCounts& launch) {
     out << comma << "{\"line\": " << std::quoted(line.line) << ", \"within\": " << std::quoted(line.within)
         << ", \"op\": \"" << name(line.op) << "\", ";
     write_counts(out, line.op, line.counts);
+    out << ", \"lane_bytes\": " << line.counts.lane_bytes;
     if (line.counts.neighbours > 0) out << ", \"neighbours\": " << line.counts.neighbours;
     out << "}";
     comma = ",\n  ";

@@ -42,8 +42,9 @@ const char* name(Op op);
 
 struct Counts {
   std::uint64_t requests = 0;
-  std::uint64_t bytes = 0;  // that the lanes ask for
-  std::uint64_t units = 0;  // sectors of global memory, wavefronts of shared memory
+  std::uint64_t bytes = 0;       // that the lanes ask for
+  std::uint64_t lane_bytes = 0;  // of one lane: what the requests would be if each were a byte wide
+  std::uint64_t units = 0;       // sectors of global memory, wavefronts of shared memory
   std::uint64_t ideal = 0;  // sectors, were the same different bytes consecutive and aligned; wavefronts without bank
                             // conflicts: units - ideal are then the bank conflicts that Nsight Compute counts
   std::uint64_t lines = 0;  // of global memory, 128 bytes each: the load and store unit takes them one at a time

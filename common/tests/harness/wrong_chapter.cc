@@ -12,6 +12,8 @@ attention::Forward narrow(attention::Forward forward) {
   return forward;
 }
 
+int lowest_capability() { return 80; }
+
 const attention::Chapter& the_chapter() {
   static const attention::Chapter chapter = {
       .name = "wrong_chapter",

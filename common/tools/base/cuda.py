@@ -81,9 +81,11 @@ def smi(what: dict[str, str], uuid: str = "") -> JsonObject:
     return {name: number(value) for name, value in zip(what, values + [""] * len(what))}
 
 
-def find_nvcc() -> "Nvcc | None":
+def find_nvcc(more: "list[str] | None" = None) -> "Nvcc | None":
+    """On the PATH, where its toolkit usually is, or in one of these folders."""
     homes = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)] + ["/usr/local/cuda"]
-    candidates = [os.environ.get("CUDACXX"), shutil.which("nvcc"), *(f"{home}/bin/nvcc" for home in homes)]
+    candidates = [os.environ.get("CUDACXX"), shutil.which("nvcc"), *(f"{home}/bin/nvcc" for home in homes),
+                  *(f"{folder}/nvcc" for folder in more or [])]
     for path in candidates:
         if path and Path(path).exists():
             version = version_of(path, r"release ([\d.]+)")

@@ -2,7 +2,8 @@
 
 A step is a chapter, whose last rung is meant, or a rung of one: 03, 05, 06/swizzle. Times are measured if a GPU
 answers, else those recorded in common/results are shown, with the GPU that they come from. Counters are the SIMT
-engine's (./workbook trace), for the problem asked for or a small one.
+engine's (./workbook trace), for the problem asked for or a small one; where nvcc and nvdisasm are, executed machine
+instructions, too.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.base import (
+    GPUS,
     RESULTS,
     ROOT,
     Failure,
@@ -31,6 +33,7 @@ from tools.base import (
     table,
 )
 from tools.course import LearnersPath
+from tools.machine_code import add_instructions
 from tools.measuring import engine_counts, measure, problem_flags
 from tools.record import LENGTHS, Problem, Record, Row, read_label
 from tools.showing import trace_report
@@ -71,7 +74,9 @@ def run(arguments: argparse.Namespace) -> int:
     _say_times(steps, direction, arguments)
     say(f"\nCounted by the SIMT engine, {read_label(counted[0]['problem'])[0]}\n")
     rungs = [one["rungs"][0] for one in counted]
+    notes = add_instructions([rung["launches"] for rung in rungs], GPUS["h200"].architecture)
     _say_counters(steps, rungs)
+    say("\n" + "\n".join(notes))
     if not arguments.no_diff:
         sources = [source(step, rung) for step, rung in zip(steps, rungs)]
         say(bold(f"\ndiff {sources[0]} {sources[1]}") + "\n")
@@ -204,6 +209,10 @@ def counters(rung: JsonObject) -> dict[str, int]:
         for what in ("barriers", "shuffles"):
             add(what, launch[what])
         add("FLOP in mma", launch["matrix_flops"])
+        if "instructions" in launch:
+            add("machine instructions", launch["instructions"]["executed"])
+            for kind, count in launch["instructions"]["kinds"].items():
+                add(f"  {kind}", count)
     return sums
 
 

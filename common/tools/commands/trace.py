@@ -3,7 +3,8 @@
 Of chapters, or of any CUDA file: ./workbook trace mine.cu. The SIMT engine runs the kernels once and counts what Nsight
 Compute would: requests and 32-byte sectors of global memory, wavefronts and bank conflicts of shared memory, and bytes
 at three levels. It stops at races on shared memory, at reads of it before a cp.async has been waited for, and at reads
-of what was never written.
+of what was never written. Where nvcc and nvdisasm are (no GPU is needed for them), the machine instructions that are
+executed are counted too.
 """
 
 import argparse
@@ -13,8 +14,9 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from tools.base import JsonObject, bold, say
+from tools.base import GPUS, Gpu, JsonObject, bold, say
 from tools.course import LearnersPath
+from tools.machine_code import add_instructions
 from tools.measuring import engine_counts, problem_flags
 from tools.record import read_label
 from tools.showing import trace_report
@@ -29,7 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="number or name: 03 05 (default: all); or files of your own")
     problem_flags.add_arguments(parser, several=False)
     problem_flags.add_rung(parser, default="all")
-    parser.add_argument("--gpu", choices=trace_report.GPUS, default="h200", help="to predict for (default: h200)")
+    problem_flags.add_device(parser)
+    parser.add_argument("--gpu", choices=GPUS, help="to predict for (default: that of --device, else h200)")
     parser.add_argument("--lines", type=problem_flags.at_least_one, default=8, metavar="N",
                         help="source lines to show per kernel (default: 8)")
     parser.add_argument("--json", action="store_true", help="print the counts as JSON instead")
@@ -40,8 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     files = files_of(arguments, problem_flags.NAMES | {"patterns": "--patterns"}, SECONDS)
+    gpu = GPUS[arguments.gpu or arguments.device or "h200"]
     if files:
-        return _trace(files, arguments)
+        return _trace(files, arguments, gpu)
     refuse_without_files(arguments)
     chosen = problem_flags.chosen_chapters(arguments)
     (flags,) = problem_flags.problems(arguments)
@@ -51,10 +55,13 @@ def run(arguments: argparse.Namespace) -> int:
         counted = engine_counts.count(chosen, flags, arguments.direction, arguments.rung, arguments.patterns,
                                       bool(arguments.chapters),
                                       lambda chapter, rung: bool(path.open_behind(chapter, rung)))
+        rungs = [rung["launches"] for chapter in counted["chapters"] for rung in chapter["rungs"]]
+        words = add_instructions(rungs, gpu.architecture)
     if arguments.json:
         print(json.dumps(counted, indent=1))
     else:
-        _say(counted, trace_report.GPUS[arguments.gpu], arguments.lines)
+        _say(counted, gpu, arguments.lines)
+        say("\n".join(words))
     _say_open(counted, path, sys.stderr if arguments.json else sys.stdout)
     return 0
 
@@ -68,7 +75,7 @@ def _say_open(counted: JsonObject, path: LearnersPath, where: TextIO) -> None:
         print(path.excused(*stopped), file=where)
 
 
-def _say(counted: JsonObject, gpu: trace_report.Gpu, most_lines: int) -> None:
+def _say(counted: JsonObject, gpu: Gpu, most_lines: int) -> None:
     for chapter in counted["chapters"]:
         problem = f", {read_label(chapter['problem'])[0]}" if chapter["problem"] else ""
         for rung in chapter["rungs"]:
@@ -80,17 +87,17 @@ def _say(counted: JsonObject, gpu: trace_report.Gpu, most_lines: int) -> None:
         say("\nNo races, no read before its cp.async was waited for, no read of unwritten shared memory.")
 
 
-def _trace(files: Asked, arguments: argparse.Namespace) -> int:
+def _trace(files: Asked, arguments: argparse.Namespace, gpu: Gpu) -> int:
     with contextlib.redirect_stdout(sys.stderr if arguments.json else sys.stdout):
         ran = run_files(files, traced=True, quietly=arguments.json)
     if arguments.json:
         print(json.dumps({"launches": ran.launches, "failures": ran.failures}, indent=1))
     else:
-        _say_launches(ran, files, trace_report.GPUS[arguments.gpu], arguments.lines)
+        _say_launches(ran, files, gpu, arguments.lines)
     return conclude_files(files, ran)
 
 
-def _say_launches(ran: Ran, files: Asked, gpu: trace_report.Gpu, most_lines: int) -> None:
+def _say_launches(ran: Ran, files: Asked, gpu: Gpu, most_lines: int) -> None:
     roots = tuple(dict.fromkeys(parent for file in files.files for parent in Path(file).resolve().parents))
     for launch, times in trace_report.alike(ran.launches):
         say("\n" + trace_report.launch_report(launch, gpu, most_lines, roots))

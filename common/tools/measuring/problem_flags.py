@@ -6,11 +6,11 @@ import math
 import re
 from pathlib import Path
 
-from tools.base import Failure, JsonObject, answer_of, chapters, json_from
+from tools.base import GPUS, Failure, JsonObject, answer_of, chapters, json_from
 from tools.record import Problem, read_label
 
 # What the programs are told as it was said; N of the queries, of which there may be several, apart.
-FIELDS = ("batch", "heads", "kv_heads", "seq_k", "head_dim", "dtype", "causal", "seed")
+FIELDS = ("batch", "heads", "kv_heads", "seq_k", "head_dim", "dtype", "causal", "seed", "device")
 LARGEST_INT, LARGEST_SEED = 2**31 - 1, 2**63 - 2  # that the programs can hold
 HEAD_DIM_STEP, LARGEST_HEAD_DIM = 8, 256  # of all chapters
 # All that only chapters take, a rung too: {argparse's name: flag}.
@@ -35,6 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser, several: bool,
     shape.add_argument("--causal", action=argparse.BooleanOptionalAction, help="the causal mask (the default), or none")
     shape.add_argument("--direction", choices=["forward", "backward"], help=direction)
     shape.add_argument("--seed", type=at_least_zero, metavar="N", help="of the random inputs")
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", choices=GPUS, help="on the SIMT engine with the limits of this GPU: what would not "
+                        "run there is refused")
 
 
 def add_rung(parser: argparse.ArgumentParser, default: str, or_all: bool = False) -> None:
@@ -127,7 +132,7 @@ def existing_file(text: str) -> Path:
 
 def said(arguments: argparse.Namespace) -> JsonObject:
     """{field: value} of what the user said of the problem, except N of the queries."""
-    fields = {name: getattr(arguments, name) for name in FIELDS if getattr(arguments, name) is not None}
+    fields = {name: getattr(arguments, name) for name in FIELDS if getattr(arguments, name, None) is not None}
     heads, kv_heads = fields.get("heads", 0), fields.get("kv_heads", 1)
     if heads % kv_heads:
         raise Failure(f"heads is {heads} and kv-heads is {kv_heads}: heads must be a multiple of kv-heads", status=2)

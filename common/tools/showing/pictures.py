@@ -14,10 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tools.base import JsonObject, amount_of_memory, significant
+from tools.base import GPUS, JsonObject, amount_of_memory, significant
 from tools.record import LENGTHS, Microbenchmarks, Missing, Quantities, Record, Training
 from tools.showing.lesson_tables import PEER_NAMES
-from tools.showing.trace_report import GPUS
 
 UNORDERED = {"forward": "", "backward": "; dotted: dQ added up in no order"}
 # Okabe and Ito (2008), which the colour-blind tell apart; yellow is left out, because it is too faint on a light card.

@@ -1,41 +1,10 @@
-"""What `./workbook trace` prints: totals, the worst source lines, three levels of bytes, and a roofline."""
+"""What `./workbook trace` prints: totals, the worst source lines, three levels of bytes, instructions, a roofline."""
 
 import json
-from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
-from tools.base import ROOT, JsonObject, bold, columns, table
-
-
-@dataclass(frozen=True)
-class Gpu:
-    """Peaks as the vendor publishes them, at the boost clock, without sparsity."""
-
-    name: str
-    sms: int
-    clock: float  # Hz
-    fp32: float  # FLOP/s outside tensor cores
-    tensor: float  # FLOP/s, fp16 in, fp32 out
-    dram: float  # bytes/s
-    l2: float  # bytes/s, read
-
-    @property
-    def lsu(self) -> float:
-        """Wavefronts per second: each SM's load and store unit moves one of 128 bytes a clock cycle."""
-        return self.sms * self.clock
-
-
-# SMs, clocks and peaks: NVIDIA's H100/H200, A100 (80 GB SXM), Ada and T4 data sheets and architecture white papers. T4
-# and RTX 4090 tensor peaks are those for fp32 accumulation. L2: the A100 white paper gives 5120 bytes a clock cycle;
-# the same is assumed for H100 and H200, for which none is published; RTX 4090 and T4 (Jia et al. 2019) are others'
-# measurements.
-GPUS = {
-    "h200": Gpu("NVIDIA H200", 132, 1.98e9, 66.9e12, 989e12, 4.8e12, 5120 * 1.98e9),
-    "h100": Gpu("NVIDIA H100 SXM", 132, 1.98e9, 66.9e12, 989e12, 3.35e12, 5120 * 1.98e9),
-    "a100": Gpu("NVIDIA A100 80GB SXM", 108, 1.41e9, 19.5e12, 312e12, 2.039e12, 5120 * 1.41e9),
-    "4090": Gpu("NVIDIA RTX 4090", 128, 2.52e9, 82.6e12, 165.2e12, 1.008e12, 5.0e12),
-    "t4": Gpu("NVIDIA T4", 40, 1.59e9, 8.1e12, 65e12, 0.32e12, 1.27e12),
-}
+from tools.base import L2_BYTES, ROOT, SCHEDULERS, Gpu, JsonObject, bold, columns, table
 
 OP_NAMES = {
     "global_load": "global load",
@@ -72,16 +41,34 @@ def wavefronts(counts: JsonObject) -> int:
 
 
 def seconds(launch: JsonObject, gpu: Gpu) -> dict[str, float]:
-    """The least time that each part of the GPU would need for this launch if it alone were the limit."""
+    """The least time that each part of the GPU would need for this launch if it alone were the limit. What each
+    multiprocessor has of its own counts as far as the grid lets them all work, if all blocks are alike."""
     moved = launch["bytes"]
+    cycles = gpu.sms * gpu.clock * gpu.sm_share(prod(launch["grid"]))  # of all multiprocessors with work, a second
+    from_l2 = moved["read"]["blocks"] + moved["written"]["warps"]  # a perfect L1, which passes stores on
     least = {
         "DRAM": (moved["read"]["launch"] + moved["written"]["launch"]) / gpu.dram,
-        "L2": (moved["read"]["blocks"] + moved["written"]["warps"]) / gpu.l2,  # a perfect L1, which passes stores on
-        "load/store unit": sum(wavefronts(counts) for counts in launch["totals"].values()) / gpu.lsu,
+        "L2": max(from_l2 / gpu.l2, from_l2 / (L2_BYTES * cycles)),
+        # It moves one wavefront of 128 bytes a cycle.
+        "load/store unit": sum(wavefronts(counts) for counts in launch["totals"].values()) / cycles,
     }
     if launch["matrix_flops"]:
-        least["tensor cores"] = launch["matrix_flops"] / gpu.tensor
+        least["tensor cores"] = launch["matrix_flops"] / (gpu.tensor * gpu.sm_share(prod(launch["grid"])))
+    if "instructions" in launch:
+        least["issue slots"] = launch["instructions"]["executed"] / (SCHEDULERS * cycles)
     return least
+
+
+def grid_line(launch: JsonObject, gpu: Gpu) -> str:
+    """How much of the GPU the grid can use; empty if nearly all."""
+    blocks = prod(launch["grid"])
+    if blocks < gpu.sms:
+        return f"{blocks} of {gpu.sms} multiprocessors {'has' if blocks == 1 else 'have'} work."
+    each, left = divmod(blocks, gpu.sms)
+    lost = 1 - gpu.sm_share(blocks)
+    return "" if lost < 0.05 else (
+        f"{blocks:,} blocks on {gpu.sms} multiprocessors: {left} of these get {each + 1}, the others {each}. If all "
+        f"blocks take equally long, {100 * lost:.0f}% of the multiprocessors' time is lost in the tail.")
 
 
 def bound(least: dict[str, float]) -> str:
@@ -136,25 +123,32 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[:most - 3] + "..."
 
 
+def _with_sources(rows: list[list[str]], left: int, sources: list[str]) -> list[str]:
+    """The rows, of which the first is the head, each with its line of source beside it (below in a narrow terminal).
+    Of the columns so many are words, the others numbers."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    room = columns() - sum(widths) - 2 * len(widths)
+    between, sources = "  ", ["source", *sources]
+    if room < 30:
+        room, between, sources[0] = columns() - 4, "\n    ", ""
+    lines = []
+    for number, (row, source) in enumerate(zip(rows, sources)):
+        cells = [cell.ljust(width) if i < left else cell.rjust(width)
+                 for i, (cell, width) in enumerate(zip(row, widths))]
+        text = ("  ".join(cells) + between + cut(source, min(room, 76))).rstrip()
+        lines.append(bold(text) if number == 0 else text)
+    return lines
+
+
 def lines_table(launch: JsonObject, most: int, roots: tuple[Path, ...] = CHAPTERS) -> str:
-    """The lines that keep the load and store unit busiest, first, with their source (below in a narrow terminal)."""
+    """The lines that keep the load and store unit busiest, first, with their source."""
     total = sum(map(wavefronts, launch["lines"])) or 1
     worst = sorted(launch["lines"], key=lambda line: (-wavefronts(line), line["line"], line["op"]))
-    rows = [["line", "", "share", "a request", "ideal", "source"]]
+    rows = [["line", "", "share", "a request", "ideal"]]
     for line in worst[:most]:
         place = line["line"] + (f" > {line['within'].rpartition(':')[2]}" if line["within"] else "")
-        rows.append([place, OP_NAMES[line["op"]], f"{100 * wavefronts(line) / total:.0f}%", *_per_request(line),
-                     source_text(line["line"], roots)])
-    widths = [max(len(row[i]) for row in rows) for i in range(5)]
-    room = columns() - sum(widths) - 2 * len(widths)
-    between = "  "
-    if room < 30:
-        room, between, rows[0][5] = columns() - 4, "\n    ", ""
-    lines = []
-    for number, row in enumerate(rows):
-        cells = [row[0].ljust(widths[0]), row[1].ljust(widths[1])] + [row[i].rjust(widths[i]) for i in (2, 3, 4)]
-        text = ("  ".join(cells) + between + cut(row[5], min(room, 76))).rstrip()
-        lines.append(bold(text) if number == 0 else text)
+        rows.append([place, OP_NAMES[line["op"]], f"{100 * wavefronts(line) / total:.0f}%", *_per_request(line)])
+    lines = _with_sources(rows, 2, [source_text(line["line"], roots) for line in worst[:most]])
     for line in worst[:most]:
         if line.get("neighbours"):
             lines.append(f"{line['line']}: {line['neighbours']:,} of {line['requests']:,} requests go on where the one "
@@ -162,6 +156,25 @@ def lines_table(launch: JsonObject, most: int, roots: tuple[Path, ...] = CHAPTER
     if len(worst) > most:
         lines.append(f"and {len(worst) - most} more; --lines N shows N of them")
     return "\n".join(lines)
+
+
+def _kinds(counts: JsonObject, most: int) -> str:
+    """"fp32 61%, memory 9%", the most frequent ones."""
+    return ", ".join(f"{kind} {100 * n / counts['executed']:.0f}%"
+                     for kind, n in list(counts["kinds"].items())[:most] if n >= 0.005 * counts["executed"])
+
+
+def instructions_table(launch: JsonObject, most: int, roots: tuple[Path, ...] = CHAPTERS) -> str:
+    """What was executed of the machine code, and the lines with most of it."""
+    counts = launch["instructions"]
+    rows = [["line", "executed", "share", "mostly"]]
+    for line in counts["lines"][:most]:
+        rows.append([line["line"], f"{line['executed']:,}", f"{100 * line['executed'] / counts['executed']:.0f}%",
+                     _kinds(line, 2)])
+    words = [[row[0], row[3], row[1], row[2]] for row in rows]
+    return "\n".join([f"Machine instructions ({counts['by']}): {counts['executed']:,} executed by warps, "
+                      f"{_kinds(counts, 5)}",
+                      *_with_sources(words, 2, [source_text(line["line"], roots) for line in counts["lines"][:most]])])
 
 
 def launch_report(launch: JsonObject, gpu: Gpu, most_lines: int, roots: tuple[Path, ...] = CHAPTERS) -> str:
@@ -172,10 +185,13 @@ def launch_report(launch: JsonObject, gpu: Gpu, most_lines: int, roots: tuple[Pa
         extras.append(f"{launch['matrix_flops_alone']:,} of them with no cp.async on its way")
     least = seconds(launch, gpu)
     times = ", ".join(f"{part} {duration(t)}" for part, t in least.items())
+    instructions = ["", instructions_table(launch, most_lines, roots)] if "instructions" in launch else []
     return "\n".join([
-        bold(f"{launch['kernel']}   {grid} blocks of {block} threads") + (f"   {', '.join(extras)}" if extras else ""),
-        "", totals_table(launch), "", lines_table(launch, most_lines, roots), "", bytes_table(launch), "",
-        f"At least: {times}. Bound by: {bound(least)}.",
+        bold(f"{launch['kernel']}   {grid} block{'' if grid == '1' else 's'} of {block} threads")
+        + (f"   {', '.join(extras)}" if extras else ""),
+        "", totals_table(launch), "", lines_table(launch, most_lines, roots), *instructions, "",
+        bytes_table(launch), "",
+        f"At least: {times}. Bound by: {bound(least)}.", *filter(None, [grid_line(launch, gpu)]),
     ])
 
 
@@ -192,14 +208,14 @@ def rung_summary(rung: JsonObject, flops: float, gpu: Gpu) -> str:
     each = [seconds(launch, gpu) for launch in rung["launches"]]
     on_tensor_cores = any(launch["matrix_flops"] for launch in rung["launches"])
     peak, unit = (gpu.tensor, "tensor cores") if on_tensor_cores else (gpu.fp32, "fp32 units")
-    arithmetic = flops / peak
-    memory = sum(max(least.values()) for least in each)
-    if arithmetic >= memory:
+    arithmetic = flops / (peak * max(gpu.sm_share(prod(launch["grid"])) for launch in rung["launches"]))
+    done = sum(max(least.values()) for least in each)
+    if arithmetic >= done:
         limit = f"the {unit}"
     else:
         limit = bound(max(each, key=lambda least: max(least.values())))
         limit = limit if limit in ("DRAM", "L2", "tensor cores") else f"the {limit}"
     moved = sum(launch["bytes"][what]["launch"] for launch in rung["launches"] for what in ("read", "written"))
-    return (f"Predicted for an {gpu.name}: at least {duration(max(arithmetic, memory))}, bound by {limit} "
-            f"({flops:.3g} FLOP on the {unit}: {duration(arithmetic)}; the kernels' memory: {duration(memory)}; "
+    return (f"Predicted for an {gpu.name}: at least {duration(max(arithmetic, done))}, bound by {limit} "
+            f"({flops:.3g} FLOP on the {unit}: {duration(arithmetic)}; what the kernels do: {duration(done)}; "
             f"{flops / moved:.3g} FLOP a byte of DRAM).")
