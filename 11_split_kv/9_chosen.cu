@@ -86,6 +86,13 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) { chose
 
 }  // namespace
 
+// Whether it takes a kernel of this chapter, that is, not all keys of a row are in one thread block.
+bool keys_are_split(const Problem& p) {
+  if (!attention::head_dim_not_8_to_128(p).empty()) return false;
+  const Forward* const taken = &chosen_for(p);
+  return taken != &hopper::prompt.forward && taken != &causal_earlystop::balanced.forward;
+}
+
 extern const attention::Rung chosen;
 constinit const attention::Rung chosen = {
     .name = "chosen",

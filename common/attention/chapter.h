@@ -25,6 +25,8 @@ struct Chapter {
   // If no chapter is named, the last one that supports the problem runs. `false` excludes this chapter, which is made
   // for few problems and is slower at the others that it supports.
   bool general = true;
+  // Of a chapter that is not general, the problems for which it runs all the same, forward.
+  bool (*suits)(const Problem&) = nullptr;
 };
 
 }  // namespace attention

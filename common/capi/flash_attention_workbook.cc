@@ -191,7 +191,8 @@ const Chapter& default_chapter(const Problem& problem, const Pass<Args> Rung::*d
   const auto chapters = all_chapters();
   for (auto chapter = chapters.rbegin(); chapter != chapters.rend(); ++chapter) {
     const Rung* rung = find_rung(**chapter, nullptr, direction);
-    if (!rung || !(*chapter)->general || (*chapter)->rope != problem.rope || !writes_lse(rung->*direction)) continue;
+    const bool general = (*chapter)->general || ((*chapter)->suits && (*chapter)->suits(problem));
+    if (!rung || !general || (*chapter)->rope != problem.rope || !writes_lse(rung->*direction)) continue;
     const std::string why = (rung->*direction).unsupported(problem);
     if (why.empty()) return **chapter;
     refused = (*chapter)->name + ": " + why;

@@ -171,7 +171,8 @@ TEST_F(Capi, KnowsTheChapterToTakeWhereNobodyNamesOne) {
           const Rung* last = nullptr;  // the chapter's result in that direction
           for (const Rung& rung : chapter->rungs)
             if (backward ? bool(rung.backward) : bool(rung.forward)) last = &rung;
-          if (!last || !chapter->general || chapter->rope != rope || (!backward && !last->forward.writes_lse)) continue;
+          const bool suits = chapter->general || (chapter->suits && chapter->suits(p));
+          if (!last || !suits || chapter->rope != rope || (!backward && !last->forward.writes_lse)) continue;
           if ((backward ? last->backward.unsupported(p) : last->forward.unsupported(p)).empty())
             expected = chapter->name;
         }
@@ -185,6 +186,9 @@ TEST_F(Capi, KnowsTheChapterToTakeWhereNobodyNamesOne) {
           EXPECT_EQ(found, expected);
       }
   EXPECT_NE(taken(small_problem(), 0), "11_split_kv");  // the last of the book, for few queries
+  Problem few = small_problem();
+  few.seq_q = 1, few.seq_k = 256, few.mask = attention::Mask::none;
+  EXPECT_EQ(taken(few, 0), "11_split_kv");
   Problem wide = small_problem();
   wide.head_dim = 60;  // what the first chapter that can be taken would have taken
   EXPECT_EQ(taken(wide, 0).rfind("05_online_softmax: head-dim is 60: supported are", 0), 0u) << taken(wide, 0);
