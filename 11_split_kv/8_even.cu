@@ -55,7 +55,7 @@ using namespace warpgroup_tile;
 
 constexpr int consumers = 3, threads = warpgroup_threads * (consumers + 1);
 constexpr int Br = wgmma_rows * consumers;       // rows of a tile, wgmma_rows to a consumer
-constexpr int merge_warps = 8, merge_rows = 48;  // of a thread block of merge_pieces
+constexpr int merge_warps = 8, merge_rows = 16;  // of a thread block of merge_pieces
 
 // 65536 registers are 128 for each of 512 threads. The producer gives most of its own away: 3 * 160 + 32 = 4 * 128.
 constexpr int producer_registers = 32, consumer_registers = 160;

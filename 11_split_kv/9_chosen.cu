@@ -41,7 +41,7 @@ using attention::Problem;
 
 // About how long each takes for more than 16 rows a kv head, in the time of a tile of 192 rows and all keys on one
 // multiprocessor, as measured on an H200. What the two kernels of `warpgroup` and `even` take besides is as long as so
-// many keys at D = 128.
+// many keys at D = 128; with few tiles, each of `even` is in many pieces.
 struct Times {
   double warpgroup, even, prompt;
 };
@@ -55,7 +55,7 @@ Times times_of(const Problem& p) {
   const int rows = key_parts::group_rows(p);
   Times times = {
       .warpgroup = (p.head_dim > 64 ? 1.85 : 1.4) * tiles(kv_heads, rows, low) * low / wide / processors + 450 / keys,
-      .even = tiles(kv_heads, rows, wide) / processors + 1150 / keys,
+      .even = tiles(kv_heads, rows, wide) / processors + (500 + 20000 / tiles(kv_heads, rows, wide)) / keys,
       .prompt = std::ceil(tiles(heads, p.seq_q, wide) / processors)};
   times.prompt = std::min({times.prompt, std::ceil(tiles(heads, p.seq_q, 128) / processors) * 0.75,
                            std::ceil(tiles(heads, p.seq_q, low) / processors) * 0.57});  // its tiles may be lower

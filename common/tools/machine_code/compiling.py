@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.base import BUILD, ROOT, Failure, cuda
+from tools.base import BUILD, ROOT, Failure, cuda, packages
 
 PACKAGES = BUILD / "nvidia"  # where pip puts them, if told as HOW_TO_GET says
 HOW_TO_GET = "python3 -m pip install --target build/nvidia nvidia-cuda-nvcc nvidia-cuda-nvdisasm"
@@ -25,7 +25,7 @@ class Tools:
     nvdisasm: str
 
     def __str__(self) -> str:
-        return f"nvcc {'.'.join(map(str, self.version))}"
+        return f"nvcc {packages.dotted(self.version)}"
 
 
 def find() -> "tuple[Tools | None, str]":
@@ -35,10 +35,13 @@ def find() -> "tuple[Tools | None, str]":
     if nvcc is None:
         return None, "no nvcc"
     if nvcc.version < cuda.LOWEST_NVCC:
-        return None, f"nvcc is older than {'.'.join(map(str, cuda.LOWEST_NVCC))}"
-    places = os.pathsep.join([str(Path(nvcc.path).parent), *in_packages])
-    nvdisasm = shutil.which("nvdisasm") or shutil.which("nvdisasm", path=places)
-    return (Tools(nvcc.path, nvcc.version, nvdisasm), "") if nvdisasm else (None, "no nvdisasm beside nvcc")
+        return None, f"nvcc is older than {packages.dotted(cuda.LOWEST_NVCC)}"
+    for place in (str(Path(nvcc.path).parent), *in_packages, None):  # None: the PATH
+        nvdisasm = shutil.which("nvdisasm", path=place)
+        version = nvdisasm and packages.version_of(nvdisasm, r"release ([\d.]+)")
+        if nvdisasm and version and version >= nvcc.version:  # an older one misreads
+            return Tools(nvcc.path, nvcc.version, nvdisasm), ""
+    return None, f"no nvdisasm of {packages.dotted(nvcc.version)} or later"
 
 
 def machine_code(tools: Tools, source: Path, architecture: str, flags: "list[str] | None" = None) -> str:
