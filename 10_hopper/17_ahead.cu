@@ -17,8 +17,7 @@
 // reads the old P in registers, so the new one stays in fp32 where x was, until the product is done. And O can follow a
 // risen m only then. The order of the source is not enough: ptxas moves a wait for a product up, past everything that
 // does not need its result. It moves nothing from one side of a branch to the other. So the wait at an mbarrier for V,
-// a loop, stands between; the next product needs that V anyway. The build looks whether the machine code keeps the
-// order (exponentials_ahead, in CMakeLists.txt).
+// a loop, stands between; the next product needs that V anyway.
 // Head dims above 128 go to another kernel, in wide/forward.cu.
 //
 // Expected limit: at D = 128 the power that the GPU may draw, at D = 64 the exp unit.
