@@ -62,8 +62,9 @@ constexpr int threads = warpgroup_threads*(consumers + 1);
 template <int consumers>
 constexpr int Br = wgmma_rows* consumers;  // query rows of a tile, wgmma_rows to a consumer
 
-// 65536 registers are 128 for each of 512 threads, the producer's among them: 3 * 160 + 32 = 4 * 128. With fewer
-// consumers each may have as many as it likes.
+// 65536 registers are 128 for each of 512 threads, the producer's among them: 3 * 160 + 32 = 4 * 128. With two
+// consumers they are 168 for each of 384, in multiples of 8: 24 + 2 * 240 = 3 * 168. With one, every thread has as many
+// as it can.
 template <int consumers>
 constexpr int producer_registers = consumers == 3 ? 32 : 24;
 template <int consumers>
@@ -264,7 +265,7 @@ __global__ void __launch_bounds__(threads<consumers>, 1)
   Ring<2> q;
   Tile tile;
   if (warpgroup == consumers) {
-    setmaxnreg_dec<producer_registers<consumers>>();
+    if constexpr (consumers > 1) setmaxnreg_dec<producer_registers<consumers>>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
     if (warp == 0 && elect_one()) {
       int index = blockIdx.x;
@@ -284,7 +285,7 @@ __global__ void __launch_bounds__(threads<consumers>, 1)
       }
     }
   } else {
-    setmaxnreg_inc<consumer_registers<consumers>>();
+    if constexpr (consumers > 1) setmaxnreg_inc<consumer_registers<consumers>>();
     for (; next(smem, tiles, tile, q); q.advance()) attend(smem, p, tile, ring, q, lse);
   }
 }
