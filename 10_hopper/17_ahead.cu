@@ -171,12 +171,14 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     const bool above = make_x(j);
     float correction[1][2] = {{1, 1}};
     if (above) lazy_softmax::raise_max(s_reg, rows, correction, state);
+    lazy_softmax::watch_rows(state, rows);
     lazy_softmax::exponentiate_in_place(s_reg, rows, scores(j));
-    mbarrier_wait(&smem.v_full[ring.place], ring.parity);  // what stands before it stays before the wait that follows
+    // What stands before this wait stays before the one that follows
+    mbarrier_wait(&smem.v_full[ring.place], ring.parity);  // no result depends on it
     wgmma_wait<0>(o_reg);
     release(smem.v_empty[before.place]);
     if (above) lazy_softmax::rescale(o_reg, correction);
-    watch_rows(state, rows, o_reg);
+    watch("O", state, o_reg);
     swizzled_tile::round_fragments<T, Bc>(p_reg, s_reg);
   }
 

@@ -180,12 +180,14 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Prob
     if constexpr (consumers == 3) {
       float correction[1][2] = {{1, 1}};
       if (above) lazy_softmax::raise_max(s_reg, rows, correction, state);
+      lazy_softmax::watch_rows(state, rows);
       lazy_softmax::exponentiate_in_place(s_reg, rows, scores(j));
-      mbarrier_wait(&smem.v_full[ring.place], ring.parity);  // what stands before it stays before the wait that follows
+      // What stands before this wait stays before the one that follows
+      mbarrier_wait(&smem.v_full[ring.place], ring.parity);  // no result depends on it
       wgmma_wait<0>(o_reg);
       release(smem.v_empty[before.place]);
       if (above) lazy_softmax::rescale(o_reg, correction);
-      watch_rows(state, rows, o_reg);
+      watch("O", state, o_reg);
       swizzled_tile::round_fragments<T, Bc>(p_reg, s_reg);
     } else {
       wgmma_wait<0>(o_reg);
@@ -257,7 +259,7 @@ __global__ void __launch_bounds__(threads<consumers>, 1)
     }
     fence_mbarrier_init();
   }
-  grid_dependency_wait();  // the kernel before this one has ended
+  grid_dependency_wait();  // the kernel before this one has set the count, in global memory
   __syncthreads();         // the mbarriers are there
 
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);

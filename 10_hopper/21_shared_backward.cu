@@ -329,7 +329,7 @@ __global__ void __launch_bounds__(threads, 1)
     }
     fence_mbarrier_init();
   }
-  grid_dependency_wait();  // the kernel before this one has ended
+  grid_dependency_wait();  // what the kernel before this one has written is in global memory
   if (threadIdx.x == 0) smem.ticket = atomicAdd(tickets, 1);
   __syncthreads();  // the mbarriers are there, and the ticket
 
@@ -362,7 +362,7 @@ __global__ void __launch_bounds__(sum_threads) sum_shares(size_t rows,  // of al
   const int d = thread % (D / 8) * 8;
   const bool is_dk = thread / (D / 8) >= rows;
   const float* from = parts + (is_dk ? rows * shares * D : 0) + (row / seq_k * shares * seq_k + row % seq_k) * D + d;
-  grid_dependency_wait();  // the shares have been written
+  grid_dependency_wait();  // the shares are in global memory
   if (thread >= 2 * rows * (D / 8)) return;
   float sum[8] = {};
 #pragma unroll 4

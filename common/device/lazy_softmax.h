@@ -163,12 +163,16 @@ __device__ __forceinline__ void exponentiate_in_place(float (&x)[blocks][columns
   watch("P", tile, x);
 }
 
-// Shows m, l and O as they are when a tile is done.
+// Shows m and l, and O, as they are when a tile is done.
+template <int blocks>
+__device__ __forceinline__ void watch_rows(Watched state, const Rows<blocks>& rows) {
+  watch_rows("m base 2", state, rows.m);
+  watch_row_shares("-l", state, rows.minus_l);
+}
 template <int blocks, int columns>
 __device__ __forceinline__ void watch_rows(Watched state, const Rows<blocks>& rows,
                                            const float (&o)[blocks][columns][4]) {
-  watch_rows("m base 2", state, rows.m);
-  watch_row_shares("-l", state, rows.minus_l);
+  watch_rows(state, rows);
   watch("O", state, o);
 }
 

@@ -78,7 +78,7 @@ struct Wrong {
 
 // What is known of a row in a thread block, from all steps until now.
 struct Row {
-  std::vector<bool> seen, seen_before;  // keys whose P was shown; before this step
+  std::vector<bool> seen, seen_before;  // keys whose P was shown; before the last step that showed some
   std::optional<double> m;              // natural logarithm
   bool in_base_2 = false;               // as the kernel has it
 };
@@ -151,7 +151,7 @@ class Comparer {
         auto& [first, last] = tile_.try_emplace(place.first, int(place.second), int(place.second)).first->second;
         first = std::min(first, int(place.second)), last = std::max(last, int(place.second));
       }
-    for (auto& [row, known] : rows_) known.seen_before = known.seen;
+    for (const auto& [row, keys] : tile_) rows_[row].seen_before = rows_[row].seen;
     keep = false;
     with("P", [&](const Values& all) { hidden(all), see(all); });
     keep = true;
@@ -294,8 +294,8 @@ class Comparer {
     }
   }
 
-  // l and O, of the keys until now. In base 2 also without those of this step: a kernel that makes S of a tile while it
-  // multiplies P of the one before shows the sums one tile late.
+  // l and O, of the keys until now. In base 2 also without those of the last tile: a kernel that makes S of a tile
+  // while it multiplies P of the one before shows the sums one tile late.
   struct Sums {
     double l = 0, l_tolerance = 0;
     reference::Vector o, o_size;  // sum and sum of sizes
