@@ -19,10 +19,9 @@
 // What changed since ahead: for a tile where this block is the last, those two warps wait for its turn as well, and
 // copy the sum of the others to shared memory, to the place where this block's part will come. They are up to two tiles
 // ahead, and two mbarriers say to the consumers that a place is ready: empty, or with the sum in it. Before, the
-// consumers themselves waited for the turn and then for each load from memory, so the block with the last keys took 1.4
-// times as long for a tile as any other. Where many heads share a kv head, that block has many tiles, and all waited
-// for it.
-// Head dims above 128 go to other kernels, in wide/backward.cu.
+// consumers themselves waited for the turn and then for each load from memory, so the block with the last keys was
+// slower for each tile than any other. Where many heads share a kv head, that block has many tiles, and all waited for
+// it. Head dims above 128 go to other kernels, in wide/backward.cu.
 //
 // Expected limit: shared memory, as in bulk.
 #include <algorithm>

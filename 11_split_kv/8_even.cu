@@ -21,7 +21,7 @@
 // in two parts each, and make two rounds for most and one for the rest. The loop is that of chapter 10, with three
 // consumers: each tile of K and V that comes to shared memory is used for 192 rows.
 //
-// Expected limit: that of chapter 10, and the two kernels' starts and ends, about 10 us.
+// Expected limit: that of chapter 10, and the two kernels' starts and ends, about 20 us.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
