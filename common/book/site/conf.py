@@ -13,7 +13,7 @@ project = "The FlashAttention workbook"
 root_doc = "index"
 language = "en"
 extensions = ["myst_parser"]
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["dollarmath", "attrs_inline"]
 myst_heading_anchors = 4
 myst_dmath_double_inline = True
 

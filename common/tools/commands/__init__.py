@@ -23,8 +23,8 @@ GROUPS = (
     Group("for a learner", ("start", "next", "check", "hint", "reset", "list")),
     Group("for an instructor", ("handout", "grade")),
     Group("to change the workbook, and to measure it",
-          ("bench", "peers", "accuracy", "profile", "verify", "machine", "measure", "report", "book", "new", "counts",
-           "mutants"), word="dev"),
+          ("bench", "peers", "accuracy", "profile", "verify", "machine", "measure", "report", "lessons", "book", "new",
+           "counts", "mutants"), word="dev"),
 )
 
 

@@ -1,8 +1,8 @@
 """pictures, tables and numbers of these pages, from the measurements in common/results
 
-Needs no GPU. It also writes the boxes of the exercises into the lessons, from exercises.json. Pictures (SVG) need
-matplotlib; tables and numbers do not. With --check nothing is written: what stands in a README and is not what was
-measured is named, and the exit status is 1.
+Needs no GPU. It also writes the boxes of the exercises into the lessons, from exercises.json, and the pictures that
+explain, from the constants of the kernels. Pictures of measurements need matplotlib; nothing else does. With --check
+nothing is written: what stands in a README and is not what was measured is named, and the exit status is 1.
 
 The READMEs tell of one GPU. For another one's measurements (--gpu) pictures are drawn beside them and the tables
 printed.
@@ -16,7 +16,7 @@ from pathlib import Path
 from tools.base import RESULTS, ROOT, Failure, bold, pythons, say, shown, significant, table, with_python_path
 from tools.course import boxes, load
 from tools.record import THE_BOOKS, Record
-from tools.showing import Tables, lesson_numbers, pictures
+from tools.showing import Tables, lesson_numbers, lesson_pictures, pictures
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         return check(record, directory / "pictures")
     if arguments.gpu == THE_BOOKS:
         changed, left = lesson_numbers.rewrite(ROOT, record)
-        for path in [*changed, *(ROOT / page for page in boxes.write(load()))]:
+        for path in [*changed, *(ROOT / page for page in boxes.write(load())), *lesson_pictures.write(ROOT)]:
             say(f"Rewritten: {shown(path)}")
         for difference in left:
             say(str(difference))
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
 def check(record: Record, directory: Path) -> int:
     differences = [str(difference) for difference in lesson_numbers.check(ROOT, record)] + boxes.check(load())
     differences += [f"{shown(directory)}/{name}.svg is not of these measurements"
-                    for name in pictures.stale(record, directory)]
+                    for name in pictures.stale(record, directory)] + lesson_pictures.stale(ROOT)
     for line in differences:
         say(line)
     if differences:

@@ -20,7 +20,7 @@ from tools.course.exercises import Course, Exercise
 _BOX = re.compile(r"^<!-- exercise (\S+) -->\n(.*?)^<!-- /exercise -->\n", re.DOTALL | re.MULTILINE)
 _MARKER = re.compile(r"^<!-- (?:exercise\b.*?|/exercise) -->$", re.MULTILINE)
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
-_LESSONS = "[0-9][0-9]_*/README.md"
+_LESSONS = "[0-9][0-9]_*/*.md"
 
 
 @dataclass(frozen=True)

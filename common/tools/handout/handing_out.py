@@ -152,12 +152,10 @@ def _student_tree(course: Course, plan: Plan, tree: file_trees.FileTree, view: _
         if any(file.startswith(f"{chapter}/") for file in students):
             build = re.sub(r"\s+NO_SPILLS\b", "", build)  # what a student tries first may need more registers
         student[f"{chapter}/CMakeLists.txt"] = build.encode()
-        if f"{chapter}/README.md" in student:
-            page = student[f"{chapter}/README.md"].decode()
-            asked = {number: one.id for one in plan.exercises if one.id[:2] == chapter[:2] for number in one.lesson}
-            page = boxes.without_boxes(page, {one.id for one in plan.exercises})
-            page = student_lessons.without_secrets(chapter[:2], page, view.own, asked)
-            student[f"{chapter}/README.md"] = page.encode()
+        asked = {number: one.id for one in plan.exercises if one.id[:2] == chapter[:2] for number in one.lesson}
+        for name in [file for file in student if re.fullmatch(rf"{chapter}/\w+\.md", file)]:
+            page = boxes.without_boxes(student[name].decode(), {one.id for one in plan.exercises})
+            student[name] = student_lessons.without_secrets(chapter[:2], page, view.own, asked).encode()
     _shorten_counts(student, course, plan, less, chapters)
     student[str(FILE)] = _exercises(course, plan).encode()
     student[str(SENTENCES)] = (json.dumps(sentences(course.root, plan.exercises), indent=1) + "\n").encode()

@@ -219,7 +219,7 @@ class Book:
     def walks(self) -> list[Walk]:
         """All that the lessons discuss."""
         found: dict[Walk, None] = {}
-        for chapter in self.chapters:
-            blank, restore = shielded(self.text(f"{chapter}/README.md"))
+        for page in (page for page in self.pages if os.path.dirname(page) in self.chapters):
+            blank, restore = shielded(self.text(page))
             found.update((walk, None) for paragraph in blank.split("\n\n") for walk in walks_in(restore(paragraph)))
         return list(found)

@@ -5,8 +5,8 @@
     a link to source code     leads to a page with the code, its lines numbered
     a comment                 is left out: it is for ./workbook dev report
 
-A chapter's page begins with links to its kernels, and each kernel's page has a link to what changed since the rung
-before. A recorded picture gets the plot that book_plots.py makes of the same data, and a paragraph of a lesson that
+A chapter's first page begins with links to its kernels, and each kernel's page has a link to what changed since the
+rung before. A recorded picture gets the plot that book_plots.py makes of the same data, and a paragraph of a lesson that
 names `./workbook walk ..` is followed by that walk.
 """
 
@@ -54,19 +54,24 @@ class Pages:
                 return text if target.startswith("../") else found[0]
             if paper and not picture and path not in self.book.pages:
                 return text
-            plot = plots.get(Path(path).stem) if picture and "/pictures/" in path else None
+            plot = plots.get(Path(path).stem) if picture and path.startswith("common/results/") else None
             whole = f"{picture}[{text}]({_to(page, self._address(path))}{fragment})"
+            if picture and os.path.dirname(os.path.dirname(path)) in self.book.chapters:
+                whole += "{.adapts}"  # to dark pages, by itself
             return with_plot(whole, plot) if plot else whole
 
         blank = LINK.sub(link, COMMENT.sub("", blank))
         chapter = os.path.dirname(page)
-        if page not in (f"{each}/README.md" for each in self.book.chapters):
+        if chapter not in self.book.chapters:
             return restore(blank) + (self._contents() if page == "README.md" else "")
+        text = restore(blank) if paper else "\n\n".join(self._with_walks(page, restore(paragraph))
+                                                        for paragraph in blank.split("\n\n"))
+        if page != f"{chapter}/README.md":
+            return text
         others = [("", f"/{other[:-3]}") for other in self.book.pages if os.path.dirname(other) == chapter
                   and other != page]
         if paper:
-            return restore(blank) + (_toctree(others) if others else "")
-        text = "\n\n".join(self._with_walks(page, restore(paragraph)) for paragraph in blank.split("\n\n"))
+            return text + (_toctree(others) if others else "")
         head, mark, rest = text.partition("\n## ")
         below = _toctree([*others, *((Path(kernel).name, f"/{kernel}") for kernel in self.book.kernels(chapter))])
         return f"{head}\n{self._kernel_list(page)}\n{mark}{rest}{below}"

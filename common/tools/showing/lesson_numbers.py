@@ -62,7 +62,8 @@ class Difference:
 def lessons(root: Path) -> list[Path]:
     return [path for path in [root / "README.md", *sorted(root.glob("[0-9][0-9]_*/*.md")),
                               root / "common" / "python" / "examples" / "README.md",
-                              root / "common" / "results" / "README.md"] if path.exists()]
+                              root / "common" / "results" / "README.md",
+                              *sorted((root / "common" / "book").glob("*.md"))] if path.exists()]
 
 
 def folders(root: Path) -> Iterator[tuple[NumberNames, list[Path]]]:
