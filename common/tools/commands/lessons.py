@@ -1,7 +1,7 @@
 """how long each lesson is: its words, pictures, numbers and formulas
 
-common/tools/showing/lesson_measures.py says what a word is, and a number. With --check each bound that a lesson does not
-keep is named, and the exit status is 1.
+common/tools/showing/lesson_measures.py says what a word is, and a number. With --check each bound that a lesson
+does not keep is named, and the exit status is 1.
 """
 
 import argparse

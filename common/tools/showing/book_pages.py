@@ -6,8 +6,8 @@
     a comment                 is left out: it is for ./workbook dev report
 
 A chapter's first page begins with links to its kernels, and each kernel's page has a link to what changed since the
-rung before. A recorded picture gets the plot that book_plots.py makes of the same data, and a paragraph of a lesson that
-names `./workbook walk ..` is followed by that walk.
+rung before. A recorded picture gets the plot that book_plots.py makes of the same data, and a paragraph of a lesson
+that names `./workbook walk ..` is followed by that walk.
 """
 
 import json

@@ -7,9 +7,9 @@ code (blocks; a span in a sentence is one word), tables, formulas ($$ and $), pi
 comments, and the boxes of the exercises, which ./workbook dev report writes.
 
 **A number of the prose** is a run of digits, with its point, its commas and its exponent, in the same words: 1.20,
-57,056 and 64. Not counted are whole numbers below 10, which are read like words (the scores 1 and 3 of a small example, 2 of
-1/2); digits of a name (fp16, H200, L2, code spans); a chapter's number (chapter 06, 10_hopper, 01 to 05); the number of
-a question; and a date.
+57,056 and 64. Not counted are whole numbers below 10, which are read like words (the scores 1 and 3 of a small example,
+2 of 1/2); digits of a name (fp16, H200, L2, code spans); a chapter's number (chapter 06, 10_hopper, 01 to 05); the
+number of a question; and a date.
 
 **A marker** is a comment that names a number's source or a table: `<!-- gain_over_04 -->`. Its share is of the
 characters of the page. **A picture that explains** is any but those of common/results, which are plots of

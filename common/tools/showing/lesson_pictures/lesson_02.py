@@ -8,8 +8,9 @@ _LANES, _SECTOR, _D, _BYTES = 32, 32, 64, 2  # of a warp; bytes of a sector; num
 def lanes_on_sectors() -> Drawing:
     row_sectors = _D * _BYTES // _SECTOR
     together = _LANES * _BYTES // _SECTOR
-    picture = Drawing(420, "One load of a warp, before and after", "Before: each of 32 lanes wants two bytes of a row of "
-                      "its own, so 32 sectors are fetched and a sixteenth of them is used. After: the lanes want "
+    picture = Drawing(420, "One load of a warp, before and after",
+                      "Before: each of 32 lanes wants two bytes of a row of its own, so "
+                      "32 sectors are fetched and a sixteenth of them is used. After: the lanes want "
                       f"neighbours in one row, {together} sectors, all used.")
     left, wide = 96.0, 68.0  # where a row begins, and its sectors' width
 
