@@ -328,6 +328,6 @@ constexpr attention::Backward unpadded = {
 
 extern const attention::Backward ahead_backward;
 constinit const attention::Backward ahead_backward =
-    attention::padded<unpadded, attention::next_64_128_256, wide_backward>;
+    attention::padded<unpadded, attention::next_64_128_192_256, wide_backward>;
 
 }  // namespace hopper

@@ -365,6 +365,6 @@ constexpr attention::Backward unpadded = {
 
 extern const attention::Backward fetched_backward;
 constinit const attention::Backward fetched_backward =
-    attention::padded<unpadded, attention::next_64_128_256, wide_backward>;
+    attention::padded<unpadded, attention::next_64_128_192_256, wide_backward>;
 
 }  // namespace hopper

@@ -57,6 +57,6 @@ constinit const attention::Rung rounds = {
     .name = "rounds",
     .idea = "as many heads at a time as the L2 cache has room for",
     .forward = attention::padded<forward, attention::next_in_pages, wide_forward>,
-    .backward = attention::padded<backward, attention::next_64_128_256, wide_backward>};
+    .backward = attention::padded<backward, attention::next_64_128_192_256, wide_backward>};
 
 }  // namespace hopper

@@ -4,7 +4,7 @@
 //   gradients      a thread block owns Bc = 128 rows of K and V and its share of their gradients; Q and dO pass by in
 //                  tiles of Br rows, of its share of the query heads that read this kv head, in each from the last tile
 //                  up to the diagonal
-//   sum_shares     adds up the shares of dK and dV, in their order, where there are several
+//   sum_shares     adds up the shares of dK and dV, where there are several (attention/backward_shares.h)
 //
 // A block of `gradients` is a producer, one thread that copies, and two consumers, warpgroups with 64 keys each:
 //
@@ -63,7 +63,6 @@ using namespace warpgroup_backward;
 constexpr int consumers = 2, threads = warpgroup_threads * (consumers + 1);
 constexpr int Bc = wgmma_rows * consumers;  // keys of a thread block, wgmma_rows to a consumer
 
-constexpr int sum_threads = 256;    // of sum_shares
 constexpr int part_size = 64 * 64;  // of a tile of dQ, that a consumer makes: 64 columns of 64 queries
 
 // 65536 registers are 168 for each of 384 threads, in multiples of 8: 24 + 2 * 240 = 3 * 168.
@@ -176,19 +175,6 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
   }
 }
 
-// A warp's 16 rows of dK or dV, in fp32.
-template <int D>
-__device__ __forceinline__ void store_part(float* to, const float (&x)[1][D / 8][4], float factor, int rows_left) {
-  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-#pragma unroll
-  for (int h = 0; h < 2; h++)
-    if (8 * h + g < rows_left)
-#pragma unroll
-      for (int n = 0; n < D / 8; n++)
-        *reinterpret_cast<float2*>(to + (8 * h + g) * D + 8 * n + 2 * t) =
-            make_float2(x[0][n][2 * h] * factor, x[0][n][2 * h + 1] * factor);
-}
-
 // A consumer's 64 keys.
 template <class T, int D>
 __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem& p, KeyTile work, int shares,
@@ -295,8 +281,8 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
     swizzled_tile::store_rows<Bc, D>(dk + row * D, smem.k + warp_key * page_row, dk_reg, p.scale, rows_left);
   } else {
     const size_t size = size_t(p.batch) * p.kv_heads * shares * p.seq_k * D;  // of all shares of dV
-    store_part<D>(parts + row * D, dv_reg, 1 / p_factor, rows_left);
-    store_part<D>(parts + size + row * D, dk_reg, p.scale, rows_left);
+    store_fp32<D>(parts + row * D, dv_reg, 1 / p_factor, rows_left);
+    store_fp32<D>(parts + size + row * D, dk_reg, p.scale, rows_left);
   }
 }
 
@@ -350,32 +336,6 @@ __global__ void __launch_bounds__(threads, 1)
   }
 }
 
-// 8 elements of a row of dK or dV a thread: all shares of them.
-template <class T, int D>
-__global__ void __launch_bounds__(sum_threads) sum_shares(size_t rows,  // of all kv heads together
-                                                          int seq_k, int shares,
-                                                          const float* parts,  // [2][B, Hkv, shares, Nk, D]
-                                                          T* dk,               // [B, Hkv, Nk, D]
-                                                          T* dv)               // [B, Hkv, Nk, D]
-{
-  const size_t thread = size_t(blockIdx.x) * sum_threads + threadIdx.x, row = thread / (D / 8) % rows;
-  const int d = thread % (D / 8) * 8;
-  const bool is_dk = thread / (D / 8) >= rows;
-  const float* from = parts + (is_dk ? rows * shares * D : 0) + (row / seq_k * shares * seq_k + row % seq_k) * D + d;
-  grid_dependency_wait();  // the shares are in global memory
-  if (thread >= 2 * rows * (D / 8)) return;
-  float sum[8] = {};
-#pragma unroll 4
-  for (int share = 0; share < shares; share++, from += size_t(seq_k) * D)
-    for (int half = 0; half < 2; half++) {
-      const float4 x = reinterpret_cast<const float4*>(from)[half];
-      sum[4 * half] += x.x, sum[4 * half + 1] += x.y, sum[4 * half + 2] += x.z, sum[4 * half + 3] += x.w;
-    }
-  Pack8<T> rounded;
-  for (int e = 0; e < 8; e++) rounded.x[e] = from_float<T>(sum[e]);
-  store_pack8((is_dk ? dk : dv) + row * D + d, rounded);
-}
-
 }  // namespace
 
 // `dependent`: kernels start while the one before them ends.
@@ -396,10 +356,7 @@ void backward_shared(const Problem& p, const BackwardArgs& args, cudaStream_t st
                 k_map, v_map, d_o_map, dq_map, p, shares,
                 attention::kv_heads_that_share_the_l2(attention::with_shares(p, shares)), stats, dq_sum, turns, tickets,
                 parts, dk, dv);
-    const size_t rows = size_t(kv_heads) * p.seq_k;
-    if (shares > 1)
-      launch_grid(sum_shares<T, D>, {unsigned(ceil_div(2 * rows * (D / 8), sum_threads)), sum_threads, 0, stream},
-                  dependent, rows, p.seq_k, shares, parts, dk, dv);
+    attention::launch_sum_shares<T, D>(p, shares, dependent, stream, parts, dk, dv);
   });
 }
 
@@ -419,6 +376,6 @@ constexpr attention::Backward unpadded = {
 
 extern const attention::Backward shared_backward;
 constinit const attention::Backward shared_backward =
-    attention::padded<unpadded, attention::next_64_128_256, wide_backward>;
+    attention::padded<unpadded, attention::next_64_128_192_256, wide_backward>;
 
 }  // namespace hopper

@@ -39,6 +39,6 @@ constinit const attention::Rung prompt = {
     .name = "prompt",
     .idea = "kernels of a call start while the one before ends, and one that is not needed is not launched",
     .forward = attention::padded<forward, attention::next_in_pages, wide_forward>,
-    .backward = attention::padded<backward, attention::next_64_128_256, wide_backward>};
+    .backward = attention::padded<backward, attention::next_64_128_192_256, wide_backward>};
 
 }  // namespace hopper

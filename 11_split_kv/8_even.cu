@@ -22,18 +22,16 @@
 // consumers: each tile of K and V that comes to shared memory is used for 192 rows.
 //
 // Expected limit: that of chapter 10, and the two kernels' starts and ends, about 20 us.
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
 #include "attention/dispatch.h"
-#include "attention/key_parts.h"
+#include "attention/key_shares.h"
 #include "attention/padded.h"
 #include "device/bulk_copy.h"
 #include "device/dependent_launch.h"
 #include "device/elect.h"
 #include "device/lazy_softmax.h"
-#include "device/limits.h"
 #include "device/math.h"
 #include "device/mbarrier.h"
 #include "device/numeric.h"
@@ -51,80 +49,31 @@ namespace {
 using attention::ForwardArgs;
 using attention::Problem;
 using key_parts::group_rows;
+using key_parts::Piece;
 using namespace warpgroup_tile;
 
-constexpr int consumers = 3, threads = warpgroup_threads * (consumers + 1);
-constexpr int Br = wgmma_rows * consumers;       // rows of a tile, wgmma_rows to a consumer
 constexpr int merge_warps = 8, merge_rows = 16;  // of a thread block of merge_pieces
 
-// 65536 registers are 128 for each of 512 threads. The producer gives most of its own away: 3 * 160 + 32 = 4 * 128.
-constexpr int producer_registers = 32, consumer_registers = 160;
-
+// 65536 registers are 128 for each of 512 threads. The producer gives most of its own away: 3 * 160 + 32 = 4 * 128. Of
+// 384 threads each has 168, and 40 + 2 * 232 = 3 * 168: so wide heads have two consumers.
 template <int D>
-struct Shape;
-template <>
-struct Shape<128> {
-  static constexpr int Bc = 64, stages = 4;  // 225 KB
-};
-template <>
-struct Shape<64> {
-  static constexpr int Bc = 128, stages = 4;  // 177 KB
-};
-
-// A tile of Br rows of the queries of a kv head, from r0 on, and its tiles of keys from `begin` to `end`, of `all`.
-struct Piece {
-  int kv_head, r0, begin, end, all;
-
-  __device__ bool whole() const { return end - begin == all; }
-};
-
-// The list of all tiles of keys, and the shares of it.
-template <int Bc>
-struct Shares {
-  Problem p;
-  int row_tiles;        // of a kv head
-  int64_t head_length;  // of the part of the list that one kv head has
-  int blocks;           // shares
-
-  Shares(const Problem& problem) : p(problem), row_tiles(ceil_div(group_rows(p), Br)), head_length(0) {
-    for (int tile = 0; tile < row_tiles; tile++) head_length += keys_of(tile);
-    blocks = int(std::min<int64_t>(multiprocessors(), length()));
-  }
-
-  __host__ __device__ int64_t length() const { return head_length * p.batch * p.kv_heads; }
-
-  // Tiles of keys that the rows of a tile see, any of them: one at least.
-  __host__ __device__ int keys_of(int tile) const {
-    const int first = tile * Br % p.seq_q, rows = group_rows(p) - tile * Br < Br ? group_rows(p) - tile * Br : Br;
-    const int seen = p.visible_keys((first + rows < p.seq_q ? first + rows : p.seq_q) - 1);
-    return seen > 0 ? ceil_div(seen, Bc) : 1;
-  }
-
-  // Where a block's share begins, and whose share a place in the list is in.
-  __host__ __device__ int64_t begin_of(int block) const { return length() * block / blocks; }
-  __device__ int owner_of(int64_t at) const { return int(((at + 1) * blocks - 1) / length()); }
-
-  // The piece that begins at `at`, in a share that ends at `end`; false if that is the end.
-  __device__ bool get(Piece& piece, int64_t at, int64_t end) const {
-    if (at >= end) return false;
-    piece.kv_head = int(at / head_length);
-    int64_t rest = at % head_length;
-    int tile = 0;
-    if (p.mask == attention::Mask::none) tile = int(rest / keys_of(0)), rest %= keys_of(0);
-    while (rest >= keys_of(tile)) rest -= keys_of(tile++);
-    piece.r0 = tile * Br, piece.begin = int(rest), piece.all = keys_of(tile);
-    piece.end = int(end - at < piece.all - rest ? rest + (end - at) : piece.all);
-    return true;
-  }
+struct Shape {
+  static constexpr int consumers = D > 128 ? 2 : 3, threads = warpgroup_threads * (consumers + 1);
+  static constexpr int Br = wgmma_rows * consumers;  // rows of a tile, wgmma_rows to a consumer
+  static constexpr int Bc = D == 64 ? 128 : D == 128 ? 64 : D == 192 ? 112 : 80;  // keys of a tile
+  static constexpr int stages = D > 128 ? 2 : 4;
+  static constexpr int queries = D > 128 ? 1 : 2;  // tiles of Q; 177, 225, 217 and 225 KB
+  static constexpr int producer_registers = D > 128 ? 40 : 32, consumer_registers = D > 128 ? 232 : 160;
+  using Shares = key_parts::Shares<Br, Bc>;
 };
 
 template <class T, int D>
 struct Shared {
-  static constexpr int Bc = Shape<D>::Bc, stages = Shape<D>::stages;
-  T q[2][Br * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled; later O
+  static constexpr int Bc = Shape<D>::Bc, stages = Shape<D>::stages, queries = Shape<D>::queries;
+  T q[queries][Shape<D>::Br * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled; later O
   T k[stages][Bc * D], v[stages][Bc * D];
-  Piece piece[2];  // whose Q that is; empty if there is none any more
-  Mbarrier q_full[2], q_empty[2], o_full[2];
+  Piece piece[queries];  // whose Q that is; empty if there is none any more
+  Mbarrier q_full[queries], q_empty[queries], o_full[queries];
   Mbarrier k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
 };
 
@@ -134,15 +83,16 @@ struct Parts {
   float* o;    // [blocks][2][Br, D]
   float* lse;  // [blocks][2][Br], base 2
 
-  Parts(void* workspace, int blocks, int D) : o(static_cast<float*>(workspace)), lse(o + size_t(blocks) * 2 * Br * D) {}
-  static size_t bytes(int blocks, int D) { return size_t(blocks) * 2 * Br * (D + 1) * sizeof(float); }
+  Parts(void* workspace, int blocks, int Br, int D)
+      : o(static_cast<float*>(workspace)), lse(o + size_t(blocks) * 2 * Br * D) {}
+  static size_t bytes(int blocks, int Br, int D) { return size_t(blocks) * 2 * Br * (D + 1) * sizeof(float); }
 };
 
 // Starts the copies of a piece. One thread.
 template <class T, int D, class Keys, class Queries>
 __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
                                      const TensorMap& v_map, Piece piece, Keys& ring, Queries& q) {
-  constexpr int Bc = Shape<D>::Bc, kv_bytes = Bc * D * sizeof(T);
+  constexpr int Br = Shape<D>::Br, Bc = Shape<D>::Bc, kv_bytes = Bc * D * sizeof(T);
   mbarrier_arrive_expect_tx(&smem.q_full[q.place], Br * D * sizeof(T));
   tensor_load(smem.q[q.place], q_map, &smem.q_full[q.place], 0, piece.r0, 0, piece.kv_head);
 #pragma unroll 1
@@ -168,7 +118,7 @@ __device__ bool next(Shared<T, D>& smem, Piece& piece, const Queries& q) {
 template <class T, int D, class Keys, class Queries>
 __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Piece piece, Keys& ring, Queries& q,
                                        Parts parts, float* lse) {
-  constexpr int Bc = Shape<D>::Bc;
+  constexpr int Br = Shape<D>::Br, Bc = Shape<D>::Bc;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
   const int first_row = piece.r0 + warp_row, group = group_rows(p);
@@ -272,19 +222,19 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Pie
 }
 
 template <class T, int D>
-__global__ void __launch_bounds__(threads, 1)
+__global__ void __launch_bounds__(Shape<D>::threads, 1)
     forward(const __grid_constant__ TensorMap q_map,  // of Q [B * Hkv, D / 64, G * Nq, 64], in boxes of Br rows
             const __grid_constant__ TensorMap k_map,  // of K [B * Hkv, D / 64, Nk, 64], in boxes of Bc rows
             const __grid_constant__ TensorMap v_map,  // of V, likewise
             const __grid_constant__ TensorMap o_map,  // of O, as of Q
-            Shares<Shape<D>::Bc> shares,
+            typename Shape<D>::Shares shares,
             Parts parts,  // [blocks][2] of rows whose keys are in several pieces
             float* lse)   // [B, H, Nq], of the others
 {
-  constexpr int stages = Shape<D>::stages;
+  constexpr int stages = Shape<D>::stages, queries = Shape<D>::queries, consumers = Shape<D>::consumers;
   Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
   if (threadIdx.x == 0) {
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < queries; i++) {
       mbarrier_init(&smem.q_full[i], 1);
       mbarrier_init(&smem.q_empty[i], 1);
       mbarrier_init(&smem.o_full[i], 4 * consumers);  // their warps
@@ -301,10 +251,10 @@ __global__ void __launch_bounds__(threads, 1)
 
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
   Ring<stages> ring;
-  Ring<2> q;
+  Ring<queries> q;
   Piece piece;
   if (warpgroup == consumers) {
-    setmaxnreg_dec<producer_registers>();
+    setmaxnreg_dec<Shape<D>::producer_registers>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
     if (warp == 0 && elect_one()) {
       int64_t at = shares.begin_of(blockIdx.x);
@@ -329,7 +279,7 @@ __global__ void __launch_bounds__(threads, 1)
       }
     }
   } else {
-    setmaxnreg_inc<consumer_registers>();
+    setmaxnreg_inc<Shape<D>::consumer_registers>();
     for (; next(smem, piece, q); q.advance()) attend(smem, shares.p, piece, ring, q, parts, lse);
   }
 }
@@ -338,12 +288,12 @@ __global__ void __launch_bounds__(threads, 1)
 // does. There are thread blocks for the beginning of each share but the first, and if it lies within a tile of rows,
 // for these rows; but where several shares begin within one tile, only those of the first of them have work.
 template <class T, int D>
-__global__ void __launch_bounds__(32 * merge_warps) merge_pieces(Shares<Shape<D>::Bc> shares,
+__global__ void __launch_bounds__(32 * merge_warps) merge_pieces(typename Shape<D>::Shares shares,
                                                                  Parts parts,  // [blocks][2]
                                                                  T* o,         // [B, H, Nq, D]
                                                                  float* lse)   // [B, H, Nq]
 {
-  constexpr int columns = D / 32, tile_blocks = Br / merge_rows;
+  constexpr int Br = Shape<D>::Br, columns = D / 32, tile_blocks = Br / merge_rows;
   __shared__ Piece piece;
   __shared__ int first, last;  // the shares in which the rows' pieces are
   const int share = blockIdx.x / tile_blocks + 1, lane = threadIdx.x % 32;
@@ -381,28 +331,30 @@ __global__ void __launch_bounds__(32 * merge_warps) merge_pieces(Shares<Shape<D>
 }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
-    constexpr int Bc = Shape<D>::Bc;
+  attention::by_dtype_and_head_dim<64, 128, 192, 256>(p, [&]<class T, int D>() {
+    using S = Shape<D>;
     const auto [q, k, v, o] = attention::tensors_of<T>(args);
     const int kv_heads = p.batch * p.kv_heads, rows = group_rows(p);
-    const Shares<Bc> shares(p);
-    const Parts parts(args.workspace, shares.blocks, D);
-    launch(forward<T, D>, {unsigned(shares.blocks), threads, sizeof(Shared<T, D>), stream},
-           tile_map<D>(q, kv_heads, rows, Br), tile_map<D>(k, kv_heads, p.seq_k, Bc),
-           tile_map<D>(v, kv_heads, p.seq_k, Bc), tile_map<D>(o, kv_heads, rows, Br), shares, parts, args.lse);
+    const typename S::Shares shares(p);
+    const Parts parts(args.workspace, shares.blocks, S::Br, D);
+    launch(forward<T, D>, {unsigned(shares.blocks), S::threads, sizeof(Shared<T, D>), stream},
+           tile_map<D>(q, kv_heads, rows, S::Br), tile_map<D>(k, kv_heads, p.seq_k, S::Bc),
+           tile_map<D>(v, kv_heads, p.seq_k, S::Bc), tile_map<D>(o, kv_heads, rows, S::Br), shares, parts, args.lse);
     if (shares.blocks > 1)
       launch_dependent(merge_pieces<T, D>,
-                       {unsigned(shares.blocks - 1) * (Br / merge_rows), 32 * merge_warps, 0, stream}, shares, parts, o,
-                       args.lse);
+                       {unsigned(shares.blocks - 1) * (S::Br / merge_rows), 32 * merge_warps, 0, stream}, shares, parts,
+                       o, args.lse);
   });
 }
 
 size_t workspace_bytes(const Problem& p) {
-  const int D = p.head_dim <= 64 ? 64 : 128;
-  return Parts::bytes(D == 64 ? Shares<Shape<64>::Bc>(p).blocks : Shares<Shape<128>::Bc>(p).blocks, D);
+  return attention::by_dtype_and_head_dim<64, 128, 192, 256>(p, [&]<class T, int D>() {
+    using S = Shape<D>;
+    return Parts::bytes(typename S::Shares(p).blocks, S::Br, D);
+  });
 }
 
-constexpr attention::Forward unpadded = {attention::not_for_hopper, workspace_bytes, run, true};
+constexpr attention::Forward unpadded = {attention::not_for_hopper_to_256, workspace_bytes, run, true};
 
 }  // namespace
 
@@ -410,6 +362,6 @@ extern const attention::Rung even;
 constinit const attention::Rung even = {
     .name = "even",
     .idea = "the list of all tiles of keys is cut into equal shares, one for each multiprocessor",
-    .forward = attention::padded<unpadded>};
+    .forward = attention::padded<unpadded, attention::next_64_128_192_256>};
 
 }  // namespace split_kv

@@ -2,7 +2,7 @@
 //
 // No kernel of its own. The host launches
 //
-//   `tall`       up to 16 rows of queries a kv head: a tile that is as low as an mma
+//   `tall`       up to 16 rows of queries a kv head: a tile that is as low as an mma; not for head dims above 128
 //   `warpgroup`  for more, while their products cost less than reading K and V
 //   `even`       for still more, where whole tiles of 192 rows would leave multiprocessors without work
 //   `prompt`     of chapter 10 for all others
@@ -39,24 +39,29 @@ using attention::Forward;
 using attention::ForwardArgs;
 using attention::Problem;
 
-// About how long each takes for more than 16 rows a kv head, in the time of a tile of 192 rows and all keys on one
-// multiprocessor, as measured on an H200. What the two kernels of `warpgroup` and `even` take besides is as long as so
-// many keys at D = 128; with few tiles, each of `even` is in many pieces.
+// Kernels for these are no higher than 128 rows, and neither `tall` nor `warpgroup` is one.
+bool is_wide(const Problem& p) { return p.head_dim > 128; }
+
+// About how long each takes for more than 16 rows a kv head, in the time of a tile of 192 rows (128 of wide heads) and
+// all keys on one multiprocessor, as measured on an H200. What the two kernels of `warpgroup` and `even` take besides
+// is as long as so many keys at D = 128; with few tiles, each of `even` is in many pieces.
 struct Times {
   double warpgroup, even, prompt;
 };
 
 Times times_of(const Problem& p) {
-  constexpr int wide = 192, low = 64;  // rows of a tile
+  constexpr int low = 64;  // rows of a tile
+  const int high = is_wide(p) ? 128 : 192;
   const double processors = multiprocessors(), kv_heads = double(p.batch) * p.kv_heads,
                heads = double(p.batch) * p.heads;
   const double keys = p.seq_k * (p.head_dim > 64 ? 1 : 0.7);
   const auto tiles = [](double heads, int rows, int height) { return heads * ceil_div(rows, height); };
   const int rows = key_parts::group_rows(p);
-  Times times = {
-      .warpgroup = (p.head_dim > 64 ? 1.85 : 1.4) * tiles(kv_heads, rows, low) * low / wide / processors + 450 / keys,
-      .even = tiles(kv_heads, rows, wide) / processors + (500 + 20000 / tiles(kv_heads, rows, wide)) / keys,
-      .prompt = std::ceil(tiles(heads, p.seq_q, wide) / processors)};
+  Times times = {.warpgroup = INFINITY,
+                 .even = tiles(kv_heads, rows, high) / processors + (500 + 20000 / tiles(kv_heads, rows, high)) / keys,
+                 .prompt = std::ceil(tiles(heads, p.seq_q, high) / processors)};
+  if (is_wide(p)) return times;
+  times.warpgroup = (p.head_dim > 64 ? 1.85 : 1.4) * tiles(kv_heads, rows, low) * low / high / processors + 450 / keys;
   times.prompt = std::min({times.prompt, std::ceil(tiles(heads, p.seq_q, 128) / processors) * 0.75,
                            std::ceil(tiles(heads, p.seq_q, low) / processors) * 0.57});  // its tiles may be lower
   return times;
@@ -65,7 +70,7 @@ Times times_of(const Problem& p) {
 const Forward& chosen_for(const Problem& p) {
   constexpr int low_rows = 16, tall_rows = 64;
   const int rows = key_parts::group_rows(p);
-  if (rows <= low_rows) return tall.forward;
+  if (rows <= low_rows && !is_wide(p)) return tall.forward;
   if (even.forward.unsupported(p).empty()) {
     // With about as many queries as keys, under the causal mask, tiles differ, and `prompt` takes the longest first.
     if (p.mask == attention::Mask::causal && 2 * p.seq_q > p.seq_k) return hopper::prompt.forward;
@@ -80,6 +85,12 @@ const Forward& chosen_for(const Problem& p) {
   return whole_blocks < blocks * multiprocessors() ? packed.forward : causal_earlystop::balanced.forward;
 }
 
+// Head dims above 128 are those of `even`.
+std::string unsupported(const Problem& p) {
+  const std::string why = attention::head_dim_not_8_to_256(p);
+  return why.empty() && is_wide(p) ? even.forward.unsupported(p) : why;
+}
+
 size_t workspace_bytes(const Problem& p) { return chosen_for(p).workspace_bytes(p); }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) { chosen_for(p).run(p, args, stream); }
@@ -88,7 +99,7 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) { chose
 
 // Whether it takes a kernel of this chapter, that is, not all keys of a row are in one thread block.
 bool keys_are_split(const Problem& p) {
-  if (!attention::head_dim_not_8_to_128(p).empty()) return false;
+  if (!unsupported(p).empty()) return false;
   const Forward* const taken = &chosen_for(p);
   return taken != &hopper::prompt.forward && taken != &causal_earlystop::balanced.forward;
 }
@@ -97,6 +108,6 @@ extern const attention::Rung chosen;
 constinit const attention::Rung chosen = {
     .name = "chosen",
     .idea = "the host chooses by the number of rows: `tall`, `warpgroup`, `even`, or the kernel of chapter 10",
-    .forward = {attention::head_dim_not_8_to_128, workspace_bytes, run, true}};
+    .forward = {unsupported, workspace_bytes, run, true}};
 
 }  // namespace split_kv

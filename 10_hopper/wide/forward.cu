@@ -11,10 +11,11 @@
 //                      P = 2^x
 //                      O / l                  to memory, by way of Q's place
 //
-// This is 5_overlap for D = 256, of which a row of O takes 128 registers of each of its threads. So there are two
-// consumers, which can have 240, and tiles of 80 keys. The head dims in between are those of the tensor maps, as in
-// 7_stored, and O leaves by them, 16 rows of a page at a time. No tile is prefetched for the next rows: Q, K and V
-// fill the shared memory. A tile's products are twice as long as at D = 128, and hide more of what is around them.
+// This is 5_overlap for D = 192 and 256. At 256 a consumer's rows of O take 128 registers of each of its threads. So
+// there are two consumers, which can have 240, and tiles of 80 keys, or 112 at D = 192. The head dims in between are
+// those of the tensor maps, as in 7_stored, and O leaves by them, 16 rows of a page at a time. No tile is prefetched
+// for the next rows: Q, K and V fill the shared memory. A tile's products are twice as long as at D = 128, and hide
+// more of what is around them.
 //
 // Expected limit: tensor cores that wait while both consumers exponentiate; two are too few to always fill the gap.
 #include <cmath>
@@ -45,26 +46,30 @@ using attention::Problem;
 using attention::Tile;
 using namespace warpgroup_tile;
 
-constexpr int D = 256;
-constexpr int Bc = 80, stages = 2;  // keys of a tile: a thread has 128 registers of O, 40 of S, 20 of P; 225 KB
+constexpr int stages = 2;
 constexpr int consumers = 2, threads = warpgroup_threads * (consumers + 1);
 constexpr int Br = wgmma_rows * consumers;  // query rows of a thread block, wgmma_rows to a consumer
 
 // 65536 registers are 168 for each of 384 threads, in multiples of 8: 24 + 2 * 240 = 3 * 168.
 constexpr int producer_registers = 24, consumer_registers = 240;
 
-template <class T>
+// Keys of a tile, for which there is shared memory
+template <int D>
+constexpr int keys = D > 192 ? 80 : 112;  // 225 KB, 217 KB
+
+template <class T, int D>
 struct Shared {
+  static constexpr int Bc = keys<D>;
   T q[Br * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled; later O
   T k[stages][Bc * D], v[stages][Bc * D];
   Mbarrier q_full, k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
 };
 
 // Starts the copies of a tile. One thread.
-template <class T>
-__device__ __forceinline__ void load(Shared<T>& smem, const TensorMap& q_map, const TensorMap& k_map,
+template <class T, int D>
+__device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
                                      const TensorMap& v_map, const Problem& p, Tile tile) {
-  constexpr int kv_bytes = Bc * D * sizeof(T);
+  constexpr int Bc = keys<D>, kv_bytes = Bc * D * sizeof(T);
   mbarrier_arrive_expect_tx(&smem.q_full, Br * D * sizeof(T));
   tensor_load(smem.q, q_map, &smem.q_full, 0, tile.i0, 0, tile.head);
   const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1), kv_head = p.kv_head(tile.head);
@@ -81,9 +86,10 @@ __device__ __forceinline__ void load(Shared<T>& smem, const TensorMap& q_map, co
 }
 
 // A consumer's 64 rows.
-template <class T>
-__device__ __forceinline__ void attend(Shared<T>& smem, const Problem& p, Tile tile, const TensorMap& o_map,
+template <class T, int D>
+__device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Tile tile, const TensorMap& o_map,
                                        float* lse) {
+  constexpr int Bc = keys<D>;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
   const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1);
@@ -182,7 +188,7 @@ __device__ __forceinline__ void attend(Shared<T>& smem, const Problem& p, Tile t
   }
 }
 
-template <class T>
+template <class T, int D>
 __global__ void __launch_bounds__(threads, 1)
     forward(const __grid_constant__ TensorMap q_map,  // of Q [B * H, D / 64, Nq, 64], in boxes of Br rows
             const __grid_constant__ TensorMap k_map,  // of K [B * Hkv, D / 64, Nk, 64], in boxes of Bc rows
@@ -191,7 +197,7 @@ __global__ void __launch_bounds__(threads, 1)
             Problem p, int round_heads,
             float* lse)  // [B, H, Nq]
 {
-  Shared<T>& smem = *dynamic_shared<Shared<T>, tile_alignment>();
+  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
   if (threadIdx.x == 0) {
     mbarrier_init(&smem.q_full, 1);
     for (int i = 0; i < stages; i++) {
@@ -217,13 +223,15 @@ __global__ void __launch_bounds__(threads, 1)
 }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  attention::by_dtype(p, [&]<class T>() {
+  attention::by_dtype_and_head_dim<192, 256>(p, [&]<class T, int D>() {
+    constexpr int Bc = keys<D>;
     const auto [q, k, v, o] = attention::tensors_of<T>(args);
     const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
     const unsigned blocks = heads * ceil_div(p.seq_q, Br);
-    launch(forward<T>, {blocks, threads, sizeof(Shared<T>), stream}, tile_map<D>(q, heads, p.seq_q, Br, p.head_dim),
-           tile_map<D>(k, kv_heads, p.seq_k, Bc, p.head_dim), tile_map<D>(v, kv_heads, p.seq_k, Bc, p.head_dim),
-           tile_map<D>(o, heads, p.seq_q, 16, p.head_dim, 1), p, attention::heads_in_a_round(p), args.lse);
+    launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream},
+           tile_map<D>(q, heads, p.seq_q, Br, p.head_dim), tile_map<D>(k, kv_heads, p.seq_k, Bc, p.head_dim),
+           tile_map<D>(v, kv_heads, p.seq_k, Bc, p.head_dim), tile_map<D>(o, heads, p.seq_q, 16, p.head_dim, 1), p,
+           attention::heads_in_a_round(p), args.lse);
   });
 }
 

@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "attention/backward_workspace.h"
+#include "device/dependent_launch.h"
+#include "device/numeric.h"
 
 namespace attention {
 
@@ -58,5 +60,48 @@ size_t workspace_with_shares(const Problem& p, int parts) {
   const int shares = backward_shares<S>(p);
   return bytes_before_shares<S>(p, parts) + (shares > 1 ? 2 * p.kv_size() * shares * sizeof(float) : 0);
 }
+
+#if defined(WORKBOOK_SIMT) || defined(__CUDACC__)
+
+constexpr int sum_threads = 256;
+
+// Adds up the shares of dK and dV, always in the same order: 8 elements of a row a thread.
+template <class T, int D>
+__global__ void __launch_bounds__(sum_threads)
+    sum_shares(size_t rows,  // of all kv heads together
+               int seq_k, int shares,
+               const float* parts,  // [2][B, Hkv, shares, Nk, D], of dV first
+               T* dk,               // [B, Hkv, Nk, D]
+               T* dv)               // [B, Hkv, Nk, D]
+{
+  const size_t thread = size_t(blockIdx.x) * sum_threads + threadIdx.x, row = thread / (D / 8) % rows;
+  const int d = thread % (D / 8) * 8;
+  const bool is_dk = thread / (D / 8) >= rows;
+  const float* from = parts + (is_dk ? rows * shares * D : 0) + (row / seq_k * shares * seq_k + row % seq_k) * D + d;
+  grid_dependency_wait();  // the shares are in global memory
+  if (thread >= 2 * rows * (D / 8)) return;
+  float sum[8] = {};
+#pragma unroll 4
+  for (int share = 0; share < shares; share++, from += size_t(seq_k) * D)
+    for (int half = 0; half < 2; half++) {
+      const float4 x = reinterpret_cast<const float4*>(from)[half];
+      sum[4 * half] += x.x, sum[4 * half + 1] += x.y, sum[4 * half + 2] += x.z, sum[4 * half + 3] += x.w;
+    }
+  Pack8<T> rounded;
+  for (int e = 0; e < 8; e++) rounded.x[e] = from_float<T>(sum[e]);
+  store_pack8((is_dk ? dk : dv) + row * D + d, rounded);
+}
+
+// Launches it for problem `p`, if there are several. `dependent`: it starts while the kernel before it ends.
+template <class T, int D>
+void launch_sum_shares(const Problem& p, int shares, bool dependent, cudaStream_t stream, const float* parts, T* dk,
+                       T* dv) {
+  const size_t rows = size_t(p.batch) * p.kv_heads * p.seq_k;
+  if (shares > 1)
+    launch_grid(sum_shares<T, D>, {unsigned(ceil_div(2 * rows * (D / 8), sum_threads)), sum_threads, 0, stream},
+                dependent, rows, p.seq_k, shares, parts, dk, dv);
+}
+
+#endif
 
 }  // namespace attention

@@ -56,6 +56,20 @@ __device__ __forceinline__ void make_p_ahead(float (&x)[blocks][queries / 8][4],
   }
 }
 
+// A warp's 16 rows of dK or dV to global memory, in fp32.
+template <int D>
+__device__ __forceinline__ void store_fp32(float* to,  // [rows_left, D]
+                                           const float (&x)[1][D / 8][4], float factor, int rows_left) {
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+#pragma unroll
+  for (int h = 0; h < 2; h++)
+    if (8 * h + g < rows_left)
+#pragma unroll
+      for (int n = 0; n < D / 8; n++)
+        *reinterpret_cast<float2*>(to + (8 * h + g) * D + 8 * n + 2 * t) =
+            make_float2(x[0][n][2 * h] * factor, x[0][n][2 * h + 1] * factor);
+}
+
 // Scales and rounds the sum of the parts of dQ. A thread has two queries of a tile and 16 columns: what the eight lanes
 // of one t of a warp have of one fragment.
 template <class T, class S>
