@@ -284,7 +284,7 @@ __global__ void __launch_bounds__(Shape<D>::threads, 1)
   }
 }
 
-// O and LSE of the rows whose keys are in several pieces. A warp owns rows, and goes along their pieces as merge.cu
+// O and LSE of the rows whose keys are in several pieces. A warp owns rows, and weighs their pieces as merge.cu
 // does. There are thread blocks for the beginning of each share but the first, and if it lies within a tile of rows,
 // for these rows; but where several shares begin within one tile, only those of the first of them have work.
 template <class T, int D>
@@ -310,15 +310,24 @@ __global__ void __launch_bounds__(32 * merge_warps) merge_pieces(typename Shape<
     const int row = blockIdx.x % tile_blocks * merge_rows + i;
     if (piece.r0 + row >= group_rows(shares.p)) return;
     float m = -INFINITY, l = 0, o_reg[columns] = {};
-#pragma unroll 4
-    for (int block = first; block <= last; block++) {
-      const int from = (2 * block + (block == first)) * Br + row;
-      const float lse_part = parts.lse[from], top = fmaxf(m, lse_part);
+    const auto place_of = [&](int block) { return (2 * block + (block == first)) * Br + row; };
+    // 32 pieces at a time: each lane has the weight of one, and then they add O of all of them.
+    for (int from = first; from <= last; from += 32) {
+      const float lse_part = from + lane <= last ? parts.lse[place_of(from + lane)] : -INFINITY;
+      const float top = fmaxf(m, warp_max(lse_part));
       const float weight = lse_part == -INFINITY ? 0 : exp2_approx(lse_part - top);
       const float correction = m == -INFINITY ? 0 : exp2_approx(m - top);
-      l = l * correction + weight;
-      for (int c = 0; c < columns; c++)
-        o_reg[c] = o_reg[c] * correction + weight * parts.o[size_t(from) * D + lane * columns + c];
+      l = l * correction + warp_sum(weight);
+      for (int c = 0; c < columns; c++) o_reg[c] *= correction;
+#pragma unroll 8
+      for (int part = 0; part < min(32, last - from + 1); part++) {
+        const float* o_part = parts.o + size_t(place_of(from + part)) * D + lane * columns;
+        const float of_piece = __shfl_sync(0xffffffff, weight, part);
+        for (int c = 0; c < columns; c += 2) {
+          const float2 x = *reinterpret_cast<const float2*>(o_part + c);
+          o_reg[c] += of_piece * x.x, o_reg[c + 1] += of_piece * x.y;
+        }
+      }
       m = top;
     }
     const float inverse = l == 0 ? 0 : 1 / l;  // l = 0: the row sees no key
