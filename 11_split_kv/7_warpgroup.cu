@@ -203,7 +203,7 @@ unsigned tiles(const Problem& p) { return unsigned(p.batch) * p.kv_heads * ceil_
 
 // As many parts as give every multiprocessor thread blocks enough, and no more than tiles of keys. Enough is one at
 // D = 128, and two at D = 64, where a byte of K and V has twice as many exponentials.
-int parts(const Problem& p) { return number_of_parts(tiles(p), 128 / p.head_dim, ceil_div(p.seq_k, Bc)); }
+int parts(const Problem& p) { return number_of_parts(tiles(p), p.head_dim > 64 ? 1 : 2, ceil_div(p.seq_k, Bc)); }
 
 size_t workspace_bytes(const Problem& p) { return Parts::bytes(p, parts(p)); }
 
@@ -222,6 +222,8 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
 constexpr attention::Forward unpadded = {attention::not_for_hopper, workspace_bytes, run, true};
 
 }  // namespace
+
+int warpgroup_parts(const Problem& p) { return parts(p); }
 
 extern const attention::Rung warpgroup;
 constinit const attention::Rung warpgroup = {

@@ -52,7 +52,7 @@ using key_parts::group_rows;
 using key_parts::Piece;
 using namespace warpgroup_tile;
 
-constexpr int merge_warps = 8, merge_rows = 16;  // of a thread block of merge_pieces
+constexpr int merge_warps = 16, merge_rows = 16;  // of a thread block of merge_pieces
 
 // 65536 registers are 128 for each of 512 threads. The producer gives most of its own away: 3 * 160 + 32 = 4 * 128. Of
 // 384 threads each has 168, and 40 + 2 * 232 = 3 * 168: so wide heads have two consumers.
@@ -294,6 +294,7 @@ __global__ void __launch_bounds__(32 * merge_warps) merge_pieces(typename Shape<
                                                                  float* lse)   // [B, H, Nq]
 {
   constexpr int Br = Shape<D>::Br, columns = D / 32, tile_blocks = Br / merge_rows;
+  constexpr int together = 8;  // pieces of O that are on their way to a warp
   __shared__ Piece piece;
   __shared__ int first, last;  // the shares in which the rows' pieces are
   const int share = blockIdx.x / tile_blocks + 1, lane = threadIdx.x % 32;
@@ -306,8 +307,8 @@ __global__ void __launch_bounds__(32 * merge_warps) merge_pieces(typename Shape<
   __syncthreads();         // and these rows are known
   if (piece.begin == 0 || first < share - 1) return;
 
-  for (int i = threadIdx.x / 32; i < merge_rows; i += merge_warps) {
-    const int row = blockIdx.x % tile_blocks * merge_rows + i;
+  for (int warp_row = threadIdx.x / 32; warp_row < merge_rows; warp_row += merge_warps) {
+    const int row = blockIdx.x % tile_blocks * merge_rows + warp_row;
     if (piece.r0 + row >= group_rows(shares.p)) return;
     float m = -INFINITY, l = 0, o_reg[columns] = {};
     const auto place_of = [&](int block) { return (2 * block + (block == first)) * Br + row; };
@@ -319,13 +320,20 @@ __global__ void __launch_bounds__(32 * merge_warps) merge_pieces(typename Shape<
       const float correction = m == -INFINITY ? 0 : exp2_approx(m - top);
       l = l * correction + warp_sum(weight);
       for (int c = 0; c < columns; c++) o_reg[c] *= correction;
-#pragma unroll 8
-      for (int part = 0; part < min(32, last - from + 1); part++) {
-        const float* o_part = parts.o + size_t(place_of(from + part)) * D + lane * columns;
-        const float of_piece = __shfl_sync(0xffffffff, weight, part);
-        for (int c = 0; c < columns; c += 2) {
-          const float2 x = *reinterpret_cast<const float2*>(o_part + c);
-          o_reg[c] += of_piece * x.x, o_reg[c + 1] += of_piece * x.y;
+#pragma unroll 1
+      for (int part = 0; part < min(32, last - from + 1); part += together) {
+        float2 x[together][columns / 2];
+#pragma unroll
+        for (int i = 0; i < together; i++) {
+          const int place = place_of(min(from + part + i, last));  // past the last one the weight is 0
+          for (int c = 0; c < columns / 2; c++)
+            x[i][c] = reinterpret_cast<const float2*>(parts.o + size_t(place) * D + lane * columns)[c];
+        }
+#pragma unroll
+        for (int i = 0; i < together; i++) {
+          const float of_piece = __shfl_sync(0xffffffff, weight, part + i);
+          for (int c = 0; c < columns / 2; c++)
+            o_reg[2 * c] += of_piece * x[i][c].x, o_reg[2 * c + 1] += of_piece * x[i][c].y;
         }
       }
       m = top;

@@ -32,6 +32,7 @@ extern const attention::Rung prompt;
 namespace split_kv {
 
 extern const attention::Rung packed, tall, warpgroup, even;
+int warpgroup_parts(const attention::Problem& problem);
 
 namespace {
 
@@ -42,29 +43,42 @@ using attention::Problem;
 // Kernels for these are no higher than 128 rows, and neither `tall` nor `warpgroup` is one.
 bool is_wide(const Problem& p) { return p.head_dim > 128; }
 
-// About how long each takes for more than 16 rows a kv head, in the time of a tile of 192 rows (128 of wide heads) and
-// all keys on one multiprocessor, as measured on an H200. What the two kernels of `warpgroup` and `even` take besides
-// is as long as so many keys at D = 128; with few tiles, each of `even` is in many pieces.
+// Microseconds for 1000 keys, fitted to what 170 problems took on an H200: of a round of `prompt` with tiles of 64, 128
+// and 192 rows (of wide heads, with up to 64 queries in its tiles of 128 rows, and more); of a tile of 192 rows of
+// `even`, 128 of wide heads, where K and V fit into the L2 cache, and where they do not; and of a round of `warpgroup`
+// with a thread block on each multiprocessor, and with two.
+struct Rates {
+  double prompt[3], even[2], warpgroup[2];
+};
+Rates rates_of(int head_dim) {
+  if (head_dim <= 64) return {{6.3, 12, 12.8}, {14.9, 14.6}, {9.8, 9.9}};
+  if (head_dim <= 128) return {{9.3, 11.9, 14.3}, {15.4, 16}, {8.6, 14}};
+  if (head_dim <= 192) return {{10.3, 14.8}, {19.6, 22.1}};
+  return {{13.6, 21}, {27.2, 30.2}};
+}
+
+// About how long each takes for more than 16 rows a kv head, in microseconds.
 struct Times {
   double warpgroup, even, prompt;
 };
 
 Times times_of(const Problem& p) {
-  constexpr int low = 64;  // rows of a tile
-  const int high = is_wide(p) ? 128 : 192;
-  const double processors = multiprocessors(), kv_heads = double(p.batch) * p.kv_heads,
-               heads = double(p.batch) * p.heads;
-  const double keys = p.seq_k * (p.head_dim > 64 ? 1 : 0.7);
-  const auto tiles = [](double heads, int rows, int height) { return heads * ceil_div(rows, height); };
-  const int rows = key_parts::group_rows(p);
-  Times times = {.warpgroup = INFINITY,
-                 .even = tiles(kv_heads, rows, high) / processors + (500 + 20000 / tiles(kv_heads, rows, high)) / keys,
-                 .prompt = std::ceil(tiles(heads, p.seq_q, high) / processors)};
-  if (is_wide(p)) return times;
-  times.warpgroup = (p.head_dim > 64 ? 1.85 : 1.4) * tiles(kv_heads, rows, low) * low / high / processors + 450 / keys;
-  times.prompt = std::min({times.prompt, std::ceil(tiles(heads, p.seq_q, 128) / processors) * 0.75,
-                           std::ceil(tiles(heads, p.seq_q, low) / processors) * 0.57});  // its tiles may be lower
-  return times;
+  constexpr double prompt_start = 4.6, even_start = 18, wide_even_start = 16, warpgroup_start = 8.2;  // and end
+  const Rates rates = rates_of(p.head_dim);
+  const double processors = multiprocessors(), keys = p.seq_k / 1000.;
+  const int rows = key_parts::group_rows(p), heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
+  const auto prompt = [&](int tile_rows, double rate) {
+    return prompt_start + std::ceil(heads * ceil_div(p.seq_q, tile_rows) / processors) * rate * keys;
+  };
+  const bool from_memory = 4. * kv_heads * p.seq_k * p.head_dim > l2_bytes();
+  const double even = kv_heads * ceil_div(rows, is_wide(p) ? 128 : 192) / processors * rates.even[from_memory] * keys;
+  if (is_wide(p)) return {INFINITY, wide_even_start + even, prompt(128, rates.prompt[p.seq_q > 64])};
+
+  const int tiles = kv_heads * ceil_div(rows, 64), parts = warpgroup_parts(p);
+  const double rounds = tiles * parts / processors;
+  const double warpgroup = rounds <= 1 ? rates.warpgroup[0] : std::ceil(rounds / 2) * rates.warpgroup[1];
+  return {warpgroup_start + warpgroup / parts * keys, even_start + even,
+          std::min({prompt(64, rates.prompt[0]), prompt(128, rates.prompt[1]), prompt(192, rates.prompt[2])})};
 }
 
 const Forward& chosen_for(const Problem& p) {
@@ -76,7 +90,7 @@ const Forward& chosen_for(const Problem& p) {
     if (p.mask == attention::Mask::causal && 2 * p.seq_q > p.seq_k) return hopper::prompt.forward;
     const Times times = times_of(p);
     const double split = std::min(times.warpgroup, times.even);
-    if (times.prompt * 0.95 < split) return hopper::prompt.forward;
+    if (times.prompt < split) return hopper::prompt.forward;
     return times.warpgroup < times.even ? warpgroup.forward : even.forward;
   }
   constexpr int Br = 128, blocks = 2;  // 08's rows of a thread block, and its blocks per multiprocessor
