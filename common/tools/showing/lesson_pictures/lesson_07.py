@@ -14,9 +14,9 @@ _FIRST, _LAST = -24, 20  # powers of two of dO that were tried
 def softmax_backward() -> Drawing:
     """The example's one query and two keys."""
     mean = sum(weight * gradient for weight, gradient in zip(_P, _DP))
-    picture = Drawing(330, "The softmax, backwards", "Two bars, as wide as the weights 0.12 and 0.88 and as high as dP, "
-                      "10 and 20. The dashed line is their mean D, 18.8. dS is the area between a bar's top and the "
-                      "line: minus 1.05 for key 1 and plus 1.05 for key 2.")
+    picture = Drawing(330, "The softmax, backwards", "Two bars, as wide as the weights 0.12 and 0.88 and as high as "
+                      "dP, 10 and 20. The dashed line is their mean D, 18.8. dS is the area between a bar's top and "
+                      "the line: minus 1.05 for key 1 and plus 1.05 for key 2.")
     left, wide, base, high = 104.0, 270.0, 260.0, 10.0
     widths = [wide * weight for weight in _P]
     line = base - high * mean
@@ -45,8 +45,8 @@ def softmax_backward() -> Drawing:
 def flow() -> Drawing:
     """The forward from left to right, and below it the backward from right to left."""
     picture = Drawing(352, "Forward, and backward below it", "Forward: Q and K make S, S makes P, P and V make O. "
-                      "Backward: dO and V make dP; P and dP make dS; dS makes dQ and dK; P and dO make dV. S, P, dP and "
-                      "dS are N by N.")
+                      "Backward: dO and V make dP; P and dP make dS; dS makes dQ and dK; P and dO make dV. S, P, dP "
+                      "and dS are N by N.")
     high, thin, square = 58.0, 24.0, 58.0
     top, middle, bottom = 58.0, 142.0, 232.0
 
@@ -94,9 +94,9 @@ def flow() -> Drawing:
 
 def owners() -> Drawing:
     """Two loops, or one."""
-    picture = Drawing(474, "Who owns which sum", "Two loops: a block that owns keys walks along the queries and sums dK "
-                      "and dV; a block that owns queries walks along the keys and sums dQ. One loop: blocks own keys, "
-                      "and each adds its part of dQ to memory.")
+    picture = Drawing(474, "Who owns which sum", "Two loops: a block that owns keys walks along the queries and sums "
+                      "dK and dV; a block that owns queries walks along the keys and sums dQ. One loop: blocks own "
+                      "keys, and each adds its part of dQ to memory.")
     size, number = 30.0, 4
     wide = number * size
 
@@ -164,8 +164,8 @@ def loss_scaling() -> Drawing:
     """As the record has it: the error of dQ against the power of two that dO was multiplied with."""
     of = Quantities(Record(RESULTS / THE_BOOKS))
     picture = Drawing(300, "The error of dQ, dO times a power of two", "In fp16 the relative error is 0.0003 from 2 to "
-                      "the minus 6 up to 2 to the 12. Below it grows until dQ is zero, above dQ is infinite. In bf16 it "
-                      "is 0.0024 everywhere.")
+                      "the minus 6 up to 2 to the 12. Below it grows until dQ is zero, above dQ is infinite. In bf16 "
+                      "it is 0.0024 everywhere.")
     left, right, top, bottom = 70.0, 380.0, 48.0, 232.0
 
     def at(exponent: float, error: float) -> Point:

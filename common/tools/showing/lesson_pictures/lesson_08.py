@@ -73,7 +73,8 @@ def one_block() -> Drawing:
     for warp in range(warps):
         y = top + warp * high
         picture.text(14, y + 17, f"warp {warp}", size=13)
-        picture.text(14, y + 32, f"{first + warp * length} to {first + (warp + 1) * length - 1}", size=12.5, color="note")
+        row = first + warp * length
+        picture.text(14, y + 32, f"{row} to {row + length - 1}", size=12.5, color="note")
     y = top + warps * high + 26
     for x, row, color, words in [(14, 0, "blue", "computed, no mask"), (200, 0, "orange", "computed, masked"),
                                  (14, 1, "grey", "left out by the warp"), (200, 1, "empty", "not even copied")]:
@@ -84,9 +85,9 @@ def one_block() -> Drawing:
 
 def longest_first() -> Drawing:
     """The blocks of the staircase on two multiprocessors."""
-    picture = Drawing(322, "Which block starts first", "Two multiprocessors and blocks of 1, 2, 3 and 4 steps. Shortest "
-                      "first, one multiprocessor ends after 4 steps and the other after 6. Longest first, both end "
-                      "after 5.")
+    picture = Drawing(322, "Which block starts first", "Two multiprocessors and blocks of 1, 2, 3 and 4 steps. "
+                      "Shortest first, one multiprocessor ends after 4 steps and the other after 6. Longest first, "
+                      "both end after 5.")
     left, unit, high = 116.0, 42.0, 34.0
 
     def panel(top: float, words: str, order: "list[int]", color: str) -> None:
@@ -133,7 +134,8 @@ def turns_under_the_mask() -> Drawing:
             picture.cells(x + waits[block] * unit, y + 1, work, 1, (unit, high - 2), "blue", gap=2)
 
     panel(28, "Started together", [0, 0, 0, 0], [0, 1, 2, 3])
-    picture.lines(left + 4 * unit + 16, 76, ["6 of 16 steps are", "waiting. It takes as", "long as without the", "early stop."])
+    picture.lines(left + 4 * unit + 16, 76,
+                  ["6 of 16 steps are", "waiting. It takes as", "long as without the", "early stop."])
     picture.line((14, 178), (386, 178))
     panel(204, "One after the other", [0, 4, 7, 9], [0, 0, 0, 0])
     picture.lines(14, 358, ["Grey: the block waits for its turn, and keeps its place.",

@@ -44,9 +44,9 @@ def pairs_of_a_row() -> Drawing:
     head_dim, chunk = 64, 8
     half = head_dim // 2 // chunk  # chunks
     colors = ["blue", "orange", "green", "purple"]
-    picture = Drawing(330, "Which numbers of a row make pairs", "A row of 64 numbers in eight chunks. Chunk 0 and chunk "
-                      "4 belong to one thread, chunks 1 and 5 to the next, and so on. Below, element 0 makes a pair "
-                      "with element 32, element 1 with element 33, up to 7 and 39.")
+    picture = Drawing(330, "Which numbers of a row make pairs", "A row of 64 numbers in eight chunks. Chunk 0 and "
+                      "chunk 4 belong to one thread, chunks 1 and 5 to the next, and so on. Below, element 0 makes a "
+                      "pair with element 32, element 1 with element 33, up to 7 and 39.")
     left, wide, top = 20.0, 45.0, 88.0
     picture.text(14, 26, "A row of 64 numbers, 4 threads", size=15, bold=True)
     for thread in range(half):
@@ -60,21 +60,21 @@ def pairs_of_a_row() -> Drawing:
     picture.text(14, 184, "The eight pairs of the blue thread", size=15, bold=True)
     cell, upper, lower = 38.0, 198.0, 266.0
     begin = 60.0
-    for row, y in ((0, upper), (half * chunk, lower)):
-        picture.cells(begin, y, chunk, 1, (cell, 30), "blue-pale", lambda column, _, row=row: str(row + column), gap=2,
-                      font=13)
+    picture.cells(begin, upper, chunk, 1, (cell, 30), "blue-pale", lambda column, _: str(column), gap=2)
+    picture.cells(begin, lower, chunk, 1, (cell, 30), "blue-pale", lambda column, _: str(half * chunk + column), gap=2)
     picture.text(begin - 8, upper + 20, "x₁", size=15, at="end", italic=True)
     picture.text(begin - 8, lower + 20, "x₂", size=15, at="end", italic=True)
-    for column in range(chunk):
-        x = begin + (column + 0.5) * cell
+    for pair in range(chunk):
+        x = begin + (pair + 0.5) * cell
         picture.arrow((x, upper + 31), (x, lower - 1), color="blue", both=True)
     picture.text(14, 318, "Element i turns together with element i + D/2.", color="note")
     return picture
 
 
 def readers() -> Drawing:
-    picture = Drawing(330, "How many blocks meet a row", "The staircase twice. Forward: a row of tiles of Q is met by one "
-                      "block, a column of K by three. Backward: a column of K is met by one block, a row of Q by four.")
+    picture = Drawing(330, "How many blocks meet a row", "The staircase twice. Forward: a row of tiles of Q is met by "
+                      "one block, a column of K by three. Backward: a column of K is met by one block, a row of Q by "
+                      "four.")
     number, size, top = 4, 38.0, 78.0
 
     def grid(left: float, once: "set[tuple[int, int]]", often: "set[tuple[int, int]]") -> None:
@@ -114,8 +114,8 @@ def readers() -> Drawing:
 def dependent_launch() -> Drawing:
     """Not to scale."""
     picture = Drawing(372, "Two kernels, one after the other", "With an ordinary launch attention starts when the "
-                      "rotation has ended and all it wrote can be seen; then its blocks start and load Q, V and K. With "
-                      "a dependent launch its blocks start earlier and load Q and V, and only K waits.")
+                      "rotation has ended and all it wrote can be seen; then its blocks start and load Q, V and K. "
+                      "With a dependent launch its blocks start earlier and load Q and V, and only K waits.")
     high = 30.0
 
     def bar(y: float, begin: float, end: float, color: str, words: str, pale: bool = False) -> None:
