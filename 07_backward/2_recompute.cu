@@ -11,8 +11,8 @@
 // and at the end dK and dQ are scaled.
 //
 // What changed since 1_materialised: S, P, dP and dS exist only as tiles, P and dS in shared memory and the others in
-// registers. The price: the two of the products that make them are done twice, seven products instead of five. Nobody
-// but the owner adds to a row, so there are no atomics and the result is the same from run to run.
+// registers. The price: the two products that make them are done twice, so there are seven products instead of five.
+// Nobody but its owner adds to a row, so there are no atomics, and the result is the same from run to run.
 //
 // The query heads that share a kv head lie one behind the other and are simply more queries to step 2, as before.
 //
@@ -21,7 +21,7 @@
 //   (and 64 further on)
 //
 // Expected limit: shared memory. Four tiles leave room for 32 rows each, so that a thread has 4 x 2 results of S and
-// dP: a warp waits longer for the numbers than it multiplies them.
+// dP: loading these numbers takes a warp longer than multiplying them.
 #include <cmath>
 #include <cstdint>
 #include <string>

@@ -15,12 +15,11 @@
 //
 // What changed since chapter 07, 7_atomic (which is this chapter's `masked`; what it taught is
 // device/backward_pairs.h's): where the tiles of a head begin. Under the mask a key is seen by the queries from the
-// diagonal on, to the last; so nothing is left out at the end, and every block has a tile to compute. Whether a warp's
-// part of a tile needs the mask it has always asked: on the diagonal, and past the last key, yes; everywhere else no
-// mask code runs.
+// diagonal on, to the last; so nothing is left out at the end, and every block has a tile to compute. As before, a warp
+// runs mask code only where its part of a tile crosses the diagonal or the end of the keys.
 //
-// Expected limit: the tail. Blocks of the first keys have all queries to look at, those of the last keys next to none,
-// and a head's blocks start with the long ones, but the last head's start last of all.
+// Expected limit: the tail. Blocks of the first keys have all queries to look at, those of the last keys next to none.
+// The blocks of a head start with the longest, but the long blocks of the last head start late.
 #include <cmath>
 #include <cstdint>
 

@@ -6,8 +6,8 @@
 //
 // What changed since chapter 08: nothing but the kernel before it.
 //
-// Expected limit: that kernel's memory traffic. Q and K cross it twice more than in chapter 08, and for short
-// sequences, whose attention takes no longer than a launch, so does the second launch.
+// Expected limit: that kernel's memory traffic, as Q and K cross memory twice more than in chapter 08. For short
+// sequences, whose attention takes no longer than a launch, it is the second launch.
 #include "attention/dispatch.h"
 #include "attention/padded.h"
 #include "device/numeric.h"

@@ -1,8 +1,8 @@
 // Chapter 09, rung 1, separate, backward: chapter 08's backward between two kernels that rotate.
 //
 // rotate:  a thread takes 8 pairs of a row of one of two tensors, elements i ... i + 7 and their partners D/2 further
-//          on. First Q and K, to the workspace; last dQ and dK, which are those of the rotated Q and K, back where they
-//          are: S depends on Q and K through their rotations, so their gradients are turned by the transpose of the
+//          on. First Q and K, to the workspace. Last dQ and dK, in place: they are the gradients of the rotated Q and
+//          K. S depends on Q and K through their rotations, so the gradients are turned by the transpose of the
 //          rotation, which is the rotation by the opposite angle.
 //
 // What changed since chapter 08: nothing but the kernels before it and after it.

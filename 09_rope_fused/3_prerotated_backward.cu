@@ -1,4 +1,4 @@
-// Chapter 09, rung 3, prerotated, backward: rotations where each row is met once, forth and back.
+// Chapter 09, rung 3, prerotated, backward: a row is rotated, and its gradient turned back, where one block meets it.
 //
 //   prepare    a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); Q, rotated, to the workspace; zeros in dQ
 //              for rows that see no key

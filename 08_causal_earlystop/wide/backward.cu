@@ -2,8 +2,7 @@
 //
 //   row_stats  a warp per query row: log2(e) LSE and D = rowsum(dO o O), for the others
 //   of_keys    dV, and once more for dK: a thread block owns 64 rows of K (and V); Q and dO pass by in tiles of 16
-//   rows,
-//              of all query heads that read this kv head, in each from the diagonal on
+//              rows, of all query heads that read this kv head, in each from the diagonal on
 //   of_queries dQ: a thread block owns 64 rows of Q and dO; K and V pass by in tiles of 16 rows, up to the diagonal
 //
 // Four warps share a block's rows, 16 to a warp, the height of an mma. For each tile that passes by:
@@ -20,7 +19,7 @@
 // and dP twice: eight products where the equations have five. What the mask hides is left out, as in this chapter's
 // others. Every gradient has one owner, so the result is the same bits in every run.
 //
-// Expected limit: shared memory. Of the products, each fragment that is read serves one mma.
+// Expected limit: shared memory. Each fragment that is read from it serves only one mma.
 #include <cmath>
 #include <cstdint>
 
