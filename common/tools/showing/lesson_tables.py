@@ -12,8 +12,8 @@ import statistics
 from collections.abc import Callable
 
 from tools.base import JsonObject, amount_of_memory, significant
-from tools.record import LENGTHS, Microbenchmarks, Missing, Quantities, Record, Training, repeated
-from tools.showing import microbenchmark_tables, timing_tables
+from tools.record import LENGTHS, Microbenchmarks, Missing, Quantities, Record, SecondMeasurement, Training, repeated
+from tools.showing import experiment_tables, microbenchmark_tables, timing_tables
 from tools.showing.markdown import NOT_YET, factor, known, markdown, power
 
 PEER_NAMES = {"FLASH": "FlashAttention-2", "FLASH-deterministic": "FlashAttention-2, deterministic", "CUDNN": "cuDNN",
@@ -288,6 +288,28 @@ class Tables:
                          *(cell(what, "{:.4f}".format) for what in ("apart", "most_apart")),
                          cell("tokens_per_second", lambda rate: significant(1e-6 * rate), True), cell("speed", factor)])
         return markdown(rows)
+
+    # Chapters 10 and 11
+
+    def rungs_of(self, chapter, direction):
+        """TFLOP/s of every rung of the chapter at three points of the sweep."""
+        return experiment_tables.rungs_of(self._of, chapter, direction)
+
+    def steps_of(self, chapter, direction):
+        """How many times as fast each rung is as the one that it starts from, at five points of the sweep."""
+        return experiment_tables.steps_of(self._of, chapter, direction)
+
+    def gains(self, fast, slow, direction="forward"):
+        """How many times as fast one step is as another one, at every point of the sweep."""
+        return experiment_tables.gains(self._of, fast, slow, direction)
+
+    def again(self, step, direction, *peers):
+        """A step against peers: the geometric mean and the least of the sweep, measured twice in both dtypes."""
+        return experiment_tables.again([self._record.file, SecondMeasurement(self._record).file], step, peers, direction)
+
+    def experiment(self, name):
+        """A table of one of the experiments that experiment_tables.py names in EXPERIMENTS."""
+        return experiment_tables.experiment(self._of, name)
 
     # Ours beside peers in both ways, on every GPU with a record
 

@@ -1,0 +1,230 @@
+"""Tables of chapters 10 and 11: their rungs on FlashAttention's sweep, and their single experiments (files with a date).
+
+Tables (lesson_tables.py) has them for the lessons. What has not been measured is a dash.
+"""
+
+import statistics
+from collections.abc import Callable, Sequence
+
+from tools.base import JsonObject, NotUnderstood, significant
+from tools.record import LENGTHS, Missing, Quantities
+from tools.showing.markdown import known, markdown
+
+SWEEP_LENGTHS = (*LENGTHS, 16384)
+RUNGS = {
+    ("10", "forward"): "tma descriptors wgmma warpspec overlap pingpong stored listed persistent dynamic narrow ahead "
+                       "rounds fitted prompt",
+    ("10", "backward"): "warpspec bulk turns reversed converted ordered ahead fetched rounds shared prompt"}
+BEFORE = {"stored": "overlap"}  # where that is not the rung before: its turns do not pay
+FIRST = {"forward": "08/balanced", "backward": "CUDNN"}  # what the first rung is compared with
+POINTS = ((8192, 128, "full"), (8192, 128, "causal"), (8192, 64, "full"), (8192, 64, "causal"), (512, 128, "full"))
+
+
+def _rungs(chapter: str, direction: str) -> list[tuple[str, str]]:
+    """[(step, the step that it is compared with)]"""
+    if (chapter, direction) not in RUNGS:
+        raise NotUnderstood(f"there is no list of the rungs of {chapter}, {direction}")
+    names, before, pairs = RUNGS[chapter, direction].split(), FIRST[direction], []
+    for name in names:
+        pairs.append((f"{chapter}/{name}", f"{chapter}/{BEFORE[name]}" if name in BEFORE else before))
+        before = f"{chapter}/{name}"
+    return pairs
+
+
+def _where(n: int, head_dim: int, mask: str) -> str:
+    return f"D = {head_dim}, N = {n}{', causal' if mask == 'causal' else ''}"
+
+
+def _rate(of: Quantities, step: str, point: tuple[int, int, str], direction: str) -> Callable[[], float]:
+    return lambda: of.tflops(step, *point, direction=direction)
+
+
+def _gain(of: Quantities, fast: str, slow: str, point: tuple[int, int, str], direction: str) -> Callable[[], float]:
+    return lambda: (of.tflops(fast, *point, direction=direction) / of.tflops(slow, *point, direction=direction))
+
+
+def rungs_of(of: Quantities, chapter: str, direction: str) -> str:
+    points = [POINTS[0], POINTS[2], POINTS[4]]
+    rows = [["TFLOP/s", *(_where(*point) for point in points)]]
+    peers = ["CUDNN", "FA4"] if direction == "forward" else ["CUDNN", "FA4", "FA4-deterministic"]
+    names = {"CUDNN": "cuDNN", "FA4": "FlashAttention-4", "FA4-deterministic": "FlashAttention-4, deterministic"}
+    first = {"forward": "08/balanced", "backward": "08/ordered"}[direction]
+    steps = [(f"chapter 08's `{first.split('/')[1]}`", first),
+             *((f"`{step.split('/')[1]}`", step) for step, _ in _rungs(chapter, direction)),
+             *((names[peer], peer) for peer in peers)]
+    return markdown(rows + [[name, *(known(_rate(of, step, point, direction), lambda rate: f"{rate:.0f}")
+                                     for point in points)] for name, step in steps])
+
+
+def steps_of(of: Quantities, chapter: str, direction: str) -> str:
+    rows = [["times as fast", *(_where(*point) for point in POINTS)]]
+    for step, before in _rungs(chapter, direction):
+        other = {"CUDNN": "cuDNN", "08/balanced": "chapter 08's `balanced`"}.get(before, f"`{before.split('/')[-1]}`")
+        rows.append([f"`{step.split('/')[1]}` over {other}",
+                     *(known(_gain(of, step, before, point, direction), lambda gain: f"{gain:.2f}")
+                       for point in POINTS)])
+    return markdown(rows)
+
+
+def gains(of: Quantities, fast: str, slow: str, direction: str) -> str:
+    rows = [["N", *map(str, SWEEP_LENGTHS)]]
+    for head_dim in (64, 128):
+        for mask in ("full", "causal"):
+            rows.append([f"{mask}, D = {head_dim}",
+                         *(known(_gain(of, fast, slow, (n, head_dim, mask), direction), lambda gain: f"{gain:.2f}")
+                           for n in SWEEP_LENGTHS)])
+    return markdown(rows)
+
+
+def again(files: Sequence[Callable[[str], JsonObject]], step: str, peers: Sequence[str], direction: str) -> str:
+    """`files` are those of both measurements. All points count, also those whose times are not steady."""
+    names = {"CUDNN": "cuDNN", "FA4": "FlashAttention-4", "FA4-deterministic": "FlashAttention-4, deterministic"}
+    columns = [(dtype, file, word) for dtype in ("fp16", "bf16") for file, word in zip(files, ("", ", again"))]
+    rows = [["geometric mean of 24 points (least)", *(dtype + word for dtype, _, word in columns)]]
+    for peer in peers:
+        rows.append([f"`{step.split('/')[1]}` over {names[peer]}",
+                     *(known(lambda: _ratios(file(f"sweep-{dtype}-{direction}.json"), step, peer, direction),
+                             lambda found: f"{statistics.geometric_mean(found):.2f} ({min(found):.3f})")
+                       for dtype, file, _ in columns)])
+    return markdown(rows)
+
+
+def _ratios(report: JsonObject, step: str, peer: str, direction: str) -> list[float]:
+    found = []
+    for point in report["points"]:
+        rates = {one["name"]: one.get("flop_rate") for one in point["results"]}
+        if point["direction"] == direction and rates.get(step) and rates.get(peer):
+            found.append(rates[step] / rates[peer])
+    if not found:
+        raise Missing(f"{step} beside {peer}")
+    return found
+
+
+# Single experiments
+
+def _cell(of: Quantities, file: str, field: str, *path: object, scale: float = 1, text: str = "", **where: object
+          ) -> str:
+    return known(lambda: scale * of.entry(file, field, *path, **where),
+                 lambda value: f"{value:{text}}" if text else significant(value))
+
+
+def counters_of_10(of: Quantities) -> str:
+    columns = (("ns", "ms", 1e-6, ".2f"), ("tensor_percent", "tensor, %", 1, ".0f"), ("exp_percent", "exp, %", 1, ".0f"))
+    waits = (("stall_barrier", "at barriers", 1, ".1f"), ("stall_long_scoreboard", 'for "memory"', 1, ".1f"))
+    every = [(head_dim, *column) for head_dim in (64, 128) for column in columns + (waits if head_dim == 128 else ())]
+    rows = [["", *(f"D = {head_dim}: {title}" for head_dim, _, title, _, _ in every)]]
+    for rung in ("tma", "wgmma", "warpspec", "overlap", "pingpong", "persistent", "dynamic", "narrow"):
+        rows.append([f"`{rung}`", *(_cell(of, "2026-11-23-10-ncu.json", field, "kernels", scale=scale, text=text,
+                                          rung=rung, head_dim=head_dim, causal=False)
+                                    for head_dim, field, _, scale, text in every)])
+    return markdown(rows)
+
+
+def limits_of_10(of: Quantities) -> str:
+    names = {"10_hopper/dynamic": "`dynamic`", "dynamic, without exponentials": "without exponentials: P = x",
+             "dynamic, P = S": "without softmax: P = S, rounded",
+             "dynamic, products and copies alone": "products and copies alone: one P all the time",
+             "dynamic, products alone": "products alone: K and V of the first tiles all the time", "CUDNN": "cuDNN",
+             "cuBLAS": "cuBLAS, a product of 8192 × 8192 matrices", "wgmma": "a loop of wgmma"}
+    columns = [(head_dim, numbers) for head_dim in (128, 64) for numbers in ("random", "zeros")]
+    rows = [["", *(title for head_dim, numbers in columns
+                   for title in (f"D = {head_dim}, {numbers}: TFLOP/s", "W"))]]
+    for name, words in names.items():
+        row = [words]
+        for head_dim, numbers in columns:
+            of_a_head = {} if name in ("cuBLAS", "wgmma") else {"head_dim": head_dim, "causal": False}
+            there = bool(of_a_head) or head_dim == 128  # these two have no head dim
+            row += [_cell(of, "2026-11-23-10-limits.json", field, "results", scale=scale, text=".0f", run="first",
+                          name=name, numbers=numbers, **of_a_head) if there else ""
+                    for field, scale in (("flop_rate", 1e-12), ("power_w", 1))]
+        rows.append(row)
+    return markdown(rows)
+
+
+def decode_points(of: Quantities) -> str:
+    file, fields = "2026-11-23-11-decode.json", ("FLASH", "CUDNN", "whole", "split", "packed", "narrow", "deep", "tall")
+    rows = [["B, H<sub>kv</sub>, Nk", "floor", "FA-2", "cuDNN", *(f"`{field}`" for field in fields[2:])]]
+    for batch, kv_heads, lengths in ((1, 32, (8192, 65536, 262144)), (1, 8, (8192, 65536, 262144)),
+                                     (8, 8, (8192, 65536, 262144)), (64, 8, (8192, 65536))):
+        for seq_k in lengths:
+            rows.append([f"{batch}, {kv_heads}, {seq_k}",
+                         *(_cell(of, file, field, "points", batch=batch, kv_heads=kv_heads, seq_q=1, seq_k=seq_k,
+                                 head_dim=128, dtype="fp16")
+                           for field in ("floor_us", *(f"us.{field}" for field in fields)))])
+    return markdown(rows)
+
+
+def decode_rows(of: Quantities) -> str:
+    fields = ("FLASH", "CUDNN", "FLASH packed", "CUDNN packed", "deep", "tall", "warpgroup")
+    rows = [["B, Nk", "Nq", "floor", "FA-2", "cuDNN", "FA-2 packed", "cuDNN packed",
+             *(f"`{field}`" for field in fields[4:])]]
+    for batch, lengths in ((1, (8192, 65536, 262144)), (8, (8192, 65536, 262144)), (64, (8192, 65536))):
+        for seq_k in lengths:
+            for seq_q in (4, 16):
+                rows.append([f"{batch}, {seq_k}", str(seq_q),
+                             *(_cell(of, "2026-11-23-11-chosen.json", field, "points", batch=batch, kv_heads=8,
+                                     seq_q=seq_q, seq_k=seq_k, head_dim=128, dtype="fp16")
+                               for field in ("floor_us", *(f"us.{field}" for field in fields)))])
+    return markdown(rows)
+
+
+SHORT = "2026-11-23-11-short.json"
+SIZES = ((1, 8, 8192), (1, 32, 8192), (1, 8, 65536), (1, 8, 262144), (8, 8, 65536))  # B, Hkv, Nk
+
+
+def _short(batch: int, kv_heads: int, seq_k: int) -> dict[str, int]:
+    return {"batch": batch, "kv_heads": kv_heads, "seq_q": 1, "seq_k": seq_k, "head_dim": 128}
+
+
+def short_launches(of: Quantities) -> str:
+    rows = [["B, H<sub>kv</sub>, Nk", "MB", "floor", "copy", "read", "`tall`", "copy, after reading",
+             "read, after reading", "`tall`, after reading"]]
+    for batch, kv_heads, seq_k in SIZES:
+        where = _short(batch, kv_heads, seq_k)
+        kv_bytes = 2 * batch * kv_heads * seq_k * 128 * 2
+        rows.append([f"{batch}, {kv_heads}, {seq_k}", significant(1e-6 * kv_bytes, 4),
+                     known(lambda: 1e6 * kv_bytes / of.entry("2026-11-23-11-decode.json", "copy_byte_rate")),
+                     *(_cell(of, SHORT, f"{after}_us.{what}", "points", **where)
+                       for after in ("after_writing", "after_reading") for what in ("copy", "read", "tall"))])
+    return markdown(rows)
+
+
+def short_times(of: Quantities) -> str:
+    """Where the time of 268 MB goes."""
+    moments = {"first_stage": "the first stage has come, to the median block",
+               "keys_done_first": "the first block is done with its keys", "keys_done": "the median block",
+               "keys_done_last": "the last block", "blocks_end": "all parts are written",
+               "merge_may_go_on": "the merging kernel sees them", "merge_ends": "it has its result",
+               "total": "from event to event"}
+    return markdown([["µs", "after writing", "after reading"],
+                     *([words, *(_cell(of, SHORT, f"timeline.{after}.{moment}", "points", text=".1f",
+                                       **_short(1, 8, 65536)) for after in ("after_writing", "after_reading"))]
+                       for moment, words in moments.items())])
+
+
+def short_ideas(of: Quantities) -> str:
+    """How many microseconds each idea adds."""
+    ideas = (("`evict_first`", "tall, evict_first", "tall"),
+             ("`launch_dependents`", "tall, launch_dependents at the start", "tall"),
+             ("the last block merges", "tall, evict_first, last block merges", "tall, evict_first"))
+
+    def added(idea: str, without: str, where: dict[str, int]) -> str:
+        times = [lambda name=name: of.entry(SHORT, f"after_writing_us.{name}", "points", **where)
+                 for name in (idea, without)]
+        return known(lambda: times[0]() - times[1](), lambda value: f"{value:.1f}".replace("-", "−"))
+
+    return markdown([["µs", "33.6 MB", "134 MB", "268 MB", "1074 MB"],
+                     *([words, *(added(idea, without, _short(*size)) for size in SIZES[:4])]
+                       for words, idea, without in ideas)])
+
+
+EXPERIMENTS: dict[str, Callable[[Quantities], str]] = {
+    "counters of 10": counters_of_10, "limits of 10": limits_of_10, "decode, one query": decode_points,
+    "decode, more rows": decode_rows, "short launches": short_launches, "times in a launch": short_times,
+    "ideas": short_ideas}
+
+
+def experiment(of: Quantities, name: str) -> str:
+    if name not in EXPERIMENTS:
+        raise NotUnderstood(f"there is no experiment {name} (there are {', '.join(EXPERIMENTS)})")
+    return EXPERIMENTS[name](of)
