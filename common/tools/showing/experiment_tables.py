@@ -4,19 +4,24 @@ Tables (lesson_tables.py) has them for the lessons. What has not been measured i
 """
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from tools.base import JsonObject, NotUnderstood, significant
 from tools.record import LENGTHS, Missing, Quantities
 from tools.showing.markdown import known, markdown
 
 SWEEP_LENGTHS = (*LENGTHS, 16384)
+Point = tuple[int, int, str]  # N, D, and "full" or "causal"
 RUNGS = {
     ("10", "forward"): "tma descriptors wgmma warpspec overlap pingpong stored listed persistent dynamic narrow ahead "
                        "rounds fitted prompt",
     ("10", "backward"): "warpspec bulk turns reversed converted ordered ahead fetched rounds shared prompt"}
 BEFORE = {"stored": "overlap"}  # where that is not the rung before: its turns do not pay
 FIRST = {"forward": "08/balanced", "backward": "CUDNN"}  # what the first rung is compared with
+PEERS = {"FLASH": "FlashAttention-2", "FLASH-deterministic": "FlashAttention-2, deterministic", "CUDNN": "cuDNN",
+         "FA4": "FlashAttention-4", "FA4-deterministic": "FlashAttention-4, deterministic"}
+PEERS_OF = {"forward": ("FLASH", "CUDNN", "FA4"),
+            "backward": ("FLASH", "FLASH-deterministic", "CUDNN", "FA4", "FA4-deterministic")}
 POINTS = ((8192, 128, "full"), (8192, 128, "causal"), (8192, 64, "full"), (8192, 64, "causal"), (512, 128, "full"))
 
 
@@ -35,69 +40,107 @@ def _where(n: int, head_dim: int, mask: str) -> str:
     return f"D = {head_dim}, N = {n}{', causal' if mask == 'causal' else ''}"
 
 
-def _rate(of: Quantities, step: str, point: tuple[int, int, str], direction: str) -> Callable[[], float]:
-    return lambda: of.tflops(step, *point, direction=direction)
+class Sweep:
+    """TFLOP/s at the points of FlashAttention's sweep. All count, also those whose times are not steady."""
+
+    def __init__(self, report: JsonObject, direction: str):
+        self._rates: dict[Point, dict[str, float]] = {}
+        for point in report["points"]:
+            problem = point["problem"]
+            if point["direction"] == direction and not point.get("rope"):
+                mask = "causal" if problem["causal"] else "full"
+                self._rates[problem["seq_q"], problem["head_dim"], mask] = {
+                    self._step(one["name"]): 1e-12 * one["flop_rate"] for one in point["results"]
+                    if one.get("flop_rate")}
+
+    @staticmethod
+    def _step(name: str) -> str:
+        """"10_hopper/tma" -> "10/tma"; a peer's name stays."""
+        return f"{name[:2]}/{name.split('/')[1]}" if name[0].isdigit() else name
+
+    def rate(self, step: str, point: Point) -> float:
+        found = self._rates.get(point, {}).get(step)
+        if found is None:
+            raise Missing(f"{step} at {point}")
+        return found
+
+    def gain(self, fast: str, slow: str, point: Point) -> float:
+        return self.rate(fast, point) / self.rate(slow, point)
+
+    def ratios(self, step: str, peer: str) -> list[float]:
+        found = [rates[step] / rates[peer] for rates in self._rates.values() if step in rates and peer in rates]
+        if not found:
+            raise Missing(f"{step} beside {peer}")
+        return found
+
+    def has(self, step: str) -> bool:
+        return any(step in rates for rates in self._rates.values())
+
+    def points(self) -> list[Point]:
+        return list(self._rates)
 
 
-def _gain(of: Quantities, fast: str, slow: str, point: tuple[int, int, str], direction: str) -> Callable[[], float]:
-    return lambda: (of.tflops(fast, *point, direction=direction) / of.tflops(slow, *point, direction=direction))
+def _by_point(sweep: Sweep, steps: dict[str, str]) -> str:
+    """Of these steps, {step: its name}, a line for each point."""
+    return markdown([["TFLOP/s", *steps.values()],
+                     *([f"{mask}, D = {head_dim}, N = {n}",
+                        *(known(lambda: sweep.rate(step, (n, head_dim, mask))) for step in steps)]
+                       for n, head_dim, mask in sweep.points())])
 
 
-def rungs_of(of: Quantities, chapter: str, direction: str) -> str:
+def rungs_of(sweep: Sweep, chapter: str, direction: str) -> str:
+    """At three points."""
     points = [POINTS[0], POINTS[2], POINTS[4]]
-    rows = [["TFLOP/s", *(_where(*point) for point in points)]]
-    peers = ["CUDNN", "FA4"] if direction == "forward" else ["CUDNN", "FA4", "FA4-deterministic"]
-    names = {"CUDNN": "cuDNN", "FA4": "FlashAttention-4", "FA4-deterministic": "FlashAttention-4, deterministic"}
     first = {"forward": "08/balanced", "backward": "08/ordered"}[direction]
-    steps = [(f"chapter 08's `{first.split('/')[1]}`", first),
-             *((f"`{step.split('/')[1]}`", step) for step, _ in _rungs(chapter, direction)),
-             *((names[peer], peer) for peer in peers)]
-    return markdown(rows + [[name, *(known(_rate(of, step, point, direction), lambda rate: f"{rate:.0f}")
-                                     for point in points)] for name, step in steps])
+    steps = {first: f"chapter 08's `{first.split('/')[1]}`",
+             **{step: f"`{step.split('/')[1]}`" for step, _ in _rungs(chapter, direction)},
+             **{peer: PEERS[peer] for peer in PEERS_OF[direction] if not peer.startswith("FLASH")}}
+    return markdown([["TFLOP/s", *(_where(*point) for point in points)],
+                     *([name, *(known(lambda: sweep.rate(step, point), "{:.0f}".format) for point in points)]
+                       for step, name in steps.items())])
 
 
-def steps_of(of: Quantities, chapter: str, direction: str) -> str:
+def points_of(sweep: Sweep, chapter: str, direction: str) -> str:
+    """Of all rungs that were measured."""
+    rungs = {step: f"`{step.split('/')[1]}`" for step, _ in _rungs(chapter, direction) if sweep.has(step)}
+    return _by_point(sweep, {"CUDNN": PEERS["CUDNN"], **rungs})
+
+
+def peers(sweep: Sweep, direction: str) -> str:
+    return _by_point(sweep, {peer: PEERS[peer] for peer in PEERS_OF[direction]})
+
+
+def steps_of(sweep: Sweep, chapter: str, direction: str) -> str:
+    """Each rung over the one that it starts from, at five points."""
     rows = [["times as fast", *(_where(*point) for point in POINTS)]]
     for step, before in _rungs(chapter, direction):
         other = {"CUDNN": "cuDNN", "08/balanced": "chapter 08's `balanced`"}.get(before, f"`{before.split('/')[-1]}`")
         rows.append([f"`{step.split('/')[1]}` over {other}",
-                     *(known(_gain(of, step, before, point, direction), lambda gain: f"{gain:.2f}")
-                       for point in POINTS)])
+                     *(known(lambda: sweep.gain(step, before, point), "{:.2f}".format) for point in POINTS)])
     return markdown(rows)
 
 
-def gains(of: Quantities, fast: str, slow: str, direction: str) -> str:
+def gains(sweep: Sweep, chapter: str, rung: str, direction: str) -> str:
+    """The same of one rung, at every point."""
+    step, before = next(pair for pair in _rungs(chapter, direction) if pair[0].endswith(f"/{rung}"))
     rows = [["N", *map(str, SWEEP_LENGTHS)]]
     for head_dim in (64, 128):
         for mask in ("full", "causal"):
             rows.append([f"{mask}, D = {head_dim}",
-                         *(known(_gain(of, fast, slow, (n, head_dim, mask), direction), lambda gain: f"{gain:.2f}")
+                         *(known(lambda: sweep.gain(step, before, (n, head_dim, mask)), "{:.2f}".format)
                            for n in SWEEP_LENGTHS)])
     return markdown(rows)
 
 
-def again(files: Sequence[Callable[[str], JsonObject]], step: str, peers: Sequence[str], direction: str) -> str:
-    """`files` are those of both measurements. All points count, also those whose times are not steady."""
-    names = {"CUDNN": "cuDNN", "FA4": "FlashAttention-4", "FA4-deterministic": "FlashAttention-4, deterministic"}
-    columns = [(dtype, file, word) for dtype in ("fp16", "bf16") for file, word in zip(files, ("", ", again"))]
-    rows = [["geometric mean of 24 points (least)", *(dtype + word for dtype, _, word in columns)]]
-    for peer in peers:
-        rows.append([f"`{step.split('/')[1]}` over {names[peer]}",
-                     *(known(lambda: _ratios(file(f"sweep-{dtype}-{direction}.json"), step, peer, direction),
+def again(sweeps: dict[str, Callable[[], Sweep]], step: str, direction: str) -> str:
+    """Each of the measurements, {its name: a sweep}: the geometric mean, and the least."""
+    rows = [["geometric mean of 24 points (least)", *sweeps]]
+    for peer in ("CUDNN", {"forward": "FA4", "backward": "FA4-deterministic"}[direction]):
+        rows.append([f"`{step.split('/')[1]}` over {PEERS[peer]}",
+                     *(known(lambda: sweep().ratios(step, peer),
                              lambda found: f"{statistics.geometric_mean(found):.2f} ({min(found):.3f})")
-                       for dtype, file, _ in columns)])
+                       for sweep in sweeps.values())])
     return markdown(rows)
-
-
-def _ratios(report: JsonObject, step: str, peer: str, direction: str) -> list[float]:
-    found = []
-    for point in report["points"]:
-        rates = {one["name"]: one.get("flop_rate") for one in point["results"]}
-        if point["direction"] == direction and rates.get(step) and rates.get(peer):
-            found.append(rates[step] / rates[peer])
-    if not found:
-        raise Missing(f"{step} beside {peer}")
-    return found
 
 
 # Single experiments
