@@ -197,6 +197,17 @@ def decode_points(of: Quantities) -> str:
     return markdown(rows)
 
 
+def decode_in_short(of: Quantities) -> str:
+    """One problem, with three numbers of keys."""
+    fields = ("FLASH", "CUDNN", "whole", "split", "packed", "narrow", "tall")
+    rows = [["Nk", "floor", "FA-2", "cuDNN", "`whole` (08)", *(f"`{field}`" for field in fields[3:])]]
+    for seq_k in (8192, 65536, 262144):
+        rows.append([str(seq_k), *(_cell(of, "2026-11-23-11-decode.json", field, "points", batch=1, kv_heads=8, seq_q=1,
+                                         seq_k=seq_k, head_dim=128, dtype="fp16")
+                                   for field in ("floor_us", *(f"us.{field}" for field in fields)))])
+    return markdown(rows)
+
+
 def decode_rows(of: Quantities) -> str:
     fields = ("FLASH", "CUDNN", "FLASH packed", "CUDNN packed", "deep", "tall", "warpgroup")
     rows = [["B, Nk", "Nq", "floor", "FA-2", "cuDNN", "FA-2 packed", "cuDNN packed",
@@ -262,7 +273,8 @@ def short_ideas(of: Quantities) -> str:
 
 
 EXPERIMENTS: dict[str, Callable[[Quantities], str]] = {
-    "counters of 10": counters_of_10, "limits of 10": limits_of_10, "decode, one query": decode_points,
+    "counters of 10": counters_of_10, "limits of 10": limits_of_10, "decode in short": decode_in_short,
+    "decode, one query": decode_points,
     "decode, more rows": decode_rows, "short launches": short_launches, "times in a launch": short_times,
     "ideas": short_ideas}
 
