@@ -1,10 +1,11 @@
-"""Tables of chapters 10 and 11: their rungs on FlashAttention's sweep, and their single experiments (files with a date).
+"""Tables of chapters 10 and 11: their rungs on FlashAttention's sweep, and single experiments (files with a date).
 
 Tables (lesson_tables.py) has them for the lessons. What has not been measured is a dash.
 """
 
 import statistics
 from collections.abc import Callable
+from typing import Any
 
 from tools.base import JsonObject, NotUnderstood, significant
 from tools.record import LENGTHS, Missing, Quantities
@@ -152,7 +153,8 @@ def _cell(of: Quantities, file: str, field: str, *path: object, scale: float = 1
 
 
 def counters_of_10(of: Quantities) -> str:
-    columns = (("ns", "ms", 1e-6, ".2f"), ("tensor_percent", "tensor, %", 1, ".0f"), ("exp_percent", "exp, %", 1, ".0f"))
+    columns = (("ns", "ms", 1e-6, ".2f"), ("tensor_percent", "tensor, %", 1, ".0f"),
+               ("exp_percent", "exp, %", 1, ".0f"))
     waits = (("stall_barrier", "at barriers", 1, ".1f"), ("stall_long_scoreboard", 'for "memory"', 1, ".1f"))
     every = [(head_dim, *column) for head_dim in (64, 128) for column in columns + (waits if head_dim == 128 else ())]
     rows = [["", *(f"D = {head_dim}: {title}" for head_dim, _, title, _, _ in every)]]
@@ -226,7 +228,7 @@ SHORT = "2026-11-23-11-short.json"
 SIZES = ((1, 8, 8192), (1, 32, 8192), (1, 8, 65536), (1, 8, 262144), (8, 8, 65536))  # B, Hkv, Nk
 
 
-def _short(batch: int, kv_heads: int, seq_k: int) -> dict[str, int]:
+def _short(batch: int, kv_heads: int, seq_k: int) -> dict[str, Any]:
     return {"batch": batch, "kv_heads": kv_heads, "seq_q": 1, "seq_k": seq_k, "head_dim": 128}
 
 
@@ -262,7 +264,7 @@ def short_ideas(of: Quantities) -> str:
              ("`launch_dependents`", "tall, launch_dependents at the start", "tall"),
              ("the last block merges", "tall, evict_first, last block merges", "tall, evict_first"))
 
-    def added(idea: str, without: str, where: dict[str, int]) -> str:
+    def added(idea: str, without: str, where: dict[str, Any]) -> str:
         times = [lambda name=name: of.entry(SHORT, f"after_writing_us.{name}", "points", **where)
                  for name in (idea, without)]
         return known(lambda: times[0]() - times[1](), lambda value: f"{value:.1f}".replace("-", "−"))

@@ -314,7 +314,8 @@ class Tables:
 
     def gains(self, step, direction="forward"):
         """How many times as fast a rung, "10/dynamic", is as the one it starts from, at every point of the sweep."""
-        return experiment_tables.gains(self._sweep(direction), *step.split("/"), direction)
+        chapter, _, rung = step.partition("/")
+        return experiment_tables.gains(self._sweep(direction), chapter, rung, direction)
 
     def again(self, step, direction):
         """A step against peers: the geometric mean and the least of the sweep, measured twice in both dtypes."""

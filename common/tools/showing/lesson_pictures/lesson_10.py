@@ -34,7 +34,7 @@ def ring() -> Drawing:
 
 
 def phases() -> Drawing:
-    """Copies and readings of one place take turns; the ends of copies end phases of full, those of readings of empty."""
+    """Copies and readings of a place take turns. Copies end phases of full, readings those of empty."""
     picture = Drawing(400, "Phases of full and empty of one place",
                       "Time runs from left to right. A copy ends a phase of full, and the consumers' last reading ends "
                       "a phase of empty. The producer's first wait returns at once.")
@@ -52,7 +52,8 @@ def phases() -> Drawing:
     row(40, "the place")
     for number, (left, right) in enumerate(zip(times, times[1:])):
         tile, copies = number // 2 * 2, number % 2 == 0
-        picture.box(left, 40, right - left, 28, "orange" if copies else "blue", f"tile {tile}" if right - left > 40 else "", pale=True, size=12.5)
+        picture.box(left, 40, right - left, 28, "orange" if copies else "blue",
+                    f"tile {tile}" if right - left > 40 else "", pale=True, size=12.5)
     picture.text(begin, 30, "copied", size=12.5, color="orange")
     picture.text(times[1] + 4, 30, "read", size=12.5, color="blue")
 
@@ -69,11 +70,11 @@ def phases() -> Drawing:
     waits = [("producer, 1: at once", begin, begin + 8), ("consumers, 0", begin, times[1]),
              ("producer, 0", times[1], times[2]), ("consumers, 1", times[2], times[3]),
              ("producer, 1", times[3], times[4])]
-    for number, (words, since, until) in enumerate(waits):
-        y = 190.0 + 32 * number
-        picture.box(since + 1, y - 12, width_of(words, 12.5) - 4, 16, "page", frame=False)
-        picture.text(since + 2, y, words, size=12.5)
-        picture.arrow((since, y + 7), (until, y + 7), dashed=number > 0)
+    for step, (words, since, until) in enumerate(waits):
+        line = 190.0 + 32 * step
+        picture.box(since + 1, line - 12, width_of(words, 12.5) - 4, 16, "page", frame=False)
+        picture.text(since + 2, line, words, size=12.5)
+        picture.arrow((since, line + 7), (until, line + 7), dashed=step > 0)
     picture.lines(14, 356, ["Green, even: whoever waits for parity 0 waits here.",
                             "Purple, odd: whoever waits for parity 1 waits here."], size=13, color="note",
                   spacing=1.5)
@@ -89,7 +90,8 @@ def descriptor() -> Drawing:
     fields = [(62, 64, "1", "orange"), (46, 62, "", "empty"), (32, 46, "1024 / 16", "green"), (30, 32, "", "empty"),
               (16, 30, "0", "grey"), (14, 16, "", "empty"), (0, 14, "address / 16", "blue")]
     for low, high, words, color in fields:
-        picture.box(left + (64 - high) * bit, 36, (high - low) * bit, 28, color, words, pale=color != "empty", size=12.5)
+        picture.box(left + (64 - high) * bit, 36, (high - low) * bit, 28, color, words, pale=color != "empty",
+                    size=12.5)
     for low, x in [(62, left + bit), (32, left + 25 * bit), (16, left + 41 * bit), (0, left + 57 * bit)]:
         high = {62: 63, 32: 45, 16: 29, 0: 13}[low]
         picture.text(max(x, 34), 80, f"{high}–{low}", at="middle", size=12.5, color="note")
@@ -99,13 +101,13 @@ def descriptor() -> Drawing:
     picture.text(342, 104, "where it begins", size=13, color="blue", at="middle")
 
     picture.text(14, 140, "K in shared memory", size=15, bold=True)
-    x0, y0, wide, high = 96.0, 168.0, 26.0, 13.0
+    x0, y0, wide, tall = 96.0, 168.0, 26.0, 13.0
 
-    def color(column: int, row: int) -> str:
+    def of_step(column: int, row: int) -> str:
         chunk = column ^ row % _CHUNKS
         return {0: "orange", 1: "orange"}.get(chunk, "orange-pale" if chunk in (2, 3) else "empty")
 
-    picture.cells(x0, y0, _CHUNKS, 16, (wide, high), color, gap=1)
+    picture.cells(x0, y0, _CHUNKS, 16, (wide, tall), of_step, gap=1)
     picture.text(x0, 162, "a row: 128 bytes, 64 columns", size=13)
     picture.arrow((58, y0 + 6), (x0 - 2, y0 + 6), color="blue")
     picture.text(54, y0 + 10, "address", at="end", size=12.5, color="blue")
@@ -114,7 +116,7 @@ def descriptor() -> Drawing:
     picture.text(88, y0 + 46 + 104, "rows", at="end", size=12.5, color="note")
     picture.text(88, y0 + 62 + 104, "8 to 15", at="end", size=12.5, color="note")
     right = x0 + _CHUNKS * wide + 8
-    picture.arrow((right, y0), (right, y0 + 8 * high), color="green", both=True)
+    picture.arrow((right, y0), (right, y0 + 8 * tall), color="green", both=True)
     picture.text(right + 6, y0 + 50, "1024", size=13, color="green")
     picture.text(right + 6, y0 + 66, "bytes", size=13, color="green")
     picture.lines(14, 400, ["Full orange: columns 0 to 15, the first step.",
@@ -168,9 +170,9 @@ def _in_turn(consumers: int, products: float, exponentials: float, end: float) -
 def turns() -> Drawing:
     consumers = constant(_FORWARD, "consumers")
     picture = Drawing(380, "Consumers without turns and with turns",
-                      "Without turns, consumers share the tensor cores and then all exponentiate, while the tensor cores "
-                      "stand idle. With turns, one multiplies while others exponentiate, and the tensor cores always "
-                      "have work.")
+                      "Without turns, consumers share the tensor cores and then all exponentiate, while the tensor "
+                      "cores stand idle. With turns, one multiplies while others exponentiate, and the tensor cores "
+                      "always have work.")
     left, unit, end = 96.0, 12.0, 24.0
     drawn = {"Without turns": _shared([0.0, 0.4, 0.8], 3.0, 3.0, end), "With turns": _in_turn(consumers, 3.0, 3.0, end)}
     y = 12.0
@@ -193,7 +195,8 @@ def turns() -> Drawing:
     picture.line((left, y - 14), (left + end * unit, y - 14))
     picture.arrow((left + end * unit - 40, y - 14), (left + end * unit, y - 14), color="line")
     picture.text(left, y + 4, "time", size=12.5, color="note")
-    for x, color, words in [(14, "blue", "products"), (122, "orange", "exponentials"), (256, "none", "waits for its turn")]:
+    for x, color, words in [(14, "blue", "products"), (122, "orange", "exponentials"),
+                            (256, "none", "waits for its turn")]:
         picture.box(x, y + 22, 16, 16, color, pale=color == "orange", dashed=color == "none")
         picture.text(x + 22, y + 35, words, size=13)
     return picture
@@ -246,11 +249,12 @@ def five_products() -> Drawing:
 
 def backward_time() -> Drawing:
     picture = Drawing(250, "A tile of the backward as time",
-                      "Both consumers: S and dP, then P and dS, then dV. They wait for each other at a barrier, and go on "
-                      "with dQ and dK. Another warp brings dQ to memory meanwhile.")
+                      "Both consumers: S and dP, then P and dS, then dV. They wait for each other at a barrier, and go "
+                      "on with dQ and dK. Another warp brings dQ to memory meanwhile.")
     left = 84.0
-    parts = [("S dP", 52, "blue", False), ("P dS", 56, "orange", True), ("dV", 32, "blue", False),
-             ("dQ", 32, "blue", False), ("dK", 34, "blue", False)]
+    parts: list[tuple[str, float, str, bool]] = [
+        ("S dP", 52, "blue", False), ("P dS", 56, "orange", True), ("dV", 32, "blue", False), ("dQ", 32, "blue", False),
+        ("dK", 34, "blue", False)]
     ends: list[float] = []
     for each, (y, late) in enumerate([(30.0, 0.0), (66.0, 12.0)]):
         picture.text(76, y + 19, f"consumer {each}", at="end", size=12.5)
@@ -278,14 +282,17 @@ def backward_time() -> Drawing:
     picture.arrow((ends[0], 60), (ends[0] + 4, 108))
     picture.arrow((left, 156), (392, 156), color="line")
     picture.text(left, 172, "time", size=12.5, color="note")
-    for x, y, color, pale, words in [(14, 186, "blue", False, "tensor cores"), (134, 186, "orange", True, "exponentials, dS to shared memory"),
-                                     (14, 214, "green", True, "bulk reduction"), (134, 214, "none", False, "waits at the barrier")]:
-        picture.box(x, y, 16, 16, color, pale=pale, dashed=color == "none")
-        picture.text(x + 22, y + 13, words, size=13)
+    for column, line, color, pale, words in [(14, 186, "blue", False, "tensor cores"),
+                                             (134, 186, "orange", True, "exponentials, dS to shared memory"),
+                                             (14, 214, "green", True, "bulk reduction"),
+                                             (134, 214, "none", False, "waits at the barrier")]:
+        picture.box(column, line, 16, 16, color, pale=pale, dashed=color == "none")
+        picture.text(column + 22, line + 13, words, size=13)
     return picture
 
 
-def _steps(blocks: int, tiles: int, tiles_of_a_block: int, from_the_end: bool) -> tuple[dict[tuple[int, int], int], int]:
+def _steps(blocks: int, tiles: int, tiles_of_a_block: int, from_the_end: bool
+           ) -> tuple[dict[tuple[int, int], int], int]:
     """({(block, tile): the step in which it adds}, steps in which blocks wait), if all start together."""
     at: dict[tuple[int, int], int] = {}
     waited = 0

@@ -12,8 +12,8 @@ def dealt_and_merged() -> Drawing:
     tiles, parts = 12, 4
     weights = [0.25, 0.6, 0.1, 0.4]  # exp(LSE) of each, of the largest that it may be
     picture = Drawing(372, "Keys dealt out, and merged",
-                      "Twelve tiles of keys are dealt to four blocks. Each makes its own O and LSE. A second kernel adds "
-                      "them up, each with the weight exp(LSE).")
+                      "Twelve tiles of keys are dealt to four blocks. Each makes its own O and LSE. A second kernel "
+                      "adds them up, each with the weight exp(LSE).")
     left, wide = 14.0, 31.0
     picture.text(left, 24, "the keys of one row", size=14, bold=True)
     picture.cells(left, 34, tiles, 1, (wide, 28), lambda column, _: f"{_COLORS[column * parts // tiles]}-pale",
@@ -39,8 +39,8 @@ def dealt_and_merged() -> Drawing:
 def packed_rows() -> Drawing:
     heads, queries = 4, 2
     picture = Drawing(330, "Rows of four heads are one tile",
-                      "Four query heads with two queries each lie one after the other in Q. Taken one head at a time, K "
-                      "and V are read four times. Taken as one tile of eight rows, they are read once.")
+                      "Four query heads with two queries each lie one after the other in Q. Taken one head at a time, "
+                      "K and V are read four times. Taken as one tile of eight rows, they are read once.")
     left, wide, high = 14.0, 132.0, 24.0
     picture.text(left, 24, "Q in memory", size=14, bold=True)
     for row in range(heads * queries):
@@ -68,8 +68,8 @@ def packed_rows() -> Drawing:
 def warps_share_keys() -> Drawing:
     warps = constant("11_split_kv/4_narrow.cu", "warps")
     picture = Drawing(360, "Warps share rows, or they share keys",
-                      "Above, each of four warps has 32 rows of the tile and reads all keys. Below, the tile has 16 rows, "
-                      "all warps have them, and each reads a quarter of the keys of a stage.")
+                      "Above, each of four warps has 32 rows of the tile and reads all keys. Below, the tile has 16 "
+                      "rows, all warps have them, and each reads a quarter of the keys of a stage.")
     left, wide = 104.0, 280.0
     picture.text(14, 24, "packed: warps share rows", size=15, bold=True)
     picture.text(14, 46, "32 rows each", size=12.5, color="note")
@@ -97,8 +97,8 @@ def even_shares() -> Drawing:
     rows, tiles, shares = 4, 9, 6
     colors = (*_COLORS, "grey", "blue")
     picture = Drawing(300, "A list of tiles cut into even shares",
-                      f"{rows} rows of {tiles} tiles of keys are one list of {rows * tiles} tiles, cut into {shares} shares "
-                      f"of {rows * tiles // shares} tiles each. Most rows have pieces of two shares.")
+                      f"{rows} rows of {tiles} tiles of keys are one list of {rows * tiles} tiles, cut into {shares} "
+                      f"shares of {rows * tiles // shares} tiles each. Most rows have pieces of two shares.")
     left, wide, high = 118.0, 29.0, 34.0
     each = rows * tiles // shares
     picture.text(left, 24, "tiles of keys", size=13, color="note")
