@@ -13,14 +13,14 @@
 //                      P = 2^x
 //                      O / l                  to shared memory, where Q was          -> o_full
 //
-// What changed since 9_persistent: A block's first tile is its own number in the list, and each further one the next
-// that nobody has taken yet: a counter in global memory knows how many were taken. The producer asks for it, and tells
+// What changed since 9_persistent: A block begins with the tile of its own number. Each further one is the next that
+// nobody has taken yet: a counter in global memory knows how many were taken. The producer asks for it, and tells
 // the others in shared memory; q_full says that it is there, or that there is none any more. So no share of the list is
 // fixed beforehand, and no block has much to do when the others are done. The counter is in the workspace, and
 // take_none, a kernel of one thread before this one, sets it to 0.
 //
-// Expected limit: at D = 128 the power that the GPU may draw, at D = 64 tensor cores and the exp unit, both half the
-// time.
+// Expected limit: at D = 128 the power that the GPU may draw; at D = 64 waiting: tensor cores and the exp unit are both
+// busy for about half of the time.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -18,8 +18,8 @@
 // The products of S are smaller for it, and read as much of Q for fewer keys. Head dims above 128 go to another kernel,
 // in wide/forward.cu.
 //
-// Expected limit: at D = 128 the power that the GPU may draw, at D = 64 tensor cores and the exp unit, both half the
-// time.
+// Expected limit: at D = 128 the power that the GPU may draw; at D = 64 waiting: tensor cores and the exp unit are both
+// busy for about half of the time.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Chapter 10, rung 13, turns, backward: dQ is added up in one order: the same bits in every run.
+// Chapter 10, rung 13, turns, backward: dQ is added up in one order, so that every run has the same bits.
 //
 //   prepare_sums_and_turns
 //              a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); zeros where dQ will be added up, in the

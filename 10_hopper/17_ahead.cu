@@ -1,4 +1,4 @@
-// Chapter 10, rung 17, ahead: exponentials beside products, in the machine code too.
+// Chapter 10, rung 17, ahead: exponentials run beside products, in the machine code too.
 //
 // A thread block stays as long as the kernel runs and takes tile after tile, each Br = 192 query rows of one head.
 // Three consumer warpgroups have 64 rows of it each, from Q to O; the fourth warpgroup is the producer, of which two

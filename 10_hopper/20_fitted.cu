@@ -1,4 +1,4 @@
-// Chapter 10, rung 20, fitted: tiles as high as the number of rows wants them.
+// Chapter 10, rung 20, fitted: tiles of 192, 128 or 64 rows, whichever the number of rows fills best.
 //
 // A thread block stays as long as the kernel runs and takes tile after tile, each of 192, 128 or 64 query rows of one
 // head, with a consumer warpgroup for every 64 of them, from Q to O. One more warpgroup is the producer, of which two

@@ -1,5 +1,5 @@
-// Chapter 10, rung 22, prompt: what can be done without is not launched, and what is launched does not wait for the
-// start.
+// Chapter 10, rung 22, prompt: kernels that are not needed are not launched, and each of the others starts while the
+// one before it ends.
 //
 // No kernel of its own: those of fitted, forward, and of shared, backward.
 //

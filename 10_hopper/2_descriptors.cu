@@ -16,7 +16,7 @@
 // has 64 rows, 16 to a warp, and 64 columns at least: so the same rows belong to eight warps, not four, and at D = 64 a
 // tile has 64 keys, not 32, and a multiprocessor two blocks, not three.
 //
-// Expected limit: nobody has anything else to do while products run, nor have the tensor cores while P is made; the two
+// Expected limit: warps have nothing to do while products run, and tensor cores have nothing while P is made; the two
 // blocks of a multiprocessor fill each other's gaps by chance. And shared memory: S of 64 x 64 reads as many bytes of Q
 // as of K, 128 a clock, which is all it has. Predicted, at N = 8192: 1.20 times tma at D = 128, 1.02 at D = 64.
 #include <cmath>

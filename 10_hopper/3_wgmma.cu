@@ -1,4 +1,4 @@
-// Chapter 10, rung 3, wgmma: as many rows share a tile as fit the registers, and as many keys.
+// Chapter 10, rung 3, wgmma: tiles as large as the registers allow: 192 rows, and 80 or 128 keys.
 //
 // A thread block of three warpgroups, four warps each, owns Br = 192 query rows of one head, each warpgroup 64 of them
 // alone, from Q to O. For each tile of Bc keys:

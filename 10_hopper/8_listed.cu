@@ -19,7 +19,7 @@
 //
 // Expected limit: between two tiles all wait: O has to leave before the next Q may come, and the first K comes after
 // it. Predicted: 1.03 times stored at D = 128, N = 512, 1.08 at D = 64, and 1.00 at N = 8192; but 0.96 there under the
-// causal mask: shares that are fixed beforehand are not all as long.
+// causal mask: shares that are fixed beforehand are not equally long.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

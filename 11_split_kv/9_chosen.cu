@@ -1,4 +1,4 @@
-// Chapter 11, rung 9, chosen: the kernel by the number of rows.
+// Chapter 11, rung 9, chosen: the host chooses the kernel by the number of rows.
 //
 // No kernel of its own. The host launches
 //

@@ -18,6 +18,8 @@ REWRITTEN = [
     "07_backward",
     "08_causal_earlystop",
     "09_rope_fused",
+    "10_hopper",
+    "11_split_kv",
 ]
 
 PAGE = """# 05 Online softmax

@@ -10,10 +10,11 @@ What has not been measured is a dash.
 import re
 import statistics
 from collections.abc import Callable
+from functools import partial
 
 from tools.base import JsonObject, amount_of_memory, significant
-from tools.record import LENGTHS, Microbenchmarks, Missing, Quantities, Record, Training, repeated
-from tools.showing import microbenchmark_tables, timing_tables
+from tools.record import LENGTHS, Microbenchmarks, Missing, Quantities, Record, SecondMeasurement, Training, repeated
+from tools.showing import experiment_tables, microbenchmark_tables, timing_tables
 from tools.showing.markdown import NOT_YET, factor, known, markdown, power
 
 PEER_NAMES = {"FLASH": "FlashAttention-2", "FLASH-deterministic": "FlashAttention-2, deterministic", "CUDNN": "cuDNN",
@@ -288,6 +289,43 @@ class Tables:
                          *(cell(what, "{:.4f}".format) for what in ("apart", "most_apart")),
                          cell("tokens_per_second", lambda rate: significant(1e-6 * rate), True), cell("speed", factor)])
         return markdown(rows)
+
+    # Chapters 10 and 11
+
+    def _sweep(self, direction, dtype="fp16", second=False):
+        record = SecondMeasurement(self._record) if second else self._record
+        return experiment_tables.Sweep(record.file(f"sweep-{dtype}-{direction}.json"), direction)
+
+    def rungs_of(self, chapter, direction):
+        """TFLOP/s of every rung of the chapter at three points of the sweep, and of peers."""
+        return experiment_tables.rungs_of(self._sweep(direction), chapter, direction)
+
+    def points_of(self, chapter, direction):
+        """TFLOP/s of the chapter's rungs at every point of the sweep."""
+        return experiment_tables.points_of(self._sweep(direction), chapter, direction)
+
+    def peers_beside(self, direction):
+        """TFLOP/s of the peers at every point of the sweep."""
+        return experiment_tables.peers(self._sweep(direction), direction)
+
+    def steps_of(self, chapter, direction):
+        """How many times as fast each rung is as the one that it starts from, at five points of the sweep."""
+        return experiment_tables.steps_of(self._sweep(direction), chapter, direction)
+
+    def gains(self, step, direction="forward"):
+        """How many times as fast a rung, "10/dynamic", is as the one it starts from, at every point of the sweep."""
+        chapter, _, rung = step.partition("/")
+        return experiment_tables.gains(self._sweep(direction), chapter, rung, direction)
+
+    def again(self, step, direction):
+        """A step against peers: the geometric mean and the least of the sweep, measured twice in both dtypes."""
+        return experiment_tables.again(
+            {f"{dtype}{', again' * second}": partial(self._sweep, direction, dtype, second)
+             for dtype in ("fp16", "bf16") for second in (False, True)}, step, direction)
+
+    def experiment(self, name):
+        """A table of one of the experiments that experiment_tables.py names in EXPERIMENTS."""
+        return experiment_tables.experiment(self._of, name)
 
     # Ours beside peers in both ways, on every GPU with a record
 
