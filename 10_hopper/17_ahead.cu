@@ -172,7 +172,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     float correction[1][2] = {{1, 1}};
     if (above) lazy_softmax::raise_max(s_reg, rows, correction, state);
     lazy_softmax::watch_rows(state, rows);
-    lazy_softmax::exponentiate_in_place(s_reg, rows, scores(j));
+    lazy_softmax::exponentiate_in_place(s_reg, rows, scores(j));  // beside a product, in machine code too
     // What stands before this wait stays before the one that follows
     mbarrier_wait(&smem.v_full[ring.place], ring.parity);  // no result depends on it
     wgmma_wait<0>(o_reg);

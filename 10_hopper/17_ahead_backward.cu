@@ -177,7 +177,7 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       wgmma_wait<1>(p_reg);
       const auto visible = [&](int row) { return p.visible_keys(i * Br + row) - work.j0 - warp_key; };
       if constexpr (D == 64)
-        make_p_ahead<Br>(p_reg, p.scale, stats, visible);
+        make_p_ahead<Br>(p_reg, p.scale, stats, visible);  // beside a product, in machine code too
       else
         make_p<Br>(p_reg, p.scale, stats, visible);
       swizzled_tile::round_fragments<T, Br>(p_half, p_reg);

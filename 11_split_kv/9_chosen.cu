@@ -86,8 +86,8 @@ const Forward& chosen_for(const Problem& p) {
   const int rows = key_parts::group_rows(p);
   if (rows <= low_rows && !is_wide(p)) return tall.forward;
   if (even.forward.unsupported(p).empty()) {
-    // With about as many queries as keys, under the causal mask, tiles differ, and `prompt` takes the longest first.
-    if (p.mask == attention::Mask::causal && 2 * p.seq_q > p.seq_k) return hopper::prompt.forward;
+    // With half as many queries as keys, or more, under the causal mask tiles differ: `prompt` takes the longest first.
+    if (p.mask == attention::Mask::causal && 2 * p.seq_q >= p.seq_k) return hopper::prompt.forward;
     const Times times = times_of(p);
     const double split = std::min(times.warpgroup, times.even);
     if (times.prompt < split) return hopper::prompt.forward;
@@ -111,17 +111,14 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) { chose
 
 }  // namespace
 
-// Whether it takes a kernel of this chapter, that is, not all keys of a row are in one thread block.
-bool keys_are_split(const Problem& p) {
-  if (!unsupported(p).empty()) return false;
-  const Forward* const taken = &chosen_for(p);
-  return taken != &hopper::prompt.forward && taken != &causal_earlystop::balanced.forward;
-}
-
 extern const attention::Rung chosen;
 constinit const attention::Rung chosen = {
     .name = "chosen",
     .idea = "the host chooses by the number of rows: `tall`, `warpgroup`, `even`, or the kernel of chapter 10",
-    .forward = {unsupported, workspace_bytes, run, true}};
+    .forward = {.unsupported = unsupported,
+                .workspace_bytes = workspace_bytes,
+                .run = run,
+                .writes_lse = true,
+                .chooses = chosen_for}};
 
 }  // namespace split_kv

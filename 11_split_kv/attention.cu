@@ -10,8 +10,6 @@ extern const attention::Rung balanced;
 
 namespace split_kv {
 
-bool keys_are_split(const attention::Problem& problem);  // by `chosen`
-
 extern const attention::Rung split, packed, narrow, deep, tall, warpgroup, even, chosen;
 
 extern const attention::Chapter chapter;
@@ -29,7 +27,6 @@ const attention::Chapter chapter = {
               warpgroup,
               even,
               chosen},
-    .general = false,  // where queries are many, chapters 10 and 08 are as fast, or faster
-    .suits = keys_are_split};
+    .general = false};  // where queries are many, chapters 10 and 08 are as fast, or faster
 
 }  // namespace split_kv

@@ -23,10 +23,9 @@ struct Chapter {
   const Rung* example = nullptr;
   bool rope = false;  // it solves problems with RoPE, and no others; all other chapters solve those without
   // If no chapter is named, the last one that supports the problem runs. `false` excludes this chapter, which is made
-  // for few problems and is slower at the others that it supports.
+  // for few problems and is slower at the others that it supports; but not where its result chooses (Pass::chooses) a
+  // rung of this chapter.
   bool general = true;
-  // Of a chapter that is not general, the problems for which it runs all the same, forward.
-  bool (*suits)(const Problem&) = nullptr;
 };
 
 }  // namespace attention

@@ -54,6 +54,8 @@ struct Pass {
   void (*run)(const Problem&, const Args&, cudaStream_t) = nullptr;
   bool writes_lse = false;    // forward only
   bool deterministic = true;  // the same bits from the same inputs, whatever the order of threads
+  // Of a pass without kernels of its own: whose it takes for a problem that it supports.
+  const Pass& (*chooses)(const Problem&) = nullptr;
 
   explicit operator bool() const { return run != nullptr; }
 };

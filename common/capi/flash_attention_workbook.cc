@@ -7,6 +7,7 @@
 #include <cstring>
 #include <exception>
 #include <initializer_list>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -185,17 +186,35 @@ faw_status workspace_bytes(const char* chapter, const char* rung, const Pass<Arg
 bool writes_lse(const Forward& pass) { return pass.writes_lse; }
 bool writes_lse(const Backward&) { return true; }
 
+struct Named {
+  const Chapter* chapter;
+  const Rung* rung;
+};
+
+// Whose kernels the pass runs for a problem that it supports: its own, or those of the pass that it chooses.
 template <class Args>
-const Chapter& default_chapter(const Problem& problem, const Pass<Args> Rung::*direction) {
+Named runs(const Pass<Args>& pass, const Pass<Args> Rung::*direction, const Problem& problem) {
+  const auto run = (pass.chooses ? pass.chooses(problem) : pass).run;
+  for (const Chapter* chapter : all_chapters())
+    for (const Rung& rung : chapter->rungs)
+      if ((rung.*direction).run == run) return {chapter, &rung};
+  throw std::logic_error("no chapter lists the rung that is chosen");
+}
+
+template <class Args>
+Named default_rung(const Problem& problem, const Pass<Args> Rung::*direction) {
   std::string refused = std::string("no chapter has a ") + name_of(direction) + (problem.rope ? " with rope" : "");
   const auto chapters = all_chapters();
   for (auto chapter = chapters.rbegin(); chapter != chapters.rend(); ++chapter) {
     const Rung* rung = find_rung(**chapter, nullptr, direction);
-    const bool general = (*chapter)->general || ((*chapter)->suits && (*chapter)->suits(problem));
-    if (!rung || !general || (*chapter)->rope != problem.rope || !writes_lse(rung->*direction)) continue;
-    const std::string why = (rung->*direction).unsupported(problem);
-    if (why.empty()) return **chapter;
-    refused = (*chapter)->name + ": " + why;
+    if (!rung || (*chapter)->rope != problem.rope || !writes_lse(rung->*direction)) continue;
+    const Pass<Args>& pass = rung->*direction;
+    if (!(*chapter)->general && !pass.chooses) continue;
+    if (const std::string why = pass.unsupported(problem); !why.empty()) {
+      if ((*chapter)->general) refused = (*chapter)->name + ": " + why;
+    } else if ((*chapter)->general || runs(pass, direction, problem).chapter == *chapter) {
+      return {*chapter, rung};
+    }
   }
   throw Failure{FAW_UNSUPPORTED, refused};
 }
@@ -258,6 +277,11 @@ int faw_writes_lse(const char* chapter, const char* rung) {
   return pass && pass->writes_lse;
 }
 
+int faw_is_deterministic(const char* chapter, const char* rung, int backward) {
+  const auto says = [](const auto* pass) { return pass && pass->deterministic; };
+  return backward ? says(find_pass(chapter, rung, &Rung::backward)) : says(find_pass(chapter, rung, &Rung::forward));
+}
+
 int faw_rotates(const char* chapter_name) {
   const Chapter* chapter = find_chapter(chapter_name);
   return chapter && chapter->rope;
@@ -272,7 +296,19 @@ faw_status faw_default_chapter(const faw_problem* problem, int rotates, int back
   return guarded([&] {
     if (!chapter) refuse("chapter is NULL");
     const Problem p = to_problem(rotates != 0, problem);
-    *chapter = (backward ? default_chapter(p, &Rung::backward) : default_chapter(p, &Rung::forward)).name.c_str();
+    const Named found = backward ? default_rung(p, &Rung::backward) : default_rung(p, &Rung::forward);
+    *chapter = found.chapter->name.c_str();
+  });
+}
+
+faw_status faw_default_rung(const faw_problem* problem, int rotates, int backward, const char** chapter,
+                            const char** rung) {
+  return guarded([&] {
+    if (!chapter || !rung) refuse(std::string(chapter ? "rung" : "chapter") + " is NULL");
+    const Problem p = to_problem(rotates != 0, problem);
+    const auto ran = [&](auto direction) { return runs(default_rung(p, direction).rung->*direction, direction, p); };
+    const Named found = backward ? ran(&Rung::backward) : ran(&Rung::forward);
+    *chapter = found.chapter->name.c_str(), *rung = found.rung->name;
   });
 }
 

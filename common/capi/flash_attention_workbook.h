@@ -83,6 +83,9 @@ int faw_has_backward(const char* chapter, const char* rung);
 /* 1 if the rung's forward writes lse, 0 if it leaves it untouched. */
 int faw_writes_lse(const char* chapter, const char* rung);
 
+/* 1 if every run of the direction gives the same bits from the same inputs, 0 if not or if the rung has none. */
+int faw_is_deterministic(const char* chapter, const char* rung, int backward);
+
 /* 1 if the chapter rotates Q and K by their positions (RoPE), and therefore wants the tables of angles. */
 int faw_rotates(const char* chapter);
 
@@ -94,6 +97,11 @@ int faw_is_general(const char* chapter);
  * `rotates` is 1 for a chapter that rotates Q and K, 0 for one that does not. FAW_UNSUPPORTED if there is none, and
  * faw_error() says what the chapter that refused last, going back through the book, would have taken. */
 faw_status faw_default_chapter(const faw_problem* problem, int rotates, int backward, const char** chapter);
+
+/* Likewise, and the rung whose kernels run then: the chapter's last in that direction, or the one that it chooses for
+ * this problem on the current device, which may be another chapter's. */
+faw_status faw_default_rung(const faw_problem* problem, int rotates, int backward, const char** chapter,
+                            const char** rung);
 
 /* The size in bytes of the workspace that the call of the same name wants (0: pass NULL). */
 faw_status faw_forward_workspace(const char* chapter, const char* rung, const faw_problem* problem, size_t* bytes);

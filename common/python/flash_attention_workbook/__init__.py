@@ -30,8 +30,8 @@ from . import library
 
 __path__.append(str(library.DIRECTORY))  # in the tree, the compiled operators are where the library was built
 
-from .library import DEVICE, Error, chapters, default_problem, flops
+from .library import DEVICE, Error, chapters, default_problem, default_rung, flops
 from .operators import attention, backward, forward, rope_tables, sdpa
 
-__all__ = ["attention", "sdpa", "forward", "backward", "rope_tables", "chapters", "default_problem", "flops", "Error",
-           "DEVICE"]
+__all__ = ["attention", "sdpa", "forward", "backward", "rope_tables", "chapters", "default_problem", "default_rung",
+           "flops", "Error", "DEVICE"]

@@ -31,6 +31,7 @@ FUNCTIONS = [  # of that header, those that are called from here: name, result, 
     ("faw_writes_lse", ctypes.c_int, [_NAME, _NAME]),
     ("faw_rotates", ctypes.c_int, [_NAME]),
     ("faw_is_general", ctypes.c_int, [_NAME]),
+    ("faw_default_rung", _STATUS, [_PROBLEM, ctypes.c_int, ctypes.c_int, ctypes.POINTER(_NAME), ctypes.POINTER(_NAME)]),
 ]
 
 
@@ -131,10 +132,21 @@ def default_problem():
     return {**sizes, "dtype": _DTYPE_NAMES[problem.dtype], "causal": bool(problem.causal)}
 
 
-def flops(problem, backward=False):
-    """Floating-point operations of such a problem, as FlashAttention counts them."""
+def _as_c(problem):
     if problem["dtype"] not in _DTYPE_NAMES:
         raise ValueError(f"dtype is {problem['dtype']!r}: supported are {' and '.join(_DTYPE_NAMES)}")
+    return Problem(**{"scale": 1.0, **problem, "dtype": _DTYPE_NAMES.index(problem["dtype"])})
+
+
+def default_rung(problem, backward=False, rotates=False):
+    """(chapter, rung) whose kernels run on such a problem where no chapter is named, on the current device."""
+    chapter, rung = ctypes.c_char_p(), ctypes.c_char_p()
+    _require(_library.faw_default_rung(_as_c(problem), rotates, backward, ctypes.byref(chapter), ctypes.byref(rung)))
+    return chapter.value.decode(), rung.value.decode()
+
+
+def flops(problem, backward=False):
+    """Floating-point operations of such a problem, as FlashAttention counts them."""
     count = ctypes.c_double()
-    _require(_library.faw_flops(Problem(**{**problem, "dtype": _DTYPE_NAMES.index(problem["dtype"])}), backward, count))
+    _require(_library.faw_flops(_as_c(problem), backward, count))
     return count.value

@@ -171,8 +171,7 @@ TEST_F(Capi, KnowsTheChapterToTakeWhereNobodyNamesOne) {
           const Rung* last = nullptr;  // the chapter's result in that direction
           for (const Rung& rung : chapter->rungs)
             if (backward ? bool(rung.backward) : bool(rung.forward)) last = &rung;
-          const bool suits = chapter->general || (chapter->suits && chapter->suits(p));
-          if (!last || !suits || chapter->rope != rope || (!backward && !last->forward.writes_lse)) continue;
+          if (!last || !chapter->general || chapter->rope != rope || (!backward && !last->forward.writes_lse)) continue;
           if ((backward ? last->backward.unsupported(p) : last->forward.unsupported(p)).empty())
             expected = chapter->name;
         }
@@ -197,6 +196,45 @@ TEST_F(Capi, KnowsTheChapterToTakeWhereNobodyNamesOne) {
   const faw_problem problem = as_c(small_problem());
   EXPECT_EQ(faw_default_chapter(&problem, 0, 0, nullptr), FAW_INVALID);
   EXPECT_EQ(faw_on_engine(), !on_gpu);
+}
+
+// The rung's kernels give the default's bits; which rung it is at which problem, fastest_default_test.py asks.
+TEST_F(Capi, KnowsTheRungWhoseKernelsRunWhereNobodyNamesOne) {
+  const char *chapter = "", *rung = "", *of_chapter = "";
+  Problem p = small_problem();
+  for (const auto& [seq_q, seq_k] : {std::pair(p.seq_q, p.seq_k), std::pair(1, 256), std::pair(40, 256)}) {
+    p.seq_q = seq_q, p.seq_k = seq_k, p.mask = attention::Mask::none;
+    const faw_problem problem = as_c(p);
+    ASSERT_EQ(faw_default_rung(&problem, 0, 0, &chapter, &rung), FAW_OK) << faw_error();
+    ASSERT_EQ(faw_default_chapter(&problem, 0, 0, &of_chapter), FAW_OK) << faw_error();
+    const std::string taken = std::string(chapter) + "/" + rung;
+    SCOPED_TRACE(taken);
+    if (seq_q == 1) {
+      EXPECT_EQ(taken, "11_split_kv/tall");
+    }
+    EXPECT_STREQ(chapter, of_chapter);
+    EXPECT_STRNE(rung, "chosen");  // has no kernels of its own
+    size_t bytes = 0, of_default = 0;
+    ASSERT_EQ(faw_forward_workspace(chapter, rung, &problem, &bytes), FAW_OK) << faw_error();
+    ASSERT_EQ(faw_forward_workspace(of_chapter, nullptr, &problem, &of_default), FAW_OK) << faw_error();
+    EXPECT_EQ(bytes, of_default);
+  }
+  const faw_problem problem = as_c(small_problem());
+  ASSERT_EQ(faw_default_rung(&problem, 0, 1, &chapter, &rung), FAW_OK) << faw_error();
+  EXPECT_EQ(faw_has_backward(chapter, rung), 1);
+  EXPECT_EQ(faw_is_deterministic(chapter, rung, 1), 1);
+  EXPECT_EQ(faw_default_rung(&problem, 0, 0, nullptr, &rung), FAW_INVALID);
+  EXPECT_EQ(faw_default_rung(&problem, 0, 0, &chapter, nullptr), FAW_INVALID);
+}
+
+TEST(Book, SaysWhichRungsAreDeterministic) {
+  for_every_rung([](const Chapter& chapter, const Rung& rung) {
+    const char* name = chapter.name.c_str();
+    EXPECT_EQ(faw_is_deterministic(name, rung.name, 0), rung.forward && rung.forward.deterministic);
+    EXPECT_EQ(faw_is_deterministic(name, rung.name, 1), rung.backward && rung.backward.deterministic);
+  });
+  EXPECT_EQ(faw_is_deterministic("10_hopper", "bulk", 1), 0);
+  EXPECT_EQ(faw_is_deterministic("10_hopper", "none", 1), 0);
 }
 
 TEST(Book, ScalesAsTheChaptersDo) { EXPECT_EQ(faw_default_scale(100), 0.1f); }

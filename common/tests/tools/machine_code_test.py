@@ -5,7 +5,7 @@ import unittest
 from pathlib import Path
 
 from tools.base import GPUS
-from tools.machine_code import code, executed
+from tools.machine_code import code, executed, order
 from tools.machine_code.linear_program import LinearProgram
 from tools.showing import trace_report
 
@@ -40,6 +40,36 @@ UNROLLED = """
 """
 
 
+# Exponentials of line 7 beside the second of two products: in the loop L_x_1, where a mask is a branch.
+IN_ORDER = """
+.text.f:
+	//## File "a/mine.cu", line 5
+        /*0000*/                   HGMMA.64x64x16.F32 R8, gdesc[UR8], !UPT, gsb0 ;
+        /*0010*/                   WARPGROUP.DEPBAR.LE gsb0, 0x0 ;
+	//## File "a/mine.cu", line 6
+        /*0020*/                   MUFU.EX2 R8, R8 ;
+.L_x_1:
+	//## File "a/mine.cu", line 5
+        /*0030*/                   HGMMA.64x64x16.F32 R8, gdesc[UR8], !UPT, gsb0 ;
+        /*0040*/                   HGMMA.64x64x16.F32 R40, gdesc[UR16], gsb0 ;
+        /*0050*/                   WARPGROUP.DEPBAR.LE gsb0, 0x1 ;
+	//## File "a/math.h", line 9 inlined at "a/mine.cu", line 7
+	//## File "a/mine.cu", line 7
+        /*0060*/                   MUFU.EX2 R8, R8 ;
+	//## File "a/mine.cu", line 8
+        /*0070*/               @P0 BRA `(.L_x_2) ;
+        /*0080*/                   FSEL R8, R8, RZ, P1 ;
+.L_x_2:
+	//## File "a/math.h", line 9 inlined at "a/mine.cu", line 7
+	//## File "a/mine.cu", line 7
+        /*0090*/                   MUFU.EX2 R9, R9 ;
+	//## File "a/mine.cu", line 5
+        /*00a0*/                   WARPGROUP.DEPBAR.LE gsb0, 0x0 ;
+        /*00b0*/               @P2 BRA `(.L_x_1) ;
+        /*00c0*/                   EXIT ;
+"""
+
+
 def graph(text: str) -> code.Graph:
     (lines,) = code.kernels(text).values()
     return code.graph_of(lines)
@@ -66,7 +96,7 @@ class Reading(unittest.TestCase):
         for one, other in (("void tiling::_GLOBAL__N__b92_11_3_padded_cu_eb3::scores<__half>(attention::Problem, int)",
                             "tiling::scores<__half>"),
                            ("void f<g::Shape<64, 2> >(int*)", "f<g::Shape<64, 2> >"), ("f(float (*)[4])", "f")):
-            self.assertEqual(executed._comparable(one), executed._comparable(other))
+            self.assertEqual(executed.comparable(one), executed.comparable(other))
 
     def test_kinds(self):
         for name, kind in (("FFMA", "fp32"), ("FADD", "fp32"), ("F2FP", "conversion"), ("HADD2", "conversion"),
@@ -74,6 +104,32 @@ class Reading(unittest.TestCase):
                            ("HMMA", "tensor"), ("MUFU", "special"), ("BAR", "control"), ("LDGDEPBAR", "control"),
                            ("IMAD", "integer"), ("SHFL", "shuffle")):
             self.assertEqual(executed.kind_of(code.Instruction("", name, ("F32",), "", ())), kind, name)
+
+
+class Order(unittest.TestCase):
+    LINE = "a/mine.cu:7"
+    LAST, WAIT = "        /*0090*/                   MUFU.EX2 R9, R9 ;\n", "WARPGROUP.DEPBAR.LE gsb0, 0x0 ;\n"
+
+    def test_exponentials_between_a_product_and_the_wait_for_it(self):
+        self.assertEqual(order.misplaced(IN_ORDER, [self.LINE]), [])
+
+    def test_behind_the_wait(self):
+        before, _, after = IN_ORDER.partition(self.LAST)
+        moved = before + after.replace(self.WAIT, self.WAIT + "\t//## File \"a/mine.cu\", line 7\n" + self.LAST)
+        self.assertEqual(order.misplaced(moved, [self.LINE]),
+                         [f"{self.LINE}: in f 1 of 2 exponentials stand behind the wait for the product that they "
+                          "should run beside"])
+
+    def test_behind_a_wait_that_one_way_has(self):
+        waits = IN_ORDER.replace("FSEL R8, R8, RZ, P1 ;\n", self.WAIT)
+        self.assertIn("in f 1 of 2 exponentials", order.misplaced(waits, [self.LINE])[0])
+
+    def test_before_any_product(self):
+        self.assertIn("in f 1 of 1 exponentials", order.misplaced(IN_ORDER, ["a/mine.cu:6"])[0])
+
+    def test_a_line_without_exponentials(self):
+        self.assertEqual(order.misplaced(IN_ORDER, ["a/mine.cu:8"]),
+                         ["a/mine.cu:8: the machine code has no exponential of this line"])
 
 
 class LinearPrograms(unittest.TestCase):

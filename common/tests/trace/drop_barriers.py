@@ -86,6 +86,15 @@ def run(program: str, *arguments: str, without: str = "") -> subprocess.Complete
                           env={**os.environ, "SIMT_WITHOUT": without})
 
 
+def borrowers(source: Path) -> list:
+    """The rungs without kernels of their own that launch those of the source: what waits for a kernel before it may only
+    do so there."""
+    offered = re.findall(r"^void (\w+)\(", source.read_text(), re.M)
+    return [path.stem.partition("_")[2] for path in sorted(source.parent.glob("[0-9]*_*.cu"))
+            for text in [path.read_text()] if "__global__" not in text
+            and any(re.search(rf"^void {name}\([^;{{]*\);", text, re.M) for name in offered)]
+
+
 def problems(source: Path, rungs: dict) -> list:
     """Of the rung and the direction that are in the source (NUMBER_RUNG.cu, NUMBER_RUNG_backward.cu; wide/forward.cu and
     wide/backward.cu: the chapter's last rung that has it), or of all."""
@@ -96,7 +105,8 @@ def problems(source: Path, rungs: dict) -> list:
     _, rung, backward = re.fullmatch(r"(\d+_)?(.+?)(_backward)?", source.stem).groups()
     if rung in rungs:
         direction = "backward" if backward or not rungs[rung]["forward"] else "forward"
-        return [[f"--rung={rung}", f"--direction={direction}", *problem] for problem in some]
+        return [[f"--rung={name}", f"--direction={direction}", *problem] for name in [rung, *borrowers(source)]
+                for problem in some]
     directions = [one for one in ("backward", "forward") if any(rung[one] for rung in rungs.values())]
     return [[f"--direction={direction}", *problem] for direction, problem in product(directions, some)]
 

@@ -36,6 +36,13 @@ def counts(program: list) -> dict:
             for number, launch in enumerate(rung["launches"], 1):
                 kernel, totals, _ = launch.pop("kernel"), launch.pop("totals"), launch.pop("lines")
                 found[f"{title}: {kernel}, launch {number}"] = flatten("", launch | totals, {})
+    counted = {launch.partition(":")[0] for launch in found}
+    missing = [title for rung in rungs for direction, title in (("forward", rung["name"]),
+                                                                ("backward", f"{rung['name']}, backward" if both else
+                                                                 rung["name"]))
+               if rung[direction] and title not in counted]
+    if missing:
+        raise SystemExit(f"{' '.join(program)} launches nothing for: {'; '.join(missing)}")
     return found
 
 

@@ -63,19 +63,26 @@ def machine_code(tools: Tools, source: Path, architecture: str, flags: "list[str
 def _compiled(tools: Tools, source: Path, architecture: str, flags: list[str]) -> str:
     with tempfile.TemporaryDirectory() as directory:
         binary = Path(directory) / "kernels.cubin"
-        for command in ([tools.nvcc, "-cubin", f"-arch={architecture}", "-lineinfo", *flags, "-o", str(binary),
-                         str(source)],
-                        [tools.nvdisasm, "-gi", "-c", str(binary)]):
-            done = subprocess.run(command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
-            if done.returncode:
-                said = (done.stderr or done.stdout).strip().splitlines() or ["it does not say why"]
-                raise Failure(f"{source.name} has no machine code for {architecture}: {said[0]}")
+        _said([tools.nvcc, "-cubin", f"-arch={architecture}", "-lineinfo", *flags, "-o", str(binary), str(source)],
+              f"{source.name} has no machine code for {architecture}")
+        return disassemble(tools.nvdisasm, binary)
+
+
+def disassemble(nvdisasm: str, binary: Path) -> str:
+    return _said([nvdisasm, "-gi", "-c", str(binary)], f"nvdisasm cannot read {binary.name}")
+
+
+def _said(command: list[str], otherwise: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip().splitlines() or ["it does not say why"]
+        raise Failure(f"{otherwise}: {said[0]}")
     return done.stdout
 
 
 def _digest(tools: Tools, source: Path, architecture: str, flags: list[str]) -> str:
     """Of all that the machine code depends on."""
-    digest = hashlib.sha256(repr((tools, architecture, flags)).encode())
+    digest = hashlib.sha256(repr((tools, architecture, flags, source.parts[-2:])).encode())  # as places have it
     for path in [source, *sorted(path for room in HEADERS for path in room.glob("*.h"))]:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

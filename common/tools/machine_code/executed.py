@@ -295,7 +295,7 @@ def instructions_of(graph: code.Graph, launch: JsonObject) -> JsonObject:
 # --- Which machine code is a launch's --------------------------------------------------------------------------------
 
 
-def _comparable(name: str) -> str:
+def comparable(name: str) -> str:
     """"void a::_GLOBAL__N__1234::f<__half, 64>(Problem, ..)" and "a::f<__half, 64>" -> "a::f<__half,64>"."""
     name = re.sub(r"_GLOBAL__N_\w*::|\(anonymous namespace\)::|^void |\((?:\w|::)+\)(?=\d)", "", name)
     depth = 0
@@ -307,10 +307,10 @@ def _comparable(name: str) -> str:
     return re.sub(r"\s", "", name)
 
 
-def _by_name(text: str) -> dict[str, list[str]]:
+def by_name(text: str) -> dict[str, list[str]]:
     found = code.kernels(text)
     names = output_of(["c++filt", *found]) if found else ""
-    return dict(zip(map(_comparable, (names or "").splitlines()), found.values()))
+    return dict(zip(map(comparable, (names or "").splitlines()), found.values()))
 
 
 def sources_of(launches: list[JsonObject]) -> list[Path]:
@@ -342,11 +342,11 @@ def _add_to(launches: list[JsonObject], tools: Tools, architecture: str, sources
     with ThreadPoolExecutor(build.cores()) as pool:
         for made in [pool.submit(machine_code, tools, source, architecture, flags) for source in sources]:
             try:
-                known.update(_by_name(made.result()))
+                known.update(by_name(made.result()))
             except Failure as failure:
                 reasons.append(str(failure))
     for launch in launches:
-        lines = known.get(_comparable(launch["kernel"]))
+        lines = known.get(comparable(launch["kernel"]))
         if lines is None:
             reasons += [] if reasons else [f"{launch['kernel']} is not in the machine code of "
                                            f"{', '.join(path.name for path in sources) or 'any file'}"]

@@ -13,6 +13,7 @@ import functools
 import json
 import math
 import os
+import random
 import statistics
 import sys
 import threading
@@ -140,6 +141,11 @@ class Deterministic(Flash):
             torch.use_deterministic_algorithms(False)
 
 
+def which_rung(workbook: ModuleType, problem: Problem, direction: str) -> str:
+    """"10_hopper/prompt", where no chapter is named."""
+    return "/".join(workbook.default_rung(vars(problem), backward=direction == "backward"))
+
+
 class Chapter(Candidate):
     kind = "chapter"
 
@@ -147,6 +153,8 @@ class Chapter(Candidate):
                  directions: Sequence[str], rope: bool, not_asked: Callable[[Problem], "str | None"] = lambda _: None):
         super().__init__(name, self.attend_with_chapter)
         self.directions, self.rope, self.not_asked = directions, rope, not_asked
+        # Where no chapter is named: which rung's kernels run
+        self.runs = None if chapter else functools.partial(which_rung, workbook)
         self.forward_pass = functools.partial(workbook.forward, chapter=chapter, rung=rung)
         self.differentiable = functools.partial(workbook.attention, backward_chapter=chapter, backward_rung=rung)
         self.tables: Any = None
@@ -508,6 +516,8 @@ def measure(problem: Problem, flops: float, rope: bool, direction: str, candidat
                 result["wrong"] = wrong
                 continue
             result["error"], result["tolerance"] = reference.worst or (None, None)
+            if isinstance(candidate, Chapter) and candidate.runs:
+                result["runs"] = candidate.runs(problem, direction)
             seconds = lane.warm_up(flush)
             history.append((problem, seconds))
             if too_slow(seconds, patience):
@@ -528,9 +538,10 @@ def measure(problem: Problem, flops: float, rope: bool, direction: str, candidat
     if in_slices:
         back_to_back.measure(bursts, flops, in_slices.rounds, in_slices.look, at)
         return results
-    rounds = max((count for _, count, _ in lanes), default=0)
+    rounds, shuffled = max((count for _, count, _ in lanes), default=0), random.Random(seed)
     for number in range(rounds):
         at("the launches in turn")
+        shuffled.shuffle(lanes)  # what ran just before costs time: always the same would be to somebody's favour
         for lane, count, result in lanes:
             if has_turn(count, rounds, number) and "skipped" not in result:
                 try:
@@ -571,7 +582,7 @@ def context(request: JsonObject) -> JsonObject:
         "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "l2_bytes": getattr(properties, "L2_cache_size", None),
         "time": "CUDA events around each launch, enqueued before the GPU gets there, L2 overwritten before it, "
-                "candidates in turn, two sets of inputs",
+                "candidates in turn, in another order each time, two sets of inputs",
     }
 
 

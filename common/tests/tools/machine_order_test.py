@@ -1,0 +1,57 @@
+"""Do the exponentials of the chapters' kernels stand beside products, as nvcc compiles them here, and is it noticed
+where they do not? While chapters are compiled for a GPU the same is looked at (common/cmake/refuse_serialised.sh)."""
+
+import tempfile
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tools.base import ROOT
+from tools.machine_code import order
+from tools.machine_code.compiling import find, machine_code
+
+ARCHITECTURE = "sm_90a"  # the only one that has wgmma
+AHEAD = ROOT / "10_hopper" / "17_ahead.cu"
+AHEAD_BACKWARD = ROOT / "10_hopper" / "17_ahead_backward.cu"
+WAIT = "    mbarrier_wait(&smem.v_full[ring.place], ring.parity);  // no result depends on it\n"
+
+
+class Order(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.tools, why = find()
+        if not cls.tools:
+            raise unittest.SkipTest(f"NOT RUN: needs nvcc and nvdisasm: {why}")
+
+    def misplaced(self, source: Path) -> list:
+        return order.misplaced(machine_code(self.tools, source, ARCHITECTURE), order.marked(source))
+
+    def changed(self, source: Path, old: str, new: str) -> list:
+        """What is wrong with the source after one change of a line."""
+        text = source.read_text()
+        self.assertEqual(text.count(old), 1, source)
+        with tempfile.TemporaryDirectory() as directory:
+            copy = Path(directory) / source.parent.name / source.name
+            copy.parent.mkdir()
+            copy.write_text(text.replace(old, new))
+            return self.misplaced(copy)
+
+    def test_the_chapters(self) -> None:
+        sources = [path for path in sorted(ROOT.glob("[0-9]*/**/*.cu")) if order.MARK in path.read_text()]
+        self.assertIn(AHEAD, sources)
+        self.assertIn(AHEAD_BACKWARD, sources)
+        with ThreadPoolExecutor(2) as pool:
+            for source, wrong in zip(sources, pool.map(self.misplaced, sources)):
+                self.assertEqual(wrong, [], source)
+
+    def test_a_forward_without_the_branch_between(self) -> None:
+        wrong = self.changed(AHEAD, WAIT, "")
+        self.assertEqual(len(wrong), 4)  # two dtypes, two head dims
+        self.assertRegex(wrong[0], r"17_ahead\.cu:\d+: in hopper::forward<.*> \d+ of \d+ exponentials stand behind")
+
+    def test_a_backward_with_the_mask_before_the_exponentials(self) -> None:
+        self.assertEqual(len(self.changed(AHEAD_BACKWARD, "make_p_ahead<Br>", "make_p<Br>")), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
