@@ -37,7 +37,7 @@ def leaves_chip() -> Drawing:
         _flow(picture, x, start, end, 0.017, "blue")
     for x, words in [(36.0, "Q, K"), (320.0, "V"), (372.0, "O")]:
         picture.text(x, 148, words)
-    picture.text(14, 222, f"Orange: {_GB:.1f} GB, or three times that. Blue: 0.02 GB.", color="note")
+    picture.text(14, 222, f"Orange: {_GB:.1f} GB, or three times that. Blue: 0.02 GB a tensor.", color="note")
 
     picture.line((14, 240), (386, 240))
     picture.text(14, 266, "Chapter 04: one kernel, three phases", size=15, bold=True)
@@ -106,11 +106,10 @@ def dealt() -> Drawing:
         kept, inside = lanes >> stage, 1 << stage
         for lane in range(lanes):
             first = lane // kept * kept  # the upper lanes of a pair keep the upper half
-            for row in range(lanes):
-                x, top = left + wide * lane, y + high * row
-                picture.box(x + 1, top + 0.7, wide - 3, high - 1.4, "empty")
-                if first <= row < first + kept:
-                    picture.box(x + 1, top + 0.7, (wide - 3) * inside / lanes, high - 1.4, "blue", frame=False)
+            x = left + wide * lane
+            picture.box(x, y, wide - 4, high * lanes)
+            for row in range(first, first + kept):
+                picture.box(x, y + high * row + 1, (wide - 4) * inside / lanes, high - 2, "blue", frame=False)
             if stage == len(names) - 1:
                 picture.text(left + wide * (lane + 0.5) - 1, y + high * lanes + 18, str(lane), at="middle")
         picture.text(14, y + 10, "row 0", size=12.5, color="note")

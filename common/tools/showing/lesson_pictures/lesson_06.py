@@ -13,14 +13,16 @@ def fragments() -> Drawing:
     # which register: of C by row and fragment, of A by row and half (device/mma.h)
     colors = {(g, 0): "blue", (g + 8, 0): "orange", (g, 1): "green", (g + 8, 1): "purple"}
 
-    def mine(column: int, row: int) -> str:
-        return colors.get((row, column // 8), "empty") if column % 8 // 2 == t and row % 8 == g else "empty"
-
     cell, top = 10.2, 92.0
     for left, title, note in [(34.0, "S: two C fragments", "fp32, from Q Kᵀ"), (226.0, "P: an A fragment", "fp16, for P V")]:
         picture.text(left, 28, title, size=14, bold=True)
         picture.text(left, 46, note, color="note")
-        picture.cells(left, top, 16, 16, cell, mine, gap=0.8)
+        picture.box(left, top, 16 * cell, 16 * cell)
+        for place in range(1, 16):
+            picture.line((left + cell * place, top), (left + cell * place, top + cell * 16), width=0.6)
+            picture.line((left, top + cell * place), (left + cell * 16, top + cell * place), width=0.6)
+        for (row, half), color in colors.items():
+            picture.box(left + cell * (8 * half + 2 * t), top + cell * row, 2 * cell, cell, color, frame=False)
         for column in (0, 2 * t, 2 * t + 8):
             picture.text(left + cell * (column + (1 if column else 0.5)), top - 6, str(column), at="middle", size=12.5,
                          color="note")
