@@ -14,7 +14,8 @@ def _flow(picture: Drawing, x: float, start: float, end: float, gigabytes: float
     down = 1 if end > start else -1
     top, bottom = sorted([start, end - down * tip])
     picture.box(x - wide / 2, top, wide, bottom - top, color, frame=False)
-    picture.area((x - tip * 0.7, end - down * tip), (x + tip * 0.7, end - down * tip), (x, end), color=color, pale=False)
+    wings = (x - tip * 0.7, end - down * tip), (x + tip * 0.7, end - down * tip)
+    picture.area(*wings, (x, end), color=color, pale=False)
 
 
 def leaves_chip() -> Drawing:
@@ -37,7 +38,7 @@ def leaves_chip() -> Drawing:
         _flow(picture, x, start, end, 0.017, "blue")
     for x, words in [(36.0, "Q, K"), (320.0, "V"), (372.0, "O")]:
         picture.text(x, 148, words)
-    picture.text(14, 222, f"Orange: {_GB:.1f} GB, or three times that. Blue: 0.02 GB a tensor.", color="note")
+    picture.text(14, 222, f"Orange: {_GB:.1f} GB, or three times that. Blue: 0.02 GB each.", color="note")
 
     picture.line((14, 240), (386, 240))
     picture.text(14, 266, "Chapter 04: one kernel, three phases", size=15, bold=True)
@@ -137,8 +138,8 @@ def phases() -> Drawing:
         for phase in (1, 2, 3):
             wait = (warp * 5 + phase * 3) % 7 * 1.6  # warps are not equally fast
             if phase != 2 or warp < rows:
-                picture.box(starts[phase], y + 1, lengths[phase] - wait, high - 2, ("blue", "green", "orange")[phase - 1],
-                            frame=False)
+                color = ("blue", "green", "orange")[phase - 1]
+                picture.box(starts[phase], y + 1, lengths[phase] - wait, high - 2, color, frame=False)
     for x in (starts[2] - 7, starts[3] - 7):
         picture.line((x, top - 4), (x, top + high * warps + 4), color="ink", width=2)
         picture.text(x, top + high * warps + 20, "barrier", at="middle")

@@ -19,8 +19,9 @@ def tiles_arrive() -> Drawing:
     whole = sums(4, 4)
     c = exp(3 - 4)
     picture = Drawing(574, "m, l and O as tiles arrive",
-                      f"Tile 1: m is 3, l is {first[1]:.2f}, O is {first[2]:.2f}. A score of 4 arrives: the weights, l and O "
-                      f"shrink by the factor {c:.2f}. Tile 2 is added: l is {whole[1]:.2f}, O is {whole[2]:.2f}.")
+                      f"Tile 1: m is 3, l is {first[1]:.2f}, O is {first[2]:.2f}. A score of 4 arrives: the weights, "
+                      f"l and O shrink by the factor {c:.2f}. Tile 2 is added: l is "
+                      f"{whole[1]:.2f}, O is {whole[2]:.2f}.")
 
     def panel(y: float, title: str, seen: int, m: int, now: tuple[list[float], float, float],
               before: "tuple[list[float], float, float] | None") -> None:
@@ -54,16 +55,17 @@ def tiles_arrive() -> Drawing:
                 picture.box(x, base - 30, 32, 14, "orange" if place >= 2 else "blue", f"{weight:.0f}", frame=False,
                             size=12.5, bold=True)
         picture.text(238, y + 31, f"m = {m}", size=15, bold=True)
-        for name, at, scale in [("l", 1, 110 / whole[1]), ("O", 2, 110 / whole[2])]:
-            top = y + 46 + 38 * (at - 1)
+        for name, top, scale, total, remains, earlier in [
+                ("l", y + 46.0, 110 / whole[1], now[1], second[1], before[1] if before else 0.0),
+                ("O", y + 84.0, 110 / whole[2], now[2], second[2], before[2] if before else 0.0)]:
             picture.text(238, top + 14, name, italic=True, size=15)
-            old = second[at] if len(now[0]) == 4 else now[at]
-            if before:
-                picture.box(254, top, scale * before[at], 18, "none", dashed=True)
+            old = remains if len(now[0]) == 4 else total
+            if earlier:
+                picture.box(254, top, scale * earlier, 18, "none", dashed=True)
             picture.box(254, top, scale * old, 18, "blue", frame=False)
-            if len(now[0]) == 4:
-                picture.box(254 + scale * old, top, scale * (now[at] - old), 18, "orange", frame=False)
-            picture.text(386, top + 32, f"{now[at]:.4f}" if at == 1 else f"{now[at]:.2f}", at="end", size=12.5)
+            if total > old:
+                picture.box(254 + scale * old, top, scale * (total - old), 18, "orange", frame=False)
+            picture.text(386, top + 32, f"{total:.4f}" if name == "l" else f"{total:.2f}", at="end", size=12.5)
 
     panel(30, "Tile 1 arrives", 2, 3, first, None)
     picture.line((14, 170), (386, 170))
@@ -71,7 +73,8 @@ def tiles_arrive() -> Drawing:
     picture.line((14, 340), (386, 340))
     panel(370, "Tile 2 is added", 4, 4, whole, None)
     picture.box(14, 514, 372, 44, "grey", pale=True)
-    picture.text(200, 532, f"at the end: O / l = {whole[2]:.2f} / {whole[1]:.4f} = {whole[2] / whole[1]:.2f},", at="middle")
+    result = f"{whole[2]:.2f} / {whole[1]:.4f} = {whole[2] / whole[1]:.2f}"
+    picture.text(200, 532, f"at the end: O / l = {result},", at="middle")
     picture.text(200, 550, "as from the whole row at once", at="middle")
     return picture
 
@@ -97,7 +100,8 @@ def shared_memory() -> Drawing:
 
     picture = Drawing(332, "Shared memory of a thread block",
                       f"With whole score rows it grows with N up to 227 KiB, then the number of rows halves; beyond "
-                      f"{longest:,} keys nothing fits. With tiles it is {of_online // 1024} or {of_tiles // 1024} KiB for every N.")
+                      f"{longest:,} keys nothing fits. With tiles it is {of_online // 1024} or {of_tiles // 1024} KiB "
+                      "for every N.")
     left, right, top, base = 52.0, 386.0, 64.0, 276.0
 
     def at(n: float, size: float) -> tuple[float, float]:
@@ -122,7 +126,7 @@ def shared_memory() -> Drawing:
     picture.line((x, top), (x, base), color="orange", dashed=True)
     picture.text(x + 5, top + 60, "no", size=12.5)
     picture.text(x + 5, top + 76, "row", size=12.5)
-    for size, words in [(of_online, "online"), (of_tiles, "tiles")]:
+    for size in (of_online, of_tiles):
         picture.line(at(1024, size), at(131072, size), color="blue", width=2.6)
     picture.text(left + 100, at(1024, of_online)[1] - 6, f"online, 8 rows: {of_online / 1024:.0f}", size=12.5)
     picture.text(left + 100, at(1024, of_tiles)[1] + 17, f"tiles, 64 rows: {of_tiles / 1024:.0f}", size=12.5)
@@ -139,8 +143,9 @@ def owners() -> Drawing:
     tx, ty, cell = 5, 2, 2.6
     own_rows, own_keys = range(ty, rows, 8), range(tx, keys, 16)
     picture = Drawing(322, "What a thread owns",
-                      f"Thread (tx, ty) = ({tx}, {ty}) owns {len(own_rows)} rows, every eighth. Of S it has {len(own_keys)} keys in each, "
-                      "every sixteenth; of O the same rows, and four neighbouring columns.")
+                      f"Thread (tx, ty) = ({tx}, {ty}) owns {len(own_rows)} rows, every eighth. Of S it has "
+                      f"{len(own_keys)} keys in each, every sixteenth; of O the same rows, and four "
+                      "neighbouring columns.")
     top, s_left, o_left = 78.0, 18.0, 214.0
     size = cell * rows
     picture.text(14, 26, f"Thread tx = {tx}, ty = {ty} of 16 × 8", size=15, bold=True)

@@ -1,5 +1,7 @@
 """06_flashattn2_fwd: a fragment by lane, the swizzle, copies that do not wait, and the lazy reference."""
 
+from functools import partial
+
 from tools.showing.lesson_pictures.canvas import Drawing
 from tools.showing.lesson_pictures.constants import constant
 
@@ -8,13 +10,14 @@ def fragments() -> Drawing:
     lane = 6
     g, t = lane // 4, lane % 4
     picture = Drawing(360, "A product's result is the next product's operand",
-                      f"Lane {lane} has rows {g} and {g + 8}, columns {2 * t}, {2 * t + 1} and {2 * t + 8}, {2 * t + 9} of two C fragments side by "
-                      "side, and the same of an A fragment.")
+                      f"Lane {lane} has rows {g} and {g + 8}, columns {2 * t}, {2 * t + 1} and {2 * t + 8}, "
+                      f"{2 * t + 9} of two C fragments side by side, and the same of an A fragment.")
     # which register: of C by row and fragment, of A by row and half (device/mma.h)
     colors = {(g, 0): "blue", (g + 8, 0): "orange", (g, 1): "green", (g + 8, 1): "purple"}
 
     cell, top = 10.2, 92.0
-    for left, title, note in [(34.0, "S: two C fragments", "fp32, from Q Kᵀ"), (226.0, "P: an A fragment", "fp16, for P V")]:
+    for left, title, note in [(34.0, "S: two C fragments", "fp32, from Q Kᵀ"),
+                              (226.0, "P: an A fragment", "fp16, for P V")]:
         picture.text(left, 28, title, size=14, bold=True)
         picture.text(left, 46, note, color="note")
         picture.box(left, top, 16 * cell, 16 * cell)
@@ -44,10 +47,19 @@ def fragments() -> Drawing:
     return picture
 
 
+def _marked(chunks: list[int], place: int, _: int) -> str:
+    return "empty" if chunks[place] else "orange"
+
+
+def _named(chunks: list[int], place: int, _: int) -> str:
+    return str(chunks[place])
+
+
 def swizzle() -> Drawing:
     picture = Drawing(322, "The swizzle",
-                      "Without it chunk 0 of eight rows lies in place 0, in the same four banks: eight wavefronts. With it chunk c of "
-                      "row r lies in place c xor r, so chunk 0 lies in eight places: one wavefront.")
+                      "Without it chunk 0 of eight rows lies in place 0, in the same four banks: eight "
+                      "wavefronts. With it "
+                      "chunk c of row r lies in place c xor r, so chunk 0 lies in eight places: one wavefront.")
     cell, top = 20.5, 84.0
     for left, title, turned in [(36.0, "as they come", False), (222.0, "swizzled", True)]:
         picture.text(left, 28, title, size=15, bold=True)
@@ -55,11 +67,9 @@ def swizzle() -> Drawing:
         for place in range(8):
             picture.text(left + cell * (place + 0.5), 74, str(place), at="middle", size=12.5, color="note")
 
-        def chunk(place: int, row: int, turned: bool = turned) -> int:
-            return place ^ row if turned else place
-
-        picture.cells(left, top, 8, 8, cell, lambda place, row, chunk=chunk: "orange" if chunk(place, row) == 0
-                      else "empty", lambda place, row, chunk=chunk: str(chunk(place, row)), font=12.5)
+        chunks = [[place ^ row if turned else place for place in range(8)] for row in range(8)]
+        for row, line in enumerate(chunks):
+            picture.cells(left, top + cell * row, 8, 1, cell, partial(_marked, line), partial(_named, line), font=12.5)
     for row in range(8):
         picture.text(26, top + cell * (row + 0.5) + 5, str(row), at="end", size=12.5, color="note")
     picture.text(14, 74, "row", size=12.5, color="note", at="start")
@@ -73,8 +83,9 @@ def swizzle() -> Drawing:
 
 def pipeline() -> Drawing:
     picture = Drawing(338, "Copies that do not wait",
-                      "Above, a tile is copied, then computed on, then the next one is copied. Below, with two buffers, the copy of the next tile "
-                      "runs while this one is computed on, with one barrier a tile.")
+                      "Above, a tile is copied, then computed on, then the next one is copied. Below, "
+                      "with two buffers, "
+                      "the copy of the next tile runs while this one is computed on, with one barrier a tile.")
     left, copy, compute, high = 92.0, 46.0, 52.0, 26.0
 
     def rows(y: float, title: str, names: tuple[str, ...]) -> None:
@@ -98,7 +109,8 @@ def pipeline() -> Drawing:
     x = left
     for tile in range(5):
         start = x if tile == 0 else x + 3
-        picture.box(start, y + 16 + tile % 2 * (high + 6), copy - (3 if tile else 0), high, "orange", str(tile), size=14)
+        wide = copy - (3 if tile else 0)
+        picture.box(start, y + 16 + tile % 2 * (high + 6), wide, high, "orange", str(tile), size=14)
         if tile:
             picture.box(x + 3, y + 16 + 2 * (high + 6), compute - 3, high, "blue", str(tile - 1), size=14)
         x += copy + 1 if tile == 0 else compute + 1
@@ -112,8 +124,9 @@ def pipeline() -> Drawing:
 def reference() -> Drawing:
     start, headroom = (constant("06_flashattn2_fwd/6_lazy.cu", name) for name in ("start", "headroom"))
     picture = Drawing(332, "How much room P has in fp16",
-                      "fp16 keeps all its bits from 2 to the -14 to 2 to the 16. With the maximum as reference P is at most 1. With the lazy "
-                      f"reference the first tile's heaviest key has 2 to the {start}, and P may grow to 2 to the {headroom}.")
+                      "fp16 keeps all its bits from 2 to the -14 to 2 to the 16. With the maximum as reference P is at "
+                      f"most 1. With the lazy reference the first tile's heaviest key has 2 to the {start}, and P may "
+                      f"grow to 2 to the {headroom}.")
 
     def at(power: float) -> float:
         return 22 + (power + 25) * 356 / 41
