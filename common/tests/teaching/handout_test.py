@@ -133,7 +133,7 @@ class HandedOut(unittest.TestCase):
         self.assertIn("(Its answer is not here: it would say too much about exercise 01.sectors.)", self.text("01_naive/README.md"))
 
     def test_of_the_named_numbers_those_of_hidden_answers_are_gone(self):
-        pages = {file: set(re.findall(r"<!-- (\w+) -->", self.text(file)))
+        pages = {file: set(re.findall(r"<!-- (?:report: )?(\w+) -->", self.text(file)))
                  for file in self.made.student if file.endswith(".md")}
         there = [file for file in self.made.student if file.endswith("/numbers.json")]
         self.assertTrue(there)
@@ -142,6 +142,7 @@ class HandedOut(unittest.TestCase):
             self.assertEqual(set(json.loads(self.text(file))), shown)
         self.assertIn("gain_over_04", self.text("05_online_softmax/numbers.json"))
         self.assertEqual(student_lessons.numbers_of("1<!-- a -->", '{"a": "1", "ab": "2"}'), '{\n "a": "1"\n}\n')
+        self.assertEqual(student_lessons.numbers_of("<!-- report: a -->", '{"a": "1", "ab": "2"}'), '{\n "a": "1"\n}\n')
 
     def test_the_weeks_of_the_course_page_can_be_handed_out(self):
         page = (ROOT / "common/course/README.md").read_text()

@@ -293,6 +293,16 @@ class Names(Measured):
             left = lesson_numbers.rewrite(self.root, self.record)[1]
             self.assertEqual([str(one) for one in left], [f"06_two/{expected}"])
 
+    def test_a_table_may_have_a_name(self):
+        file = self.FILE.replace("\n}", ',\n "rungs": "times(\'forward\', \'06\')"\n}')
+        page = self.PAGE + "\n<!-- report: rungs -->\n<!-- /report -->\n"
+        self.assertEqual(self.said(page, file),
+                         ["06_two/README.md:5: the table rungs is not what was measured"])
+        self.assertEqual(lesson_numbers.rewrite(self.root, self.record)[1], [])
+        self.assertIn("<!-- report: rungs -->\n\n| ms |", self.page.read_text())
+        self.assertEqual(self.said(self.page.read_text(), file), [])
+        self.assertEqual(self.said(page), ["06_two/README.md:5: rungs is not in numbers.json"])
+
     def test_what_is_wrong_in_the_file_is_named(self):
         def with_entry(name, expression='"2 * 2"'):
             return self.PAGE + f"4<!-- {name} -->", self.FILE.replace("\n}", f',\n "{name}": {expression}\n}}')

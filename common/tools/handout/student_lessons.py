@@ -51,7 +51,8 @@ def _without_answers(page: str, asked: dict[int, str]) -> str:
 
 def numbers_of(pages: str, entries: str) -> str:
     """The entries of numbers.json that these pages show. Another one would say how a hidden answer is calculated."""
-    shown = {name: expression for name, expression in json.loads(entries).items() if f"<!-- {name} -->" in pages}
+    shown = {name: expression for name, expression in json.loads(entries).items()
+             if f"<!-- {name} -->" in pages or f"<!-- report: {name} -->" in pages}
     return json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
 
 

@@ -3,6 +3,7 @@
     <!-- report: ladder("forward") -->        a table of tools/showing/lesson_tables.py, written by ./workbook dev
                                               report
     <!-- /report -->
+                                              Or its name in numbers.json: <!-- report: every_rung -->
 
     2.67×<!-- = gain("02", "03", 8192) -->    a number of tools/record/quantities.py, right after the number and its
                                               unit: measured, counted(..) by the engine, or calculated. It has to agree
@@ -33,7 +34,7 @@ from typing import Any
 from tools.base import NotUnderstood, evaluate, significant
 from tools.record import Missing, Quantities, Record, SecondMeasurement
 from tools.showing.lesson_tables import Tables
-from tools.showing.number_names import FILE, NumberNames
+from tools.showing.number_names import FILE, NAME, NumberNames
 
 TABLE = re.compile(r"<!-- report: (.*?) -->\n(.*?)<!-- /report -->", re.DOTALL)
 OPENING, CLOSING = re.compile(r"<!-- report: .*? -->"), re.compile(r"<!-- /report -->")
@@ -89,7 +90,8 @@ def rewritten(text: str, record: Record, file: Path = Path(""), names: "NumberNa
 
     def table(found: re.Match[str]) -> str:
         try:
-            wanted = "\n" + evaluate(found[1], Tables(record)) + "\n\n"  # apart from the comments, as Markdown wants it
+            expression = names.expression(found[1]) if NAME.fullmatch(found[1]) else found[1]
+            wanted = "\n" + evaluate(expression, Tables(record)) + "\n\n"  # apart from the comments, as Markdown wants it
         except (NotUnderstood, Missing) as error:
             note(found.start(), str(error))
             return found[0]

@@ -4,7 +4,8 @@
      "gain_over_04": "gain('04', '05/tiles', 4096)"
     }
 
-All pages of the folder share the file, so a number that two of them show is one entry.
+All pages of the folder share the file, so a number that two of them show is one entry. A table may have a name as well,
+for an expression of lesson_tables.py.
 """
 
 import json
