@@ -91,7 +91,7 @@ def rewritten(text: str, record: Record, file: Path = Path(""), names: "NumberNa
     def table(found: re.Match[str]) -> str:
         try:
             expression = names.expression(found[1]) if NAME.fullmatch(found[1]) else found[1]
-            wanted = "\n" + evaluate(expression, Tables(record)) + "\n\n"  # apart from the comments, as Markdown wants it
+            wanted = "\n" + evaluate(expression, Tables(record)) + "\n\n"  # apart from the comments, for Markdown
         except (NotUnderstood, Missing) as error:
             note(found.start(), str(error))
             return found[0]
