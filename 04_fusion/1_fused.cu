@@ -1,4 +1,4 @@
-// Chapter 04, rung 1, fused: chapter 03's three kernels become three phases of one.
+// Chapter 04, rung 1, fused: chapter 03's three kernels become three phases of one, and S never leaves the chip.
 //
 // A thread block owns Br = 64, 32, 16 or 8 query rows of one head, and keeps their whole score rows [Br, Nk] in shared
 // memory:
@@ -10,15 +10,15 @@
 //   128 threads, tx = 0..15 across, ty = 0..7 down.   S: rows ty, ty + 8, ..   keys    tx, tx + 16, ..
 //                                                     O: rows ty, ty + 8, ..   columns 4 tx .. 4 tx + 3
 //
-// What changed since chapter 03: three launches became three phases with barriers between them. S and P live in shared
-// memory, and phase 3 reads P there instead of copying it. The division by l waits for the end: one for each element of
-// O. A block has as many rows as fit, 64 as in chapter 03 for a short sequence, and a thread owns an eighth of them.
+// What changed since chapter 03: three launches became three phases, with barriers between them. S and P stay in shared
+// memory, and phase 3 reads P there. The division by l waits until the end: one for each element of O. A block has as
+// many rows as fit, 64 for a short sequence, and a thread owns an eighth of them.
 //
-// Bank conflicts: none. For chapter 03's reason, and because score rows start 16 banks apart: half a warp stores 16
-// scores of a row, the other half 16 of the next.
+// Bank conflicts: none. Tiles are padded as in chapter 03, and score rows start 16 banks apart: half of a warp stores
+// 16 scores of one row, and the other half 16 of the next.
 //
-// Expected limit: shared memory. Score rows fill it, so there is one block of four warps on an SM, and no other warp to
-// run while it waits. A longer sequence leaves fewer rows, and each piece of K and V in shared memory serves fewer.
+// Expected limit: shared memory. Score rows fill it, so a multiprocessor has one block of four warps, and no other warp
+// to run while they wait. The longer the sequence, the fewer rows fit, and the fewer use each piece of K and V.
 #include <cmath>
 #include <cstdint>
 #include <string>

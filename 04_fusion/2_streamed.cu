@@ -1,4 +1,4 @@
-// Chapter 04, rung 2, streamed: K and V pass from global memory straight into registers, without a tile.
+// Chapter 04, rung 2, streamed: K and V go from global memory straight into registers, without a tile.
 //
 // A thread block of 16 warps owns Br = 8, 4, 2 or 1 query rows of one head, and keeps their whole score rows [Br, Nk]
 // in shared memory:
@@ -7,14 +7,14 @@
 //   2. P = exp(S - m), l     a warp per row; keys behind the mask get P = 0
 //   3. O = P V / l           the keys are divided again; the warps' sums are added up at the end
 //
-// What changed since 1_fused: in both products, which thread computes which elements. A block reads each element of K
-// and V once: with few rows, a tile in shared memory is a detour. So eight lanes take a key, 16 bytes each, as in
-// chapter 02, and a lane has its share of all Br rows in registers: of Q in phase 1, of O in phase 3. Lanes that share
-// a sum add it up with shuffles, and warps through shared memory. No warp waits for another within a phase, so there
-// can be many. One row is possible now, and eight are the most: registers hold 64 sums a lane.
+// What changed since 1_fused: which thread computes which elements, in both products. With few rows a tile in shared
+// memory is a detour, because an element of K or V is used only Br times. So eight lanes take a key, 16 bytes each, as
+// in chapter 02, and each lane holds its columns of all Br rows: of Q in phase 1, of O in phase 3. Lanes add up their
+// sums by shuffles, and warps through shared memory. Within a phase no warp waits for another, so a block can have
+// many. It can have a single row now, and at most eight, because a lane's registers hold 64 sums.
 //
-// Expected limit: Br. Shared memory bounds Br * Nk, so a longer sequence means fewer rows per block, each piece of
-// K and V is used for fewer of them, and beyond one row per block the kernel cannot go at all.
+// Expected limit: Br. Shared memory bounds Br * Nk. So a longer sequence leaves fewer rows in a block, each element of
+// K and V is used fewer times, and where not even one row fits, the kernel cannot run.
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p,
         for (int e = 0; e < 8; ++e) q_reg[r][e] = p.scale * to_float(q8.x[e]);
       }
 
-    // All lanes make every step, with or without a key: the shuffles need them.
+    // All lanes take every step, with or without a key: the shuffles need them.
     for (int j = first_key; j - group < p.seq_k; j += key_step) {
       Pack8<T> k8 = {};
       if (j < p.seq_k && d < p.head_dim) k8 = load_pack8(k_head + int64_t(j) * p.head_dim + d);

@@ -1,4 +1,4 @@
-// Chapter 04, rung 3, unrolled: a lane takes four keys at a time.
+// Chapter 04, rung 3, unrolled: a lane takes four keys at a time, so that four loads are under way together.
 //
 // A thread block of 16 warps owns Br = 8, 4, 2 or 1 query rows of one head, and keeps their whole score rows [Br, Nk]
 // in shared memory:
@@ -7,10 +7,10 @@
 //   2. P = exp(S - m), l     a warp per row; keys behind the mask, and behind the last up to 32, get P = 0
 //   3. O = P V / l           warps share out the keys again; what each has summed is added up at the end
 //
-// What changed since 2_streamed: eight lanes take four neighbouring keys where they took one. Their four loads are
-// under way together. In phase 1 their sums are added up together, and the four scores of a row are stored with one
-// instruction; in phase 3 their four P are read with one. So P has to be there, as 0, up to a multiple of four, and K
-// and V past the end are read as zeros.
+// What changed since 2_streamed: eight lanes take four neighbouring keys, where they took one. In phase 1 the sums of
+// all four are added up together, and the four scores of a row are stored by one instruction. In phase 3 the four P of
+// a row are read by one. So P must exist, as 0, up to a multiple of four keys, and K and V behind the last key are read
+// as zeros.
 //
 // Expected limit: Br. Shared memory bounds Br * Nk, so a longer sequence means fewer rows per block, each piece of
 // K and V is used for fewer of them, and beyond one row per block the kernel cannot go at all.
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p,
         for (int e = 0; e < 8; ++e) q_reg[r][e] = p.scale * to_float(q8.x[e]);
       }
 
-    // All lanes make every step, with or without a key: the shuffles need them.
+    // All lanes take every step, with or without a key: the shuffles need them.
     for (int j = first_key; j - group * keys < p.seq_k; j += key_step) {
       const T* k_row = k_head + int64_t(j) * p.head_dim + d;
       Pack8<T> k8[keys];

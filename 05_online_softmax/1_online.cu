@@ -1,4 +1,4 @@
-// Chapter 05, rung 1, online: chapter 04's last rung, with the softmax corrected as the keys come by.
+// Chapter 05, rung 1, online: keys come in tiles, and what has been summed up is corrected when the maximum rises.
 //
 // A thread block of 16 warps owns Br = 8 query rows of one head. For each tile of Bc = 1024 keys (512 on a GPU
 // whose blocks have 64 KiB of shared memory):
@@ -9,12 +9,13 @@
 //
 // and at the end O / l and LSE = m + log(l).
 //
-// What changed since 04/3_unrolled: there is a loop over tiles around the three phases, and scores of one tile are all
-// that is kept. A row's m and l stay with its warp from tile to tile, and O [Br, D] is corrected by c before a tile's
-// share is added. So eight rows fit whatever Nk is, and the kernel is no template of their number.
-// watch() shows S, P, m, l, c and O to ./workbook walk; on a GPU it is no instruction.
+// What changed since 04/3_unrolled: a loop over tiles stands around the three phases, and the block keeps the scores of
+// one tile only. A row's m and l stay with its warp from tile to tile, and O [Br, D] is multiplied by c before a tile's
+// share is added. So eight rows fit for every Nk, and their number is a constant.
+// watch() shows S, P, m, l, c and O to ./workbook walk. On a GPU it is no instruction.
 //
-// Expected limit: the same as before. Eight rows use each piece of K and V, and now a tile ends with a sum over warps.
+// Expected limit: the same as before. Each piece of K and V serves eight rows, and now every tile ends with a sum over
+// the warps.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -121,7 +122,7 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p, int B
           for (int e = 0; e < 8; ++e) q_reg[r][e] = p.scale * to_float(q8.x[e]);
         }
 
-      // All lanes make every step, with or without a key: the shuffles need them.
+      // All lanes take every step, with or without a key: the shuffles need them.
       for (int j = first_key; j - group * keys < tile_end; j += key_step) {
         const T* k_row = k_head + int64_t(j0 + j) * p.head_dim + d;
         Pack8<T> k8[keys];

@@ -1,4 +1,4 @@
-// Chapter 05, rung 2, tiles: chapter 03's tiles come back, with 64 query rows, into the memory that is free now.
+// Chapter 05, rung 2, tiles: the memory that is free now holds tiles of K and V again, for 64 query rows.
 //
 // A thread block owns Br = 64 query rows of one head (32 where the head dim is above 128): Q in shared memory, O, m and
 // l in registers. For each tile of Bc = 64 keys:
@@ -9,16 +9,16 @@
 //
 // and at the end O / l and LSE = m + log(l).
 //
-// What changed since 1_online: in every step, which thread computes which elements. K and V come in tiles in shared
-// memory, as in 04/1_fused, whose tiles and products these are, and each serves 64 rows instead of eight. A thread owns
-// 8 x 4 scores in registers: S needs no shared memory, only P does. 16 threads share a row, and each has a copy of its
-// m. O stays in registers from tile to tile, where a thread corrects what it owns. watch() stands where
-// the numbers are now.
+// What changed since 1_online: which thread computes which elements, in every step. K and V come through shared memory
+// in the tiles of 04/1_fused, and each serves 64 rows and not eight. A thread owns 8 x 4 scores in registers, so only P
+// needs shared memory. 16 threads share a row, and each has a copy of its m. O stays in registers from tile to tile,
+// and a thread corrects what it owns. watch() stands where the numbers are now.
 //
 //   128 threads, tx = 0..15 across, ty = 0..7 down: the owner of rows ty, ty + 8, .. makes, of these rows,
 //   the scores of keys tx, tx + 16, ..    and the columns 4 tx .. 4 tx + 3 of O (and 64 further on, and ..)
 //
-// No bank conflicts, for chapter 03's reason. Expected limit: multiply-adds in fp32, which tensor cores do faster.
+// No bank conflicts: rows are padded as in chapter 03. Expected limit: multiply-adds in fp32, which tensor cores do
+// faster.
 #include <cmath>
 #include <cstdint>
 

@@ -1,5 +1,5 @@
-// Chapter 05, example: tiles of 4 x 4, for an eye that follows every number (./workbook walk 05/example). It is no rung
-// of the ladder and is not timed.
+// Chapter 05, example: tiles of 4 x 4, small enough to follow every number (./workbook walk 05/example). It is no rung
+// of the ladder and is never timed.
 //
 // A thread block of 4 x 4 threads owns Br = 4 query rows of one head. Heads of all batches come first: with B = 4,
 // H = 2 and N = 8, block 11 has rows 4 to 7 of batch 1, head 1, which are rows 28 to 31 of [B, H, N, D]. For each tile
@@ -11,9 +11,9 @@
 //
 // and at the end O / l and LSE = m + log(l).
 //
-// What differs from the rungs: its size, and that four threads do the same sums over a row, each for itself. Under the
-// causal mask block 11 has a tile below the diagonal, keys 0 to 3, and one on it, keys 4 to 7. Blocks 0 to 7 have
-// the one on the diagonal alone: here the loop ends where chapter 08's does.
+// It differs from the rungs in its size, and in that each of the four threads of a row computes the row's sums for
+// itself. Under the causal mask block 11 has a tile below the diagonal, keys 0 to 3, and one on it, keys 4 to 7. Blocks
+// 0 to 7 have only the one on the diagonal: the loop ends early, as in chapter 08.
 #include <cmath>
 #include <cstdint>
 

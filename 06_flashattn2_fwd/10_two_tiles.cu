@@ -1,4 +1,4 @@
-// Chapter 06, rung 10, two_tiles: at D = 64 one barrier for every two tiles.
+// Chapter 06, rung 10, two_tiles: at D = 64 one barrier serves two tiles.
 //
 // A thread block of four warps owns Br = 128 query rows of one head, each warp 32 of them alone, from Q to O: two
 // blocks b = 0, 1 of 16, the height of an mma. Keys come in stages of one or two tiles of Bc, double buffered. For each
@@ -12,12 +12,11 @@
 //
 // and at the end O / l, by way of shared memory, and LSE = ln(2) (m + log2(l)).
 //
-// What changed since 9_three_blocks: at D = 128 nothing. At D = 64 a stage of keys is two tiles: they are waited for by
-// one barrier, and 64 keys are again on their way while 64 are computed on. With each tile the copies of half a stage
-// start.
+// What changed since 9_three_blocks: nothing at D = 128. At D = 64 a stage of keys is two tiles. One barrier waits for
+// both, and again 64 keys are on their way while 64 are multiplied. The copies of half a stage start with each tile.
 //
-// Expected limit: as in 9_three_blocks, with half of its barriers at D = 64. Predicted, at D = 64: 1.01 times
-// three_blocks at N = 4096 without a mask, and 1.02 on the ladder at N = 512, where no other block runs while one
+// Expected limit: as in 9_three_blocks, with half of its barriers at D = 64. Predicted at D = 64: 1.01 times as fast as
+// three_blocks at N = 4096 without a mask, and 1.02 times on the ladder at N = 512, where no other block runs while one
 // waits.
 #include <cmath>
 #include <cstdint>
@@ -61,7 +60,7 @@ struct Shape<64> {
 // `headroom` is what FlashAttention-4 calls the threshold of rescaling: how large x may become before m rises and O is
 // rescaled. `start` is the x of the row maximum when m is set. P = 2^x is 2^15 at most, and fp16 reaches 65504. Below
 // 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is 2^21 times lighter than the heaviest still
-// has all of its bits. l and O are fp32, which is as precise at any size.
+// has all of its bits. l and O are fp32, which is equally precise at every size.
 constexpr float start = 7, headroom = 15;
 
 template <int D>

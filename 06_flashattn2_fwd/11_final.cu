@@ -1,4 +1,4 @@
-// Chapter 06, rung 11, final: at D = 64 most of Q stays in registers.
+// Chapter 06, rung 11, final: at D = 64 three of the four steps of Q stay in registers.
 //
 // A thread block of four warps owns Br = 128 query rows of one head, each warp 32 of them alone, from Q to O: two
 // blocks b = 0, 1 of 16, the height of an mma. Keys come in stages of one or two tiles of Bc, double buffered. For each
@@ -12,13 +12,13 @@
 //
 // and at the end O / l, by way of shared memory, and LSE = ln(2) (m + log2(l)).
 //
-// What changed since 10_two_tiles: at D = 128 nothing, but that the copies of Q are a group of their own. At D = 64 a
-// warp loads its fragments of three of the four steps of Q once, before the loop, and keeps them: Q is waited for by
-// itself. That is 12 of 48 ldmatrix for every 64 keys that are not there any more. 24 registers were free for it.
+// What changed since 10_two_tiles: the copies of Q are a group of their own. At D = 64 a warp waits for Q first, loads
+// the fragments of three of its four steps once, before the loop, and keeps them in 24 registers that were free. That
+// saves 12 of 48 ldmatrix for every 64 keys.
 //
-// Expected limit: none alone. Tensor cores are busy less than two thirds of the time, shared memory less than that;
-// with two or three warps a scheduler, there is not always one whose operands have arrived. Predicted: 1.02 times
-// two_tiles at D = 64, N = 4096, without a mask.
+// Expected limit: no single unit. Tensor cores are busy less than two thirds of the time, and shared memory less than
+// that. A scheduler has two or three warps, and often none of them has its operands yet. Predicted: 1.02 times as fast
+// as two_tiles at D = 64, N = 4096, without a mask.
 #include <cmath>
 #include <cstdint>
 
@@ -63,7 +63,7 @@ struct Shape<64> {
 // `headroom` is what FlashAttention-4 calls the threshold of rescaling: how large x may become before m rises and O is
 // rescaled. `start` is the x of the row maximum when m is set. P = 2^x is 2^15 at most, and fp16 reaches 65504. Below
 // 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is 2^21 times lighter than the heaviest still
-// has all of its bits. l and O are fp32, which is as precise at any size.
+// has all of its bits. l and O are fp32, which is equally precise at every size.
 constexpr float start = 7, headroom = 15;
 
 template <int D>

@@ -1,4 +1,4 @@
-// Chapter 06, rung 1, mma: chapter 05's two products on the tensor cores.
+// Chapter 06, rung 1, mma: tensor cores compute both products, and a warp keeps its rows in registers from Q to O.
 //
 // A thread block of four warps owns Br = 64 query rows of one head, each warp 16 of them alone, from Q to O. For each
 // tile of Bc = 64 keys:
@@ -12,12 +12,12 @@
 //
 // What changed since chapter 05:
 //   - mma.m16n8k16 (device/mma.h draws its fragments) does 16 x 8 x 16 multiply-adds in one instruction of a warp.
-//   - A row belongs to one warp, in fact to four lanes: its maximum and its sum are two shuffles, and P never leaves
-//     the registers, because two C fragments of S side by side are an A fragment of P.
+//   - A row belongs to four lanes of one warp, so its maximum and its sum take two shuffles each. P never leaves the
+//     registers, because two C fragments of S side by side are an A fragment of P.
 //   - Powers of two instead of e: the scale and log2(e) are one factor, and 2^x is one instruction.
 //
-// Shared memory rows are padded by 16 bytes: the eight rows a warp reads at once start four banks apart. Expected
-// limit: shared memory instructions. Each fragment register of K is a load of its own, each one of V two of 16 bits.
+// Rows in shared memory are padded by 16 bytes, so the eight rows that a warp reads at once start four banks apart.
+// Expected limit: loads from shared memory. A register of a fragment of K takes one, and one of V takes two of 16 bits.
 #include <cmath>
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// Chapter 06, rung 2, swizzle: fragments by ldmatrix, from tiles without bank conflicts and without padding.
+// Chapter 06, rung 2, swizzle: ldmatrix loads fragments, from tiles that have no bank conflicts and no padding.
 //
 // A thread block of four warps owns Br = 64 query rows of one head, each warp 16 of them alone, from Q to O. For each
 // tile of Bc = 64 keys:
@@ -10,11 +10,11 @@
 //
 // and at the end O / l and LSE = ln(2) (m + log2(l)).
 //
-// What changed since 1_mma: one ldmatrix.x4 instead of four or eight loads. It hands out four 8 x 8 matrices as
-// fragments, transposed if asked, which is what V needs. It reads eight rows of 16 bytes at a time, so the same 16
-// bytes of eight neighbouring rows must lie in different banks: position() sees to that.
+// What changed since 1_mma: one ldmatrix.x4 replaces four or eight loads. It loads four 8 x 8 matrices as fragments,
+// transposed if asked, which is what V needs. It reads eight rows of 16 bytes at a time, so the same 16 bytes of eight
+// neighbouring rows must lie in different banks. position() puts them there.
 //
-// Expected limit: waiting. All warps wait for a tile, compute on it, and wait for the next.
+// Expected limit: waiting. All warps wait for a tile, compute with it, and wait for the next.
 #include <cmath>
 #include <cstdint>
 

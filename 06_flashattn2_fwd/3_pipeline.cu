@@ -1,4 +1,4 @@
-// Chapter 06, rung 3, pipeline: the next tile is copied while this one is computed on.
+// Chapter 06, rung 3, pipeline: the next tile is copied while this one is multiplied.
 //
 // A thread block of four warps owns Br = 64 query rows of one head, each warp 16 of them alone, from Q to O. For each
 // tile of Bc = 64 keys:
@@ -10,9 +10,9 @@
 //
 // and at the end O / l and LSE = ln(2) (m + log2(l)).
 //
-// What changed since 2_swizzle: cp.async, which copies from global to shared memory past the registers while the thread
-// goes on; two buffers of K and V; and so one barrier a tile instead of two. (The swizzle is as before; from here on it
-// comes from device/swizzle.h.)
+// What changed since 2_swizzle: cp.async copies from global to shared memory, past the registers, while the thread goes
+// on. K and V have two buffers, and so a tile takes one barrier and not two. (The swizzle is the same, but from here on
+// it comes from device/swizzle.h.)
 //
 // Expected limit: shared memory. Each warp reads all of K and V for just 16 rows.
 #include <cmath>

@@ -1,4 +1,4 @@
-// Chapter 06, rung 4, rows32: a warp owns 32 query rows instead of 16.
+// Chapter 06, rung 4, rows32: a warp owns 32 query rows, so that it uses every fragment of K and V twice.
 //
 // A thread block of four warps owns Br = 128 query rows of one head, each warp 32 of them alone, from Q to O: two
 // blocks b = 0, 1 of 16, the height of an mma. For each tile of Bc = 64 keys:
@@ -10,14 +10,14 @@
 //
 // and at the end O / l and LSE = ln(2) (m + log2(l)).
 //
-// What changed since 3_pipeline: every fragment of K and V that a warp loads now serves two products, so shared memory
-// is read half as often. The price is registers. At D = 128, O takes 128 of the 255 that a thread can have and S of 64
-// keys another 64: Q moves out, back to shared memory, to be read again for each tile. So nobody waits for Q alone, and
-// its copies are in one group with those of the first tile. The launch bounds say two blocks a multiprocessor, no more:
-// eight warps of 255 registers fill its register file.
+// What changed since 3_pipeline: a fragment of K or V that a warp loads now serves two products, so K and V are read
+// half as often. The price is registers. At D = 128, O takes 128 of the 255 that a thread can have, and S of 64 keys
+// takes 64. So Q stays in shared memory and is read again for each tile; its copies are in one group with those of the
+// first tile. The launch bounds ask for two blocks on a multiprocessor: eight warps of 255 registers fill its
+// registers.
 //
-// Expected limit: the softmax, which stands between the two products: every lane's 64 scores pass maximum, exp2 and
-// sum, and 128 registers of O are multiplied by a factor that is nearly always 1.
+// Expected limit: the softmax between the two products. A lane takes maximum, exp2 and sum of 64 scores, and multiplies
+// 128 registers of O by a factor that is nearly always 1.
 #include <cmath>
 #include <cstdint>
 

@@ -10,10 +10,10 @@
 //
 // and at the end O / l and LSE = ln(2) (m + log2(l)).
 //
-// What changed since 4_rows32: P = 2^x and its sum have moved into the loop over V. Exponentials and tensor cores are
-// different units, but a warp keeps both busy only if its instructions for them are mixed, and the compiler mixes
-// within a stretch of code without branches only. It makes two versions of step 2, with a mask and without one; in
-// 4_rows32 all exponentials of a tile are in there. Now they stand in one stretch with the products of P V.
+// What changed since 4_rows32: P = 2^x and its sum have moved into the loop over V. Exponentials and matrix products
+// have units of their own, but a warp keeps both busy only if its instructions for them are mixed, and the compiler
+// mixes instructions only where no branch stands between them. In 4_rows32 all exponentials of a tile are inside the
+// branches of step 2, which the compiler makes twice, with a mask and without. Now they stand beside the products P V.
 //
 // Expected limit: the same softmax. No instruction is saved.
 #include <cmath>

@@ -1,4 +1,4 @@
-// Chapter 06, rung 6, lazy: O is rescaled only when it has to be, and no row's maximum is taken until then.
+// Chapter 06, rung 6, lazy: O is rescaled only when it must be, and until then no row's maximum is taken.
 //
 // A thread block of four warps owns Br = 128 query rows of one head, each warp 32 of them alone, from Q to O: two
 // blocks b = 0, 1 of 16, the height of an mma. For each tile of Bc = 64 keys:
@@ -11,17 +11,18 @@
 //
 // and at the end O / l and LSE = ln(2) (m + log2(l)).
 //
-// What changed since 5_interleave: the softmax is right for any m, not just the maximum, as long as 2^x stays in range:
-// O and l carry the same factor 2^-m, which cancels. So m is a reference, below the first tile's maximum, and it rises
-// only if a later score passes it by more than `headroom`. Whether one does takes a lane one maximum over all its x, of
-// both blocks and all rows, and a vote. The common path has no maximum of a row, no shuffle, no rescaling and, in tiles
-// that all rows see, no mask, and x is one multiply-add. (FlashAttention-4 rescales lazily too: its
-// `rescale_threshold`, also 2^8.)
+// What changed since 5_interleave: the softmax is right for any m, not only for the maximum, as long as 2^x stays in
+// range, because O and l carry the same factor 2^-m, which cancels. So m is a reference below the first tile's maximum,
+// and it rises only if a later score passes it by more than `headroom`. To find out, a lane takes one maximum over all
+// its x, of both blocks and all rows, and the warp votes. The common path has no maximum of a row, no shuffle and no
+// rescaling; in tiles that all rows see it has no mask either; and x is one multiply-add. (FlashAttention-4 does this
+// in its code for Blackwell: `rescale_threshold`, also 2^8.)
 //
-// -l is kept instead of l, and starts as inf: then it takes part in the lane's maximum at no cost. As bits, a number
-// below 0 is never the largest; inf is, and so sends a row that has no m, as in the first tile, to where m is set.
+// The kernel keeps -l, not l, and begins with -l = inf. So -l can take part in the lane's maximum at no cost. Compared
+// as integers, the bits of inf are the largest of all, and those of a number below 0 come before those of any number
+// above 0. So a row that has no m yet, as in the first tile, takes the rare path, where m is set.
 //
-// Expected limit: latency. Neither tensor cores nor shared memory are busy more than two thirds of the time.
+// Expected limit: latency. Tensor cores and shared memory are both busy less than two thirds of the time.
 #include <cmath>
 #include <cstdint>
 
@@ -50,7 +51,7 @@ constexpr int Bc = 64;          // keys in a tile
 // `headroom` is what FlashAttention-4 calls the threshold of rescaling: how large x may become before m rises and O is
 // rescaled. `start` is the x of the row maximum when m is set. P = 2^x is 2^15 at most, and fp16 reaches 65504. Below
 // 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is 2^21 times lighter than the heaviest still
-// has all of its bits. l and O are fp32, which is as precise at any size.
+// has all of its bits. l and O are fp32, which is equally precise at every size.
 constexpr float start = 7, headroom = 15;
 
 // Starts copying a tile to shared memory; rows that do not exist become zeros.

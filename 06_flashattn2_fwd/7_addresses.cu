@@ -1,4 +1,4 @@
-// Chapter 06, rung 7, addresses: nearly every address is one register and an immediate.
+// Chapter 06, rung 7, addresses: nearly every address is one register and a constant in the instruction.
 //
 // A thread block of four warps owns Br = 128 query rows of one head, each warp 32 of them alone, from Q to O: two
 // blocks b = 0, 1 of 16, the height of an mma. For each tile of Bc = 64 keys:
@@ -11,13 +11,13 @@
 //
 // and at the end O / l and LSE = ln(2) (m + log2(l)).
 //
-// What changed since 6_lazy: what a turn of the loop does besides products and softmax. Where a tile lies follows from
-// j0. Rows are counted over all heads, in 32 bits. A thread's copies of a turn differ by constants, and so they are
-// copy_ahead()'s; copy_tile() remains for the copies before the loop, where a few instructions more cost nothing: four
-// of its copies are unrolled, not all. And no branch stands between the copies and the products: copies start even if
-// no keys are left, and then write zeros that nobody reads. The last of them are waited for behind the loop.
+// What changed since 6_lazy: what a turn of the loop does besides products and softmax. The place of a tile follows
+// from j0. Rows are counted over all heads, in 32 bits. A thread's copies of one turn differ by constants, and
+// copy_ahead() starts them; copy_tile() remains for the copies before the loop, where a few more instructions cost
+// nothing. And no branch stands between the copies and the products: copies start even if no keys are left, and then
+// write zeros that nobody reads. The kernel waits for the last of them after the loop.
 //
-// Expected limit: latency. Neither tensor cores nor shared memory are busy more than two thirds of the time.
+// Expected limit: latency. Tensor cores and shared memory are both busy less than two thirds of the time.
 #include <cmath>
 #include <cstdint>
 
@@ -46,7 +46,7 @@ constexpr int Bc = 64;          // keys in a tile
 // `headroom` is what FlashAttention-4 calls the threshold of rescaling: how large x may become before m rises and O is
 // rescaled. `start` is the x of the row maximum when m is set. P = 2^x is 2^15 at most, and fp16 reaches 65504. Below
 // 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is 2^21 times lighter than the heaviest still
-// has all of its bits. l and O are fp32, which is as precise at any size.
+// has all of its bits. l and O are fp32, which is equally precise at every size.
 constexpr float start = 7, headroom = 15;
 
 template <int D>

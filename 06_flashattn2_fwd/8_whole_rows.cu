@@ -1,4 +1,4 @@
-// Chapter 06, rung 8, whole_rows: O leaves through shared memory.
+// Chapter 06, rung 8, whole_rows: O leaves through shared memory, so that it is written in whole rows.
 //
 // A thread block of four warps owns Br = 128 query rows of one head, each warp 32 of them alone, from Q to O: two
 // blocks b = 0, 1 of 16, the height of an mma. For each tile of Bc = 64 keys:
@@ -11,11 +11,11 @@
 //
 // and at the end O / l, by way of shared memory, and LSE = ln(2) (m + log2(l)).
 //
-// What changed since 7_addresses: how O leaves. There a quad of lanes has 16 bytes of a row, and a warp stores to eight
-// rows at a time, half of a sector each. Here a warp puts its 32 rows of O where its rows of Q were, which no other
-// warp reads, and stores them from there in whole rows, 16 bytes a lane.
+// What changed since 7_addresses: how O leaves. There four lanes have 16 bytes of a row, and a warp stores half a
+// sector to each of eight rows at a time. Here a warp puts its 32 rows of O where its rows of Q were, which no other
+// warp reads, and stores whole rows from there, 16 bytes a lane.
 //
-// Expected limit: latency. Neither tensor cores nor shared memory are busy more than two thirds of the time.
+// Expected limit: latency. Tensor cores and shared memory are both busy less than two thirds of the time.
 #include <cmath>
 #include <cstdint>
 
@@ -44,7 +44,7 @@ constexpr int Bc = 64;          // keys in a tile
 // `headroom` is what FlashAttention-4 calls the threshold of rescaling: how large x may become before m rises and O is
 // rescaled. `start` is the x of the row maximum when m is set. P = 2^x is 2^15 at most, and fp16 reaches 65504. Below
 // 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is 2^21 times lighter than the heaviest still
-// has all of its bits. l and O are fp32, which is as precise at any size.
+// has all of its bits. l and O are fp32, which is equally precise at every size.
 constexpr float start = 7, headroom = 15;
 
 template <int D>

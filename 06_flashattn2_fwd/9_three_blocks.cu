@@ -1,4 +1,4 @@
-// Chapter 06, rung 9, three_blocks: a tile shape per head dim: at D = 64 three thread blocks per multiprocessor.
+// Chapter 06, rung 9, three_blocks: at D = 64 smaller tiles make room for three thread blocks on a multiprocessor.
 //
 // A thread block of four warps owns Br = 128 query rows of one head, each warp 32 of them alone, from Q to O: two
 // blocks b = 0, 1 of 16, the height of an mma. For each tile of Bc keys:
@@ -11,14 +11,13 @@
 //
 // and at the end O / l, by way of shared memory, and LSE = ln(2) (m + log2(l)).
 //
-// What changed since 8_whole_rows: at D = 128 nothing. At D = 64 `Shape` has tiles of 32 keys, whose S takes half the
-// registers. That makes room for three blocks per multiprocessor, so that each scheduler has three warps to choose
-// from.
+// What changed since 8_whole_rows: nothing at D = 128. At D = 64 `Shape` has tiles of 32 keys, whose S takes half of
+// the registers. So a multiprocessor has room for three blocks, and each scheduler has three warps to choose from.
 //
-// Expected limit: none alone. Tensor cores are busy less than two thirds of the time, shared memory less than that; at
-// D = 64 there are twice as many barriers as before, and 48 ldmatrix for 64 keys where there were 40, since Q is loaded
-// for each tile. Predicted, at D = 64: 0.99 times whole_rows at N = 4096 without a mask, and 0.86 on the ladder at
-// N = 512, where a multiprocessor has one block and gains nothing from room for three.
+// Expected limit: no single unit. Tensor cores are busy less than two thirds of the time, and shared memory less than
+// that. At D = 64 there are twice as many barriers as before, and 48 ldmatrix for 64 keys where there were 40, because
+// Q is loaded for each tile. Predicted at D = 64: 0.99 times as fast as whole_rows at N = 4096 without a mask, and 0.86
+// times on the ladder at N = 512, where a multiprocessor has one block and no use for room for three.
 #include <cmath>
 #include <cstdint>
 
@@ -59,7 +58,7 @@ struct Shape<64> {
 // `headroom` is what FlashAttention-4 calls the threshold of rescaling: how large x may become before m rises and O is
 // rescaled. `start` is the x of the row maximum when m is set. P = 2^x is 2^15 at most, and fp16 reaches 65504. Below
 // 2^-14 fp16 loses bits; that is why x does not start at 0: a key that is 2^21 times lighter than the heaviest still
-// has all of its bits. l and O are fp32, which is as precise at any size.
+// has all of its bits. l and O are fp32, which is equally precise at every size.
 constexpr float start = 7, headroom = 15;
 
 template <int D>
