@@ -13,7 +13,19 @@ import json
 import subprocess
 from pathlib import Path
 
-from tools.base import RESULTS, ROOT, Failure, JsonObject, bold, pythons, say, shown, significant, table, with_python_path
+from tools.base import (
+    RESULTS,
+    ROOT,
+    Failure,
+    JsonObject,
+    bold,
+    pythons,
+    say,
+    shown,
+    significant,
+    table,
+    with_python_path,
+)
 from tools.course import boxes, load
 from tools.record import THE_BOOKS, Record, own
 from tools.showing import Tables, lesson_numbers, lesson_pictures, pictures

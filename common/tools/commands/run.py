@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     if saved:
         own.keep(saved, [outcome.report for row in outcomes for outcome in row if outcome.verdict == "correct"],
                  cuda.machine())
-        say(f"Kept in {shown(saved)}: ./workbook compare shows it, and ./workbook dev report --gpu {saved.name} draws it.")
+        say(f"Kept in {shown(saved)}: ./workbook compare shows it, ./workbook dev report --gpu {saved.name} draws it.")
     if known_steps:
         for line in ["Seconds are the engine's: they say that a kernel ran, not how fast a GPU would run it.",
                      *known_steps.notes()]:

@@ -356,7 +356,7 @@ def _add_to(launches: list[JsonObject], tools: Tools, architecture: str, sources
         graph = code.graph_of(lines)
         if any(one.name in WAITS_IN_LOOPS for _, one in code.every(graph)):
             reasons.append(f"{launch['kernel']} waits at mbarriers, and multiplies without loads that the engine could "
-                           "count. Nothing says how often its other lines ran: its machine instructions are not counted")
+                           "count. Nothing says how often other lines ran: its machine instructions are not counted")
             continue
         launch["instructions"] = {**instructions_of(graph, launch), "by": f"{tools}, {architecture}"}
     return reasons

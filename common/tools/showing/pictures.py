@@ -52,7 +52,7 @@ def own_pictures(record: Record, recorded: Record) -> dict[str, JsonObject]:
     """Of a ladder of the user's own GPU: its times beside the recorded ones, which are dashed."""
     found = {}
     for direction in ("forward", "backward"):
-        series = []
+        series: list[JsonObject] = []
         for one, style in ((record, "solid"), (recorded, "dashed")):
             for step in record.results(direction):
                 rows = sorted((row for row in one.rows if (row.source, row.step, row.direction)
