@@ -50,7 +50,9 @@ constexpr size_t place_bytes = 2 * sizeof(int);  // of shared memory, for the bl
 // The last block of keys that computes a tile of a head's queries.
 template <class S>
 __device__ int last_seen(const Problem& p, int tile) {
+  // exercise last: its number, counted from the first keys; blocks begin at tiles with even numbers
   return (p.visible_keys((tile / 2 * 2 + 2) * S::Br - 1) - 1) / S::Bc;
+  // end last | return (p.seq_k - 1) / S::Bc;
 }
 
 // Adds the warp's part of dQ of a tile, counted over all heads.

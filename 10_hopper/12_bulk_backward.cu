@@ -110,9 +110,11 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, float* dq_sum, KeyTil
     for (int i = work.start; i < work.head_tiles; i++, ring.advance()) {
       float* sum = dq_sum + ((size_t(head) * work.head_tiles + i) * consumers + consumer) * part_size;
       mbarrier_wait(&smem.dq_full[ring.place][consumer], ring.parity);
+      // exercise leaving: add the part in smem.dq to what other blocks have added to `sum`; then its place is free
       bulk_add(sum, smem.dq[ring.place][consumer], part_size * sizeof(float));
       bulk_commit();
       bulk_wait_read<0>();
+      // end leaving |
       mbarrier_arrive(&smem.dq_empty[ring.place][consumer]);
     }
   bulk_wait<0>();  // the last sums are in global memory: no copy may outlive the thread block

@@ -32,6 +32,7 @@ COUNTS = "counts"  # what rejects a solution that goes beyond a limit
 _NOT_COPIED = shutil.ignore_patterns("build", ".*", "__pycache__", "results")
 _FLAGS, _OPTIMISED = Path("common/simt/kernel_flags.cmake"), "set(simt_plain_flags -O2"
 _HERE, _THOROUGH = "--here", "--thorough"  # flags of this script; the first one: this is the copy
+_DECLARED = re.compile(r"^extern const attention::(\w+) (\w+);.*\n", re.M)
 _DEFINED = re.compile(r"^extern const attention::(\w+) (\w+);.*\n(?:constinit )?const attention::\1 \2 =", re.M)
 
 
@@ -83,8 +84,7 @@ def _make_a_copy(copy: Path) -> None:
 def as_one(texts: list) -> str:
     """A source that has all of these, one of which WORKBOOK_TRIAL chooses by its number."""
     (namespace,) = set(re.findall(r"^}  // namespace (\w+)\n*\Z", texts[0], re.M))
-    parts = [text.replace(f"\nnamespace {namespace} {{\n", f"\nnamespace {namespace}::trial_{number} {{\n")
-             for number, text in enumerate(texts)]
+    parts = [_as_a_trial(text, namespace, number) for number, text in enumerate(texts)]
     parts.append(f"#include <cstdlib>\nnamespace {namespace} {{")
     for kind, name in _DEFINED.findall(texts[0]):
         # Before the list of rungs is made of it; but a chapter that is one file is made of its own rungs first.
@@ -94,6 +94,16 @@ def as_one(texts: list) -> str:
                      f"  const attention::{kind}* const all[] = {{{choices}}};\n"
                      f"  return *all[std::atoi(std::getenv(\"WORKBOOK_TRIAL\")) % {len(texts)}];\n}}();")  # others have more
     return "\n".join([*parts, "}\n"])
+
+
+def _as_a_trial(text: str, namespace: str, number: int) -> str:
+    """The text in a namespace of its own. What it declares and other files define stays where it was."""
+    defined = {name for _, name in _DEFINED.findall(text)}
+    before, begin, inside = text.partition(f"\nnamespace {namespace} {{\n")
+    of_others = "".join(line[0] for line in _DECLARED.finditer(inside) if line[2] not in defined)
+    inside = _DECLARED.sub(lambda line: line[0] if line[2] in defined else "", inside)
+    inside = re.sub(rf"\b{namespace}::", f"{namespace}::trial_{number}::", inside)
+    return f"{before}{begin}{of_others}}}\n\nnamespace {namespace}::trial_{number} {{\n{inside}"
 
 
 def with_kernels(course: Course) -> "list[Exercise]":

@@ -1,7 +1,8 @@
 """two steps side by side: time, bytes, counters, and the diff of their kernels
 
 A step is a chapter, whose last rung is meant, or a rung of one: 03, 05, 06/swizzle. Times are measured if a GPU
-answers, else those recorded in common/results are shown, with the GPU that they come from. Counters are the SIMT
+answers, else those recorded in common/results are shown, with the GPU that they come from; beside them those that were
+kept with ./workbook run --save, and how far their repetitions lie apart. Counters are the SIMT
 engine's (./workbook trace), for the problem asked for or a small one; where nvcc and nvdisasm are, executed machine
 instructions, too.
 """
@@ -35,7 +36,7 @@ from tools.base import (
 from tools.course import LearnersPath
 from tools.machine_code import add_instructions
 from tools.measuring import engine_counts, measure, problem_flags
-from tools.record import LENGTHS, Problem, Record, Row, read_label
+from tools.record import LENGTHS, Problem, Record, Row, own, read_label
 from tools.showing import trace_report
 
 
@@ -72,6 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         say(path.excused(*wrong))
     say(bold(f"\n{steps[0]} and {steps[1]}, {direction}") + "\n")
     _say_times(steps, direction, arguments)
+    _say_saved(steps, direction, own.records())
     say(f"\nCounted by the SIMT engine, {read_label(counted[0]['problem'])[0]}\n")
     rungs = [one["rungs"][0] for one in counted]
     notes = add_instructions([rung["launches"] for rung in rungs], GPUS["h200"].architecture)
@@ -138,6 +140,29 @@ def _say_times(steps: list[Step], direction: str, arguments: argparse.Namespace)
                         + ("; of these problems, not of the one that was asked for" if others else ""), steps, times)
     else:
         say(f"No times: {choice.why}, and nothing in {shown(RESULTS)} has both.")
+
+
+def _say_saved(steps: list[Step], direction: str, records: list[Record]) -> None:
+    """The ladders of the user's own GPUs that have both steps."""
+    for record in records:
+        times = [{row.problem: row for row in record.rows if (row.direction, row.step) == (direction, str(step))}
+                 for step in steps]
+        both = sorted(times[0].keys() & times[1].keys(), key=str)
+        both.sort(key=lambda problem: (problem.head_dim, problem.seq_q, problem.seq_k))
+        if not both:
+            continue
+        rows = [["", *(f"{step.rung}, ms" for step in steps), "faster",
+                 *(f"{step.rung}, repeated" for step in steps)]]
+        for problem in both:
+            first, second = (of[problem] for of in times)
+            rows.append([str(problem), significant(first.seconds * 1e3), significant(second.seconds * 1e3),
+                         f"{significant(first.seconds / second.seconds)}x", _spread(first), _spread(second)])
+        say(f"\nKept as {record.directory.name}, {record.gpu}\n\n{table(rows)}")
+
+
+def _spread(row: Row) -> str:
+    """"0.981 to 1.02": the fastest and the slowest repetition."""
+    return " to ".join(significant(seconds * 1e3) for seconds in row.seconds_from_to) if row.seconds_from_to else "-"
 
 
 def _measured(step: Step, flags: list[str], direction: str, directory: Path) -> "tuple[float | None, float | None]":

@@ -5,7 +5,7 @@ explain, from the constants of the kernels. Pictures of measurements need matplo
 nothing is written: what stands in a README and is not what was measured is named, and the exit status is 1.
 
 The READMEs tell of one GPU. For another one's measurements (--gpu) pictures are drawn beside them and the tables
-printed.
+printed. So it is for a ladder that ./workbook run --save NAME kept, whose picture shows it beside the recorded one.
 """
 
 import argparse
@@ -13,9 +13,21 @@ import json
 import subprocess
 from pathlib import Path
 
-from tools.base import RESULTS, ROOT, Failure, bold, pythons, say, shown, significant, table, with_python_path
+from tools.base import (
+    RESULTS,
+    ROOT,
+    Failure,
+    JsonObject,
+    bold,
+    pythons,
+    say,
+    shown,
+    significant,
+    table,
+    with_python_path,
+)
 from tools.course import boxes, load
-from tools.record import THE_BOOKS, Record
+from tools.record import THE_BOOKS, Record, own
 from tools.showing import Tables, lesson_numbers, lesson_pictures, pictures
 
 
@@ -30,10 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    directory = RESULTS / arguments.gpu
-    if not directory.is_dir():
+    directory = next((place / arguments.gpu for place in (RESULTS, own.OWN) if (place / arguments.gpu).is_dir()), None)
+    if not directory:
         there = sorted(path.name for path in RESULTS.iterdir() if path.is_dir())
+        there += [one.directory.name for one in own.records()]
         raise Failure(f"--gpu is {arguments.gpu}: there are measurements of {', '.join(there)}", status=2)
+    if directory.parent == own.OWN:
+        return _own(Record(directory), arguments.no_pictures)
     record = Record(directory)
     if arguments.again:
         rows = [["", "first", "second", "apart", "what"]]
@@ -68,6 +83,16 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _own(record: Record, no_pictures: bool) -> int:
+    """A ladder of the user's own GPU, which has nothing but times."""
+    for direction in ("forward", "backward"):
+        if record.steps(direction):
+            say(f"{bold(f'ladder, {direction}')}\n\n{Tables(record).ladder(direction)}\n")
+    if not no_pictures:
+        _draw(pictures.own_pictures(record, Record(RESULTS / THE_BOOKS)), record.directory / "pictures")
+    return 0
+
+
 def check(record: Record, directory: Path) -> int:
     differences = [str(difference) for difference in lesson_numbers.check(ROOT, record)] + boxes.check(load())
     differences += [f"{shown(directory)}/{name}.svg is not of these measurements"
@@ -81,12 +106,16 @@ def check(record: Record, directory: Path) -> int:
 
 
 def draw(record: Record, directory: Path) -> None:
+    _draw(pictures.all_pictures(record), directory)
+
+
+def _draw(data_of: dict[str, JsonObject], directory: Path) -> None:
     python = pythons.with_module("matplotlib")
     if python is None:
         raise Failure("the pictures need matplotlib: apt-get install python3-matplotlib, or pip install matplotlib, or "
                       "name a Python that has it in WORKBOOK_PYTHON (--no-pictures does without)")
     wanted = {name: {"data": data, "fingerprint": pictures.fingerprint(data)}
-              for name, data in pictures.all_pictures(record).items()}
+              for name, data in data_of.items()}
     done = subprocess.run([python, "-B", "-m", "tools.showing.draw", directory], input=json.dumps(wanted), text=True,
                           capture_output=True, cwd=ROOT, env=with_python_path(ROOT / "common"))
     if done.returncode:

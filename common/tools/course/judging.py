@@ -325,7 +325,8 @@ def _beyond_a_limit(exercise: Exercise, workshop: Workshop) -> "Objection | None
     for limit in exercise.limits:
         launches = counts(exercise.place, exercise.rung, exercise.direction, limit["problem"], workshop)
         if isinstance(launches, str):
-            return Objection([launches], "")
+            stopped = _ENGINE.search(launches)
+            return Objection([stopped[1]], ENGINE) if stopped else Objection([launches], "")
         number = sum_of(launches, limit["count"], limit["kernel"])
         if number is None or number > limit["at_most"]:
             kernel = f" of the kernel {limit['kernel']}" if limit["kernel"] else ""

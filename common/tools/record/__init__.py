@@ -1,6 +1,6 @@
 """What has been measured: the problems, the files that say so, and every number that can be read out of them."""
 
-from tools.record import beside_peers, repeated_times, result_files
+from tools.record import beside_peers, own, repeated_times, result_files
 from tools.record.decoding import Decoding
 from tools.record.measurements import SECONDS_PER, THE_BOOKS, Missing, Record, Row
 from tools.record.microbenchmarks import LATENCY, Microbenchmarks

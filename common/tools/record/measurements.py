@@ -41,6 +41,7 @@ class Row:
     seconds: float
     flop_rate: float
     peak_bytes: "float | None" = None
+    seconds_from_to: "tuple[float, float] | None" = None  # the fastest and the slowest repetition, where they are kept
 
 
 def steady(median: float, p10: float, **_: float) -> bool:
@@ -54,8 +55,10 @@ def rows_of(source: str, report: JsonObject) -> list[Row]:
         if run["name"] in repeated:
             continue
         chapter, rung, direction, label = run["name"].split("/")[:4]
+        unit = SECONDS_PER[run["time_unit"]]
         rows.append(Row(source, f"{chapter}/{rung}", DIRECTIONS[direction], *read_label(label),
-                        run["real_time"] * SECONDS_PER[run["time_unit"]], run["FLOP/s"], run.get("peak_bytes")))
+                        run["real_time"] * unit, run["FLOP/s"], run.get("peak_bytes"),
+                        (run["fastest"] * unit, run["slowest"] * unit) if "fastest" in run else None))
     for point in report.get("points", []):
         for result in point["results"]:
             if "seconds" in result and steady(**result["seconds"]):

@@ -103,6 +103,8 @@ def lines(data: JsonObject) -> plt.Figure:
         for one in panel["series"]:
             ax.plot(one["x"], one["y"], color=color(one["color"]), linestyle=STYLES[one["style"]],
                     marker=marker(one["color"]), markersize=4.5, linewidth=1.7)
+            if "from" in one:
+                ax.fill_between(one["x"], one["from"], one["to"], color=color(one["color"]), alpha=0.25, linewidth=0)
         if not panel["y"]["log"]:
             ax.set_ylim(bottom=panel["y"].get("from", 0))
         for x, text in panel.get("marks", []):

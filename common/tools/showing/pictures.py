@@ -48,6 +48,31 @@ def all_pictures(record: Record) -> dict[str, JsonObject]:
     return {name.replace("_", "-"): _rounded(getattr(pictures, name)()) for name in names}
 
 
+def own_pictures(record: Record, recorded: Record) -> dict[str, JsonObject]:
+    """Of a ladder of the user's own GPU: its times beside the recorded ones, which are dashed."""
+    found = {}
+    for direction in ("forward", "backward"):
+        series: list[JsonObject] = []
+        for one, style in ((record, "solid"), (recorded, "dashed")):
+            for step in record.results(direction):
+                rows = sorted((row for row in one.rows if (row.source, row.step, row.direction)
+                               == ("ladder", step, direction)), key=lambda row: row.problem.seq_q)
+                rows = [row for row in rows if any(row.problem == mine.problem for mine in record.rows)]
+                spreads = [row.seconds_from_to or (row.seconds, row.seconds) for row in rows]
+                series.append({"name": step[:2] + (f", {one.gpu}" if one is recorded else ""), "color": _chapter(step),
+                               "style": style, "x": [row.problem.seq_q for row in rows],
+                               "y": [1e3 * row.seconds for row in rows],
+                               "from": [1e3 * low for low, _ in spreads], "to": [1e3 * high for _, high in spreads]})
+        if _present(series):
+            lengths = sorted({n for one in series for n in one["x"]})
+            found[f"time-{direction}"] = _rounded({
+                "kind": "lines", "title": f"Time of the {direction}: {record.gpu}",
+                "note": "the band: the fastest and the slowest repetition; both axes logarithmic",
+                "panels": [{"title": "", "x": {"label": "N", "log": True, "ticks": _lengths(lengths)},
+                            "y": {"label": "ms", "log": True}, "series": _present(series)}]})
+    return found
+
+
 def _rounded(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}")
