@@ -17,6 +17,7 @@ from tools.showing.lesson_pictures.constants import constant
 REWRITTEN = [
     "01_naive",
     "02_coalescing",
+    "03_tiling",
     "04_fusion",
     "05_online_softmax",
     "06_flashattn2_fwd",
