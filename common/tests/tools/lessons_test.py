@@ -102,6 +102,9 @@ class Bounds(unittest.TestCase):
                 with self.subTest(page=measured.page):
                     self.assertEqual(measured.beyond_bounds(page.parent.name[:2]), [])
 
+    def test_the_first_page_is_short(self):
+        self.assertLessEqual(len((ROOT / "README.md").read_text().split()), 1200)
+
     def test_each_has_its_page_in_depth_with_short_markers(self):
         for chapter in REWRITTEN:
             page = ROOT / chapter / "in_depth.md"

@@ -1,4 +1,4 @@
-"""The commands of ./workbook, a file for each. Who uses which is said here alone; --help and the README show it."""
+"""The commands of ./workbook, a file for each. Who uses which is said here alone; --help and common/book/reference.md show it."""
 
 import ast
 from dataclasses import dataclass
