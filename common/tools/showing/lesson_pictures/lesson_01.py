@@ -27,7 +27,7 @@ def one_query() -> Drawing:
     for number, key in enumerate(_KEYS):
         y = 94 + 36 * number
         picture.text(12, y + 18, f"key {number + 1}", bold=True)
-        picture.cells(76, y, 4, 1, 26, "empty", lambda column, _, key=key: str(key[column]))
+        picture.cells(76, y, 4, 1, 26, "empty", lambda column, _: str(key[column]))
         picture.text(204, y + 18, str(products[number]), at="middle")
         picture.text(250, y + 18, f"{scores[number]:g}", at="middle", bold=True)
         picture.box(276, y + 3, 52, 21, "empty", frame=False)

@@ -61,7 +61,7 @@ def four_keys_a_load() -> Drawing:
         y = 58 + 34 * key
         picture.text(64, y + 18, f"j + {key}" if key else "j", at="end")
         picture.cells(76, y, lanes, 1, (39, 28), f"{colors[key]}-pale",
-                      lambda column, _, key=key: str(key * lanes + column))
+                      lambda column, _: str(key * lanes + column))
     picture.text(232, 212, "in each box: the lane that reads it", at="middle", color="note")
     picture.text(12, 246, f"A lane: {elements // lanes} numbers, 16 bytes, one instruction.")
     picture.text(12, 268, f"The warp: {keys} keys, {32 * 16} bytes, {32 * 16 // _SECTOR} sectors, all used.")
@@ -85,7 +85,7 @@ def a_sum_by_shuffles() -> Drawing:
     for step, sums in enumerate(have):
         y = 34 + 82 * step
         picture.cells(79, y, lanes, 1, (38, 28), "blue" if step == len(distances) else "blue-pale",
-                      lambda column, _, sums=sums: str(sums[column]))
+                      lambda column, _: str(sums[column]))
         if step:
             picture.text(70, y - 24, "distance", at="end", size=12.5)
             picture.text(70, y - 8, str(distances[step - 1]), at="end", bold=True)

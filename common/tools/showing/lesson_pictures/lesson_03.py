@@ -39,9 +39,9 @@ def a_tile_and_its_chunks() -> Drawing:
 
 def between_two_barriers() -> Drawing:
     picture = Drawing(232, "A chunk, and the two barriers around it",
-                      "Time runs to the right. Four warps copy their parts of a chunk, wait at a barrier until all have "
-                      "copied, multiply, and wait at a second barrier until all have multiplied. Then they copy the "
-                      "next chunk over it.")
+                      "Time runs to the right. Four warps copy their parts of a chunk, wait at a barrier until all "
+                      "have copied, multiply, and wait at a second barrier until all have multiplied. Then they "
+                      "copy the next chunk over it.")
     picture.text(74, 24, "time →", color="note")
     copies, products = (62, 76, 54, 68), (108, 86, 116, 98)
     first, second = 74 + max(copies), 74 + max(copies) + 6 + max(products)
