@@ -28,7 +28,7 @@ namespace {
 using attention::ForwardArgs;
 using attention::Problem;
 
-constexpr int warps = 8;  // per thread block, a row each: eight blocks fill an SM that has the registers for them
+constexpr int warps = 8;  // per thread block, a row each
 
 // The row of Q, S and O that this warp owns, over all batches and heads: (b * H + h) * Nq + i.
 __device__ int64_t my_row() { return int64_t(blockIdx.x) * warps + threadIdx.x / 32; }
@@ -54,7 +54,7 @@ __global__ void scores(Problem p,
     for (int j = j0; j < j0 + 32 && j < p.seq_k; ++j) {
       const T* k_row = k_head + int64_t(j) * p.head_dim;
       float sum = 0;
-      // exercise scores: the warp's 32 lanes share this dot product, so that their loads read neighbouring numbers
+      // exercise scores: this dot product, which the 32 lanes share, so that their loads read neighbouring numbers
       for (int d = lane; d < p.head_dim; d += 32) sum += to_float(q_row[d]) * to_float(k_row[d]);
       sum = warp_sum(sum);
       // end scores |

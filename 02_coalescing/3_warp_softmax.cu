@@ -30,7 +30,7 @@ namespace {
 using attention::ForwardArgs;
 using attention::Problem;
 
-constexpr int warps = 8;  // per thread block, a row each: eight blocks fill an SM that has the registers for them
+constexpr int warps = 8;          // per thread block, a row each
 constexpr int lanes_per_key = 8;  // 8 lanes x 16 bytes: the 128-byte cache line
 constexpr int keys_per_load = 4;  // 32 lanes / lanes_per_key
 constexpr int elements = 64;      // of a row of K or V that one load takes: lanes_per_key x 8

@@ -23,7 +23,7 @@ class Boxes(LittleTree):
         text = self.read(PAGE)
         self.assertTrue(text.startswith(EMPTY.partition("<!-- /")[0]) and text.endswith("<!-- /exercise -->\n\nmore\n"))
         for words in ("**Exercise 05.rescale**: a title. About 10 minutes.",
-                      "[1_online.cu](1_online.cu), between `// exercise rescale` and `// end rescale`: write correct the sum.",
+                      "[1_online.cu](1_online.cu), between `// exercise rescale` and `// end rescale`: correct the sum.",
                       "`./workbook check 05.rescale`"):
             self.assertIn(words, text)
 

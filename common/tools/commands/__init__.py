@@ -1,4 +1,5 @@
-"""The commands of ./workbook, a file for each. Who uses which is said here alone; --help and the README show it."""
+"""The commands of ./workbook, a file for each. Who uses which is said here alone; --help shows it, and
+common/book/reference.md."""
 
 import ast
 from dataclasses import dataclass

@@ -18,23 +18,25 @@ from tools.course import without_markers
 
 LESSON = """# {name}
 
-## The problem, measured
-
-What limits `{origin}`, and the counter that shows it.
-
-## Prediction
-
-Bytes, floating-point operations and time, before the kernel is shown.
+What limits `{origin}`: one problem, and one number that shows it.
 
 ## The idea
 
-## What changed
+The smallest example that can be followed with a calculator, and a picture of it.
+
+## The code
 
 `./workbook compare {origin} {name}` shows the difference of the kernels.
 
-## Predicted and measured
+## Predict
+
+One number, and a reason of three sentences, before the kernel is measured.
+
+## Measured
 
 ## Why it is still slow
+
+## Try it
 
 ## Questions
 

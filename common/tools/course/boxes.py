@@ -37,7 +37,7 @@ def boxed(course: Course, exercise: Exercise, page: Path) -> str:
     file = Path(exercise.file)
     link = f"[{file.name}]({file.name if file.parent == page.parent else f'../{file}'})"
     if exercise.kind == "code":
-        what = f"In {link}, between `// exercise {exercise.name}` and `// end {exercise.name}`: write " \
+        what = f"In {link}, between `// exercise {exercise.name}` and `// end {exercise.name}`: " \
                f"{course.region(exercise).task}."
     elif exercise.kind == "debug":
         what = f"{link} has a mistake. Find it, and mend it."
