@@ -19,7 +19,8 @@ from tools.record import commit
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("pieces", nargs="*", metavar="PIECE", help="only those whose names begin so: ladder sweep-bf16")
+    parser.add_argument("pieces", nargs="*", metavar="PIECE",
+                        help="only the one of this name, or else those whose names begin so: ladder sweep-bf16")
     parser.add_argument("--dry-run", action="store_true",
                         help="print the pieces, their commands and about how long they take")
     parser.add_argument("--within", type=problem_flags.seconds, metavar="SECONDS",

@@ -114,7 +114,9 @@ def chosen(planned: list[Piece], words: list[str], again: bool = False) -> list[
             kind = "piece that is measured twice" if again else "piece"
             names = ", ".join(piece.name for piece in planned)
             raise Failure(f"no {kind} is called {word} (pieces: {names})", status=2)
-    return [piece for piece in planned if not words or any(piece.name.startswith(word) for word in words)]
+    names = {piece.name for piece in planned}
+    return [piece for piece in planned
+            if not words or any(piece.name == word if word in names else piece.name.startswith(word) for word in words)]
 
 
 # --- State -----------------------------------------------------------------------------------------------------------
