@@ -1,5 +1,5 @@
-// Chapter 11: the second kernel of rungs `split` to the last. It makes O and LSE of what a first kernel made of parts
-// of the keys.
+// Chapter 11: the second kernel of rungs `split` to `warpgroup`. It makes O and LSE of what a first kernel made of
+// parts of the keys.
 //
 // A warp owns a row, or its share of a row's parts: warps that share a row are neighbours in one thread block.
 //

@@ -39,8 +39,14 @@ class Tables(unittest.TestCase):
 
     def test_a_step_is_over_the_rung_that_it_starts_from(self):
         rows = self.rows(experiment_tables.steps_of(self.sweep, "10", "forward"))
-        self.assertEqual(rows["`stored` over `overlap`"], ["1.02", "–", "–", "–", "–"])  # not over pingpong
-        self.assertEqual(rows["`pingpong` over `overlap`"], ["0.99", "–", "–", "–", "0.97"])
+        self.assertEqual(rows["`stored` over `overlap`"], ["1.02", "–", "–", "–", "–", "–"])  # not over pingpong
+        self.assertEqual(rows["`pingpong` over `overlap`"], ["0.99", "–", "–", "–", "0.97", "–"])
+
+    def test_rungs_that_were_one_at_first_have_a_line_together(self):
+        sweep = Sweep({"points": [point(2048, {"10_hopper/overlap": 400, "10_hopper/persistent": 500})]}, "forward")
+        rows = self.rows(experiment_tables.steps_of(sweep, "10", "forward"))
+        self.assertEqual(rows["`persistent` over `overlap`"], ["–", "–", "–", "–", "–", "1.25"])
+        self.assertEqual(rows["`persistent` over `listed`"], ["–", "–", "–", "–", "–", "–"])
 
     def test_only_what_was_measured_has_a_column(self):
         head = experiment_tables.points_of(self.sweep, "10", "forward").splitlines()[0]

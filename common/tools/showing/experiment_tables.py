@@ -18,12 +18,16 @@ RUNGS = {
                        "rounds fitted prompt",
     ("10", "backward"): "warpspec bulk turns reversed converted ordered ahead fetched rounds shared prompt"}
 BEFORE = {"stored": "overlap"}  # where that is not the rung before: its turns do not pay
+TOGETHER = {  # what was one rung at first, and what all of it starts from
+    ("10", "forward"): (("10/wgmma", "10/tma"), ("10/persistent", "10/overlap")),
+    ("10", "backward"): (("10/ordered", "10/bulk"), ("10/ordered", "CUDNN"))}
 FIRST = {"forward": "08/balanced", "backward": "CUDNN"}  # what the first rung is compared with
 PEERS = {"FLASH": "FlashAttention-2", "FLASH-deterministic": "FlashAttention-2, deterministic", "CUDNN": "cuDNN",
          "FA4": "FlashAttention-4", "FA4-deterministic": "FlashAttention-4, deterministic"}
 PEERS_OF = {"forward": ("FLASH", "CUDNN", "FA4"),
             "backward": ("FLASH", "FLASH-deterministic", "CUDNN", "FA4", "FA4-deterministic")}
-POINTS = ((8192, 128, "full"), (8192, 128, "causal"), (8192, 64, "full"), (8192, 64, "causal"), (512, 128, "full"))
+POINTS = ((8192, 128, "full"), (8192, 128, "causal"), (8192, 64, "full"), (8192, 64, "causal"), (512, 128, "full"),
+          (2048, 128, "full"))
 
 
 def _rungs(chapter: str, direction: str) -> list[tuple[str, str]]:
@@ -112,9 +116,9 @@ def peers(sweep: Sweep, direction: str) -> str:
 
 
 def steps_of(sweep: Sweep, chapter: str, direction: str) -> str:
-    """Each rung over the one that it starts from, at five points."""
+    """Each rung over the one that it starts from, and several together, at six points."""
     rows = [["times as fast", *(_where(*point) for point in POINTS)]]
-    for step, before in _rungs(chapter, direction):
+    for step, before in (*_rungs(chapter, direction), *TOGETHER[chapter, direction]):
         other = {"CUDNN": "cuDNN", "08/balanced": "chapter 08's `balanced`"}.get(before, f"`{before.split('/')[-1]}`")
         rows.append([f"`{step.split('/')[1]}` over {other}",
                      *(known(lambda: sweep.gain(step, before, point), "{:.2f}".format) for point in POINTS)])

@@ -309,7 +309,7 @@ class Tables:
         return experiment_tables.peers(self._sweep(direction), direction)
 
     def steps_of(self, chapter, direction):
-        """How many times as fast each rung is as the one that it starts from, at five points of the sweep."""
+        """How many times as fast each rung is as the one that it starts from, at six points of the sweep."""
         return experiment_tables.steps_of(self._sweep(direction), chapter, direction)
 
     def gains(self, step, direction="forward"):
