@@ -16,7 +16,7 @@
 //   - Order. The blocks of one kv head add to dQ in the order of their keys. A semaphore for each tile and warp says
 //     whose turn it is. A block waits only for blocks with smaller tickets, drawn from a counter when a block starts,
 //     so those it waits for are running or done: there is no deadlock, whatever the order in which blocks start.
-//   - Order has its use: the first block stores instead of adding, so nothing needs to be zeroed, and the last one
+//   - Order is useful, too: the first block stores instead of adding, so nothing needs to be zeroed, and the last one
 //     writes dQ itself, so nothing needs to be converted.
 //   - Tickets go round heads_at_once kv heads, so that the blocks that run at a time are not all of one queue. A block
 //     keeps its place in shared memory.
