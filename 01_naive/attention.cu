@@ -8,7 +8,7 @@
 // result. That is the slow way round, on purpose: their addresses lie a whole row apart. In the rung "swapped" they
 // stand in 32 columns of one row instead, which changes one line: see my_element().
 //
-// watch() shows S, m, l and P to ./workbook walk. On a GPU it is no instruction.
+// watch() shows S, m, l and P to ./workbook walk. On a GPU it compiles to nothing.
 //
 // Expected limit: the load unit, which must touch 32 cache lines to serve one load of a warp.
 #include <cmath>

@@ -4,8 +4,8 @@
 //   2. softmax  P = softmax(S), over S in place                        a thread per row of S, as in chapter 01
 //   3. output   O = P V                                                a warp per row of O
 //
-// What changed since 1_mapping: a lane of a product takes eight neighbouring elements of a row of K or V at a time, and
-// so eight lanes one row together, and the 32 lanes of a load four whole rows of 64 elements:
+// What changed since 1_mapping: in a product, a lane takes eight neighbouring elements of a row of K or V at a time. So
+// eight lanes read a row of 64 elements together, and the 32 lanes of a load read four rows:
 //
 //   lane        0 .. 7        8 .. 15       16 .. 23      24 .. 31
 //   row         j             j + 1         j + 2         j + 3
@@ -15,7 +15,7 @@
 // three shuffles add them up, for four keys at a time, and 32 keys take eight loads. In output a lane makes eight
 // columns, not one, over every fourth key, and shuffles add up the four parts of an element at the end.
 //
-// Expected limit: every row of S still reads all of K and V through the caches. (It was not the limit of the products:
+// Expected limit: every row of S still reads all of K and V through the caches. (This did not limit the products:
 // see the lesson.)
 #include <cmath>
 #include <cstdint>

@@ -14,7 +14,7 @@
 // What changed since 2_vectors: in softmax the lanes of a warp walk along one row, where each lane walked along a row
 // of its own, and warp_max and warp_sum put together what they find. So the three kernels have the same grid.
 //
-// Expected limit: every row of S still reads all of K and V through the caches. (It was not the limit of the products:
+// Expected limit: every row of S still reads all of K and V through the caches. (This did not limit the products:
 // see the lesson.) Of softmax: DRAM.
 #include <cmath>
 #include <cstdint>

@@ -7,7 +7,7 @@
 //
 // A product walks along its inner dimension 32 at a time: the block copies a chunk of both factors to shared memory,
 // then every thread adds that chunk's share to 8 x 4 elements that it keeps in registers. An element in shared
-// memory is read from global memory once for 64 results; a value in a register is used for 4 or 8 more.
+// memory is read from global memory once for 64 results; a value in a register is used 4 or 8 times.
 //
 //   128 threads, tx = 0..15 across, ty = 0..7 down.   scores: rows ty, ty + 8, ..   keys    tx, tx + 16, ..
 //                                                     output: rows ty, ty + 8, ..   columns 4 tx .. 4 tx + 3

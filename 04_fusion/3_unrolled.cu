@@ -4,7 +4,7 @@
 // in shared memory:
 //
 //   1. S = scale * Q K^T     warps share out the keys; a piece of K is loaded once and used for all Br rows
-//   2. P = exp(S - m), l     a warp per row; keys behind the mask, and behind the last up to 32, get P = 0
+//   2. P = exp(S - m), l     a warp per row; keys behind the mask, and up to a multiple of 32, get P = 0
 //   3. O = P V / l           warps share out the keys again; what each has summed is added up at the end
 //
 // What changed since 2_streamed: eight lanes take four neighbouring keys, where they took one. In phase 1 the sums of
@@ -12,8 +12,8 @@
 // a row are read by one. So P must exist, as 0, up to a multiple of four keys, and K and V behind the last key are read
 // as zeros.
 //
-// Expected limit: Br. Shared memory bounds Br * Nk, so a longer sequence means fewer rows per block, each piece of
-// K and V is used for fewer of them, and beyond one row per block the kernel cannot go at all.
+// Expected limit: Br. Shared memory bounds Br * Nk. So a longer sequence leaves fewer rows in a block, each piece of K
+// and V is used for fewer rows, and where not even one row fits, the kernel cannot run.
 #include <cmath>
 #include <cstdint>
 #include <cstring>

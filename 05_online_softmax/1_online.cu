@@ -12,7 +12,7 @@
 // What changed since 04/3_unrolled: a loop over tiles stands around the three phases, and the block keeps the scores of
 // one tile only. A row's m and l stay with its warp from tile to tile, and O [Br, D] is multiplied by c before a tile's
 // share is added. So eight rows fit for every Nk, and their number is a constant.
-// watch() shows S, P, m, l, c and O to ./workbook walk. On a GPU it is no instruction.
+// watch() shows S, P, m, l, c and O to ./workbook walk. On a GPU it compiles to nothing.
 //
 // Expected limit: the same as before. Each piece of K and V serves eight rows, and now every tile ends with a sum over
 // the warps.

@@ -1,7 +1,7 @@
 // Chapter 06, rung 3, pipeline: the next tile is copied while this one is multiplied.
 //
-// A thread block of four warps owns Br = 64 query rows of one head, each warp 16 of them alone, from Q to O. For each
-// tile of Bc = 64 keys:
+// A thread block of four warps owns Br = 64 query rows of one head. Each warp carries 16 of them from Q to O, alone.
+// For each tile of Bc = 64 keys:
 //
 //   0. the copy of the next K and V to the other half of shared memory starts
 //   1. S = scale log2(e) Q K^T                            16 x 64 a warp, in registers

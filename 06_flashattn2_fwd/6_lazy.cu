@@ -1,7 +1,7 @@
 // Chapter 06, rung 6, lazy: O is rescaled only when it must be, and until then no row's maximum is taken.
 //
-// A thread block of four warps owns Br = 128 query rows of one head, each warp 32 of them alone, from Q to O: two
-// blocks b = 0, 1 of 16, the height of an mma. For each tile of Bc = 64 keys:
+// A thread block of four warps owns Br = 128 query rows of one head. Each warp carries 32 of them from Q to O,
+// alone: two blocks b = 0, 1 of 16, the height of an mma. For each tile of Bc = 64 keys:
 //
 //   0. the copy of the next K and V to the other half of shared memory starts
 //   1. S = Q K^T                              32 x 64 a warp, in registers
@@ -15,8 +15,8 @@
 // range, because O and l carry the same factor 2^-m, which cancels. So m is a reference below the first tile's maximum,
 // and it rises only if a later score passes it by more than `headroom`. To find out, a lane takes one maximum over all
 // its x, of both blocks and all rows, and the warp votes. The common path has no maximum of a row, no shuffle and no
-// rescaling; in tiles that all rows see it has no mask either; and x is one multiply-add. (FlashAttention-4 does this
-// in its code for Blackwell: `rescale_threshold`, also 2^8.)
+// rescaling; in tiles that all rows see it has no mask either; and x is one multiply-add. (FlashAttention-4's code
+// for Blackwell rescales past 2^8 as well, but takes maxima.)
 //
 // The kernel keeps -l, not l, and begins with -l = inf. So -l can take part in the lane's maximum at no cost. Compared
 // as integers, the bits of inf are the largest of all, and those of a number below 0 come before those of any number

@@ -1,7 +1,7 @@
 // Chapter 06, rung 7, addresses: nearly every address is one register and a constant in the instruction.
 //
-// A thread block of four warps owns Br = 128 query rows of one head, each warp 32 of them alone, from Q to O: two
-// blocks b = 0, 1 of 16, the height of an mma. For each tile of Bc = 64 keys:
+// A thread block of four warps owns Br = 128 query rows of one head. Each warp carries 32 of them from Q to O,
+// alone: two blocks b = 0, 1 of 16, the height of an mma. For each tile of Bc = 64 keys:
 //
 //   0. the copy of the next K and V to the other half of shared memory starts, even if there are none
 //   1. S = Q K^T                              32 x 64 a warp, in registers

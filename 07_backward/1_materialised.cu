@@ -21,7 +21,7 @@
 // Expected limit: for each pair of a query and a key S and P cross global memory five times, dP and dS six times, 4
 // bytes each. At long sequences they do not fit at all.
 //
-// watch() shows S, P, dP and dS to ./workbook walk. On a GPU it is no instruction.
+// watch() shows S, P, dP and dS to ./workbook walk. On a GPU it compiles to nothing.
 #include <cmath>
 #include <cstdint>
 #include <type_traits>

@@ -16,10 +16,10 @@
 //   - Order. The blocks of one kv head add to dQ in the order of their keys. A semaphore for each tile and warp says
 //     whose turn it is. A block waits only for blocks with smaller tickets, drawn from a counter when a block starts,
 //     so those it waits for are running or done: there is no deadlock, whatever the order in which blocks start.
-//   - Order has its use: the first block stores instead of adding, so nothing needs to be zeroed, and the last one
+//   - Order is useful, too: the first block stores instead of adding, so nothing needs to be zeroed, and the last one
 //     writes dQ itself, so nothing needs to be converted.
-//   - Tickets go round heads_at_once kv heads, so that the blocks that run at a time are not all of one queue. A block
-//     keeps its place in shared memory.
+//   - Tickets go round heads_at_once kv heads, so that the blocks that run at a time do not all wait in one queue.
+//     Shared memory tells all threads of a block what its ticket says.
 //
 // Expected limit: the turns. A turn is passed on one tile late, after a fence that waits until the additions have
 // arrived in L2 (and until copies under way have arrived: so it stands at the end of a tile, when there are none left).

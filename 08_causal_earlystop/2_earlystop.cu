@@ -1,10 +1,10 @@
 // Chapter 08, rung 2, earlystop: the diagonal ends the loop over keys.
 //
-// A thread block of four warps owns Br = 128 query rows of one head, each warp 32 of them alone, from Q to O: two
-// blocks b = 0, 1 of 16, the height of an mma. Keys come in stages of one or two tiles of Bc, double buffered. For each
-// tile:
+// A thread block of four warps owns Br = 128 query rows of one head. Each warp carries 32 of them from Q to O,
+// alone: two blocks b = 0, 1 of 16, the height of an mma. Keys come in stages of one or two tiles of Bc, double
+// buffered. For each tile:
 //
-//   0. the copies of as many keys, a stage ahead, start
+//   0. copies start, of as many keys as a tile has, a stage ahead
 //   1. S = Q K^T                              32 x Bc a warp, in registers
 //   2. x = scale log2(e) S - m                -inf where hidden; if no x > headroom (a warp vote), that is all;
 //                                             otherwise m rises until the largest is `start`, and l and O follow

@@ -17,8 +17,8 @@
 // last writes dQ itself. The last is not the last block of the head any more, but the one on the tile's diagonal.
 // Tickets go first keys first, as the blocks of 3_balanced_backward do: those blocks are the longest, and others wait
 // for them. But they go round more heads. Under the mask the block of the next keys begins two tiles of queries further
-// down, and two blocks of a head that start together are two tiles apart until they end: the second has its shorter
-// work, and the time of the first. With 64 heads a block's predecessor has mostly started a good while before it.
+// down, and two blocks of a head that start together are two tiles apart until they end: the second has less work,
+// and takes as long as the first. With 64 heads a block's predecessor has mostly started a good while before it.
 // Without a mask they go round 16 heads, as in chapter 07: blocks of one head then share its Q and dO in L2.
 // Head dims above 128 go to other kernels, in wide/backward.cu.
 //

@@ -5,7 +5,7 @@
 // copied itself: it copies both halves of its pairs, so that no other thread has to be waited for.
 //
 // What changed since 1_separate: where Q and K are rotated. The first kernel and the workspace are gone, and with them
-// four crossings of memory. The angles take registers, and so a warp asks in every tile for the last key that it sees.
+// four crossings of memory. The angles take registers, so a warp computes anew in every tile the last key that it sees.
 //
 // Expected limit: rotations. A row of Q belongs to one thread block, but each key is rotated again by every block that
 // sees it, with the tensor cores waiting; and the angles of a stage are as many bytes as its K and V (fp32 against

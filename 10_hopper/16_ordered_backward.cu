@@ -19,7 +19,7 @@
 // rounded, and go on; the warp that sends the others' parts sends this one by a bulk tensor copy, which leaves out rows
 // that do not exist. Head dims above 128 go to other kernels, in wide/backward.cu.
 //
-// Expected limit: as in 15_converted_backward, with fewer instructions of one of the N / 128 blocks that come by
+// Expected limit: as in 15_converted_backward, with fewer instructions in one of the N / 128 blocks that add to
 // a tile. Predicted: 1.01 times converted at N = 1024, 1.00 at 8192.
 #include <algorithm>
 #include <cmath>

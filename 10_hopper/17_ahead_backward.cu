@@ -19,7 +19,7 @@
 // source of `ordered`, P stood before the wait for dP, too. In its machine code it did not: WAIT, FFMA, WAIT, EX2.
 // ptxas moves a wait up, past what does not need its result; only a branch stops it, and the branch of the mask stood
 // before the exponentials. Now it stands behind them. At D = 128 a tile has half as many of them, and dP^T takes longer
-// than they: there the order of `ordered` is as fast, and stays. Head dims above 128 go to other kernels, in
+// than they do: there the order of `ordered` is as fast, and stays. Head dims above 128 go to other kernels, in
 // wide/backward.cu.
 //
 // Expected limit: shared memory, as in bulk.

@@ -5,8 +5,8 @@
 // head read the same K and V, and should find them in the L2 cache.
 //
 // Forward: as many heads as have room for K and V in 8 MB, but at least 16, or 32 at D = 64, so that the tiles of a
-// round run together, or many of them; and all heads if those are two rounds. Before, it was 32 MB. By the time that
-// the second tile of a head had its turn, Q, K, V and O of 256 heads had passed through the cache.
+// round run together, or many of them; and all heads if those are two rounds. Before, it was room in 32 MB. By the
+// time that the second tile of a head had its turn, Q, K, V and O of 256 heads had passed through the cache.
 //
 // Backward: as many kv heads as have room for Q, dO and the sums of dQ in 0.6 of this GPU's L2 cache, and a power of
 // two. With few heads, many blocks of one head run at a time. They stand one tile behind the other, so what one has

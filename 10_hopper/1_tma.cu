@@ -1,8 +1,8 @@
 // Chapter 10, rung 1, tma: one thread starts the copy of a whole tile.
 //
-// A thread block of four warps owns Br = 128 query rows of one head, each warp 32 of them alone, from Q to O: two
-// blocks b = 0, 1 of 16, the height of an mma. Keys come in stages of one or two tiles of Bc, double buffered. For each
-// tile:
+// A thread block of four warps owns Br = 128 query rows of one head. Each warp carries 32 of them from Q to O,
+// alone: two blocks b = 0, 1 of 16, the height of an mma. Keys come in stages of one or two tiles of Bc, double
+// buffered. For each tile:
 //
 //   0. one thread starts the copy of a stage of keys, a stage ahead; all wait for the bytes of this one
 //   1. S = Q K^T                              32 x Bc a warp, in registers

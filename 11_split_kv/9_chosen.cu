@@ -1,6 +1,6 @@
 // Chapter 11, rung 9, chosen: the host chooses the kernel by the number of rows.
 //
-// No kernel of its own. The host launches
+// No kernel of its own. The host launches (for more than 16 rows, whichever it estimates to be the fastest)
 //
 //   `tall`       up to 16 rows of queries a kv head: a tile that is as low as an mma; not for head dims above 128
 //   `warpgroup`  for more, while their products cost less than reading K and V
