@@ -28,7 +28,12 @@ int kv_heads_that_share_the_l2(const Problem& p) {
   const double head_bytes = double(p.seq_q) * p.head_dim * (2 + 2 + 4);  // Q and dO in 16 bits, the sum of dQ in 32
   // Of more heads than these the blocks do not run together; two rounds of them at D = 64, where they are shorter.
   const double together = std::max(8.0, 1.1 * multiprocessors() / kv_tiles * (p.head_dim > 64 ? 1 : 2));
-  int round = p.mask == Mask::causal ? 16 : 1;
+  int round = 1;
+  if (p.mask == Mask::causal) {
+    // Its blocks differ in length. At D = 64 they are short as well, and four for each multiprocessor even that out.
+    const int even = p.head_dim > 64 ? 0 : 4 * multiprocessors() / kv_tiles;
+    round = std::max(16, even);
+  }
   while (round < kv_heads && 2 * round * head_bytes <= room && 2 * round <= together) round *= 2;
   return std::min(kv_heads, round);
 }
