@@ -185,7 +185,7 @@ class OnSomeMultiprocessors(unittest.TestCase):
               "totals": {"shared_load": {"wavefronts": 1000}}, "matrix_flops": 0}
 
     def least(self, blocks: int) -> float:
-        return trace_report.seconds({**self.launch, "grid": [blocks, 1, 1]}, GPUS["h200"])["load/store unit"]
+        return trace_report.seconds({**self.launch, "grid": [blocks, 1, 1]}, GPUS["h200"])["load unit"]
 
     def test_one_block_has_one_multiprocessor(self):
         self.assertAlmostEqual(self.least(1), 1000 / 1.98e9)

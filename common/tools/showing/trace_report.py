@@ -50,7 +50,7 @@ def seconds(launch: JsonObject, gpu: Gpu) -> dict[str, float]:
         "DRAM": (moved["read"]["launch"] + moved["written"]["launch"]) / gpu.dram,
         "L2": max(from_l2 / gpu.l2, from_l2 / (L2_BYTES * cycles)),
         # It moves one wavefront of 128 bytes a cycle.
-        "load/store unit": sum(wavefronts(counts) for counts in launch["totals"].values()) / cycles,
+        "load unit": sum(wavefronts(counts) for counts in launch["totals"].values()) / cycles,
     }
     if launch["matrix_flops"]:
         least["tensor cores"] = launch["matrix_flops"] / (gpu.tensor * gpu.sm_share(prod(launch["grid"])))
