@@ -265,7 +265,9 @@ class WithNvcc(unittest.TestCase):
         there, parts = course.load(), []
         for number, text in enumerate(there.student_files(there.exercises).values()):
             (namespace,) = set(re.findall(r"^}  // namespace (\w+)\n*\Z", text, re.M))
-            parts.append(text.replace(f"\nnamespace {namespace} {{\n", f"\nnamespace {namespace}::start_{number} {{\n"))
+            own = f"{namespace}::start_{number}"
+            text = text.replace(f"\nnamespace {namespace} {{\n", f"\nnamespace {own} {{\n")
+            parts.append(re.sub(rf"\b{namespace}::(?!start_)", f"{own}::", text))  # hopper::Bc is this file's own
         with tempfile.TemporaryDirectory() as directory:
             source = Path(directory) / "all.cu"
             source.write_text("\n".join(parts))

@@ -112,8 +112,8 @@ def chosen(planned: list[Piece], words: list[str], again: bool = False) -> list[
     for word in words:
         if not any(piece.name.startswith(word) for piece in planned):
             kind = "piece that is measured twice" if again else "piece"
-            names = ", ".join(piece.name for piece in planned)
-            raise Failure(f"no {kind} is called {word} (pieces: {names})", status=2)
+            known = ", ".join(piece.name for piece in planned)
+            raise Failure(f"no {kind} is called {word} (pieces: {known})", status=2)
     names = {piece.name for piece in planned}
     return [piece for piece in planned
             if not words or any(piece.name == word if word in names else piece.name.startswith(word) for word in words)]
