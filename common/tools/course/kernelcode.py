@@ -3,7 +3,10 @@
 On the SIMT engine a kernel is code of an ordinary process. So a solution may contain only what kernels need: the names
 that its file and common/device offer, CUDA's and its mathematics, and variables and functions that it declares itself.
 It has no lines for the preprocessor but #pragma unroll, no strings, no assembly, and nothing of the C++ library.
-Grading refuses the rest, and ./workbook check says so before.
+
+That is a courtesy to students and protects nothing: grading takes any C++ to be hostile. It refuses what no kernel
+has, lines for the preprocessor, strings and the like. Of all other words that are not known here it cannot say what they
+do, and so believes only results: see ../grading/one_submission.py. ./workbook check says so before.
 """
 
 import difflib
@@ -43,19 +46,28 @@ _UNROLL = re.compile(r"[ \t]*#pragma unroll(?:[ \t]+\d+|[ \t]*\(\d+\))?[ \t]*")
 class Objection:
     line: int  # counted from 1, of the text that was looked at
     what: str
+    refused: bool = True  # or only doubtful
 
 
-def refusal(course: Course, exercise: Exercise, text: str) -> str:
-    """The first thing that grading refuses in this text of the exercise's file, with its line; empty if there is
-    none. Failure if the markers are not there."""
+@dataclass(frozen=True)
+class Found:
+    """An objection to a text of an exercise's file."""
+
+    line: str  # for a person
+    refused: bool
+
+
+def refusal(course: Course, exercise: Exercise, text: str) -> "Found | None":
+    """The first thing that grading refuses in this text of the exercise's file, else the first that it doubts. Failure
+    if the markers are not there."""
     if exercise.kind == "debug":
         return _refusal_of_a_file(course, exercise, text)
     region = course.region(exercise, text)
     wrong = objection(markers.inside(text, region), _visible(course, exercise), exercise.may)
-    return f"{exercise.file}:{region.first + wrong.line}: {wrong.what}" if wrong else ""
+    return Found(f"{exercise.file}:{region.first + wrong.line}: {wrong.what}", wrong.refused) if wrong else None
 
 
-def _refusal_of_a_file(course: Course, exercise: Exercise, text: str) -> str:
+def _refusal_of_a_file(course: Course, exercise: Exercise, text: str) -> "Found | None":
     """A debugging exercise is a whole file: the changes to it must be a kernel's code, and few."""
     before, after = markers.without_markers(course.handed_out(exercise) or "").splitlines(), text.splitlines()
     changed = 0
@@ -65,10 +77,10 @@ def _refusal_of_a_file(course: Course, exercise: Exercise, text: str) -> str:
             changed += max(end - begin, last - first)
             written += [(number + 1, after[number]) for number in range(first, last)]
     if changed > _MOST_CHANGED_LINES:
-        return (f"{exercise.file}: {changed} lines are not as they were handed out, and at most {_MOST_CHANGED_LINES} "
-                "may be")
+        return Found(f"{exercise.file}: {changed} lines are not as they were handed out, and at most "
+                     f"{_MOST_CHANGED_LINES} may be", True)
     wrong = objection("\n".join(line for _, line in written), _visible(course, exercise), exercise.may, balanced=False)
-    return f"{exercise.file}:{written[wrong.line - 1][0]}: {wrong.what}" if wrong else ""
+    return Found(f"{exercise.file}:{written[wrong.line - 1][0]}: {wrong.what}", wrong.refused) if wrong else None
 
 
 def _visible(course: Course, exercise: Exercise) -> list[str]:
@@ -134,25 +146,34 @@ def _names(code: str, visible: list[str], may: list[str]) -> "Objection | None":
             if word == ":" and words[at + 1 : at
                                      + 2] == [":"] and words[at - 1 : at] != [":"] and not _is_offered(words, at,
                                                                                                        sources):
-                return Objection(number, "::, a name of somewhere else")
+                return _doubt(number, "::, a name of somewhere else")
             continue
         if word in NEVER and word not in may:
-            return Objection(number, f"{word}, which a kernel does not need")
+            return _doubt(number, f"{word}, which a kernel does not need")
         if re.match(r"__|_[A-Z]", word) and word not in CUDA:
-            return Objection(number, f"{word}, which a kernel does not need")
+            return _doubt(number, f"{word}, which a kernel does not need")
         if word.startswith("cuda"):
-            return Objection(number, f"{word}, which the host calls")
+            return _doubt(number, f"{word}, which the host calls")
         if word in known | mine:
             if word in types - TYPES and at and words[at - 1] in types - {"const", "constexpr", "typename"}:
-                return Objection(number, f"{word}, which is a type, as a variable")
+                return _doubt(number, f"{word}, which is a type, as a variable")
             continue
         if words[at - 1 : at] == ["."] or (words[at - 2 : at] == ["-", ">"]):
-            return Objection(number, f"{word}, which nothing here has")
+            return _doubt(number, f"{word}, which nothing here has")
         if not _declared(words, at, types):
-            return Objection(number, f"{word}, which neither the file nor common/device offers, and which is not "
+            return _doubt(number, f"{word}, which neither the file nor common/device offers, and which is not "
                                      "declared here")
         mine.add(word)
     return None
+
+
+def _doubt(line: int, what: str) -> Objection:
+    return Objection(line, what, word_refused(what.partition(",")[0]))
+
+
+def word_refused(word: str) -> bool:
+    """Words with which a text gets at what is not its own while it is compiled."""
+    return bool(re.match(r"asm$|_+asm|_Pragma$|__has_|import$|module$|export$", word))
 
 
 def _is_offered(words: list[str], at: int, sources: str) -> bool:
