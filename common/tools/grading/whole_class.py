@@ -116,6 +116,6 @@ def _kept(path: Path, key: str) -> "Grade | None":
         entry = kept["grade"]
         verdicts = {id: Verdict(verdict["state"], verdict["lines"]) for id, verdict in entry["verdicts"].items()}
         return Grade(entry["name"], verdicts, entry["points"], tuple(entry["refused"]) if entry["refused"] else None,
-                     entry["seconds"])
+                     entry["seconds"], entry["flags"])
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -244,7 +244,8 @@ def _require_no_leak(student: file_trees.FileTree, own: dict[str, list[leaks.Run
 
 
 def _autograder(plan: Plan, instructor: file_trees.FileTree) -> file_trees.FileTree:
-    names = " ".join(package.name for package in [*packages.TOOLS, *packages.LIBRARIES, *packages.ENGINE_LIBRARIES])
+    names = " ".join(package.name for package in [*packages.TOOLS, *packages.LIBRARIES, *packages.ENGINE_LIBRARIES,
+                                                *packages.GRADING])
     words = " ".join(one.id for one in plan.exercises)
     chosen = f"--course course.json {words}" if "course.json" in instructor else words
     setup = f"""#!/usr/bin/env bash
@@ -252,6 +253,7 @@ def _autograder(plan: Plan, instructor: file_trees.FileTree) -> file_trees.FileT
 set -euo pipefail
 apt-get update
 apt-get install -y --no-install-recommends {names} python3 bubblewrap util-linux binutils
+chmod -R o-rwx /autograder/source/workbook/[0-9]* /autograder/source/workbook/common/course
 cd /autograder/source/workbook
 ./workbook grade --prepare {chosen}
 """
