@@ -25,6 +25,7 @@
 #include "harness/kernel_process.h"
 #include "simt/engine/device_memory.h"
 #include "simt/engine/diagnosis.h"
+#include "simt/engine/engine.h"
 #include "simt/engine/modules.h"
 
 extern "C" const char handed_in[];
@@ -105,6 +106,20 @@ std::string addresses(std::span<void* const> stack) {
   return text + "}";
 }
 
+// What the engine counts lies in this process. A traced kernel that can call nothing of it (kernelcode.py) can still
+// write anywhere, by a wild index or a pointer made of a number: not to anything but its own memory and variables.
+class OwnMemory final : public simt::Observer {
+ public:
+  void accessed(const simt::MemoryAccess& access) override {
+    if (access.space != simt::MemoryAccess::elsewhere || access.access == simt::Access::read) return;
+    const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+    const uintptr_t distance = access.address > here ? access.address - here : here - access.address;
+    if (distance > simt::stack_bytes)
+      simt::worker->fail(cudaErrorIllegalAddress, &simt::worker->current(), simt::line_of(access.pc),
+                         "invalid write outside of the kernel's memory and variables");
+  }
+};
+
 void copy_text(char* to, size_t longest, const std::string& text) {
   std::strncpy(to, text.c_str(), longest);
   to[longest] = 0;
@@ -152,6 +167,8 @@ int main(int argc, char** argv) {
   if (argc != 3) return 2;
   simt::read_program_from(own_program);
   simt::lines_are_found_elsewhere(addresses);
+  static OwnMemory own_memory;
+  if (can_trace()) simt::add(own_memory);
   const Passes passes = passes_of(argv[1], argv[2]);
   DeviceMemory& memory = DeviceMemory::instance();
   Request request;

@@ -28,18 +28,25 @@ CUDA = set("""__device__ __global__ __forceinline__ __restrict__ __shared__ __sy
     uint4 int2 int3 int4 float2 float3 float4 half half2 make_float2 make_float4 make_uint2 make_uint4 make_int2
     make_int4 atomicAdd atomicMax atomicMin atomicCAS expf exp2f logf log2f sqrtf rsqrtf fmaxf fminf fabsf fmaf sinf
     cosf powf floorf ceilf roundf max min abs INFINITY NAN FLT_MAX exp exp2 log log2 sqrt fmax fmin fabs sin cos pow
-    floor ceil round isinf isnan isfinite unroll pragma""".split())
+    floor ceil round isinf isnan isfinite unroll pragma fma rsqrt __fsqrt_rn __fdiv_rn __fsub_rn __frsqrt_rn __powf
+    __sinf __cosf __exp10f __saturatef __int_as_float __float_as_int __float2int_rn __int2float_rn __half22float2
+    __low2float __high2float __float22half2_rn __float2half2_rn __half2half2 __hsub __hneg __hmax __hmin __hmax2
+    __hsub2 __bfloat1622float2 __float22bfloat162_rn __reduce_add_sync __reduce_max_sync __reduce_min_sync __popc __ffs
+    __clz __launch_bounds__ __align__ volatile reinterpret_cast fmod fmodf tanhf erff
+    rintf truncf lrintf signbit exp10f log1pf expm1f hypotf atomicExch atomicSub atomicOr atomicAnd make_float3
+    make_int3 make_uint3 warpsize __threadfence __threadfence_block __syncthreads_and __syncthreads_or
+    __syncthreads_count __match_any_sync""".split())
 TYPES = set("""auto bool char const double float int int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t
     long short signed size_t unsigned void constexpr half half2 __half __half2 __nv_bfloat16 __nv_bfloat162 float2
     float3 float4 uint2 uint3 uint4 int2 int3 int4 dim3""".split())
 # Refused even where the file's host code uses them, unless the exercise says that it may have them.
 NEVER = set("""std simt testing cuda asm extern static thread_local new delete throw try catch operator friend
-    namespace goto volatile reinterpret_cast const_cast dynamic_cast typeid decltype union typedef memcpy memset launch
+    namespace goto const_cast dynamic_cast typeid decltype union typedef memcpy memset launch
     chapter stream exit abort fork system main signal raise""".split())
 _MOST_CHANGED_LINES = 40  # of a debugging exercise
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.']*|\.\d[\w.']*|[^\s\w]")
 _NAME = re.compile(r"[A-Za-z_]\w*")
-_UNROLL = re.compile(r"[ \t]*#pragma unroll(?:[ \t]+\d+|[ \t]*\(\d+\))?[ \t]*")
+_UNROLL = re.compile(r"[ \t]*#[ \t]*pragma[ \t]+unroll(?:[ \t]+\w+|[ \t]*\([ \t]*\w+[ \t]*\))?[ \t]*")
 
 
 @dataclass(frozen=True)
@@ -140,13 +147,16 @@ def _names(code: str, visible: list[str], may: list[str]) -> "Objection | None":
     types = TYPES | set(re.findall(r"\b(?:struct|class|typename|enum|using)\s+(\w+)", sources))
     tokens = [(token, number) for number, line in enumerate(code.splitlines(), 1) for token in _TOKEN.findall(line)]
     words = [token for token, _ in tokens]
-    mine: set[str] = set()
+    mine = _Scopes()
     for at, (word, number) in enumerate(tokens):
         if not _NAME.fullmatch(word):
+            mine.see(word)
             if word == ":" and words[at + 1 : at
                                      + 2] == [":"] and words[at - 1 : at] != [":"] and not _is_offered(words, at,
                                                                                                        sources):
                 return _doubt(number, "::, a name of somewhere else")
+            continue
+        if word == "static" and words[at + 1 : at + 2] in (["constexpr"], ["const"], ["__device__"]):
             continue
         if word in NEVER and word not in may:
             return _doubt(number, f"{word}, which a kernel does not need")
@@ -154,17 +164,43 @@ def _names(code: str, visible: list[str], may: list[str]) -> "Objection | None":
             return _doubt(number, f"{word}, which a kernel does not need")
         if word.startswith("cuda"):
             return _doubt(number, f"{word}, which the host calls")
-        if word in known | mine:
+        if word in known:
             if word in types - TYPES and at and words[at - 1] in types - {"const", "constexpr", "typename"}:
                 return _doubt(number, f"{word}, which is a type, as a variable")
             continue
-        if words[at - 1 : at] == ["."] or (words[at - 2 : at] == ["-", ">"]):
+        member = words[at - 1 : at] == ["."] or (words[at - 2 : at] == ["-", ">"])
+        if member and word in mine.ended:
+            continue
+        if word in mine.open and not member:
+            # What is no function where it is declared calls something else where it is called.
+            if words[at + 1 : at + 2] == ["("] and not mine.open[word] and not _declared(words, at, types):
+                return _doubt(number, f"{word}, which is called and is no function here")
+            continue
+        if member:
             return _doubt(number, f"{word}, which nothing here has")
         if not _declared(words, at, types):
             return _doubt(number, f"{word}, which neither the file nor common/device offers, and which is not "
-                                     "declared here")
-        mine.add(word)
+                                  "declared here")
+        mine.open[word] = words[at + 1 : at + 3] == ["=", "["] or words[at + 1 : at + 2] == ["("]
+        mine.declared[-1].append(word)
     return None
+
+
+class _Scopes:
+    """Names that are declared here, as long as their block is open."""
+
+    def __init__(self) -> None:
+        self.open: dict[str, bool] = {}  # {name: is it a function}
+        self.declared: list[list[str]] = [[]]  # in each open block
+        self.ended: set[str] = set()  # of blocks that are closed: members, perhaps
+
+    def see(self, token: str) -> None:
+        if token == "{":
+            self.declared.append([])
+        elif token == "}" and len(self.declared) > 1:
+            for name in self.declared.pop():
+                self.open.pop(name, None)
+                self.ended.add(name)
 
 
 def _doubt(line: int, what: str) -> Objection:
