@@ -37,6 +37,7 @@ from tools.grading import (
     not_graded,
     not_held,
     read_dates,
+    read_roster,
     read_submission,
     submissions_in,
     with_performance,
@@ -56,6 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--course", type=Path, metavar="FILE", help="the course, for its exercises and points")
     parser.add_argument("--dates", type=Path, metavar="FILE",
                         help="a table of when what was handed in, for a course with late days: ada,2027-02-17")
+    parser.add_argument("--roster", type=Path, metavar="FILE",
+                        help="of a class: id,name,e-mail and perhaps days more, a line each; gives one row a student, and "
+                             "canvas.csv and moodle.csv")
     parser.add_argument("--patience", type=float, default=60, metavar="S",
                         help="seconds for one run (default: %(default)g)")
     parser.add_argument("--gpu", action="store_true", help="grade performance too, on this machine's GPU")
@@ -153,12 +157,13 @@ def _class(arguments: argparse.Namespace, course: Course, plan: Plan, exercises:
     others = no_submissions_in(arguments.submission)
     if others:
         say(no_submissions(others))
+    people = read_roster(arguments.roster) if arguments.roster else []
     dates = _dates(arguments, plan, [one.name for one in submissions])
     workbenches = [_workbench(course, exercises, number, arguments)
                    for number in range(min(build.cores(), len(submissions)))]
     for line in not_held(workbenches[0].held):
         say(line)
-    done = grade_class(workbenches, submissions, exercises, arguments.out, plan, dates, others)
+    done = grade_class(workbenches, submissions, exercises, arguments.out, plan, dates, others, people)
     minutes = (time.monotonic() - begin) / 60
     say(f"{len(done.grades)} submissions in {minutes:.1f} minutes: {shown(arguments.out)}/grades.csv, class.md, "
         "students")

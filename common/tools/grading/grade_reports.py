@@ -11,7 +11,8 @@ from urllib.parse import quote
 
 from tools.base import Failure, JsonObject
 from tools.grading.one_submission import Grade
-from tools.grading.similarity import Alike
+from tools.grading.roster import Person
+from tools.grading.similarity import Alike, groups
 from tools.grading.speed import Graded
 
 FORMATS = ("gradescope", "classroom50")
@@ -69,14 +70,19 @@ def _in_a_sentence(grade: Grade) -> str:
     return f"{states.count('right')} of {len(states)} exercises are right"
 
 
-def table_of_class(grades: list[Grade], exercises: Sequence[Graded]) -> str:
-    """A line for each student, as CSV."""
+def table_of_class(grades: list[Grade], exercises: Sequence[Graded], of: "dict[str, Person] | None" = None) -> str:
+    """A line for each student, as CSV: what each exercise was, and then its points."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["submission", "points", "of", *[one.id for one in exercises]])
+    ids = [one.id for one in exercises]
+    writer.writerow(["submission", *(["id", "name"] if of else []), "points", "of", *ids,
+                     *[f"{id} points" for id in ids], "late days"])
     for grade in grades:
-        states = [grade.verdicts[one.id].state for one in exercises]
-        writer.writerow([_harmless(grade.name), grade.score, sum(one.points for one in exercises), *states])
+        person = (of or {}).get(grade.name)
+        who = [_harmless(person.id), _harmless(person.name)] if person else ["", ""]
+        writer.writerow([_harmless(grade.name), *(who if of else []), grade.score, sum(one.points for one in exercises),
+                         *[grade.verdicts[id].state for id in ids], *[grade.points[id] for id in ids],
+                         max(grade.late.values(), default=0)])
     return text.getvalue()
 
 
@@ -132,8 +138,8 @@ def page_of_class(grades: list[Grade], exercises: Sequence[Graded], alike: list[
               "alone. Points are for results; what the engine counts is not believed of them.", "",
               *flagged] if flagged else []
     lines += ["", "## Alike", ""]
-    lines += [without] if without else [f"- {one} and {other}: {share:.0%} of {exercise}"
-                                        for one, other, exercise, share in alike] or \
+    lines += [without] if without else [f"- {', '.join(names)}: {share:.0%} or more of {', '.join(ids)}"
+                                        for names, ids, share in groups(alike)] or \
         ["No two solutions are nearly the same."]
     lines += [f"- {', '.join(names)}: the questions of one name in answers.json" for names in namesakes]
     return "\n".join(lines) + "\n"

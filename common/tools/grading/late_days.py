@@ -7,6 +7,7 @@ table says it, with a line for each submission: ada,2027-02-17.
 import csv
 import datetime
 import json
+import unicodedata
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def read_dates(path: Path) -> dict[str, datetime.date]:
             continue
         try:
             name, when = line
-            dates[name.strip()] = _day(when.strip())
+            dates[unicodedata.normalize("NFC", name.strip())] = _day(when.strip())
         except ValueError:
             raise Failure(f"{shown(path)}:{number}: it must be a submission and a date, as ada,2027-02-17",
                           status=2) from None
@@ -48,17 +49,19 @@ def _day(when: str) -> datetime.date:
     return datetime.date.fromisoformat(when[:10])
 
 
-def without_late_points(grade: Grade, plan: Plan, handed_in: "datetime.date | None") -> Grade:
-    """The grade without the points that late days cost; unchanged if nothing was late, or no date is known."""
+def without_late_points(grade: Grade, plan: Plan, handed_in: "datetime.date | None", extension: int = 0) -> Grade:
+    """The grade without the points that late days cost; unchanged if nothing was late, or no date is known. `extension`
+    are days that this student has more."""
     if not plan.late or handed_in is None:
         return grade
     due = {one.id: datetime.date.fromisoformat(week.due) for week in plan.weeks for one in week.exercises if week.due}
     points, verdicts = dict(grade.points), dict(grade.verdicts)
     for id, full in grade.points.items():
         day = due.get(id) or due.get(id.rpartition(".")[0])  # 06.pipeline.speed is due with 06.pipeline
-        days = (handed_in - day).days if day else 0
+        days = (handed_in - day).days - extension if day else 0
         if days > 0 and full > 0:
             lost = 100 if days > plan.late["days"] else min(100, days * plan.late["percent_a_day"])
+            grade.late[id] = days
             points[id] = round(full * (100 - lost) / 100, 2)
             line = f"{days} day{'s' if days > 1 else ''} late: {lost} % of {full} points less"
             verdicts[id] = Verdict(verdicts[id].state, [*verdicts[id].lines, line])

@@ -64,6 +64,7 @@ class Grade:
     points: dict[str, float] = field(default_factory=dict)
     refused: "tuple[str, str] | None" = None  # (verdict, why) of the whole submission
     seconds: float = 0.0
+    late: dict[str, int] = field(default_factory=dict)  # {exercise's id: days}
     flags: dict[str, str] = field(default_factory=dict)  # {exercise's id: why a person should look at it}
 
     @property
