@@ -95,10 +95,11 @@ class Sandbox:
         user = self.user(number)
         while user != os.geteuid() and (left := _processes_of(user)):
             for one in left:
+                ours = _parent_of(one) == os.getpid()  # whoever started it has gone
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(one, signal.SIGKILL)
                 with contextlib.suppress(ChildProcessError):
-                    os.waitpid(one, os.WNOHANG)
+                    os.waitpid(one, 0 if ours else os.WNOHANG)
 
     def run(self, command: Command, limits: Limits, environment: dict[str, str], cwd: Path = Path("/"),
             writable: tuple[Path, ...] = (), pass_fds: tuple[int, ...] = (), devices: tuple[str, ...] = ()) -> Done:
@@ -319,8 +320,10 @@ def _processes_of(user: int) -> list[int]:
     found = []
     for directory in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if directory.stat().st_uid == user and "\nState:\tZ" not in (directory / "status").read_text():
-                found.append(int(directory.name))
+            number = int(directory.name)
+            if directory.stat().st_uid == user and ("\nState:\tZ" not in (directory / "status").read_text()
+                                                    or _parent_of(number) == os.getpid()):
+                found.append(number)
     return found
 
 
