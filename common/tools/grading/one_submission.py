@@ -506,7 +506,8 @@ def _counted(workbench: Workbench, one: Exercise, answers: str, handed_in: str) 
             verdict = verdict_of_answer(one, given, workbench)
             if verdict.state == "wrong" and handed_in not in ("", (workbench.course.root / one.file).read_text()):
                 workbench.attempt = workbench.kernels.attempt(one, handed_in)
-                verdict = verdict_of_answer(one, given, workbench)
+                own = verdict_of_answer(one, given, workbench)
+                verdict = own if own.state == "right" else verdict
         except Failure as failure:  # answers.json is none
             return Verdict("wrong", [as_line(str(failure).replace(f"{directory}/", ""))])
         finally:
