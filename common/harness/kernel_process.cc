@@ -69,7 +69,8 @@ int kernels() {
 // Whatever it holds, one line of letters that can be printed.
 std::string printable(const char* text, size_t longest) {
   std::string line(text, strnlen(text, longest));
-  std::replace_if(line.begin(), line.end(), [](char letter) { return letter < ' ' || letter > '~'; }, '?');
+  std::replace_if(
+      line.begin(), line.end(), [](char letter) { return letter < ' ' || letter > '~'; }, '?');
   return line;
 }
 

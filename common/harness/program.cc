@@ -451,8 +451,9 @@ void print_diagnosis(std::ostream& out, const Options& options, const HostTensor
 Verdict verdict_on(const Rung& rung, const Options& options, const HostTensors& inputs, const Reference& reference) {
   Verdict verdict;
   for (const size_t guard : guards) {
-    verdict = options.backward ? run_backward(in_kernel_process(rung.backward), options.problem, inputs, reference, guard)
-                               : run_forward(in_kernel_process(rung.forward), options.problem, inputs, reference, guard);
+    verdict = options.backward
+                  ? run_backward(in_kernel_process(rung.backward), options.problem, inputs, reference, guard)
+                  : run_forward(in_kernel_process(rung.forward), options.problem, inputs, reference, guard);
     if (verdict.passed() && norms_count(options.problem)) verdict.problem = verdict.inaccurate();
     if (!verdict.passed()) break;
   }

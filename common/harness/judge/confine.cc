@@ -76,9 +76,9 @@ scmp_filter_ctx calls() {
   for (const int call : {SCMP_SYS(write), SCMP_SYS(writev)}) allow_if(call, SCMP_A0(SCMP_CMP_LE, socket_file));
   for (const int call : {SCMP_SYS(fstat), SCMP_SYS(newfstatat)}) allow_if(call, SCMP_A0(SCMP_CMP_LE, own_file));
   // Threads of this process, of which the engine has one that looks at the time, and their signals.
-  allow_if(SCMP_SYS(clone), SCMP_A0(SCMP_CMP_EQ, CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
-                                                    CLONE_SYSVSEM | CLONE_SETTLS | CLONE_PARENT_SETTID |
-                                                    CLONE_CHILD_CLEARTID));
+  allow_if(SCMP_SYS(clone),
+           SCMP_A0(SCMP_CMP_EQ, CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
+                                    CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID));
   refuse(SCMP_SYS(clone3), ENOSYS);  // its flags cannot be seen here: the C library then takes clone
   allow_if(SCMP_SYS(tgkill), SCMP_A0(SCMP_CMP_EQ, scmp_datum_t(getpid())));
   for (const int call :
@@ -92,10 +92,9 @@ scmp_filter_ctx calls() {
     allow(call);
   // That is this program's start, and never again: no call that is allowed opens a file of that number.
   allow_if(SCMP_SYS(execveat), SCMP_A0(SCMP_CMP_EQ, program_file));
-  for (const int call :
-       {SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(access),
-        SCMP_SYS(faccessat), SCMP_SYS(prlimit64), SCMP_SYS(getrlimit), SCMP_SYS(sched_getaffinity), SCMP_SYS(sysinfo),
-        SCMP_SYS(ioctl), SCMP_SYS(prctl), SCMP_SYS(uname)})
+  for (const int call : {SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(access),
+                         SCMP_SYS(faccessat), SCMP_SYS(prlimit64), SCMP_SYS(getrlimit), SCMP_SYS(sched_getaffinity),
+                         SCMP_SYS(sysinfo), SCMP_SYS(ioctl), SCMP_SYS(prctl), SCMP_SYS(uname)})
     refuse(call, EPERM);
   if (well) return list;
   seccomp_release(list);

@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dates", type=Path, metavar="FILE",
                         help="a table of when what was handed in, for a course with late days: ada,2027-02-17")
     parser.add_argument("--roster", type=Path, metavar="FILE",
-                        help="of a class: id,name,e-mail and perhaps days more, a line each; gives one row a student, and "
+                        help="of a class: id,name,e-mail and perhaps days more, a line each; gives one row a student, "
                              "canvas.csv and moodle.csv")
     parser.add_argument("--patience", type=float, default=60, metavar="S",
                         help="seconds for one run (default: %(default)g)")

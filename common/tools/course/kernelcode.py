@@ -5,8 +5,8 @@ that its file and common/device offer, CUDA's and its mathematics, and variables
 It has no lines for the preprocessor but #pragma unroll, no strings, no assembly, and nothing of the C++ library.
 
 That is a courtesy to students and protects nothing: grading takes any C++ to be hostile. It refuses what no kernel
-has, lines for the preprocessor, strings and the like. Of all other words that are not known here it cannot say what they
-do, and so believes only results: see ../grading/one_submission.py. ./workbook check says so before.
+has, lines for the preprocessor, strings and the like. Of all other words that are not known here it cannot say what
+they do, and so believes only results: see ../grading/one_submission.py. ./workbook check says so before.
 """
 
 import difflib

@@ -1,4 +1,4 @@
-"""A submission's kernels: compiled and linked where nothing of them runs, and run where they can do nothing but compute.
+"""A submission's kernels: compiled and linked where nothing of them runs, run where they can do nothing but compute.
 
 What was handed in becomes one object and, linked with the rest of the engine, one program that no other student's has a
 part in. The program is started by confine (common/harness/judge/confine.cc) in layers, each of which is enough by
@@ -17,11 +17,11 @@ import socket
 import stat
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.base import Failure, build
+from tools.base import Command, Failure, build
 from tools.course import Exercise
 from tools.grading.sandbox import Done, Limits, Sandbox, read_output
 
@@ -108,7 +108,8 @@ class Kernels:
                 inside = path.relative_to(top).parts[0] not in ("made", "handed_in")
                 of_a_judge = top == self.place or "_tests" in path.name or path.name.endswith("_traced")
                 if inside and of_a_judge and path.is_file():
-                    found.update(f"{path}\0{path.stat().st_mode}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+                    found.update(f"{path}\0{path.stat().st_mode}\0".encode())
+                    found.update(hashlib.sha256(path.read_bytes()).digest())
         return found.hexdigest()
 
     def require_as_prepared(self) -> None:
@@ -170,10 +171,10 @@ class Kernels:
         return words[: words.index("-o")], Path(command["directory"]) / made
 
     def _others(self, their_object: Path, traced: bool) -> list[Path]:
-        """Objects of other files that the workbook's own file needs as well, as chapter 09's the kernels of chapter 08."""
-        files = {file: _symbols(file) for file in (self.tree / "build/cpu").glob(
-            f"[0-9][0-9]_*/CMakeFiles/*{'_traced' if traced else ''}_kernels.dir/**/*.o")
-            if traced == ("_traced_kernels.dir" in str(file))}
+        """Objects of other files that the workbook's own file needs as well, as chapter 09's those of chapter 08."""
+        pattern = f"[0-9][0-9]_*/CMakeFiles/*{'_traced' if traced else ''}_kernels.dir/**/*.o"
+        files = {file: _symbols(file) for file in (self.tree / "build/cpu").glob(pattern)
+                 if traced == ("_traced_kernels.dir" in str(file))}
         needed, open_ones = [], [their_object]
         while open_ones:
             _, missing = files.get(open_ones.pop(), (set(), set()))
@@ -203,8 +204,8 @@ class Kernels:
             raise build.DoesNotBuild("the build failed", [as_line(line) for line in lines])
 
     def linked_as(self, directory: Path, target: str, file: Path, text: str) -> Path:
-        """The target of this build directory with another text of one of its files: by ninja's own commands, in which the
-        compiler sees copies of what they read and writes nothing but a program."""
+        """The target of this build directory with another text of one of its files: by ninja's own commands, in which
+        the compiler sees copies of what they read and writes nothing but a program."""
         told = subprocess.run(["ninja", "-C", str(directory), "-t", "commands", target], capture_output=True, text=True)
         commands = [shlex.split(line) for line in told.stdout.splitlines() if line.strip()]
         compiles = next(words for words in commands if str(file) in words)
@@ -241,14 +242,15 @@ class Kernels:
         """The kernels' process, and this end of its socket. When it is left the process is ended."""
         program = self.program(attempt, traced)
         kind, _ = self.entry(attempt.exercise)
-        wishes = {"user": {"CONFINE_USER": str(self.sandbox.user(1))}, "root": {"CONFINE_ROOT": str(self.place / "empty")},
+        wishes = {"user": {"CONFINE_USER": str(self.sandbox.user(1))},
+                  "root": {"CONFINE_ROOT": str(self.place / "empty")},
                   "namespaces": {"CONFINE_NAMESPACES": "1"}, "calls": {"CONFINE_CALLS": "1"},
                   "limits": {"CONFINE_MEMORY": str(MEMORY), "CONFINE_SECONDS": str(int(4 * self.patience) + 1)}}
         environment = {name: value for layer, wish in wishes.items() if layer not in self.without
                        for name, value in wish.items()}
         ours, theirs = socket.socketpair()
         with ours, subprocess.Popen(
-                [self.place / "confine", program, kind, attempt.exercise.rung], stdin=theirs, stdout=subprocess.PIPE,
+                list(map(str, [self.place / "confine", program, kind, attempt.exercise.rung])), stdin=theirs, stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT, env=environment, cwd="/", start_new_session=True) as process:
             theirs.close()
             attempt.ended = 0
@@ -268,7 +270,7 @@ class Kernels:
                 raise Failure(f"the kernels' process did not start: {first}")
             self.layers = frozenset(first.split()) & LAYERS.keys()
 
-    def judged(self, attempt: Attempt, traced: bool, command: Sequence["str | Path"], environment: dict[str, str]) -> Done:
+    def judged(self, attempt: Attempt, traced: bool, command: Command, environment: dict[str, str]) -> Done:
         """What the judge says, a program of the workbook's own, who has the kernels run in their process."""
         with self.running(attempt, traced) as ours, subprocess.Popen(
                 list(map(str, command)), cwd=self.tree, pass_fds=(ours.fileno(),), stdin=subprocess.DEVNULL,
@@ -300,8 +302,8 @@ class Kernels:
 
     def _line(self, program: Path, addresses: list[str]) -> str:
         """The first that is no header's."""
-        done = self.sandbox.run(["addr2line", "-i", "-e", str(program), *addresses], Limits(10), {"PATH": "/usr/bin:/bin"},
-                                cwd=self.place)
+        done = self.sandbox.run(["addr2line", "-i", "-e", str(program), *addresses], Limits(10),
+                                {"PATH": "/usr/bin:/bin"}, cwd=self.place)
         lines = [line.split(" ")[0] for line in done.output.splitlines() if re.match(r"/[^:]+:[1-9]", line)]
         of_sources = [line for line in lines if not re.search(r"\.h:|/include/c\+\+/", line)]
         best = (of_sources or lines or ["an unknown line"])[0]
@@ -323,13 +325,12 @@ def as_line(text: str) -> str:
 
 
 def _symbols(file: Path) -> tuple[set[str], set[str]]:
-    """(what an object of the workbook's own has for others, what it needs of them); of what the workbook's files share by
-    their names alone."""
+    """(what an object of the workbook's own has for others, what it needs of them): data, which rungs are."""
     told = subprocess.run(["nm", "-P", str(file)], capture_output=True, text=True).stdout
     has, needs = set(), set()
     for line in told.splitlines():
         name, kind = line.split()[:2]
-        if kind in "BDRTG":
+        if kind in "BDRG":
             has.add(name)
         elif kind == "U":
             needs.add(name)

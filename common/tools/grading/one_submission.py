@@ -7,13 +7,14 @@ The programs that judge are the workbook's own, built before anything is handed 
 expected. The kernels run in a process of their own (kernels.py), and what comes from there is numbers.
 """
 
+import contextlib
 import fcntl
 import json
 import os
 import re
 import secrets
-import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -256,7 +257,7 @@ class Workbench(Workshop):
         if not self.attempt or not self._is_about(command, self.attempt):
             done = _own(command, environment, self.tree, self.patience)
         else:
-            traced = "_traced" in Path(command[0]).name
+            traced = "_traced" in Path(str(command[0])).name
             done = self.kernels.judged(self.attempt, traced, command, environment)
             if "--trace" in command and not done.stopped and done.status == 0 and \
                     self.kernels.judged(self.attempt, traced, command, environment).output != done.output:
@@ -338,8 +339,13 @@ def _what_happened(done: Done) -> str:
 
 def _own(command: Command, environment: dict[str, str], place: Path, seconds: float) -> Done:
     """What a program of the workbook's own answers."""
-    with started(command, cwd=place, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-        output, stopped = read_output(process, seconds)
+    with subprocess.Popen(list(map(str, command)), cwd=place, env=environment, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True) as process:
+        try:
+            output, stopped = read_output(process, seconds)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
         return Done(process.wait() if not stopped else 0, output.decode(errors="replace"), stopped)
 
 
@@ -497,8 +503,8 @@ def _as_handed_in(course: Course, file: str, exercises: Sequence[Graded],
 
 
 def _counted(workbench: Workbench, one: Exercise, answers: str, handed_in: str) -> Verdict:
-    """On the answer to a question. It may be about the workbook's own kernel or, if these are nothing but a kernel's code,
-    about the student's lines."""
+    """On the answer to a question. It may be about the workbook's own kernel or, if these are nothing but a kernel's
+    code, about the student's lines."""
     with tempfile.TemporaryDirectory() as directory:
         (Path(directory) / ANSWERS).write_text(answers)
         try:

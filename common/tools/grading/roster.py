@@ -5,8 +5,8 @@
     1002,Grace Example,grace@school.example,2
 
 `days` are those by which everything is due later for this student; it may be missing. A submission is somebody's if its
-name has the id, the e-mail address or the name in it, as learning platforms write them: `Ada Example_77_assignsubmission`,
-`exampleada_1001_hw1`. Names are compared without case, marks between words, and ways to write the same letter.
+name has the id, the e-mail address or the name in it, as learning platforms write them:
+`Ada Example_77_assignsubmission`, `exampleada_1001_hw1`. Names are compared without case, marks between words, and ways to write the same letter.
 """
 
 import csv
@@ -30,7 +30,8 @@ class Person:
 
     def is_called(self, name: str) -> bool:
         """Whether an answers.json may name this student so."""
-        return plain(name) in {plain(one) for one in (self.id, self.name, self.mail, self.mail.partition("@")[0]) if one}
+        names = (self.id, self.name, self.mail, self.mail.partition("@")[0])
+        return plain(name) in {plain(one) for one in names if one}
 
 
 def plain(name: str) -> str:
@@ -58,7 +59,8 @@ def read_roster(path: Path) -> list[Person]:
         if cells[0] in people:
             say(f"{shown(path)}:{number}: the id {cells[0]} stands there a second time: this line does not count.")
             continue
-        people[cells[0]] = Person(*cells[:3], int(days or 0))
+        id, called, mail = cells[:3]
+        people[id] = Person(id, called, mail, int(days or 0))
     if not people:
         raise Failure(f"{shown(path)} has nobody in it", status=2)
     return list(people.values())
@@ -93,8 +95,8 @@ def whose(names: Sequence[str], people: list[Person]) -> dict[str, Person]:
 
 def last_in_time(names: Iterable[str], of: dict[str, Person], dates: dict[str, datetime.date],
                  due: "datetime.date | None") -> dict[str, str]:
-    """{person's id: the one submission that counts}: the last that was in time, else the first after that. Where no date
-    is known, the last by its name: platforms count them."""
+    """{person's id: the one submission that counts}: the last that was in time, else the first after that. Where no
+    date is known, the last by its name: platforms count them."""
     chosen: dict[str, list[str]] = {}
     for name in names:
         if name in of:

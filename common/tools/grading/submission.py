@@ -88,7 +88,7 @@ def _take(submission: Submission, files: Files, wanted: list[str]) -> None:
         if read is None:
             continue
         try:
-            # Of a kernel's file the lines between the markers count: how a comment elsewhere is written does not matter.
+            # Of a kernel's file the lines between the markers count, not how a comment elsewhere is written.
             submission.texts[file] = read().decode(errors="replace" if file.endswith(".cu") else "strict")
         except UnicodeDecodeError as error:
             submission.wrong[file] = ("not UTF-8",

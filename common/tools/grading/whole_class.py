@@ -65,7 +65,8 @@ def grade_class(workbenches: list[Workbench], submissions: list[Submission], exe
     for workbench in workbenches:
         free.put(workbench)
     of = whose([one.name for one in submissions], list(people)) if people else {}
-    due = max((datetime.date.fromisoformat(week.due) for week in plan.weeks if week.due and week.exercises), default=None)
+    due = max((datetime.date.fromisoformat(week.due) for week in plan.weeks if week.due and week.exercises),
+              default=None)
     counts = last_in_time([one.name for one in submissions], of, dates, due)
     passed_over = {name: counts[one.id] for name, one in of.items() if counts[one.id] != name}
     submissions = [one for one in submissions if one.name not in passed_over]
@@ -121,7 +122,8 @@ def _of_this_person(result: Grade, submission: Submission, person: Person, exerc
                  and result.verdicts[one.id].state not in ("not handed in", "not answered")]
     if not questions or not student or person.is_called(student):
         return result
-    why = Verdict("another's questions", [as_line(f"{ANSWERS} names {student}, and the roster has {person.name}, {person.id}")])
+    why = Verdict("another's questions",
+                  [as_line(f"{ANSWERS} names {student}, and the roster has {person.name}, {person.id}")])
     return replace(result, verdicts={**result.verdicts, **dict.fromkeys(questions, why)},
                    points={**result.points, **dict.fromkeys(questions, 0)})
 
