@@ -249,9 +249,9 @@ class Kernels:
         environment = {name: value for layer, wish in wishes.items() if layer not in self.without
                        for name, value in wish.items()}
         ours, theirs = socket.socketpair()
-        with ours, subprocess.Popen(
-                list(map(str, [self.place / "confine", program, kind, attempt.exercise.rung])), stdin=theirs, stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT, env=environment, cwd="/", start_new_session=True) as process:
+        words = [str(self.place / "confine"), str(program), kind, attempt.exercise.rung]
+        with ours, subprocess.Popen(words, stdin=theirs.fileno(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                    env=environment, cwd="/", start_new_session=True) as process:
             theirs.close()
             attempt.ended = 0
             try:
@@ -325,12 +325,12 @@ def as_line(text: str) -> str:
 
 
 def _symbols(file: Path) -> tuple[set[str], set[str]]:
-    """(what an object of the workbook's own has for others, what it needs of them): data, which rungs are."""
+    """(what an object of the workbook's own has for others, what it needs of them)."""
     told = subprocess.run(["nm", "-P", str(file)], capture_output=True, text=True).stdout
     has, needs = set(), set()
     for line in told.splitlines():
         name, kind = line.split()[:2]
-        if kind in "BDRG":
+        if kind in "BDRTG":
             has.add(name)
         elif kind == "U":
             needs.add(name)

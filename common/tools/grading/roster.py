@@ -4,9 +4,10 @@
     1001,Ada Example,ada@school.example,
     1002,Grace Example,grace@school.example,2
 
-`days` are those by which everything is due later for this student; it may be missing. A submission is somebody's if its
-name has the id, the e-mail address or the name in it, as learning platforms write them:
-`Ada Example_77_assignsubmission`, `exampleada_1001_hw1`. Names are compared without case, marks between words, and ways to write the same letter.
+`days` are those by which everything is due later for this student; it may be missing. A submission is somebody's if
+its name has the id, the e-mail address or the name in it, as learning platforms write them: `exampleada_1001_hw1`,
+`Ada Example_77_assignsubmission`. Names are compared without case, marks between words, and ways to write the same
+letter.
 """
 
 import csv
