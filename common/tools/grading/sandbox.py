@@ -214,7 +214,7 @@ def _wrapped(cwd: Path = Path("/"), writable: tuple[Path, ...] = (), devices: tu
     caps = ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add",
             "CAP_SETPCAP"] if os.geteuid() == 0 else []
     apart = ["--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
-    return ["bwrap", *apart, *caps, "--die-with-parent", *binds]
+    return [shutil.which("bwrap") or "bwrap", *apart, *caps, "--die-with-parent", *binds]
 
 
 def _of_the_system() -> list[str]:
