@@ -2,6 +2,7 @@
 
 They are made of the workbook's own sources here; nothing of them is kept."""
 
+import subprocess
 import unittest
 from unittest import mock
 
@@ -113,6 +114,20 @@ class Hostile(Graded):
             result = grade(self.workbench, Submission("eve", {self.online.file: self.course.replaced(
                 self.online, self.solution + doubtful)}), [self.online])
         self.assertEqual((result.verdicts["05.rescale"].state, result.score, list(result.flags)), ("to be looked at", 0, ["05.rescale"]))
+
+    def test_7_a_traced_kernel_writes_to_nothing_but_its_memory(self):
+        """What the engine counts is in its process. An address of the program's own variables, as a number, is written to with
+        words that every kernel may have: the traced engine stops it, and so its counts are those of the kernel."""
+        attempt = self.workbench.kernels.attempt(self.online, self.course.replaced(self.online, self.solution + "\n  l += 0;"))
+        program = self.workbench.kernels.program(attempt, traced=True)
+        sections = subprocess.run(["size", "-A", program], capture_output=True, text=True, check=True).stdout
+        (size, start), = [map(int, line.split()[1:3]) for line in sections.splitlines() if line.startswith(".bss ")]
+        wild = f"\n  float* wild = (float*)({start + size // 32 * 16}ull);\n  if (lane == 0) *wild = *wild + 1.0f;"
+        found = kernelcode.refusal(self.course, self.online, self.course.replaced(self.online, self.solution + wild))
+        self.assertIsNone(found)
+        verdict = self.inside(self.solution + wild)
+        self.assertEqual(verdict.state, "out of bounds", verdict.lines)
+        self.assertIn("outside of the kernel's memory and variables", verdict.lines[0])
 
     def test_7_layers_that_have_to_hold(self):
         self.assertEqual(self.workbench.kernels.layers is not None, True)
