@@ -67,6 +67,11 @@ def require_packages(preset: str) -> None:
     if missing:
         _install(missing)
     _install_if_possible(RANKS, "mpi", "Chapter 11 is built for one rank, without MPI")
+    require_versions()
+
+
+def require_versions() -> None:
+    """Failure, in one line, if CMake or the compiler is too old."""
     _require_version("cmake", r"cmake version ([\d.]+)", LOWEST_CMAKE)
     if not os.environ.get("CXX"):
         _require_version("g++", r"\) (\d[\d.]*)", LOWEST_GXX)

@@ -90,6 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
     timed = with_performance(course, plan.exercises)
     if arguments.gpu:
         exercises = timed
+    packages.require_versions()
     packages.install_for_grading()
     if arguments.prepare:
         _workbench(course, exercises, 0, arguments)
