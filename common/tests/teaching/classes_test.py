@@ -19,6 +19,7 @@ from tools.grading import (
     ANSWERS,
     date_of_gradescope,
     grade_reports,
+    late_days,
     no_submissions_in,
     read_dates,
     read_roster,
@@ -173,7 +174,15 @@ class OfAClass(unittest.TestCase):
         (self.out / "submission").mkdir()
         self.assertIsNone(date_of_gradescope(self.out / "submission"))
         (self.out / "submission_metadata.json").write_text('{"created_at": "2027-02-17T23:30:00.365935-08:00"}')
-        self.assertEqual(str(date_of_gradescope(self.out / "submission")), "2027-02-17")
+        self.assertEqual(str(date_of_gradescope(self.out / "submission")), "2027-02-17 23:30:00")
+
+    def test_an_hour_at_which_something_is_due(self):
+        for handed_in, due, days in [("2027-02-08T17:59", "2027-02-08T18:00", 0), ("2027-02-08T18:01", "2027-02-08T18:00", 1),
+                                     ("2027-02-09T18:00", "2027-02-08T18:00", 1), ("2027-02-09T18:01", "2027-02-08T18:00", 2),
+                                     ("2027-02-08T23:59", "2027-02-08", 0), ("2027-02-09T00:01", "2027-02-08", 1),
+                                     ("2027-02-08", "2027-02-08T18:00", 0)]:
+            with self.subTest(handed_in=handed_in, due=due):
+                self.assertEqual(max(0, late_days.days_late(late_days._day(handed_in), due)), days)
 
     def test_two_submissions_of_one_name(self):
         (self.out / "in/ada").mkdir(parents=True)

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.base import Failure, say, shown
+from tools.grading.late_days import days_late
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def whose(names: Sequence[str], people: list[Person]) -> dict[str, Person]:
 
 
 def last_in_time(names: Iterable[str], of: dict[str, Person], dates: dict[str, datetime.date],
-                 due: "datetime.date | None") -> dict[str, str]:
+                 due: str) -> dict[str, str]:
     """{person's id: the one submission that counts}: the last that was in time, else the first after that. Where no
     date is known, the last by its name: platforms count them."""
     chosen: dict[str, list[str]] = {}
@@ -105,9 +106,9 @@ def last_in_time(names: Iterable[str], of: dict[str, Person], dates: dict[str, d
     result = {}
     for id, several in chosen.items():
         days = of[several[0]].days
-        several.sort(key=lambda name: (dates.get(name, datetime.date.min), name))
+        several.sort(key=lambda name: (str(dates.get(name, "")), name))  # a day alone comes before its hours
         in_time = [name for name in several
-                   if not due or name not in dates or dates[name] <= due + datetime.timedelta(days)]
+                   if not due or name not in dates or days_late(dates[name], due) <= days]
         result[id] = in_time[-1] if in_time else several[0]
     return result
 
