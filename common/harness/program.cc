@@ -24,6 +24,7 @@
 #include "device/limits.h"
 #include "device/trace.h"
 #include "harness/diagnosis.h"
+#include "harness/kernel_process.h"
 #include "harness/tensors.h"
 #include "harness/timing.h"
 #include "harness/verdict.h"
@@ -266,9 +267,9 @@ void require_support(const Options& options, const Device& device) {
 
 void run(const Rung& rung, const Options& options, const DeviceTensors& tensors) {
   if (options.backward)
-    rung.backward.run(options.problem, tensors.backward_args(), nullptr);
+    in_kernel_process(rung.backward).run(options.problem, tensors.backward_args(), nullptr);
   else
-    rung.forward.run(options.problem, tensors.forward_args(), nullptr);
+    in_kernel_process(rung.forward).run(options.problem, tensors.forward_args(), nullptr);
 }
 
 void print_verdict(std::ostream& out, const std::string& pass, const Verdict& verdict, bool norms_judged = false) {
@@ -450,8 +451,9 @@ void print_diagnosis(std::ostream& out, const Options& options, const HostTensor
 Verdict verdict_on(const Rung& rung, const Options& options, const HostTensors& inputs, const Reference& reference) {
   Verdict verdict;
   for (const size_t guard : guards) {
-    verdict = options.backward ? run_backward(rung.backward, options.problem, inputs, reference, guard)
-                               : run_forward(rung.forward, options.problem, inputs, reference, guard);
+    verdict = options.backward
+                  ? run_backward(in_kernel_process(rung.backward), options.problem, inputs, reference, guard)
+                  : run_forward(in_kernel_process(rung.forward), options.problem, inputs, reference, guard);
     if (verdict.passed() && norms_count(options.problem)) verdict.problem = verdict.inaccurate();
     if (!verdict.passed()) break;
   }

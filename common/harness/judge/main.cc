@@ -24,7 +24,7 @@
 
 #include "attention/rung.h"
 #include "harness/device_buffer.h"
-#include "harness/grader_channel.h"
+#include "harness/judge/grader_channel.h"
 #include "harness/judge/rows.h"
 
 const attention::Rung& solution();    // both generated for each exercise: rungs.cc.in

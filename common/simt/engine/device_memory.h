@@ -44,9 +44,8 @@ class DeviceMemory {
     bool live;
   };
 
-  // Before anything is allocated: a process that is forked afterwards has the same memory, once it has the same
-  // allocations.
-  void share();
+  // For a process that has the same allocations at the same addresses as another one.
+  std::uintptr_t first_address() const { return begin_; }
   std::vector<Block> live() const;
   void replace_all(const std::vector<Block>& by);
 
@@ -64,7 +63,6 @@ class DeviceMemory {
   std::uintptr_t end_ = 0;
   std::uintptr_t next_ = 0;  // where the search for room starts: right of the newest block
   std::size_t allocated_ = 0;
-  bool shared_ = false;
   Blocks blocks_;
   mutable std::mutex mutex_;
 };

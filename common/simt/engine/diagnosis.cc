@@ -55,6 +55,8 @@ std::vector<std::vector<std::string>> lines_at(const Module& module, std::span<c
   return result;
 }
 
+std::string (*found_elsewhere)(std::span<void* const>) = nullptr;
+
 bool in_engine(const Module& module, std::uintptr_t address) {
   const Function* function = module.function_at(address);
   return function == nullptr || function->name.starts_with("_ZN4simt") || function->name.starts_with("_ZNK4simt");
@@ -121,7 +123,16 @@ std::string kernel_name(const void* kernel) {
   return name;
 }
 
+void lines_are_found_elsewhere(std::string (*text)(std::span<void* const>)) { found_elsewhere = text; }
+
 std::string source_line(std::span<void* const> stack) {
+  if (found_elsewhere != nullptr) {
+    std::vector<void*> others;
+    for (void* each : stack)
+      if (const Module* module = module_at(each); module != nullptr && !in_engine(*module, std::uintptr_t(each)))
+        others.push_back(each);
+    return others.empty() ? "" : found_elsewhere(others);
+  }
   std::string fallback;
   for (std::size_t i = 0; i < stack.size(); ++i) {
     const auto address = reinterpret_cast<std::uintptr_t>(stack[i]) - (i == 0 ? 0 : 1);
@@ -145,8 +156,9 @@ std::string line_of(const void* return_address) {
 
 std::vector<std::vector<std::string>> source_lines(const std::vector<const void*>& addresses) {
   std::map<const Module*, std::vector<std::size_t>> of_module;
-  for (std::size_t i = 0; i < addresses.size(); ++i)
-    if (const Module* module = module_at(addresses[i])) of_module[module].push_back(i);
+  if (found_elsewhere == nullptr)
+    for (std::size_t i = 0; i < addresses.size(); ++i)
+      if (const Module* module = module_at(addresses[i])) of_module[module].push_back(i);
   std::vector<std::vector<std::string>> result(addresses.size());
   for (const auto& [module, places] : of_module) {
     std::vector<std::uintptr_t> there;

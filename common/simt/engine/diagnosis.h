@@ -32,6 +32,10 @@ std::string source_line(std::span<void* const> stack);
 
 std::string line_of(const void* return_address);  // the same of one call; "an unknown line" if nothing is known
 
+// Where this process cannot start addr2line: what stands for the line of a call stack (as in source_line, without the
+// engine's own). source_lines() finds none then.
+void lines_are_found_elsewhere(std::string (*text)(std::span<void* const> stack));
+
 // For each address of an instruction its source lines, from the innermost inlined function out; paths shortened.
 std::vector<std::vector<std::string>> source_lines(const std::vector<const void*>& addresses);
 

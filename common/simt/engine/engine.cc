@@ -108,7 +108,7 @@ void Worker::prepare(Launch& launch) {
   order_threads(0);
   observers_ = launch.observers;
   variables_ = DeviceVariable::all();
-  computing_ = false;
+  computing_ = telling_ = false;
   observe(&Observer::launch_begins, launch);
   parked_.clear();
 }

@@ -154,7 +154,10 @@ class Worker {
   // The same of an access by the current thread, whose kernel called at `pc`.
   MemoryAccess memory_access(const void* pc, const void* pointer, std::size_t size, Access access) const;
   void tell_of_access(const void* pc, const void* pointer, std::size_t size, Access access) {
-    if (!observers_.empty() && !computing_) observe(&Observer::accessed, memory_access(pc, pointer, size, access));
+    if (observers_.empty() || computing_ || telling_) return;
+    telling_ = true;
+    observe(&Observer::accessed, memory_access(pc, pointer, size, access));
+    telling_ = false;
   }
   void tell_of_ldmatrix_row(const void* pc, const void* row) {
     if (!observers_.empty()) observe(&Observer::ldmatrix_row, memory_access(pc, row, 16, Access::read));
@@ -268,6 +271,8 @@ class Worker {
   DeviceVariable::Range variables_;       // all device variables lie there, and others between them
   std::span<Observer* const> observers_;  // of launch_
   bool computing_ = false;                // a collective: what it accesses is no access of the kernel's
+  bool telling_ = false;                  // an observer or a failure: neither is what they access, where the linker
+                                          // takes a function of the library that was compiled with the kernels
   std::thread::id owner_;                 // the OS thread that the fibers last ran on
 
   std::mutex watched_;                   // for what follows

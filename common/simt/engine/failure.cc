@@ -87,6 +87,7 @@ void install_fault_handler() {
 }
 
 void Worker::record(cudaError_t code, const Thread* thread, const std::string& at, const std::string& what) {
+  telling_ = true;
   const std::lock_guard lock(launch_->mutex);
   if (launch_->failed.exchange(true)) return;
   std::string message = "kernel " + kernel_name(launch_->kernel) + ", block " + text(blockIdx);

@@ -20,18 +20,22 @@ extern "C" void* __tls_get_addr(std::size_t*);  // the dynamic linker's: {module
 namespace simt {
 namespace {
 
+constexpr const char* program = "/proc/self/exe";
+int open_program = -1;
+
 // A file's bytes, mapped.
 class File {
  public:
   explicit File(const std::string& path) {
-    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const bool is_open = path == program && open_program >= 0;
+    const int file = is_open ? open_program : open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) return;
     struct stat status;
     if (fstat(file, &status) == 0 && status.st_size > 0) {
       void* data = mmap(nullptr, status.st_size, PROT_READ, MAP_PRIVATE, file, 0);
       if (data != MAP_FAILED) bytes_ = {static_cast<const char*>(data), static_cast<std::size_t>(status.st_size)};
     }
-    close(file);
+    if (!is_open) close(file);
   }
   ~File() {
     if (!bytes_.empty()) munmap(const_cast<char*>(bytes_.data()), bytes_.size());
@@ -111,8 +115,7 @@ int visit(dl_phdr_info* info, std::size_t, void* data) {
     if (segment.p_type != PT_LOAD) continue;
     const std::uintptr_t begin = info->dlpi_addr + segment.p_vaddr;
     if (search.address < begin || search.address >= begin + segment.p_memsz) continue;
-    const bool program = info->dlpi_name == nullptr || *info->dlpi_name == 0;
-    search.found.path = program ? "/proc/self/exe" : info->dlpi_name;
+    search.found.path = info->dlpi_name == nullptr || *info->dlpi_name == 0 ? program : info->dlpi_name;
     search.found.base = info->dlpi_addr;
     search.found.tls_module = info->dlpi_tls_modid;
     return 1;
@@ -144,6 +147,8 @@ char* Module::thread_local_block() const {
   std::size_t index[2] = {tls_module, 0};
   return static_cast<char*>(__tls_get_addr(index));
 }
+
+void read_program_from(int file) { open_program = file; }
 
 const Module* module_at(const void* address) {
   static std::mutex mutex;

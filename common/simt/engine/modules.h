@@ -46,6 +46,9 @@ struct Module {
   char* thread_local_block() const;
 };
 
+// For a process that may open nothing: its program's file is open already.
+void read_program_from(int file);
+
 // The module that an address belongs to, read at the first question; null if there is none.
 const Module* module_at(const void* address);
 

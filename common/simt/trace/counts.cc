@@ -59,6 +59,11 @@ Counter* trace_counter() { return counters().empty() ? nullptr : counters().back
 
 void trace_begin() { add(*counters().emplace_back(std::make_unique<Counter>())); }
 
+void trace_add(LaunchCounts launch) {
+  counters().back()->launches.push_back(std::move(launch));
+  counters().back()->by_instruction.emplace_back();
+}
+
 std::vector<LaunchCounts> trace_end() {
   if (counters().empty()) return {};
   const std::unique_ptr<Counter> ended = std::move(counters().back());

@@ -89,6 +89,9 @@ struct LaunchCounts {
 void trace_begin();
 std::vector<LaunchCounts> trace_end();
 
+// A launch that another process has counted, as one more of the innermost pair.
+void trace_add(LaunchCounts launch);
+
 class Counter* trace_counter();  // of the innermost pair; null outside
 
 // A JSON array, an object for each launch.

@@ -5,18 +5,13 @@
 
 #include <cstdlib>
 
+#include "harness/kernel_process.h"
 #include "tests/chapter/cases.h"
-#include "tests/chapter/kernel_process.h"
 #include "tests/chapter/kinds.h"
 #include "tests/chapter/on_device.h"
 #include "tests/chapter/references.h"
 
 const attention::Chapter& the_chapter();  // generated for each chapter: common/cmake/the_chapter.cc.in
-
-// ./workbook grade runs kernels that nobody has read.
-void before_all_tests() {
-  if (std::getenv("WORKBOOK_GRADER_CHANNEL")) chapter_suite::start_kernel_process();
-}
 
 namespace chapter_suite {
 namespace {
@@ -32,7 +27,7 @@ void for_every_pass(Test&& test) {
   const auto tried = [&](const auto& pass, const std::string& title) {
     if (!pass || (only && title != only)) return;
     found = true;
-    test(in_kernel_process(pass), title);
+    test(harness::in_kernel_process(pass), title);
   };
   for (const Rung& rung : the_chapter().rungs) {
     tried(rung.forward, std::string(rung.name) + " forward");

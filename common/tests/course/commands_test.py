@@ -63,13 +63,17 @@ class Check(LittleTree):
         self.assertEqual((status, said.splitlines()[-1]), (1, "0 of 2 right"))
 
     def test_a_right_kernel_that_grading_would_refuse_is_not_called_right(self):
-        self.write("05_online/1_online.cu",
-                   self.read("05_online/1_online.cu").replace(SOLUTION, f"{SOLUTION}  printf(l);\n"))
+        text = self.read("05_online/1_online.cu")
+        self.write("05_online/1_online.cu", text.replace(SOLUTION, f'{SOLUTION}  printf("l");\n'))
         status, said = self.check("05.rescale")
         self.assertEqual((status, said.splitlines()[:2]), (1, [
-            "05.rescale refused: a title",
-            "  05_online/1_online.cu:4: printf, which neither the file nor common/device offers, and which is not "
-            "declared here"]))
+            "05.rescale refused: a title", '  05_online/1_online.cu:4: a string or a character: printf("l");']))
+        self.write("05_online/1_online.cu", text.replace(SOLUTION, f"{SOLUTION}  printf(l);\n"))
+        status, said = self.check("05.rescale")  # what grading only doubts
+        self.assertEqual((status, said.splitlines()[:2]), (0, [
+            "05.rescale right: a title",
+            "  (grading will show your instructor 05_online/1_online.cu:4: printf, which neither the file nor "
+            "common/device offers, and which is not declared here)"]))
 
     def test_watching_checks_again_whenever_a_file_is_saved(self):
         right = self.read("05_online/1_online.cu")

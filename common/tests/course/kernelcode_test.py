@@ -31,7 +31,9 @@ REFUSED = [
     ("throws", "throw 1;", "throw"), ("calls the runtime", "cudaDeviceReset();", "cudaDeviceReset"),
     ("another namespace", "::exit(0);", "::"),
     ("the tests' names", "testing::Test a;", "testing"), ("the engine's names", "simt::set_schedule(0);", "simt"),
-    ("a pointer from a number", "float* a = reinterpret_cast<float*>(4096);", "reinterpret_cast"),
+    ("a member's name for a function", "struct A { int kill; }; kill(0, 9);", "kill"),
+    ("a closed block's name for a function", "{ int vfork = 0; } vfork();", "vfork"),
+    ("a variable's name for a function", "if (l > 0) { [](float getppid) { return 0; }(l); getppid(); }", "getppid"),
     ("letters that look like others", "float а = 1;", "ASCII"),
     ("a digraph", "%:define x", "digraph"), ("hides a type", "int T = 2; l = T;", "T, which is a type"),
 ]
@@ -42,7 +44,10 @@ ALLOWED = ["", "for (int j = lane, n = 3; j < n; j += 32) l += s_row[j];", "floa
            "__shared__ float row[32]; row[lane] = l; __syncwarp();",
            "l = fmaxf(l, __shfl_xor_sync(0xffffffff, l, 1));  // größer",
            "if (const float x = 1, y = 2; x < y) l = x;", "float4 v = make_float4(1, 2, 3, 4); l = v.x;",
-           "const T mine = s_row[0];", "for (;;) {}", "l = fmax(exp(l), log(m)) + fabs(sqrt(pow(2, floor(l))));"]
+           "const T mine = s_row[0];", "float4 v = *reinterpret_cast<const float4*>(s_row + 4 * lane); l = v.x;",
+          "l = fma(l, m, rsqrt(l)) + __fsqrt_rn(l); const __half2 h = __float2half2_rn(l);", "volatile float x = l;",
+          "static constexpr int n = 1'000;", "constexpr int depth = 4;\n#pragma unroll depth\nfor (int i = 0; i < 4; i++) l += 1;",
+          "unsigned all = __reduce_add_sync(0xffffffff, unsigned(lane)); l = all;", "for (;;) {}", "l = fmax(exp(l), log(m)) + fabs(sqrt(pow(2, floor(l))));"]
 
 
 class KernelCode(unittest.TestCase):
@@ -76,9 +81,9 @@ class KernelCode(unittest.TestCase):
     def test_of_a_file_only_what_the_student_writes(self):
         text = self.course.student_files([self.exercise])[self.exercise.file]
         first = self.course.region(self.exercise, text).first
-        self.assertEqual(refusal(self.course, self.exercise, f"int x = system(0);\n{text}"), "")
+        self.assertEqual(refusal(self.course, self.exercise, f"int x = system(0);\n{text}"), None)
         written = text.replace("const float correction = 1;", 'const float correction = 1;\nprintf("%f\\n", l);')
-        self.assertEqual(refusal(self.course, self.exercise, written),
+        self.assertEqual(refusal(self.course, self.exercise, written).line,
                          f'{self.exercise.file}:{first + 2}: a string or a character: printf("%f\\n", l);')
 
     def test_the_line(self):

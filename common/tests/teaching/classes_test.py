@@ -1,6 +1,7 @@
 """A class: each submission once, the rest when one fails, and what the instructor reads. Nothing is built here."""
 
 import csv
+import datetime
 import json
 import os
 import tempfile
@@ -15,15 +16,19 @@ from tools.commands import grade as grade_command
 from tools.course import Verdict
 from tools.course.plan import Plan, Week
 from tools.grading import (
+    ANSWERS,
     date_of_gradescope,
     grade_reports,
+    late_days,
     no_submissions_in,
     read_dates,
+    read_roster,
     similarity,
     submissions_in,
     whole_class,
 )
 from tools.grading.one_submission import Grade
+from tools.grading.roster import Person
 from tools.grading.submission import Submission
 
 
@@ -36,7 +41,7 @@ class OfAClass(unittest.TestCase):
         self.exercises = self.course.select(["01.scores", "05.rescale"])
         self.graded, self.no_gpu = [], ""
 
-    def grade_class(self, states: dict, plan=Plan("", []), dates={}, others=()):
+    def grade_class(self, states: dict, plan=Plan("", []), dates={}, others=(), people=(), answers={}):
         """With a grader that finds these states {student: [of 01.scores, of 05.rescale]}; an exception is raised."""
         def grade(workbench, submission, exercises):
             self.graded.append(submission.name)
@@ -50,18 +55,19 @@ class OfAClass(unittest.TestCase):
                        for _ in range(2)]
         with mock.patch.object(whole_class, "grade", side_effect=grade), mock.patch.object(whole_class, "say"), \
                 mock.patch.object(whole_class.file_trees, "read", return_value={"a": b"b"}):
-            submissions = [Submission(name, {"x": name}) for name in states]
-            return whole_class.grade_class(workbenches, submissions, self.exercises, self.out, plan, dates, others)
+            submissions = [Submission(name, {"x": name, **({ANSWERS: answers[name]} if name in answers else {})}) for name in states]
+            return whole_class.grade_class(workbenches, submissions, self.exercises, self.out, plan, dates, others, people)
 
     def test_the_table_the_pages_and_what_went_wrong_most(self):
         self.grade_class({"ada": ["right", "right"], "grace": ["right", "wrong"], "=cmd()": ["not attempted", "hangs"]})
         total = sum(one.points for one in self.exercises)
         first, second = (one.points for one in self.exercises)
         rows = list(csv.reader((self.out / "grades.csv").read_text().splitlines()))
-        self.assertEqual(rows, [["submission", "points", "of", "01.scores", "05.rescale"],
-                                ["ada", str(first + second), str(total), "right", "right"],
-                                ["grace", str(first), str(total), "right", "wrong"],
-                                ["'=cmd()", "0", str(total), "not attempted", "hangs"]])
+        self.assertEqual(rows, [["submission", "points", "of", "01.scores", "05.rescale", "01.scores points", "05.rescale points",
+                                 "late days"],
+                                ["ada", str(first + second), str(total), "right", "right", str(first), str(second), "0"],
+                                ["grace", str(first), str(total), "right", "wrong", str(first), "0", "0"],
+                                ["'=cmd()", "0", str(total), "not attempted", "hangs", "0", "0", "0"]])
         page = (self.out / "class.md").read_text()
         self.assertLess(page.index("05.rescale"), page.index("01.scores"), "the one that most got wrong comes first")
         self.assertIn("| 1 | 0 | 2 | hangs 1, wrong 1 |", page)
@@ -109,6 +115,51 @@ class OfAClass(unittest.TestCase):
         kept = json.loads((self.out / "graded/later.json").read_text())
         self.assertEqual(kept["grade"]["points"], {first.id: one, second.id: two}, "the policy may change")
 
+    def test_one_row_a_student_and_the_last_in_time_counts(self):
+        (one, two), plan = self.exercises, Plan("Spring", [Week("", "2027-02-01", "2027-02-08", self.exercises)],
+                                                {"percent_a_day": 10, "days": 3})
+        people = [Person("1001", "Ada Ex\u00e4mple", "ada@school.example"), Person("1002", "Grace Example", "grace@school.example", 2),
+                  Person("1003", "Nobody Else", "nobody@school.example")]
+        states = {"1001_first": ["right", "wrong"], "Ada Exa\u0308mple_77_second": ["right", "right"], "adaex\u00e4mple_third": ["wrong", "wrong"],
+                  "grace@school.example": ["right", "right"], "a stranger": ["right", "right"]}
+        dates = {"1001_first": "2027-02-01", "Ada Exa\u0308mple_77_second": "2027-02-08", "adaex\u00e4mple_third": "2027-02-09",
+                 "grace@school.example": "2027-02-11"}
+        self.grade_class(states, plan, {name: datetime.date.fromisoformat(day) for name, day in dates.items()}, people=people)
+        rows = {row[0]: row[1:5] + row[-1:] for row in csv.reader((self.out / "grades.csv").read_text().splitlines()[1:])}
+        total, late = str(one.points + two.points), str(round((one.points + two.points) * 0.9, 2))
+        self.assertEqual(rows, {"Ada Exa\u0308mple_77_second": ["1001", people[0].name, total, total, "0"],
+                                "grace@school.example": ["1002", people[1].name, late, total, "1"],
+                                "a stranger": ["", "", total, total, "0"]})
+        canvas = list(csv.reader((self.out / "canvas.csv").read_text().splitlines()))
+        self.assertEqual([canvas[0][-1], *(row[-1] for row in canvas[1:])], ["Spring", total, total, late, ""])
+        moodle = list(csv.reader((self.out / "moodle.csv").read_text().splitlines()))
+        self.assertEqual(moodle[1], ["1001", "ada@school.example", total])
+
+    def test_a_roster_that_is_none(self):
+        table = self.out / "roster.csv"
+        for text, words in [("1,Ada\n", "roster.csv:1: it must be id"), ("id,name,e-mail\n1,\u200b,a@b\n", "roster.csv:2: it must be id"),
+                            ("1,Ada,a@b,soon\n", "roster.csv:1"), ("", "has nobody in it")]:
+            table.write_text(text)
+            with self.subTest(text=text), self.assertRaisesRegex(Failure, words):
+                read_roster(table)
+        table.write_text("1,Ada,a@b\n2,Grace,g@b\n1,Eve,e@b\n")
+        with mock.patch("tools.grading.roster.say") as said:
+            self.assertEqual([one.name for one in read_roster(table)], ["Ada", "Grace"])
+        self.assertIn("roster.csv:3: the id 1 stands there a second time", said.call_args[0][0])
+
+    def test_questions_that_were_asked_of_somebody_else(self):
+        self.exercises = self.course.select(["01.sectors", "05.rescale"])
+        self.exercises.sort(key=lambda one: one.id)
+        people = [Person("1", "Ada", "ada@b"), Person("2", "Eve", "eve@b")]
+        states = {"ada": ["right", "right"], "eve": ["right", "right"]}
+        self.grade_class(states, people=people, answers={name: json.dumps({"student": "Ada", "answers": {}}) for name in states})
+        rows = {row[0]: row[5:7] for row in csv.reader((self.out / "grades.csv").read_text().splitlines()[1:])}
+        self.assertEqual(rows, {"ada": ["right", "right"], "eve": ["another's questions", "right"]})
+
+    def test_alike_in_groups(self):
+        pairs = [("a", "b", "x", 0.9), ("c", "d", "x", 0.95), ("b", "e", "y", 0.85)]
+        self.assertEqual(similarity.groups(pairs), [(["a", "b", "e"], ["x", "y"], 0.85), (["c", "d"], ["x"], 0.95)])
+
     def test_dates_that_are_none(self):
         table = self.out / "dates.csv"
         for text in ("ada\n", "ada,yesterday\n", "x,2027-02-08\nada,2027-02-30\n"):
@@ -123,7 +174,15 @@ class OfAClass(unittest.TestCase):
         (self.out / "submission").mkdir()
         self.assertIsNone(date_of_gradescope(self.out / "submission"))
         (self.out / "submission_metadata.json").write_text('{"created_at": "2027-02-17T23:30:00.365935-08:00"}')
-        self.assertEqual(str(date_of_gradescope(self.out / "submission")), "2027-02-17")
+        self.assertEqual(str(date_of_gradescope(self.out / "submission")), "2027-02-17 23:30:00")
+
+    def test_an_hour_at_which_something_is_due(self):
+        for handed_in, due, days in [("2027-02-08T17:59", "2027-02-08T18:00", 0), ("2027-02-08T18:01", "2027-02-08T18:00", 1),
+                                     ("2027-02-09T18:00", "2027-02-08T18:00", 1), ("2027-02-09T18:01", "2027-02-08T18:00", 2),
+                                     ("2027-02-08T23:59", "2027-02-08", 0), ("2027-02-09T00:01", "2027-02-08", 1),
+                                     ("2027-02-08", "2027-02-08T18:00", 0)]:
+            with self.subTest(handed_in=handed_in, due=due):
+                self.assertEqual(max(0, late_days.days_late(late_days._day(handed_in), due)), days)
 
     def test_two_submissions_of_one_name(self):
         (self.out / "in/ada").mkdir(parents=True)

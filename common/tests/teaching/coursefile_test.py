@@ -37,6 +37,12 @@ class CourseFile(unittest.TestCase):
         self.assertEqual([one.id for one in second.exercises], ["05.rescale"])
         self.assertEqual(len(second.weeks), 2, "a week keeps its number")
 
+    def test_fractions_and_hours(self):
+        plan = self.read({**PLAN, "points": {"02.scores": 2.5}, "late": {"percent_a_day": 7.5, "days": 3},
+                          "weeks": [{**WEEK, "due": "2027-02-08T18:00"}]})
+        self.assertEqual((plan.late["percent_a_day"], plan.weeks[0].due, [one.points for one in plan.exercises][-1]),
+                         (7.5, "2027-02-08T18:00", 2.5))
+
     def test_one_line_that_names_the_file_and_what_is_wrong(self):
         for content, expected in [
             ("{", ":1: Expecting"),
@@ -45,6 +51,7 @@ class CourseFile(unittest.TestCase):
             ({**PLAN, "weeks": [{**WEEK, "exercises": ["99"]}]}, "no chapter 99"),
             ({**PLAN, "weeks": [WEEK, WEEK]}, "01.scores is in two weeks"),
             ({**PLAN, "weeks": [{**WEEK, "due": "soon"}]}, "due of week 1 is soon: it must be a date"),
+            ({**PLAN, "weeks": [{**WEEK, "due": "2027-02-08T6"}]}, "due of week 1 is 2027-02-08T6: it must be a date"),
             ({**PLAN, "weeks": [{**WEEK, "due": "20270208"}]}, "due of week 1 is 20270208: it must be a date"),
             ({**PLAN, "weeks": [{**WEEK, "due": "2027-01-01"}]}, "week 1 is due before it begins"),
             ({**PLAN, "points": {"01": 3}}, "points of 01 are 3"),

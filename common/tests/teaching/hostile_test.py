@@ -2,17 +2,17 @@
 
 They are made of the workbook's own sources here; nothing of them is kept."""
 
+import subprocess
 import unittest
 from unittest import mock
 
 from workbenches import a_workbench
 
 from tools import course
+from tools.base import Failure
 from tools.course import kernelcode
-from tools.grading import grade, one_submission
+from tools.grading import grade, kernels
 from tools.grading.submission import Submission
-
-ALL_RIGHT = 'for i in 1 2; do echo "[  PASSED  ] $i tests."; done; echo "secret 1 0" >&$WORKBOOK_GRADER_CHANNEL'
 
 
 class Graded(unittest.TestCase):
@@ -28,7 +28,7 @@ class Graded(unittest.TestCase):
         cls.solution = cls.course.written(cls.online)
 
     def graded(self, one, text: str, patience: float = 60):
-        self.workbench.patience = patience
+        self.workbench.patience = self.workbench.kernels.patience = patience
         result = grade(self.workbench, Submission("mallory", {one.file: text}), [one])
         self.assertEqual(result.score, one.points if result.verdicts[one.id].state == "right" else 0)
         return result.verdicts[one.id]
@@ -60,21 +60,15 @@ class Hostile(Graded):
             ("wrong", self.solution.replace("l * correction", "l"), "wrong", "expected|got"),
             ("does not compile", self.solution + "\n  int l = ;", "does not compile", "1_online.cu:"),
             ("writes outside its buffers", self.solution + "\n  s_row[int64_t(1) << 36] = 0;", "out of bounds", "1_online.cu:"),
-            ("forks", self.solution + "\n  fork();", "refused", "fork"),
-            ("reads the expected output", self.solution + "\n  std::ifstream file;", "refused", "std"),
-            ("replaces a library function", "extern int printf;" + self.solution, "refused", "extern"),
+            ("forks", self.solution + "\n  fork();", "does not compile", "fork"),
+            ("reads the expected output", self.solution + "\n  std::ifstream file;", "does not compile", "std"),
+            ("replaces a library function", "extern int printf;" + self.solution, "right", "^$"),
             ("has a macro", "#define EXPECT_EQ(a, b)\n" + self.solution, "refused", "preprocessor"),
             ("has a pragma", "#pragma GCC optimize(0)\n" + self.solution, "refused", "preprocessor"),
             ("prints a score", self.solution + '\n  printf("[  PASSED  ] 2 tests.");', "refused", "string"),
             ("leaves its function", "}\n" + self.solution + "\n{", "refused", "without its"),
         ])
         self.require([("hangs", self.solution + "\n  while (true) {\n  }", "hangs", "has not ended")], patience=8)
-
-    def test_3_a_kernel_runs_in_another_process_than_the_one_that_judges_it(self):
-        """That one takes this word out of its environment when it starts; harness.KernelProcessDeathTest says what cannot be read then."""
-        with mock.patch.object(kernelcode, "objection", return_value=None):
-            verdict = self.inside(self.solution + '\n  if (!getenv("WORKBOOK_GRADER_CHANNEL")) l = 0;')
-        self.assertEqual(verdict.state, "right", verdict.lines)
 
     def test_4_markers(self):
         text = self.course.text(self.online)
@@ -107,12 +101,49 @@ class Hostile(Graded):
         planted = self.course.handed_out(self.barrier)
         cheat = planted.replace("namespace fusion {", "namespace fusion {\nextern const attention::Rung streamed;", 1)
         self.assertNotEqual(cheat, planted)
-        self.assertEqual(self.graded(self.barrier, cheat).state, "refused")
+        self.assertNotEqual(self.graded(self.barrier, cheat).state, "right")
 
-    def test_7_what_is_printed_is_not_believed(self):
-        status, output = self.workbench.answer(["sh", "-c", ALL_RIGHT], {})
-        self.assertIn("[  PASSED  ] 2 tests.", output)
-        self.assertEqual((status, self.workbench.passed(output)), (0, 0))
+    def test_7_words_that_are_not_known_leave_results_to_judge(self):
+        """What the engine says of such code is not believed: 04.barrier is about nothing else, and its results are right as it was
+        handed out."""
+        doubtful = "\n  {\n    union {\n      float a;\n    } one = {0.0f};\n    l += one.a;\n  }"
+        result = grade(self.workbench, Submission("eve", {self.online.file: self.course.replaced(
+            self.online, self.solution + doubtful)}), [self.online])
+        self.assertEqual((result.verdicts["05.rescale"].state, result.score, list(result.flags)), ("right", self.online.points, ["05.rescale"]))
+        with mock.patch.object(type(self.workbench), "results_reject_the_stub", return_value=False):
+            result = grade(self.workbench, Submission("eve", {self.online.file: self.course.replaced(
+                self.online, self.solution + doubtful)}), [self.online])
+        self.assertEqual((result.verdicts["05.rescale"].state, result.score, list(result.flags)), ("to be looked at", 0, ["05.rescale"]))
+
+    def test_7_a_traced_kernel_writes_to_nothing_but_its_memory(self):
+        """What the engine counts is in its process. An address of the program's own variables, as a number, is written to with
+        words that every kernel may have: the traced engine stops it, and so its counts are those of the kernel."""
+        attempt = self.workbench.kernels.attempt(self.online, self.course.replaced(self.online, self.solution + "\n  l += 0;"))
+        program = self.workbench.kernels.program(attempt, traced=True)
+        sections = subprocess.run(["size", "-A", program], capture_output=True, text=True, check=True).stdout
+        (size, start), = [map(int, line.split()[1:3]) for line in sections.splitlines() if line.startswith(".bss ")]
+        wild = f"\n  float* wild = (float*)({start + size // 32 * 16}ull);\n  if (lane == 0) *wild = *wild + 1.0f;"
+        found = kernelcode.refusal(self.course, self.online, self.course.replaced(self.online, self.solution + wild))
+        self.assertIsNone(found)
+        verdict = self.inside(self.solution + wild)
+        self.assertEqual(verdict.state, "out of bounds", verdict.lines)
+        self.assertIn("outside of the kernel's memory and variables", verdict.lines[0])
+
+    def test_7_layers_that_have_to_hold(self):
+        self.assertEqual(self.workbench.kernels.layers is not None, True)
+        with mock.patch.object(self.workbench.kernels, "layers", frozenset(["limits", "calls"])):
+            with self.assertRaisesRegex(Failure, "--require-isolation: this machine does not hold user .another user than the judge., root"):
+                self.workbench.require_isolation()
+
+    def test_7_what_others_would_be_judged_by_has_to_be_as_it_was(self):
+        path = next((self.workbench.kernels.place / "lib").iterdir())
+        before = path.read_bytes()
+        try:
+            path.write_bytes(before + b"x")
+            with self.assertRaisesRegex(Failure, "not as it was made"):
+                self.inside(self.solution)
+        finally:
+            path.write_bytes(before)
 
     def test_8_all_of_a_submission_is_refused(self):
         result = grade(self.workbench, Submission("mallory", refused=("empty", "there is no file in it")), self.exercises)
@@ -138,7 +169,7 @@ class Cornered(Graded):
         with mock.patch.object(kernelcode, "objection", return_value=None):
             verdict = self.inside(self.solution + endless, patience=20)
             self.assertEqual(verdict.state, "too much memory", verdict.lines)
-            with mock.patch.object(one_submission, "_TO_BUILD", 16 * 1024**2):
+            with mock.patch.object(kernels, "_TO_COMPILE", 16 * 1024**2):
                 verdict = self.inside(self.solution + "\n  l += 0;")
             self.assertEqual(verdict.state, "too much memory", verdict.lines)
 

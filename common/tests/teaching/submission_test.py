@@ -93,9 +93,8 @@ class Handed(unittest.TestCase):
     def test_empty(self):
         self.assertEqual(self.read(self.in_a_zip({})).refused, ("empty", "there is no file in it"))
         self.assertEqual(self.read(self.in_a_directory({})).refused[0], "empty")
-        flat = Path(KERNEL).name
         for files, there in [(["other.txt"], "other.txt"),
-                             (["a.txt", "b.txt", "c.txt", flat], f"{flat}, a.txt, b.txt, ..")]:
+                             (["a.txt", "b.txt", "c.txt", "d.txt"], "a.txt, b.txt, c.txt, ..")]:
             self.assertEqual(self.read(self.in_a_zip(dict.fromkeys(files, "x"))).refused,
                              ("other files", f"it has none of {KERNEL}, {ANSWERS}: it has {there}"))
 
@@ -152,9 +151,23 @@ class Handed(unittest.TestCase):
             self.assertEqual(self.read(self.in_a_tar((name, b"x", None))).refused[0], "a path", name)
 
     def test_not_utf_8(self):
-        read = self.read(self.in_a_directory({KERNEL: b"float \xff;", ANSWERS: "{}"}))
-        self.assertEqual(read.wrong[KERNEL], ("not UTF-8", f"{KERNEL} is not UTF-8: byte 6 is 0xff"))
-        self.assertEqual(read.texts, {ANSWERS: "{}"})
+        read = self.read(self.in_a_directory({KERNEL: "// f\u00fcr".encode("latin-1"), ANSWERS: b"{\xff"}))
+        self.assertEqual(read.wrong, {ANSWERS: ("not UTF-8", f"{ANSWERS} is not UTF-8: byte 1 is 0xff")})
+        self.assertEqual(read.texts, {KERNEL: "// f\ufffdr"}, "where it matters, kernelcode.py says so")
+
+    def test_in_other_directories(self):
+        nested, flat = {f"hw/workbook/{KERNEL}": TEXT, "hw/notes.txt": ""}, {"1_online.cu": TEXT, "x": ""}
+        for files in (nested, flat):
+            self.assertEqual(self.read(self.in_a_zip(files)).texts, {KERNEL: TEXT})
+        twice = {f"first/{KERNEL}": TEXT, f"second/{KERNEL}": "other"}
+        self.assertEqual(self.read(self.in_a_zip(twice)).refused[0], "other files")
+
+    def test_an_archive_in_a_directory_of_moodles_and_one_in_capitals(self):
+        inside = self.in_a_zip({KERNEL: TEXT}, "HOMEWORK.ZIP")
+        read = self.read(inside)
+        self.assertEqual((read.name, read.texts), ("HOMEWORK", {KERNEL: TEXT}))
+        moodle = self.in_a_directory({"HOMEWORK.ZIP": inside.read_bytes()})
+        self.assertEqual(self.read(moodle).texts, {KERNEL: TEXT})
 
     def test_no_archive_at_all(self):
         for name in ("ada.zip", "ada.tar.gz"):

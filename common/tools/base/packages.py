@@ -45,6 +45,7 @@ RANKS = [  # of chapter 11; without them its program is one rank
                                      "lib/*/openmpi/include/mpi.h")),
     Package("openmpi-bin", program="mpirun"),
 ]
+GRADING = [Package("libseccomp-dev", files=("include/seccomp.h",))]  # of what keeps a submission apart, one layer
 COMPILER_CACHE = [Package("ccache", program="ccache")]  # of the tests that compile copies of the tree
 
 
@@ -66,6 +67,11 @@ def require_packages(preset: str) -> None:
     if missing:
         _install(missing)
     _install_if_possible(RANKS, "mpi", "Chapter 11 is built for one rank, without MPI")
+    require_versions()
+
+
+def require_versions() -> None:
+    """Failure, in one line, if CMake or the compiler is too old."""
     _require_version("cmake", r"cmake version ([\d.]+)", LOWEST_CMAKE)
     if not os.environ.get("CXX"):
         _require_version("g++", r"\) (\d[\d.]*)", LOWEST_GXX)
@@ -102,6 +108,12 @@ def _install(missing: list[Package]) -> None:
     if failed or still:
         reason = errors[-1] if errors else f"still missing afterwards: {' '.join(still)}"
         raise Failure(f"apt-get could not install {names}: {reason} (log: {shown(log_path)})")
+
+
+def install_for_grading() -> None:
+    """For ./workbook grade, and the tests of it."""
+    _install_if_possible(GRADING, "seccomp", "Submissions are graded without a list of system calls (seccomp), which "
+                                             "grading says in its results")
 
 
 def install_compiler_cache() -> None:

@@ -154,10 +154,12 @@ def _check(course: Course, chosen: list[Exercise], gpu: bool) -> int:
             verdict = verdict_with_prediction(exercise, answers)
         else:
             text, verdict = course.text(exercise), judge(course, exercise, gpu)
-            refused = kernelcode.refusal(course, exercise, text) if verdict.state == "right" else ""
-            if refused:
-                verdict = Verdict("refused", [refused,
+            refused = kernelcode.refusal(course, exercise, text) if verdict.state == "right" else None
+            if refused and refused.refused:
+                verdict = Verdict("refused", [refused.line,
                                               "what it computes is right, but grading takes only a kernel's code"])
+            elif refused:
+                verdict = Verdict("right", [f"(grading will show your instructor {refused.line})"])
         path.checked(exercise, verdict.state)
         _say(exercise, verdict)
         states.append(verdict.state)

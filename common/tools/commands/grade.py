@@ -1,9 +1,9 @@
 """grade what students have handed in
 
 A submission is a directory, a zip or a tar archive. Only the lines between the exercises' markers are taken from it,
-and answers.json; they are laid over this tree, built, and run on the SIMT engine as another user without network,
-within limits. The results are written as Gradescope or Classroom 50 want them. What could not be limited on this
-machine is said in the results.
+and answers.json; they are put into this tree's files, built, and run on the SIMT engine in a process that can compute
+and do nothing else. The results are written as Gradescope or Classroom 50 want them. Which layers keep that process
+apart on this machine, the results say; with --require-isolation nothing is graded unless all do that have to.
 
 If --out is no file that ends with .json but a directory, SUBMISSION is a directory with those of a class. Then the
 directory gets grades.csv, class.md (which exercise most got wrong, whose solutions are alike), and a page for each
@@ -19,7 +19,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.base import BUILD, ROOT, Failure, JsonObject, build, say, shown
+from tools.base import BUILD, ROOT, Failure, JsonObject, build, packages, say, shown
 from tools.commands.handout import chosen_plan
 from tools.course import Course, Learner, Plan, load
 from tools.grading import (
@@ -35,7 +35,9 @@ from tools.grading import (
     no_submissions,
     no_submissions_in,
     not_graded,
+    not_held,
     read_dates,
+    read_roster,
     read_submission,
     submissions_in,
     with_performance,
@@ -55,9 +57,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--course", type=Path, metavar="FILE", help="the course, for its exercises and points")
     parser.add_argument("--dates", type=Path, metavar="FILE",
                         help="a table of when what was handed in, for a course with late days: ada,2027-02-17")
+    parser.add_argument("--roster", type=Path, metavar="FILE",
+                        help="of a class: id,name,e-mail and perhaps days more, a line each; gives one row a student, "
+                             "canvas.csv and moodle.csv")
     parser.add_argument("--patience", type=float, default=60, metavar="S",
                         help="seconds for one run (default: %(default)g)")
     parser.add_argument("--gpu", action="store_true", help="grade performance too, on this machine's GPU")
+    parser.add_argument("--require-isolation", action="store_true",
+                        help="refuse to grade where a layer that keeps submissions apart does not hold")
+    parser.add_argument("--week", type=int, metavar="N", help="only this week of the course")
     parser.add_argument("--prepare", action="store_true", help="build what grading needs, and grade nothing")
 
 
@@ -82,8 +90,10 @@ def run(arguments: argparse.Namespace) -> int:
     timed = with_performance(course, plan.exercises)
     if arguments.gpu:
         exercises = timed
+    packages.require_versions()
+    packages.install_for_grading()
     if arguments.prepare:
-        _workbench(course, exercises, 0, arguments.patience)
+        _workbench(course, exercises, 0, arguments)
         return 0
     if arguments.submission is None or arguments.out is None:
         raise Failure("grade needs a submission and --out", status=2)
@@ -120,7 +130,7 @@ def _one(arguments: argparse.Namespace, course: Course, plan: Plan, exercises: S
 
     put(not_graded(submission, exercises, "the grader was stopped before it had ended"), {"runs": False})
     try:
-        workbench = _workbench(course, exercises, 0, arguments.patience)
+        workbench = _workbench(course, exercises, 0, arguments)
         result = without_late_points(grade(workbench, submission, exercises), plan, dates.get(submission.name))
         put(result, workbench.held)
     except Exception as error:  # whatever it is: who waits for the results must be told
@@ -148,10 +158,13 @@ def _class(arguments: argparse.Namespace, course: Course, plan: Plan, exercises:
     others = no_submissions_in(arguments.submission)
     if others:
         say(no_submissions(others))
+    people = read_roster(arguments.roster) if arguments.roster else []
     dates = _dates(arguments, plan, [one.name for one in submissions])
-    workbenches = [_workbench(course, exercises, number, arguments.patience)
+    workbenches = [_workbench(course, exercises, number, arguments)
                    for number in range(min(build.cores(), len(submissions)))]
-    done = grade_class(workbenches, submissions, exercises, arguments.out, plan, dates, others)
+    for line in not_held(workbenches[0].held):
+        say(line)
+    done = grade_class(workbenches, submissions, exercises, arguments.out, plan, dates, others, people)
     minutes = (time.monotonic() - begin) / 60
     say(f"{len(done.grades)} submissions in {minutes:.1f} minutes: {shown(arguments.out)}/grades.csv, class.md, "
         "students")
@@ -165,9 +178,11 @@ def wanted(exercises: Sequence[Graded]) -> list[str]:
                   | {ANSWERS for one in exercises if one.kind == "measure"})
 
 
-def _workbench(course: Course, exercises: Sequence[Graded], number: int, patience: float) -> Workbench:
-    workbench = Workbench(ROOT, BUILD / "grading", number, patience)
+def _workbench(course: Course, exercises: Sequence[Graded], number: int, arguments: argparse.Namespace) -> Workbench:
+    workbench = Workbench(ROOT, BUILD / "grading", number, arguments.patience)
     workbench.prepare(course, exercises)
+    if arguments.require_isolation:
+        workbench.require_isolation()
     if workbench.no_gpu and number == 0 and any(one.kind == "speed" for one in exercises):
         say(f"Performance is not graded: {workbench.no_gpu}.")
     return workbench

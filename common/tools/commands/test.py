@@ -95,6 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
     say("Testing " + ", ".join(how[name] for name in todo.presets) + (f" ({todo.no_gpu})." if todo.no_gpu else "."))
     if not selected:
         packages.install_compiler_cache()
+        packages.install_for_grading()
     waits = _Waits(LearnersPath())
     results, begin, with_nvcc = {}, time.monotonic(), 0.0
     for preset in todo.presets:

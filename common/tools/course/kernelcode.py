@@ -3,7 +3,10 @@
 On the SIMT engine a kernel is code of an ordinary process. So a solution may contain only what kernels need: the names
 that its file and common/device offer, CUDA's and its mathematics, and variables and functions that it declares itself.
 It has no lines for the preprocessor but #pragma unroll, no strings, no assembly, and nothing of the C++ library.
-Grading refuses the rest, and ./workbook check says so before.
+
+That is a courtesy to students and protects nothing: grading takes any C++ to be hostile. It refuses what no kernel
+has, lines for the preprocessor, strings and the like. Of all other words that are not known here it cannot say what
+they do, and so believes only results: see ../grading/one_submission.py. ./workbook check says so before.
 """
 
 import difflib
@@ -25,37 +28,53 @@ CUDA = set("""__device__ __global__ __forceinline__ __restrict__ __shared__ __sy
     uint4 int2 int3 int4 float2 float3 float4 half half2 make_float2 make_float4 make_uint2 make_uint4 make_int2
     make_int4 atomicAdd atomicMax atomicMin atomicCAS expf exp2f logf log2f sqrtf rsqrtf fmaxf fminf fabsf fmaf sinf
     cosf powf floorf ceilf roundf max min abs INFINITY NAN FLT_MAX exp exp2 log log2 sqrt fmax fmin fabs sin cos pow
-    floor ceil round isinf isnan isfinite unroll pragma""".split())
+    floor ceil round isinf isnan isfinite unroll pragma fma rsqrt __fsqrt_rn __fdiv_rn __fsub_rn __frsqrt_rn __powf
+    __sinf __cosf __exp10f __saturatef __int_as_float __float_as_int __float2int_rn __int2float_rn __half22float2
+    __low2float __high2float __float22half2_rn __float2half2_rn __half2half2 __hsub __hneg __hmax __hmin __hmax2
+    __hsub2 __bfloat1622float2 __float22bfloat162_rn __reduce_add_sync __reduce_max_sync __reduce_min_sync __popc __ffs
+    __clz __launch_bounds__ __align__ volatile reinterpret_cast fmod fmodf tanhf erff
+    rintf truncf lrintf signbit exp10f log1pf expm1f hypotf atomicExch atomicSub atomicOr atomicAnd make_float3
+    make_int3 make_uint3 warpsize __threadfence __threadfence_block __syncthreads_and __syncthreads_or
+    __syncthreads_count __match_any_sync""".split())
 TYPES = set("""auto bool char const double float int int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t
     long short signed size_t unsigned void constexpr half half2 __half __half2 __nv_bfloat16 __nv_bfloat162 float2
     float3 float4 uint2 uint3 uint4 int2 int3 int4 dim3""".split())
 # Refused even where the file's host code uses them, unless the exercise says that it may have them.
 NEVER = set("""std simt testing cuda asm extern static thread_local new delete throw try catch operator friend
-    namespace goto volatile reinterpret_cast const_cast dynamic_cast typeid decltype union typedef memcpy memset launch
+    namespace goto const_cast dynamic_cast typeid decltype union typedef memcpy memset launch
     chapter stream exit abort fork system main signal raise""".split())
 _MOST_CHANGED_LINES = 40  # of a debugging exercise
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.']*|\.\d[\w.']*|[^\s\w]")
 _NAME = re.compile(r"[A-Za-z_]\w*")
-_UNROLL = re.compile(r"[ \t]*#pragma unroll(?:[ \t]+\d+|[ \t]*\(\d+\))?[ \t]*")
+_UNROLL = re.compile(r"[ \t]*#[ \t]*pragma[ \t]+unroll(?:[ \t]+\w+|[ \t]*\([ \t]*\w+[ \t]*\))?[ \t]*")
 
 
 @dataclass(frozen=True)
 class Objection:
     line: int  # counted from 1, of the text that was looked at
     what: str
+    refused: bool = True  # or only doubtful
 
 
-def refusal(course: Course, exercise: Exercise, text: str) -> str:
-    """The first thing that grading refuses in this text of the exercise's file, with its line; empty if there is
-    none. Failure if the markers are not there."""
+@dataclass(frozen=True)
+class Found:
+    """An objection to a text of an exercise's file."""
+
+    line: str  # for a person
+    refused: bool
+
+
+def refusal(course: Course, exercise: Exercise, text: str) -> "Found | None":
+    """The first thing that grading refuses in this text of the exercise's file, else the first that it doubts. Failure
+    if the markers are not there."""
     if exercise.kind == "debug":
         return _refusal_of_a_file(course, exercise, text)
     region = course.region(exercise, text)
     wrong = objection(markers.inside(text, region), _visible(course, exercise), exercise.may)
-    return f"{exercise.file}:{region.first + wrong.line}: {wrong.what}" if wrong else ""
+    return Found(f"{exercise.file}:{region.first + wrong.line}: {wrong.what}", wrong.refused) if wrong else None
 
 
-def _refusal_of_a_file(course: Course, exercise: Exercise, text: str) -> str:
+def _refusal_of_a_file(course: Course, exercise: Exercise, text: str) -> "Found | None":
     """A debugging exercise is a whole file: the changes to it must be a kernel's code, and few."""
     before, after = markers.without_markers(course.handed_out(exercise) or "").splitlines(), text.splitlines()
     changed = 0
@@ -65,10 +84,10 @@ def _refusal_of_a_file(course: Course, exercise: Exercise, text: str) -> str:
             changed += max(end - begin, last - first)
             written += [(number + 1, after[number]) for number in range(first, last)]
     if changed > _MOST_CHANGED_LINES:
-        return (f"{exercise.file}: {changed} lines are not as they were handed out, and at most {_MOST_CHANGED_LINES} "
-                "may be")
+        return Found(f"{exercise.file}: {changed} lines are not as they were handed out, and at most "
+                     f"{_MOST_CHANGED_LINES} may be", True)
     wrong = objection("\n".join(line for _, line in written), _visible(course, exercise), exercise.may, balanced=False)
-    return f"{exercise.file}:{written[wrong.line - 1][0]}: {wrong.what}" if wrong else ""
+    return Found(f"{exercise.file}:{written[wrong.line - 1][0]}: {wrong.what}", wrong.refused) if wrong else None
 
 
 def _visible(course: Course, exercise: Exercise) -> list[str]:
@@ -128,31 +147,69 @@ def _names(code: str, visible: list[str], may: list[str]) -> "Objection | None":
     types = TYPES | set(re.findall(r"\b(?:struct|class|typename|enum|using)\s+(\w+)", sources))
     tokens = [(token, number) for number, line in enumerate(code.splitlines(), 1) for token in _TOKEN.findall(line)]
     words = [token for token, _ in tokens]
-    mine: set[str] = set()
+    mine = _Scopes()
     for at, (word, number) in enumerate(tokens):
         if not _NAME.fullmatch(word):
+            mine.see(word)
             if word == ":" and words[at + 1 : at
                                      + 2] == [":"] and words[at - 1 : at] != [":"] and not _is_offered(words, at,
                                                                                                        sources):
-                return Objection(number, "::, a name of somewhere else")
+                return _doubt(number, "::, a name of somewhere else")
+            continue
+        if word == "static" and words[at + 1 : at + 2] in (["constexpr"], ["const"], ["__device__"]):
             continue
         if word in NEVER and word not in may:
-            return Objection(number, f"{word}, which a kernel does not need")
+            return _doubt(number, f"{word}, which a kernel does not need")
         if re.match(r"__|_[A-Z]", word) and word not in CUDA:
-            return Objection(number, f"{word}, which a kernel does not need")
+            return _doubt(number, f"{word}, which a kernel does not need")
         if word.startswith("cuda"):
-            return Objection(number, f"{word}, which the host calls")
-        if word in known | mine:
+            return _doubt(number, f"{word}, which the host calls")
+        if word in known:
             if word in types - TYPES and at and words[at - 1] in types - {"const", "constexpr", "typename"}:
-                return Objection(number, f"{word}, which is a type, as a variable")
+                return _doubt(number, f"{word}, which is a type, as a variable")
             continue
-        if words[at - 1 : at] == ["."] or (words[at - 2 : at] == ["-", ">"]):
-            return Objection(number, f"{word}, which nothing here has")
+        member = words[at - 1 : at] == ["."] or (words[at - 2 : at] == ["-", ">"])
+        if member and word in mine.ended:
+            continue
+        if word in mine.open and not member:
+            # What is no function where it is declared calls something else where it is called.
+            if words[at + 1 : at + 2] == ["("] and not mine.open[word] and not _declared(words, at, types):
+                return _doubt(number, f"{word}, which is called and is no function here")
+            continue
+        if member:
+            return _doubt(number, f"{word}, which nothing here has")
         if not _declared(words, at, types):
-            return Objection(number, f"{word}, which neither the file nor common/device offers, and which is not "
-                                     "declared here")
-        mine.add(word)
+            return _doubt(number, f"{word}, which neither the file nor common/device offers, and which is not "
+                                  "declared here")
+        mine.open[word] = words[at + 1 : at + 3] == ["=", "["] or words[at + 1 : at + 2] == ["("]
+        mine.declared[-1].append(word)
     return None
+
+
+class _Scopes:
+    """Names that are declared here, as long as their block is open."""
+
+    def __init__(self) -> None:
+        self.open: dict[str, bool] = {}  # {name: is it a function}
+        self.declared: list[list[str]] = [[]]  # in each open block
+        self.ended: set[str] = set()  # of blocks that are closed: members, perhaps
+
+    def see(self, token: str) -> None:
+        if token == "{":
+            self.declared.append([])
+        elif token == "}" and len(self.declared) > 1:
+            for name in self.declared.pop():
+                self.open.pop(name, None)
+                self.ended.add(name)
+
+
+def _doubt(line: int, what: str) -> Objection:
+    return Objection(line, what, word_refused(what.partition(",")[0]))
+
+
+def word_refused(word: str) -> bool:
+    """Words with which a text gets at what is not its own while it is compiled."""
+    return bool(re.match(r"asm$|_+asm|_Pragma$|__has_|import$|module$|export$", word))
 
 
 def _is_offered(words: list[str], at: int, sources: str) -> bool:

@@ -13,8 +13,8 @@ from typing import NoReturn
 
 from tools.base import Failure
 
-_BEGIN = re.compile(r"\s*// exercise (\w+): (\S.*)")
-_END = re.compile(r"\s*// end (\w+)(?: \|(.*))?")
+_BEGIN = re.compile(r"\s*//[ \t]*exercise[ \t]+(\w+)[ \t]*:[ \t]*(\S.*)")
+_END = re.compile(r"\s*//[ \t]*end[ \t]+(\w+)[ \t]*(?: \|(.*))?")
 _NEARLY = re.compile(r"\s*//\s*(exercise \w+\s*(:|$)|end \w+\s*(\||$))")  # what was meant to be one of them
 
 

@@ -6,7 +6,8 @@
      "weeks": [{"title": "memory", "begins": "2027-02-01", "due": "2027-02-08", "exercises": ["01", "02.scores"]}, ..]}
 
 `late` and `points` need not be there; an exercise has the points of exercises.json unless `points` says otherwise.
-Exercises are named as for ./workbook check: 01 means all of chapter 01.
+Points and percents may be fractions, and `due` may have an hour: 2027-02-08T18:00. Exercises are named as for
+./workbook check: 01 means all of chapter 01.
 """
 
 import datetime
@@ -22,7 +23,7 @@ from tools.course import Course, Exercise
 _WEEK: dict[str, type] = {"title": str, "begins": str, "due": str, "exercises": list}
 _FILE: dict[str, type] = {"title": str, "weeks": list}
 _MAY: dict[str, type] = {"late": dict, "points": dict}
-_LATE: dict[str, type] = {"percent_a_day": int, "days": int}
+_LATE: dict[str, Any] = {"percent_a_day": (int, float), "days": int}
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Week:
 class Plan:
     title: str
     weeks: list[Week]
-    late: dict[str, int] = field(default_factory=dict)
+    late: dict[str, float] = field(default_factory=dict)
 
     @property
     def exercises(self) -> list[Exercise]:
@@ -60,7 +61,7 @@ def read_plan(path: Path, course: Course) -> Plan:
     def fail(what: str, line: int = 1) -> NoReturn:
         raise Failure(f"{shown(path)}:{line}: {what}", status=2)
 
-    def typed(what: str, entry: Any, must: dict[str, type], may: dict[str, type]) -> JsonObject:
+    def typed(what: str, entry: Any, must: dict[str, Any], may: dict[str, Any]) -> JsonObject:
         if not isinstance(entry, dict):
             fail(f"{what} must be an object with {', '.join(must)}")
         for key in must:
@@ -70,8 +71,9 @@ def read_plan(path: Path, course: Course) -> Plan:
             kind = must.get(key) or may.get(key)
             if kind is None:
                 fail(f"{what} has a key {key}, which it cannot have (it can have {', '.join([*must, *may])})")
-            if type(value) is not kind:
-                fail(f"{key} of {what} is {json.dumps(value)}: it must be of type {kind.__name__}")
+            kinds = kind if isinstance(kind, tuple) else (kind,)
+            if type(value) not in kinds:
+                fail(f"{key} of {what} is {json.dumps(value)}: it must be of type {kinds[-1].__name__}")
         return entry
 
     def line_of(word: object) -> int:
@@ -104,7 +106,8 @@ def read_plan(path: Path, course: Course) -> Plan:
             yield from found
 
     for word, number in points.items():
-        if [one.id for one in selected([word])] != [word] or type(number) is not int or number < 0:
+        if [one.id for one in selected([word])] != [word] or type(number) not in (int, float) or \
+                not 0 <= number < 1e6:
             fail(f"points of {word} are {json.dumps(number)}: it must be an exercise and a number", line_of(word))
     weeks: list[Week] = []
     seen: set[str] = set()
@@ -113,11 +116,14 @@ def read_plan(path: Path, course: Course) -> Plan:
         for key in ("begins", "due"):
             try:
                 # Newer Pythons accept other formats too.
-                if datetime.date.fromisoformat(week[key]).isoformat() != week[key]:
+                day, at, hour = week[key].partition("T")
+                if datetime.date.fromisoformat(day).isoformat() != day or (at and key != "due") or \
+                        (at and datetime.time.fromisoformat(hour).isoformat("minutes") != hour):
                     raise ValueError
             except ValueError:
-                fail(f"{key} of week {number} is {week[key]}: it must be a date, as 2027-02-01", line_of(week[key]))
-        if week["due"] < week["begins"]:
+                fail(f"{key} of week {number} is {week[key]}: it must be a date, as 2027-02-01"
+                     + (", perhaps with an hour, as 2027-02-01T18:00" if key == "due" else ""), line_of(week[key]))
+        if week["due"][:10] < week["begins"]:
             fail(f"week {number} is due before it begins", line_of(week["due"]))
         exercises = [replace(one, points=points.get(one.id, one.points)) for one in selected(week["exercises"])]
         for one in exercises:

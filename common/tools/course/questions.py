@@ -10,6 +10,7 @@ source, and counts then; what was predicted stays, and costs nothing.
 
 import hashlib
 import json
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,8 @@ class Answers:
 
     def begin(self, student: str, course: Course) -> None:
         """Writes the file for this student, with a place for every answer; answers that are there stay."""
+        if not _name(student):
+            raise Failure("--student is a name in which nothing can be seen", status=2)
         if self.student and _name(student) != _name(self.student):
             raise Failure(
                 f"{shown(self.path)} has the answers of {self.student}; the questions are drawn from the name",
@@ -104,8 +107,10 @@ class Answers:
 
 
 def _name(student: str) -> str:
-    """The name without case and blanks, which make no difference."""
-    return " ".join(student.casefold().split())
+    """The name without case, blanks and what cannot be seen, which make no difference."""
+    visible = "".join(letter for letter in unicodedata.normalize("NFC", student)
+                      if unicodedata.category(letter) not in ("Cc", "Cf", "Cn", "Co") or letter.isspace())
+    return " ".join(visible.casefold().split())
 
 
 def student_of(answers: str) -> str:
@@ -172,7 +177,7 @@ class _Counted:
 
 def verdict_of_answer(exercise: Exercise, answers: Answers, workshop: Workshop = HERE) -> Verdict:
     """Judges the student's number, without ever showing the right one."""
-    if not answers.student:
+    if not _name(answers.student):
         return Verdict("not answered",
                        [f"./workbook check {exercise.id} --student NAME writes {FILE} and asks the question"])
     problem, given = problem_of(exercise, answers.student), answers.answer(exercise)

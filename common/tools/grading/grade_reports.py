@@ -11,7 +11,8 @@ from urllib.parse import quote
 
 from tools.base import Failure, JsonObject
 from tools.grading.one_submission import Grade
-from tools.grading.similarity import Alike
+from tools.grading.roster import Person
+from tools.grading.similarity import Alike, groups
 from tools.grading.speed import Graded
 
 FORMATS = ("gradescope", "classroom50")
@@ -22,14 +23,27 @@ def written(form: str, grade: Grade, exercises: Sequence[Graded], held: JsonObje
                       indent=1, ensure_ascii=False) + "\n"
 
 
+def not_held(held: JsonObject) -> list[str]:
+    """What does not keep submissions apart here, in lines; nothing if all does."""
+    kernels = held.get("kernels", {})
+    missing = [layer for layer, state in kernels.items() if state != "held"]
+    if kernels and len(missing) == len(kernels):
+        return ["Nothing is isolated here: whoever hands something in could do what you can do."]
+    return ([f"Submissions' kernels are kept apart, but not by: {'; '.join(missing)}."] if missing else []) + \
+        (["The compiler could read the workbook's solutions here (bubblewrap hides them)."]
+         if held.get("solutions") == "seen" else [])
+
+
 def gradescope(grade: Grade, exercises: Sequence[Graded], held: JsonObject) -> JsonObject:
     """results.json as gradescope-autograders.readthedocs.io has it."""
     tests = [{"name": f"{one.id}: {one.title}", "number": one.id, "score": grade.points[one.id],
               "max_score": one.points, "status": "passed" if grade.verdicts[one.id].state == "right" else "failed",
               "output": "\n".join([grade.verdicts[one.id].state, *grade.verdicts[one.id].lines]),
               "output_format": "text", "extra_data": {"verdict": grade.verdicts[one.id].state}} for one in exercises]
-    return {"score": grade.score, "execution_time": round(grade.seconds), "output": _in_a_sentence(grade),
-            "output_format": "text", "stdout_visibility": "hidden", "tests": tests, "extra_data": {"sandbox": held}}
+    return {"score": grade.score, "execution_time": round(grade.seconds),
+            "output": "\n".join([_in_a_sentence(grade), *not_held(held)]),
+            "output_format": "text", "stdout_visibility": "hidden", "tests": tests,
+            "extra_data": {"sandbox": held, "for a person": grade.flags}}
 
 
 def classroom50(grade: Grade, exercises: Sequence[Graded]) -> JsonObject:
@@ -56,14 +70,19 @@ def _in_a_sentence(grade: Grade) -> str:
     return f"{states.count('right')} of {len(states)} exercises are right"
 
 
-def table_of_class(grades: list[Grade], exercises: Sequence[Graded]) -> str:
-    """A line for each student, as CSV."""
+def table_of_class(grades: list[Grade], exercises: Sequence[Graded], of: "dict[str, Person] | None" = None) -> str:
+    """A line for each student, as CSV: what each exercise was, and then its points."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["submission", "points", "of", *[one.id for one in exercises]])
+    ids = [one.id for one in exercises]
+    writer.writerow(["submission", *(["id", "name"] if of else []), "points", "of", *ids,
+                     *[f"{id} points" for id in ids], "late days"])
     for grade in grades:
-        states = [grade.verdicts[one.id].state for one in exercises]
-        writer.writerow([_harmless(grade.name), grade.score, sum(one.points for one in exercises), *states])
+        person = (of or {}).get(grade.name)
+        who = [_harmless(person.id), _harmless(person.name)] if person else ["", ""]
+        writer.writerow([_harmless(grade.name), *(who if of else []), grade.score, sum(one.points for one in exercises),
+                         *[grade.verdicts[id].state for id in ids], *[grade.points[id] for id in ids],
+                         max(grade.late.values(), default=0)])
     return text.getvalue()
 
 
@@ -113,9 +132,14 @@ def page_of_class(grades: list[Grade], exercises: Sequence[Graded], alike: list[
     lines += [f"| [{_in_a_cell(grade.name)}](students/{quote(grade.name)}.md) | {grade.score} | "
               f"{_in_a_cell(': '.join(grade.refused)) if grade.refused else ''} |" for grade in grades]
     lines += ["", no_submissions([_in_a_cell(name) for name in others])] if others else []
+    flagged = [f"- {_in_a_cell(grade.name)}, {exercise} ({grade.points[exercise]:g} points): {_in_a_cell(why)}"
+               for grade in grades for exercise, why in sorted(grade.flags.items())]
+    lines += ["", "## To be looked at", "", "These have lines of which it cannot be said that they are a kernel's code "
+              "alone. Points are for results; what the engine counts is not believed of them.", "",
+              *flagged] if flagged else []
     lines += ["", "## Alike", ""]
-    lines += [without] if without else [f"- {one} and {other}: {share:.0%} of {exercise}"
-                                        for one, other, exercise, share in alike] or \
+    lines += [without] if without else [f"- {', '.join(names)}: {share:.0%} or more of {', '.join(ids)}"
+                                        for names, ids, share in groups(alike)] or \
         ["No two solutions are nearly the same."]
     lines += [f"- {', '.join(names)}: the questions of one name in answers.json" for names in namesakes]
     return "\n".join(lines) + "\n"

@@ -7,6 +7,9 @@ table says it, with a line for each submission: ada,2027-02-17.
 import csv
 import datetime
 import json
+import math
+import re
+import unicodedata
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +21,7 @@ _METADATA = "submission_metadata.json"  # Gradescope's, beside the directory of 
 
 
 def read_dates(path: Path) -> dict[str, datetime.date]:
-    """Reads {submission: date}; an hour after the day is ignored."""
+    """Reads {submission: date, with the hour if it has one}."""
     try:
         lines = list(csv.reader(path.read_text().splitlines()))
     except (OSError, ValueError) as error:
@@ -30,7 +33,7 @@ def read_dates(path: Path) -> dict[str, datetime.date]:
             continue
         try:
             name, when = line
-            dates[name.strip()] = _day(when.strip())
+            dates[unicodedata.normalize("NFC", name.strip())] = _day(when.strip())
         except ValueError:
             raise Failure(f"{shown(path)}:{number}: it must be a submission and a date, as ada,2027-02-17",
                           status=2) from None
@@ -45,21 +48,34 @@ def date_of_gradescope(submission: Path) -> "datetime.date | None":
 
 
 def _day(when: str) -> datetime.date:
-    return datetime.date.fromisoformat(when[:10])
+    """Of the clock where it was handed in, whose offset does not matter."""
+    day, hour = datetime.date.fromisoformat(when[:10]), re.match(r"[T ](\d\d):(\d\d)", when[10:])
+    return datetime.datetime(day.year, day.month, day.day, int(hour[1]), int(hour[2])) if hour else day
 
 
-def without_late_points(grade: Grade, plan: Plan, handed_in: "datetime.date | None") -> Grade:
-    """The grade without the points that late days cost; unchanged if nothing was late, or no date is known."""
+def days_late(handed_in: datetime.date, due: str) -> int:
+    """How many days have begun since then; 0 or less if it was in time. A day without an hour is due until it ends."""
+    day = handed_in.date() if isinstance(handed_in, datetime.datetime) else handed_in
+    days = (day - datetime.date.fromisoformat(due[:10])).days
+    if "T" not in due or not isinstance(handed_in, datetime.datetime):
+        return days
+    return math.ceil((handed_in - datetime.datetime.fromisoformat(due)) / datetime.timedelta(days=1))
+
+
+def without_late_points(grade: Grade, plan: Plan, handed_in: "datetime.date | None", extension: int = 0) -> Grade:
+    """The grade without the points that late days cost; unchanged if nothing was late, or no date is known. `extension`
+    are days that this student has more."""
     if not plan.late or handed_in is None:
         return grade
-    due = {one.id: datetime.date.fromisoformat(week.due) for week in plan.weeks for one in week.exercises if week.due}
+    due = {one.id: week.due for week in plan.weeks for one in week.exercises if week.due}
     points, verdicts = dict(grade.points), dict(grade.verdicts)
     for id, full in grade.points.items():
         day = due.get(id) or due.get(id.rpartition(".")[0])  # 06.pipeline.speed is due with 06.pipeline
-        days = (handed_in - day).days if day else 0
+        days = days_late(handed_in, day) - extension if day else 0
         if days > 0 and full > 0:
             lost = 100 if days > plan.late["days"] else min(100, days * plan.late["percent_a_day"])
+            grade.late[id] = days
             points[id] = round(full * (100 - lost) / 100, 2)
-            line = f"{days} day{'s' if days > 1 else ''} late: {lost} % of {full} points less"
+            line = f"{days} day{'s' if days > 1 else ''} late: {lost:g} % of {full:g} points less"
             verdicts[id] = Verdict(verdicts[id].state, [*verdicts[id].lines, line])
     return replace(grade, points=points, verdicts=verdicts)

@@ -1,24 +1,30 @@
-"""Grading: a submission's lines between the markers, laid over a clean tree, built and run in a sandbox.
+"""Grading: a submission's lines between the markers, laid into the workbook's file, built and judged apart.
 
 Of a submission only these lines and the answers are taken, so that its tests, scripts and CMake files do not matter.
 What has been handed in for one rung is judged alone: other exercises of the same rung have their solutions meanwhile.
+
+The programs that judge are the workbook's own, built before anything is handed in, and hold the results that are
+expected. The kernels run in a process of their own (kernels.py), and what comes from there is numbers.
 """
 
+import contextlib
 import fcntl
 import json
 import os
 import re
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
+import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tools.base import Command, Failure, build, cuda, file_trees, shown, started
+from tools.base import Command, Failure, JsonObject, build, cuda, file_trees, shown, started
 from tools.course import (
     Answers,
     Course,
@@ -33,18 +39,21 @@ from tools.course import (
     verdict_of_answer,
 )
 from tools.grading import speed
-from tools.grading.sandbox import Done, Limits, Sandbox, python
+from tools.grading.kernels import LAYERS, NO_MEMORY, REQUIRED, Attempt, CompilerStopped, Kernels, as_line
+from tools.grading.sandbox import Done, Limits, Sandbox, python, read_output
 from tools.grading.speed import Graded, Timed
 from tools.grading.submission import Submission
 
 ANSWERS = "answers.json"
-_TO_BUILD, _TO_COMPILE_A_LOT = 4 * 1024**3, 512 * 1024**2
+_TO_COMPILE_A_LOT = 512 * 1024**2
 _HOST_OF_A_GPU = 64 * 1024**3  # what CUDA reserves of a host's addresses is more than it uses
 _ONE_AT_A_TIME = threading.Lock()  # on the GPU
-_NO_MEMORY = ("bad_alloc|annot allocate memory|out of memory|virtual memory exhausted|cudaErrorMemoryAllocation|"
-              ": stack overflow: ")
 _OF_CUDA = ("CUDACXX", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
 _OUT_OF_BOUNDS = ("invalid read", "invalid write", "outside", "out of bounds", "misaligned")
+_TO_LOOK_AT = "to be looked at"  # the state of what only counts can decide, which such code could forge
+_SIGSYS = -31
+_REFERENCED = Path("build/cpu/references/all")  # a file, once all references are there
+_NOTHING = "nothing can be graded here: the workbook's own solution of {} is said to be {}"
 
 
 @dataclass
@@ -56,6 +65,8 @@ class Grade:
     points: dict[str, float] = field(default_factory=dict)
     refused: "tuple[str, str] | None" = None  # (verdict, why) of the whole submission
     seconds: float = 0.0
+    late: dict[str, int] = field(default_factory=dict)  # {exercise's id: days}
+    flags: dict[str, str] = field(default_factory=dict)  # {exercise's id: why a person should look at it}
 
     @property
     def score(self) -> float:
@@ -63,20 +74,26 @@ class Grade:
 
 
 class Workbench(Workshop):
-    """A tree of its own in which one submission after the other is built and run, in a sandbox of its own."""
+    """A tree of its own, whose programs judge one submission after the other, and a place for the submissions' kernels.
+    Nothing of a submission is ever in the tree."""
 
-    def __init__(self, root: Path, directory: Path, number: int, patience: float, times_on: str = "cuda"):
+    def __init__(self, root: Path, directory: Path, number: int, patience: float, times_on: str = "cuda",
+                 without: Iterable[str] = ()):
         self.root, self.tree, self.patience = root, directory / f"{number}", patience
         # This workbench is prepared before the others, which then need not compile the same again.
         self.first = directory / "0"
-        self.sandbox, self.happened, self._testimony = Sandbox(), "", 0
-        self.course = load(root)  # as it should be: the tree is what a student makes of it
+        self.sandbox, self.happened = Sandbox(), ""
+        self.kernels = Kernels(self.tree, directory / f"{number}.kernels", self.sandbox, patience, without)
+        self.attempt: "Attempt | None" = None  # whose kernels are judged; the workbook's own, in the judge, if none
+        self.course = load(root)
         self.times_on, self.no_gpu = times_on, ""  # a preset; why nothing can be timed
+        self.held: JsonObject = {"runs": False}
+        self._stubs: dict[str, bool] = {}
 
     # --- The tree ---
 
     def prepare(self, course: Course, exercises: Sequence[Graded]) -> None:
-        """Builds the workbook as it is, with the caller's rights: nothing of a student's is in it yet."""
+        """Builds the workbook as it is, with the caller's rights: nothing of a student's is in it."""
         self._keep_others_out()
         self.sandbox.require_entry(self.tree)
         wanted, there = file_trees.read(self.root), set()
@@ -85,15 +102,15 @@ class Workbench(Workshop):
             if not path.is_file() or path.read_bytes() != content:
                 file_trees.write(self.tree, {file: content})
             there.add(path)
-        there.update(self.tree / one.handed_in for one in self._timed(exercises))
         for path in self.tree.rglob("*"):
             if path.is_file() and path not in there and "build" not in path.relative_to(self.tree).parts[:1]:
                 path.unlink()
         if self.times_on == "cuda":
             choice = cuda.choose_preset(None)
             self.no_gpu = "" if choice.preset == "cuda" else choice.why
-        for one in self._timed(exercises):  # its solution, until something is handed in
+        for one in self._timed(exercises):  # its solution; what is handed in is compiled elsewhere
             file_trees.write(self.tree, {one.handed_in: wanted[one.file]})
+        self.sandbox.hide(self.root)
         self._environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C.UTF-8",
                              "HOME": str(self.tree / "build"),
                              "TMPDIR": str(self.tree / "build"), "CXX": os.environ.get("CXX") or "g++",
@@ -101,30 +118,63 @@ class Workbench(Workshop):
                              **{name: os.environ[name] for name in _OF_CUDA if name in os.environ}}
         for preset, targets in self._targets(exercises).items():
             self._configure(preset)
-            done = self._compile(preset, targets, seconds=3600, inside=False)
-            if done.status != 0:
-                raise Failure(f"the workbook itself does not build: {_last(done.output)}")
-        self.sandbox.own(self.tree / "build")
-        self.held = self.sandbox.held(self.tree / "build")
-        if not self.held["runs"]:
-            raise Failure(f"nothing can be run in {shown(self.tree)} as another user: {self.held['why']}")
-        self._require_right_solutions(exercises)
+            command = ["cmake", "--build", f"build/{preset}", "--parallel", str(build.cores()), "--target", *targets]
+            with started(command, cwd=self.tree, env=self._environment, stdout=subprocess.PIPE,
+                         stderr=subprocess.STDOUT, text=True, errors="replace") as process:
+                output, _ = process.communicate()
+            if process.returncode != 0:
+                raise Failure(f"the workbook itself does not build: {_last(output)}")
+        if any(not isinstance(one, Timed) for one in exercises):
+            self._make_references(exercises)
+            self.sandbox.show_to_judge(self.tree)
+            self.kernels.prepare()
+            self.held = self._what_holds()
+            self._require_right_solutions(exercises)
+            self.held["kernels"] = layers_in_words(self.kernels.layers)
+        else:
+            self.held = self._what_holds()
         for one in self._timed(exercises) if self.times_on == "cuda" else []:
             of_itself = self.timed(one, wanted[one.file].decode(), runs=1)
             if of_itself.state != "right":
                 self.no_gpu = f"the solution of {one.of} beside itself is {of_itself.state}: {of_itself.lines[0]}"
 
+    def _what_holds(self) -> JsonObject:
+        place = self.kernels.place
+        held = self.sandbox.held(place, place / "made", self.root / self.course.exercises[0].file)
+        if not held["runs"]:
+            raise Failure(f"nothing can be run in {shown(place)} as another user: {held['why']}")
+        return held
+
+    def require_isolation(self) -> None:
+        """Failure if something that should keep a submission's kernels apart does not hold here."""
+        held = self.kernels.layers or frozenset()
+        missing = [f"{layer} ({LAYERS[layer]})" for layer in REQUIRED if layer not in held]
+        if self.held["solutions"] != "not seen":
+            missing.append("compiler (it can read the workbook's solutions)")
+        if missing:
+            raise Failure(f"--require-isolation: this machine does not hold {', '.join(missing)}; root, libseccomp-dev "
+                          "and bubblewrap give all of them", status=2)
+
+    def _make_references(self, exercises: Sequence[Graded]) -> None:
+        """What kernels should answer, where the tree has none yet: afterwards nobody may write there."""
+        for one in exercises:
+            if isinstance(one, Timed) or one.kind == "measure" or one.needs_gpu or (self.tree / _REFERENCED).exists():
+                continue
+            verdict = judge(_Attempted(self.tree, self.course.exercises), replace(one, limits=[]), explain=False,
+                            workshop=_AsCaller(self))
+            if verdict.state != "right":
+                raise Failure(_NOTHING.format(one.id, verdict.state) + "".join(f": {it}" for it in verdict.lines[:1]))
+
     def _require_right_solutions(self, exercises: Sequence[Graded]) -> None:
         """Judges one solution of each file, so that no student is blamed for a fault of the machine."""
         of_file = {one.file: one for one in exercises if not isinstance(one, Timed) and one.kind != "measure"
                    and not one.needs_gpu}
-        self.lay({})
         for one in of_file.values():
-            verdict = judge(_Attempted(self.tree, self.course.exercises), one, workshop=self)
+            verdict = self.verdict(one, (self.root / one.file).read_text())
             if verdict.state != "right":
-                raise Failure(f"nothing can be graded here: the workbook's own solution of {one.id} is said to be "
-                              f"{verdict.state}"
-                              + "".join(f": {line}" for line in verdict.lines[:1]))
+                raise Failure(_NOTHING.format(one.id, verdict.state) + "".join(f": {it}" for it in verdict.lines[:1]))
+        if of_file:
+            file_trees.write(self.tree, {str(_REFERENCED): b""})
 
     def _keep_others_out(self) -> None:
         self.tree.parent.mkdir(parents=True, exist_ok=True)
@@ -144,8 +194,11 @@ class Workbench(Workshop):
         for one in exercises:
             if isinstance(one, Timed):
                 continue
+            targets["cpu"].update({"confine", "kernel_host_plain", "kernel_host_traced"})
             if one.kind != "measure":
-                targets["cpu"].update({f"{one.chapter}_tests", f"{one.chapter}_traced_tests"})
+                targets["cpu"].add(f"{one.chapter}_tests")
+            if "trace" in one.tests:
+                targets["cpu"].add(f"{one.chapter}_traced_tests")
             if one.kind == "measure" or one.limits:
                 targets["cpu"].add(f"{one.chapter}_traced")
         return {preset: sorted(names) for preset, names in targets.items() if names}
@@ -153,74 +206,83 @@ class Workbench(Workshop):
     def _configure(self, preset: str) -> None:
         if (self.tree / "build" / preset / "build.ninja").exists():
             return
-        launcher = self.tree / "common/tests/new_chapter/reuse.py"  # the sandbox need not show the trees that it reuses
+        launcher = self.tree / "common/tests/new_chapter/reuse.py"
         environment = dict(self._environment)
         launchers = [word for tree in (self.root, self.first) if tree != self.tree
                      and (tree / "build" / preset).is_dir()
                      for word in (python(), "-B", str(launcher), str(tree), str(self.tree))]
         if launcher.exists() and launchers:
             environment["CMAKE_CXX_COMPILER_LAUNCHER"] = ";".join(launchers)
-        references = self.root / "build" / "cpu" / "references"
-        if references.is_dir():  # what the kernels should answer
-            shutil.copytree(references, self.tree / "build" / preset / "references", dirs_exist_ok=True)
+        for tree in (self.first, self.root):
+            references = tree / "build" / "cpu" / "references"
+            if references.is_dir() and tree != self.tree:  # what the kernels should answer
+                shutil.copytree(references, self.tree / "build" / preset / "references", dirs_exist_ok=True)
         done = subprocess.run(["cmake", "--preset", preset], cwd=self.tree, env=environment, stdin=subprocess.DEVNULL,
                               capture_output=True, text=True)
         if done.returncode != 0:
             raise Failure(f"cmake --preset {preset} failed in {shown(self.tree)}: {_last(done.stderr)}")
 
-    def lay(self, texts: dict[str, str]) -> None:
-        """Lays these texts over the tree, and takes away what was laid there before."""
-        for file in {one.file for one in self.course.exercises}:
-            text = texts.get(file) or (self.root / file).read_text()
-            if (self.tree / file).read_text() != text:
-                (self.tree / file).write_text(text)
-        answers = self.tree / ANSWERS
-        answers.unlink(missing_ok=True)
-        if ANSWERS in texts:
-            answers.write_text(texts[ANSWERS])
-
     # --- What a workshop does ---
 
+    def verdict(self, one: Exercise, text: str) -> Verdict:
+        """On this text of the exercise's file."""
+        self.attempt, self.happened = self.kernels.attempt(one, text), ""
+        try:
+            return judge(_Attempted(self.tree, self.course.exercises), one, workshop=self)
+        finally:
+            self.attempt = None
+
+    def results_reject_the_stub(self, one: Exercise) -> bool:
+        """Whether results alone tell what was handed out from a solution: no counts, nothing that the engine says."""
+        if one.id not in self._stubs:
+            verdict = self.verdict(_by_results(one), self.course.replaced(one, self.course.handed_out(one) or ""))
+            self._stubs[one.id] = verdict.state != "right"
+        return self._stubs[one.id]
+
     def built(self, preset: str, targets: list[str]) -> Path:
-        done = self._compile(preset, targets, seconds=5 * self.patience, inside=True)
-        if done.stopped:
-            self.happened = "hangs the compiler"
-            raise build.DoesNotBuild("the compiler was stopped",
-                                     [f"the compiler was stopped after {5 * self.patience:g} s"])
-        if done.status != 0:
-            if re.search(_NO_MEMORY, done.output):
-                self.happened = "too much memory"
-            errors = build.first_errors(done.output)
-            raise build.DoesNotBuild("the build failed", [line.replace(f"{self.tree}/", "") for line in errors])
+        if self.attempt:
+            try:
+                self.kernels.program(self.attempt, traced="_traced" in targets[0])
+            except CompilerStopped as stopped:
+                self.happened = str(stopped)
+                raise
         return self.tree / "build" / preset
 
-    def _compile(self, preset: str, targets: list[str], seconds: float, inside: bool) -> Done:
-        command = ["cmake", "--build", f"build/{preset}", "--parallel", "1" if inside else str(build.cores()),
-                   "--target", *targets]
-        if inside:
-            limits = Limits(seconds, memory=_TO_BUILD, file_bytes=_TO_COMPILE_A_LOT)
-            return self.sandbox.run(command, limits, self._environment, cwd=self.tree, writable=(self.tree / "build",),
-                                    builds=True)
-        with started(command, cwd=self.tree, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                     text=True, errors="replace") as process:
-            output, _ = process.communicate()
-        return Done(process.returncode, output)
+    def has_built(self, program: Path) -> bool:
+        return (self.tree / "build/cpu" / program).exists()
 
     def answer(self, command: Command, environment: dict[str, str]) -> tuple[int, str]:
-        """The program's answer; on its socket it says how many tests have passed, and how many have not."""
-        done, said = self._heard(command, Limits(self.patience), environment)
-        numbers = said.split()
-        self._testimony = int(numbers[0]) if len(numbers) == 2 and numbers[1] == "0" else 0
+        """What the judge answers. Counts are taken twice, each time in a process that is new."""
+        environment = {**self._environment, "TMPDIR": "/tmp", **environment}
+        if not self.attempt or not self._is_about(command, self.attempt):
+            done = _own(command, environment, self.tree, self.patience)
+        else:
+            traced = "_traced" in Path(str(command[0])).name
+            done = self.kernels.judged(self.attempt, traced, command, environment)
+            if "--trace" in command and not done.stopped and done.status == 0 and \
+                    self.kernels.judged(self.attempt, traced, command, environment).output != done.output:
+                return 1, "the engine counts otherwise when it counts again"
+            self.happened = _what_happened(done)
+        if done.stopped == "time":
+            raise DoesNotEnd(self.patience)
         return done.status, done.output
+
+    @staticmethod
+    def _is_about(command: Command, attempt: Attempt) -> bool:
+        """A question may be about another rung, too."""
+        rungs = [str(word) for word in command if str(word).startswith("--rung=")]
+        return not rungs or rungs == [f"--rung={attempt.exercise.rung}"]
 
     def _heard(self, command: Command, limits: Limits, environment: dict[str, str],
                devices: tuple[str, ...] = ()) -> tuple[Done, str]:
-        """(Done, what it says on a socket of its own, behind a secret that it alone was told); DoesNotEnd."""
+        """(Done, what it says on a socket of its own, behind a secret that it alone was told); DoesNotEnd. For kernels
+        that are timed on a GPU, in the process that times them."""
         ours, theirs = socket.socketpair()
         secret = secrets.token_hex(16)
         with ours, theirs:
             ours.sendall(secret.encode())
-            done = self.sandbox.run(command, limits, cwd=self.tree, pass_fds=(theirs.fileno(),), devices=devices,
+            done = self.sandbox.run(command, limits, cwd=self.kernels.place, pass_fds=(theirs.fileno(),),
+                                    devices=devices,
                                     environment={**self._environment, "TMPDIR": "/tmp", "SIMT_THREADS": "2",
                                                  **environment, "WORKBOOK_GRADER_CHANNEL": str(theirs.fileno())})
             ours.setblocking(False)
@@ -233,28 +295,30 @@ class Workbench(Workshop):
             raise DoesNotEnd(self.patience)
         return done, said[len(secret):] if said.startswith(secret) else ""
 
-    def passed(self, output: str) -> int:
-        return self._testimony
-
     def timed(self, one: Timed, text: str, runs: int = speed.RUNS, times: int = speed.TIMES) -> Verdict:
         """On the time of this text of the exercise's file, beside the file as it is."""
-        file_trees.write(self.tree, {one.handed_in: text.encode()})
         flags = [f"--{key}={int(value)}" for key, value in one.problem.items()]
         limits = Limits(self.patience, memory=_HOST_OF_A_GPU, file_bytes=_TO_COMPILE_A_LOT)
         said = []
         try:
-            program = self.built(self.times_on, [one.target]) / "common/harness/judge" / one.target
+            program = self._timing_program(one, text)
             with _ONE_AT_A_TIME:
                 for _ in range(runs):
                     done, heard = self._heard([program, *flags, f"--times={times}"], limits, {}, devices=_nvidia())
                     if done.status != 0 or not heard:
-                        return Verdict(self.happened or "crashes", [_last(done.output).replace(f"{self.tree}/", "")])
+                        return Verdict(self.happened or "crashes", [as_line(_last(done.output))])
                     said.append(json.loads(heard))
         except build.DoesNotBuild as failure:
             return Verdict("does not compile", failure.errors[:1])
         except DoesNotEnd as hanging:
             return Verdict("hangs", [str(hanging)])
         return speed.verdict_of(said, one.at_most)
+
+    def _timing_program(self, one: Timed, text: str) -> Path:
+        """Compiled and linked as ninja would, where the compiler can write to nothing else."""
+        if self.attempt is None and not self.kernels.place.exists():
+            self.kernels.prepare_place()
+        return self.kernels.linked_as(self.tree / "build" / self.times_on, one.target, self.tree / one.handed_in, text)
 
 
 def _nvidia() -> tuple[str, ...]:
@@ -268,9 +332,45 @@ def _last(output: str) -> str:
 def _what_happened(done: Done) -> str:
     if done.stopped:
         return {"time": "hangs", "output": "prints too much"}[done.stopped]
-    if re.search(_NO_MEMORY, done.output):
+    if re.search(NO_MEMORY, done.output):
         return "too much memory"
-    return "crashes" if done.status < 0 else ""
+    return "calls the system" if done.status == _SIGSYS else "crashes" if done.status < 0 else ""
+
+
+def _own(command: Command, environment: dict[str, str], place: Path, seconds: float) -> Done:
+    """What a program of the workbook's own answers."""
+    with subprocess.Popen(list(map(str, command)), cwd=place, env=environment, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True) as process:
+        try:
+            output, stopped = read_output(process, seconds)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        return Done(process.wait() if not stopped else 0, output.decode(errors="replace"), stopped)
+
+
+def layers_in_words(held: "frozenset[str] | None") -> JsonObject:
+    """What keeps the kernels' process apart, for the results."""
+    held = held or frozenset()
+    return {LAYERS[layer]: "held" if layer in held else "NOT HELD" for layer in LAYERS}
+
+
+class _AsCaller(Workshop):
+    """The workbook's own programs with the workbook's own kernels, as whoever called us."""
+
+    def __init__(self, bench: "Workbench"):
+        self._bench = bench
+
+    def built(self, preset: str, targets: list[str]) -> Path:
+        return self._bench.tree / "build" / preset
+
+    def answer(self, command: Command, environment: dict[str, str]) -> tuple[int, str]:
+        done = _own(command, {**os.environ, **environment}, self._bench.tree, 600)
+        return done.status, done.output
+
+
+def _by_results(one: Exercise) -> Exercise:
+    return replace(one, limits=[], tests=[test for test in one.tests if test != "trace"])
 
 
 # --- One submission --------------------------------------------------------------------------------------------------
@@ -282,8 +382,8 @@ def grade(workbench: Workbench, submission: Submission, exercises: Sequence[Grad
     if submission.refused:
         result.verdicts = {one.id: Verdict(*_as_verdict(submission.refused)) for one in exercises}
     else:
+        workbench.kernels.require_as_prepared()
         taken = {one.id: _taken(workbench.course, submission, one) for one in exercises if not isinstance(one, Timed)}
-        handed_in = {one.file: _as_handed_in(workbench.course, one.file, exercises, taken) for one in exercises}
         for one in exercises:
             if isinstance(one, Timed):
                 result.verdicts[one.id] = _timed(workbench, one, taken[one.of], result.verdicts[one.of])
@@ -292,9 +392,12 @@ def grade(workbench: Workbench, submission: Submission, exercises: Sequence[Grad
             if isinstance(content, Verdict):
                 result.verdicts[one.id] = content
             elif one.kind == "measure":
-                result.verdicts[one.id] = _counted(workbench, one, {one.file: handed_in[one.file], ANSWERS: content})
+                text, doubt = _as_handed_in(workbench.course, one.file, exercises, taken)
+                result.verdicts[one.id] = _counted(workbench, one, content.text, "" if doubt else text)
             else:
                 result.verdicts[one.id] = _judged(workbench, one, content)
+                if content.doubt and result.verdicts[one.id].state in ("right", _TO_LOOK_AT):
+                    result.flags[one.id] = content.doubt
     result.points = {one.id: one.points if result.verdicts[one.id].state == "right" else 0 for one in exercises}
     result.seconds = time.monotonic() - begin
     return result
@@ -310,25 +413,32 @@ def _as_verdict(refused: tuple[str, str]) -> tuple[str, list[str]]:
     return refused[0], [refused[1]]
 
 
-def _taken(course: Course, submission: Submission, one: Exercise) -> "str | Verdict":
+@dataclass(frozen=True)
+class _Taken:
+    text: str
+    doubt: str = ""  # what of it may be no kernel's code
+
+
+def _taken(course: Course, submission: Submission, one: Exercise) -> "_Taken | Verdict":
     """What the submission has for the exercise, or why nothing of it can be graded."""
     file = ANSWERS if one.kind == "measure" else one.file
     if file in submission.wrong:
         return Verdict(*_as_verdict(submission.wrong[file]))
     if file not in submission.texts:
         return Verdict("not handed in", [f"{file} is not there"])
-    if one.kind == "measure":
-        return submission.texts[file]
     text = submission.texts[file]
+    if one.kind == "measure":
+        return _Taken(text)
     try:
-        refused = kernelcode.refusal(course, one, text)
+        found = kernelcode.refusal(course, one, text)
     except Failure as failure:
         return Verdict("no markers", [str(failure)])
-    if refused:
-        return Verdict("refused", [refused])
+    if found and found.refused:
+        return Verdict("refused", [as_line(found.line)])
+    doubt = as_line(found.line) if found else ""
     if one.kind == "debug":
-        return text if text.endswith("\n") else text + "\n"
-    return markers.inside(text, course.region(one, text))
+        return _Taken(text if text.endswith("\n") else text + "\n", doubt)
+    return _Taken(markers.inside(text, course.region(one, text)), doubt)
 
 
 def taken_from(course: Course, submission: Submission, exercises: Sequence[Graded]) -> dict[str, str]:
@@ -337,34 +447,39 @@ def taken_from(course: Course, submission: Submission, exercises: Sequence[Grade
     for one in exercises:
         if isinstance(one, Exercise) and one.kind == "code":
             taken = _taken(course, submission, one)
-            if isinstance(taken, str) and taken.split() != (course.handed_out(one) or "").split():
-                found[one.id] = taken
+            if isinstance(taken, _Taken) and taken.text.split() != (course.handed_out(one) or "").split():
+                found[one.id] = taken.text
     return found
 
 
-def _judged(workbench: Workbench, one: Exercise, written: str) -> Verdict:
+def _judged(workbench: Workbench, one: Exercise, written: _Taken) -> Verdict:
+    """Where the code is such that it could forge what the engine says, results alone decide; or, if they cannot, a
+    person."""
     course = workbench.course
-    if written.split() == (course.handed_out(one) or "").split():
+    if written.text.split() == (course.handed_out(one) or "").split():
         return Verdict("not attempted")
-    workbench.lay({one.file: course.replaced(one, written)})
-    workbench.happened = ""
-    verdict = judge(_Attempted(workbench.tree, course.exercises), one, workshop=workbench)
+    verdict = workbench.verdict(one, course.replaced(one, written.text))
+    verdict = Verdict(verdict.state, [as_line(line) for line in verdict.lines], verdict.stage)
     if verdict.state in ("wrong", "does not compile") and workbench.happened:
         return Verdict(workbench.happened, verdict.lines)
     if verdict.state == "wrong" and verdict.lines and verdict.lines[0].startswith("kernel ") and \
             any(words in verdict.lines[0] for words in _OUT_OF_BOUNDS):
         return Verdict("out of bounds", verdict.lines)
+    if verdict.state == "right" and written.doubt and (one.limits or "trace" in one.tests) and \
+            not workbench.results_reject_the_stub(one):
+        return Verdict(_TO_LOOK_AT, ["its results are right, as those of what was handed out are; whether it counts as "
+                                     "little, a person has to see", written.doubt])
     return verdict
 
 
-def _timed(workbench: Workbench, one: Timed, written: "str | Verdict", correctness: Verdict) -> Verdict:
+def _timed(workbench: Workbench, one: Timed, written: "_Taken | Verdict", correctness: Verdict) -> Verdict:
     """The verdict on the kernel's speed; a wrong kernel is not timed."""
     if correctness.state != "right" or isinstance(written, Verdict):
         return Verdict("not timed", [f"{one.of} is not right"])
     if workbench.no_gpu:
         return Verdict("not timed", [f"performance is not graded: {workbench.no_gpu}"])
     (exercise,) = workbench.course.select([one.of])
-    return workbench.timed(one, workbench.course.replaced(exercise, written))
+    return workbench.timed(one, workbench.course.replaced(exercise, written.text))
 
 
 class _Attempted(Course):
@@ -374,19 +489,33 @@ class _Attempted(Course):
         return True
 
 
-def _as_handed_in(course: Course, file: str, exercises: Sequence[Graded], taken: "Mapping[str, str | Verdict]") -> str:
-    """The file with all that was handed in for it and can be graded: questions are about the student's own kernels."""
-    text = (course.root / file).read_text()
+def _as_handed_in(course: Course, file: str, exercises: Sequence[Graded],
+                  taken: "Mapping[str, _Taken | Verdict]") -> tuple[str, bool]:
+    """(The file with all that was handed in for it and can be graded, whether some of it may be no kernel's code):
+    questions are about the student's own kernels."""
+    text, doubt = (course.root / file).read_text(), False
     for one in exercises:
         content = taken.get(one.id)
-        if one.file == file and isinstance(one, Exercise) and one.kind != "measure" and isinstance(content, str):
-            text = content if one.kind == "debug" else markers.filled(text, course.region(one, text), content)
-    return text
+        if one.file == file and isinstance(one, Exercise) and one.kind != "measure" and isinstance(content, _Taken):
+            text = content.text if one.kind == "debug" else markers.filled(text, course.region(one, text), content.text)
+            doubt = doubt or bool(content.doubt)
+    return text, doubt
 
 
-def _counted(workbench: Workbench, one: Exercise, texts: dict[str, str]) -> Verdict:
-    workbench.lay(texts)
-    try:
-        return verdict_of_answer(one, Answers(workbench.tree), workbench)
-    except Failure as failure:  # answers.json is none
-        return Verdict("wrong", [str(failure)])
+def _counted(workbench: Workbench, one: Exercise, answers: str, handed_in: str) -> Verdict:
+    """On the answer to a question. It may be about the workbook's own kernel or, if these are nothing but a kernel's
+    code, about the student's lines."""
+    with tempfile.TemporaryDirectory() as directory:
+        (Path(directory) / ANSWERS).write_text(answers)
+        try:
+            given = Answers(Path(directory))
+            verdict = verdict_of_answer(one, given, workbench)
+            if verdict.state == "wrong" and handed_in not in ("", (workbench.course.root / one.file).read_text()):
+                workbench.attempt = workbench.kernels.attempt(one, handed_in)
+                own = verdict_of_answer(one, given, workbench)
+                verdict = own if own.state == "right" else verdict
+        except Failure as failure:  # answers.json is none
+            return Verdict("wrong", [as_line(str(failure).replace(f"{directory}/", ""))])
+        finally:
+            workbench.attempt = None
+    return Verdict(verdict.state, [as_line(line.replace(f"{directory}/", "")) for line in verdict.lines], verdict.stage)

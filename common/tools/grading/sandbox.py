@@ -1,8 +1,10 @@
-"""Runs what a student has written: as another user, without network, with limits on time, memory and files.
+"""Runs a compiler on what a student has written: as another user, without network, with limits on time, memory and
+files. (Of what it makes nothing runs here: kernels.py has a stronger place for that.)
 
-What a machine offers differs. Where bubblewrap works, it is used: the program then sees the file system, but can write
-only where it is told to. Where we are root, namespaces of our own and a user of its own take its place. Limits of the
-kernel (prlimit) hold everywhere. `held` finds out, by trying, what really holds, and every result says so.
+What a machine offers differs. Where bubblewrap works, it is used: the program then sees the system's files and one
+directory, and can write only where it is told to. Where we are root, namespaces of our own and a user of its own take
+its place. Limits of the kernel (prlimit) hold everywhere. `held` finds out, by trying, what really holds, and every
+result says so.
 """
 
 import contextlib
@@ -22,16 +24,16 @@ import time
 import weakref
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tools.base import Command, Failure, JsonObject, shown
 
-FIRST_USER = 61000  # no user of this number has files; one builds, the next one runs
+FIRST_USER = 61000  # no user of this number has files
 MEMORY = 4 * 1024**3
 MOST_OUTPUT = 1024 * 1024
 _PROCESSES = 64
 _MOST_SANDBOXES = 1000
 _PR_SET_CHILD_SUBREAPER = 36  # of <sys/prctl.h>
-_TEMPORARY = (Path("/tmp"), Path("/var/tmp"))
 
 
 @dataclass(frozen=True)
@@ -50,63 +52,92 @@ class Limits:
 
 
 class Sandbox:
-    """Runs programs as another user. No two sandboxes on a machine have the same user at a time."""
+    """Runs programs as other users. No two sandboxes on a machine have the same users at a time."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._first_user = os.geteuid()
         if os.geteuid() == 0:
             name, self._first_user = _free_users()
             weakref.finalize(self, name.close)
         _adopt()
 
-    def user(self, builds: bool = False) -> int:
-        """The user who runs programs here: ourselves, if we cannot choose."""
-        return self._first_user + (0 if builds else 1) if os.geteuid() == 0 else os.geteuid()
+    def user(self, number: int = 0) -> int:
+        """Of three: who compiles, whose kernels run, who judges. Ourselves, if we cannot choose."""
+        return self._first_user + number if os.geteuid() == 0 else os.geteuid()
 
     def own(self, directory: Path) -> None:
-        """Gives a directory to the user who builds."""
+        """Gives a directory to the user who compiles, and to nobody else."""
+        directory.chmod(0o700)
         if os.geteuid() == 0:
-            subprocess.run(["chown", "-R", f"{self.user(builds=True)}:{self.user(builds=True)}", str(directory)],
-                           check=True)
+            os.chown(directory, self.user(), self.user())
+
+    def show_to_judge(self, directory: Path) -> None:
+        """Nobody else may enter the directory any more."""
+        if os.geteuid() == 0:
+            os.chown(directory, 0, self.user(2))
+        directory.chmod(0o750)
+
+    def hide(self, root: Path) -> None:
+        """Closes what has solutions to other users, where the compiler would see it: where we are root, and there is no
+        bubblewrap."""
+        if os.geteuid() == 0 and not _bubblewrap():
+            for place in (*root.glob("[0-9][0-9]_*"), root / "common/course", root / "build/cpu", root / "build/cuda",
+                          root / ".git"):
+                if place.is_dir() and place.stat().st_mode & 0o7:
+                    place.chmod(place.stat().st_mode & 0o770)
+
+    def as_judge(self) -> dict[str, Any]:
+        """For Popen."""
+        return {"user": self.user(2), "group": self.user(2), "extra_groups": []} if os.geteuid() == 0 else {}
+
+    def end_all(self, number: int) -> None:
+        """Ends whatever runs as this user; nothing if that is who we are."""
+        user = self.user(number)
+        while user != os.geteuid() and (left := _processes_of(user)):
+            for one in left:
+                ours = _parent_of(one) == os.getpid()  # whoever started it has gone
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(one, signal.SIGKILL)
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(one, 0 if ours else os.WNOHANG)
 
     def run(self, command: Command, limits: Limits, environment: dict[str, str], cwd: Path = Path("/"),
-            writable: tuple[Path, ...] = (),
-            builds: bool = False, pass_fds: tuple[int, ...] = (), devices: tuple[str, ...] = ()) -> Done:
-        words = [*_behind_walls(self._user(builds), cwd, writable, devices), *_limits(limits, os.geteuid() == 0),
+            writable: tuple[Path, ...] = (), pass_fds: tuple[int, ...] = (), devices: tuple[str, ...] = ()) -> Done:
+        words = [*_behind_walls(self._user(), cwd, writable, devices), *_limits(limits, os.geteuid() == 0),
                  *map(str, command)]
         with subprocess.Popen(words, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, start_new_session=True, pass_fds=pass_fds) as process:
             try:
-                output, stopped = _read(process, limits.seconds)
+                output, stopped = read_output(process, limits.seconds)
             finally:
-                _kill(process, self.user(builds))
+                _kill(process, self.user())
             status = process.wait()
         if 128 < status < 192:  # what a shell, and unshare, make of a signal
             status = 128 - status
         return Done(status, output.decode(errors="replace"), stopped)
 
-    def _user(self, builds: bool) -> list[str]:
+    def _user(self) -> list[str]:
         if os.geteuid() != 0 or not shutil.which("setpriv"):
             return []
-        user = str(self.user(builds))
+        user = str(self.user())
         return ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--no-new-privs", "--inh-caps=-all",
                 "--bounding-set=-all"]
 
     def require_entry(self, tree: Path) -> None:
-        """Failure if the sandbox's user cannot reach the tree. (Bubblewrap makes it reachable.)"""
+        """Failure if the sandbox's users cannot reach the tree."""
         closed = next((parent for parent in reversed(tree.resolve().parents) if _is_closed(parent)), None)
-        if closed and not _bubblewrap():
+        if closed:
             raise Failure(f"nothing can be run in {shown(tree)} as another user, who may not enter {closed}: "
-                          f"chmod o+x {closed}, or install bubblewrap")
+                          f"chmod o+x {closed}")
 
-    def held(self, writable: Path) -> JsonObject:
-        """Which limits really hold for a program here: found by trying."""
+    def held(self, place: Path, writable: Path, secret: Path) -> JsonObject:
+        """Which limits really hold for a compiler here: found by trying. `secret` is a file that it should not see."""
         with socket.socket() as listener, tempfile.TemporaryDirectory() as outside:
             os.chmod(outside, 0o777 if os.geteuid() != 0 else 0o755)
             listener.bind(("127.0.0.1", 0))
             listener.listen()
-            done = self.run([python(), "-c", _TRY, str(listener.getsockname()[1]), outside], Limits(20), _environment(),
-                            writable=(writable,))
+            done = self.run([python(), "-c", _TRY, str(listener.getsockname()[1]), outside, str(secret)], Limits(20),
+                            _environment(), cwd=place, writable=(writable,))
         try:
             found = json.loads(done.output)
         except ValueError:
@@ -117,6 +148,7 @@ class Sandbox:
                          f"read only, but any number in {', '.join(found['temporary'])}",
                 "processes": f"at most {found['processes']}" if found["processes"] > 0 else "not limited",
                 "others": "not seen" if found["alone"] else "seen",
+                "solutions": "seen" if found["sees"] else "not seen",
                 "memory": f"at most {found['memory'] // 1024**2} MiB" if found["memory"] > 0 else "not limited"}
 
 
@@ -140,6 +172,7 @@ print(json.dumps({"user": os.getuid(), "network": connects(), "writes": writes(s
                   "temporary": [place for place in ("/tmp", "/var/tmp", "/dev/shm") if writes(place)],
                   "processes": resource.getrlimit(resource.RLIMIT_NPROC)[0],
                   "memory": resource.getrlimit(resource.RLIMIT_DATA)[0],
+                  "sees": os.access(sys.argv[3], os.R_OK),
                   "alone": len([name for name in os.listdir("/proc") if name.isdigit()]) < 10}))
 """
 
@@ -167,27 +200,32 @@ def _bubblewrap() -> bool:
 
 
 def _wrapped(cwd: Path = Path("/"), writable: tuple[Path, ...] = (), devices: tuple[str, ...] = ()) -> list[str]:
-    """The whole file system, to be read, without what others have put among temporary files or where not everybody
-    may look. What is needed may lie in such a place. No file can be made but where it may be written."""
-    places: "list[tuple[str, Path | str]]" = [("--ro-bind", cwd)] if cwd != Path("/") else []
+    """The system's programs and libraries, to be read; the directory; what may be written; and no other file."""
+    places: "list[tuple[str, Path | str]]" = [("--ro-bind", place) for place in _of_the_system()]
+    places += [("--ro-bind", cwd)] if cwd != Path("/") else []
     places += [*(("--bind", place) for place in writable), *(("--dev-bind", device) for device in devices)]
-    empty, above = dict.fromkeys(_TEMPORARY), {}
-    for _, place in places:
-        parents = [parent for parent in reversed(Path(place).parents) if parent != Path("/")]
-        closed = next((parent for parent in parents if parent in empty or _is_closed(parent)), None)
-        if closed:
-            empty[closed] = None
-            above.update(dict.fromkeys(parent for parent in parents if closed in parent.parents))
-    binds = [str(word) for parent in empty for word in ("--tmpfs", parent)]
+    above = dict.fromkeys(parent for _, place in places for parent in reversed(Path(place).parents)
+                          if parent != Path("/") and parent != Path("/dev"))
     # Otherwise only root could enter these directories.
-    binds += [str(word) for parent in above for word in ("--perms", "0755", "--dir", parent)]
+    binds = [str(word) for parent in above for word in ("--perms", "0755", "--dir", parent)]
+    binds += ["--dev", "/dev", "--proc", "/proc"]
     binds += [str(word) for how, place in places for word in (how, place, place)]
-    binds += [str(word) for parent in (Path("/dev"), *empty) for word in ("--remount-ro", parent)]
+    binds += ["--remount-ro", "/dev", "--remount-ro", "/"]
     caps = ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add",
             "CAP_SETPCAP"] if os.geteuid() == 0 else []
     apart = ["--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
-    return ["bwrap", *apart, *caps, "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
-            *binds]
+    return [shutil.which("bwrap") or "bwrap", *apart, *caps, "--die-with-parent", *binds]
+
+
+def _of_the_system() -> list[str]:
+    """Where programs and libraries are, a compiler of the user's own among them."""
+    found = [place for place in ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt")
+             if os.path.isdir(place)]
+    homes = [Path(path).resolve().parent.parent for name in (os.environ.get("CXX") or "g++", "nvcc")
+             if (path := shutil.which(name))]
+    homes += [Path(os.environ[name]).resolve() for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ]
+    return [*found, *(str(home) for home in dict.fromkeys(homes) if home.is_dir() and home != Path("/")
+                      and not any(Path(place) in (home, *home.parents) for place in found))]
 
 
 def _is_closed(directory: Path) -> bool:
@@ -196,8 +234,8 @@ def _is_closed(directory: Path) -> bool:
 
 
 def _free_users() -> tuple[socket.socket, int]:
-    """(what keeps others from having the same until it is closed, the first of two users that nobody has)"""
-    for user in range(FIRST_USER, FIRST_USER + 2 * _MOST_SANDBOXES, 2):
+    """(what keeps others from having the same until it is closed, the first of three users that nobody has)"""
+    for user in range(FIRST_USER, FIRST_USER + 3 * _MOST_SANDBOXES, 3):
         name = socket.socket(socket.AF_UNIX)
         try:
             # A name without a file is free again when its process has ended.
@@ -230,7 +268,7 @@ def _limits(limits: Limits, own_user: bool) -> list[str]:
     return ["prlimit", *words, *([f"--nproc={limits.processes}"] if own_user else [])]
 
 
-def _read(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, str]:
+def read_output(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, str]:
     """(what it prints, why it has to be stopped)"""
     assert process.stdout is not None
     output, end, handle = b"", time.monotonic() + seconds, process.stdout.fileno()
@@ -268,14 +306,24 @@ def _kill(process: subprocess.Popen[bytes], user: int) -> None:
 
 def _children_of(user: int) -> list[int]:
     """Our child processes that run as this user."""
+    return [one for one in _processes_of(user) if _parent_of(one) == os.getpid()]
+
+
+def _parent_of(process: int) -> int:
+    try:
+        return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:  # it has ended meanwhile
+        return 0
+
+
+def _processes_of(user: int) -> list[int]:
     found = []
     for directory in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((directory / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent == os.getpid() and directory.stat().st_uid == user:
-                found.append(int(directory.name))
-        except OSError:  # it has ended meanwhile
-            pass
+        with contextlib.suppress(OSError):
+            number = int(directory.name)
+            if directory.stat().st_uid == user and ("\nState:\tZ" not in (directory / "status").read_text()
+                                                    or _parent_of(number) == os.getpid()):
+                found.append(number)
     return found
 
 

@@ -55,6 +55,19 @@ def alike(written: dict[str, dict[str, str]], course: Course) -> tuple[list[Alik
     return sorted(found, key=lambda pair: (-pair[3], pair)), ""
 
 
+def groups(pairs: list[Alike]) -> list[tuple[list[str], list[str], float]]:
+    """[(students, exercises, the smallest share of a pair)]: who is alike with somebody of a group belongs to it."""
+    found: list[set[str]] = []
+    for one, other, _, _ in pairs:
+        joined = [group for group in found if one in group or other in group]
+        found = [group for group in found if group not in joined] + [{one, other}.union(*joined)]
+    told = []
+    for group in found:
+        within = [(id, share) for one, other, id, share in pairs if one in group]
+        told.append((sorted(group), sorted({id for id, _ in within}), min(share for _, share in within)))
+    return sorted(told, key=lambda group: (-len(group[0]), group[0]))
+
+
 def _compared(texts: dict[str, dict[str, str]]) -> dict[str, list[tuple[str, str, float]]]:
     """{exercise's id: [[one, other, share], ..]}"""
     python = pythons.with_packages(REQUIREMENTS, HOME / "venv", LOWEST_PYTHON)

@@ -42,7 +42,12 @@ class _Refused(Exception):
 
 
 def is_submission(path: Path) -> bool:
-    return path.is_dir() or path.name.endswith(ARCHIVES)
+    return path.is_dir() or _ending(path) != ""
+
+
+def _ending(path: Path) -> str:
+    """Of an archive's name, as it stands there; empty of anything else."""
+    return next((path.name[-len(ending):] for ending in ARCHIVES if path.name.lower().endswith(ending)), "")
 
 
 def name_of(path: Path, ending: str = "") -> str:
@@ -56,12 +61,15 @@ def name_of(path: Path, ending: str = "") -> str:
 
 def read_submission(path: Path, wanted: list[str]) -> Submission:
     """Reads the submission; never raises for its contents."""
-    ending = next((ending for ending in ARCHIVES if path.name.endswith(ending)), "")
+    ending = "" if path.is_dir() else _ending(path)
     submission = Submission(name_of(path, ending))
     try:
         if path.is_symlink():
             raise _Refused("a link", "it is a link to somewhere else")
         files = _directory(path) if path.is_dir() else _archive(path)
+        inner = [path / file for file in files if "/" not in file and _ending(Path(file))]
+        if path.is_dir() and len(inner) == 1 and not any(_place_of(file, files, wanted) for file in wanted):
+            files = _archive(inner[0])  # as Moodle has it: a directory of each student's, with what was handed in
         if not files:
             raise _Refused("empty", "there is no file in it")
         _take(submission, files, wanted)
@@ -75,14 +83,13 @@ def read_submission(path: Path, wanted: list[str]) -> Submission:
 
 def _take(submission: Submission, files: Files, wanted: list[str]) -> None:
     files = {file: read for file, read in files.items() if PurePosixPath(file).parts[0] not in _OF_FINDER}
-    tops = {PurePosixPath(file).parts[0] for file in files}
-    prefix = f"{next(iter(tops))}/" if len(tops) == 1 and not any(file in files for file in wanted) else ""
     for file in wanted:
-        read = files.get(prefix + file)
+        read = files.get(_place_of(file, files, wanted))
         if read is None:
             continue
         try:
-            submission.texts[file] = read().decode()
+            # Of a kernel's file the lines between the markers count, not how a comment elsewhere is written.
+            submission.texts[file] = read().decode(errors="replace" if file.endswith(".cu") else "strict")
         except UnicodeDecodeError as error:
             submission.wrong[file] = ("not UTF-8",
                                       f"{file} is not UTF-8: byte {error.start} is {error.object[error.start]:#04x}")
@@ -91,6 +98,19 @@ def _take(submission: Submission, files: Files, wanted: list[str]) -> None:
     if not submission.texts and not submission.wrong:
         there = ", ".join(sorted(files)[:3]) + (", .." if len(files) > 3 else "")
         raise _Refused("other files", f"it has none of {', '.join(wanted)}: it has {there}")
+
+
+def _place_of(wanted: str, files: Files, all_wanted: list[str]) -> str:
+    """Where the file is: at the top, below directories, or without its own one; if there is only one such place."""
+    if wanted in files:
+        return wanted
+    below = [file for file in files if file.endswith(f"/{wanted}")]
+    if len(below) == 1:
+        return below[0]
+    name = PurePosixPath(wanted).name
+    alone = [file for file in files if PurePosixPath(file).name == name]
+    names = [PurePosixPath(file).name for file in all_wanted]
+    return alone[0] if len(alone) == 1 and names.count(name) == 1 and not below else ""
 
 
 def _too_large(what: str, size: int, most: int) -> _Refused:
@@ -155,7 +175,7 @@ def _archive(path: Path) -> Files:
         raise _too_large("the archive", path.stat().st_size, MOST_BYTES)
     # (name, size, whether it is no plain file, how to open it)
     entries: list[tuple[str, int, bool, Callable[[], Any]]] = []
-    if path.name.endswith(".zip"):
+    if path.name.lower().endswith(".zip"):
         zipped = zipfile.ZipFile(path)
         entries = [(entry.filename, entry.file_size, stat.S_ISLNK(entry.external_attr >> 16),
                     partial(zipped.open, entry))

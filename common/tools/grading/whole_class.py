@@ -4,16 +4,19 @@ import datetime
 import hashlib
 import json
 import queue
+import unicodedata
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from tools.base import Failure, file_trees, say
 from tools.course import Plan, Verdict, student_of
 from tools.grading import grade_reports
+from tools.grading.kernels import as_line
 from tools.grading.late_days import without_late_points
 from tools.grading.one_submission import ANSWERS, Grade, Workbench, grade, not_graded, taken_from
+from tools.grading.roster import Person, for_canvas, for_moodle, last_in_time, whose
 from tools.grading.similarity import alike
 from tools.grading.speed import Graded
 from tools.grading.submission import Submission, is_submission, name_of, read_submission
@@ -33,6 +36,8 @@ def submissions_in(directory: Path, wanted: list[str]) -> list[Submission]:
     if not paths:
         raise Failure(f"{directory} has no submissions: no directories, and no zip or tar archives", status=2)
     read = [read_submission(path, wanted) for path in paths]
+    for one in read:  # a Mac writes an umlaut as two letters
+        one.name = unicodedata.normalize("NFC", one.name)
     names = [one.name for one in read]
     for one, path in zip(read, paths):
         if names.count(one.name) > 1:
@@ -47,10 +52,11 @@ def no_submissions_in(directory: Path) -> list[str]:
 
 
 def grade_class(workbenches: list[Workbench], submissions: list[Submission], exercises: Sequence[Graded], out: Path,
-                plan: Plan, dates: dict[str, datetime.date], others: Sequence[str] = ()) -> Class:
+                plan: Plan, dates: dict[str, datetime.date], others: Sequence[str] = (),
+                people: Sequence[Person] = ()) -> Class:
     """With as many at a time as there are workbenches. Writes a page for each student, grades.csv and class.md. What
     is kept of a submission has all its points, whenever it was handed in. `others` are names of what is no
-    submission."""
+    submission. With a roster, each of its people has one row, of the submission that counts."""
     (out / _KEPT).mkdir(parents=True, exist_ok=True)
     (out / "students").mkdir(exist_ok=True)
     free: queue.SimpleQueue[Workbench] = queue.SimpleQueue()
@@ -58,6 +64,13 @@ def grade_class(workbenches: list[Workbench], submissions: list[Submission], exe
     done: list[str] = []
     for workbench in workbenches:
         free.put(workbench)
+    of = whose([one.name for one in submissions], list(people)) if people else {}
+    due = max((week.due for week in plan.weeks if week.due and week.exercises), default="")
+    counts = last_in_time([one.name for one in submissions], of, dates, due)
+    passed_over = {name: counts[one.id] for name, one in of.items() if counts[one.id] != name}
+    submissions = [one for one in submissions if one.name not in passed_over]
+    for name, instead in sorted(passed_over.items()):
+        say(f"{name} does not count: {instead} does, of the same student.")
     tree = _digest(sorted((file, _digest(content)) for file, content in file_trees.read(workbenches[0].root).items()))
 
     def graded(submission: Submission) -> Grade:
@@ -75,7 +88,10 @@ def grade_class(workbenches: list[Workbench], submissions: list[Submission], exe
                 result = not_graded(submission, exercises, f"the grader failed: {error or type(error).__name__}")
             finally:
                 free.put(workbench)
-        result = without_late_points(result, plan, dates.get(submission.name))
+        person = of.get(submission.name)
+        if person:
+            result = _of_this_person(result, submission, person, exercises)
+        result = without_late_points(result, plan, dates.get(submission.name), person.days if person else 0)
         (out / "students" / f"{submission.name}.md").write_text(grade_reports.page_of(result, exercises))
         done.append(submission.name)
         say(f"{len(done)} of {len(submissions)}: {result.name}, {result.score} points"
@@ -86,10 +102,29 @@ def grade_class(workbenches: list[Workbench], submissions: list[Submission], exe
         grades = list(pool.map(graded, submissions))
     found, without = alike({one.name: taken_from(workbenches[0].course, one, exercises) for one in submissions},
                            workbenches[0].course)
-    (out / "grades.csv").write_text(grade_reports.table_of_class(grades, exercises))
+    (out / "grades.csv").write_text(grade_reports.table_of_class(grades, exercises, of))
+    if people:
+        points = {of[grade.name].id: grade.score for grade in grades if grade.name in of}
+        total = sum(one.points for one in exercises)
+        title = plan.title or "Exercises"
+        (out / "canvas.csv").write_text(for_canvas(title, points, total, list(people)))
+        (out / "moodle.csv").write_text(for_moodle(title, points, list(people)))
     (out / "class.md").write_text(grade_reports.page_of_class(grades, exercises, found, without,
                                                               namesakes(submissions), others))
     return Class(grades, failed)
+
+
+def _of_this_person(result: Grade, submission: Submission, person: Person, exercises: Sequence[Graded]) -> Grade:
+    """Without points for questions that were asked of somebody else."""
+    student = student_of(submission.texts.get(ANSWERS, ""))
+    questions = [one.id for one in exercises if one.kind == "measure"
+                 and result.verdicts[one.id].state not in ("not handed in", "not answered")]
+    if not questions or not student or person.is_called(student):
+        return result
+    why = Verdict("another's questions",
+                  [as_line(f"{ANSWERS} names {student}, and the roster has {person.name}, {person.id}")])
+    return replace(result, verdicts={**result.verdicts, **dict.fromkeys(questions, why)},
+                   points={**result.points, **dict.fromkeys(questions, 0)})
 
 
 def namesakes(submissions: list[Submission]) -> tuple[tuple[str, ...], ...]:
@@ -116,6 +151,6 @@ def _kept(path: Path, key: str) -> "Grade | None":
         entry = kept["grade"]
         verdicts = {id: Verdict(verdict["state"], verdict["lines"]) for id, verdict in entry["verdicts"].items()}
         return Grade(entry["name"], verdicts, entry["points"], tuple(entry["refused"]) if entry["refused"] else None,
-                     entry["seconds"])
+                     entry["seconds"], entry["flags"])
     except (OSError, ValueError, KeyError, TypeError):
         return None

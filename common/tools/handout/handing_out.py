@@ -244,7 +244,8 @@ def _require_no_leak(student: file_trees.FileTree, own: dict[str, list[leaks.Run
 
 
 def _autograder(plan: Plan, instructor: file_trees.FileTree) -> file_trees.FileTree:
-    names = " ".join(package.name for package in [*packages.TOOLS, *packages.LIBRARIES, *packages.ENGINE_LIBRARIES])
+    names = " ".join(package.name for package in [*packages.TOOLS, *packages.LIBRARIES, *packages.ENGINE_LIBRARIES,
+                                                *packages.GRADING])
     words = " ".join(one.id for one in plan.exercises)
     chosen = f"--course course.json {words}" if "course.json" in instructor else words
     setup = f"""#!/usr/bin/env bash
@@ -252,13 +253,27 @@ def _autograder(plan: Plan, instructor: file_trees.FileTree) -> file_trees.FileT
 set -euo pipefail
 apt-get update
 apt-get install -y --no-install-recommends {names} python3 bubblewrap util-linux binutils
+cd /autograder/source
+# Ubuntu 22.04 has a CMake and a compiler that are too old, and newer ones beside them.
+if ! cmake --version | awk 'NR == 1 {{split($3, v, "."); exit !(v[1] > 3 || v[1] == 3 && v[2] >= 25)}}'; then
+  apt-get install -y --no-install-recommends python3-pip
+  python3 -m pip install cmake
+fi
+if [ "$(g++ -dumpversion | cut -d. -f1)" -lt 12 ]; then
+  apt-get install -y --no-install-recommends g++-12
+  echo "export CXX=g++-12" > compiler.sh
+  . ./compiler.sh
+fi
+chmod -R o-rwx /autograder/source/workbook/[0-9]* /autograder/source/workbook/common/course
 cd /autograder/source/workbook
 ./workbook grade --prepare {chosen}
 """
     run = f"""#!/usr/bin/env bash
 # Grades what is in /autograder/submission, on the SIMT engine: there is no GPU here.
 set -euo pipefail
-cd /autograder/source/workbook
+cd /autograder/source
+if [ -e compiler.sh ]; then . ./compiler.sh; fi
+cd workbook
 exec ./workbook grade /autograder/submission --out /autograder/results/results.json {chosen}
 """
     return {"setup.sh": setup.encode(), "run_autograder": run.encode(),

@@ -105,7 +105,8 @@ def front_page(plan: Plan, chapters: list[str]) -> str:
         if not week.exercises:
             continue
         if week.due:
-            lines += [f"## Week {number}: {week.title}", "", f"From {week.begins}. **Due {week.due}.**", ""]
+            due = week.due.replace("T", ", ")
+            lines += [f"## Week {number}: {week.title}", "", f"From {week.begins}. **Due {due}.**", ""]
         else:
             lines += ["## Exercises", ""]
         lines += ["| exercise | | file | minutes | points | difficulty |", "|---|---|---|---|---|---|"]
@@ -113,12 +114,12 @@ def front_page(plan: Plan, chapters: list[str]) -> str:
             what = one.title + ("" if one.required else " (not required)") + (" (needs a GPU)" if one.needs_gpu else "")
             file = "answers.json" if one.kind == "measure" else f"[{one.file}]({one.file})"
             difficulty = "\\*" * one.difficulty
-            lines.append(f"| {one.id} | {what} | {file} | {one.minutes} | {one.points} | {difficulty} |")
+            lines.append(f"| {one.id} | {what} | {file} | {one.minutes} | {one.points:g} | {difficulty} |")
         lines.append("")
     total = sum(one.points for one in plan.exercises)
-    lines += [f"All together are {total} points."]
+    lines += [f"All together are {total:g} points."]
     if plan.late:
-        lines += ["", f"What comes late loses {plan.late['percent_a_day']} % of its points for each day that has "
-                      f"begun. After {plan.late['days']} days it has no points."]
+        lines += ["", f"What comes late loses {plan.late['percent_a_day']:g} % of its points for each day that has "
+                      f"begun. After {plan.late['days']:g} days it has no points."]
     lines += ["", "## Lessons", "", *[f"- [{chapter}]({chapter}/)" for chapter in chapters], ""]
     return "\n".join(lines)

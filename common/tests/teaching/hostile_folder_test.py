@@ -1,0 +1,115 @@
+"""The folder hostile: submissions that want something else than to be right. None scores: not as grading is, and not with any one
+layer taken away. Where a layer is taken away, the check of words is, too, or the code would not run at all.
+
+    HOSTILE_TABLE=1 PYTHONPATH=../.. python3 -B -m unittest -v hostile_folder_test.All
+
+writes the table of what becomes of them.
+"""
+
+import os
+import unittest
+from pathlib import Path
+from unittest import mock
+
+from workbenches import a_workbench
+
+from tools import course
+from tools.base import ROOT
+from tools.course import kernelcode
+from tools.grading import grade
+from tools.grading.kernels import LAYERS
+from tools.grading.submission import Submission
+
+HERE = Path(__file__).parent / "hostile"
+TABLE = HERE / "README.md"
+BEGIN, END = "<!-- table -->\n", "<!-- /table -->\n"
+HEADERS = "".join(f"#include <{name}>\n" for name in (
+    "arpa/inet.h", "fcntl.h", "glob.h", "netinet/in.h", "pthread.h", "signal.h", "stdio.h", "stdlib.h", "string.h", "sys/ipc.h",
+    "sys/mman.h", "sys/mount.h", "sys/ptrace.h", "sys/resource.h", "sys/shm.h", "sys/socket.h", "sys/stat.h", "sys/syscall.h",
+    "sys/uio.h", "sys/un.h", "sys/wait.h", "unistd.h", "cfloat", "cmath", "stdexcept", "string", "thread")) + \
+    '#include "simt/engine/device_memory.h"\n#include "simt/engine/launch.h"\n'
+# Where compiling is what fails, it does so with whatever layers a program would have had.
+NEVER_RUN = ("does not compile", "hangs the compiler")
+COLUMNS = {"all layers": None, "no check of words": (), **{f"and no {layer}": (layer,) for layer in LAYERS}}
+LEFT = [Path(place) for place in ("/tmp/hostile", "/tmp/hostile-too", "/var/tmp/hostile", "/dev/shm/hostile")]
+
+
+class Folder(unittest.TestCase):
+    patience = 5
+
+    @classmethod
+    def setUpClass(cls):
+        if os.geteuid() != 0:
+            raise unittest.SkipTest("NOT RUN: needs root, to take one layer away from all that there are")
+        (cls.exercise,) = course.load().select(["01.scores"])
+        cls.bench = a_workbench(cls, [cls.exercise], cls.patience)
+        cls.bench.kernels.patience = cls.patience
+        cls.files = {path.stem: path.read_text() for path in sorted(HERE.glob("*.inc"))}
+
+    def verdict(self, code: str, without: "tuple[str, ...] | None") -> str:
+        """The state, of this between the markers, and what it begins with; None: as grading is."""
+        text = code.replace("ROOT", str(ROOT)).replace("TREE", str(self.bench.tree))
+        whole = HEADERS + self.bench.course.text(self.exercise)
+        whole = whole.replace(self.bench.course.written(self.exercise), text)
+        self.bench.kernels.without = frozenset(without or ())
+        # What stands outside of the markers is not taken from a submission: the headers have to come in by another way.
+        with mock.patch.object(self.bench.course, "replaced", return_value=whole):
+            if without is None:
+                result = grade(self.bench, Submission("mallory", {self.exercise.file: whole}), [self.exercise])
+            else:
+                with mock.patch.object(kernelcode, "objection", return_value=None):
+                    result = grade(self.bench, Submission("mallory", {self.exercise.file: whole}), [self.exercise])
+        self.assertEqual(result.score, 0, f"{code}\n\n{result}")
+        for lines in [result.verdicts[self.exercise.id].lines]:
+            self.assertTrue(all(len(line) <= 300 and line.isprintable() for line in lines), lines)
+        return result.verdicts[self.exercise.id].state
+
+    def tried(self, names: "list[str]") -> "dict[str, list[str]]":
+        """{name: its state in each column}; and what comes after them is graded as ever."""
+        before = [path.exists() for path in LEFT]
+        found = {}
+        for name in names:
+            with self.subTest(name=name):
+                states: list[str] = []
+                for without in COLUMNS.values():
+                    states.append(states[-1] if without and states[-1] in NEVER_RUN else self.verdict(self.files[name], without))
+                found[name] = states
+        for without in list(COLUMNS.values())[1:]:
+            with self.subTest(without=without):
+                self.bench.kernels.without = frozenset(without)
+                verdict = self.bench.verdict(self.exercise, self.bench.course.text(self.exercise))
+                self.assertEqual(verdict.state, "right", verdict.lines)
+                self.assertEqual(self.bench.kernels.layers, LAYERS.keys() - set(without), "the others hold")
+        self.assertEqual([path.exists() for path in LEFT], before, "nothing is left behind")
+        self.bench.kernels.require_as_prepared()
+        return found
+
+
+class OneOfEachKind(Folder):
+    def test_none_scores(self):
+        kinds = {name.partition("-")[0]: name for name in reversed(self.files)}
+        self.tried(sorted(kinds.values()))
+
+
+class All(Folder):
+    def test_none_scores(self):
+        found = self.tried(list(self.files))
+        if os.environ.get("HOSTILE_TABLE"):
+            rows = ["| submission | what it tries | " + " | ".join(COLUMNS) + " |", "|---|---|" + "---|" * len(COLUMNS)]
+            for name, states in found.items():
+                what = self.files[name].splitlines()[0].removeprefix("// ").rstrip(".")
+                rows.append(f"| `{name}` | {what[0].lower() + what[1:]} | " + " | ".join(states) + " |")
+            text = TABLE.read_text()
+            first, last = text.index(BEGIN) + len(BEGIN), text.index(END)
+            TABLE.write_text(text[:first] + "\n" + "\n".join(rows) + "\n\n" + text[last:])
+
+    def test_the_table_has_all_of_them(self):
+        table = TABLE.read_text()
+        self.assertEqual([name for name in self.files if f"| `{name}` |" not in table], [])
+        self.assertGreaterEqual(len(self.files), 40)
+        rows = [line for line in table.splitlines() if line.startswith("| `")]
+        self.assertFalse([row for row in rows if "| right |" in row])
+
+
+if __name__ == "__main__":
+    unittest.main()

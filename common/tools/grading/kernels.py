@@ -1,0 +1,337 @@
+"""A submission's kernels: compiled and linked where nothing of them runs, run where they can do nothing but compute.
+
+What was handed in becomes one object and, linked with the rest of the engine, one program that no other student's has a
+part in. The program is started by confine (common/harness/judge/confine.cc) in layers, each of which is enough by
+itself; which of them hold, the results say.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools.base import Command, Failure, build
+from tools.course import Exercise
+from tools.grading.sandbox import Done, Limits, Sandbox, read_output
+
+LAYERS = {"user": "another user than the judge", "root": "no files", "namespaces": "no network, no other processes",
+          "limits": "limits of memory, time, files and processes", "calls": "no system calls but those of computing"}
+# One of those that --require-isolation can do without: seccomp and the empty root directory do its work.
+REQUIRED = tuple(layer for layer in LAYERS if layer != "namespaces")
+_HEADERS = ("attention", "device", "simt")
+_CAPITALS = {"Rung": "rung", "Backward": "pass", "Chapter": "chapter"}
+_ENTRY = re.compile(r"^extern const attention::(Rung|Backward|Chapter) (\w+);$", re.M)
+_ADDRESSES = re.compile(r"\{@([0-9a-f,]{1,400})\}?")
+_LONGEST_LINE = 300
+_TO_COMPILE, _TO_COMPILE_A_LOT = 4 * 1024**3, 512 * 1024**2
+MEMORY = 4 * 1024**3
+
+
+@dataclass
+class Attempt:
+    """One text of an exercise's file."""
+
+    exercise: Exercise
+    text: str
+    programs: dict[bool, Path] = field(default_factory=dict)  # {are its kernels traced: the program}
+    ended: int = 0  # the status of the last process of kernels
+    stopped: str = ""
+
+
+class Kernels:
+    """Compiles, links and runs what is handed in, one after the other, with the libraries of a tree that is built."""
+
+    def __init__(self, tree: Path, place: Path, sandbox: Sandbox, patience: float, without: Iterable[str] = ()):
+        self.tree, self.place, self.sandbox, self.patience = tree, place, sandbox, patience
+        self.without = frozenset(without)  # layers, for tests
+        self.layers: "frozenset[str] | None" = None  # that held the last time
+        self._made = place / "made"  # the one directory that the compiler can write to
+        self._digest = ""
+        self._last: "Attempt | None" = None
+
+    # --- What is there before anything is handed in ---
+
+    def prepare(self) -> None:
+        """Copies what a kernel's file may include and be linked with; nothing of a solution is among it."""
+        self.prepare_place()
+        judge = self.tree / "build/cpu/common/harness/judge"
+        self._copy(judge / "confine", self.place / "confine")
+        self._libraries = {}
+        for traced in (False, True):
+            listed = (judge / f"kernel_host_{'traced' if traced else 'plain'}.txt").read_text().split("\n")
+            self._libraries[traced] = [self._kept(Path(path)) for path in listed if path]
+        self._commands = json.loads((self.tree / "build/cpu/compile_commands.json").read_text())
+        self._needed: dict[tuple[str, bool], list[Path]] = {}
+        self._clear()
+        self._digest = self._found()
+
+    def prepare_place(self) -> None:
+        """With what a kernel's file may include."""
+        shutil.rmtree(self.place, ignore_errors=True)
+        for folder in _HEADERS:
+            for path in (self.tree / "common" / folder).rglob("*.h"):
+                self._copy(path, self.place / path.relative_to(self.tree))
+        self._clear()
+
+    def _copy(self, source: Path, to: Path) -> Path:
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, to)
+        to.chmod(0o755 if os.access(source, os.X_OK) else 0o644)
+        return to
+
+    def _kept(self, path: Path) -> Path:
+        return self._copy(path, self.place / "lib" / f"{hashlib.sha256(bytes(path)).hexdigest()[:8]}-{path.name}")
+
+    def _clear(self) -> None:
+        """An empty directory for the next one's object, program and temporary files; an empty one to run in."""
+        shutil.rmtree(self._made, ignore_errors=True)
+        self._made.mkdir()
+        self.sandbox.own(self._made)
+        (self.place / "empty").mkdir(exist_ok=True)
+
+    def _found(self) -> str:
+        """What is there, in one number."""
+        found = hashlib.sha256()
+        for top in (self.place, self.tree / "build/cpu"):
+            for path in sorted(top.rglob("*")):
+                inside = path.relative_to(top).parts[0] not in ("made", "handed_in")
+                of_a_judge = top == self.place or "_tests" in path.name or path.name.endswith("_traced")
+                if inside and of_a_judge and path.is_file():
+                    found.update(f"{path}\0{path.stat().st_mode}\0".encode())
+                    found.update(hashlib.sha256(path.read_bytes()).digest())
+        return found.hexdigest()
+
+    def require_as_prepared(self) -> None:
+        """Failure if anything has changed by which the next one would be judged."""
+        if self._found() != self._digest:
+            raise Failure(f"what grading needs in {self.place} is not as it was made: remove it, and grade again")
+
+    def attempt(self, exercise: Exercise, text: str) -> Attempt:
+        """With the programs of the last one, if it is the same again."""
+        if not self._last or (self._last.exercise.file, self._last.text) != (exercise.file, text):
+            self._last = Attempt(exercise, text)
+        self._last.exercise = exercise
+        return self._last
+
+    # --- Compiling ---
+
+    def entry(self, exercise: Exercise) -> tuple[str, str]:
+        """(rung, pass or chapter; the mangled name) of what the exercise's file ends in."""
+        text = (self.tree / exercise.file).read_text()
+        kind, name = _ENTRY.findall(text)[-1]
+        namespace = re.sub(r"^\d+_", "", exercise.chapter)
+        return _CAPITALS[kind], f"_ZN{len(namespace)}{namespace}{len(name)}{name}E"
+
+    def program(self, attempt: Attempt, traced: bool) -> Path:
+        """Compiled and linked, if it is not yet; DoesNotBuild."""
+        if traced in attempt.programs:
+            return attempt.programs[traced]
+        exercise, source = attempt.exercise, self.place / "handed_in" / attempt.exercise.file
+        source.parent.mkdir(parents=True, exist_ok=True)
+        source.write_text(attempt.text)
+        self._clear()
+        made = self._made / "kernels.o"
+        words, their_object = self._command(exercise, traced)
+        self._run([*words, "-o", str(made), "-c", str(source)])
+        program = self._made / "kernels"
+        needed = self._needed.setdefault((exercise.file, traced), self._others(their_object, traced))
+        libraries = [str(path) for path in self._libraries[traced]]
+        self._run([words[0], "-static", "-pthread", "-o", str(program), str(made), *map(str, needed),
+                   f"-Wl,--defsym=handed_in={self.entry(exercise)[1]}", "-Wl,--start-group", *libraries,
+                   "-Wl,--end-group"])
+        if not stat.S_ISREG(program.lstat().st_mode):
+            raise build.DoesNotBuild("the build failed", ["the linker has made no program"])
+        kept = self.place / "handed_in" / f"kernels-{'traced' if traced else 'plain'}"
+        kept.unlink(missing_ok=True)
+        with os.fdopen(os.open(program, os.O_RDONLY | os.O_NOFOLLOW), "rb") as source_file:
+            kept.write_bytes(source_file.read())
+        kept.chmod(0o755)
+        self._clear()
+        attempt.programs[traced] = kept
+        return kept
+
+    def _command(self, exercise: Exercise, traced: bool) -> tuple[list[str], Path]:
+        """(The compiler's words without source and object, what it makes of the workbook's own file)"""
+        library = f"{exercise.chapter}{'_traced' if traced else ''}_kernels.dir/"
+        (command,) = [one for one in self._commands if one["file"] == str(self.tree / exercise.file)
+                      and library in one["command"]]
+        words = shlex.split(command["command"].replace(f"-I{self.tree}/", f"-I{self.place}/"))
+        made = words[words.index("-o") + 1]
+        return words[: words.index("-o")], Path(command["directory"]) / made
+
+    def _others(self, their_object: Path, traced: bool) -> list[Path]:
+        """Objects of other files that the workbook's own file needs as well, as chapter 09's those of chapter 08."""
+        pattern = f"[0-9][0-9]_*/CMakeFiles/*{'_traced' if traced else ''}_kernels.dir/**/*.o"
+        files = {file: _symbols(file) for file in (self.tree / "build/cpu").glob(pattern)
+                 if traced == ("_traced_kernels.dir" in str(file))}
+        needed, open_ones = [], [their_object]
+        while open_ones:
+            _, missing = files.get(open_ones.pop(), (set(), set()))
+            for file, (has, _) in files.items():
+                if has & missing and file != their_object and file not in needed:
+                    needed.append(file)
+                    open_ones.append(file)
+        return [self._kept_later(file) for file in needed]
+
+    def _kept_later(self, path: Path) -> Path:
+        kept = self._kept(path)
+        self._digest = self._found()
+        return kept
+
+    def _run(self, words: list[str]) -> None:
+        limits = Limits(5 * self.patience, memory=_TO_COMPILE, file_bytes=_TO_COMPILE_A_LOT)
+        environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C.UTF-8", "TMPDIR": str(self._made),
+                       "HOME": str(self._made)}
+        done = self.sandbox.run(words, limits, environment, cwd=self.place, writable=(self._made,))
+        if done.stopped:
+            raise CompilerStopped("hangs the compiler", [f"the compiler was stopped after {5 * self.patience:g} s"])
+        if done.status != 0:
+            lines = [line.replace(f"{self.place}/handed_in/", "").replace(f"{self.place}/", "")
+                     for line in build.first_errors(done.output)]
+            if re.search(NO_MEMORY, done.output):
+                raise CompilerStopped("too much memory", [as_line(line) for line in lines])
+            raise build.DoesNotBuild("the build failed", [as_line(line) for line in lines])
+
+    def linked_as(self, directory: Path, target: str, file: Path, text: str) -> Path:
+        """The target of this build directory with another text of one of its files: by ninja's own commands, in which
+        the compiler sees copies of what they read and writes nothing but a program."""
+        told = subprocess.run(["ninja", "-C", str(directory), "-t", "commands", target], capture_output=True, text=True)
+        commands = [shlex.split(line) for line in told.stdout.splitlines() if line.strip()]
+        compiles = next(words for words in commands if str(file) in words)
+        links = commands[-1]
+        links = links[links.index("&&") + 1 :] if "&&" in links else links
+        links = links[: links.index("&&")] if "&&" in links else links
+        self._last = None  # its programs are in the way
+        source = self.place / "handed_in" / file.relative_to(self.tree)
+        source.parent.mkdir(parents=True, exist_ok=True)
+        source.write_text(text)
+        self._clear()
+        theirs, mine = compiles[compiles.index("-o") + 1], self._made / "handed_in.o"
+        compiler = next(at for at, word in enumerate(compiles) if re.search(r"(\+\+|cc|nvcc)[-\d.]*$", word))
+        words = [word.replace(f"-I{self.tree}/", f"-I{self.place}/") for word in compiles[compiler:]]
+        words = [str(mine) if word == theirs else str(source) if word == str(file) else word for word in words]
+        for flag in ("-MF", "-MT"):
+            if flag in words:
+                words[words.index(flag) : words.index(flag) + 2] = []
+        self._run([word for word in words if word not in ("-MD", "-MMD")])
+        program = links[links.index("-o") + 1]
+        made = self._made / "program"
+        self._run([str(made) if word == program else str(mine) if word == theirs
+                   else str(self._kept(directory / word)) if word[:1] not in "-/" and (directory / word).is_file()
+                   else word for word in links])
+        kept = self._copy(made, self.place / "handed_in" / target)
+        kept.chmod(0o755)
+        self._clear()
+        return kept
+
+    # --- Running ---
+
+    @contextlib.contextmanager
+    def running(self, attempt: Attempt, traced: bool) -> Iterator[socket.socket]:
+        """The kernels' process, and this end of its socket. When it is left the process is ended."""
+        program = self.program(attempt, traced)
+        kind, _ = self.entry(attempt.exercise)
+        wishes = {"user": {"CONFINE_USER": str(self.sandbox.user(1))},
+                  "root": {"CONFINE_ROOT": str(self.place / "empty")},
+                  "namespaces": {"CONFINE_NAMESPACES": "1"}, "calls": {"CONFINE_CALLS": "1"},
+                  "limits": {"CONFINE_MEMORY": str(MEMORY), "CONFINE_SECONDS": str(int(4 * self.patience) + 1)}}
+        environment = {name: value for layer, wish in wishes.items() if layer not in self.without
+                       for name, value in wish.items()}
+        ours, theirs = socket.socketpair()
+        words = [str(self.place / "confine"), str(program), kind, attempt.exercise.rung]
+        with ours, subprocess.Popen(words, stdin=theirs.fileno(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                    env=environment, cwd="/", start_new_session=True) as process:
+            theirs.close()
+            attempt.ended = 0
+            try:
+                yield ours
+                ours.close()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    attempt.ended = process.wait(timeout=5)
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                self.sandbox.end_all(1)
+            assert process.stdout is not None
+            first = os.read(process.stdout.fileno(), 1000).decode(errors="replace").partition("\n")[0]
+            if attempt.ended in (125, 126):
+                raise Failure(f"the kernels' process did not start: {first}")
+            self.layers = frozenset(first.split()) & LAYERS.keys()
+
+    def judged(self, attempt: Attempt, traced: bool, command: Command, environment: dict[str, str]) -> Done:
+        """What the judge says, a program of the workbook's own, who has the kernels run in their process."""
+        with self.running(attempt, traced) as ours, subprocess.Popen(
+                list(map(str, command)), cwd=self.tree, pass_fds=(ours.fileno(),), stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True, **self.sandbox.as_judge(),
+                env={**environment, "WORKBOOK_KERNELS": str(ours.fileno()), "SIMT_THREADS": "1"}) as judge:
+            try:
+                begin = time.monotonic()
+                ours.close()
+                output, stopped = read_output(judge, self.patience)
+                status = judge.wait(timeout=max(1, begin + self.patience - time.monotonic())) if not stopped else 0
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(judge.pid, signal.SIGKILL)
+        text = output.decode(errors="replace")
+        lines = "\n".join(self._with_lines(attempt, traced, text).splitlines())
+        gone = status != 0 and attempt.ended != 0
+        return Done(attempt.ended if gone else status, lines, stopped)
+
+    def _with_lines(self, attempt: Attempt, traced: bool, text: str) -> str:
+        """With the lines of the source that the kernels' process could not look up."""
+        known: dict[str, str] = {}
+
+        def line(found: re.Match[str]) -> str:
+            if found[1] not in known and len(known) < 4:
+                known[found[1]] = self._line(attempt.programs[traced], found[1].strip(",").split(","))
+            return known.get(found[1], "an unknown line")
+
+        return _ADDRESSES.sub(line, text)
+
+    def _line(self, program: Path, addresses: list[str]) -> str:
+        """The first that is no header's."""
+        done = self.sandbox.run(["addr2line", "-i", "-e", str(program), *addresses], Limits(10),
+                                {"PATH": "/usr/bin:/bin"}, cwd=self.place)
+        lines = [line.split(" ")[0] for line in done.output.splitlines() if re.match(r"/[^:]+:[1-9]", line)]
+        of_sources = [line for line in lines if not re.search(r"\.h:|/include/c\+\+/", line)]
+        best = (of_sources or lines or ["an unknown line"])[0]
+        return as_line("/".join(best.split("/")[-2:]))
+
+
+class CompilerStopped(build.DoesNotBuild):
+    """With a verdict of its own."""
+
+
+NO_MEMORY = ("bad_alloc|annot allocate memory|out of memory|virtual memory exhausted|cudaErrorMemoryAllocation|"
+             ": stack overflow: ")
+
+
+def as_line(text: str) -> str:
+    """One line for a page: letters that can be printed, and not too many."""
+    line = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 3] + ".."
+
+
+def _symbols(file: Path) -> tuple[set[str], set[str]]:
+    """(what an object of the workbook's own has for others, what it needs of them)."""
+    told = subprocess.run(["nm", "-P", str(file)], capture_output=True, text=True).stdout
+    has, needs = set(), set()
+    for line in told.splitlines():
+        name, kind = line.split()[:2]
+        if kind in "BDRTG":
+            has.add(name)
+        elif kind == "U":
+            needs.add(name)
+    return has, needs

@@ -1,0 +1,134 @@
+"""The roster: who is in the class, and whose each submission is.
+
+    id,name,e-mail,days
+    1001,Ada Example,ada@school.example,
+    1002,Grace Example,grace@school.example,2
+
+`days` are those by which everything is due later for this student; it may be missing. A submission is somebody's if
+its name has the id, the e-mail address or the name in it, as learning platforms write them: `exampleada_1001_hw1`,
+`Ada Example_77_assignsubmission`. Names are compared without case, marks between words, and ways to write the same
+letter.
+"""
+
+import csv
+import datetime
+import io
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.base import Failure, say, shown
+from tools.grading.late_days import days_late
+
+
+@dataclass(frozen=True)
+class Person:
+    id: str
+    name: str
+    mail: str
+    days: int = 0
+
+    def is_called(self, name: str) -> bool:
+        """Whether an answers.json may name this student so."""
+        names = (self.id, self.name, self.mail, self.mail.partition("@")[0])
+        return plain(name) in {plain(one) for one in names if one}
+
+
+def plain(name: str) -> str:
+    """The words of a name, in small letters: the same however it is written. Empty if nothing of it can be seen."""
+    letters = unicodedata.normalize("NFC", unicodedata.normalize("NFKD", name)).casefold()
+    return " ".join(re.findall(r"[^\W_]+", letters))
+
+
+def read_roster(path: Path) -> list[Person]:
+    """Failure if it cannot be read; of two lines with one id the first counts, and a line says so."""
+    try:
+        lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig"))))
+    except (OSError, ValueError) as error:
+        raise Failure(f"cannot read {shown(path)}: {getattr(error, 'strerror', None) or 'it is not UTF-8'}",
+                      status=2) from None
+    people: dict[str, Person] = {}
+    for number, line in enumerate(lines, 1):
+        cells = [cell.strip() for cell in line]
+        if not any(cells) or (number == 1 and cells[0].casefold() == "id"):
+            continue
+        days = cells[3] if len(cells) > 3 else ""
+        if len(cells) not in (3, 4) or not plain(cells[0]) or not plain(cells[1]) or not re.fullmatch(r"\d{0,3}", days):
+            raise Failure(f"{shown(path)}:{number}: it must be id, name, e-mail and perhaps days, as "
+                          "1001,Ada Example,ada@school.example,2", status=2)
+        if cells[0] in people:
+            say(f"{shown(path)}:{number}: the id {cells[0]} stands there a second time: this line does not count.")
+            continue
+        id, called, mail = cells[:3]
+        people[id] = Person(id, called, mail, int(days or 0))
+    if not people:
+        raise Failure(f"{shown(path)} has nobody in it", status=2)
+    return list(people.values())
+
+
+def person_of(submission: str, people: Iterable[Person]) -> "Person | None":
+    """Whose it is by its name; None if nobody's, or more than one's."""
+    words = plain(submission).split()
+    together = "".join(words)
+
+    def is_of(one: Person) -> bool:
+        if any(plain(part) and plain(part).split() == words[at : at + len(plain(part).split())]
+               for part in (one.id, one.mail, one.name) for at in range(len(words))):
+            return True
+        names = plain(one.name).split()
+        return words[:1] in (["".join(names)], ["".join([*names[-1:], *names[:-1]])]) or together == "".join(names)
+
+    found = [one for one in people if is_of(one)]
+    by_id = [one for one in found if plain(one.id) in words]
+    found = by_id if len(by_id) == 1 else found
+    return found[0] if len(found) == 1 else None
+
+
+def whose(names: Sequence[str], people: list[Person]) -> dict[str, Person]:
+    """{submission: person}; a line for the others."""
+    found = {name: one for name in names if (one := person_of(name, people))}
+    others = [name for name in names if name not in found]
+    if others:
+        say(f"Not in the roster, or not one person's alone: {', '.join(others)}. These have rows of their own.")
+    return found
+
+
+def last_in_time(names: Iterable[str], of: dict[str, Person], dates: dict[str, datetime.date],
+                 due: str) -> dict[str, str]:
+    """{person's id: the one submission that counts}: the last that was in time, else the first after that. Where no
+    date is known, the last by its name: platforms count them."""
+    chosen: dict[str, list[str]] = {}
+    for name in names:
+        if name in of:
+            chosen.setdefault(of[name].id, []).append(name)
+    result = {}
+    for id, several in chosen.items():
+        days = of[several[0]].days
+        several.sort(key=lambda name: (str(dates.get(name, "")), name))  # a day alone comes before its hours
+        in_time = [name for name in several
+                   if not due or name not in dates or days_late(dates[name], due) <= days]
+        result[id] = in_time[-1] if in_time else several[0]
+    return result
+
+
+def for_canvas(title: str, points: dict[str, float], total: float, people: list[Person]) -> str:
+    """A gradebook that Canvas imports: a column for the assignment, a row for each student."""
+    rows = [["Student", "ID", "SIS User ID", "SIS Login ID", "Section", title],
+            ["    Points Possible", "", "", "", "", f"{total:g}"]]
+    rows += [[one.name, "", one.id, one.mail, "", f"{points[one.id]:g}" if one.id in points else ""] for one in people]
+    return _as_csv(rows)
+
+
+def for_moodle(title: str, points: dict[str, float], people: list[Person]) -> str:
+    """Grades that Moodle imports, by ID number or e-mail address."""
+    return _as_csv([["ID number", "Email address", title],
+                    *[[one.id, one.mail, f"{points[one.id]:g}" if one.id in points else ""] for one in people]])
+
+
+def _as_csv(rows: list[list[str]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(
+        [f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell for cell in row] for row in rows)
+    return text.getvalue()
