@@ -164,11 +164,18 @@ class Judging(LittleTree):
         lse = {**CODE, "id": "05.lse"}
         self.write("05_online/1_online.cu", little.ONLINE + "// exercise lse: write it\nlse = m + log(l);\n// end lse | lse = 0;\n")
         self.declare(CODE, lse, DEBUG, MEASURE)
-        said = "05.lse, in the same file, is not attempted yet: results may be wrong because of that one"
+        said = ("05.lse, in the same file, is not attempted yet, and the tests judge both together: write it, and check this "
+                "one again")
         self.assertNotIn(said, self.judged({"plain": failure(ELEMENT)}).lines)
         course.Learner(self.loaded()).reset(self.exercise("05.lse"))
         self.assertEqual(self.judged({"plain": failure(ELEMENT)}).lines[-1], said)
         self.assertEqual(self.judged({}), judging.Verdict("right"))
+
+    def test_of_a_kernel_that_no_chapter_has_no_command_is_named(self):
+        exercise = mock.Mock(place=Path("common/course/rows"), chapter="rows", rung="rows")
+        lines = judging._symptom(exercise, judging.Objection(["the engine's word"], judging.ENGINE)).lines
+        self.assertEqual(lines[0], "the engine's word")
+        self.assertNotIn("./workbook", " ".join(lines))
 
     def test_nothing_is_explained_to_who_does_not_ask(self):
         self.assertEqual(self.judged({"plain": failure(ELEMENT)}, explain=False).state, "wrong")

@@ -103,7 +103,8 @@ def judge(course: Course, exercise: Exercise, gpu: bool = False, explain: bool =
 
 def _not_its_fault(course: Course, exercise: Exercise) -> list[str]:
     """Which exercises of the same rung are still as they were handed out: the tests judge the rung as a whole."""
-    return [f"{other.id}, in the same file, is not attempted yet: results may be wrong because of that one"
+    return [f"{other.id}, in the same file, is not attempted yet, and the tests judge both together: write it, and "
+            "check this one again"
             for other in course.exercises if other.kind == "code" and other.id != exercise.id
             and (other.file, other.rung, other.direction) == (exercise.file, exercise.rung, exercise.direction)
             and not course.attempted(other)]
@@ -138,8 +139,15 @@ def objection(course: Course, exercise: Exercise, explain: bool = True,
     return found
 
 
+def _is_in_a_chapter(exercise: Exercise) -> bool:
+    return str(exercise.place) == exercise.chapter
+
+
 def _symptom(exercise: Exercise, found: Objection) -> Objection:
     lines = found.lines
+    if not _is_in_a_chapter(exercise):  # the commands know chapters alone, and so the engine's word is all there is
+        return Objection([*lines, "what is the cause? Follow one number of this problem through the kernel, by hand"],
+                         found.stage)
     if found.stage == ENGINE:
         lines = ["the engine, which follows every access, stops the kernel", *lines[1:]]
     rung = f"{exercise.chapter[:2]}/{exercise.rung}"
@@ -343,6 +351,6 @@ def command_that_counts(exercise: Exercise, problem: JsonObject) -> str:
 
 def _trace(exercise: Exercise) -> str:
     """The command that counts the exercise's rung."""
-    if str(exercise.place) != exercise.chapter:  # no chapter: ./workbook trace does not know it
+    if not _is_in_a_chapter(exercise):  # ./workbook trace does not know it
         return f"build/cpu/{exercise.place}/{exercise.chapter}_traced --trace"
     return f"./workbook trace {exercise.chapter[:2]} --rung={exercise.rung}"
