@@ -89,7 +89,7 @@ class Meaning(unittest.TestCase):
         workbench = mock.Mock(course=course.load(), no_gpu="no GPU answers")
         for correctness, why in [("wrong", "06.pipeline is not right"),
                                  ("right", "performance is not graded: no GPU answers")]:
-            with mock.patch.object(one_submission, "_taken", return_value="text"), mock.patch.object(one_submission,
+            with mock.patch.object(one_submission, "_taken", return_value=one_submission._Taken("text")), mock.patch.object(one_submission,
                                                                                                      "_as_handed_in"), \
                     mock.patch.object(one_submission, "_judged", return_value=Verdict(correctness)):
                 result = grade(workbench, Submission("ada", {exercises[0].file: "text"}), exercises)

@@ -132,6 +132,7 @@ class Workbench(Workshop):
             self._require_right_solutions(exercises)
             self.held["kernels"] = layers_in_words(self.kernels.layers)
         else:
+            self.kernels.prepare_place()
             self.held = self._what_holds()
         for one in self._timed(exercises) if self.times_on == "cuda" else []:
             of_itself = self.timed(one, wanted[one.file].decode(), runs=1)
