@@ -44,7 +44,7 @@
 
 namespace hopper {
 
-extern const attention::Backward wide_backward;  // for D = 256
+extern const attention::Backward wide_backward;  // for D = 192 and 256
 
 namespace {
 

@@ -47,7 +47,7 @@
 
 namespace hopper {
 
-extern const attention::Backward wide_backward;  // for D = 256
+extern const attention::Backward wide_backward;  // for D = 192 and 256
 
 using attention::BackwardArgs;
 using attention::Problem;

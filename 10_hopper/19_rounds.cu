@@ -8,10 +8,10 @@
 // round run together, or many of them; and all heads if those are two rounds. Before, it was room in 32 MB. By the
 // time that the second tile of a head had its turn, Q, K, V and O of 256 heads had passed through the cache.
 //
-// Backward: as many kv heads as have room for Q, dO and the sums of dQ in 0.6 of this GPU's L2 cache, and a power of
-// two. With few heads, many blocks of one head run at a time. They stand one tile behind the other, so what one has
-// read, the next finds in the cache. Under the causal mask 16 at least: there the block of the next keys has less to do
-// and starts later, and blocks of the same head wait for one another.
+// Backward: one kv head, or twice as many, and so on, as long as they have room for Q, dO and the sums of dQ in 0.6 of
+// this GPU's L2 cache. With few heads, many blocks of one head run at a time. They stand one tile behind the other, so
+// what one has read, the next finds in the cache. Under the causal mask not fewer than before: there the block of the
+// next keys has less to do and starts later, and blocks of the same head wait for one another.
 //
 // What changed since ahead and fetched: the order of the work.
 //
@@ -28,7 +28,7 @@ using attention::BackwardArgs;
 using attention::ForwardArgs;
 using attention::Problem;
 
-extern const attention::Forward wide_forward;  // for D = 256
+extern const attention::Forward wide_forward;  // for D = 192 and 256
 extern const attention::Backward wide_backward;
 extern const attention::Rung ahead;
 extern const attention::Backward fetched_backward;

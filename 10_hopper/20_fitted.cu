@@ -45,7 +45,7 @@
 
 namespace hopper {
 
-extern const attention::Forward wide_forward;  // for D = 256
+extern const attention::Forward wide_forward;  // for D = 192 and 256
 
 using attention::ForwardArgs;
 using attention::Problem;

@@ -16,7 +16,7 @@ using attention::BackwardArgs;
 using attention::ForwardArgs;
 using attention::Problem;
 
-extern const attention::Forward wide_forward;  // for D = 256
+extern const attention::Forward wide_forward;  // for D = 192 and 256
 extern const attention::Backward wide_backward;
 void forward_fitted(const Problem& p, const ForwardArgs& args, cudaStream_t stream, bool prompt);
 void backward_shared(const Problem& p, const BackwardArgs& args, cudaStream_t stream, bool dependent);

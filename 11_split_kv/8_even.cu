@@ -1,9 +1,10 @@
 // Chapter 11, rung 8, even: every multiprocessor gets as many tiles of keys as any other.
 //
-// The work is a list of tiles of keys: those of the first Br = 192 rows of a kv head's queries, then of the next rows,
-// then of the next kv head. It is cut into as many shares as there are multiprocessors, and a thread block has one. So
-// a share begins and ends anywhere: with the last keys of some rows, perhaps, then all keys of the next rows, then the
-// first keys of other rows. Each of these is a piece. What is done by whom, and who waits for whom, for every piece:
+// The work is a list of tiles of keys: those of the first Br = 192 rows of a kv head's queries (128 of wide heads,
+// whose blocks have two consumers), then of the next rows, then of the next kv head. It is cut into as many shares as
+// there are multiprocessors, and a thread block has one. So a share begins and ends anywhere: with the last keys of
+// some rows, perhaps, then all keys of the next rows, then the first keys of other rows. Each of these is a piece. What
+// is done by whom, and who waits for whom, for every piece:
 //
 //   producer, warp 0   the piece, and its Q   waits for q_empty                      -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
@@ -52,7 +53,7 @@ using key_parts::group_rows;
 using key_parts::Piece;
 using namespace warpgroup_tile;
 
-constexpr int merge_warps = 16, merge_rows = 16;  // of a thread block of merge_pieces
+constexpr int merge_rows = 16;  // of a thread block of merge_pieces, a warp for each
 
 // 65536 registers are 128 for each of 512 threads. The producer gives most of its own away: 3 * 160 + 32 = 4 * 128. Of
 // 384 threads each has 168, and 40 + 2 * 232 = 3 * 168: so wide heads have two consumers.
@@ -284,14 +285,14 @@ __global__ void __launch_bounds__(Shape<D>::threads, 1)
   }
 }
 
-// O and LSE of the rows whose keys are in several pieces. A warp owns rows, and weighs their pieces as merge.cu
-// does. There are thread blocks for the beginning of each share but the first, and if it lies within a tile of rows,
-// for these rows; but where several shares begin within one tile, only those of the first of them have work.
+// O and LSE of the rows whose keys are in several pieces. A warp owns a row, and weighs its pieces as merge.cu does.
+// There are thread blocks for the beginning of each share but the first, and if it lies within a tile of rows, for
+// these rows; but where several shares begin within one tile, only those of the first of them have work.
 template <class T, int D>
-__global__ void __launch_bounds__(32 * merge_warps) merge_pieces(typename Shape<D>::Shares shares,
-                                                                 Parts parts,  // [blocks][2]
-                                                                 T* o,         // [B, H, Nq, D]
-                                                                 float* lse)   // [B, H, Nq]
+__global__ void __launch_bounds__(32 * merge_rows) merge_pieces(typename Shape<D>::Shares shares,
+                                                                Parts parts,  // [blocks][2]
+                                                                T* o,         // [B, H, Nq, D]
+                                                                float* lse)   // [B, H, Nq]
 {
   constexpr int Br = Shape<D>::Br, columns = D / 32, tile_blocks = Br / merge_rows;
   constexpr int together = 8;  // pieces of O that are on their way to a warp
@@ -307,44 +308,42 @@ __global__ void __launch_bounds__(32 * merge_warps) merge_pieces(typename Shape<
   __syncthreads();         // and these rows are known
   if (piece.begin == 0 || first < share - 1) return;
 
-  for (int warp_row = threadIdx.x / 32; warp_row < merge_rows; warp_row += merge_warps) {
-    const int row = blockIdx.x % tile_blocks * merge_rows + warp_row;
-    if (piece.r0 + row >= group_rows(shares.p)) return;
-    float m = -INFINITY, l = 0, o_reg[columns] = {};
-    const auto place_of = [&](int block) { return (2 * block + (block == first)) * Br + row; };
-    // 32 pieces at a time: each lane has the weight of one, and then they add O of all of them.
-    for (int from = first; from <= last; from += 32) {
-      const float lse_part = from + lane <= last ? parts.lse[place_of(from + lane)] : -INFINITY;
-      const float top = fmaxf(m, warp_max(lse_part));
-      const float weight = lse_part == -INFINITY ? 0 : exp2_approx(lse_part - top);
-      const float correction = m == -INFINITY ? 0 : exp2_approx(m - top);
-      l = l * correction + warp_sum(weight);
-      for (int c = 0; c < columns; c++) o_reg[c] *= correction;
+  const int row = blockIdx.x % tile_blocks * merge_rows + threadIdx.x / 32;
+  if (piece.r0 + row >= group_rows(shares.p)) return;
+  float m = -INFINITY, l = 0, o_reg[columns] = {};
+  const auto place_of = [&](int block) { return (2 * block + (block == first)) * Br + row; };
+  // 32 pieces at a time: each lane has the weight of one, and then they add O of all of them.
+  for (int from = first; from <= last; from += 32) {
+    const float lse_part = from + lane <= last ? parts.lse[place_of(from + lane)] : -INFINITY;
+    const float top = fmaxf(m, warp_max(lse_part));
+    const float weight = lse_part == -INFINITY ? 0 : exp2_approx(lse_part - top);
+    const float correction = m == -INFINITY ? 0 : exp2_approx(m - top);
+    l = l * correction + warp_sum(weight);
+    for (int c = 0; c < columns; c++) o_reg[c] *= correction;
 #pragma unroll 1
-      for (int part = 0; part < min(32, last - from + 1); part += together) {
-        float2 x[together][columns / 2];
+    for (int part = 0; part < min(32, last - from + 1); part += together) {
+      float2 x[together][columns / 2] = {};
 #pragma unroll
-        for (int i = 0; i < together; i++) {
-          const int place = place_of(min(from + part + i, last));  // past the last one the weight is 0
-          for (int c = 0; c < columns / 2; c++)
-            x[i][c] = reinterpret_cast<const float2*>(parts.o + size_t(place) * D + lane * columns)[c];
+      for (int i = 0; i < together; i++)
+        if (from + part + i <= last) {
+          const float2* o_part = reinterpret_cast<const float2*>(parts.o + size_t(place_of(from + part + i)) * D);
+          for (int c = 0; c < columns / 2; c++) x[i][c] = o_part[lane * (columns / 2) + c];
         }
 #pragma unroll
-        for (int i = 0; i < together; i++) {
-          const float of_piece = __shfl_sync(0xffffffff, weight, part + i);
-          for (int c = 0; c < columns / 2; c++)
-            o_reg[2 * c] += of_piece * x[i][c].x, o_reg[2 * c + 1] += of_piece * x[i][c].y;
-        }
+      for (int i = 0; i < together; i++) {
+        const float of_piece = __shfl_sync(0xffffffff, weight, part + i);
+        for (int c = 0; c < columns / 2; c++)
+          o_reg[2 * c] += of_piece * x[i][c].x, o_reg[2 * c + 1] += of_piece * x[i][c].y;
       }
-      m = top;
     }
-    const float inverse = l == 0 ? 0 : 1 / l;  // l = 0: the row sees no key
-    const size_t to = size_t(piece.kv_head) * group_rows(shares.p) + piece.r0 + row;
-    for (int c = 0; c < columns; c += 2)
-      *reinterpret_cast<uint32_t*>(o + to * D + lane * columns + c) =
-          pack2<T>(o_reg[c] * inverse, o_reg[c + 1] * inverse);
-    if (lane == 0) lse[to] = (m + log2_approx(l)) * ln_2;
+    m = top;
   }
+  const float inverse = l == 0 ? 0 : 1 / l;  // l = 0: the row sees no key
+  const size_t to = size_t(piece.kv_head) * group_rows(shares.p) + piece.r0 + row;
+  for (int c = 0; c < columns; c += 2)
+    *reinterpret_cast<uint32_t*>(o + to * D + lane * columns + c) =
+        pack2<T>(o_reg[c] * inverse, o_reg[c + 1] * inverse);
+  if (lane == 0) lse[to] = (m + log2_approx(l)) * ln_2;
 }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
@@ -359,7 +358,7 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
            tile_map<D>(v, kv_heads, p.seq_k, S::Bc), tile_map<D>(o, kv_heads, rows, S::Br), shares, parts, args.lse);
     if (shares.blocks > 1)
       launch_dependent(merge_pieces<T, D>,
-                       {unsigned(shares.blocks - 1) * (S::Br / merge_rows), 32 * merge_warps, 0, stream}, shares, parts,
+                       {unsigned(shares.blocks - 1) * (S::Br / merge_rows), 32 * merge_rows, 0, stream}, shares, parts,
                        o, args.lse);
   });
 }
