@@ -101,7 +101,7 @@ std::uint64_t shuffle(const char* name, unsigned mask, std::uint64_t value, int 
   if (!shuffle.source_came)
     self.fail(cudaErrorLaunchFailure, &self.current(), text(wait.site),
               std::string(name) + " reads lane " + std::to_string(source) +
-                  ", which has returned or is not in the mask or the block");
+                  ", which is not at this shuffle: it has left the loop or returned, or it is not in the mask");
   return shuffle.value;
 }
 

@@ -99,6 +99,13 @@ class Judging(LittleTree):
                                            "race on shared memory")
         self.assertEqual(verdict.lines[1], "found by the test `inputs`: maxima that rise")
 
+    def test_what_the_engine_saw_is_said_with_its_problem(self):
+        verdict = self.judged({"plain": failure(ELEMENT), "traced": failure(ELEMENT.partition(":")[0] + ": " + RACE)})
+        self.assertEqual((verdict.stage, verdict.lines[1:]), (judging.ENGINE, [
+            "in the problem B=1 H=2 (kv 1) Nq=150 Nk=170 D=64 fp16, causal mask, inputs `growing`",
+            "found by the test `inputs`: maxima that rise"]))
+        self.assertEqual([kernels for kernels, *_ in self.ran], ["plain", "traced"])
+
     def test_wrong_numbers_if_the_engine_saw_nothing(self):
         self.assertIn("got nan", self.judged({"plain": failure(ELEMENT)}).lines[0])
         self.assertEqual([kernels for kernels, *_ in self.ran], ["plain", "traced", "stages"])
@@ -129,7 +136,7 @@ class Judging(LittleTree):
 
     def test_what_else_can_be_wrong_first(self):
         for wrong, said in [
-                ({"name": "S", "how": "differs", "column": 5, "keys": [0, 63], "got": 0.3}, "S[3, 5] of b=0, h=1 is 0.3 and should be 2.5; nothing is shown before it"),
+                ({"name": "S", "how": "differs", "column": 5, "keys": [0, 63], "got": 0.3}, "S[3, 5] of b=0, h=1 is 0.3 and should be 2.5; it is the first number that the kernel shows"),
                 ({"name": "P", "how": "hidden", "column": 5, "got": 0.3}, "P[3, 5] of b=0, h=1 is 0.3 and should be 0: row 3 does not see key 5; "),
                 ({"name": "correction", "how": "grows"}, "correction[3] of b=0, h=1 is inf, and a correction is at most 1; "),
                 ({"name": "S", "how": "missing", "column": 5, "line": ""}, "no thread block makes S[3, 5] of b=0, h=1, and row 3 sees key 5; what they make is right (")]:

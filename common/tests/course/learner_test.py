@@ -82,7 +82,7 @@ class Starting(ATree):
         self.assertEqual(said.splitlines(), [
             "Started: 2 exercises, in 2 files. ./workbook start --undo puts the solutions back.",
             "Next: 05.rescale: a title (about 10 minutes)", "  read   05_online/README.md",
-            "  write  05_online/1_online.cu:3, correct the sum", "  check  ./workbook check 05.rescale",
+            "  write  05_online/1_online.cu:2, correct the sum", "  check  ./workbook check 05.rescale",
             "0 of 3 right, about 30 minutes to go"])
         self.assertEqual(said.split("\n", 1)[1], self.command(next))
 

@@ -119,6 +119,18 @@ class Answering(LittleTree):
         self.assertEqual((self.step().state, self.step().lines), ("right", [
             "predicted 32, counted 10: 0.312 times the prediction. Which line of the kernel is the reason?"]))
 
+    def test_what_no_command_counts_is_calculated(self):
+        self.declare(CODE, {**MEASURE, "calculate": "from what its {seq_q} rows ask for"})
+        sectors = self.exercise("05.sectors")
+        self.begin()
+        course.Answers(self.root).predict(sectors, 32)
+        seq_q = course.problem_of(sectors, "ada")["seq_q"]
+        self.assertEqual(self.step().lines[1:], [
+            f"you predicted 32; now calculate, from what its {seq_q} rows ask for",
+            "and say what it is: ./workbook check 05.sectors --answer NUMBER"])
+        self.assertIn(f"**Measure.** Calculated, from what its {seq_q} rows ask for: ",
+                      course.log_page([sectors], course.Answers(self.root)))
+
     def test_an_answer_without_a_prediction_is_judged_by_who_grades_and_not_said_to_the_student(self):
         self.begin(answer=10)
         self.assertEqual((self.verdict().state, self.step().state), ("right", "not answered"))

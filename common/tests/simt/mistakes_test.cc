@@ -327,7 +327,9 @@ TEST_F(Mistake, shuffle_from_a_lane_that_returned) {
   const Failure failure = failure_of(shuffle_from_returned_lane, LaunchConfig{1, 32}, out);
   EXPECT_EQ(failure.code, cudaErrorLaunchFailure);
   expect_contains(failure.message, "thread (4, 0, 0), at " + at_line(shuffle_line));
-  expect_contains(failure.message, "__shfl_xor_sync reads lane 20, which has returned");
+  expect_contains(failure.message,
+                  "__shfl_xor_sync reads lane 20, which is not at this shuffle: it has left the loop or "
+                  "returned, or it is not in the mask");
 }
 
 constexpr int collective_line = __LINE__ + 3;

@@ -29,6 +29,7 @@ The keys of an exercise, those in brackets need not be there:
       answer     an expression of numbers and of counted("global_load sectors", "scores"), which the engine counts, also
                  of another rung or problem: counted("matrix_flops", rung="mma", causal=False); drawn("seq_q") is a
                  number of the problem, whole(x) is x without its fraction
+      [calculate]  from what the number is calculated, where no command counts it: "from .."; {seq_q} as in the question
     debug
       the planted mistake is in common/course/debug/ID.json: see planted.py
 
@@ -57,7 +58,7 @@ _ALL: dict[str, type] = {"id": str, "title": str, "kind": str, "file": str, "run
                          "difficulty": int, "minutes": int, "required": bool,
         "needs_gpu": bool, "hints": list}
 _MAY: dict[str, type] = {"direction": str, "limits": list, "tile": dict, "lesson": list, "may": list,
-                         "then": str}
+                         "then": str, "calculate": str}
 _JUDGED: dict[str, type] = {"tests": list}
 KINDS: dict[str, dict[str, type]] = {"code": _JUDGED, "debug": _JUDGED,
                                      "measure": {"question": str, "problem": dict, "draw": dict, "answer": str}}
@@ -88,6 +89,7 @@ class Exercise:
     problem: JsonObject = field(default_factory=dict)
     draw: dict[str, list[Any]] = field(default_factory=dict)
     answer: str = ""
+    calculate: str = ""
 
     @property
     def name(self) -> str:

@@ -134,7 +134,7 @@ def objection(course: Course, exercise: Exercise, explain: bool = True,
         return _beyond_a_limit(exercise, workshop)
     if exercise.kind == "debug":
         return _symptom(exercise, found)
-    if explain and found.problem and workshop.explains:
+    if explain and found.problem and found.stage != ENGINE and workshop.explains:
         return _first_wrong_stage(exercise, found, workshop)
     return found
 
@@ -223,14 +223,13 @@ def _first_wrong(course: Course, exercise: Exercise, output: str) -> "Objection 
     words = said[1].replace('\\"', '"').replace(f"{course.root}/", "")
     test = re.search(r"\[  FAILED  \] All/Rungs\.Pass/(\w+), where GetParam\(\) = (.*?)(?: \(\d+ ms\))?\n", output)
     of_test = [f"found by the test `{test[1]}`: {test[2]}"] if test else []
-    engine = _ENGINE.search(words)
+    engine, case, element = _ENGINE.search(words), _CASE.search(words), _SHOWN_OF_A_RESULT.search(words)
+    problem, in_problem = stages.problem_of_case(words), [_problem(case)] if case else []
     if engine:
-        return Objection([engine[1], *of_test], ENGINE)
-    case, element = _CASE.search(words), _SHOWN_OF_A_RESULT.search(words)
-    problem = stages.problem_of_case(words)
+        return Objection([engine[1], *in_problem, *of_test], ENGINE, problem)
     if not element:
         return Objection([words, *of_test], "", problem)
-    lines = [_element(course, exercise, *element.groups()), *([_problem(case)] if case else []), *of_test]
+    lines = [_element(course, exercise, *element.groups()), *in_problem, *of_test]
     return Objection(lines, element[1], problem)
 
 

@@ -5,7 +5,7 @@ The student adds the calculation and the explanation: common/course/log.md says 
 
 from tools.base import Failure
 from tools.course.exercises import Exercise
-from tools.course.questions import Answers, beside, counting, in_digits, problem_of, verdict_of_answer
+from tools.course.questions import Answers, beside, calculating, counting, in_digits, problem_of, verdict_of_answer
 
 _OPEN = "…"
 
@@ -26,10 +26,12 @@ def _section(exercise: Exercise, answers: Answers) -> list[str]:
     predicted, given = answers.prediction(exercise), answers.answer(exercise)
     assert predicted is not None
     is_right = given is not None and verdict_of_answer(exercise, answers).state == "right"
-    counted = f"counted {in_digits(given)}." if is_right else f"counted {_OPEN}"
+    number = f"{in_digits(given)}." if is_right else _OPEN
+    measured = (f"Calculated, {calculating(exercise, answers)}: {number}" if exercise.calculate
+                else f"`{counting(exercise, answers)}` counted {number}")
     explained = beside(predicted, given).partition(": ")[2] if is_right else ""
     question = exercise.question.format(**problem_of(exercise, answers.student))
     return [f"## {exercise.id}: {exercise.title}", "",
             f"**Predict.** {question} I predicted {in_digits(predicted)}. My calculation: {_OPEN}", "",
-            f"**Measure.** `{counting(exercise, answers)[0].strip()}` {counted}", "",
+            f"**Measure.** {measured}", "",
             f"**Explain.** {explained[:1].upper()}{explained[1:]} {_OPEN}".replace("  ", " "), ""]

@@ -99,7 +99,7 @@ class LearnersPath:
         lines = [f"{exercise.id}: {exercise.title} (about {exercise.minutes} minutes)", f"  read   {read}"]
         if exercise.kind == "code":
             region = course.region(exercise)
-            lines.append(f"  write  {exercise.file}:{region.first + 1}, {region.task}")
+            lines.append(f"  write  {exercise.file}:{region.first}, {region.task}")
         elif exercise.kind == "debug":
             lines.append(f"  mend   {exercise.file}, which has a mistake")
         named = exercise.kind != "measure" or self.answers.student

@@ -224,8 +224,9 @@ def verdict_with_prediction(exercise: Exercise, answers: Answers) -> Verdict:
         return Verdict("not answered", [question, f"predict first, from the source: ./workbook check {exercise.id} "
                                                   "--predict NUMBER; a wrong prediction costs nothing"])
     if given is None:
-        return Verdict("not answered", [question, f"you predicted {in_digits(predicted)}; now count",
-                                        *counting(exercise, answers),
+        how = ([f"calculate, {calculating(exercise, answers)}"] if exercise.calculate
+               else ["count", f"  {counting(exercise, answers)}"])
+        return Verdict("not answered", [question, f"you predicted {in_digits(predicted)}; now {how[0]}", *how[1:],
                                         f"and say what it is: ./workbook check {exercise.id} --answer NUMBER"])
     verdict = verdict_of_answer(exercise, answers)
     if verdict.state != "right":
@@ -233,10 +234,15 @@ def verdict_with_prediction(exercise: Exercise, answers: Answers) -> Verdict:
     return Verdict("right", [beside(predicted, given)])
 
 
-def counting(exercise: Exercise, answers: Answers) -> list[str]:
+def calculating(exercise: Exercise, answers: Answers) -> str:
+    """From what this student's number is calculated; empty if it is counted."""
+    return exercise.calculate.format(**problem_of(exercise, answers.student))
+
+
+def counting(exercise: Exercise, answers: Answers) -> str:
     """The command that counts this student's problem."""
     problem = problem_of(exercise, answers.student)
-    return [f"  {judging.command_that_counts(exercise, {key: problem[key] for key in problem if key in FLAGS})}"]
+    return judging.command_that_counts(exercise, {key: problem[key] for key in problem if key in FLAGS})
 
 
 def beside(predicted: float, given: float) -> str:

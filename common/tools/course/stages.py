@@ -39,7 +39,7 @@ def in_words(diagnosis: JsonObject) -> list[str]:
     if wrong["how"] in ("missing", "again"):
         return [f"{_what(wrong)}; what they make is right ({', '.join(diagnosis['right'])})"]
     return [f"{_what(wrong)}; " + (f"everything before it is right ({', '.join(before)})" if before
-                                   else "nothing is shown before it"), *_where(wrong)]
+                                   else "it is the first number that the kernel shows"), *_where(wrong)]
 
 
 def stage(diagnosis: JsonObject) -> str:
