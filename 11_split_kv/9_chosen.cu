@@ -43,15 +43,16 @@ using attention::Problem;
 // Kernels for these are no higher than 128 rows, and neither `tall` nor `warpgroup` is one.
 bool is_wide(const Problem& p) { return p.head_dim > 128; }
 
-// Microseconds for 1000 keys, fitted to what 170 problems took on an H200: of a round of `prompt` with tiles of 64, 128
-// and 192 rows (of wide heads, with up to 64 queries in its tiles of 128 rows, and more); of a tile of 192 rows of
-// `even`, 128 of wide heads, where K and V fit into the L2 cache, and where they do not; and of a round of `warpgroup`
-// with a thread block on each multiprocessor, and with two.
+// Microseconds for 1000 keys: of a round of `prompt` with tiles of 64, 128 and 192 rows (of wide heads, with up to 64
+// queries in its tiles of 128 rows, and more); of a tile of 192 rows of `even`, 128 of wide heads, where K and V fit
+// into the L2 cache, and where they do not; and of a round of `warpgroup` with a thread block on each multiprocessor,
+// and with two. They are fitted to what 334 problems took on an H200 (2026-11-24-11-rates.json): at five of them the
+// choice takes more than 1.03 times as long as the fastest, and at none more than 1.05.
 struct Rates {
   double prompt[3], even[2], warpgroup[2];
 };
 Rates rates_of(int head_dim) {
-  if (head_dim <= 64) return {{6.3, 12, 12.8}, {14.9, 14.6}, {9.8, 9.9}};
+  if (head_dim <= 64) return {{6.3, 12, 12.8}, {14.9, 14.6}, {9.8, 9.8}};
   if (head_dim <= 128) return {{9.3, 11.9, 14.3}, {15.4, 16}, {8.6, 14}};
   if (head_dim <= 192) return {{10.3, 14.8}, {19.6, 22.1}};
   return {{13.6, 21}, {27.2, 30.2}};
@@ -63,7 +64,7 @@ struct Times {
 };
 
 Times times_of(const Problem& p) {
-  constexpr double prompt_start = 4.6, even_start = 18, wide_even_start = 16, warpgroup_start = 8.2;  // and end
+  constexpr double prompt_start = 4.6, even_start = 18, warpgroup_start = 8.2;  // and end
   const Rates rates = rates_of(p.head_dim);
   const double processors = multiprocessors(), keys = p.seq_k / 1000.;
   const int rows = key_parts::group_rows(p), heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
@@ -72,7 +73,7 @@ Times times_of(const Problem& p) {
   };
   const bool from_memory = 4. * kv_heads * p.seq_k * p.head_dim > l2_bytes();
   const double even = kv_heads * ceil_div(rows, is_wide(p) ? 128 : 192) / processors * rates.even[from_memory] * keys;
-  if (is_wide(p)) return {INFINITY, wide_even_start + even, prompt(128, rates.prompt[p.seq_q > 64])};
+  if (is_wide(p)) return {INFINITY, even_start + even, prompt(128, rates.prompt[p.seq_q > 64])};
 
   const int tiles = kv_heads * ceil_div(rows, 64), parts = warpgroup_parts(p);
   const double rounds = tiles * parts / processors;
