@@ -75,7 +75,7 @@ class Folder(unittest.TestCase):
                 for without in self.columns.values():
                     states.append(states[-1] if without and states[-1] in NEVER_RUN else self.verdict(self.files[name], without))
                 found[name] = states
-        for without in list(self.columns.values())[1:]:
+        for without in filter(lambda layers: layers is not None, self.columns.values()):
             with self.subTest(without=without):
                 self.bench.kernels.without = frozenset(without)
                 verdict = self.bench.verdict(self.exercise, self.bench.course.text(self.exercise))
@@ -87,7 +87,7 @@ class Folder(unittest.TestCase):
 
 
 class OneOfEachKind(Folder):
-    columns = dict(list(COLUMNS.items())[:2])  # layers are taken away in All, which takes minutes
+    columns = {"no check of words": ()}  # so that all of it runs; layers are taken away in All, which takes minutes
 
     def test_none_scores(self):
         kinds = {name.partition("-")[0]: name for name in reversed(self.files)}
