@@ -177,7 +177,8 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Prob
     wgmma_wait<1>(s_reg);
     release(smem.k_empty[ring.place]);
     const bool above = make_x(j);
-    if constexpr (consumers == 3) {
+    // At D = 64 two do it as well: they need the registers of O and P less
+    if constexpr (consumers == 3 || (consumers == 2 && D == 64)) {
       float correction[1][2] = {{1, 1}};
       if (above) lazy_softmax::raise_max(s_reg, rows, correction, state);
       lazy_softmax::watch_rows(state, rows);
@@ -326,10 +327,10 @@ void forward_fitted(const Problem& p, const ForwardArgs& args, cudaStream_t stre
       int* const taken = prompt && all == blocks ? nullptr : static_cast<int*>(args.workspace);
       if (taken) launch(take_none, {1, 1, 0, stream}, taken);
       launch_grid(forward<T, D, consumers>,
-                  {unsigned(blocks), threads<consumers>, sizeof(Shared<T, D, consumers>), stream}, prompt && taken,
-                  tile_map<D>(q, heads, p.seq_q, Br, p.head_dim), tile_map<D>(k, kv_heads, p.seq_k, Bc, p.head_dim),
-                  tile_map<D>(v, kv_heads, p.seq_k, Bc, p.head_dim), tile_map<D>(o, heads, p.seq_q, Br, p.head_dim), p,
-                  tiles, taken, args.lse);
+                  {unsigned(blocks), threads<consumers>, sizeof(Shared<T, D, consumers>), stream},
+                  prompt && taken ? Blocks::dependent : Blocks::apart, tile_map<D>(q, heads, p.seq_q, Br, p.head_dim),
+                  tile_map<D>(k, kv_heads, p.seq_k, Bc, p.head_dim), tile_map<D>(v, kv_heads, p.seq_k, Bc, p.head_dim),
+                  tile_map<D>(o, heads, p.seq_q, Br, p.head_dim), p, tiles, taken, args.lse);
     };
     switch (consumers_for(p)) {
       case 1:

@@ -58,6 +58,7 @@ using attention::Problem;
 namespace {
 
 using attention::KeyTile;
+using attention::QueryOrder;
 using namespace warpgroup_backward;
 
 constexpr int consumers = 2, threads = warpgroup_threads * (consumers + 1);
@@ -87,14 +88,11 @@ struct Shared {
   Mbarrier kv_full, full[2], empty[2], dq_full[2][consumers], dq_ready[2][consumers];
 };
 
-// Whether a block's keys are the last that a query sees.
-__device__ bool is_last(const Problem& p, KeyTile work, int query) { return work.j0 + Bc >= p.visible_keys(query); }
-
 // Starts the copies of a block. One thread.
-template <class T, int D>
+template <class T, int D, class Order>
 __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
                                      const TensorMap& v_map, const TensorMap& d_o_map, const float* stats, KeyTile work,
-                                     int kv_head) {
+                                     Order order, int kv_head) {
   constexpr int Br = Shape<D>::Br, stats_bytes = 2 * Br * sizeof(float);
   mbarrier_arrive_expect_tx(&smem.kv_full, 2 * Bc * D * sizeof(T));
   tensor_load(smem.k, k_map, &smem.kv_full, 0, work.j0, 0, kv_head);
@@ -103,7 +101,8 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
 #pragma unroll 1
   for (int head = work.first_head; head < work.first_head + work.heads; head++)
 #pragma unroll 1
-    for (int i = work.head_tiles - 1; i >= work.start; i--, ring.advance()) {
+    for (int step = work.head_tiles - 1; step >= work.start; step--, ring.advance()) {
+      const int i = order.tile(step);
       mbarrier_wait(&smem.empty[ring.place], ring.parity ^ 1);
       Mbarrier* full = &smem.full[ring.place];
       mbarrier_arrive_expect_tx(full, 2 * Br * D * sizeof(T) + stats_bytes);
@@ -114,22 +113,28 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
 }
 
 // Stores or adds a consumer's parts of dQ, each when it is this block's turn. One thread.
-template <class T, int D>
+template <class T, int D, class Order>
 __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_map, const Problem& p, float* dq_sum,
-                                       int* turns, KeyTile work, int consumer) {
+                                       int* turns, KeyTile work, Order order, int consumer) {
   constexpr int Br = Shape<D>::Br, bytes = part_size * sizeof(float);
-  const int kv_tile = work.j0 / Bc;
   // A tile of this block, and the consumer's part of its dQ
   struct Place {
-    int head, i;
+    int head, step, i;
     size_t part;
+    int turn;
     bool last;  // this block is the last to add to it
   };
-  const auto place_of = [&](int head, int i) -> Place {
-    return {head, i, (size_t(head) * work.head_tiles + i) * consumers + consumer, is_last(p, work, i * Br + Br - 1)};
+  const auto place_of = [&](int head, int step) -> Place {
+    const int i = order.tile(step);
+    return {head,
+            step,
+            i,
+            (size_t(head) * work.head_tiles + i) * consumers + consumer,
+            order.turn(i),
+            order.template is_last<Br>(p, i)};
   };
   const auto after = [&](const Place& at) {
-    return at.i > work.start ? place_of(at.head, at.i - 1) : place_of(at.head + 1, work.head_tiles - 1);
+    return at.step > work.start ? place_of(at.head, at.step - 1) : place_of(at.head + 1, work.head_tiles - 1);
   };
   const auto exists = [&](const Place& at) {
     return at.head < work.first_head + work.heads && work.start < work.head_tiles;
@@ -138,12 +143,12 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
   // that it must be this block's turn; if it is not yet, and need not be, false.
   const auto prepare = [&](const Place& at, int room, bool wait) {
     Mbarrier* ready = &smem.dq_ready[room][consumer];
-    if (!at.last || kv_tile == 0) {
+    if (!at.last || at.turn == 0) {
       mbarrier_arrive(ready);
       return true;
     }
-    if (!wait && semaphore_peek(turns + at.part) != kv_tile) return false;
-    semaphore_wait(turns + at.part, kv_tile);
+    if (!wait && semaphore_peek(turns + at.part) != at.turn) return false;
+    semaphore_wait(turns + at.part, at.turn);
     fence_proxy_async_global();
     mbarrier_arrive_expect_tx(ready, bytes);
     bulk_load(smem.dq[room][consumer], dq_sum + at.part * part_size, bytes, ready);
@@ -160,10 +165,10 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
     mbarrier_wait(&smem.dq_full[ring.place][consumer], ring.parity);
     if (at.last) {
       tensor_store(dq_map, dq, 0, at.i * Br + (D == 128 ? 0 : consumer * 64), D == 128 ? consumer : 0, at.head);
-    } else if (kv_tile == 0) {
+    } else if (at.turn == 0) {
       bulk_store(dq_sum + at.part * part_size, dq, bytes);
     } else {
-      semaphore_wait(turns + at.part, kv_tile);
+      semaphore_wait(turns + at.part, at.turn);
       bulk_add(dq_sum + at.part * part_size, dq, bytes);
     }
     bulk_commit();
@@ -171,14 +176,14 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
     if (ahead == 2 && exists(next) && prepare(next, ring.place, false)) next = after(next), ahead++;
     bulk_wait<0>();  // the sum is in global memory, and the next block may have its turn
     fence_acq_rel();
-    semaphore_set(turns + at.part, kv_tile + 1);
+    semaphore_set(turns + at.part, at.turn + 1);
   }
 }
 
 // A consumer's 64 keys.
-template <class T, int D>
-__device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem& p, KeyTile work, int shares,
-                                              float* parts, T* dk, T* dv) {
+template <class T, int D, class Order>
+__device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem& p, KeyTile work, Order order,
+                                              int shares, float* parts, T* dk, T* dv) {
   constexpr int Br = Shape<D>::Br;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_key = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 keys
@@ -195,7 +200,8 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
 #pragma unroll 1
   for (int head = work.first_head; head < work.first_head + work.heads; head++)
 #pragma unroll 1
-    for (int i = work.head_tiles - 1; i >= work.start; i--, ring.advance()) {
+    for (int step = work.head_tiles - 1; step >= work.start; step--, ring.advance()) {
+      const int i = order.tile(step);
       const T *q = smem.q[ring.place], *d_o = smem.d_o[ring.place];
       const float* stats = smem.stats[ring.place];
       T* ds = smem.ds[ring.place];
@@ -241,8 +247,8 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       watch_transpose("dQ", {q_row + first_query, warp_key % D, p.seq_q - i * Br - first_query, 16}, dq_reg, p.scale);
       mbarrier_wait(&smem.dq_ready[ring.place][consumer], ring.parity);
       float4* dq = reinterpret_cast<float4*>(smem.dq[ring.place][consumer]) + threadIdx.x % warpgroup_threads;
-      if (is_last(p, work, i * Br + Br - 1)) {
-        if (work.j0 > 0) {
+      if (order.template is_last<Br>(p, i)) {
+        if (order.turn(i) > 0) {
 #pragma unroll
           for (int n = 0; n < 8; n++) {
             const float4 others = dq[n * warpgroup_threads];
@@ -286,7 +292,7 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
   }
 }
 
-template <class T, int D>
+template <class T, int D, bool cyclic>
 __global__ void __launch_bounds__(threads, 1)
     gradients(const __grid_constant__ TensorMap q_map,    // of Q [B * H, D / 64, Nq, 64], in boxes of Br rows
               const __grid_constant__ TensorMap k_map,    // of K [B * Hkv, D / 64, Nk, 64], in boxes of Bc rows
@@ -322,24 +328,26 @@ __global__ void __launch_bounds__(threads, 1)
   // Its `kv_head` is counted over all shares.
   const KeyTile work = attention::key_tile<Bc, Shape<D>::Br>(attention::with_shares(p, shares), round_heads,
                                                              __shfl_sync(0xffffffff, smem.ticket, 0));
+  const QueryOrder<Bc, cyclic> order(p, work);
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
   if (warpgroup == consumers) {
     setmaxnreg_dec<producer_registers>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
     if (warp == consumers && elect_one())
-      load(smem, q_map, k_map, v_map, d_o_map, stats, work, work.kv_head / shares);
+      load(smem, q_map, k_map, v_map, d_o_map, stats, work, order, work.kv_head / shares);
     else if (warp < consumers && elect_one())
-      add_dq(smem, dq_map, p, dq_sum, turns, work, warp);
+      add_dq(smem, dq_map, p, dq_sum, turns, work, order, warp);
   } else {
     setmaxnreg_inc<consumer_registers>();
-    differentiate(smem, p, work, shares, parts, dk, dv);
+    differentiate(smem, p, work, order, shares, parts, dk, dv);
   }
 }
 
 }  // namespace
 
-// `dependent`: kernels start while the one before them ends.
-void backward_shared(const Problem& p, const BackwardArgs& args, cudaStream_t stream, bool dependent) {
+// `cyclic`: where all blocks run at the same time, and there is no mask, they go through the queries in a cyclic order.
+// `after`: Blocks::dependent, if kernels may start while the one before them ends.
+void backward_shared(const Problem& p, const BackwardArgs& args, cudaStream_t stream, bool cyclic, Blocks after) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     using S = Shape<D>;
     const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads, shares = attention::backward_shares<S>(p);
@@ -352,11 +360,14 @@ void backward_shared(const Problem& p, const BackwardArgs& args, cudaStream_t st
     const TensorMap dq_map = tile_map<D>(dq, heads, p.seq_q, 64, D, 1);
     launch(prepare_turns<T, S>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns, tickets,
            dq);
-    launch_grid(gradients<T, D>, {tiles.key_blocks * shares, threads, sizeof(Shared<T, D>), stream}, dependent, q_map,
-                k_map, v_map, d_o_map, dq_map, p, shares,
+    const unsigned blocks = tiles.key_blocks * shares;
+    const bool together = cyclic && p.mask == attention::Mask::none && blocks <= unsigned(multiprocessors());
+    launch_grid(together ? gradients<T, D, true> : gradients<T, D, false>,
+                {blocks, threads, sizeof(Shared<T, D>), stream}, together ? Blocks::together : after, q_map, k_map,
+                v_map, d_o_map, dq_map, p, shares,
                 attention::kv_heads_that_share_the_l2(attention::with_shares(p, shares)), stats, dq_sum, turns, tickets,
                 parts, dk, dv);
-    attention::launch_sum_shares<T, D>(p, shares, dependent, stream, parts, dk, dv);
+    attention::launch_sum_shares<T, D>(p, shares, after, stream, parts, dk, dv);
   });
 }
 
@@ -367,7 +378,9 @@ size_t workspace_of_shared(const Problem& p) {
 
 namespace {
 
-void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) { backward_shared(p, args, stream, false); }
+void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
+  backward_shared(p, args, stream, false, Blocks::apart);
+}
 
 constexpr attention::Backward unpadded = {
     .unsupported = attention::not_for_hopper_to_256, .workspace_bytes = workspace_of_shared, .run = run};

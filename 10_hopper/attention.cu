@@ -9,7 +9,7 @@ namespace hopper {
 extern const attention::Rung tma, descriptors, wgmma_rung, warpspec, overlap, pingpong, stored, listed, persistent,
     dynamic, narrow, ahead, rounds, fitted, prompt;
 extern const attention::Backward warpspec_backward, bulk_backward, turns_backward, reversed_backward,
-    converted_backward, ordered_backward, ahead_backward, fetched_backward, shared_backward;
+    converted_backward, ordered_backward, ahead_backward, fetched_backward, shared_backward, cyclic_backward;
 
 namespace {
 
@@ -65,6 +65,9 @@ const attention::Chapter chapter = {
               {.name = "shared",
                .idea = "several blocks share the query heads that read one kv head, where that makes more blocks",
                .backward = shared_backward},
+              {.name = "cyclic",
+               .idea = "blocks of one head begin at different queries, so that none waits for its turn",
+               .backward = cyclic_backward},
               prompt},
     .starts_from = &narrow};
 

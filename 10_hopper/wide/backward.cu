@@ -151,7 +151,7 @@ void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
                      shares, attention::kv_heads_that_share_the_l2(attention::with_shares(p, shares)),
                      attention::all_tiles<consumers * rows>(p, attention::heads_that_run_together(p)), stats, parts, dq,
                      dk, dv);
-    attention::launch_sum_shares<T, D>(p, shares, true, stream, parts, dk, dv);
+    attention::launch_sum_shares<T, D>(p, shares, Blocks::dependent, stream, parts, dk, dv);
   });
 }
 

@@ -94,12 +94,12 @@ __global__ void __launch_bounds__(sum_threads)
 
 // Launches it for problem `p`, if there are several. `dependent`: it starts while the kernel before it ends.
 template <class T, int D>
-void launch_sum_shares(const Problem& p, int shares, bool dependent, cudaStream_t stream, const float* parts, T* dk,
+void launch_sum_shares(const Problem& p, int shares, Blocks after, cudaStream_t stream, const float* parts, T* dk,
                        T* dv) {
   const size_t rows = size_t(p.batch) * p.kv_heads * p.seq_k;
   if (shares > 1)
-    launch_grid(sum_shares<T, D>, {unsigned(ceil_div(2 * rows * (D / 8), sum_threads)), sum_threads, 0, stream},
-                dependent, rows, p.seq_k, shares, parts, dk, dv);
+    launch_grid(sum_shares<T, D>, {unsigned(ceil_div(2 * rows * (D / 8), sum_threads)), sum_threads, 0, stream}, after,
+                rows, p.seq_k, shares, parts, dk, dv);
 }
 
 #endif

@@ -30,10 +30,14 @@ int kv_heads_that_share_the_l2(const Problem& p) {
   const double together = std::max(8.0, 1.1 * multiprocessors() / kv_tiles * (p.head_dim > 64 ? 1 : 2));
   int round = 1;
   if (p.mask == Mask::causal) {
+    const int group = p.heads / p.kv_heads;
+    const double group_bytes = head_bytes * group;
     // Blocks of one head wait for one another, and at D = 64, where they are short, more than at D = 128: there as many
     // heads as have room for all of their query heads in 32 MB.
-    const double group_bytes = head_bytes * p.heads / p.kv_heads;
     round = std::max(16, p.head_dim > 64 ? 0 : int((32 << 20) / group_bytes));
+    // The block of the last keys is done with one query head at once, and then waits until that of the first keys comes
+    // to the next one. With more heads in a round it starts later.
+    if (group > 1 && group_bytes < 0.4 * l2_bytes()) round = std::max(32, round);
   }
   while (round < kv_heads && 2 * round * head_bytes <= room && 2 * round <= together) round *= 2;
   return std::min(kv_heads, round);

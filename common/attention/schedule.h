@@ -88,6 +88,38 @@ __device__ KeyTile key_tile(const Problem& p, int round_heads, Index index) {
   return {kv_head, j0, kv_head * heads, heads, p.first_query(j0) / Br, ceil_div(p.seq_q, Br)};
 }
 
+// In which order the block of a KeyTile goes through the tiles of queries of a head, and which turn it has at adding
+// its part of their dQ. M tiles of queries, C blocks, each with a tile of keys.
+//
+// By keys, the blocks come to a tile of queries at the same time, and the block of the first keys adds first. So block
+// c is c turns late. Cyclic, block c begins c M / C tiles later, and goes round: each comes to a tile of queries at a
+// time of its own, and who comes first adds first. That needs no mask, so that all blocks have all tiles, and blocks
+// that all run at the same time: each waits for some that are before it, and for some that are behind it.
+template <int Bc, bool cyclic>
+struct QueryOrder {
+  int kv_tile, kv_tiles, head_tiles;
+
+  __device__ QueryOrder(const Problem& p, KeyTile work)
+      : kv_tile(work.j0 / Bc), kv_tiles(ceil_div(p.seq_k, Bc)), head_tiles(work.head_tiles) {}
+
+  // The tile at a step of the block, which are counted down from M - 1.
+  __device__ int tile(int step) const {
+    if constexpr (!cyclic) return step;
+    const int i = step + kv_tile * head_tiles / kv_tiles;
+    return i < head_tiles ? i : i - head_tiles;
+  }
+  __device__ int turn(int tile) const {
+    if constexpr (!cyclic) return kv_tile;
+    const int first = ceil_div((tile + 1) * kv_tiles, head_tiles);  // the block that comes to it first; C is block 0
+    return kv_tile < first ? kv_tile - first + kv_tiles : kv_tile - first;
+  }
+  // Whether that is the last turn, at a tile of Br queries.
+  template <int Br>
+  __device__ bool is_last(const Problem& p, int tile) const {
+    return cyclic ? turn(tile) == kv_tiles - 1 : (kv_tile + 1) * Bc >= p.visible_keys(tile * Br + Br - 1);
+  }
+};
+
 #endif
 
 }  // namespace attention

@@ -13,7 +13,7 @@
 // engine would not notice.)
 template <class... Params, class... Args>
 void launch_dependent(void (*kernel)(Params...), const LaunchConfig& config, Args&&... args) {
-  launch_grid(kernel, config, /*dependent=*/true, std::forward<Args>(args)...);
+  launch_grid(kernel, config, Blocks::dependent, std::forward<Args>(args)...);
 }
 
 // Waits until the kernel before this one has ended and all that it wrote is seen. In a kernel that launch() launched,

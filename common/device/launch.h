@@ -36,13 +36,19 @@ struct LaunchConfig {
   int line;
 };
 
-// What launch(), below, and launch_dependent(), of device/dependent_launch.h, do.
+// How the thread blocks of a launch run: each when there is room for it; so, but perhaps before the kernel before it
+// has ended (device/dependent_launch.h); or all at the same time (device/cooperative_launch.h).
+enum class Blocks { apart, dependent, together };
+
+// What launch(), below, and the functions of these headers do.
 template <class... Params, class... Args>
-void launch_grid(void (*kernel)(Params...), const LaunchConfig& config, bool dependent, Args&&... args) {
+void launch_grid(void (*kernel)(Params...), const LaunchConfig& config, Blocks blocks, Args&&... args) {
 #ifdef WORKBOOK_SIMT
-  check(simt::launch(
-            reinterpret_cast<const void*>(kernel), config.grid, config.block, config.shared_bytes,
-            [&] { kernel(static_cast<Params>(args)...); }, dependent),
+  const auto body = [&] { kernel(static_cast<Params>(args)...); };
+  const void* const code = reinterpret_cast<const void*>(kernel);
+  check(blocks == Blocks::together
+            ? simt::launch_cooperative(code, config.grid, config.block, config.shared_bytes, body)
+            : simt::launch(code, config.grid, config.block, config.shared_bytes, body, blocks == Blocks::dependent),
         config.file, config.line);
 #elif defined(__CUDACC__)
   const auto check_launch = [&](cudaError_t code) {
@@ -54,12 +60,18 @@ void launch_grid(void (*kernel)(Params...), const LaunchConfig& config, bool dep
   if (config.shared_bytes > without_asking)
     check_launch(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(config.shared_bytes)));
   cudaFuncAttributes code = {};
-  if (dependent) check_launch(cudaFuncGetAttributes(&code, kernel));
-  if (code.ptxVersion >= 90) {  // and not otherwise: for older GPUs it is compiled without its wait
-    cudaLaunchAttribute early = {};
-    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early.val.programmaticStreamSerializationAllowed = 1;
-    const cudaLaunchConfig_t grid = {config.grid, config.block, config.shared_bytes, config.stream, &early, 1};
+  if (blocks == Blocks::dependent) check_launch(cudaFuncGetAttributes(&code, kernel));
+  // Not dependent on older GPUs: for these it is compiled without its wait
+  if (blocks == Blocks::together || code.ptxVersion >= 90) {
+    cudaLaunchAttribute how = {};
+    if (blocks == Blocks::together) {
+      how.id = cudaLaunchAttributeCooperative;
+      how.val.cooperative = 1;
+    } else {
+      how.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+      how.val.programmaticStreamSerializationAllowed = 1;
+    }
+    const cudaLaunchConfig_t grid = {config.grid, config.block, config.shared_bytes, config.stream, &how, 1};
     cudaLaunchKernelEx(&grid, kernel, std::forward<Args>(args)...);
   } else {
     // clang-format takes a header for C++, which has no >>>.
@@ -77,7 +89,7 @@ void launch_grid(void (*kernel)(Params...), const LaunchConfig& config, bool dep
 // With the CUDA toolkit the kernel runs asynchronously; the SIMT engine has finished it on return.
 template <class... Params, class... Args>
 void launch(void (*kernel)(Params...), const LaunchConfig& config, Args&&... args) {
-  launch_grid(kernel, config, /*dependent=*/false, std::forward<Args>(args)...);
+  launch_grid(kernel, config, Blocks::apart, std::forward<Args>(args)...);
 }
 
 #if defined(WORKBOOK_SIMT) || defined(__CUDACC__)

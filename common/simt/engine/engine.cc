@@ -190,7 +190,11 @@ void Worker::run_block(std::uint64_t i) {
 void Worker::park() {
   auto block = std::make_unique<ParkedBlock>();
   block->index = blockIdx;
-  block->site = grid_barrier_.site;
+  block->barrier = barrier_;
+  block->grid_barrier = grid_barrier_;
+  block->named_barriers = named_barriers_;
+  block->named_barriers_used = named_barriers_used_;
+  block->words = std::exchange(words_, {});
   block->live = live_;
   block->warps_ready = warps_ready_;
   block->warps = warps_;
@@ -214,30 +218,63 @@ void Worker::unpark(ParkedBlock& block) {
     from += bytes;
   }
   hopper_ = std::move(block.hopper);
+  barrier_ = block.barrier;
+  grid_barrier_ = block.grid_barrier;
+  named_barriers_ = block.named_barriers;
+  named_barriers_used_ = block.named_barriers_used;
+  words_ = std::move(block.words);
   observe(&Observer::block_unparked, block);
-  barrier_.reset();
-  grid_barrier_.reset();
 }
 
-// All blocks have come to the grid's barrier, or returned: from one such barrier to the next.
+static Word* written(const std::vector<Word*>& words) {
+  const auto found = std::find_if(words.begin(), words.end(), [](const Word* word) { return word->written(); });
+  return found != words.end() ? *found : nullptr;
+}
+
+// All blocks have begun. Those go on for which another one has written; and when all have come to the grid's barrier,
+// all of them.
 void Worker::run_parked_blocks() {
   while (!parked_.empty()) {
-    if (parked_.size() != launch_->blocks) blocks_never_come();
+    const auto at_the_barrier = [](const auto& block) { return block->words.empty(); };
+    const bool all_came =
+        parked_.size() == launch_->blocks && std::all_of(parked_.begin(), parked_.end(), at_the_barrier);
+    bool any = false;
     for (auto& block : std::exchange(parked_, {})) {
-      unpark(*block);
-      Thread& first = *next(first_ready_warp());
-      resume(main_, *first.fiber);
-      if (live_ != 0) park();
+      if (all_came || written(block->words) != nullptr) {
+        any = true;
+        go_on(std::move(block));
+      } else {
+        parked_.push_back(std::move(block));
+      }
     }
+    if (!any) blocks_never_come();
   }
+}
+
+void Worker::go_on(std::unique_ptr<ParkedBlock> block) {
+  unpark(*block);
+  if (words_.empty())
+    grid_barrier_.reset();
+  else
+    take_written_word();
+  Thread& first = *next(first_ready_warp());
+  resume(main_, *first.fiber);
+  if (live_ != 0) park();
 }
 
 void Worker::blocks_never_come() {
   current_ = nullptr;
+  const auto waiting =
+      std::find_if(parked_.begin(), parked_.end(), [](const auto& block) { return !block->words.empty(); });
+  if (waiting != parked_.end()) {
+    unpark(**waiting);
+    deadlock();
+  }
   blockIdx = parked_.front()->index;
   fail(cudaErrorLaunchTimeout, nullptr, "",
        "deadlock: " + std::to_string(parked_.size()) + " of " + std::to_string(launch_->blocks) +
-           " blocks wait in grid.sync at " + text(parked_.front()->site) + ", and the others have returned");
+           " blocks wait in grid.sync at " + text(parked_.front()->grid_barrier.site) +
+           ", and the others have returned");
 }
 
 // No lane of the warp can go on: lets those go that wait for each other only as long as one can.
@@ -350,23 +387,25 @@ Thread* Worker::next_by_another_block() {
     return nullptr;
   }
   if (words_.empty()) deadlock();
+  if (launch_->cooperative) return nullptr;
   launch_->waits_for_others(*this);
-  Word* written = nullptr;
-  while ((written = written_word()) == nullptr) {
+  while (written_word() == nullptr) {
     if (launch_->all_wait_for_others()) deadlock();
     next_turn();
     std::this_thread::yield();
   }
   launch_->waits_no_more(*this);
-  std::erase(words_, written);
-  release(*written, written->waiting);
+  take_written_word();
   return next(first_ready_warp());
 }
 
-Word* Worker::written_word() const {
-  const auto found = std::find_if(words_.begin(), words_.end(), [](const Word* word) { return word->written(); });
-  return found != words_.end() ? *found : nullptr;
+void Worker::take_written_word() {
+  Word* const word = written_word();
+  std::erase(words_, word);
+  release(*word, word->waiting);
 }
+
+Word* Worker::written_word() const { return written(words_); }
 
 void Worker::release_barrier() {
   if (barrier_.divergent)

@@ -75,10 +75,14 @@ struct Warp {
   std::array<Thread*, 32> lanes;
 };
 
-// A block of a cooperative launch whose threads have all come to the grid's barrier, while others run.
+// A block of a cooperative launch, while others run: its threads have all come to the grid's barrier, or wait for what
+// other blocks have to write.
 struct ParkedBlock {
   uint3 index;
-  Site site;  // where it waits
+  BlockBarrier barrier, grid_barrier;
+  std::array<NamedBarrier, 16> named_barriers;
+  unsigned named_barriers_used;
+  std::vector<Word*> words;  // none if it has come to the grid's barrier
   unsigned live;
   unsigned warps_ready;
   std::array<Warp, max_warps> warps;
@@ -218,10 +222,12 @@ class Worker {
   void run_parked_blocks();
   void park();
   void unpark(ParkedBlock& block);
+  void go_on(std::unique_ptr<ParkedBlock> block);
   [[noreturn]] void blocks_never_come();
   Thread* next(unsigned warp);
   Thread* next_after_converging(unsigned warp);
   Thread* next_by_another_block();
+  void take_written_word();
   Thread* finish();
   void begin_wait(const Wait& wait, const Awaited& awaited);
   void suspend(unsigned next_warp);

@@ -1,6 +1,7 @@
 #include <numeric>
 
 #include "device/atomic_add.h"
+#include "device/cooperative_launch.h"
 #include "device/cp_async.h"
 #include "device/cuda.h"
 #include "device/dependent_launch.h"
@@ -185,6 +186,31 @@ __global__ void go_round_kernel(const int* from, int* to) {
   to[i] = from[(i + 32) % (gridDim.x * 32)] + 1;
 }
 
+__global__ void pass_in_a_circle_kernel(int rounds, int* semaphores, int* list) {
+  const int lane = threadIdx.x, block = blockIdx.x, blocks = gridDim.x, behind = (block + 1) % blocks;
+  __shared__ int sums[32];
+  sums[lane] = lane;
+  for (int round = 0; round < rounds; round++) {
+    list[block * 32 + lane] = sums[lane];
+    __syncwarp();
+    if (lane == 0) {
+      fence_acq_rel();
+      semaphore_set(semaphores + 2 * block, round + 1);    // it may be read
+      semaphore_wait(semaphores + 2 * behind, round + 1);  // and so may the one behind
+    }
+    __syncwarp();
+    sums[lane] = list[behind * 32 + (lane + 1) % 32] + 1;
+    __syncwarp();
+    if (lane == 0) {
+      fence_acq_rel();
+      semaphore_set(semaphores + 2 * behind + 1, round + 1);  // it has been read
+      semaphore_wait(semaphores + 2 * block + 1, round + 1);
+    }
+    __syncwarp();
+  }
+  list[block * 32 + lane] = sums[lane];
+}
+
 template <class T>
 __global__ void to_float_kernel(const T* x, float* y) {
   y[thread_index()] = ::to_float(x[thread_index()]);
@@ -320,6 +346,12 @@ std::vector<int> pass_to_partner(int rounds, bool writer_waits) {
 std::vector<int> take_turns(int blocks, bool peek) {
   const DeviceArray<int> counters(std::vector<int>(2)), list(blocks * 32);
   launch(take_turns_kernel, {dim3(unsigned(blocks)), dim3(32)}, counters.as(), counters.as() + 1, peek, list.as());
+  return list.get();
+}
+
+std::vector<int> pass_in_a_circle(int rounds, int blocks) {
+  const DeviceArray<int> semaphores(std::vector<int>(blocks * 2)), list(blocks * 32);
+  launch_cooperative(pass_in_a_circle_kernel, {unsigned(blocks), 32}, rounds, semaphores.as(), list.as());
   return list.get();
 }
 

@@ -50,6 +50,10 @@ std::vector<int> pass_to_partner(int rounds, bool writer_waits);
 // look for their turn with semaphore_peek, or wait with semaphore_wait.
 std::vector<int> take_turns(int blocks, bool peek);
 
+// Blocks of a warp in a circle, which all run at the same time: in each of `rounds` each adds 1 to what the lane next
+// door of the block behind it has, [block][lane]; at first that is the lane's number.
+std::vector<int> pass_in_a_circle(int rounds, int blocks);
+
 // `launches` dependent launches: each adds 1 to what the one before wrote, 32 elements further on in a ring of
 // [blocks][32] that starts as 0, 1, 2, ...
 std::vector<int> go_round(int launches, int blocks);

@@ -66,5 +66,12 @@ TEST_F(Together, BlocksTakeTurns) {
   }
 }
 
+TEST_F(Together, BlocksOfACooperativeLaunchWaitForOneAnother) {
+  constexpr int rounds = 7, blocks = 130;
+  const std::vector<int> list = pass_in_a_circle(rounds, blocks);
+  for (int n = 0; n < blocks * 32; n++)
+    ASSERT_EQ(list[n], (n % 32 + rounds) % 32 + rounds) << "block " << n / 32 << ", lane " << n % 32;
+}
+
 }  // namespace
 }  // namespace device_tests

@@ -290,6 +290,22 @@ TEST_F(Mistake, semaphores_that_blocks_wait_for_in_a_circle) {
   expect_contains(failure.message, "warp 0 waits in semaphore_wait at ");
 }
 
+__global__ void waits_for_the_block_behind(int* words, bool sets) {
+  if (sets) words[blockIdx.x] = 1;
+  simt::wait_for_value("semaphore_wait", words + (blockIdx.x + 1) % gridDim.x, 1);
+  words[blockIdx.x] = 1;
+}
+
+TEST_F(Mistake, semaphores_in_a_circle_of_a_cooperative_launch) {
+  Device<int> words(std::vector<int>(5));
+  EXPECT_EQ(failure_of_cooperative(waits_for_the_block_behind, LaunchConfig{5, 1}, words, true).code, cudaSuccess);
+  const Device<int> never(std::vector<int>(5));
+  const Failure failure = failure_of_cooperative(waits_for_the_block_behind, LaunchConfig{5, 1}, never, false);
+  EXPECT_EQ(failure.code, cudaErrorLaunchTimeout);
+  expect_contains(failure.message, "block (0, 0, 0)");
+  expect_contains(failure.message, "deadlock: every thread of the block waits: warp 0 waits in semaphore_wait at ");
+}
+
 __global__ void waits_for_a_block_that_fails(int* words) {
   if (blockIdx.x == 1) {
     atomicExch(words, 1);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "device/cooperative_launch.h"
 #include "device/cuda_error.h"
 #include "device/dependent_launch.h"
 
@@ -49,7 +50,7 @@ Failure failure_in(const Launches& launches) {
   return {};
 }
 
-// What launch(...) throws, and launch_dependent(...).
+// What launch(...) throws, launch_dependent(...), and launch_cooperative(...).
 template <class... Args>
 Failure failure_of(Args&&... args) {
   return failure_in([&] { launch(std::forward<Args>(args)...); });
@@ -58,6 +59,11 @@ Failure failure_of(Args&&... args) {
 template <class... Args>
 Failure failure_of_dependent(Args&&... args) {
   return failure_in([&] { launch_dependent(std::forward<Args>(args)...); });
+}
+
+template <class... Args>
+Failure failure_of_cooperative(Args&&... args) {
+  return failure_in([&] { launch_cooperative(std::forward<Args>(args)...); });
 }
 
 inline void expect_contains(const std::string& message, const std::string& part) {

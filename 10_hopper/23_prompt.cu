@@ -1,7 +1,7 @@
-// Chapter 10, rung 22, prompt: kernels that are not needed are not launched, and each of the others starts while the
+// Chapter 10, rung 23, prompt: kernels that are not needed are not launched, and each of the others starts while the
 // one before it ends.
 //
-// No kernel of its own: those of fitted, forward, and of shared, backward.
+// No kernel of its own: those of fitted, forward, and of cyclic, backward.
 //
 // What changed since those: a kernel that follows another one of the same call is launched as dependent on it (chapter
 // 09, rung `overlapped`): it is on the multiprocessors, and has its mbarriers, when that one ends. And where every
@@ -9,6 +9,7 @@
 //
 // Expected limit: as before; for short problems, what a launch takes.
 #include "attention/padded.h"
+#include "device/launch.h"
 
 namespace hopper {
 
@@ -19,7 +20,7 @@ using attention::Problem;
 extern const attention::Forward wide_forward;  // for D = 192 and 256
 extern const attention::Backward wide_backward;
 void forward_fitted(const Problem& p, const ForwardArgs& args, cudaStream_t stream, bool prompt);
-void backward_shared(const Problem& p, const BackwardArgs& args, cudaStream_t stream, bool dependent);
+void backward_shared(const Problem& p, const BackwardArgs& args, cudaStream_t stream, bool cyclic, Blocks after);
 size_t workspace_of_shared(const Problem& p);
 
 namespace {
@@ -28,9 +29,10 @@ constexpr attention::Forward forward = {
     attention::not_for_hopper_to_256, [](const Problem&) { return sizeof(int); },
     [](const Problem& p, const ForwardArgs& args, cudaStream_t stream) { forward_fitted(p, args, stream, true); },
     true};
-constexpr attention::Backward backward = {
-    attention::not_for_hopper_to_256, workspace_of_shared,
-    [](const Problem& p, const BackwardArgs& args, cudaStream_t stream) { backward_shared(p, args, stream, true); }};
+constexpr attention::Backward backward = {attention::not_for_hopper_to_256, workspace_of_shared,
+                                          [](const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
+                                            backward_shared(p, args, stream, true, Blocks::dependent);
+                                          }};
 
 }  // namespace
 
