@@ -110,7 +110,7 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, float* dq_sum, KeyTil
     for (int i = work.start; i < work.head_tiles; i++, ring.advance()) {
       float* sum = dq_sum + ((size_t(head) * work.head_tiles + i) * consumers + consumer) * part_size;
       mbarrier_wait(&smem.dq_full[ring.place][consumer], ring.parity);
-      // exercise leaving: add the part in smem.dq to what other blocks have added to `sum`; then its place is free
+      // exercise leaving: add the part in smem.dq to what other blocks have added to `sum`; then that place is free
       bulk_add(sum, smem.dq[ring.place][consumer], part_size * sizeof(float));
       bulk_commit();
       bulk_wait_read<0>();

@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks)
   for (int j0 = 0; j0 < keys; j0 += Bc) {
     if (j0 % stage == 0) {
       __syncthreads();  // everyone is done with the stage before, whose place the next one takes
-      // exercise parity: start copying the next stage, if there is one, to the other place, and wait for this one
+      // exercise parity: if there is a next stage, start copying it to the other place; wait for the present one
       if (threadIdx.x == 0 && j0 + stage < keys) load(smem, k_map, v_map, p.kv_head(head), j0 + stage);
       mbarrier_wait(&smem.full[j0 / stage % 2], j0 / stage / 2 % 2);
       // end parity |

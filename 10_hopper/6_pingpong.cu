@@ -143,7 +143,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     ring.advance();
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);
     mbarrier_wait(&smem.v_full[before.place], before.parity);
-    // exercise turn: as in 5_overlap.cu, and both products start in one turn, which is passed on as soon as they have
+    // exercise turn: as in 5_overlap.cu, but both products start in one turn, which is passed on once they have started
     wait_for_turn();
     wgmma_fence();
     start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
