@@ -5,9 +5,9 @@
 //              of all query heads that read this kv head, in each from the diagonal on
 //   convert    dQ from its fp32 sum to the storage type
 //
-// A thread block of `gradients` is a producer and two consumers, warpgroups all three. The producer's one thread copies
-// K and V, and then Q, dO and the statistics of their rows, two tiles ahead. A consumer has 64 of the keys. For each
-// tile:
+// A thread block of `gradients` is a producer and two consumers, each of them a warpgroup. The producer's one thread
+// copies K and V, and then Q, dO and the statistics of their rows, two tiles ahead. A consumer has 64 of the keys. For
+// each tile:
 //
 //   1. S^T = K Q^T, dP^T = V dO^T             64 x Br each, K and V as A from shared memory
 //   2. P^T = 2^(S^T - LSE)                    while dP^T is multiplied; stays in registers, as A of dV
@@ -54,7 +54,7 @@ constexpr int consumers = 2, threads = warpgroup_threads * (consumers + 1);
 constexpr int Bc = wgmma_rows * consumers;  // keys of a thread block, wgmma_rows to a consumer
 constexpr int round_heads = 16;             // kv heads; more would read more of Q and dO from memory instead of L2
 
-constexpr int part_size = 64 * 64;  // of a tile of dQ, that a consumer makes: 64 columns of 64 queries
+constexpr int part_size = 64 * 64;  // a consumer's part of a tile of dQ: 64 columns of 64 queries
 
 // 65536 registers are 168 for each of 384 threads, in multiples of 8: 24 + 2 * 240 = 3 * 168.
 constexpr int producer_registers = 24, consumer_registers = 240;

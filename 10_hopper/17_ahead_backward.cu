@@ -18,9 +18,9 @@
 // What changed since ordered: at D = 64, P = 2^x stands before the mask, and hidden keys get P = 0 after it. In the
 // source of `ordered`, P stood before the wait for dP, too. In its machine code it did not: WAIT, FFMA, WAIT, EX2.
 // ptxas moves a wait up, past what does not need its result; only a branch stops it, and the branch of the mask stood
-// before the exponentials. Now it stands behind them. At D = 128 a tile has half as many of them, and dP^T takes longer
-// than they do: there the order of `ordered` is as fast, and stays. Head dims above 128 go to other kernels, in
-// wide/backward.cu.
+// before the exponentials. Now the branch stands behind them. At D = 128 a tile has half as many of them, and dP^T
+// takes longer than they do: there the order of `ordered` is as fast, and stays. Head dims above 128 go to other
+// kernels, in wide/backward.cu.
 //
 // Expected limit: shared memory, as in bulk.
 #include <algorithm>
@@ -58,7 +58,7 @@ using namespace warpgroup_backward;
 constexpr int consumers = 2, threads = warpgroup_threads * (consumers + 1);
 constexpr int Bc = wgmma_rows * consumers;  // keys of a thread block, wgmma_rows to a consumer
 
-constexpr int part_size = 64 * 64;  // of a tile of dQ, that a consumer makes: 64 columns of 64 queries
+constexpr int part_size = 64 * 64;  // a consumer's part of a tile of dQ: 64 columns of 64 queries
 
 // 65536 registers are 168 for each of 384 threads, in multiples of 8: 24 + 2 * 240 = 3 * 168.
 constexpr int producer_registers = 24, consumer_registers = 240;

@@ -18,7 +18,7 @@
 //
 // What changed since ahead: for a tile where this block is the last, those two warps wait for its turn as well, and
 // copy the sum of the others to shared memory, to the place where this block's part will come. They are up to two tiles
-// ahead, and two mbarriers say to the consumers that a place is ready: empty, or with the sum in it. Before, the
+// ahead, and two mbarriers tell the consumers that a place is ready: empty, or with the sum in it. Before, the
 // consumers themselves waited for the turn and then for each load from memory, so the block with the last keys was
 // slower for each tile than any other. Where many heads share a kv head, that block has many tiles, and all waited for
 // it. Head dims above 128 go to other kernels, in wide/backward.cu.
@@ -60,7 +60,7 @@ using namespace warpgroup_backward;
 constexpr int consumers = 2, threads = warpgroup_threads * (consumers + 1);
 constexpr int Bc = wgmma_rows * consumers;  // keys of a thread block, wgmma_rows to a consumer
 
-constexpr int part_size = 64 * 64;  // of a tile of dQ, that a consumer makes: 64 columns of 64 queries
+constexpr int part_size = 64 * 64;  // a consumer's part of a tile of dQ: 64 columns of 64 queries
 
 // 65536 registers are 168 for each of 384 threads, in multiples of 8: 24 + 2 * 240 = 3 * 168.
 constexpr int producer_registers = 24, consumer_registers = 240;
@@ -131,8 +131,8 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
   const auto exists = [&](const Place& at) {
     return at.head < work.first_head + work.heads && work.start < work.head_tiles;
   };
-  // Makes the room for a part ready: it is empty, or if this is the last part, the sum of the others comes to it. For
-  // that it must be this block's turn; if it is not yet, and need not be, false.
+  // Makes the place for a part ready: it is empty, or if this is the last part, the sum of the others comes to it. That
+  // takes this block's turn: it waits for it or, without `wait`, returns false if it has not come.
   const auto prepare = [&](const Place& at, int room, bool wait) {
     Mbarrier* ready = &smem.dq_ready[room][consumer];
     if (!at.last || kv_tile == 0) {

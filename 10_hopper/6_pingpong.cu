@@ -1,7 +1,7 @@
 // Chapter 10, rung 6, pingpong: the warpgroups take turns.
 //
-// A thread block owns Br = 192 query rows of one head. Three consumer warpgroups have 64 of them each, from Q to O; the
-// fourth warpgroup is the producer, of which one thread has work. What is done by whom, and who waits for whom:
+// A thread block owns Br = 192 query rows of one head. Each of three consumer warpgroups computes 64 of them, from Q to
+// O; the fourth warpgroup is the producer, of which one thread has work. What each does, waits for, and signals (->):
 //
 //   producer           Q                                                             -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full

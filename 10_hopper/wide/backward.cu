@@ -7,7 +7,7 @@
 //
 // A block with keys owns 64 rows of K and V and its share of their gradients; Q and dO pass by in tiles of 64 rows, of
 // its share of the query heads that read this kv head. At D = 256 a gradient of 64 rows takes 128 registers of each of
-// a warpgroup's threads, so a consumer has room for one of them, where that of 21_shared has two:
+// a warpgroup's threads, so a consumer has room for one of them, where a consumer of 21_shared has two:
 //
 //                          consumer 0                        consumer 1
 //   1. start               S^T = K Q^T                       dP^T = V dO^T                 of tile i + 1
@@ -22,7 +22,7 @@
 //   3. dQ += dS K
 //
 // Every gradient has one owner, or shares that are added up in their order: no sum in memory has to wait for its turn,
-// and the result is the same bits in every run. For that S and dP are computed twice: seven products where the
+// and the result is the same bits in every run. The price is that S and dP are computed twice: seven products where the
 // equations have five.
 //
 // Expected limit: tensor cores, which have two fifths more to do than they should.
