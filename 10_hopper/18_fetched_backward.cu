@@ -132,7 +132,7 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
     return at.head < work.first_head + work.heads && work.start < work.head_tiles;
   };
   // Makes the place for a part ready: it is empty, or if this is the last part, the sum of the others comes to it. That
-  // takes this block's turn: it waits for it or, without `wait`, returns false if it has not come.
+  // takes this block's turn, which is waited for; without `wait`, false if it has not come.
   const auto prepare = [&](const Place& at, int room, bool wait) {
     Mbarrier* ready = &smem.dq_ready[room][consumer];
     if (!at.last || kv_tile == 0) {

@@ -1,7 +1,7 @@
 // Chapter 10, rung 22, prompt: kernels that are not needed are not launched, and each of the others starts while the
 // one before it ends.
 //
-// No kernel of its own: those of fitted, forward, and of shared, backward.
+// No kernel of its own: the forward is fitted's and the backward is shared's.
 //
 // What changed since those: a kernel that follows another one of the same call is launched as dependent on it (chapter
 // 09, rung `overlapped`): it is on the multiprocessors, with its mbarriers ready, when that one ends. In a forward

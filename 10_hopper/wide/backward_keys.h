@@ -1,4 +1,4 @@
-// Chapter 10, head dims above 128, backward: a block that owns 64 keys, and dK and dV of them. wide/backward.cu draws
+// Chapter 10, head dims above 128, backward: a block that owns 64 keys, and dK and dV of them. wide/backward.cu says
 // what its consumers do.
 #pragma once
 
