@@ -1,9 +1,9 @@
 // Chapter 07, rung 2: no N x N memory. P is made once more wherever it is needed, from Q, K and the saved LSE.
 //
-//   1. D = rowsum(dO O)            a row of dO and O per warp; equal to rowsum(P dP), and needs neither P nor dP
+//   1. delta = rowsum(dO O)        a row of dO and O per warp; equal to rowsum(P dP), and needs neither P nor dP
 //   2. dK and dV                   a thread block owns Bc keys and their rows of dK and dV, in registers. For each tile
 //                                  of Br queries:
-//        P  = exp(scale Q K^T - LSE)      dP = dO V^T      dS = P (dP - D)        (as their transposes)
+//        P  = exp(scale Q K^T - LSE)      dP = dO V^T      dS = P (dP - delta)    (as their transposes)
 //        dV = dV + P^T dO                 dK = dK + dS^T Q
 //   3. dQ                          a thread block owns Br queries and their rows of dQ. For each tile of Bc keys:
 //        P and dS once more               dQ = dQ + dS K
@@ -139,17 +139,17 @@ __device__ void watch_gradient(const char* name, Watched at, const float4 (&sum)
       watch(name, at, ty + 8 * r, 64 * block + 4 * tx, sum[r][block], scale);
 }
 
-// D, a row per warp.
+// delta, a row per warp.
 template <class T>
 __global__ void __launch_bounds__(threads) row_dots(Problem p,
                                                     const T* d_o,  // [B, H, Nq, D]
                                                     const T* o,    // [B, H, Nq, D]
-                                                    float* dots)   // [B, H, Nq], D
+                                                    float* dots)   // [B, H, Nq], delta
 {
   const int64_t row = int64_t(blockIdx.x) * (threads / 32) + threadIdx.x / 32;
   if (row >= int64_t(p.batch) * p.heads * p.seq_q) return;
   const int lane = threadIdx.x % 32;
-  // exercise rowsum: the row's D, in lane 0 at least
+  // exercise rowsum: the row's delta, in lane 0 at least
   float sum = 0;
   for (int d = lane; d < p.head_dim; d += 32)
     sum += to_float(d_o[row * p.head_dim + d]) * to_float(o[row * p.head_dim + d]);
@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(threads, blocks) kv_gradients(Problem p,
                                                                 const T* v,         // [B, Hkv, Nk, D]
                                                                 const T* d_o,       // [B, H, Nq, D]
                                                                 const float* lse,   // [B, H, Nq]
-                                                                const float* dots,  // [B, H, Nq], D
+                                                                const float* dots,  // [B, H, Nq], delta
                                                                 T* dk,              // [B, Hkv, Nk, D]
                                                                 T* dv)              // [B, Hkv, Nk, D]
 {
@@ -236,7 +236,7 @@ __global__ void __launch_bounds__(threads, blocks) q_gradient(Problem p,
                                                               const T* v,         // [B, Hkv, Nk, D]
                                                               const T* d_o,       // [B, H, Nq, D]
                                                               const float* lse,   // [B, H, Nq]
-                                                              const float* dots,  // [B, H, Nq], D
+                                                              const float* dots,  // [B, H, Nq], delta
                                                               T* dq)              // [B, H, Nq, D]
 {
   float* q_smem = dynamic_shared<float>();       // [tile][HeadDim + pad]
@@ -311,7 +311,7 @@ extern const attention::Rung recompute;
 constinit const attention::Rung recompute = {
     .name = "recompute",
     .idea =
-        "no N x N memory: P once more from the saved LSE, D = rowsum(dO O), and every row of a gradient has one owner",
+        "no N x N memory: P again from the saved LSE, delta = rowsum(dO O), and every row of a gradient has one owner",
     .backward = {attention::head_dim_not_8_to_128, [](const Problem& p) { return p.lse_size() * sizeof(float); }, run}};
 
 }  // namespace backward

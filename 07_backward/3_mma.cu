@@ -1,6 +1,6 @@
 // Chapter 07, rung 3, mma: the two loops of 2_recompute on the tensor cores.
 //
-//   row_stats  a few lanes per query row: log2(e) LSE and D = rowsum(dO o O), for the other two
+//   row_stats  a few lanes per query: log2(e) LSE and delta = rowsum(dO o O), for the other two
 //   dk_dv      a thread block owns 64 rows of K, of one kv head; Q and dO pass by in tiles of 64 rows, of all query
 //              heads of the group, one after the other
 //   dq         a thread block owns 64 rows of Q, of one head; K and V pass by in tiles of 64 rows
@@ -12,7 +12,7 @@
 //   P^T = 2^(S^T - LSE)     LSE by column            P = 2^(S - LSE)       LSE by row
 //   dV += P^T dO            P^T from registers
 //   dP^T = V dO^T                                    dP = dO V^T
-//   dS^T = P^T o (dP^T - D)                          dS = P o (dP - D)
+//   dS^T = P^T o (dP^T - delta)                      dS = P o (dP - delta)
 //   dK += dS^T Q            dS^T from registers      dQ += dS K            dS from registers
 //
 // (the scale is left out here: it goes into the exponent, and into dQ and dK at the end). Each output has one owner, so
@@ -52,7 +52,7 @@ constexpr int blocks = 1;             // of 16 rows, the height of an mma, that 
 constexpr int own = 64 * blocks;      // rows that a thread block owns
 constexpr int passing = 64 / blocks;  // rows of a tile that passes by
 
-// The statistics of a head's query rows, in the workspace: two lines [2][padded], of LSE and of D.
+// The statistics of a head's query rows, in the workspace: two lines [2][padded], of LSE and of delta.
 __host__ __device__ int padded(int rows) { return ceil_div(rows, own) * own; }
 
 // D / 8 lanes per query row, 8 elements each.

@@ -1,6 +1,6 @@
 // Chapter 07, rung 4, rows32: a warp owns 32 rows instead of 16.
 //
-//   row_stats  a few lanes per query row: log2(e) LSE and D = rowsum(dO o O), for the other two
+//   row_stats  a few lanes per query: log2(e) LSE and delta = rowsum(dO o O), for the other two
 //   dk_dv      a thread block owns 128 rows of K (at D = 128 64), of one kv head; Q and dO pass by in tiles of 32 rows
 //              (64), of all query heads of the group, one after the other
 //   dq         a thread block owns 128 rows of Q, of one head; K and V pass by in tiles of 32 rows
@@ -13,7 +13,7 @@
 //   P^T = 2^(S^T - LSE)     LSE by column            P = 2^(S - LSE)       LSE by row
 //   dV += P^T dO            P^T from registers
 //   dP^T = V dO^T                                    dP = dO V^T
-//   dS^T = P^T o (dP^T - D)                          dS = P o (dP - D)
+//   dS^T = P^T o (dP^T - delta)                      dS = P o (dP - delta)
 //   dK += dS^T Q            dS^T from registers      dQ += dS K            dS from registers
 //
 // What changed since 3_mma: `blocks` is 2. A fragment of what passes by serves two mma, one for each block of the
@@ -52,7 +52,7 @@ constexpr int own = 64 * blocks;  // rows that a thread block owns
 template <int blocks>
 constexpr int passing = 64 / blocks;  // rows of a tile that passes by
 
-// The statistics of a head's query rows, in the workspace: two lines [2][padded], of LSE and of D.
+// The statistics of a head's query rows, in the workspace: two lines [2][padded], of LSE and of delta.
 __host__ __device__ int padded(int rows) { return ceil_div(rows, 128) * 128; }
 
 // D / 8 lanes per query row, 8 elements each.

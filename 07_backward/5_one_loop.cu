@@ -1,15 +1,15 @@
 // Chapter 07, rung 5, one_loop: five products instead of seven, and dQ added up in memory.
 //
-//   prepare    a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); and zeros where dQ will be added up
+//   prepare    a few lanes per query: log2(e) LSE and delta = rowsum(dO o O); and zeros where dQ will be added up
 //   gradients  a thread block owns Bc rows of K and V and their gradients; Q and dO pass by in tiles of Br rows, of all
 //              query heads that read this kv head
 //   convert    dQ from its fp32 sum to the storage type
 //
 // Four warps share a block's keys, 32 to a warp, at D = 128 16. For each tile that passes by:
 //
-//   S^T = K Q^T      P^T = 2^(S^T - LSE)        dV += P^T dO       32 queries at a time, P^T from registers
-//   dP^T = V dO^T    dS^T = P^T o (dP^T - D)    dK += dS^T Q       likewise; dS^T also goes to shared memory
-//   dQ of the tile = dS K                                          32 x 32 of it a warp, added to other blocks' parts
+//   S^T = K Q^T      P^T = 2^(S^T - LSE)          dV += P^T dO       32 queries at a time, P^T from registers
+//   dP^T = V dO^T    dS^T = P^T o (dP^T - delta)  dK += dS^T Q       likewise; dS^T also goes to shared memory
+//   dQ of the tile = dS K                                            32 x 32 of it a warp, added to other blocks' parts
 //
 // What changed since 4_rows32:
 //   - One loop. S and dP are made once, in the blocks that own keys, and the kernel dq is gone. The price is that every

@@ -1,15 +1,15 @@
 // Chapter 07, rung 6, late_dq: dQ of a tile is made one tile late.
 //
-//   prepare    a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); and zeros where dQ will be added up
+//   prepare    a few lanes per query: log2(e) LSE and delta = rowsum(dO o O); and zeros where dQ will be added up
 //   gradients  a thread block owns Bc rows of K and V and their gradients; Q and dO pass by in tiles of Br rows, of all
 //              query heads that read this kv head
 //   convert    dQ from its fp32 sum to the storage type
 //
 // Four warps share a block's keys, 32 to a warp, at D = 128 16. For each tile that passes by:
 //
-//   dQ of the tile before = dS K                                   32 x 32 of it a warp, added to other blocks' parts
-//   S^T = K Q^T      P^T = 2^(S^T - LSE)        dV += P^T dO       32 queries at a time, P^T from registers
-//   dP^T = V dO^T    dS^T = P^T o (dP^T - D)    dK += dS^T Q       likewise; dS^T also goes to shared memory
+//   dQ of the tile before = dS K                                     32 x 32 of it a warp, added to other blocks' parts
+//   S^T = K Q^T      P^T = 2^(S^T - LSE)          dV += P^T dO       32 queries at a time, P^T from registers
+//   dP^T = V dO^T    dS^T = P^T o (dP^T - delta)  dK += dS^T Q       likewise; dS^T also goes to shared memory
 //
 // What changed since 5_one_loop: the second barrier of a tile is gone. dS of a tile is used behind the first barrier of
 // the next one, which stands there anyway, and so lies in two stages, as Q and dO do; the last tile's dQ is made behind

@@ -1,15 +1,15 @@
 // Chapter 07, rung 7, atomic: at D = 128 two warps share 32 keys.
 //
-//   prepare    a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); and zeros where dQ will be added up
+//   prepare    a few lanes per query: log2(e) LSE and delta = rowsum(dO o O); and zeros where dQ will be added up
 //   gradients  a thread block owns Bc rows of K and V and their gradients; Q and dO pass by in tiles of Br rows, of all
 //              query heads that read this kv head
 //   convert    dQ from its fp32 sum to the storage type
 //
 // Each of a block's rows belongs to one warp or one pair of warps, 32 rows to each. For each tile that passes by:
 //
-//   S^T = K Q^T      P^T = 2^(S^T - LSE)        dV += P^T dO       32 x Br, P^T from registers
-//   dP^T = V dO^T    dS^T = P^T o (dP^T - D)    dK += dS^T Q       likewise; dS^T also goes to shared memory
-//   dQ of the tile before = dS K                                   32 x 32 of it a warp, added to other blocks' parts
+//   S^T = K Q^T      P^T = 2^(S^T - LSE)          dV += P^T dO       32 x Br, P^T from registers
+//   dP^T = V dO^T    dS^T = P^T o (dP^T - delta)  dK += dS^T Q       likewise; dS^T also goes to shared memory
+//   dQ of the tile before = dS K                                     32 x 32 of it a warp, added to other blocks' parts
 //
 // What changed since 6_late_dq: nothing at D = 64, where a warp does all of it. At D = 128 dK and dV of 32 rows are all
 // the registers that a warp can have, so a pair shares the work:

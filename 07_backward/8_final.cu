@@ -1,14 +1,14 @@
 // Chapter 07, rung 8, final: dQ is added up in one order, so that the result is the same bits in every run.
 //
-//   prepare    a few lanes per query row: log2(e) LSE and D = rowsum(dO o O)
+//   prepare    a few lanes per query: log2(e) LSE and delta = rowsum(dO o O)
 //   gradients  a thread block owns Bc rows of K and V and their gradients; Q and dO pass by in tiles of Br rows, of all
 //              query heads that read this kv head
 //
 // Each of a block's rows belongs to one warp or one pair of warps, 32 rows to each. For each tile that passes by:
 //
-//   S^T = K Q^T      P^T = 2^(S^T - LSE)        dV += P^T dO       32 x Br, P^T from registers
-//   dP^T = V dO^T    dS^T = P^T o (dP^T - D)    dK += dS^T Q       likewise; dS^T also goes to shared memory
-//   dQ of the tile before = dS K                                   32 x 32 of it a warp, added to other blocks' parts
+//   S^T = K Q^T      P^T = 2^(S^T - LSE)          dV += P^T dO       32 x Br, P^T from registers
+//   dP^T = V dO^T    dS^T = P^T o (dP^T - delta)  dK += dS^T Q       likewise; dS^T also goes to shared memory
+//   dQ of the tile before = dS K                                     32 x 32 of it a warp, added to other blocks' parts
 //
 // At D = 64 a warp does all of it, at D = 128 a pair shares it.
 //

@@ -1,15 +1,15 @@
 // Chapter 09, rung 3, prerotated, backward: a row is rotated, and its gradient turned back, where one block meets it.
 //
-//   prepare    a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); Q, rotated, to the workspace; zeros in dQ
+//   prepare    a few lanes per query: log2(e) LSE and delta = rowsum(dO o O); Q, rotated, to the workspace; zeros in dQ
 //              for rows that see no key
 //   gradients  a thread block owns Bc rows of K and V and their gradients; Q and dO pass by in tiles of Br rows, of all
 //              query heads that read this kv head, in each from the diagonal on
 //
 // Each of a block's rows belongs to one warp or one pair of warps, 32 rows to each. For each tile that passes by:
 //
-//   S^T = K Q^T      P^T = 2^(S^T - LSE)        dV += P^T dO       32 x Br, P^T from registers
-//   dP^T = V dO^T    dS^T = P^T o (dP^T - D)    dK += dS^T Q       likewise; dS^T also goes to shared memory
-//   dQ of the tile before = dS K                                   32 x 32 of it a warp, added to other blocks' parts
+//   S^T = K Q^T      P^T = 2^(S^T - LSE)          dV += P^T dO       32 x Br, P^T from registers
+//   dP^T = V dO^T    dS^T = P^T o (dP^T - delta)  dK += dS^T Q       likewise; dS^T also goes to shared memory
+//   dQ of the tile before = dS K                                     32 x 32 of it a warp, added to other blocks' parts
 //
 // with the rotated Q and K. At D = 64 a warp does all of it, at D = 128 a pair shares it, as in chapter 07.
 //
@@ -52,7 +52,7 @@ struct RotatedTensors {
   const T* k;          // [B, Hkv, Nk, D]
   const T* v;          // [B, Hkv, Nk, D]
   const T* d_o;        // [B, H, Nq, D]
-  const float* stats;  // [B * H * tiles][2][Br], of LSE, then of D
+  const float* stats;  // [B * H * tiles][2][Br], of LSE, then of delta
   float* dq_sum;       // [B * H * tiles][warps][8][32][4]: fragments (2 x 4 of 16 x 8) of 32 lanes
   int* turns;          // [B * H * tiles][warps]: the kv tile that may add to dq_sum
   int* tickets;        // drawn so far

@@ -1,8 +1,8 @@
 // Chapter 10, rung 10, dynamic: an idle thread block takes the next tile of the list.
 //
-// A thread block stays as long as the kernel runs and takes tile after tile, each Br = 192 query rows of one head.
-// Three consumer warpgroups have 64 rows of it each, from Q to O; the fourth warpgroup is the producer, of which two
-// warps have work. What is done by whom, and who waits for whom:
+// A thread block stays as long as the kernel runs and takes tile after tile, each Br = 192 query rows of one head. Each
+// of three consumer warpgroups computes 64 rows of it, from Q to O; the fourth warpgroup is the producer, of which two
+// warps have work. What each does, waits for, and signals (->):
 //
 //   producer, warp 0   which tile, and its Q  waits for q_empty                      -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
@@ -13,11 +13,11 @@
 //                      P = 2^x
 //                      O / l                  to shared memory, where Q was          -> o_full
 //
-// What changed since 9_persistent: A block begins with the tile of its own number. Each further one is the next that
-// nobody has taken yet: a counter in global memory knows how many were taken. The producer asks for it, and tells
-// the others in shared memory; q_full says that it is there, or that there is none any more. So no share of the list is
-// fixed beforehand, and no block has much to do when the others are done. The counter is in the workspace, and
-// take_none, a kernel of one thread before this one, sets it to 0.
+// What changed since 9_persistent: A block begins with the tile of its own number. Then it takes the next one that
+// nobody has taken yet: a counter in global memory knows how many were taken. The producer draws the tile's index and
+// tells it to the others in shared memory; q_full says that the index is there, or that no tile is left. So no share of
+// the list is fixed beforehand, and no block has much to do when the others are done. The counter is in the workspace,
+// and take_none, a kernel of one thread before this one, sets it to 0.
 //
 // Expected limit: at D = 128 the power that the GPU may draw; at D = 64 waiting: tensor cores and the exp unit are both
 // busy for about half of the time.

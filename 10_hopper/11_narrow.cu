@@ -1,8 +1,8 @@
 // Chapter 10, rung 11, narrow: tiles of 64 keys at D = 128.
 //
-// A thread block stays as long as the kernel runs and takes tile after tile, each Br = 192 query rows of one head.
-// Three consumer warpgroups have 64 rows of it each, from Q to O; the fourth warpgroup is the producer, of which two
-// warps have work. What is done by whom, and who waits for whom:
+// A thread block stays as long as the kernel runs and takes tile after tile, each Br = 192 query rows of one head. Each
+// of three consumer warpgroups computes 64 rows of it, from Q to O; the fourth warpgroup is the producer, of which two
+// warps have work. What each does, waits for, and signals (->):
 //
 //   producer, warp 0   which tile, and its Q  waits for q_empty                      -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
@@ -15,8 +15,8 @@
 //
 // What changed since 10_dynamic: At D = 128 a tile has 64 keys, no longer 80, and K and V have four places each.
 // Lengths are more often multiples of 64, so the last tile of a row is rarely half empty, and the diagonal wastes less.
-// The products of S are smaller for it, and read as much of Q for fewer keys. Head dims above 128 go to another kernel,
-// in wide/forward.cu.
+// But the products of S are smaller, and read as much of Q for fewer keys. Head dims above 128 go to another kernel, in
+// wide/forward.cu.
 //
 // Expected limit: at D = 128 the power that the GPU may draw; at D = 64 waiting: tensor cores and the exp unit are both
 // busy for about half of the time.

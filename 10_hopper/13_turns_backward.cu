@@ -1,7 +1,7 @@
 // Chapter 10, rung 13, turns, backward: dQ is added up in one order, so that every run has the same bits.
 //
 //   prepare_sums_and_turns
-//              a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); zeros where dQ will be added up, in the
+//              a few lanes per query: log2(e) LSE and delta = rowsum(dO o O); zeros where dQ will be added up, in the
 //              semaphores and in the count of tickets
 //   gradients  a thread block owns Bc = 128 rows of K and V and their gradients; Q and dO pass by in tiles of Br rows,
 //              of all query heads that read this kv head, in each from the diagonal on
@@ -12,7 +12,7 @@
 //
 //   1. S^T = K Q^T, dP^T = V dO^T             64 x Br each, K and V as A from shared memory
 //   2. P^T = 2^(S^T - LSE)                    while dP^T is multiplied; stays in registers, as A of dV
-//      dS^T = P^T o (dP^T - D)                stays in registers, as A of dK, and goes to shared memory, transposed
+//      dS^T = P^T o (dP^T - delta)            stays in registers, as A of dK, and goes to shared memory, transposed
 //   3. dV += P^T dO                           and meanwhile both consumers wait until dS is there, all of its keys
 //   4. dQ^T = K^T dS^T                        64 x 64 of it, over the keys of both consumers
 //      dK += dS^T Q                           and meanwhile dQ goes to shared memory
@@ -60,7 +60,7 @@ using namespace warpgroup_backward;
 constexpr int consumers = 2, threads = warpgroup_threads * (consumers + 1);
 constexpr int Bc = wgmma_rows * consumers;  // keys of a thread block, wgmma_rows to a consumer
 
-constexpr int part_size = 64 * 64;  // of a tile of dQ, that a consumer makes: 64 columns of 64 queries
+constexpr int part_size = 64 * 64;  // a consumer's part of a tile of dQ: 64 columns of 64 queries
 
 // 65536 registers are 168 for each of 384 threads, in multiples of 8: 24 + 2 * 240 = 3 * 168.
 constexpr int producer_registers = 24, consumer_registers = 240;
@@ -79,7 +79,7 @@ struct Shared {
   T q[2][Br * D], d_o[2][Br * D];     // two tiles, as all that follows
   T ds[2][Br * Bc];                   // dS in two pages, each the keys of a consumer
   float dq[2][consumers][part_size];  // fragments of dQ^T
-  float stats[2][2 * Br];             // LSE, then D
+  float stats[2][2 * Br];             // LSE, then delta
   int ticket;
   Mbarrier kv_full, full[2], empty[2], dq_full[2][consumers], dq_empty[2][consumers];
 };
@@ -215,7 +215,7 @@ __global__ void __launch_bounds__(threads, 1)
               const __grid_constant__ TensorMap v_map,    // of V, likewise
               const __grid_constant__ TensorMap d_o_map,  // of dO, as of Q
               Problem p, int heads_at_once,
-              const float* stats,  // [B * H * tiles][2][Br], of LSE, then of D
+              const float* stats,  // [B * H * tiles][2][Br], of LSE, then of delta
               float* dq_sum,       // [B * H * tiles][consumers][8][128][4]: fragments of dQ^T of their threads
               int* turns,          // [B * H * tiles][consumers]: the kv tile that may add to dq_sum
               int* tickets,        // drawn so far

@@ -1,8 +1,8 @@
 // Chapter 10, rung 17, ahead: exponentials run beside products, in the machine code too.
 //
-// A thread block stays as long as the kernel runs and takes tile after tile, each Br = 192 query rows of one head.
-// Three consumer warpgroups have 64 rows of it each, from Q to O; the fourth warpgroup is the producer, of which two
-// warps have work. What is done by whom, and who waits for whom:
+// A thread block stays as long as the kernel runs and takes tile after tile, each Br = 192 query rows of one head. Each
+// of three consumer warpgroups computes 64 rows of it, from Q to O; the fourth warpgroup is the producer, of which two
+// warps have work. What each does, waits for, and signals (->):
 //
 //   producer, warp 0   which tile, and its Q  waits for q_empty                      -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
@@ -16,9 +16,9 @@
 // What changed since narrow: P = 2^x of a tile stands before the wait for P V of the tile before. That product still
 // reads the old P in registers, so the new one stays in fp32 where x was, until the product is done. And O can follow a
 // risen m only then. The order of the source is not enough: ptxas moves a wait for a product up, past everything that
-// does not need its result. It moves nothing from one side of a branch to the other. So the wait at an mbarrier for V,
-// a loop, stands between; the next product needs that V anyway.
-// Head dims above 128 go to another kernel, in wide/forward.cu.
+// does not need its result. It moves nothing from one side of a branch to the other. So a loop stands between the two,
+// the wait at an mbarrier for the next V, which the next product needs anyway. Head dims above 128 go to another
+// kernel, in wide/forward.cu.
 //
 // Expected limit: at D = 128 the power that the GPU may draw, at D = 64 the exp unit.
 #include <algorithm>

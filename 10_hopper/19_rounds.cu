@@ -1,22 +1,23 @@
 // Chapter 10, rung 19, rounds: as many heads at a time as the L2 cache has room for.
 //
-// No kernel of its own: those of ahead, forward, and of fetched, backward, with other numbers of heads in a round. A
+// No kernel of its own: the forward is ahead's and the backward is fetched's, with other numbers of heads in a round. A
 // round is the heads whose tiles follow one another in the order of the work (attention/schedule.h): the tiles of one
 // head read the same K and V, and should find them in the L2 cache.
 //
 // Forward: as many heads as have room for K and V in 8 MB, but at least 16, or 32 at D = 64, so that the tiles of a
-// round run together, or many of them; and all heads if those are two rounds. Before, it was room in 32 MB. By the
-// time that the second tile of a head had its turn, Q, K, V and O of 256 heads had passed through the cache.
+// round run together, or many of them; and all heads if those are two rounds or fewer. Before, it was as many as have
+// room in 32 MB. By the time that the second tile of a head had its turn, Q, K, V and O of 256 heads had passed through
+// the cache.
 //
 // Backward: one kv head, or twice as many, and so on, as long as they have room for Q, dO and the sums of dQ in 0.6 of
 // this GPU's L2 cache. With few heads, many blocks of one head run at a time. They stand one tile behind the other, so
-// what one has read, the next finds in the cache. Under the causal mask not fewer than before: there the block of the
-// next keys has less to do and starts later, and blocks of the same head wait for one another.
+// what one has read, the next finds in the cache. Under the causal mask a round has no fewer heads than before: there
+// the block of the next keys has less to do and starts later, and blocks of the same head wait for one another.
 //
 // What changed since ahead and fetched: the order of the work.
 //
-// Expected limit: as before, and less of it memory. Back to back it is power: bytes that come from memory cost more of
-// it than bytes from the cache.
+// Expected limit: as before, but less often memory. In launches back to back it is power: bytes from memory cost more
+// power than bytes from the cache.
 #include <algorithm>
 
 #include "attention/padded.h"

@@ -4,7 +4,7 @@
 // alone: two blocks b = 0, 1 of 16, the height of an mma. Keys come in stages of one or two tiles of Bc, double
 // buffered. For each tile:
 //
-//   0. one thread starts the copy of a stage of keys, a stage ahead; all wait for the bytes of this one
+//   0. one thread starts the copy of a stage of keys, a stage ahead; all wait for the bytes of the present one
 //   1. S = Q K^T                              32 x Bc a warp, in registers
 //   2. x = scale log2(e) S - m                -inf where hidden; if no x > headroom (a warp vote), that is all;
 //                                             otherwise m rises until the largest is `start`, and l and O follow
@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks)
   for (int j0 = 0; j0 < keys; j0 += Bc) {
     if (j0 % stage == 0) {
       __syncthreads();  // everyone is done with the stage before, whose place the next one takes
-      // exercise parity: start copying the next stage, if there is one, to the other place, and wait for this one
+      // exercise parity: if there is a next stage, start copying it to the other place; wait for the present one
       if (threadIdx.x == 0 && j0 + stage < keys) load(smem, k_map, v_map, p.kv_head(head), j0 + stage);
       mbarrier_wait(&smem.full[j0 / stage % 2], j0 / stage / 2 % 2);
       // end parity |

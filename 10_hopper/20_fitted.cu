@@ -2,7 +2,7 @@
 //
 // A thread block stays as long as the kernel runs and takes tile after tile, each of 192, 128 or 64 query rows of one
 // head, with a consumer warpgroup for every 64 of them, from Q to O. One more warpgroup is the producer, of which two
-// warps have work. What is done by whom, and who waits for whom:
+// warps have work. What each does, waits for, and signals (->):
 //
 //   producer, warp 0   which tile, and its Q  waits for q_empty                      -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
@@ -15,8 +15,8 @@
 //
 // What changed since ahead: the number of consumers is a parameter of the kernel, and the host chooses it. Three do
 // most with each tile of K and V. But 32 heads of 1024 rows are 192 tiles of 192 rows, two rounds of 132
-// multiprocessors with the second one half empty; of 128 rows they are 256, two rounds that are full and shorter. Head
-// dims above 128 go to another kernel, in wide/forward.cu.
+// multiprocessors with the second one half empty. With 128 rows there are 256 tiles, two rounds that are full and
+// shorter. Head dims above 128 go to another kernel, in wide/forward.cu.
 //
 // Expected limit: as for ahead, and with few tiles the start and the end of the kernel, about 6 us.
 #include <algorithm>
@@ -301,12 +301,12 @@ __global__ void take_none(int* taken) { *taken = 0; }
 int consumers_for(const Problem& p) {
   const auto ends = [&](int consumers) {
     const double tiles = double(p.batch) * p.heads * ceil_div(p.seq_q, wgmma_rows * consumers);
-    // Without a mask all tiles take as long, and a last round that is not full takes as long as any. Under the causal
-    // mask the short ones come last, and fill it.
+    // Without a mask all tiles take equally long, and a last round that is not full takes as long as any other. Under
+    // the causal mask the short tiles come last, and fill it.
     const double rounds = p.mask == attention::Mask::none ? std::ceil(tiles / multiprocessors())
                                                           : std::max(1.0, tiles / multiprocessors());
-    // A tile's time, in that of three consumers. It is not a third with one, since K and V come to shared memory as
-    // often.
+    // A tile's time, as a share of that with three consumers. With one it is more than a third, since K and V come to
+    // shared memory as often.
     return rounds * (consumers == 3 ? 1 : consumers == 2 ? 0.75 : 0.57);
   };
   int best = 3;
@@ -315,7 +315,7 @@ int consumers_for(const Problem& p) {
   return best;
 }
 
-// `prompt`: nothing is launched before the kernel that it can do without, and it starts while that ends.
+// `prompt`: no kernel that is not needed is launched before this one, which starts while the kernel before it ends.
 void forward_fitted(const Problem& p, const ForwardArgs& args, cudaStream_t stream, bool prompt) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     const auto with = [&]<int consumers>() {

@@ -1,11 +1,12 @@
 // Chapter 10, rung 23, prompt: kernels that are not needed are not launched, and each of the others starts while the
 // one before it ends.
 //
-// No kernel of its own: those of fitted, forward, and of cyclic, backward.
+// No kernel of its own: the forward is fitted's and the backward is cyclic's.
 //
 // What changed since those: a kernel that follows another one of the same call is launched as dependent on it (chapter
-// 09, rung `overlapped`): it is on the multiprocessors, and has its mbarriers, when that one ends. And where every
-// thread block has one tile, forward, nobody counts tiles, and the kernel that sets the count to zero is not launched.
+// 09, rung `overlapped`): it is on the multiprocessors, with its mbarriers ready, when that one ends. In a forward
+// where every thread block has one tile, nobody counts tiles, and the kernel that sets the count to zero is not
+// launched.
 //
 // Expected limit: as before; for short problems, what a launch takes.
 #include "attention/padded.h"

@@ -18,7 +18,7 @@
 //
 // Expected limit: warps have nothing to do while products run, and tensor cores have nothing while P is made; the two
 // blocks of a multiprocessor fill each other's gaps by chance. And shared memory: S of 64 x 64 reads as many bytes of Q
-// as of K, 128 a clock, which is all it has. Predicted, at N = 8192: 1.20 times tma at D = 128, 1.02 at D = 64.
+// as of K, 128 a clock, all that it delivers. Predicted, at N = 8192: 1.20 times tma at D = 128, 1.02 at D = 64.
 #include <cmath>
 #include <cstdint>
 

@@ -11,10 +11,11 @@
 //
 // and at the end O / l and LSE = ln(2) (m + log2(l)).
 //
-// What changed since 2_descriptors: the shape. A multiprocessor has one block, of three warpgroups, where it had two
-// of two. They share all of the memory: a tile has 80 or 128 keys, and three or four of them are there. So Q is read
-// from shared memory for fewer, larger products, K and V from the L2 cache for 192 rows, not for 128, and there is a
-// barrier less often. (The two functions that start products are in device/warpgroup_tile.h from here on.)
+// What changed since 2_descriptors: the shape. A multiprocessor has one block of three warpgroups, where it had two
+// blocks of two. The one block has all of the shared memory: a tile has 80 or 128 keys, and three or four tiles are
+// there at a time. So Q is read from shared memory for fewer, larger products, K and V from the L2 cache for 192 rows,
+// not for 128, and there is a barrier less often. (The two functions that start products are in device/warpgroup_tile.h
+// from here on.)
 //
 // Expected limit: as in 2_descriptors, with three warpgroups in the place of four to fill the gaps. Predicted: 1.07
 // times descriptors at D = 128, N = 8192, and 1.04 at D = 64; but 0.86 at N = 512, which is four tiles of 128 rows or

@@ -1,7 +1,7 @@
 // Chapter 10, rung 4, warpspec: some threads only copy, the others only compute.
 //
-// A thread block owns Br = 192 query rows of one head. Three consumer warpgroups have 64 of them each, from Q to O; the
-// fourth warpgroup is the producer, of which one thread has work. What is done by whom, and who waits for whom:
+// A thread block owns Br = 192 query rows of one head. Each of three consumer warpgroups computes 64 of them, from Q to
+// O; the fourth warpgroup is the producer, of which one thread has work. What each does, waits for, and signals (->):
 //
 //   producer           Q                                                             -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
@@ -12,9 +12,9 @@
 //                      O / l                  to memory, by way of Q's place
 //
 // What changed since 3_wgmma: The copies are started by a warpgroup of their own, which gives its registers to the
-// others (setmaxnreg). No barrier of the whole block is left in the loop: who has read a tile tells its mbarrier
-// `empty`, and the producer waits for that. K and V have mbarriers of their own. So each warpgroup goes its own way,
-// and ends at its own diagonal.
+// others (setmaxnreg). No barrier of the whole block is left in the loop: whoever has read a tile arrives at its
+// mbarrier `empty`, for which the producer waits. K and V have mbarriers of their own. So each warpgroup goes its own
+// way, and ends at its own diagonal.
 //
 // Expected limit: a warpgroup has nothing for the tensor cores to do while it makes P, and nothing for the exp unit
 // while its products run. Only the two other warpgroups fill the gaps, by chance.

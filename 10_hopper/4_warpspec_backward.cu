@@ -1,17 +1,17 @@
 // Chapter 10, rung 4, warpspec, backward: one warpgroup copies, two multiply.
 //
-//   prepare    a few lanes per query row: log2(e) LSE and D = rowsum(dO o O); and zeros where dQ will be added up
+//   prepare    a few lanes per query: log2(e) LSE and delta = rowsum(dO o O); and zeros where dQ will be added up
 //   gradients  a thread block owns Bc = 128 rows of K and V and their gradients; Q and dO pass by in tiles of Br rows,
 //              of all query heads that read this kv head, in each from the diagonal on
 //   convert    dQ from its fp32 sum to the storage type
 //
-// A thread block of `gradients` is a producer and two consumers, warpgroups all three. The producer's one thread copies
-// K and V, and then Q, dO and the statistics of their rows, two tiles ahead. A consumer has 64 of the keys. For each
-// tile:
+// A thread block of `gradients` is a producer and two consumers, each of them a warpgroup. The producer's one thread
+// copies K and V, and then Q, dO and the statistics of their rows, two tiles ahead. A consumer has 64 of the keys. For
+// each tile:
 //
 //   1. S^T = K Q^T, dP^T = V dO^T             64 x Br each, K and V as A from shared memory
 //   2. P^T = 2^(S^T - LSE)                    while dP^T is multiplied; stays in registers, as A of dV
-//      dS^T = P^T o (dP^T - D)                stays in registers, as A of dK, and goes to shared memory, transposed
+//      dS^T = P^T o (dP^T - delta)            stays in registers, as A of dK, and goes to shared memory, transposed
 //   3. dV += P^T dO                           and meanwhile both consumers wait until dS is there, all of its keys
 //   4. dQ^T = K^T dS^T                        64 x 64 of it, over the keys of both consumers
 //      dK += dS^T Q                           and meanwhile dQ is added to other thread blocks' parts in memory
@@ -55,7 +55,7 @@ constexpr int consumers = 2, threads = warpgroup_threads * (consumers + 1);
 constexpr int Bc = wgmma_rows * consumers;  // keys of a thread block, wgmma_rows to a consumer
 constexpr int round_heads = 16;             // kv heads; more would read more of Q and dO from memory instead of L2
 
-constexpr int part_size = 64 * 64;  // of a tile of dQ, that a consumer makes: 64 columns of 64 queries
+constexpr int part_size = 64 * 64;  // a consumer's part of a tile of dQ: 64 columns of 64 queries
 
 // 65536 registers are 168 for each of 384 threads, in multiples of 8: 24 + 2 * 240 = 3 * 168.
 constexpr int producer_registers = 24, consumer_registers = 240;
@@ -73,7 +73,7 @@ struct Shared {
   T k[Bc * D], v[Bc * D];          // each tile in D / 64 pages of 128 bytes a row, swizzled
   T q[2][Br * D], d_o[2][Br * D];  // two tiles, as all that follows
   T ds[2][Br * Bc];                // dS in two pages, each the keys of a consumer
-  float stats[2][2 * Br];          // LSE, then D
+  float stats[2][2 * Br];          // LSE, then delta
   Mbarrier kv_full, full[2], empty[2];
 };
 
@@ -184,7 +184,7 @@ __global__ void __launch_bounds__(threads, 1)
               const __grid_constant__ TensorMap v_map,    // of V, likewise
               const __grid_constant__ TensorMap d_o_map,  // of dO, as of Q
               Problem p,
-              const float* stats,  // [B * H * tiles][2][Br], of LSE, then of D
+              const float* stats,  // [B * H * tiles][2][Br], of LSE, then of delta
               float* dq_sum,       // [B * H * tiles][consumers][8][128][4]: fragments of dQ^T of their threads
               T* dk,               // [B, Hkv, Nk, D]
               T* dv)               // [B, Hkv, Nk, D]

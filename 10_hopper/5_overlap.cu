@@ -1,7 +1,7 @@
 // Chapter 10, rung 5, overlap: S of the next tile is under way before P V of this one.
 //
-// A thread block owns Br = 192 query rows of one head. Three consumer warpgroups have 64 of them each, from Q to O; the
-// fourth warpgroup is the producer, of which one thread has work. What is done by whom, and who waits for whom:
+// A thread block owns Br = 192 query rows of one head. Each of three consumer warpgroups computes 64 of them, from Q to
+// O; the fourth warpgroup is the producer, of which one thread has work. What each does, waits for, and signals (->):
 //
 //   producer           Q                                                             -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
@@ -11,7 +11,7 @@
 //                      P = 2^x
 //                      O / l                  to memory, by way of Q's place
 //
-// What changed since 4_warpspec: The loop is rotated. A turn of it starts S of a tile and P V of the tile before, waits
+// What changed since 4_warpspec: The loop is rotated. An iteration starts S of a tile and P V of the tile before, waits
 // for S, and works on x while P V runs. The first S and the last P V stand outside.
 //
 // Expected limit: tensor cores that wait while all three warpgroups exponentiate at the same time.

@@ -1,7 +1,7 @@
 // Chapter 10, rung 6, pingpong: the warpgroups take turns.
 //
-// A thread block owns Br = 192 query rows of one head. Three consumer warpgroups have 64 of them each, from Q to O; the
-// fourth warpgroup is the producer, of which one thread has work. What is done by whom, and who waits for whom:
+// A thread block owns Br = 192 query rows of one head. Each of three consumer warpgroups computes 64 of them, from Q to
+// O; the fourth warpgroup is the producer, of which one thread has work. What each does, waits for, and signals (->):
 //
 //   producer           Q                                                             -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
@@ -143,7 +143,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     ring.advance();
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);
     mbarrier_wait(&smem.v_full[before.place], before.parity);
-    // exercise turn: as in 5_overlap.cu, and both products start in one turn, which is passed on as soon as they have
+    // exercise turn: as in 5_overlap.cu, but both products start in one turn, which is passed on once they have started
     wait_for_turn();
     wgmma_fence();
     start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);

@@ -1,7 +1,7 @@
 // Chapter 10, rung 7, stored: O leaves as Q came, by a bulk copy.
 //
-// A thread block owns Br = 192 query rows of one head. Three consumer warpgroups have 64 of them each, from Q to O; the
-// fourth warpgroup is the producer, of which two warps have work. What is done by whom, and who waits for whom:
+// A thread block owns Br = 192 query rows of one head. Each of three consumer warpgroups computes 64 of them, from Q to
+// O; the fourth warpgroup is the producer, of which two warps have work. What each does, waits for, and signals (->):
 //
 //   producer, warp 0   Q                                                             -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
@@ -13,7 +13,7 @@
 //                      O / l                  to shared memory, where Q was          -> o_full
 //
 // What changed since 5_overlap (6_pingpong's turns do not pay here): The consumers leave O in Q's place, and a second
-// warp of the producer's waits for that and stores it by a bulk copy, which leaves out rows that do not exist.
+// warp of the producer waits for O and stores it by a bulk copy, which leaves out rows that do not exist.
 //
 // All that is read and written now goes by tensor maps. They know how many columns there are: head dims below 128 that
 // are multiples of 16, and of 8 below 64, need no padding (attention/padded.h).

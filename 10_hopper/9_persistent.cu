@@ -1,8 +1,8 @@
 // Chapter 10, rung 9, persistent: two places for Q, so that copies never pause between tiles.
 //
 // A thread block stays as long as the kernel runs and takes its share of the tiles of Br = 192 query rows of one head.
-// Three consumer warpgroups have 64 rows of a tile each, from Q to O; the fourth warpgroup is the producer, of which
-// two warps have work. What is done by whom, and who waits for whom:
+// Each of three consumer warpgroups computes 64 rows of a tile, from Q to O; the fourth warpgroup is the producer, of
+// which two warps have work. What each does, waits for, and signals (->):
 //
 //   producer, warp 0   Q of a tile            waits for q_empty                      -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
@@ -76,10 +76,10 @@ struct Shared {
   Mbarrier k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
 };
 
-// All tiles: a round of heads after the other, and in each the longest of every head first. Under the causal mask those
-// are the last rows, which see the most keys, and without a mask the first, since the last may be fewer than Br. A
-// thread block takes one of every gridDim.x, of every other turn in reverse, so that whoever had the longest of a turn
-// has the shortest of the next.
+// All tiles: one round of heads after the other, and in each round the longest tiles of every head first. Under the
+// causal mask those are the last rows, which see the most keys. Without a mask they are the first rows, since the last
+// may be fewer than Br. Thread blocks share out gridDim.x tiles of the list at a time, and every other time in reverse:
+// whoever had the longest tile has the shortest one the next time.
 struct Tiles {
   int heads, round_heads, row_tiles;
   Mask mask;

@@ -1,7 +1,6 @@
-// Chapter 10: what Hopper adds, one instruction at a time. Each rung is a complete kernel in a file of its own, and
-// differs from the one before by one idea, and so is each backward. The first starts from chapter 08's `balanced`. They
-// are compiled for compute capability 9.0a: the instructions are Hopper's, and no GPU before or after it has all of
-// them.
+// Chapter 10: what Hopper adds, one instruction at a time. Each rung, forward or backward, is a complete kernel in a
+// file of its own, and differs from the one before by one idea. The first starts from chapter 08's `balanced`. They are
+// compiled for compute capability 9.0a: the instructions are Hopper's, and no GPU before or after it has all of them.
 #include "attention/chapter.h"
 
 namespace hopper {

@@ -1,6 +1,6 @@
 // Chapter 08, head dims above 128, backward: one gradient a kernel.
 //
-//   row_stats  a warp per query row: log2(e) LSE and D = rowsum(dO o O), for the others
+//   row_stats  a warp per query row: log2(e) LSE and delta = rowsum(dO o O), for the others
 //   of_keys    dV, and once more for dK: a thread block owns 64 rows of K (and V); Q and dO pass by in tiles of 16
 //              rows, of all query heads that read this kv head, in each from the diagonal on
 //   of_queries dQ: a thread block owns 64 rows of Q and dO; K and V pass by in tiles of 16 rows, up to the diagonal
@@ -11,7 +11,7 @@
 //   S^T = K Q^T              S^T = K Q^T                    S = Q K^T
 //   P^T = 2^(S^T - LSE)      P^T = 2^(S^T - LSE)            P = 2^(S - LSE)
 //                            dP^T = V dO^T                  dP = dO V^T
-//                            dS^T = P^T o (dP^T - D)        dS = P o (dP - D)
+//                            dS^T = P^T o (dP^T - delta)    dS = P o (dP - delta)
 //   dV += P^T dO             dK += dS^T Q                   dQ += dS K
 //
 // What differs from 07's 3_mma, of which these are the kernels: at D = 256 a gradient of 16 rows takes the 128
@@ -44,7 +44,7 @@ constexpr size_t shared_bytes = (2 * own + 4 * passing) * D * sizeof(uint16_t) +
 
 enum class Gradient { dv, dk };
 
-// The statistics of a head's query rows, in the workspace: two lines [2][padded], of LSE and of D.
+// The statistics of a head's query rows, in the workspace: two lines [2][padded], of LSE and of delta.
 __host__ __device__ int padded(int rows) { return ceil_div(rows, own) * own; }
 
 // D / 8 lanes, a warp, per query row, 8 elements each.

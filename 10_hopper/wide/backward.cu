@@ -1,28 +1,28 @@
 // Chapter 10, head dims above 128, backward: dK and dV in some thread blocks, dQ in others.
 //
-//   row_stats    a warp per query row: log2(e) LSE and D = rowsum(dO o O)
+//   row_stats    a warp per query row: log2(e) LSE and delta = rowsum(dO o O)
 //   gradients    all other work, in thread blocks of two kinds, of which those with keys come first: backward_keys.h
 //                and backward_queries.h
 //   sum_shares   adds up the shares of dK and dV, where there are several (attention/backward_shares.h)
 //
 // A block with keys owns 64 rows of K and V and its share of their gradients; Q and dO pass by in tiles of 64 rows, of
 // its share of the query heads that read this kv head. At D = 256 a gradient of 64 rows takes 128 registers of each of
-// a warpgroup's threads, so a consumer has room for one of them, where that of 21_shared has two:
+// a warpgroup's threads, so a consumer has room for one of them, where a consumer of 21_shared has two:
 //
 //                          consumer 0                        consumer 1
-//   1. start               S^T = K Q^T                       dP^T = V dO^T             of tile i + 1
-//   2. start               dV += P^T dO                      dK += dS^T Q              of tile i
-//   3. while 2 runs        P^T = 2^(S^T - LSE)               dS^T = P^T o (dP^T - D)   of tile i + 1
+//   1. start               S^T = K Q^T                       dP^T = V dO^T                 of tile i + 1
+//   2. start               dV += P^T dO                      dK += dS^T Q                  of tile i
+//   3. while 2 runs        P^T = 2^(S^T - LSE)               dS^T = P^T o (dP^T - delta)   of tile i + 1
 //
 // P^T goes from one to the other through shared memory, in fp32: a thread reads what the thread in its place has
 // written. A block with queries owns 128 rows of Q, dO and dQ, 64 to a consumer; K and V pass by:
 //
 //   1. S = Q K^T, dP = dO V^T
-//   2. P = 2^(S - LSE) while dP is multiplied, dS = P o (dP - D)
+//   2. P = 2^(S - LSE) while dP is multiplied, dS = P o (dP - delta)
 //   3. dQ += dS K
 //
 // Every gradient has one owner, or shares that are added up in their order: no sum in memory has to wait for its turn,
-// and the result is the same bits in every run. For that S and dP are computed twice: seven products where the
+// and the result is the same bits in every run. The price is that S and dP are computed twice: seven products where the
 // equations have five.
 //
 // Expected limit: tensor cores, which have two fifths more to do than they should.
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(threads, 1)
               const __grid_constant__ TensorMap v_map,    // of V
               const __grid_constant__ TensorMap d_o_map,  // of dO, as of Q
               Problem p, int key_blocks, int shares, int round_kv_heads, attention::TileList<consumers * rows> tiles,
-              const float* stats,  // [B * H * tiles][2][rows], of LSE, then of D
+              const float* stats,  // [B * H * tiles][2][rows], of LSE, then of delta
               float* parts,        // [2][B, Hkv, shares, Nk, D], of dV, then of dK, if there are several shares
               T* dq,               // [B, H, Nq, D]
               T* dk,               // [B, Hkv, Nk, D]

@@ -1,4 +1,4 @@
-// Chapter 10, head dims above 128, backward: a block that owns 64 keys, and dK and dV of them. wide/backward.cu draws
+// Chapter 10, head dims above 128, backward: a block that owns 64 keys, and dK and dV of them. wide/backward.cu says
 // what its consumers do.
 #pragma once
 
@@ -19,7 +19,7 @@ struct KeysShared {
   T k[rows * D], v[rows * D];                // each tile in D / 64 pages of 128 bytes a row, swizzled
   T q[2][rows * D], d_o[2][rows * D];        // two tiles, as all that follows
   float4 p[2][rows / 8][warpgroup_threads];  // fragments of P^T
-  float stats[2][2 * rows];                  // LSE, then D
+  float stats[2][2 * rows];                  // LSE, then delta
   Mbarrier kv_full, full[2], empty[2], p_full[2], p_empty[2];
 };
 

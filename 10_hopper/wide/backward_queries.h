@@ -1,4 +1,4 @@
-// Chapter 10, head dims above 128, backward: a block that owns 128 queries, and dQ of them. wide/backward.cu draws what
+// Chapter 10, head dims above 128, backward: a block that owns 128 queries, and dQ of them. wide/backward.cu says what
 // its consumers do.
 #pragma once
 

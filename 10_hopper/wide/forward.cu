@@ -1,7 +1,7 @@
 // Chapter 10, head dims above 128: one more tile shape, in a kernel of its own.
 //
-// A thread block owns Br = 128 query rows of one head. Two consumer warpgroups have 64 of them each, from Q to O; the
-// third warpgroup is the producer, of which one thread has work. What is done by whom, and who waits for whom:
+// A thread block owns Br = 128 query rows of one head. Each of two consumer warpgroups computes 64 of them, from Q to
+// O; the third warpgroup is the producer, of which one thread has work. What each does, waits for, and signals (->):
 //
 //   producer           Q                                                             -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
@@ -12,10 +12,10 @@
 //                      O / l                  to memory, by way of Q's place
 //
 // This is 5_overlap for D = 192 and 256. At 256 a consumer's rows of O take 128 registers of each of its threads. So
-// there are two consumers, which can have 240, and tiles of 80 keys, or 112 at D = 192. The head dims in between are
-// those of the tensor maps, as in 7_stored, and O leaves by them, 16 rows of a page at a time. No tile is prefetched
-// for the next rows: Q, K and V fill the shared memory. A tile's products are twice as long as at D = 128, and hide
-// more of what is around them.
+// there are two consumers, whose threads can have 240, and tiles of 80 keys, or 112 at D = 192. The head dims in
+// between are those of the tensor maps, as in 7_stored, and O leaves by them, 16 rows of a page at a time. No tile is
+// prefetched for the next rows: Q, K and V fill the shared memory. A tile's products are twice as long as at D = 128,
+// and hide more of what is around them.
 //
 // Expected limit: tensor cores that wait while both consumers exponentiate; two are too few to always fill the gap.
 #include <cmath>

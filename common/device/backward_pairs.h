@@ -1,8 +1,8 @@
 // What a warp, or a pair of warps, does with 32 keys and a tile of queries in a backward of one loop. Chapter 07,
 // 7_atomic.cu, is about it.
 //
-//   S^T = K Q^T      P^T = 2^(S^T - LSE)        dV += P^T dO       P^T from registers
-//   dP^T = V dO^T    dS^T = P^T o (dP^T - D)    dK += dS^T Q       likewise; dS^T also goes to shared memory, for dQ
+//   S^T = K Q^T      P^T = 2^(S^T - LSE)          dV += P^T dO       P^T from registers
+//   dP^T = V dO^T    dS^T = P^T o (dP^T - delta)  dK += dS^T Q       likewise; dS^T also goes to shared memory, for dQ
 //
 // At D = 64 a warp does all of it. At D = 128 dK and dV of 32 rows are all the registers that a warp can have, so a
 // pair shares the work: one warp makes S^T, P^T and dV, the other dP^T, dS^T and dK. P^T travels through shared memory,
@@ -140,7 +140,7 @@ struct OrderedTensors {
   const T* k;           // [B, Hkv, Nk, D]
   const T* v;           // [B, Hkv, Nk, D]
   const T* d_o;         // [B, H, Nq, D]
-  const float* stats;   // [B * H * tiles][2][Br], of LSE, then of D
+  const float* stats;   // [B * H * tiles][2][Br], of LSE, then of delta
   float* dq_sum;        // [B * H * tiles][warps][8][32][4]: fragments (2 x 4 of 16 x 8) of 32 lanes
   int* turns;           // [B * H * tiles][warps]: the kv tile that may add to dq_sum
   int* tickets;         // drawn so far

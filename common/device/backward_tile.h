@@ -1,17 +1,17 @@
 // What a backward computes between its products: FlashAttention-2 (Dao 2023), Algorithm 2. Chapter 07 derives it.
 //
-//   D = rowsum(dO o O)     once, for every query row: row_statistics(), and prepare(), a kernel of them
+//   delta = rowsum(dO o O) once, for every query row: row_statistics(), and prepare(), a kernel of them
 //   P = exp(S - LSE)       for every tile: make_p()
-//   dS = P o (dP - D)      for every tile: make_ds()
+//   dS = P o (dP - delta)  for every tile: make_ds()
 //
 // P is rounded to 16 bits only where it is multiplied, for dV. dS is made from P in fp32, and rounded itself.
 //
 // Where a query has many keys, P is small, and below 2^-14 an fp16 number loses bits: at 2^-17, one key among 131072
 // alike, three of its eleven. So P is held 2^12 times as large, for nothing: 2^12 is a 12 in the exponent of
-// P = 2^(log2(e) (S - LSE)), and leaves dV in the factor that store_rows() applies at the end. It leaves dS where D is
-// subtracted: dS = (2^12 P) (2^-12 dP - 2^-12 D), one fused multiply-add. (dS itself is stored as it is. It can be
-// large, and fp16 ends at 65504.) P is at most 1, but for the rounding of LSE; 2^12 leaves it a factor of 16 to
-// overflow, which takes |S| in the millions, and keeps all bits of one key among 2^26.
+// P = 2^(log2(e) (S - LSE)), and leaves dV in the factor that store_rows() applies at the end. It leaves dS where
+// delta is subtracted: dS = (2^12 P) (2^-12 dP - 2^-12 delta), one fused multiply-add. (dS itself is stored as it is.
+// It can be large, and fp16 ends at 65504.) P is at most 1, but for the rounding of LSE; 2^12 leaves it a factor of 16
+// to overflow, which takes |S| in the millions, and keeps all bits of one key among 2^26.
 #pragma once
 
 #include <cmath>
@@ -32,7 +32,7 @@ constexpr float p_factor_exponent = 12;  // log2(p_factor)
 // What P and dS of a query row need.
 struct RowStatistics {
   float lse;      // log2(e) LSE - 12
-  float row_sum;  // 2^-12 D
+  float row_sum;  // 2^-12 delta
 };
 
 // For D / 8 neighbouring lanes, each with 8 elements of the row. A row that only fills up the last tile of a head does
@@ -193,7 +193,7 @@ struct Tensors {
   const T* k;           // [B, Hkv, Nk, D]
   const T* v;           // [B, Hkv, Nk, D]
   const T* d_o;         // [B, H, Nq, D]
-  const float* stats;   // [B * H * tiles][2][Br], of LSE, then of D
+  const float* stats;   // [B * H * tiles][2][Br], of LSE, then of delta
   float* dq_sum;        // [B * H * tiles][warps][8][32][4]: fragments (2 x 4 of 16 x 8) of 32 lanes
   T* dk;                // [B, Hkv, Nk, D]
   T* dv;                // [B, Hkv, Nk, D]

@@ -386,14 +386,14 @@ class Comparer {
       if (close(shown.value, want, tolerance)) continue;
       report("dS", "differs", place, true, shown, shown.value, want);
       if (const std::optional<double> d = implied_d(all, row)) {
-        wrong->name = "D", wrong->how = "implied", wrong->column = -1;
+        wrong->name = "delta", wrong->how = "implied", wrong->column = -1;
         wrong->got = *d, wrong->want = of.gradients.d(i);
       }
       return;
     }
   }
 
-  // dS = P (dP - D), with right P and dP: D, if it is the same for all keys of the row.
+  // dS = P (dP - delta), with right P and dP: delta, if it is the same for all keys of the row.
   std::optional<double> implied_d(const Values& all, int64_t row) const {
     const Stages& of = stages_of(row);
     std::vector<double> found;

@@ -22,9 +22,9 @@ namespace harness {
 //
 // `right` is what had been shown before, and was right; without `wrong`, all that was shown was right. `how` is
 // "differs"; "hidden" of a P that is not 0 although its row does not see the key; "grows" of a correction above 1;
-// "implied" of a D that is not shown, and with which dS must have been made; or "missing" of an S that no thread block
-// has made, and "again" of one that is made for a second time, where nothing else is wrong. "column" is there where a
-// row has more than one such number, "keys" where a thread block makes a row tile by tile: those of the tile.
+// "implied" of a delta that is not shown, and with which dS must have been made; or "missing" of an S that no thread
+// block has made, and "again" of one that is made for a second time, where nothing else is wrong. "column" is there
+// where a row has more than one such number, "keys" where a thread block makes a row tile by tile: those of the tile.
 //
 // A kernel may choose what P, l and O are relative to: to the running maximum, to an older one, or to the sum of its
 // row. So only what must be so is compared: P with exp(S - m), and l and O with the sums of such P over the keys that

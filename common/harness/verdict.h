@@ -40,9 +40,9 @@ struct Verdict {
 };
 
 // A norm is an average of roundings. From 2^16 scores on it differs by a few percent between kernels that round alike;
-// of fewer it may be anything. And with few keys dP and D nearly cancel: what fp32 loses there is more than a rounding.
-// Beyond 4096 keys two right dQ may lie further apart than that: D made of the stored O has its rounding, D = rowsum(P
-// dP) has not. ./workbook dev accuracy judges long rows.
+// of fewer it may be anything. And with few keys dP and delta nearly cancel: what fp32 loses there is more than a
+// rounding. Beyond 4096 keys two right dQ may lie further apart than that: delta made of the stored O has its rounding,
+// delta = rowsum(P dP) has not. ./workbook dev accuracy judges long rows.
 bool norms_count(const attention::Problem& problem);
 
 // What a forward leaves to its backward, widened.

@@ -87,8 +87,8 @@ TEST(FirstWrongStage, OfABackward) {
   EXPECT_TRUE(begins(backward(Mistake::short_dp, problem()),
                      "{\"right\": [\"S\", \"P\"], \"wrong\": {\"name\": \"dP\", \"how\": \"differs\", "));
   EXPECT_TRUE(begins(backward(Mistake::ds_without_d, problem(Mask::causal)),
-                     "{\"right\": [\"S\", \"P\", \"dP\"], \"wrong\": {\"name\": \"D\", \"how\": \"implied\", \"b\": 0, "
-                     "\"h\": 0, \"row\": 0, \"got\": "));
+                     "{\"right\": [\"S\", \"P\", \"dP\"], \"wrong\": {\"name\": \"delta\", \"how\": \"implied\", "
+                     "\"b\": 0, \"h\": 0, \"row\": 0, \"got\": "));
   EXPECT_TRUE(begins(backward(Mistake::doubled_ds, problem()),
                      "{\"right\": [\"S\", \"P\", \"dP\"], \"wrong\": {\"name\": \"dS\", \"how\": \"differs\", "));
   EXPECT_EQ(backward(Mistake::doubled_gradient, problem()), "{\"right\": [\"S\", \"P\", \"dP\", \"dS\"]}");

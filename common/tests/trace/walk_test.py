@@ -411,7 +411,7 @@ class Numbers(unittest.TestCase):
                 self.near(last_numbers(blocks, name), rung["results"][name]["made"], head_dim, 0.02)
             parts = [last_numbers([block], "dQ") for block in blocks]
             self.near({at: sum(part.get(at, 0) for part in parts) for part in parts for at in part}, rung["results"]["dQ"]["made"], head_dim, 0.02)
-        # P of every row that sees its keys adds up to 1, and dS = P (dP - D) to 0: D is the sum of P dP.
+        # P of every row that sees its keys adds up to 1, and dS = P (dP - delta) to 0: delta is the sum of P dP.
         p, dp, ds = (last_numbers(blocks, name) for name in ("P", "dP", "dS"))
         for row in range(2 * seq_q):
             of_row = [p[row, j] for j in range(seq_k) if (row, j) in p]

@@ -11,7 +11,7 @@ SCALE = 0.3  # of the problems that are called scaled: common/tests/chapter/kind
 _CASE = re.compile(r"B(\d+)_H(\d+)_Hkv(\d+)_Nq(\d+)_Nk(\d+)_D(\d+)_(fp16|bf16)_(none|causal)_(\w+?)(_rope)?"
                    r"(_scaled)?\b")
 # The names that kernels give them, in the order in which they are made of one another.
-_ORDER = ("S", "m", "m base 2", "correction", "P", "l", "-l", "O", "dP", "D", "dS", "dV", "dK", "dQ")
+_ORDER = ("S", "m", "m base 2", "correction", "P", "l", "-l", "O", "dP", "delta", "dS", "dV", "dK", "dQ")
 _FLAGS = ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "dtype", "causal", "inputs")
 
 

@@ -15,7 +15,7 @@ def softmax_backward() -> Drawing:
     """The example's one query and two keys."""
     mean = sum(weight * gradient for weight, gradient in zip(_P, _DP))
     picture = Drawing(330, "The softmax, backwards", "Two bars, as wide as the weights 0.12 and 0.88 and as high as "
-                      "dP, 10 and 20. The dashed line is their mean D, 18.8. dS is the area between a bar's top and "
+                      "dP, 10 and 20. The dashed line is their mean δ, 18.8. dS is the area between a bar's top and "
                       "the line: minus 1.05 for key 1 and plus 1.05 for key 2.")
     left, wide, base, high = 104.0, 270.0, 260.0, 10.0
     widths = [wide * weight for weight in _P]
@@ -29,7 +29,7 @@ def softmax_backward() -> Drawing:
     picture.text(left + widths[0] + widths[1] / 2, base - high * _DP[1] - 7, f"dS = +{_P[1] * (_DP[1] - mean):.2f}",
                  size=14, bold=True, color="green", at="middle")
     picture.lines(left - 10, line + 40, ["dS =", f"−{_P[0] * (mean - _DP[0]):.2f}"], size=14, color="orange", at="end")
-    picture.text(left + widths[0] + widths[1] / 2, line + 20, f"D = {mean:.1f}, the mean", size=13, at="middle")
+    picture.text(left + widths[0] + widths[1] / 2, line + 20, f"δ = {mean:.1f}, the mean", size=13, at="middle")
     picture.text(left + widths[0] + widths[1] / 2, base - 60, f"dP = {_DP[1]}", size=14, at="middle")
     picture.text(left - 10, base - high * _DP[0] + 36, f"dP = {_DP[0]}", size=14, at="end")
     picture.line((left - 14, base), (left + wide + 14, base), color="ink")
@@ -84,7 +84,7 @@ def flow() -> Drawing:
     picture.arrow((105, bottom + high / 2), (73, bottom + high / 2))
     tall(46, bottom, "dK", "green")
     tall(16, bottom, "dQ", "green")
-    for x, words in [(227, "dO Vᵀ"), (137, "P∘(dP−D)"), (43, "dS K, dSᵀ Q")]:
+    for x, words in [(227, "dO Vᵀ"), (137, "P∘(dP−δ)"), (43, "dS K, dSᵀ Q")]:
         picture.text(x, bottom + high + 17, words, size=12.5, color="note", at="middle")
     picture.text(386, 336, "backward", size=14, bold=True, at="end")
     picture.arrow((310, 331), (266, 331))

@@ -225,7 +225,7 @@ def five_products() -> Drawing:
 
     picture.text(14, 150, "registers", size=13, color="note", bold=True)
     box(102, 130, 118, "Pᵀ = e^(Sᵀ − LSE)", "empty")
-    box(238, 130, 148, "dSᵀ = Pᵀ ∘ (dPᵀ − D)", "empty")
+    box(238, 130, 148, "dSᵀ = Pᵀ ∘ (dPᵀ − δ)", "empty")
     picture.arrow((158, 107), (158, 128))
     picture.arrow((323, 107), (323, 128))
     picture.arrow((221, 146), (236, 146))

@@ -66,7 +66,7 @@ function drawEdge(side, picture, left, top, across, down) {
 
 // --- Numbers of a tile ---
 
-const tileNumbers = { S: "S, scale · Q Kᵀ", P: "P", dP: "dP, dO Vᵀ", dS: "dS, P ∘ (dP − D)" };
+const tileNumbers = { S: "S, scale · Q Kᵀ", P: "P", dP: "dP, dO Vᵀ", dS: "dS, P ∘ (dP − δ)" };
 const shownAnywhere = (side, names) => names.filter((name) => side.steps().some((step) => step.watched?.[name]));
 
 // [[numbers of a query]] as they are at this step; undefined where there are none yet.
