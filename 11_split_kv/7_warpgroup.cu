@@ -18,7 +18,7 @@
 //   - A product of wgmma has 64 rows, reads K and V from shared memory by itself, and takes the tensor cores less time.
 //     So one warpgroup has all rows and all keys of a part, and there is nothing to merge in the block.
 //   - One thread starts all copies: the bytes on their way do not depend on when the warps come to a barrier.
-//   - There are no tiles of 16 rows: with fewer than 64 rows, some of a tile's stand empty.
+//   - There are no tiles of 16 rows: with fewer than 64 rows, a part of the tile stands empty.
 //
 // Expected limit: memory, up to 64 rows of queries for each kv head.
 #include <cmath>
