@@ -209,7 +209,7 @@ __global__ void __launch_bounds__(threads, 2) of_queries(Problem p,
     watch("dQ", queries, dq_reg, p.scale);
   }
   cp_async_wait<0>();  // no copy may outlive the thread block
-  __syncthreads();     // all threads' copies of Q have arrived, also if there are no keys: dQ takes its place
+  __syncthreads();     // all threads' copies of Q have arrived, also if there are no keys: dQ takes Q's place
   store_rows<Br, D>(dq + (q_row + warp_row) * D, q_smem + warp_row * page_row, dq_reg, p.scale,
                     p.seq_q - i0 - warp_row);
 }
