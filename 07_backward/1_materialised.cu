@@ -18,7 +18,7 @@
 // A product walks along its inner dimension 16 at a time: the block copies a chunk of both factors to shared memory,
 // then every thread adds that chunk's share to 4 x 4 elements that it keeps in registers.
 //
-// Expected limit: for each pair of a query and a key S and P cross global memory five times, dP and dS six times, 4
+// Expected limit: for each pair of a query and a key, S and P cross global memory five times, dP and dS six times, 4
 // bytes each. At long sequences they do not fit at all.
 //
 // watch() shows S, P, dP and dS to ./workbook walk. On a GPU it compiles to nothing.

@@ -16,12 +16,12 @@
 //
 // The query heads that share a kv head lie one behind the other and are simply more queries to step 2, as before.
 //
-//   128 threads, tx = 0..15 across, ty = 0..7 down: in both kernels, the owner of the rows ty, ty + 8, .. of the block
-//   makes, of these rows, P and dS of the streaming rows tx and tx + 16, and columns 4 tx .. 4 tx + 3 of the gradients
-//   (and 64 further on)
+//   128 threads, tx = 0..15 across, ty = 0..7 down: in both kernels a thread has the rows ty, ty + 8, .. of the block.
+//   For these rows it makes P and dS with the streaming rows tx and tx + 16, and columns 4 tx .. 4 tx + 3 of the
+//   gradients (and those 64 further on)
 //
 // Expected limit: shared memory. Four tiles leave room for 32 rows each, so that a thread has 4 x 2 results of S and
-// dP: loading these numbers takes a warp longer than multiplying them.
+// dP: loading the factors of a product takes a warp longer than multiplying them.
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -130,7 +130,7 @@ __device__ void store_rows(T* to,  // [rows_left, head_dim]
     }
 }
 
-// Shows this thread's part of them.
+// Shows this thread's part of a gradient.
 template <int HeadDim>
 __device__ void watch_gradient(const char* name, Watched at, const float4 (&sum)[rows][HeadDim / 64], float scale) {
   const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;

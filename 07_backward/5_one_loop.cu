@@ -5,7 +5,7 @@
 //              query heads that read this kv head
 //   convert    dQ from its fp32 sum to the storage type
 //
-// Four warps share a block's keys, 32 to a warp, at D = 128 16. For each tile that passes by:
+// Four warps share a block's keys, 32 to a warp (16 at D = 128). For each tile that passes by:
 //
 //   S^T = K Q^T      P^T = 2^(S^T - LSE)          dV += P^T dO       32 queries at a time, P^T from registers
 //   dP^T = V dO^T    dS^T = P^T o (dP^T - delta)  dK += dS^T Q       likewise; dS^T also goes to shared memory
@@ -17,16 +17,16 @@
 //     order the blocks come: the last bits of dQ differ from run to run. row_stats also writes the zeros that they are
 //     added to, and is called prepare; the rungs after this one need it as it is, so it is in device/backward_tile.h.
 //   - dQ of a tile needs dS of all the block's keys. So dS goes through shared memory, and there is a second barrier.
-//     The copy of the next tile starts just before it, and has the time of dQ to arrive.
+//     The copy of the next tile starts just before that barrier, and has the time of dQ to arrive.
 //   - dV grows after dS is made, and not before: until then P^T in fp32 occupies registers that the product P^T dO
 //     needs for its operands.
-//   - `Shape` says how much of everything: a tile whose dQ is four parts of 32 x 32, one for each warp. That is 64
+//   - `Shape` has all sizes. dQ of a tile is four parts of 32 x 32, one for each warp, so a tile has 64
 //     queries at D = 64, which the other products take in two turns (`chunk`), and 32 at D = 128.
 //   - The sum is laid out as the warps hold it, [tile][warp][fragment][lane], so that four floats added by
 //     each lane are 512 bytes in a row. Tiles are counted over all heads, in this sum, in the statistics and in the
 //     loop.
 //
-// Expected limit: the two barriers, between which all warps do the same thing at a time; and at D = 128 shared memory.
+// Expected limit: the two barriers, between which all warps do the same at the same time; and at D = 128 shared memory.
 #include <cmath>
 #include <cstdint>
 #include <type_traits>

@@ -5,16 +5,16 @@
 //              query heads that read this kv head
 //   convert    dQ from its fp32 sum to the storage type
 //
-// Four warps share a block's keys, 32 to a warp, at D = 128 16. For each tile that passes by:
+// Four warps share a block's keys, 32 to a warp (16 at D = 128). For each tile that passes by:
 //
 //   dQ of the tile before = dS K                                     32 x 32 of it a warp, added to other blocks' parts
 //   S^T = K Q^T      P^T = 2^(S^T - LSE)          dV += P^T dO       32 queries at a time, P^T from registers
 //   dP^T = V dO^T    dS^T = P^T o (dP^T - delta)  dK += dS^T Q       likewise; dS^T also goes to shared memory
 //
 // What changed since 5_one_loop: the second barrier of a tile is gone. dS of a tile is used behind the first barrier of
-// the next one, which stands there anyway, and so lies in two stages, as Q and dO do; the last tile's dQ is made behind
-// the loop. One warp may be at its products while another is at dQ or at the exponentials. The copy of the next tile
-// starts behind that barrier, too, and has a whole tile's time to arrive.
+// the next one, which stands there anyway. So dS lies in two stages, as Q and dO do, and dQ of the last tile is made
+// behind the loop. One warp may be at its products while another is at dQ or at the exponentials. The copy of the next
+// tile starts behind that barrier, too, and has a whole tile's time to arrive.
 //
 // Expected limit: at D = 64 no unit alone: tensor cores and shared memory would take about the same time, and with two
 // warps per scheduler they overlap only in part. At D = 128 shared memory: a warp has 16 keys.

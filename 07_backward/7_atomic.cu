@@ -15,7 +15,7 @@
 // the registers that a warp can have, so a pair shares the work:
 //   - `Role`: one warp makes S^T, P^T and dV, the other dP^T, dS^T and dK. `sums` is one gradient or two.
 //   - P^T travels from the one to the other through shared memory, where dS^T will stand, in fp32, as the
-//     lanes hold it: dS is made from all bits of P. A named barrier of 64 threads says that it is there. (A second one,
+//     lanes hold it: dS is made from all bits of P. A named barrier of 64 threads says when P^T is there. (Another one,
 //     at the end of a tile, is for compute-sanitizer's racecheck alone.)
 //   - Of a pair, one warp makes dQ before its other products and the other after them: while one is at
 //     the exponentials, the other keeps the tensor cores busy.
@@ -200,7 +200,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
       multiply.template operator()<Role::ds_and_dk>();
     if (!makes_ds && before >= 0) make_dq(before);
     if (S::pairs) {
-      // The warp that took P^T has it. The barrier of the block that comes next would do; but compute-sanitizer's
+      // One warp has taken the other's P^T. The block's next barrier would say that, too; but compute-sanitizer's
       // racecheck takes threads to be in step only if they have waited at the same number of barriers.
       if (makes_ds)
         named_barrier_arrive(1 + S::key_warps + pair, 64);  // for racecheck alone

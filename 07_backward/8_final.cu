@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Or
     place_smem[1] = turn / heads;
   }
   __syncthreads();                              // the place is known
-  const volatile int& kv_head = place_smem[0];  // read when needed: registers are short
+  const volatile int& kv_head = place_smem[0];  // read when needed: registers are scarce
   const int kv_tile = place_smem[1];
   const int warp = threadIdx.x / 32;
   const int pair = warp % S::key_warps, own = pair * 32;  // the first of this warp's keys, in the block
@@ -164,9 +164,9 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Or
   //   add dQ of tile 5, without a wait                                   T(3) = 2 ----> kv_tile 2
   //                                                    add dQ of tile 4, without a wait
   //
-  // The fence has two ends. What was added before it has arrived before the turn is passed on; and what the block
-  // before added is there for all that comes after it, should the look have found the semaphore set. If the look came
-  // too early, make_dq() waits for the semaphore.
+  // The fence serves two sides. What this warp added has arrived before the turn is passed on. And if the look found
+  // the semaphore set, all that comes after the fence sees what the block before added. If the look came too early,
+  // make_dq() waits for the semaphore.
   const bool first_lane = threadIdx.x % 32 == 0;
   const auto semaphore = [&](int tile) { return tensors.turns + size_t(first_tile + tile) * S::warps + warp; };
   int seen = 0;

@@ -18,11 +18,11 @@
 //   - Of the last Br keys, a warp leaves out the tiles that none of its 32 rows sees (at D = 128).
 //   - Only a tile that crosses the warp's diagonal, or the end of the keys, pays for the mask, which is a branch of its
 //     own now. The vote comes before it, and counts hidden scores too.
-//   - A block may see no key at all, and so pass no barrier of the loop: everyone waits for Q before it.
+//   - A block may see no key at all, and so pass no barrier of the loop: all threads wait for Q before the loop.
 //   - The warp's number comes from lane 0, so that the compiler knows it to be the same in all lanes.
 //
-// Expected limit: thread blocks that differ. Those of a head's last rows take as long as before, those of its first
-// rows hardly any time, and the longest of all start last.
+// Expected limit: thread blocks differ in length. Those of a head's last rows take as long as before, those of its
+// first rows hardly any time, and the longest of all start last.
 #include <cmath>
 #include <cstdint>
 
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
   const int q_lane = warp * 32 * page_row + qv_lane;
 
   cp_async_wait<1>();
-  __syncthreads();  // Q is in shared memory, everyone's copies: before it is read, or O written over it if keys = 0
+  __syncthreads();  // all threads' copies of Q have arrived: before Q is read, or O written over it if keys = 0
 
   uint32_t q_reg[q_steps > 0 ? q_steps : 1][2][4];
 #pragma unroll
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
     }
     const int tile = j0 / stage % 2 * 2 * stage * D + j0 % stage * page_row;  // where its page 0 of K starts in kv_smem
 
-    // A tile that only other warps have to compute: this one's share of the copies it must still start. (Two calls, so
+    // Only other warps have to compute this tile, but this warp must start its share of the copies. (Two calls, so
     // that no branch comes between copies and products.)
     if (Shape<D>::leave_out && j0 >= warp_last) {
       copy_ahead<D, Bc, stage>(kv_smem + (tile ^ 2 * stage * D), k, v, kv_row, j0 + stage, keys);

@@ -13,8 +13,8 @@
 //
 // At D = 64 a warp does all of it, at D = 128 a pair shares it, as in chapter 07: P^T travels through shared memory.
 //
-// What changed since chapter 07, 7_atomic (which is this chapter's `masked`; what it taught is
-// device/backward_pairs.h's): where the tiles of a head begin. Under the mask a key is seen by the queries from the
+// What changed since chapter 07, 7_atomic (which is this chapter's `masked`; its products are
+// in device/backward_pairs.h): where the tiles of a head begin. Under the mask a key is seen by the queries from the
 // diagonal on, to the last; so nothing is left out at the end, and every block has a tile to compute. As before, a warp
 // runs mask code only where its part of a tile crosses the diagonal or the end of the keys.
 //

@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   T* q_smem = dynamic_shared<T>();  // [Br][D]
   T* kv_smem = q_smem + Br * D;     // [2 stages][K and V][stage][D]
 
-  // The block's head and rows: a round of heads after the other, and in each the last rows of every head first.
+  // The block's head and rows: one round of heads after the other, and in each the last rows of every head first.
   const int row_tiles = (p.seq_q + Br - 1) / Br;
   const int first_head = blockIdx.x / (round_heads * row_tiles) * round_heads;
   const int index = blockIdx.x - first_head * row_tiles;
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   const int q_lane = warp * 32 * page_row + qv_lane;
 
   cp_async_wait<1>();
-  __syncthreads();  // Q is in shared memory, everyone's copies: before it is read, or O written over it if keys = 0
+  __syncthreads();  // all threads' copies of Q have arrived: before Q is read, or O written over it if keys = 0
 
   uint32_t q_reg[q_steps > 0 ? q_steps : 1][2][4];
 #pragma unroll
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
     }
     const int tile = j0 / stage % 2 * 2 * stage * D + j0 % stage * page_row;  // where its page 0 of K starts in kv_smem
 
-    // A tile that only other warps have to compute: this one's share of the copies it must still start. (Two calls, so
+    // Only other warps have to compute this tile, but this warp must start its share of the copies. (Two calls, so
     // that no branch comes between copies and products.)
     if (Shape<D>::leave_out && j0 >= warp_last) {
       copy_ahead<D, Bc, stage>(kv_smem + (tile ^ 2 * stage * D), k, v, kv_row, j0 + stage, keys);

@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
   T* ds_smem = q_smem + 2 * 2 * Br * D;  // [2 stages][Bc][64], dS^T; of a pair, P^T before it
   float* stats_smem = reinterpret_cast<float*>(ds_smem + 2 * S::ds_stage);  // [2 stages][2][Br]
 
-  // The block's head and keys: a round of heads after the other, and in each the first keys of every head first.
+  // The block's head and keys: one round of heads after the other, and in each the first keys of every head first.
   const int first_head = blockIdx.x / (round_heads * tensors.kv_tiles) * round_heads;
   const int index = blockIdx.x - first_head * tensors.kv_tiles;
   const int heads = min(round_heads, tensors.kv_heads - first_head);  // of this round: the last may be smaller

@@ -14,12 +14,12 @@
 //
 // What changed since 3_balanced_backward is what changed from 7_atomic to 8_final in chapter 07: the blocks of a kv
 // head add to dQ in the order of their keys, by tickets and semaphores; the first stores instead of adding, and the
-// last writes dQ itself. The last is not the last block of the head any more, but the one on the tile's diagonal.
+// last writes dQ itself. The last to add is not the head's last block any more, but the one on the tile's diagonal.
 // Tickets go first keys first, as the blocks of 3_balanced_backward do: those blocks are the longest, and others wait
-// for them. But they go round more heads. Under the mask the block of the next keys begins two tiles of queries further
-// down, and two blocks of a head that start together are two tiles apart until they end: the second has less work,
-// and takes as long as the first. With 64 heads a block's predecessor has mostly started a good while before it.
-// Without a mask they go round 16 heads, as in chapter 07: blocks of one head then share its Q and dO in L2.
+// for them. But the tickets go round more heads. Under the mask the block of the next keys begins two tiles of queries
+// further down, and two blocks of a head that start together are two tiles apart until they end: the second has less
+// work, and takes as long as the first. With 64 heads a block's predecessor has mostly started a good while before.
+// Without a mask the tickets go round 16 heads, as in chapter 07: blocks of one head then share its Q and dO in L2.
 // Head dims above 128 go to other kernels, in wide/backward.cu.
 //
 // Expected limit: the turns, as in chapter 07, most of all where a few heads are all there is.
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Or
     place_smem[1] = turn / heads;
   }
   __syncthreads();                              // the place is known
-  const volatile int& kv_head = place_smem[0];  // read when needed: registers are short
+  const volatile int& kv_head = place_smem[0];  // read when needed: registers are scarce
   const int kv_tile = place_smem[1];
   const int warp = threadIdx.x / 32;
   const int pair = warp % S::key_warps, own = pair * 32;  // the first of this warp's keys, in the block
@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Or
   float sums[S::pairs ? 1 : 2][2][D / 8][4] = {};  // dV and dK of 32 keys, or one of them
   auto &dv_reg = sums[0], &dk_reg = sums[S::pairs ? 0 : 1];
 
-  int added = -1;  // the tile that a warp of a pair that does not make dS has added to last
+  int added = -1;  // of a pair's warp that makes no dS: the tile that it added to last
 #pragma unroll 1
   for (int tile = end - tensors.q_tiles + start, before = -1; tile < end;) {
     const bool last_of_head = i0 + Br >= p.seq_q;

@@ -4,7 +4,7 @@
 //          writes them, rotated, to the workspace.
 // then:    chapter 08's last forward, 3_balanced.cu there, linked, on the workspace's Q and K.
 //
-// What changed since chapter 08: nothing but the kernel before it.
+// What changed since chapter 08: nothing but the kernel before attention.
 //
 // Expected limit: that kernel's memory traffic, as Q and K cross memory twice more than in chapter 08. For short
 // sequences, whose attention takes no longer than a launch, it is the second launch.

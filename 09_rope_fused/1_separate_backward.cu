@@ -5,7 +5,7 @@
 //          K. S depends on Q and K through their rotations, so the gradients are turned by the transpose of the
 //          rotation, which is the rotation by the opposite angle.
 //
-// What changed since chapter 08: nothing but the kernels before it and after it.
+// What changed since chapter 08: nothing but the kernels before and after its own.
 //
 // Expected limit: as in the forward, memory traffic and launches. Four tensors cross memory twice more than in chapter
 // 08; and dQ and dK are rounded twice.

@@ -61,8 +61,8 @@ struct Shape<64> {
   static constexpr bool leave_out = false;  // asking for every 32 keys costs more than it saves
 };
 
-// A thread's share of a tile of K or V: in every rows_per_copy-th row from its own on, one chunk and the one D/2
-// further on, which RoPE makes pairs of. At D = 128 eight lanes take the first half of a row, chunks 0 to 7, whose
+// A thread's share of a tile of K or V: in every rows_per_copy-th row from its own on, one chunk and the chunk D/2
+// elements further on, its partner. At D = 128 eight lanes take the first half of a row, chunks 0 to 7, whose
 // places are all 32 banks. At D = 64 that half is four chunks, and eight lanes take those of two rows, which must be in
 // different halves of the banks. Places are chunk ^ row % 8, so the two rows have to differ in bit 2. Therefore rows
 // count in fives: four lanes take row 0, the next four row 5, then 10, 15, ..., modulo 32, and as 5 has no factor in
@@ -134,7 +134,7 @@ __device__ void rotate_q(const Problem& p, const RopeTables& rope, int i0,
     }
     if (row0 == first) {
       cp_async_wait<1>();
-      __syncthreads();  // Q is in shared memory, everyone's copies
+      __syncthreads();  // all threads' copies of Q have arrived
     }
 #pragma unroll
     for (int i = 0; i < at_once; i++) {
@@ -146,7 +146,7 @@ __device__ void rotate_q(const Problem& p, const RopeTables& rope, int i0,
       store_pack8(at2, x2);
     }
   }
-  __syncthreads();  // everyone has rotated: before Q is read, or, if keys = 0, O written over it
+  __syncthreads();  // all threads have rotated: before Q is read, or, if keys = 0, O written over it
 }
 
 template <class T, int D>
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   T* q_smem = dynamic_shared<T>();  // [Br][D]
   T* kv_smem = q_smem + Br * D;     // [2 stages][K and V][stage][D]
 
-  // The block's head and rows: a round of heads after the other, and in each the last rows of every head first.
+  // The block's head and rows: one round of heads after the other, and in each the last rows of every head first.
   const int row_tiles = (p.seq_q + Br - 1) / Br;
   const int first_head = blockIdx.x / (round_heads * row_tiles) * round_heads;
   const int index = blockIdx.x - first_head * row_tiles;
@@ -224,7 +224,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
     }
     const int tile = j0 / stage % 2 * 2 * stage * D + j0 % stage * page_row;  // where its page 0 of K starts in kv_smem
 
-    // A tile that only other warps have to compute: this one's share of the copies it must still start. (Two calls, so
+    // Only other warps have to compute this tile, but this warp must start its share of the copies. (Two calls, so
     // that no branch comes between copies and products. The warp's last key is asked for here: there is no register
     // left to keep it in.)
     if (Shape<D>::leave_out && j0 >= p.visible_keys(i0 + warp * 32 + 31)) {

@@ -5,8 +5,8 @@
 // forward:  chapter 08's last kernel, on the workspace's K; before the first product, Q is rotated in shared memory.
 //
 // What changed since 2_fused: K is rotated once for all blocks again, and so the loop over keys and its copies are
-// chapter 08's. Q stays: a row of Q belongs to one thread block, so that no rotation is done twice, and K and V are on
-// their way meanwhile.
+// chapter 08's. Q stays inside: a row of Q belongs to one thread block, so no rotation is done twice, and K and V are
+// on their way meanwhile.
 //
 // Expected limit: chapter 08's, plus a kernel that reads K and writes it once.
 #include <cmath>
@@ -101,7 +101,7 @@ __device__ void rotate_q(const Problem& p, const RopeTables& rope, int i0,
     }
     if (row0 == first) {
       cp_async_wait<1>();
-      __syncthreads();  // Q is in shared memory, everyone's copies
+      __syncthreads();  // all threads' copies of Q have arrived
     }
 #pragma unroll
     for (int i = 0; i < at_once; i++) {
@@ -113,7 +113,7 @@ __device__ void rotate_q(const Problem& p, const RopeTables& rope, int i0,
       store_pack8(at2, x2);
     }
   }
-  __syncthreads();  // everyone has rotated: before Q is read, or, if keys = 0, O written over it
+  __syncthreads();  // all threads have rotated: before Q is read, or, if keys = 0, O written over it
 }
 
 template <class T, int D>
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   T* q_smem = dynamic_shared<T>();  // [Br][D]
   T* kv_smem = q_smem + Br * D;     // [2 stages][K and V][stage][D]
 
-  // The block's head and rows: a round of heads after the other, and in each the last rows of every head first.
+  // The block's head and rows: one round of heads after the other, and in each the last rows of every head first.
   const int row_tiles = (p.seq_q + Br - 1) / Br;
   const int first_head = blockIdx.x / (round_heads * row_tiles) * round_heads;
   const int index = blockIdx.x - first_head * row_tiles;
@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
     }
     const int tile = j0 / stage % 2 * 2 * stage * D + j0 % stage * page_row;  // where its page 0 of K starts in kv_smem
 
-    // A tile that only other warps have to compute: this one's share of the copies it must still start. (Two calls, so
+    // Only other warps have to compute this tile, but this warp must start its share of the copies. (Two calls, so
     // that no branch comes between copies and products.)
     if (Shape<D>::leave_out && j0 >= warp_last) {
       copy_ahead<D, Bc, stage>(kv_smem + (tile ^ 2 * stage * D), k, v, kv_row, j0 + stage, keys);

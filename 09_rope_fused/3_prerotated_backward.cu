@@ -17,11 +17,11 @@
 //   - A row of K belongs to one block, which rotates it on its way to shared memory, and turns its dK back before it
 //     leaves the registers. In the forward it was Q that could be treated so.
 //   - A row of Q is met by every block below the diagonal. `prepare`, which reads rows of O and dO anyway, rotates it.
-//   - The last block to add to a tile's dQ turns it back before it is rounded. Both halves of a pair must then be in
+//   - The last block to add to a tile's dQ turns the sum back before rounding. Both halves of a pair must then be in
 //     one thread: a warp's 32 columns are 16 of the left half of the head dim and the 16 that are their partners.
 //   - V and the first stage of Q and dO are asked for before K is turned, so that they are on their way meanwhile.
 //
-// Expected limit: chapter 08's. K's rotation costs once a block, dQ's and dK's once a row.
+// Expected limit: chapter 08's. K is turned once a block, dQ and dK are turned back once a row.
 #include <cmath>
 #include <cstdint>
 
@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ro
     place_smem[1] = turn / heads;
   }
   __syncthreads();                              // the place is known
-  const volatile int& kv_head = place_smem[0];  // read when needed: registers are short
+  const volatile int& kv_head = place_smem[0];  // read when needed: registers are scarce
   const int kv_tile = place_smem[1];
   const int warp = threadIdx.x / 32;
   const int pair = warp % S::key_warps, own = pair * 32;  // the first of this warp's keys, in the block
@@ -200,8 +200,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ro
     const size_t kv_row = size_t(kv_head) * p.seq_k + j0;  // the first of the block's keys, over all kv heads
     copy_tile<Bc, D, S::threads>(v_smem, tensors.v + kv_row * D, p.seq_k - j0);
     copy_stage(end - tensors.q_tiles + start, i0, q_row);
-    // K by way of registers, rotated, while the copies are on their way. Its first use is behind the barrier that
-    // awaits them, too.
+    // K by way of registers, rotated, while the copies are on their way. K is first used behind the barrier
+    // that awaits these copies, too.
     for (int n = threadIdx.x; n < Bc * D / 16; n += S::threads) {
       const int row = n / (D / 16), chunk = n % (D / 16);
       Pack8<T> x1 = {}, x2 = {};
@@ -240,7 +240,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ro
   float sums[S::pairs ? 1 : 2][2][D / 8][4] = {};  // dV and dK of 32 keys, or one of them
   auto &dv_reg = sums[0], &dk_reg = sums[S::pairs ? 0 : 1];
 
-  int added = -1;  // the tile that a warp of a pair that does not make dS has added to last
+  int added = -1;  // of a pair's warp that makes no dS: the tile that it added to last
 #pragma unroll 1
   for (int tile = end - tensors.q_tiles + start, before = -1; tile < end;) {
     const bool last_of_head = i0 + Br >= p.seq_q;

@@ -10,17 +10,17 @@
 //                                             otherwise m rises until the largest is `start`, and l and O follow
 //   3. P = 2^x   l = l + rowsum P   O = O + P V
 //
-// and at the end O / l and m + log2(l), in fp32, to the workspace. The kernel in merge.cu makes O and LSE of the parts.
+// and at the end O / l and m + log2(l), in fp32, to the workspace. The kernel in merge.cu makes one O and LSE of them.
 //
 // What changed since chapter 08's 3_balanced:
 //   - The stages of keys that a block sees are dealt out to `parts` blocks, as evenly as whole stages allow. The loop
 //     goes from the first key of a part to its last. A part ends where another begins, so no key counts twice.
 //   - There are as many parts as give every multiprocessor its blocks, and no more: `parts()`.
-//   - Blocks come in the order of heads, rows and parts: few queries are one tile of rows, and there is no longest one.
+//   - Blocks come in the order of heads, rows and parts: few queries are one tile of rows, so no block is the longest.
 //   - The results of a part leave from the registers, and the host asks for a workspace and launches two kernels.
 //
 // Expected limit: where one row of a head's 128 exists, 127 of 128 products are of zeros; and heads that share K and V
-// read them again.
+// read both again.
 #include <cmath>
 #include <cstdint>
 
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   const int q_lane = warp * 32 * page_row + qv_lane;
 
   cp_async_wait<1>();
-  __syncthreads();  // Q is in shared memory, everyone's copies: before it is read
+  __syncthreads();  // all threads' copies of Q have arrived: before Q is read
 
   uint32_t q_reg[q_steps > 0 ? q_steps : 1][2][4];
 #pragma unroll

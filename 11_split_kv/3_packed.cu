@@ -10,15 +10,15 @@
 //                                             otherwise m rises until the largest is `start`, and l and O follow
 //   3. P = 2^x   l = l + rowsum P   O = O + P V
 //
-// and at the end O / l and m + log2(l), in fp32, to the workspace. The kernel in merge.cu makes O and LSE of the parts.
+// and at the end O / l and m + log2(l), in fp32, to the workspace. The kernel in merge.cu makes one O and LSE of them.
 //
 // What changed since 2_split: "head" is a kv head, and a row is one of the queries of all heads that share it.
 //   - These heads are neighbours in Q, O and LSE: their rows are one matrix [group * Nq, D] as they lie in memory, and
 //     K and V are read once for all of them.
 //   - Row r is query r % Nq of its head. A tile may hold the end of one head and the start of the next: then one of its
-//     rows sees all that any row sees, and another as little as any.
+//     rows sees as many keys as any row of the head, and another as few.
 //
-// Expected limit: products of zeros. Of the 128 rows of a tile, the heads of a group have four or eight.
+// Expected limit: products of zeros. Of the 128 rows of a tile, the heads of a group fill four or eight.
 #include <cmath>
 #include <cstdint>
 
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
   const int q_lane = warp * 32 * page_row + qv_lane;
 
   cp_async_wait<1>();
-  __syncthreads();  // Q is in shared memory, everyone's copies: before it is read
+  __syncthreads();  // all threads' copies of Q have arrived: before Q is read
 
   uint32_t q_reg[q_steps > 0 ? q_steps : 1][2][4];
 #pragma unroll

@@ -13,11 +13,11 @@
 //   3. P = 2^x   l = l + rowsum P   O = O + P V
 //
 // with an m, l and O of its own. At the end the block merges the four of them, in the order of the warps, and O / l and
-// M + log2(l) go to the workspace. The kernel in merge.cu makes O and LSE of the parts.
+// M + log2(l) go to the workspace. The kernel in merge.cu makes one O and LSE of the parts.
 //
 // What changed since 4_narrow: shared memory is a ring of `stages` stages.
 //   - A block waits for the copies that it started two stages ago, not for those of the stage before. A multiprocessor
-//     has two blocks of 96 KB where it had three; but 128 KB are on their way to them, where it was 96 KB.
+//     has two blocks of 96 KB where it had three; but 128 KB are on their way to them, and not 96 KB.
 //   - Q goes from memory to registers: with it in shared memory a block would take 100 KB, more than some GPUs have.
 //
 // Expected limit: memory, for tiles of 16 rows.

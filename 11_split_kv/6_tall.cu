@@ -1,9 +1,9 @@
 // Chapter 11, rung 6, tall: tiles of 64 rows beside those of 16.
 //
 // A thread block of four warps owns Br rows of the queries of one kv head, and one part of the keys. Br is 16, one
-// block of the height of an mma, which all warps have; or 64, of which each warp has two such blocks, b = 0, 1, and so
-// two warps have the same rows. Keys come in stages of a tile of Bc for each of the warps that share rows, in a ring.
-// For each stage:
+// block of the height of an mma, and all warps have it; or 64, and each warp has two such blocks, b = 0, 1, so that two
+// warps have the same rows. Keys come in a ring of stages, and a stage has a tile of Bc keys for each of the warps that
+// share rows. For each stage:
 //
 //   0. the copies of a later stage start
 //
@@ -15,15 +15,15 @@
 //   3. P = 2^x   l = l + rowsum P   O = O + P V
 //
 // with an m, l and O of its own. At the end the block merges those of the warps that share rows, in the order of the
-// warps, and O / l and M + log2(l) go to the workspace. The kernel in merge.cu makes O and LSE of the parts.
+// warps, and O / l and M + log2(l) go to the workspace. The kernel in merge.cu makes one O and LSE of the parts.
 //
 // What changed since 5_deep: `Tile`, which says how high a tile is, where the kernel had constants.
 //   - The rows are dealt out to `row_warps` warps, and the keys to `key_warps`: 1 and 4 as before, or 2 and 2.
 //   - A warp with two blocks of rows uses each fragment of K and V twice.
-//   - A stage of the tall tile has half as many keys, and the ring five of them. Q of that tile is behind it, in shared
-//     memory: 32 rows a warp would take too many registers.
+//   - A stage of the tall tile has half as many keys, and the ring has five stages. Q of that tile lies behind the
+//     ring, in shared memory: 32 rows a warp would take too many registers.
 //   - Low tiles have little to compute: one block of them, with 64 KB on their way, is enough for a multiprocessor, and
-//     half as many parts are half as many partial results. Of tall tiles it takes two.
+//     half as many parts are half as many partial results. Tall tiles need two blocks.
 //
 // Expected limit: memory, up to 64 rows of queries for each kv head.
 #include <cmath>

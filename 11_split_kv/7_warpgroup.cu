@@ -11,14 +11,14 @@
 //                      O += P V               waits for v_full                       -> v_empty
 //                      O / l, M + log2(l)     to the workspace
 //
-// The kernel in merge.cu makes O and LSE of the parts.
+// The kernel in merge.cu makes one O and LSE of the parts.
 //
-// What changed since 6_tall: the instructions of chapter 10, whose rung `warpspec` this is but for the keys' bounds,
-// the rows of a group, the number of consumers, and where O goes.
+// What changed since 6_tall: the instructions of chapter 10. Except for the bounds of the keys, the rows of a group,
+// the number of consumers, and where O goes, this is its rung `warpspec`.
 //   - A product of wgmma has 64 rows, reads K and V from shared memory by itself, and takes the tensor cores less time.
 //     So one warpgroup has all rows and all keys of a part, and there is nothing to merge in the block.
 //   - One thread starts all copies: the bytes on their way do not depend on when the warps come to a barrier.
-//   - There are no tiles of 16 rows: with fewer, some of the 64 stand empty.
+//   - There are no tiles of 16 rows: with fewer than 64 rows, a part of the tile stands empty.
 //
 // Expected limit: memory, up to 64 rows of queries for each kv head.
 #include <cmath>

@@ -1,10 +1,10 @@
 // Chapter 11, rung 8, even: every multiprocessor gets as many tiles of keys as any other.
 //
 // The work is a list of tiles of keys: those of the first Br = 192 rows of a kv head's queries (128 of wide heads,
-// whose blocks have two consumers), then of the next rows, then of the next kv head. It is cut into as many shares as
-// there are multiprocessors, and a thread block has one. So a share begins and ends anywhere: with the last keys of
-// some rows, perhaps, then all keys of the next rows, then the first keys of other rows. Each of these is a piece. What
-// is done by whom, and who waits for whom, for every piece:
+// whose blocks have two consumers), then of the next rows, then of the next kv head. The list is cut into as many
+// shares as there are multiprocessors, one for each thread block. So a share may begin and end anywhere: with the last
+// keys of some rows, perhaps, then all keys of the next rows, then the first keys of other rows. Each of these is a
+// piece. What is done by whom, and who waits for whom, for every piece:
 //
 //   producer, warp 0   the piece, and its Q   waits for q_empty                      -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
@@ -55,8 +55,8 @@ using namespace warpgroup_tile;
 
 constexpr int merge_rows = 16;  // of a thread block of merge_pieces, a warp for each
 
-// 65536 registers are 128 for each of 512 threads. The producer gives most of its own away: 3 * 160 + 32 = 4 * 128. Of
-// 384 threads each has 168, and 40 + 2 * 232 = 3 * 168: so wide heads have two consumers.
+// 65536 registers are 128 for each of 512 threads. The producer gives most of its own away: 3 * 160 + 32 = 4 * 128.
+// With 384 threads each has 168, and 40 + 2 * 232 = 3 * 168: so wide heads have two consumers.
 template <int D>
 struct Shape {
   static constexpr int consumers = D > 128 ? 2 : 3, threads = warpgroup_threads * (consumers + 1);
@@ -218,7 +218,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Pie
     swizzled_tile::store_fragments<Br, D>(smem.q[q.place] + warp_row * page_row, o_half, 0);
     fence_proxy_async();
   }
-  __syncwarp();  // the warp's rows of O are in shared memory, or nobody of it needs Q any more
+  __syncwarp();  // the warp's rows of O are in shared memory, or none of its lanes needs Q any more
   release(smem.o_full[q.place]);
 }
 
@@ -286,8 +286,8 @@ __global__ void __launch_bounds__(Shape<D>::threads, 1)
 }
 
 // O and LSE of the rows whose keys are in several pieces. A warp owns a row, and weighs its pieces as merge.cu does.
-// There are thread blocks for the beginning of each share but the first, and if it lies within a tile of rows, for
-// these rows; but where several shares begin within one tile, only those of the first of them have work.
+// Each share but the first has thread blocks here. They have work if the share begins within a tile of rows, and is the
+// first to begin there: then they merge the pieces of these rows.
 template <class T, int D>
 __global__ void __launch_bounds__(32 * merge_rows) merge_pieces(typename Shape<D>::Shares shares,
                                                                 Parts parts,  // [blocks][2]
@@ -312,7 +312,7 @@ __global__ void __launch_bounds__(32 * merge_rows) merge_pieces(typename Shape<D
   if (piece.r0 + row >= group_rows(shares.p)) return;
   float m = -INFINITY, l = 0, o_reg[columns] = {};
   const auto place_of = [&](int block) { return (2 * block + (block == first)) * Br + row; };
-  // 32 pieces at a time: each lane has the weight of one, and then they add O of all of them.
+  // 32 pieces at a time: each lane has the weight of one, and then all lanes add up the 32 O.
   for (int from = first; from <= last; from += 32) {
     const float lse_part = from + lane <= last ? parts.lse[place_of(from + lane)] : -INFINITY;
     const float top = fmaxf(m, warp_max(lse_part));

@@ -10,7 +10,7 @@
 // and on a GPU that does not have the instructions of Hopper `tall` instead of `warpgroup`, `packed` instead of `even`,
 // and `balanced` of chapter 08 instead of `prompt`.
 //
-// What changed since 8_even: it is for the problems between few rows and many, and other kernels are for the others.
+// What changed since 8_even: `even` gets the problems between few rows and many, other kernels get the others.
 //
 // Expected limit: memory for few rows, and that of chapter 10 or 08 for many.
 #include <algorithm>
@@ -40,7 +40,7 @@ using attention::Forward;
 using attention::ForwardArgs;
 using attention::Problem;
 
-// Kernels for these are no higher than 128 rows, and neither `tall` nor `warpgroup` is one.
+// Kernels for wide heads have tiles of 128 rows at most, and neither `tall` nor `warpgroup` is one.
 bool is_wide(const Problem& p) { return p.head_dim > 128; }
 
 // Microseconds for 1000 keys: of a round of `prompt` with tiles of 64, 128 and 192 rows (of wide heads, with up to 64

@@ -1,5 +1,5 @@
-// Chapter 11: the second kernel of rungs `split` to `warpgroup`. It makes O and LSE of what a first kernel made of
-// parts of the keys.
+// Chapter 11: the second kernel of rungs `split` to `warpgroup`. It makes O and LSE from what a first kernel made of
+// each part of the keys.
 //
 // A warp owns a row, or its share of a row's parts: warps that share a row are neighbours in one thread block.
 //
@@ -14,7 +14,7 @@
 // It is launched as dependent on the first kernel (chapter 09, rung `overlapped`), so it is on the multiprocessors when
 // the last part is written.
 //
-// Expected limit: latency. It reads 4 D bytes of a part and a row, once.
+// Expected limit: latency. It reads 4 D bytes for each part of a row, once.
 #include <cmath>
 #include <cstdint>
 

@@ -14,8 +14,8 @@
 //                            dS^T = P^T o (dP^T - delta)    dS = P o (dP - delta)
 //   dV += P^T dO             dK += dS^T Q                   dQ += dS K
 //
-// What differs from 07's 3_mma, of which these are the kernels: at D = 256 a gradient of 16 rows takes the 128
-// registers that two of them take at D = 128. So each gradient has a kernel of its own, and S is computed three times
+// What differs from 07's 3_mma, of which these are the kernels: at D = 256 one gradient of 16 rows takes the 128
+// registers that two take at D = 128. So each gradient has a kernel of its own, and S is computed three times
 // and dP twice: eight products where the equations have five. What the mask hides is left out, as in this chapter's
 // others. Every gradient has one owner, so the result is the same bits in every run.
 //
@@ -209,7 +209,7 @@ __global__ void __launch_bounds__(threads, 2) of_queries(Problem p,
     watch("dQ", queries, dq_reg, p.scale);
   }
   cp_async_wait<0>();  // no copy may outlive the thread block
-  __syncthreads();     // Q has come, everyone's copies, also if there are no keys: dQ goes to its place
+  __syncthreads();     // all threads' copies of Q have arrived, also if there are no keys: dQ takes Q's place
   store_rows<Br, D>(dq + (q_row + warp_row) * D, q_smem + warp_row * page_row, dq_reg, p.scale,
                     p.seq_q - i0 - warp_row);
 }

@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
     watch_rows(state, rows, o_reg);
   }
   cp_async_wait<0>();  // no copy may outlive the thread block
-  __syncthreads();     // Q has come, everyone's copies, also if there are no keys: O goes to its place
+  __syncthreads();     // all threads' copies of Q have arrived, also if there are no keys: O takes Q's place
 
   const int lane = threadIdx.x % 32;
 #pragma unroll

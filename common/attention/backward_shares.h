@@ -1,5 +1,5 @@
-// Where several query heads read one kv head, and a thread block owns keys (chapter 10, 21_shared_backward.cu): in how
-// many shares the query heads are worked on, and what lies in the workspace for that.
+// Where several query heads read one kv head, and a thread block owns keys (chapter 10, 21_shared_backward.cu): into
+// how many shares the query heads are divided, and what lies in the workspace for that.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@ __host__ __device__ inline Problem with_shares(Problem p, int shares) {
   return p;
 }
 
-// How many shares the query heads of a kv head are worked on in: a divisor of their number. That with which the work
-// should end first, counted in tiles of queries. S is a shape: D, Br, Bc.
+// How many shares the query heads of a kv head are divided into: the divisor of their number with which the work should
+// end first, by an estimate in tiles of queries. S is a shape: D, Br, Bc.
 template <class S>
 int backward_shares(const Problem& p) {
   const int group = p.heads / p.kv_heads, processors = multiprocessors();
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(sum_threads)
   store_pack8((is_dk ? dk : dv) + row * D + d, rounded);
 }
 
-// Launches it for problem `p`, if there are several. `dependent`: it starts while the kernel before it ends.
+// Launches sum_shares for problem `p`, if there are several. `dependent`: it starts while the kernel before it ends.
 template <class T, int D>
 void launch_sum_shares(const Problem& p, int shares, Blocks after, cudaStream_t stream, const float* parts, T* dk,
                        T* dv) {

@@ -50,8 +50,8 @@ struct BackwardWorkspace {
   }
 };
 
-// f<T, S>(), with the T of the problem's dtype and the shape of device/backward_pairs.h for its head dim that the
-// device has shared memory for; more_bytes is what a kernel needs besides.
+// f<T, S>(), with the T of the problem's dtype and the shape of device/backward_pairs.h for its head dim: the largest
+// that the device has shared memory for, or the small one for few keys. more_bytes is what a kernel needs besides.
 template <class F>
 void by_dtype_and_shape(const Problem& p, size_t more_bytes, F&& f) {
   by_dtype(p, [&]<class T>() {

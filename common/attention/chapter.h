@@ -23,8 +23,8 @@ struct Chapter {
   const Rung* example = nullptr;
   bool rope = false;  // it solves problems with RoPE, and no others; all other chapters solve those without
   // If no chapter is named, the last one that supports the problem runs. `false` excludes this chapter, which is made
-  // for few problems and is slower at the others that it supports; but not where its result chooses (Pass::chooses) a
-  // rung of this chapter.
+  // for few problems and is slower at the others that it supports; it still runs where its result chooses one of its
+  // own rungs (Pass::chooses).
   bool general = true;
 };
 

@@ -1,5 +1,5 @@
-// Keys in parts (chapter 11): what the kernels share that make them. Each makes O and LSE of every part of the keys, in
-// the workspace, and the kernel in the chapter's merge.cu makes O and LSE of the parts.
+// Keys in parts (chapter 11): what their kernels share. Each makes O and LSE of every part of the keys, in the
+// workspace, and the kernel in the chapter's merge.cu makes one O and LSE of the parts.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Head dims in between. A kernel on tensor cores is made for a few head dims: 64 and 128, some for 256. Zeros make the
-// rows of another one as long: columns of zeros in Q and K add nothing to Q K^T, in V they become columns of O that
+// Head dims in between. A kernel on tensor cores is made for a few head dims: 64 and 128, some for 256. Zeros fill up
+// the rows of other head dims: columns of zeros in Q and K add nothing to Q K^T, in V they become columns of O that
 // nobody asked for, and the gradients are padded likewise. The scale stays that of the problem.
 //
 // One kernel copies all inputs of a launch to the workspace and pads them, the pass runs on these, and the same kernel

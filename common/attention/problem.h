@@ -13,8 +13,8 @@
 // turned by position * 10000^(-2i/D).
 //
 // NaN and infinities in the inputs reach every result that depends on them, and spread no further, with one exception:
-// to a query that does not see a key the key weighs P = dS = 0, and 0 * NaN is NaN where a product meets it all the
-// same.
+// a key that a query does not see weighs P = dS = 0 for that query, and 0 * NaN is NaN where a product takes in the
+// key all the same.
 //
 // Kernels take a Problem by value, so this header is read by host and device code alike.
 #pragma once
@@ -50,7 +50,7 @@ struct Problem {
     return last < 0 ? 0 : (last < seq_k ? last + 1 : seq_k);
   }
 
-  // The other way round: the first query that sees key j. All that come after it see it too.
+  // The other way round: the first query that sees key j. All queries after it see the key, too.
   __host__ __device__ int first_query(int j) const {
     const int i = mask == Mask::none ? 0 : j + seq_q - seq_k;
     return i < 0 ? 0 : i;
@@ -62,8 +62,8 @@ struct Problem {
     return head / heads * kv_heads + head % heads / (heads / kv_heads);
   }
 
-  // Key j stands at position j, and query i where the last query and the last key meet; negative for the first queries
-  // if seq_q > seq_k, which is a turn the other way. Tables of angles have a row for every distance from 0.
+  // Key j stands at position j, and the last query where the last key stands. With seq_q > seq_k the first queries have
+  // negative positions, and turn the other way. Tables of angles have a row for every distance from 0.
   __host__ __device__ int query_position(int i) const { return i + seq_k - seq_q; }
   __host__ __device__ int rope_rows() const { return seq_q > seq_k ? seq_q : seq_k; }
 

@@ -68,7 +68,7 @@ TileList<Br> all_tiles(const Problem& p) {
   return all_tiles<Br>(p, heads_in_a_round(p));
 }
 
-// What a thread block of a backward works on, which owns keys: a tile of a kv head's keys, and of the query heads that
+// What a thread block of a backward that owns keys works on: a tile of a kv head's keys, and of the query heads that
 // read it, all tiles of queries from `start` on.
 struct KeyTile {
   int kv_head, j0;
@@ -76,7 +76,7 @@ struct KeyTile {
   int start, head_tiles;
 };
 
-// The tile of Bc keys with this index: a round of kv heads after the other, and in each the first keys of every head
+// The tile of Bc keys with this index: one round of kv heads after the other, and in each the first keys of every head
 // first, which most queries see. Queries come in tiles of Br.
 template <int Bc, int Br, class Index>
 __device__ KeyTile key_tile(const Problem& p, int round_heads, Index index) {
