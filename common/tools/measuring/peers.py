@@ -240,7 +240,10 @@ def measure(python: str, built: Path, request: JsonObject, who: str = "peers",
             [python, "-B", "-m", f"tools.measuring.{who}_main", json.dumps(request), out], log, on_line, cwd=ROOT,
             environment={**with_python_path(ROOT / "common", ROOT / "common" / "python"),
                          "FLASH_ATTENTION_WORKBOOK_LIBRARY": str(built / "common/capi/libflash_attention_workbook.so"),
-                         "PYTHONUNBUFFERED": "1", **_preloading(preloaded)},
+                         "PYTHONUNBUFFERED": "1",
+                         # FlashAttention-4 compiles for seconds for each class of problems: once for all commands
+                         "FLASH_ATTENTION_CUTE_DSL_CACHE_ENABLED":
+                             os.environ.get("FLASH_ATTENTION_CUTE_DSL_CACHE_ENABLED", "1"), **_preloading(preloaded)},
         )
         if status != 2 and out.exists():  # what was measured before it died, too
             report = json.loads(out.read_text())

@@ -74,17 +74,17 @@ def pieces(names: list[str], engine: "Path | None" = None) -> list[Piece]:
                              ("peers", "--sweep=fa", f"--dtype={dtype}", f"--direction={direction}", "--all-rungs",
                               "--default", patience),
                              seconds, timed=True))
-    for (dtype, direction), seconds in {("fp16", "forward"): 140, ("fp16", "backward"): 285, ("bf16", "forward"): 140,
-                                        ("bf16", "backward"): 285}.items():
+    for (dtype, direction), seconds in {("fp16", "forward"): 70, ("fp16", "backward"): 100, ("bf16", "forward"): 70,
+                                        ("bf16", "backward"): 100}.items():
         planned.append(Piece(f"sweep-{dtype}-{direction}-b2b",
-                             f"back to back, {dtype}, {direction}: the default, rungs that may be it, and peers",
+                             f"back to back, {dtype}, {direction}: the default and peers",
                              ("peers", "--sweep=fa", f"--dtype={dtype}", f"--direction={direction}", "--own",
                               "--back-to-back"), seconds, timed=True))
-    for (direction, flag), seconds in {("forward", ""): 95, ("backward", ""): 230, ("forward", "-b2b"): 210,
-                                       ("backward", "-b2b"): 330}.items():
+    for (direction, flag), seconds in {("forward", ""): 95, ("backward", ""): 230, ("forward", "-b2b"): 90,
+                                       ("backward", "-b2b"): 130}.items():
         planned.append(Piece(f"models-{direction}{flag}",
-                             f"the sweep of models, {direction}{', back to back' if flag else ''}: the default, rungs "
-                             "that may be it, and peers",
+                             f"the sweep of models, {direction}{', back to back' if flag else ''}: the default, "
+                             f"{'' if flag else 'rungs that may be it, '}and peers",
                              ("peers", "--sweep=models", f"--direction={direction}",
                               *(["--back-to-back"] if flag else [])), seconds, timed=True))
     for dtype in ("fp16", "bf16"):
