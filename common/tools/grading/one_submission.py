@@ -118,7 +118,7 @@ class Workbench(Workshop):
                              **{name: os.environ[name] for name in _OF_CUDA if name in os.environ}}
         for preset, targets in self._targets(exercises).items():
             self._configure(preset)
-            command = ["cmake", "--build", f"build/{preset}", "--parallel", str(build.cores()), "--target", *targets]
+            command = ["cmake", "--build", f"build/{preset}", "--parallel", str(build.jobs()), "--target", *targets]
             with started(command, cwd=self.tree, env=self._environment, stdout=subprocess.PIPE,
                          stderr=subprocess.STDOUT, text=True, errors="replace") as process:
                 output, _ = process.communicate()
