@@ -123,7 +123,7 @@ class Workbench(Workshop):
                          stderr=subprocess.STDOUT, text=True, errors="replace") as process:
                 output, _ = process.communicate()
             if process.returncode != 0:
-                raise Failure(f"the workbook itself does not build: {_last(output)}")
+                raise Failure(f"the workbook itself does not build: {build.first_errors(output, 1)[0]}")
         if any(not isinstance(one, Timed) for one in exercises):
             self._make_references(exercises)
             self.sandbox.show_to_judge(self.tree)
