@@ -32,7 +32,7 @@ from tools.handout import gradescope, leaks, student_lessons
 _LEFT_OUT = re.compile(rf"(\.ci|\.github|common/tests/({'|'.join(OF_THE_WORKBOOK)})|"
                        r"common/tools/(grading|handout)|common/harness/judge)/|common/tests/trace/\w+_test\.py$|"
                        r"common/tools/commands/(grade|handout|mutants)\.py$|"
-                       r"common/course/(debug/|wrong/|(README\.md|requirements\.txt)$)|CONTRIBUTING\.md$")
+                       r"common/course/(debug/|wrong/|(README\.md|gradescope\.md|requirements\.txt)$)|CONTRIBUTING\.md$")
 _COUNTS = "common/tests/trace"
 
 
