@@ -13,6 +13,8 @@ def archive(plan: Plan, instructor: file_trees.FileTree) -> file_trees.FileTree:
     names = [package.name for package in [*packages.LIBRARIES, *packages.ENGINE_LIBRARIES, *packages.GRADING]]
     chosen = [*(["--course", "course.json"] if "course.json" in instructor else []),
               *(one.id for one in plan.exercises)]
-    assignment = f"# What setup.sh and run_autograder read.\nlibraries=({shlex.join(names)})\nexercises=({shlex.join(chosen)})\n"
+    assignment = ["# What setup.sh and run_autograder read.", f"libraries=({shlex.join(names)})",
+                  f"exercises=({shlex.join(chosen)})"]
     return {**{path.name: path.read_bytes() for path in sorted(_SCRIPTS.iterdir())},
-            "assignment.sh": assignment.encode(), **{f"workbook/{file}": content for file, content in instructor.items()}}
+            "assignment.sh": ("\n".join(assignment) + "\n").encode(),
+            **{f"workbook/{file}": content for file, content in instructor.items()}}
