@@ -8,12 +8,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <string>
 
+#include "simt/cuda/host_memory.h"
 #include "simt/cuda/launch_syntax.h"
 #include "simt/engine/device_memory.h"
 #include "simt/engine/device_variables.h"
@@ -33,39 +32,6 @@ namespace {
 thread_local int current_device = 0;
 
 constexpr int cuda_version = 13000;  // the toolkit whose names and meanings these are
-
-// A number in a file of the system; the largest if it is not there or says "max".
-std::size_t number_in(const char* path, const std::string& key = "") {
-  std::ifstream file(path);
-  std::string word;
-  std::size_t number;
-  if (!key.empty())
-    while (file >> word && word != key) {
-    }
-  return file >> number ? number : std::numeric_limits<std::size_t>::max();
-}
-
-struct MemoryInfo {
-  std::size_t free;
-  std::size_t total;
-};
-
-// Of the machine, or of the control group that confines this process.
-MemoryInfo memory_info() {
-  const std::size_t physical = std::size_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  const std::size_t available = number_in("/proc/meminfo", "MemAvailable:");
-  std::size_t limit = number_in("/sys/fs/cgroup/memory.max");
-  std::size_t used = number_in("/sys/fs/cgroup/memory.current");
-  if (limit == std::numeric_limits<std::size_t>::max()) {
-    limit = number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes");
-    used = number_in("/sys/fs/cgroup/memory/memory.usage_in_bytes");
-  }
-  MemoryInfo info;
-  info.total = std::min(physical, limit);
-  info.free = available < physical / 1024 ? available * 1024 : physical;
-  if (limit < physical) info.free = std::min(info.free, used < limit ? limit - used : 0);
-  return info;
-}
 
 // Empty if the device may touch the bytes; else what is wrong with them.
 std::string not_on_device(const void* address, std::size_t bytes) {
@@ -92,7 +58,7 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
   if (pointer == nullptr) return simt::fail(cudaErrorInvalidValue, "cudaMalloc: no place for the pointer");
   *pointer = nullptr;
   if (bytes == 0) return cudaSuccess;
-  const MemoryInfo info = memory_info();
+  const simt::HostMemory info = simt::host_memory();
   if (bytes <= info.free) *pointer = simt::DeviceMemory::instance().allocate(bytes);
   if (*pointer != nullptr) return cudaSuccess;
   return simt::fail(cudaErrorMemoryAllocation, "cudaMalloc: " + std::to_string(bytes) + " bytes asked for, " +
@@ -155,7 +121,7 @@ cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t
 }
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
-  const MemoryInfo info = memory_info();
+  const simt::HostMemory info = simt::host_memory();
   *free = info.free;
   *total = info.total;
   return cudaSuccess;
@@ -244,7 +210,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (const cudaError_t error = check_device(device); error != cudaSuccess) return error;
   cudaDeviceProp p = {};
   std::snprintf(p.name, sizeof p.name, "SIMT engine (CPU)");
-  p.totalGlobalMem = memory_info().total;
+  p.totalGlobalMem = simt::host_memory().total;
   p.sharedMemPerBlock = 48 * 1024;
   p.sharedMemPerBlockOptin = simt::max_shared();
   p.sharedMemPerMultiprocessor = 228 * 1024;

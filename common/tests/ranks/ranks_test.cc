@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(, Ring, testing::ValuesIn(cases), name_of);
 INSTANTIATE_TEST_SUITE_P(, AllToAll, testing::ValuesIn(cases + 1, cases + 5), name_of);
 
 int main(int argc, char** argv) {
-  GTEST_FLAG_SET(catch_exceptions, false);  // a rank that cannot go on must not go on with the next test
+  testing::GTEST_FLAG(catch_exceptions) = false;  // a rank that cannot go on must not go on with the next test
   testing::InitGoogleTest(&argc, argv);
   const std::unique_ptr<World> joined = World::join(std::chrono::seconds(30));
   world = joined.get();

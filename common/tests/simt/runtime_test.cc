@@ -1,7 +1,15 @@
 // The host functions under their CUDA names.
+#include <unistd.h>
+
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
 
+#include "simt/cuda/host_memory.h"
 #include "tests/simt/support.h"
 
 namespace {
@@ -80,6 +88,38 @@ TEST(Runtime, more_memory_than_there_is) {
   expect_contains(cudaGetErrorString(cudaErrorMemoryAllocation), "cudaMalloc: " + std::to_string(total + 1) + " bytes");
   EXPECT_EQ(cudaMalloc(&p, ~size_t(0)), cudaErrorMemoryAllocation);
   EXPECT_EQ(p, nullptr);
+}
+
+// The files of a container, as both versions of control groups have them.
+struct Container {
+  explicit Container(std::map<std::string, std::string> files) {
+    for (const auto& [name, text] : files) {
+      std::filesystem::create_directories((root / name).parent_path());
+      std::ofstream(root / name) << text;
+    }
+  }
+  ~Container() { std::filesystem::remove_all(root); }
+  simt::HostMemory memory() const { return simt::host_memory(root.string()); }
+
+  std::filesystem::path root = std::filesystem::temp_directory_path() / ("container-" + std::to_string(getpid()));
+};
+
+TEST(Runtime, memory_that_only_caches_files_is_free) {
+  const std::string statistics = "anon 100\ninactive_file 700000\nactive_file 50000\n", group = "sys/fs/cgroup/";
+  for (const auto& [limit, usage, of] :
+       {std::array{"memory.max", "memory.current", "memory.stat"},
+        std::array{"memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat"}}) {
+    const simt::HostMemory full =
+        Container({{group + limit, "800000\n"}, {group + usage, "800000\n"}, {group + of, statistics}}).memory();
+    EXPECT_EQ(full.free, 750000u) << limit;
+    EXPECT_EQ(full.total, 800000u);
+    EXPECT_EQ(Container({{group + limit, "800000\n"}, {group + usage, "900000\n"}}).memory().free, 0u);
+    EXPECT_EQ(Container({{group + limit, "800000\n"}}).memory().free, 800000u);
+  }
+  const simt::HostMemory machine =
+      Container({{group + "memory.max", "max\n"}, {"proc/meminfo", "MemAvailable: 700 kB\n"}}).memory();
+  EXPECT_EQ(machine.free, 700u * 1024);
+  EXPECT_GT(machine.total, machine.free);
 }
 
 TEST(Runtime, many_allocations_come_and_go) {

@@ -3,7 +3,6 @@
 import csv
 import datetime
 import json
-import os
 import tempfile
 import types
 import unittest
@@ -234,7 +233,7 @@ class Formats(unittest.TestCase):
                            {"01.scores": self.first, "05.rescale": 0}, seconds=12.4)
 
     def test_gradescope(self):
-        written = json.loads(grade_reports.written("gradescope", self.grade, self.exercises, {"network": "none"}))
+        written = json.loads(grade_reports.written(self.grade, self.exercises, {"network": "none"}))
         self.assertEqual((written["score"], written["execution_time"], written["stdout_visibility"]),
                          (self.first, 12, "hidden"))
         self.assertEqual(written["extra_data"]["sandbox"], {"network": "none"})
@@ -242,19 +241,6 @@ class Formats(unittest.TestCase):
                           for test in written["tests"]],
                          [("01.scores", self.first, self.first, "passed"), ("05.rescale", 0, self.second, "failed")])
         self.assertEqual(written["tests"][1]["output"], "hangs\nit has not ended")
-
-    def test_classroom_50(self):
-        about = {"CLASSROOM": "gpu", "ASSIGNMENT": "one", "SUBMISSION_TAG": "submit/x", "COMMIT_URL": "c",
-                 "RELEASE_URL": "r"}
-        with mock.patch.dict(os.environ, about):
-            written = json.loads(grade_reports.written("classroom50", self.grade, self.exercises, {}))
-        self.assertEqual((written["schema"], written["score"], written["max-score"], written["review"]),
-                         ("classroom50/result/v1", self.first, self.first + self.second, "c"))
-        self.assertEqual([(test["test-name"], test["passed"], test["score"]) for test in written["tests"]],
-                         [("01.scores", True, self.first), ("05.rescale", False, 0)])
-        with mock.patch.dict(os.environ, {}, clear=True), self.assertRaises(Failure) as caught:
-            grade_reports.written("classroom50", self.grade, self.exercises, {})
-        self.assertIn("needs CLASSROOM in the environment", str(caught.exception))
 
 
 if __name__ == "__main__":

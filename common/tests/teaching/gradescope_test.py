@@ -1,9 +1,12 @@
-"""The archive for Gradescope, laid out and started as there. Its scripts are run as they are, below another directory; apt-get does
-nothing, and what cmake builds finds everything right. So nothing can be graded but what was not handed in."""
+"""The archive for Gradescope, laid out and started as its Dockerfile does, which is as there. Its scripts are run as they are, below
+another directory; apt-get does nothing, and what cmake builds finds everything right. So nothing can be graded but what was not
+handed in."""
 
 import json
 import os
+import re
 import subprocess
+import sys
 import tempfile
 import unittest
 import zipfile
@@ -12,7 +15,7 @@ from pathlib import Path
 from tools import course
 from tools.base import ROOT, file_trees
 from tools.course.plan import read_plan
-from tools.handout import hand_out
+from tools.handout import gradescope, hand_out
 
 PLAN = {"title": "Spring", "late": {"percent_a_day": 10, "days": 3},
         "weeks": [{"title": "memory", "begins": "2027-02-01", "due": "2027-02-08", "exercises": ["01.scores", "05.rescale"]}]}
@@ -43,10 +46,15 @@ import sys
 (wanted,) = [flag for flag in sys.argv if "filter" in flag]
 print(f"[  PASSED  ] {len(wanted.split(':'))} tests.")
 """
+PYTHON = f"""#!/bin/sh
+if [ "$1 $2" = '-m pip' ]; then echo "$@"; else exec {sys.executable} "$@"; fi
+"""
 COMPILER = """#!/bin/sh
 while [ "$1" != -o ]; do shift; done
 echo x > "$2"
 """
+
+
 
 
 class Gradescope(unittest.TestCase):
@@ -55,19 +63,36 @@ class Gradescope(unittest.TestCase):
         self.addCleanup(directory.cleanup)
         self.place = Path(directory.name)
         self.place.chmod(0o755)
-        for name in ("source", "submission", "results", "bin"):
+        for name in ("source", "bin"):
             (self.place / name).mkdir()
-        for name, text in {"apt-get": "#!/bin/sh\n", "cmake": CMAKE, "cmake.program": PROGRAM, "compiler": COMPILER,
-                           "confine": "#!/bin/sh\necho user root namespaces limits calls\n"}.items():
+        for name, text in {"apt-get": "#!/bin/sh\necho apt-get \"$@\"\n", "python3": PYTHON, "cmake": CMAKE, "cmake.program": PROGRAM,
+                           "compiler": COMPILER, "confine": "#!/bin/sh\necho user root namespaces limits calls\n"}.items():
             path = self.place / "bin" / name
             path.write_text(text)
             path.chmod(0o755)
+        self.on("ubuntu", "24.04")
 
-    def run_script(self, name: str, status: int = 0) -> str:
-        path = self.place / "source" / name
-        path.write_text(path.read_text().replace("/autograder", str(self.place)))
-        done = subprocess.run([path], env={**os.environ, "PATH": f"{self.place}/bin:{os.environ['PATH']}"}, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    def on(self, id: str, version: str) -> None:
+        (self.place / "os-release").write_text(f'ID={id}\nVERSION_ID="{version}"\nPRETTY_NAME="{id.title()} {version}"\n')
+
+    def here(self, text: str) -> str:
+        for there, here in (("/autograder", ""), ("/etc/os-release", "/os-release"), ("/usr/local/bin", "/bin")):
+            text = re.sub(rf"(?<![\w/]){there}\b", f"{self.place}{here}", text)
+        return text
+
+    def lay_out(self, tree: file_trees.FileTree) -> None:
+        file_trees.write_archive(self.place / "a.zip", tree)
+        with zipfile.ZipFile(self.place / "a.zip") as archive:
+            for entry in archive.infolist():
+                archive.extract(entry, self.place / "source")
+                (self.place / "source" / entry.filename).chmod(entry.external_attr >> 16)
+        for name in ("assignment.sh", "setup.sh", "run_autograder"):
+            path = self.place / "source" / name
+            path.write_text(self.here(path.read_text()))
+
+    def run_as_there(self, command: str, status: int = 0) -> str:
+        done = subprocess.run(["sh", "-c", self.here(command)], env={**os.environ, "PATH": f"{self.place}/bin:{os.environ['PATH']}"},
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.assertEqual(done.returncode, status, done.stdout)
         return done.stdout
 
@@ -76,17 +101,16 @@ class Gradescope(unittest.TestCase):
         plan.write_text(json.dumps(PLAN))
         whole = course.load(ROOT)
         made = hand_out(whole, read_plan(plan, whole), plan.read_bytes())
-        file_trees.write_archive(self.place / "a.zip", made.autograder)
-        with zipfile.ZipFile(self.place / "a.zip") as archive:
-            for entry in archive.infolist():
-                archive.extract(entry, self.place / "source")
-                (self.place / "source" / entry.filename).chmod(entry.external_attr >> 16)
+        self.lay_out(made.autograder)
+        dockerfile = made.autograder["Dockerfile"].decode()
+        for step in re.findall(r"^RUN (.*)", dockerfile, re.M):
+            self.run_as_there(step)
+        (grade,) = json.loads(re.findall(r"^CMD (.*)", dockerfile, re.M)[0])
         (self.place / "submission/01_naive").mkdir()
         (self.place / "submission/01_naive/attention.cu").write_bytes(made.student["01_naive/attention.cu"])
         (self.place / "submission_metadata.json").write_text('{"created_at": "2027-02-09T10:00:00.000000-08:00"}')
 
-        self.run_script("setup.sh")
-        said = self.run_script("run_autograder")
+        said = self.run_as_there(grade)
         self.assertNotIn("not known when", said)
         results = json.loads((self.place / "results/results.json").read_text())
         self.assertEqual([(test["number"], test["output"].splitlines()[0]) for test in results["tests"]],
@@ -94,10 +118,54 @@ class Gradescope(unittest.TestCase):
         self.assertTrue(results["extra_data"]["sandbox"]["runs"])
 
         (self.place / "bin/cmake.program").write_text("#!/bin/sh\nexit 1\n")  # on a machine where the solution itself is not right
-        self.assertIn("nothing can be graded here: the workbook's own solution of 01.scores", self.run_script("run_autograder", status=1))
+        self.assertIn("nothing can be graded here: the workbook's own solution of 01.scores", self.run_as_there(grade, status=1))
         results = json.loads((self.place / "results/results.json").read_text())
         self.assertIn("not graded: the grader failed: nothing can be graded here", results["output"])
         self.assertEqual({test["extra_data"]["verdict"] for test in results["tests"]}, {"not graded"})
+
+    def test_what_is_installed_where(self):
+        self.lay_out(self.small_archive())
+        for version, tools, others, pip in (("22.04", {"g++-12", "python3-pip"}, {"g++", "cmake"}, True),
+                                            ("24.04", {"g++", "cmake"}, {"g++-12", "python3-pip"}, False),
+                                            ("26.04", {"g++", "cmake"}, {"g++-12", "python3-pip"}, False)):
+            with self.subTest(version=version):
+                self.on("ubuntu", version)
+                said = self.run_as_there("bash /autograder/source/setup.sh")
+                (installed,) = re.findall(r"^apt-get install (.*)", said, re.M)
+                self.assertLessEqual({"ninja-build", "bubblewrap", "libseccomp-dev", "libgtest-dev", *tools}, set(installed.split()))
+                self.assertFalse(others & set(installed.split()))
+                self.assertEqual("-m pip install cmake>=3.25" in said, pip)
+                self.assertEqual(said.splitlines()[-1], "workbook: grade --prepare --course course.json 01.scores 05.rescale")
+                self.assertEqual((self.place / "bin/g++").is_symlink(), pip)
+                for name in ("g++", "gcc"):
+                    (self.place / "bin" / name).unlink(missing_ok=True)
+
+    def test_other_systems_are_refused_in_a_line(self):
+        self.lay_out(self.small_archive())
+        for id, version in (("ubuntu", "20.04"), ("ubuntu", "18.04"), ("debian", "12"), ("fedora", "38"), ("rocky", "9.3")):
+            with self.subTest(id=id, version=version):
+                self.on(id, version)
+                self.assertEqual(self.run_as_there("bash /autograder/source/setup.sh", status=1),
+                                 f"The base image is {id.title()} {version}. Choose Ubuntu, 22.04 or later, and press Update Autograder.\n")
+
+    def test_one_that_does_not_install_ends_there(self):
+        self.lay_out(self.small_archive())
+        (self.place / "bin/apt-get").write_text("#!/bin/sh\n[ $1 = update ]\n")
+        self.assertEqual(self.run_as_there("bash /autograder/source/setup.sh", status=1), "")
+
+    def test_what_is_graded_with(self):
+        self.lay_out(self.small_archive())
+        self.assertEqual(self.run_as_there("/autograder/source/run_autograder"),
+                         f"workbook: grade {self.place}/submission --out {self.place}/results/results.json "
+                         "--course course.json 01.scores 05.rescale\n")
+
+    def small_archive(self) -> file_trees.FileTree:
+        """With a workbook that says what it is asked for."""
+        whole = course.load(ROOT)
+        plan = self.place / "course.json"
+        plan.write_text(json.dumps(PLAN))
+        return gradescope.archive(read_plan(plan, whole), {"workbook": b"#!/bin/sh\necho workbook: \"$@\"\n", "course.json": b"{}",
+                                                           "01_naive/attention.cu": b"", "common/course/exercises.json": b"{}"})
 
 
 if __name__ == "__main__":

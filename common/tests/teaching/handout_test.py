@@ -120,7 +120,7 @@ class HandedOut(unittest.TestCase):
 
     def test_nothing_that_is_not_for_students(self):
         for file in self.made.student:
-            self.assertNotRegex(file, r"^\.git(/|hub)|common/course/debug|common/course/wrong|mutants|answers\.json|^build/")
+            self.assertNotRegex(file, r"^\.git(/|hub)|common/course/debug|common/course/wrong|gradescope|mutants|answers\.json|^build/")
 
     def test_of_the_lessons_answers_those_are_gone_that_an_exercise_names(self):
         for chapter in {file.partition("/")[0] for file in self.made.student if re.match(r"\d\d_", file)}:

@@ -95,6 +95,18 @@ class Presets(unittest.TestCase):
             choose_preset("cuda", H200, None)
 
 
+class Jobs(unittest.TestCase):
+    def test_no_more_compilers_than_memory_holds(self):
+        with tempfile.TemporaryDirectory() as directory, mock.patch.object(build, "cores", return_value=2):
+            limit = Path(directory) / "memory.max"
+            with mock.patch.object(build, "_LIMITS", (limit, Path(directory) / "none")):
+                for text, jobs in (("805306368", 1), ("1610612736", 2), ("100", 1), (str(64 * 1024**3), 2)):
+                    limit.write_text(f"{text}\n")
+                    self.assertEqual(build.jobs(), jobs, text)
+                limit.write_text("max\n")
+                self.assertEqual(build.memory(), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+
+
 class TwoGpus(unittest.TestCase):
     """Of the one that programs use, the measurements tell."""
 

@@ -14,6 +14,9 @@ from tools.base.paths import BUILD, ROOT, shown
 from tools.base.processes import follow
 from tools.base.terminal import Progress, say
 
+_OF_A_COMPILER = 600 * 1024**2
+_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # cgroups v2 and v1
+
 
 class DoesNotBuild(Failure):
     """A build that failed, with the lines that say why."""
@@ -25,6 +28,17 @@ class DoesNotBuild(Failure):
 
 def cores() -> int:
     return len(os.sched_getaffinity(0))
+
+
+def jobs() -> int:
+    """How many compilers may run at once. A container's cores are often the machine's, while its memory is its own."""
+    return max(1, min(cores(), memory() // _OF_A_COMPILER))
+
+
+def memory() -> int:
+    """Bytes that this machine, or this container, has."""
+    limits = [int(path.read_text()) for path in _LIMITS if path.is_file() and path.read_text().strip().isdigit()]
+    return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *limits])
 
 
 def directory(preset: str) -> Path:
@@ -89,7 +103,7 @@ def _entries(cache: Path) -> list[str]:
 
 def _build(preset: str, build_directory: Path, targets: "list[str] | None", quietly: bool) -> None:
     log_path = BUILD / f"{preset}-build.log"
-    command = ["cmake", "--build", build_directory, "--parallel", cores()]
+    command = ["cmake", "--build", build_directory, "--parallel", jobs()]
     if targets:
         command += ["--target", *targets]
     with open(log_path, "w") as log, Progress(f"Building {shown(build_directory)}") as progress:

@@ -2,8 +2,8 @@
 
 A submission is a directory, a zip or a tar archive. Only the lines between the exercises' markers are taken from it,
 and answers.json; they are put into this tree's files, built, and run on the SIMT engine in a process that can compute
-and do nothing else. The results are written as Gradescope or Classroom 50 want them. Which layers keep that process
-apart on this machine, the results say; with --require-isolation nothing is graded unless all do that have to.
+and do nothing else. The results are written as Gradescope wants them. Which layers keep that process apart on this
+machine, the results say; with --require-isolation nothing is graded unless all do that have to.
 
 If --out is no file that ends with .json but a directory, SUBMISSION is a directory with those of a class. Then the
 directory gets grades.csv, class.md (which exercise most got wrong, whose solutions are alike), and a page for each
@@ -24,7 +24,6 @@ from tools.commands.handout import chosen_plan
 from tools.course import Course, Learner, Plan, load
 from tools.grading import (
     ANSWERS,
-    FORMATS,
     Grade,
     Graded,
     Workbench,
@@ -52,8 +51,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("exercises", nargs="*", metavar="EXERCISE",
                         help="05.rescale, or 05 (default: all, or all of the course)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="results.json, or a directory for a class")
-    parser.add_argument("--format", choices=FORMATS, default="gradescope",
-                        help="what the results look like (default: %(default)s)")
     parser.add_argument("--course", type=Path, metavar="FILE", help="the course, for its exercises and points")
     parser.add_argument("--dates", type=Path, metavar="FILE",
                         help="a table of when what was handed in, for a course with late days: ada,2027-02-17")
@@ -126,7 +123,7 @@ def _one(arguments: argparse.Namespace, course: Course, plan: Plan, exercises: S
 
     def put(result: Grade, held: JsonObject) -> None:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(written(arguments.format, result, exercises, held))
+        arguments.out.write_text(written(result, exercises, held))
 
     put(not_graded(submission, exercises, "the grader was stopped before it had ended"), {"runs": False})
     try:

@@ -1,6 +1,6 @@
 """Grading: what students hand in, read and run in a sandbox, one submission or a whole class; and the reports of it."""
 
-from tools.grading.grade_reports import FORMATS, no_submissions, not_held, written
+from tools.grading.grade_reports import no_submissions, not_held, written
 from tools.grading.late_days import date_of_gradescope, read_dates, without_late_points
 from tools.grading.one_submission import ANSWERS, Grade, Workbench, grade, not_graded
 from tools.grading.roster import read_roster

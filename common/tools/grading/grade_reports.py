@@ -1,26 +1,21 @@
-"""What is written of a grading: for Gradescope, for Classroom 50, a table of the class, and a page for each student."""
+"""What is written of a grading: for Gradescope, a table of the class, and a page for each student."""
 
 import csv
-import datetime
 import io
 import json
-import os
 import re
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from tools.base import Failure, JsonObject
+from tools.base import JsonObject
 from tools.grading.one_submission import Grade
 from tools.grading.roster import Person
 from tools.grading.similarity import Alike, groups
 from tools.grading.speed import Graded
 
-FORMATS = ("gradescope", "classroom50")
 
-
-def written(form: str, grade: Grade, exercises: Sequence[Graded], held: JsonObject) -> str:
-    return json.dumps(gradescope(grade, exercises, held) if form == "gradescope" else classroom50(grade, exercises),
-                      indent=1, ensure_ascii=False) + "\n"
+def written(grade: Grade, exercises: Sequence[Graded], held: JsonObject) -> str:
+    return json.dumps(gradescope(grade, exercises, held), indent=1, ensure_ascii=False) + "\n"
 
 
 def not_held(held: JsonObject) -> list[str]:
@@ -44,23 +39,6 @@ def gradescope(grade: Grade, exercises: Sequence[Graded], held: JsonObject) -> J
             "output": "\n".join([_in_a_sentence(grade), *not_held(held)]),
             "output_format": "text", "stdout_visibility": "hidden", "tests": tests,
             "extra_data": {"sandbox": held, "for a person": grade.flags}}
-
-
-def classroom50(grade: Grade, exercises: Sequence[Graded]) -> JsonObject:
-    """result.json of the schema classroom50/result/v1; the runner says in the environment whose it is."""
-    try:
-        about = {"schema": "classroom50/result/v1", "classroom": os.environ["CLASSROOM"],
-                 "assignment": os.environ["ASSIGNMENT"],
-                 "submission": os.environ["SUBMISSION_TAG"], "commit": os.environ["COMMIT_URL"],
-                 "release": os.environ["RELEASE_URL"], "review": os.environ.get("REVIEW_URL")
-                 or os.environ["COMMIT_URL"]}
-    except KeyError as missing:
-        raise Failure(f"--format classroom50 needs {missing.args[0]} in the environment, where Classroom 50's runner "
-                      "has it", status=2) from None
-    tests = [{"test-name": one.id, "passed": grade.verdicts[one.id].state == "right", "score": grade.points[one.id],
-              "max-score": one.points, "verdict": grade.verdicts[one.id].state} for one in exercises]
-    return {**about, "datetime": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "score": grade.score, "max-score": sum(one.points for one in exercises), "tests": tests}
 
 
 def _in_a_sentence(grade: Grade) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tools.base import Failure, file_trees, packages
+from tools.base import Failure, file_trees
 from tools.course import (
     FILE,
     HANDED_OUT,
@@ -26,13 +26,13 @@ from tools.course import (
     sentences,
     without_markers,
 )
-from tools.handout import leaks, student_lessons
+from tools.handout import gradescope, leaks, student_lessons
 
 # Of no use to a student, or nothing for a student's eyes.
 _LEFT_OUT = re.compile(rf"(\.ci|\.github|common/tests/({'|'.join(OF_THE_WORKBOOK)})|"
                        r"common/tools/(grading|handout)|common/harness/judge)/|common/tests/trace/\w+_test\.py$|"
                        r"common/tools/commands/(grade|handout|mutants)\.py$|"
-                       r"common/course/(debug/|wrong/|(README\.md|requirements\.txt)$)|CONTRIBUTING\.md$")
+                       r"common/course/(debug/|wrong/|(README\.md|gradescope\.md|requirements\.txt)$)|CONTRIBUTING\.md$")
 _COUNTS = "common/tests/trace"
 
 
@@ -57,7 +57,7 @@ def hand_out(course: Course, plan: Plan, plan_file: "bytes | None" = None, later
     student = _student_tree(course, plan, tree, view)
     _require_no_leak(student, view.own)
     instructor = {**tree, **({"course.json": plan_file} if plan_file else {})}
-    return Handout(plan, student, instructor, _autograder(plan, instructor), left_out, sorted(view.less.gone))
+    return Handout(plan, student, instructor, gradescope.archive(plan, instructor), left_out, sorted(view.less.gone))
 
 
 # --- Which exercises, and which rungs ---------------------------------------------------------------------------------
@@ -238,43 +238,3 @@ def _require_no_leak(student: file_trees.FileTree, own: dict[str, list[leaks.Run
             if line and not file.startswith("common/device/"):
                 raise Failure(f"{file}:{line} shows a line of the solution of {exercise}, and cannot be handed out "
                               "with it")
-
-
-# --- The archive for Gradescope ---------------------------------------------------------------------------------------
-
-
-def _autograder(plan: Plan, instructor: file_trees.FileTree) -> file_trees.FileTree:
-    names = " ".join(package.name for package in [*packages.TOOLS, *packages.LIBRARIES, *packages.ENGINE_LIBRARIES,
-                                                *packages.GRADING])
-    words = " ".join(one.id for one in plan.exercises)
-    chosen = f"--course course.json {words}" if "course.json" in instructor else words
-    setup = f"""#!/usr/bin/env bash
-# Runs once, when the image is made: installs what the engine needs and builds the tests, so that grading builds little.
-set -euo pipefail
-apt-get update
-apt-get install -y --no-install-recommends {names} python3 bubblewrap util-linux binutils
-cd /autograder/source
-# Ubuntu 22.04 has a CMake and a compiler that are too old, and newer ones beside them.
-if ! cmake --version | awk 'NR == 1 {{split($3, v, "."); exit !(v[1] > 3 || v[1] == 3 && v[2] >= 25)}}'; then
-  apt-get install -y --no-install-recommends python3-pip
-  python3 -m pip install cmake
-fi
-if [ "$(g++ -dumpversion | cut -d. -f1)" -lt 12 ]; then
-  apt-get install -y --no-install-recommends g++-12
-  echo "export CXX=g++-12" > compiler.sh
-  . ./compiler.sh
-fi
-chmod -R o-rwx /autograder/source/workbook/[0-9]* /autograder/source/workbook/common/course
-cd /autograder/source/workbook
-./workbook grade --prepare {chosen}
-"""
-    run = f"""#!/usr/bin/env bash
-# Grades what is in /autograder/submission, on the SIMT engine: there is no GPU here.
-set -euo pipefail
-cd /autograder/source
-if [ -e compiler.sh ]; then . ./compiler.sh; fi
-cd workbook
-exec ./workbook grade /autograder/submission --out /autograder/results/results.json {chosen}
-"""
-    return {"setup.sh": setup.encode(), "run_autograder": run.encode(),
-            **{f"workbook/{file}": content for file, content in instructor.items()}}
