@@ -1,11 +1,12 @@
-// The kernel of an exercise of chapter 05: four lanes share a row's keys, and each has a softmax of its own.
+// The kernel of an exercise of chapter 05: four lanes share a row's keys.
 //
 //   attend   O and LSE of a query row     a quad of lanes per row, eight rows a warp, 32 a thread block
 //
-// Lane t of a quad takes keys t, t + 4, .. one at a time, with an m, l and O of its own: a tile is a single key. At the
-// end the four become one. Relative to the largest m, what a lane has summed up is exp(m - largest) times as large.
+// Lane t of a quad takes keys t, t + 4, .. twice. First it finds its largest score, and the four agree on the largest
+// of all. Then it calculates the scores again, and sums up l and O. At the end the four add up what they have.
 //
-// What is different from chapter 05's kernels: no lane waits for another before the end, and there is no tile.
+// What is different from chapter 05's kernels: every score is calculated twice, so nothing has to be corrected, and
+// there is no tile.
 //
 // Expected limit: the load unit. A key serves one row; 16-byte loads and tiles in shared memory would help.
 #include <cmath>
@@ -41,25 +42,29 @@ __global__ void __launch_bounds__(threads) attend(Problem p,
   const T* k_head = k + int64_t(p.kv_head(head)) * p.seq_k * D;
   const T* v_head = v + int64_t(p.kv_head(head)) * p.seq_k * D;
 
-  float m = -INFINITY, l = 0, o_reg[D] = {};  // of this lane's keys
-  for (int j = t; j < keys; j += 4) {
-    float s = 0;
-    for (int d = 0; d < D; ++d) s += to_float(q_row[d]) * to_float(k_head[int64_t(j) * D + d]);
-    s *= p.scale;
-    watch("S", {row, 0, 1, p.seq_k}, 0, j, s);
-    const float m_new = fmaxf(m, s);
-    const float m_safe = m_new == -INFINITY ? 0 : m_new;  // keeps -inf - -inf = NaN out of exp
-    const float correction = expf(m - m_safe), weight = expf(s - m_safe);
-    m = m_new;
-    l = l * correction + weight;
-    for (int d = 0; d < D; ++d) o_reg[d] = o_reg[d] * correction + weight * to_float(v_head[int64_t(j) * D + d]);
-  }
+  const auto score = [&](int j) {
+    float sum = 0;
+    for (int d = 0; d < D; ++d) sum += to_float(q_row[d]) * to_float(k_head[int64_t(j) * D + d]);
+    return p.scale * sum;
+  };
 
+  float m = -INFINITY;  // of this lane's keys
+  for (int j = t; j < keys; j += 4) {
+    const float s = score(j);
+    watch("S", {row, 0, 1, p.seq_k}, 0, j, s);
+    m = fmaxf(m, s);
+  }
   const float largest = quad_max(m);
-  const float share = largest == -INFINITY ? 0 : expf(m - largest);  // -inf: the row sees no key
-  l = quad_sum(l * share);
+
+  float l = 0, o_reg[D] = {};  // of this lane's keys
+  for (int j = t; j < keys; j += 4) {
+    const float weight = expf(score(j) - largest);
+    l += weight;
+    for (int d = 0; d < D; ++d) o_reg[d] += weight * to_float(v_head[int64_t(j) * D + d]);
+  }
+  l = quad_sum(l);
   for (int d = 0; d < D; ++d) {
-    const float sum = quad_sum(o_reg[d] * share);
+    const float sum = quad_sum(o_reg[d]);
     if (exists && d % 4 == t) o[row * D + d] = from_float<T>(l == 0 ? 0 : sum / l);
   }
   if (exists && t == 0) lse[row] = largest + logf(l);

@@ -14,8 +14,8 @@ from tools.base import ROOT, Failure, cuda, file_trees
 from tools.course import bare, lines_of, markers, without_a_file
 from tools.grading.one_submission import taken_from
 from tools.grading.submission import Submission
-from tools.handout import hand_out, leaks, student_lessons
-from tools.handout.handing_out import compatible
+from tools.handout import hand_out, leaks, page_of_known, student_lessons
+from tools.handout.handing_out import Choosing, compatible
 
 NVCC = cuda.find_nvcc()
 
@@ -40,11 +40,12 @@ class HandedOut(unittest.TestCase):
     def text(self, file: str) -> str:
         return self.made.student[file].decode()
 
-    def test_nearly_all_can_be_handed_out_at_once(self):
+    def test_most_can_be_handed_out_at_once(self):
         everything = {one.id for one in self.course.exercises}
         there = {one.id for one in self.made.plan.exercises}
         self.assertEqual(there | {one.id for one, _ in self.made.left_out}, everything)
-        self.assertGreater(len(there), 0.75 * len(everything), self.made.left_out)
+        # A part of a solution that returns with other names counts, too: a third comes in a later week.
+        self.assertGreaterEqual(len(there), 0.66 * len(everything), self.made.left_out)
 
     def test_no_solution_stands_between_the_markers_or_in_the_copies(self):
         for one in self.made.plan.exercises:
@@ -53,7 +54,7 @@ class HandedOut(unittest.TestCase):
                 stub = course.markers.inside(text, self.course.region(one, text))
                 self.assertEqual(stub.split(), self.course.handed_out(one).split())
                 for line in lines_of(self.course, one):
-                    self.assertNotIn(line, bare(stub))
+                    self.assertNotIn(bare(line), bare(stub))
             if one.kind != "measure":
                 self.assertEqual(self.text(one.file), self.text(str(course.HANDED_OUT / one.file)))
                 self.assertNotEqual(self.text(one.file), self.course.text(one))
@@ -78,7 +79,7 @@ class HandedOut(unittest.TestCase):
             earlier = {bare(line) for path in [*self.course.root.glob("[0-9][0-9]_*/*.cu"), *self.course.root.glob("common/device/*.h")]
                        if str(path.relative_to(self.course.root)) < one.file or path.suffix == ".h"
                        for line in path.read_text().splitlines()}
-            for line in set(lines_of(self.course, one)) - earlier - texts[one.file]:
+            for line in set(map(bare, lines_of(self.course, one))) - earlier - texts[one.file]:
                 self.assertEqual([file for file, lines in texts.items() if line in lines], [], f"{one.id}: {line}")
 
     def with_the_whole_solution(self, one, tree: dict) -> list:
@@ -88,9 +89,52 @@ class HandedOut(unittest.TestCase):
 
     def test_what_a_later_rung_repeats_is_a_solutions_own(self):
         """10_dynamic.cu comes after 5_overlap.cu, whose solution it repeats."""
-        (order,) = self.course.select(["10.order"])
-        own = leaks.own_lines(self.course, order, self.course.student_files([order]))
-        self.assertIsNotNone(leaks.shows((ROOT / "10_hopper/10_dynamic.cu").read_text(), own))
+        self.assertIn("10_hopper/10_dynamic.cu", self.showing("10.order"))
+
+    def showing(self, id: str, *others: str) -> set:
+        """The files that show some of the solution where these exercises are handed out."""
+        return Choosing(self.course).view(self.course.select([id, *others])).gone
+
+    def test_what_a_reader_found(self):
+        """Solutions in files that were handed out: with other names, in part of a line, and in a file that was known because a file
+        that is left out has the same."""
+        for id, file in [("03.tail", "03_tiling/2_registers.cu"), ("08.bounds", "08_causal_earlystop/wide/forward.cu"),
+                         ("08.bounds", "08_causal_earlystop/wide/backward.cu"), ("10.stride", "11_split_kv/7_warpgroup.cu"),
+                         ("11.bounds", "11_split_kv/4_narrow.cu"), ("11.bounds", "11_split_kv/5_deep.cu"),
+                         ("05.rescale", "05_online_softmax/example.cu"), ("05.rescale", "common/course/split/split.cu"),
+                         ("10.order", "10_hopper/6_pingpong.cu"), ("10.leaving", "10_hopper/13_turns_backward.cu")]:
+            with self.subTest(exercise=id, file=file):
+                others = ["05.rescale"] if id == "08.bounds" else []  # example.cu, which has the same line, is not there then
+                self.assertIn(file, self.showing(id, *others))
+
+    def test_a_copy_of_a_solution_is_found_wherever_it_stands(self):
+        """Renamed, with other loops and line breaks, as a comment, or in a lesson."""
+        solutions = leaks.Solutions(self.course)
+        (tail,) = self.course.select(["03.tail"])
+        own = {tail.id: solutions.beyond(tail.id, [self.course.student_files([tail])[tail.file]])}
+        copy = self.course.written(tail).replace("p_smem", "copy").replace("ty", "down").replace("tx", "x").replace("p_tile", "from")
+        for text in (copy, copy.replace(" ", "\n"), f"int a;\n// {copy.strip()}", f"A lesson.\n\n    {copy.strip()}\n"):
+            with self.subTest(text=text):
+                self.assertEqual(solutions.first_leak(f"\n{text}", own), (tail.id, f"\n{text}".splitlines().index(
+                    next(line for line in text.splitlines() if "copy" in line)) + 1))
+        self.assertIsNone(solutions.first_leak(copy.replace("+ x", "+ down"), own), "a name for two")
+
+    def test_what_students_have_read_before_is_listed(self):
+        known = {one.exercise: one for one in self.made.known}
+        self.assertEqual(known["06.rescale"].files["06_flashattn2_fwd/1_mma.cu"], 1)
+        self.assertGreater(known["05.rescale"].files["04_fusion/1_fused.cu"], 0.3)
+        self.assertNotIn("01.scores", known)
+        page = page_of_known(self.made.known)
+        self.assertIn("| 06.rescale | 100% | 06_flashattn2_fwd/1_mma.cu 100% |", page)
+        for one in self.made.known:
+            self.assertTrue(all(file in self.made.student for file in one.files), one)
+
+    def test_without_its_kernels_for_wide_heads_a_rung_takes_the_others(self):
+        self.assertNotIn("08_causal_earlystop/wide/backward.cu", self.made.student)
+        text = self.text("08_causal_earlystop/4_ordered_backward.cu")
+        self.assertNotIn("wide_backward", text)
+        self.assertIn("attention::padded<unpadded, attention::next_64_128_256>", text)
+        self.assertIn("head_dim_not_8_to_128", text)
 
     def test_no_solution_stands_anywhere_as_a_whole(self):
         """Not in an earlier rung either, whose lines a later exercise may need one by one."""

@@ -1,9 +1,10 @@
 """what students get, what the instructor keeps, and the autograder's archive
 
-Writes three things into a new directory: student, the workbook with stubs instead of solutions; instructor, the whole
-workbook; and autograder.zip, which Gradescope takes as it is. In the student's tree the tests are visible, and nothing
-shows a solution: not a later rung, not a lesson, not the git history, which the tree does not have. Making it twice
-gives the same bytes.
+Writes four things into a new directory: student, the workbook with stubs instead of solutions; instructor, the whole
+workbook; autograder.zip, which Gradescope takes as it is; and known.md, how much of each solution students have read in
+earlier chapters. In the student's tree the tests are visible, and nothing shows a solution, under its names or others:
+not a later rung, not a comment, not a lesson, not the git history, which the tree does not have. Making it twice gives
+the same bytes.
 
 A course file (its format is in common/tools/course/plan.py) gives title, weeks, points, dates and what late answers
 cost. With --week, the exercises of one of its weeks are handed out. Those of earlier weeks are there with their
@@ -15,7 +16,9 @@ from pathlib import Path
 
 from tools.base import Failure, file_trees, say, shown
 from tools.course import Course, Learner, Plan, load, read_plan, without_a_file
-from tools.handout import hand_out
+from tools.handout import hand_out, page_of_known
+
+_MUCH = 0.5  # of a solution
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,12 +44,17 @@ def run(arguments: argparse.Namespace) -> int:
     file_trees.write(arguments.out / "student", made.student)
     file_trees.write(arguments.out / "instructor", made.instructor)
     file_trees.write_archive(arguments.out / "autograder.zip", made.autograder)
+    (arguments.out / "known.md").write_text(page_of_known(made.known))
     if made.rungs:
         say(f"not in the student's tree, for they show or need a solution: {', '.join(made.rungs)}")
+    most = sorted((one for one in made.known if one.share >= _MUCH), key=lambda one: -one.share)
+    if most:
+        say("students have read much of these solutions before (known.md says where): "
+            + ", ".join(f"{one.exercise} {one.share:.0%}" for one in most))
     points = sum(exercise.points for exercise in made.plan.exercises)
     number = len(made.plan.exercises)
     say(f"{number} exercise{'s' if number > 1 else ''}, {points} points: {shown(arguments.out)}/student, instructor, "
-        "autograder.zip")
+        "autograder.zip, known.md")
     return 0
 
 

@@ -18,5 +18,5 @@ from tools.course.questions import (
     verdict_of_answer,
     verdict_with_prediction,
 )
-from tools.course.solutions import bare, files_with, lines_of
+from tools.course.solutions import bare, lines_of
 from tools.course.wrong import SENTENCES, WRONG, sentences, wrong_solutions

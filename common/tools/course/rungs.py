@@ -1,10 +1,13 @@
 """The chapters' sources as a ladder that rungs can be taken out of: which file defines which rung, and who uses it.
 
 A rung that shows the solution of an exercise must not be in a student's tree. What needs that rung cannot stay either,
-and the chapter's list of rungs, in attention.cu, becomes shorter. A chapter without rungs goes as a whole.
+and the chapter's list of rungs, in attention.cu, becomes shorter. A chapter without rungs goes as a whole. A rung that
+loses its kernels for head dims above 128 takes those up to 128.
 """
 
 import re
+from collections import Counter
+from copy import copy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,6 +18,8 @@ _DECLARES = re.compile(r"^extern const attention::(?:Rung|Forward|Backward) ([\w
 _USES_OF_OTHERS = re.compile(r"\b(\w+)::(\w+)\b")
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 _LIST = ".rungs ="
+_WIDE = re.compile(r"\d\d_\w+/wide/")
+_DECLARES_WIDE = re.compile(r"^extern const attention::\w+ (wide_\w+);[^\n]*\n", re.M)
 
 _STRINGS = r'((?:"(?:\\.|[^"\\])*"\s*)+)'  # C++ joins neighbours
 
@@ -39,11 +44,15 @@ class Ladder:
         self._uses: dict[tuple[str, str], set[Symbol]] = {}  # (file, its text) -> what it uses
         self._defined = {(_namespace(file), name): file for file, text in sources.items()
                          for name in _DEFINES.findall(text)}
-        self._listed = {symbol for file in sources if _is_list(file) for symbol in self._used(file)}
+        self._mine = {file: {symbol for symbol, place in self._defined.items() if place == file} for file in sources}
+        # What a list has, and kernels for wide heads, which nobody runs but a rung.
+        self._needed = {symbol for file in sources if _is_list(file) for symbol in self._used(file)}
+        self._needed |= {symbol for symbol, place in self._defined.items() if _WIDE.match(place)}
 
     def without(self, files: set[str]) -> "Ladder":
         """This ladder when these files are not there."""
-        less = Ladder(self.sources)
+        less = copy(self)
+        less.sources, less.gone = dict(self.sources), set()
         less._take_out(files)
         return less
 
@@ -58,18 +67,21 @@ class Ladder:
             missing = {symbol for symbol, file in self._defined.items() if file in self.gone}
             for file in [file for file in self.sources if _is_list(file)]:
                 self.sources[file] = _shortened(self.sources[file], _namespace(file), missing)
-            files = {file for file in self.sources if self._cannot_stay(file, missing)}
+            wide = {symbol for symbol in missing if _WIDE.match(self._defined[symbol])}
+            for file in [file for file in self.sources if self._used(file) & wide]:
+                self.sources[file] = _without_wide(self.sources[file], _namespace(file), wide)
+            used = Counter(symbol for file in self.sources for symbol in self._used(file))
+            files = {file for file in self.sources if self._cannot_stay(file, missing, used)}
 
-    def _cannot_stay(self, file: str, missing: set[Symbol]) -> bool:
+    def _cannot_stay(self, file: str, missing: set[Symbol], used: "Counter[Symbol]") -> bool:
         chapter = file.partition("/")[0]
         if _is_list(file):
             return _LIST in self.sources[file] and not _elements(self.sources[file])[0]
         attention = f"{chapter}/attention.cu"
         if attention not in self.sources or self._used(file) & missing:
             return True
-        mine = {symbol for symbol, place in self._defined.items() if place == file}
-        used = {symbol for other in self.sources if other != file for symbol in self._used(other)}
-        return bool(mine & self._listed) and not mine & used  # nobody needs it any more
+        mine = self._mine[file]
+        return bool(mine & self._needed) and not any(used[symbol] for symbol in mine)  # nobody needs it any more
 
     def _used(self, file: str) -> set[Symbol]:
         """The rungs, forwards and backwards that a file uses and does not define. A declaration is no use."""
@@ -130,6 +142,7 @@ def _namespace(file: str) -> str:
     return file.partition("/")[0].partition("_")[2]
 
 
+@cache
 def _elements(text: str) -> tuple[list[str], int, int]:
     """(the elements of `.rungs = {a, b(c, d), {..}}`, where the first begins, where the last ends)"""
     begin = text.index("{", text.index(_LIST)) + 1
@@ -156,6 +169,15 @@ def _without_backward(element: str, namespace: str, missing: set[Symbol]) -> str
     """both(rung, its_backward) is the rung alone where its backward is missing."""
     both = re.fullmatch(r"both\((\w+), (\w+)\)", element)
     return both[1] if both and (namespace, both[2]) in missing else element
+
+
+def _without_wide(text: str, namespace: str, missing: set[Symbol]) -> str:
+    """A rung's source without these kernels for head dims above 128."""
+    text = _DECLARES_WIDE.sub(lambda found: "" if (namespace, found[1]) in missing else found[0], text)
+    text = re.sub(r"(attention::padded<\w+, [\w:]+), (\w+)>",
+                  lambda found: f"{found[1]}>" if (namespace, found[2]) in missing else found[0], text)
+    return text.replace("head_dim_not_8_to_256", "head_dim_not_8_to_128").replace("not_for_hopper_to_256",
+                                                                                  "not_for_hopper")
 
 
 def _shortened(text: str, namespace: str, missing: set[Symbol]) -> str:

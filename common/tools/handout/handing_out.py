@@ -8,8 +8,8 @@ that a kernel has to pass are all there.
 import itertools
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from pathlib import Path
 
 from tools.base import Failure, file_trees
@@ -34,6 +34,16 @@ _LEFT_OUT = re.compile(rf"(\.ci|\.github|common/tests/({'|'.join(OF_THE_WORKBOOK
                        r"common/tools/commands/(grade|handout|mutants)\.py$|"
                        r"common/course/(debug/|wrong/|(README\.md|gradescope\.md|requirements\.txt)$)|CONTRIBUTING\.md$")
 _COUNTS = "common/tests/trace"
+_MOST_FILES = 3  # that a line of the instructor's page names
+
+
+@dataclass(frozen=True)
+class Known:
+    """How much of a solution, 0 to 1, students have read before, of their own right."""
+
+    exercise: str
+    share: float  # in all of these together
+    files: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -44,20 +54,23 @@ class Handout:
     autograder: file_trees.FileTree
     # (exercise, why) of those that the plan has and that cannot be handed out with the others
     left_out: list[tuple[Exercise, str]]
-    rungs: list[str]  # files of rungs that show a solution
+    rungs: list[str]  # files of kernels that show a solution
+    known: list[Known]
 
 
 def hand_out(course: Course, plan: Plan, plan_file: "bytes | None" = None, later: tuple[Exercise, ...] = ()) -> Handout:
     """`later` are exercises of later weeks: the student's tree must not show their solutions either."""
     tree = file_trees.read(course.root)
-    chosen, left_out = compatible(course, plan.exercises, later)
+    choosing = Choosing(course, later)
+    chosen, left_out = choosing.compatible(plan.exercises)
     plan = replace(plan, weeks=[replace(week, exercises=[one for one in week.exercises if one in chosen])
                                 for week in plan.weeks])
-    view = _view(course, chosen, later)
-    student = _student_tree(course, plan, tree, view)
-    _require_no_leak(student, view.own)
+    view = choosing.view(chosen)
+    student = _student_tree(course, plan, tree, view, choosing.solutions)
+    _require_no_leak(student, view.own, choosing.solutions)
     instructor = {**tree, **({"course.json": plan_file} if plan_file else {})}
-    return Handout(plan, student, instructor, gradescope.archive(plan, instructor), left_out, sorted(view.less.gone))
+    return Handout(plan, student, instructor, gradescope.archive(plan, instructor), left_out, sorted(view.gone),
+                   _known(plan, view, choosing.solutions))
 
 
 # --- Which exercises, and which rungs ---------------------------------------------------------------------------------
@@ -68,38 +81,7 @@ def compatible(course: Course, exercises: list[Exercise],
     """(those that can be handed out together, (exercise, why) of the others): a file that shows the solution of one
     cannot be the file of another. Earlier chapters come first, and a file that can have all of its exercises has
     them."""
-    chosen: list[Exercise] = []
-    left_out: list[tuple[Exercise, str]] = []
-    for _, of_file in itertools.groupby(sorted(exercises, key=lambda one: (one.file, one.id)),
-                                        key=lambda one: one.file):
-        together = list(of_file)
-        if not _against(course, chosen, together, later):
-            chosen = [*chosen, *together]
-            continue
-        for one in together:
-            why = _against(course, chosen, [one], later)
-            if why:
-                left_out.append((one, why))
-            else:
-                chosen = [*chosen, one]
-    return chosen, left_out
-
-
-def _against(course: Course, chosen: list[Exercise], more: list[Exercise], later: tuple[Exercise, ...]) -> str:
-    """Why these cannot be handed out with those that are chosen; empty if they can."""
-    trial = [*chosen, *more]
-    for one in later:
-        if one.kind != "measure" and any(one.file == other.file for other in more):
-            return f"its file has the solution of {one.id}, which comes in a later week"
-    view = _view(course, trial, later)
-    lost = [other for other in trial if other.file in view.less.gone]
-    if not lost:
-        return ""
-    guilty = [id for id, lines in view.own.items()
-              if {other.file for other in lost} & view.whole.without(_showing(view.whole, [lines])).gone]
-    what = "its file, or one that it needs, shows" if any(one in lost
-                                                          for one in more) else f"the file of {lost[0].id} shows"
-    return f"{what} the solution of {', '.join(guilty)}"
+    return Choosing(course, later).compatible(exercises)
 
 
 @dataclass(frozen=True)
@@ -107,45 +89,150 @@ class _View:
     """What students may see."""
 
     students: dict[str, str]  # {file: its text} of files with stubs or planted mistakes
-    own: dict[str, list[leaks.Run]]  # {exercise's id: lines that may stand nowhere}
+    own: dict[str, frozenset[leaks.Run]]  # {exercise's id: runs of its solution that may stand nowhere}
     whole: rungs.Ladder
     less: rungs.Ladder  # without the files that show a solution
+    gone: set[str]  # files that show one, or need such a file, also those of no chapter
     hidden: set[str]  # files of later exercises
 
 
-def _view(course: Course, chosen: list[Exercise], later: tuple[Exercise, ...]) -> _View:
-    students = course.student_files(chosen)
-    unsolved = [one for one in [*chosen, *later] if one.kind != "measure"]
-    own = {one.id: leaks.own_lines(course, one, students if one in chosen
-                                   else {**course.student_files([one]), **students})
-           for one in unsolved}
-    whole, hidden = rungs.read(course.root, students), {one.file for one in unsolved if one not in chosen}
-    return _View(students, own, whole, whole.without((hidden & whole.sources.keys()) | _showing(whole, own.values())),
-                 hidden)
+@lru_cache(maxsize=1)  # the weeks of one course
+def _solutions(course: Course) -> leaks.Solutions:
+    return leaks.Solutions(course)
 
 
-def _showing(whole: rungs.Ladder, own: Iterable[list[leaks.Run]]) -> set[str]:
-    return {file for file, text in whole.sources.items() if any(leaks.shows(text, lines) for lines in own)}
+class Choosing:
+    """Which exercises go together: the tree is read once."""
+
+    def __init__(self, course: Course, later: tuple[Exercise, ...] = ()):
+        self.course, self.later, self.solutions = course, later, _solutions(course)
+        self._whole = rungs.read(course.root, {})
+        self._apart = {file: course.root.joinpath(file).read_text() for file in {one.file for one in course.exercises}
+                       if file not in self._whole.sources}  # of no chapter
+        self._students: dict[tuple[str, ...], dict[str, str]] = {}
+        self._views: dict[tuple[str, ...], _View] = {}
+
+    def compatible(self, exercises: list[Exercise]) -> tuple[list[Exercise], list[tuple[Exercise, str]]]:
+        chosen: list[Exercise] = []
+        left_out: list[tuple[Exercise, str]] = []
+        for _, of_file in itertools.groupby(sorted(exercises, key=lambda one: (one.file, one.id)),
+                                            key=lambda one: one.file):
+            together = list(of_file)
+            if not self._against(chosen, together):
+                chosen = [*chosen, *together]
+                continue
+            for one in together:
+                why = self._against(chosen, [one])
+                if why:
+                    left_out.append((one, why))
+                else:
+                    chosen = [*chosen, one]
+        return chosen, left_out
+
+    def _against(self, chosen: list[Exercise], more: list[Exercise]) -> str:
+        """Why these cannot be handed out with those that are chosen; empty if they can."""
+        trial = [*chosen, *more]
+        for one in self.later:
+            if one.kind != "measure" and any(one.file == other.file for other in more):
+                return f"its file has the solution of {one.id}, which comes in a later week"
+        view = self.view(trial)
+        lost = [other for other in trial if other.file in view.gone]
+        if not lost:
+            return ""
+        files = {other.file for other in lost}
+        guilty = [id for id, runs in view.own.items() if files & self._gone(view, {id: runs}).gone]
+        what = "its file, or one that it needs, shows" if any(one in lost
+                                                              for one in more) else f"the file of {lost[0].id} shows"
+        return f"{what} the solution of {', '.join(guilty)}"
+
+    def view(self, chosen: list[Exercise]) -> _View:
+        key = tuple(one.id for one in chosen)
+        if key not in self._views:
+            self._views[key] = self._viewed(chosen)
+        return self._views[key]
+
+    def _viewed(self, chosen: list[Exercise]) -> _View:
+        unsolved = [one for one in [*chosen, *self.later] if one.kind != "measure"]
+        students = self._student_files(chosen)
+        starts = {**self._student_files(unsolved), **students}
+        hidden = {one.file for one in unsolved if one not in chosen}
+        sources = {**self._whole.sources, **{file: students[file] for file in students if file in self._whole.sources}}
+        whole = rungs.Ladder(sources)
+        view = self._gone(_View(students, {}, whole, whole, set(), hidden), {})
+        while True:  # what is not handed out is not known, and so more of a solution may be its own
+            own = self._own(unsolved, starts, view.less.sources)
+            less = self._gone(view, own)
+            if own == view.own:
+                return view
+            view = less
+
+    def _own(self, unsolved: list[Exercise], starts: dict[str, str],
+             sources: dict[str, str]) -> dict[str, frozenset[leaks.Run]]:
+        """{exercise's id: what its solution has that its file and those of the sources before it do not have}."""
+        own = {one.id: self.solutions.beyond(one.id, [starts[one.file]]) for one in unsolved}
+        places = {one.id: _place_of(one) for one in unsolved}
+        for file, text in sources.items():
+            for id, runs in self.solutions.shown(text).items():
+                if id in own and _place(file) < places[id]:
+                    own[id] -= runs
+        return own
+
+    def _gone(self, view: _View, own: dict[str, frozenset[leaks.Run]]) -> _View:
+        """The same where these runs may stand nowhere."""
+        def shows(text: str) -> bool:
+            return any(not runs.isdisjoint(own.get(id, ())) for id, runs in self.solutions.shown(text).items())
+
+        showing = {file for file, text in view.whole.sources.items() if shows(text)}
+        less = view.whole.without((view.hidden & view.whole.sources.keys()) | showing)
+        apart = {file for file, text in self._apart.items() if shows(view.students.get(file, text))}
+        return replace(view, own=own, less=less, gone=less.gone | apart | view.hidden)
+
+    def _student_files(self, chosen: list[Exercise]) -> dict[str, str]:
+        files: dict[str, str] = {}
+        for _, of_file in itertools.groupby(sorted(chosen, key=lambda one: one.file), key=lambda one: one.file):
+            together = list(of_file)
+            key = tuple(one.id for one in together if one.kind != "measure")
+            if key not in self._students:
+                self._students[key] = self.course.student_files(together)
+            files.update(self._students[key])
+        return files
+
+
+_Place = tuple[str, bool, int, str]
+
+
+@cache
+def _place(file: str) -> _Place:
+    """By chapter and rung: 10_hopper/10_dynamic.cu comes after 10_hopper/9_persistent.cu."""
+    chapter, _, name = file.partition("/")
+    number = name.partition("_")[0]
+    return chapter, not number.isdigit(), int(number) if number.isdigit() else 0, name
+
+
+def _place_of(exercise: Exercise) -> _Place:
+    """Of its file; what is of no chapter comes after the exercise's chapter."""
+    return _place(exercise.file) if exercise.file[:2] == exercise.id[:2] else (f"{exercise.id[:2]}~", True, 0, "")
 
 
 # --- The student's tree -----------------------------------------------------------------------------------------------
 
 
-def _student_tree(course: Course, plan: Plan, tree: file_trees.FileTree, view: _View) -> file_trees.FileTree:
+def _student_tree(course: Course, plan: Plan, tree: file_trees.FileTree, view: _View,
+                  solutions: leaks.Solutions) -> file_trees.FileTree:
     students, less, chapters = view.students, view.less, view.less.chapters()
     student = {file: content for file, content in tree.items()
                if not _LEFT_OUT.match(file) and (not file[:2].isdigit() or file.partition("/")[0] in chapters)}
     for file in [file for file in student if re.fullmatch(r"\d\d_\w+/(wide/)?[^/]*\.cu", file)]:
         del student[file]
-    of_no_chapter = {one.file for one in course.exercises} - less.sources.keys() - less.gone - view.hidden
+    of_no_chapter = {one.file for one in course.exercises} - less.sources.keys() - view.gone
     for file, text in [*less.sources.items(),
                        *((file, students.get(file) or tree[file].decode()) for file in of_no_chapter)]:
         solved = not any(one.file == file for one in plan.exercises)
         student[file] = (without_markers(text) if solved else text).encode()
     for file in students:
-        student[str(HANDED_OUT / file)] = students[file].encode()
+        student[str(HANDED_OUT / file)] = less.sources.get(file, students[file]).encode()
     for file in [file for file in student if any(Path(file).parent == Path(hidden).parent
-                                                 for hidden in view.hidden - less.gone)]:
+                                                 for hidden in view.gone - less.gone)]:
         del student[file]  # of kernels that are in no chapter: see common/CMakeLists.txt
     for chapter in chapters:
         build = _without_chapters(student[f"{chapter}/CMakeLists.txt"].decode(), set(_chapters(tree)) - set(chapters))
@@ -155,7 +242,7 @@ def _student_tree(course: Course, plan: Plan, tree: file_trees.FileTree, view: _
         asked = {number: one.id for one in plan.exercises if one.id[:2] == chapter[:2] for number in one.lesson}
         for name in [file for file in student if re.fullmatch(rf"{chapter}/\w+\.md", file)]:
             page = boxes.without_boxes(student[name].decode(), {one.id for one in plan.exercises})
-            student[name] = student_lessons.without_secrets(chapter[:2], page, view.own, asked).encode()
+            student[name] = student_lessons.without_secrets(chapter[:2], page, solutions, view.own, asked).encode()
     _shorten_counts(student, course, plan, less, chapters)
     student[str(FILE)] = _exercises(course, plan).encode()
     student[str(SENTENCES)] = (json.dumps(sentences(course.root, plan.exercises), indent=1) + "\n").encode()
@@ -226,15 +313,38 @@ def _is_there(student: file_trees.FileTree, here: Path, target: str) -> bool:
     return path in student or path == "" or any(file.startswith(f"{path}/") for file in student)
 
 
-def _require_no_leak(student: file_trees.FileTree, own: dict[str, list[leaks.Run]]) -> None:
+def _require_no_leak(student: file_trees.FileTree, own: dict[str, frozenset[leaks.Run]],
+                     solutions: leaks.Solutions) -> None:
     """Nothing in the tree shows a solution, and nobody need take that on trust."""
     for file, content in sorted(student.items()):
         try:
-            text = content.decode()
+            found = solutions.first_leak(content.decode(), own)
         except UnicodeDecodeError:
             continue
-        for exercise, lines in own.items():
-            line = leaks.shows(text, lines)
-            if line and not file.startswith("common/device/"):
-                raise Failure(f"{file}:{line} shows a line of the solution of {exercise}, and cannot be handed out "
-                              "with it")
+        if found:
+            raise Failure(f"{file}:{found[1]} shows some of the solution of {found[0]}, and cannot be handed out with "
+                          "it")
+
+
+def _known(plan: Plan, view: _View, solutions: leaks.Solutions) -> list[Known]:
+    found = []
+    for one in plan.exercises:
+        if one.kind != "measure":
+            before = {file: text for file, text in view.less.sources.items() if _place(file) < _place_of(one)}
+            shares = {file: solutions.share(one.id, [text]) for file, text in before.items()}
+            found.append(Known(one.id, solutions.share(one.id, before.values()),
+                               {file: share for file, share in shares.items() if share > 0}))
+    return [one for one in found if one.files]
+
+
+def page_of_known(known: list[Known]) -> str:
+    """For the instructor, as Markdown."""
+    lines = ["# What students have read of the solutions before", "",
+             "How much of each solution stands in kernels of earlier chapters and rungs, which students have. Other "
+             "names count as the same.", "", "| exercise | of its solution | in |", "|---|--:|---|"]
+    for one in sorted(known, key=lambda one: -one.share):
+        files = sorted(one.files.items(), key=lambda entry: -entry[1])
+        there = [f"{file} {share:.0%}" for file, share in files[:_MOST_FILES]]
+        more = [f"and {len(files) - _MOST_FILES} more"] if len(files) > _MOST_FILES else []
+        lines.append(f"| {one.exercise} | {one.share:.0%} | {', '.join(there + more)} |")
+    return "\n".join([*lines, ""])

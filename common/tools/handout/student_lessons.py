@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tools.course import Plan
-from tools.handout.leaks import Run, shows
+from tools.handout.leaks import Run, Solutions
 
 NUMBERS = "numbers.json"  # beside a lesson: what its named numbers are (tools/showing/number_names.py)
 
@@ -16,14 +16,15 @@ _LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+)(?:#[^)]*)?\)")
 _INLINE = re.compile(r"`[^`\n]+`")
 
 
-def without_secrets(chapter: str, page: str, own: dict[str, list[Run]], asked: dict[int, str]) -> str:
-    """The lesson of this chapter (its number) without code of these solutions, {exercise's id: its own lines}, and
+def without_secrets(chapter: str, page: str, solutions: Solutions, own: dict[str, frozenset[Run]],
+                    asked: dict[int, str]) -> str:
+    """The lesson of this chapter (its number) without code of these solutions, {exercise's id: its own runs}, and
     without the folded answers to the questions {number: the exercise that asks for much the same}."""
     def shown_by(code: str) -> str:
         """The exercise whose solution this is, if it is one's: rather one of this chapter, and of those the one of
         whose solution it shows most."""
-        parts = {exercise: sum(bool(shows(code, [run])) for run in runs) / len(runs) for exercise, runs in own.items()
-                 if runs}
+        parts = {exercise: len(runs & own[exercise]) / len(own[exercise])
+                 for exercise, runs in solutions.shown(code).items() if own.get(exercise)}
         best = max(parts, key=lambda exercise: (parts[exercise] > 0, exercise[:2] == chapter, parts[exercise]),
                    default="")
         return best if best and parts[best] else ""
