@@ -108,7 +108,7 @@ class Check(LittleTree):
         self.assertEqual(status, 1)
         self.assertIn("./workbook check 05.sectors --student NAME", said)
         self.assertIn("predict first", self.check("05.sectors", "--student", "Ada")[1])
-        for name, expected in ((" ", "--student needs a name"), ("Grace", "has the answers of Ada")):
+        for name, expected in ((" ", "a name has at least one letter or digit"), ("Grace", "has the answers of Ada")):
             with self.assertRaisesRegex(Failure, expected):
                 self.check("05.sectors", "--student", name)
 

@@ -100,7 +100,7 @@ class Gradescope(unittest.TestCase):
         plan = self.place / "course.json"
         plan.write_text(json.dumps(PLAN))
         whole = course.load(ROOT)
-        made = hand_out(whole, read_plan(plan, whole), plan.read_bytes())
+        made = hand_out(whole, read_plan(plan, whole), {"course.json": plan.read_bytes()})
         self.lay_out(made.autograder)
         dockerfile = made.autograder["Dockerfile"].decode()
         for step in re.findall(r"^RUN (.*)", dockerfile, re.M):

@@ -104,7 +104,7 @@ class BadInput(unittest.TestCase):
              "cannot write /dev/null/walk.html: /dev/null is no directory"),
             (["check", "05.nothing"], "no exercise 05.nothing (exercises: 01.scores, "),
             (["check", "99"], "no chapter 99"),
-            (["check", "05", "--student= "], "--student needs a name"),
+            (["check", "05", "--student= "], "--student is ' ': a name has at least one letter or digit"),
             (["hint", "05.nothing"], "no exercise 05.nothing"),
             (["reset", "05.nothing"], "no exercise 05.nothing"),
             (["reset", "05.lse", "--mine", "--book"], "not allowed with argument --mine"),

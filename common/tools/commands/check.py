@@ -11,7 +11,8 @@ In a clone that nobody has started the solutions are the book's, and a line says
 
 Of a question you predict the number first, from the source, and count then: in a terminal check asks for both,
 elsewhere --predict and --answer say them. They are kept in answers.json; a wrong prediction costs nothing. A question's
-numbers are drawn from your name, which --student writes there. The exit status is 0 if all of them are right.
+numbers are drawn from your name, or from the one that your course has given you, which --student writes there. The exit
+status is 0 if all of them are right.
 """
 
 import argparse
@@ -71,8 +72,6 @@ def run(arguments: argparse.Namespace) -> int:
         if choice.preset != "cuda":
             raise Failure(f"--gpu: {choice.why}")
     if arguments.student is not None:
-        if not arguments.student.strip():
-            raise Failure("--student needs a name", status=2)
         Answers(course.root).begin(arguments.student, course)
     chosen = chosen if arguments.book else _without_the_books(course, chosen)
     if not chosen:

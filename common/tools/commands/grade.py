@@ -20,16 +20,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools.base import BUILD, ROOT, Failure, JsonObject, build, packages, say, shown
-from tools.commands.handout import chosen_plan
+from tools.commands.handout import ROSTER, chosen_plan
 from tools.course import Course, Learner, Plan, load
 from tools.grading import (
     ANSWERS,
     Grade,
     Graded,
     Workbench,
+    bound,
     date_of_gradescope,
     grade,
     grade_class,
+    in_the_roster,
     is_submission,
     no_submissions,
     no_submissions_in,
@@ -39,6 +41,7 @@ from tools.grading import (
     read_roster,
     read_submission,
     submissions_in,
+    users_of,
     with_performance,
     without_late_points,
     written,
@@ -118,7 +121,7 @@ def require_a_place(submission: Path, out: Path) -> None:
 
 
 def _one(arguments: argparse.Namespace, course: Course, plan: Plan, exercises: Sequence[Graded]) -> int:
-    submission = read_submission(arguments.submission, wanted(exercises))
+    submission, roster = read_submission(arguments.submission, wanted(exercises)), ROOT / ROSTER
     dates = _dates(arguments, plan, [submission.name], date_of_gradescope(arguments.submission))
 
     def put(result: Grade, held: JsonObject) -> None:
@@ -128,7 +131,13 @@ def _one(arguments: argparse.Namespace, course: Course, plan: Plan, exercises: S
     put(not_graded(submission, exercises, "the grader was stopped before it had ended"), {"runs": False})
     try:
         workbench = _workbench(course, exercises, 0, arguments)
-        result = without_late_points(grade(workbench, submission, exercises), plan, dates.get(submission.name))
+        result = grade(workbench, submission, exercises)
+        users = users_of(arguments.submission)
+        whose = in_the_roster(users, read_roster(roster)) if users is not None and roster.exists() else users
+        if whose is not None:
+            result = bound(result, submission, whose, plan.secret, exercises)
+        more = max((one.days for one in whose or []), default=0)
+        result = without_late_points(result, plan, dates.get(submission.name), more)
         put(result, workbench.held)
     except Exception as error:  # whatever it is: who waits for the results must be told
         put(not_graded(submission, exercises, f"the grader failed: {error or type(error).__name__}"), {"runs": False})
@@ -156,6 +165,8 @@ def _class(arguments: argparse.Namespace, course: Course, plan: Plan, exercises:
     if others:
         say(no_submissions(others))
     people = read_roster(arguments.roster) if arguments.roster else []
+    if plan.secret and not people and any(one.kind == "measure" for one in exercises):
+        say("The course has a secret, and without --roster nobody knows whose questions are whose.")
     dates = _dates(arguments, plan, [one.name for one in submissions])
     workbenches = [_workbench(course, exercises, number, arguments)
                    for number in range(min(build.cores(), len(submissions)))]

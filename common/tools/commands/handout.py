@@ -9,6 +9,10 @@ the same bytes.
 A course file (its format is in common/tools/course/plan.py) gives title, weeks, points, dates and what late answers
 cost. With --week, the exercises of one of its weeks are handed out. Those of earlier weeks are there with their
 solutions, and those of later weeks are not there.
+
+With --roster, the autograder knows whose a submission is, and takes only this person's answers to questions. If the
+course file has a secret, questions are drawn from names that nobody can guess: names.csv says which, and you send each
+student their own.
 """
 
 import argparse
@@ -16,8 +20,10 @@ from pathlib import Path
 
 from tools.base import Failure, file_trees, say, shown
 from tools.course import Course, Learner, Plan, load, read_plan, without_a_file
+from tools.grading import names_for, read_roster
 from tools.handout import hand_out, page_of_known
 
+ROSTER = "roster.csv"  # at the top of the instructor's tree
 _MUCH = 0.5  # of a solution
 
 
@@ -26,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="05.rescale, or 05 for all exercises of a chapter (default: all, or all of the course)")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="a directory that is not there yet")
     parser.add_argument("--course", type=Path, metavar="FILE", help="the course: title, weeks, points, dates")
+    parser.add_argument("--roster", type=Path, metavar="FILE", help="who is in the class: id,name,e-mail, a line each")
     parser.add_argument("--week", type=int, metavar="N", help="only this week of the course")
 
 
@@ -33,10 +40,14 @@ def run(arguments: argparse.Namespace) -> int:
     course = load()
     Learner(course).require_none_started("handing out")
     plan = chosen_plan(course, arguments)
+    people = read_roster(arguments.roster) if arguments.roster else []
+    if plan.secret and not people:
+        raise Failure("the course has a secret: --roster says for whom names are made", status=2)
     file_trees.require_a_new(arguments.out)
     later = [one for week in read_plan(arguments.course, course).weeks[arguments.week :]
              for one in week.exercises] if arguments.week else []
-    made = hand_out(course, plan, arguments.course.read_bytes() if arguments.course else None, tuple(later))
+    with_it = {"course.json": arguments.course, ROSTER: arguments.roster}
+    made = hand_out(course, plan, {name: file.read_bytes() for name, file in with_it.items() if file}, tuple(later))
     for exercise, why in made.left_out:
         say(f"{exercise.id} is left out: {why}. Hand it out later, with --week or alone.")
     if not made.plan.exercises:
@@ -44,6 +55,10 @@ def run(arguments: argparse.Namespace) -> int:
     file_trees.write(arguments.out / "student", made.student)
     file_trees.write(arguments.out / "instructor", made.instructor)
     file_trees.write_archive(arguments.out / "autograder.zip", made.autograder)
+    if plan.secret:
+        (arguments.out / "names.csv").write_text(names_for(people, plan.secret))
+        say(f"{shown(arguments.out)}/names.csv has the names that questions are drawn from: send each student their "
+            "own")
     (arguments.out / "known.md").write_text(page_of_known(made.known))
     if made.rungs:
         say(f"not in the student's tree, for they show or need a solution: {', '.join(made.rungs)}")

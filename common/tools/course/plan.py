@@ -3,9 +3,11 @@
     {"title": "GPU programming, spring",
      "late": {"percent_a_day": 10, "days": 3},
      "points": {"01.scores": 3},
+     "secret": "what only the instructor knows",
      "weeks": [{"title": "memory", "begins": "2027-02-01", "due": "2027-02-08", "exercises": ["01", "02.scores"]}, ..]}
 
-`late` and `points` need not be there; an exercise has the points of exercises.json unless `points` says otherwise.
+`late`, `points` and `secret` need not be there; an exercise has the points of exercises.json unless `points` says
+otherwise. From the secret come the names that questions are drawn from (../grading/question_names.py).
 Points and percents may be fractions, and `due` may have an hour: 2027-02-08T18:00. Exercises are named as for
 ./workbook check: 01 means all of chapter 01.
 """
@@ -22,7 +24,8 @@ from tools.course import Course, Exercise
 
 _WEEK: dict[str, type] = {"title": str, "begins": str, "due": str, "exercises": list}
 _FILE: dict[str, type] = {"title": str, "weeks": list}
-_MAY: dict[str, type] = {"late": dict, "points": dict}
+_MAY: dict[str, type] = {"late": dict, "points": dict, "secret": str}
+_SHORTEST_SECRET = 12
 _LATE: dict[str, Any] = {"percent_a_day": (int, float), "days": int}
 
 
@@ -39,6 +42,7 @@ class Plan:
     title: str
     weeks: list[Week]
     late: dict[str, float] = field(default_factory=dict)
+    secret: str = ""
 
     @property
     def exercises(self) -> list[Exercise]:
@@ -95,7 +99,10 @@ def read_plan(path: Path, course: Course) -> Plan:
     for key, most in (("percent_a_day", 100), ("days", 366)):
         if not 0 <= late[key] <= most:
             fail(f"{key} of late is {late[key]}: it must be 0 to {most}", line_of(key))
-    points = entry.get("points", {})
+    points, secret = entry.get("points", {}), entry.get("secret", "")
+    if "secret" in entry and len(secret.strip()) < _SHORTEST_SECRET:
+        fail(f"secret has {len(secret.strip())} characters: it must have at least {_SHORTEST_SECRET}",
+             line_of("secret"))
 
     def selected(words: Iterable[str]) -> Iterator[Exercise]:
         for word in words:
@@ -133,4 +140,4 @@ def read_plan(path: Path, course: Course) -> Plan:
         weeks.append(Week(week["title"], week["begins"], week["due"], exercises))
     for word in sorted(points.keys() - seen):
         fail(f"points of {word}, which is in no week", line_of(word))
-    return Plan(entry["title"], weeks, late if late["percent_a_day"] else {})
+    return Plan(entry["title"], weeks, late if late["percent_a_day"] else {}, secret)

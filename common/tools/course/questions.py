@@ -1,4 +1,5 @@
-"""Questions whose answers are numbers that the tools can count, each about a problem drawn from the student's name.
+"""Questions whose answers are numbers that the tools can count, each about a problem drawn from the student's name, or
+from one that the course has given to the student.
 
 The answers are in answers.json at the top of the tree, next to the name that the problems are drawn from:
 
@@ -22,6 +23,9 @@ from tools.course.judging import HERE, KernelCounts, Verdict, Workshop
 FILE = Path("answers.json")  # below the root of a tree
 TOLERANCE = 0.005  # of the right number: three digits are enough
 LARGEST = 1e18  # no count is as large
+# Letters of Hangul that fill a place, and marks that are put on nothing: Unicode has them among what can be seen.
+INVISIBLE = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u2800\u3164\uffa0" + \
+    "".join(map(chr, range(0xfe00, 0xfe10)))
 # A problem's other numbers belong to the question alone.
 FLAGS = {"batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "dtype", "causal"}
 
@@ -55,7 +59,7 @@ class Answers:
     def begin(self, student: str, course: Course) -> None:
         """Writes the file for this student, with a place for every answer; answers that are there stay."""
         if not _name(student):
-            raise Failure("--student is a name in which nothing can be seen", status=2)
+            raise Failure(f"--student is {ascii(student)}: a name has at least one letter or digit", status=2)
         if self.student and _name(student) != _name(self.student):
             raise Failure(
                 f"{shown(self.path)} has the answers of {self.student}; the questions are drawn from the name",
@@ -89,7 +93,7 @@ class Answers:
         self._write()
 
     def _require_a_student(self, exercise: Exercise) -> None:
-        if not self.student:
+        if not _name(self.student):
             raise Failure(f"whose answer is it? ./workbook check {exercise.id} --student NAME asks the question first",
                           status=2)
 
@@ -107,10 +111,15 @@ class Answers:
 
 
 def _name(student: str) -> str:
-    """The name without case, blanks and what cannot be seen, which make no difference."""
-    visible = "".join(letter for letter in unicodedata.normalize("NFC", student)
-                      if unicodedata.category(letter) not in ("Cc", "Cf", "Cn", "Co") or letter.isspace())
-    return " ".join(visible.casefold().split())
+    """The name without case, blanks and what cannot be seen, which make no difference; empty if there is no letter and
+    no digit in it."""
+    visible = "".join(letter for letter in unicodedata.normalize("NFC", student) if letter not in INVISIBLE
+                      and (unicodedata.category(letter) not in ("Cc", "Cf", "Cn", "Co") or letter.isspace()))
+    return " ".join(visible.casefold().split()) if any(letter.isalnum() for letter in visible) else ""
+
+
+def same_name(one: str, other: str) -> bool:
+    return _name(one) == _name(other)
 
 
 def student_of(answers: str) -> str:
@@ -216,7 +225,7 @@ def _of_a_known_mistake(exercise: Exercise, answers: Answers, given: float, work
 
 def verdict_with_prediction(exercise: Exercise, answers: Answers) -> Verdict:
     """The same for whoever predicts first: what is to be done next, and at the end the count beside the prediction."""
-    if not answers.student:
+    if not _name(answers.student):
         return verdict_of_answer(exercise, answers)
     predicted, given = answers.prediction(exercise), answers.answer(exercise)
     question = exercise.question.format(**problem_of(exercise, answers.student))

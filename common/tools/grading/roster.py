@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.base import Failure, say, shown
+from tools.course import INVISIBLE
 from tools.grading.late_days import days_late
 
 
@@ -39,7 +40,7 @@ class Person:
 def plain(name: str) -> str:
     """The words of a name, in small letters: the same however it is written. Empty if nothing of it can be seen."""
     letters = unicodedata.normalize("NFC", unicodedata.normalize("NFKD", name)).casefold()
-    return " ".join(re.findall(r"[^\W_]+", letters))
+    return " ".join(re.findall(rf"[^\W_{INVISIBLE}]+", letters))
 
 
 def read_roster(path: Path) -> list[Person]:

@@ -85,6 +85,9 @@ class Sandbox:
                           root / ".git"):
                 if place.is_dir() and place.stat().st_mode & 0o7:
                     place.chmod(place.stat().st_mode & 0o770)
+            for file in (root / "course.json", root / "roster.csv"):
+                if file.exists():
+                    file.chmod(0o600)
 
     def as_judge(self) -> dict[str, Any]:
         """For Popen."""

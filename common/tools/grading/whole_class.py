@@ -7,15 +7,15 @@ import queue
 import unicodedata
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tools.base import Failure, file_trees, say
 from tools.course import Plan, Verdict, student_of
 from tools.grading import grade_reports
-from tools.grading.kernels import as_line
 from tools.grading.late_days import without_late_points
 from tools.grading.one_submission import ANSWERS, Grade, Workbench, grade, not_graded, taken_from
+from tools.grading.question_names import bound
 from tools.grading.roster import Person, for_canvas, for_moodle, last_in_time, whose
 from tools.grading.similarity import alike
 from tools.grading.speed import Graded
@@ -90,7 +90,7 @@ def grade_class(workbenches: list[Workbench], submissions: list[Submission], exe
                 free.put(workbench)
         person = of.get(submission.name)
         if person:
-            result = _of_this_person(result, submission, person, exercises)
+            result = bound(result, submission, [person], plan.secret, exercises)
         result = without_late_points(result, plan, dates.get(submission.name), person.days if person else 0)
         (out / "students" / f"{submission.name}.md").write_text(grade_reports.page_of(result, exercises))
         done.append(submission.name)
@@ -112,19 +112,6 @@ def grade_class(workbenches: list[Workbench], submissions: list[Submission], exe
     (out / "class.md").write_text(grade_reports.page_of_class(grades, exercises, found, without,
                                                               namesakes(submissions), others))
     return Class(grades, failed)
-
-
-def _of_this_person(result: Grade, submission: Submission, person: Person, exercises: Sequence[Graded]) -> Grade:
-    """Without points for questions that were asked of somebody else."""
-    student = student_of(submission.texts.get(ANSWERS, ""))
-    questions = [one.id for one in exercises if one.kind == "measure"
-                 and result.verdicts[one.id].state not in ("not handed in", "not answered")]
-    if not questions or not student or person.is_called(student):
-        return result
-    why = Verdict("another's questions",
-                  [as_line(f"{ANSWERS} names {student}, and the roster has {person.name}, {person.id}")])
-    return replace(result, verdicts={**result.verdicts, **dict.fromkeys(questions, why)},
-                   points={**result.points, **dict.fromkeys(questions, 0)})
 
 
 def namesakes(submissions: list[Submission]) -> tuple[tuple[str, ...], ...]:

@@ -58,8 +58,10 @@ class Handout:
     known: list[Known]
 
 
-def hand_out(course: Course, plan: Plan, plan_file: "bytes | None" = None, later: tuple[Exercise, ...] = ()) -> Handout:
-    """`later` are exercises of later weeks: the student's tree must not show their solutions either."""
+def hand_out(course: Course, plan: Plan, files: "file_trees.FileTree | None" = None,
+             later: tuple[Exercise, ...] = ()) -> Handout:
+    """`files` are course.json and a roster, for the instructor's tree alone. `later` are exercises of later weeks: the
+    student's tree must not show their solutions either."""
     tree = file_trees.read(course.root)
     choosing = Choosing(course, later)
     chosen, left_out = choosing.compatible(plan.exercises)
@@ -68,7 +70,7 @@ def hand_out(course: Course, plan: Plan, plan_file: "bytes | None" = None, later
     view = choosing.view(chosen)
     student = _student_tree(course, plan, tree, view, choosing.solutions)
     _require_no_leak(student, view.own, choosing.solutions)
-    instructor = {**tree, **({"course.json": plan_file} if plan_file else {})}
+    instructor = {**tree, **(files or {})}
     return Handout(plan, student, instructor, gradescope.archive(plan, instructor), left_out, sorted(view.gone),
                    _known(plan, view, choosing.solutions))
 

@@ -16,8 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.course import Course, Exercise, lines_of, planted
-from tools.course.kernelcode import CUDA, KEYWORDS
+from tools.course import Course, Exercise, kernelcode, lines_of, planted
 
 LONG = 22  # tokens; of a long solution a quarter
 _SHORT = 12  # tokens of a whole solution that is found with other names
@@ -143,7 +142,8 @@ class _Words:
         headers = "\n".join(path.read_text() for path in sorted(root.glob("common/device/*.h")))
         problem = root / "common/attention/problem.h"
         self.members = _AXES | set(re.findall(r"[A-Za-z_]\w+", _code(problem.read_text()) if problem.exists() else ""))
-        self.given = (KEYWORDS | CUDA | set(re.findall(r"\b([A-Za-z_]\w+)(?=\s*[(<])", headers)) | {"for_each"}) - _AXES
+        offered = set(re.findall(r"\b([A-Za-z_]\w+)(?=\s*[(<])", headers))
+        self.given = (kernelcode.KEYWORDS | kernelcode.CUDA | offered | {"for_each"}) - _AXES
         self._character = {word: _character(word) for word in self.given}
 
     def pattern(self, tokens: Sequence[str]) -> str:

@@ -69,9 +69,10 @@ def front_page(plan: Plan, chapters: list[str]) -> str:
     """The student's README. Its commands are about what is handed out."""
     first = next((one for one in plan.exercises if one.kind != "measure"), plan.exercises[0])
     chapter, has_questions = first.id[:2], any(one.kind == "measure" for one in plan.exercises)
-    commands = [(f"check {chapter}" + (' --student "Your Name"' if has_questions else ""),
-                 f"how far you are with chapter {chapter}" + ("; the name is needed once, for questions"
-                                                              if has_questions else "")),
+    name, whose = ("NAME", "NAME is the one that you were given") if plan.secret else (
+        '"Your Name"', "the name is needed once, for questions")
+    commands = [(f"check {chapter}" + (f" --student {name}" if has_questions else ""),
+                 f"how far you are with chapter {chapter}" + (f"; {whose}" if has_questions else "")),
                 ("next", "what to read, and which lines to write, next"),
                 (f"hint {first.id}", "the next hint"), (f"reset {first.id}", "begin again"),
                 ("list --exercises", "all exercises, and how far you are")]

@@ -1,0 +1,118 @@
+"""Whose questions are whose: the roster's id and the course's secret make a name, and Gradescope's users hold to it."""
+
+import json
+import tempfile
+import unicodedata
+import unittest
+from pathlib import Path
+from unittest import mock
+
+from tools import course
+from tools.base import Failure
+from tools.course import Verdict, problem_of, read_plan, same_name
+from tools.grading import bound, in_the_roster, names_for, users_of
+from tools.grading.one_submission import ANSWERS, Grade
+from tools.grading.question_names import name_for
+from tools.grading.roster import Person, plain
+from tools.grading.submission import Submission
+from tools.handout import hand_out
+
+SECRET = "only the instructor has this"
+ADA, EVE = Person("1001", "Ada Ex\u00e4mple", "ada@school.example"), Person("1002", "Eve Example", "eve@school.example")
+PLAN = {"title": "T", "secret": SECRET, "weeks": [{"title": "", "begins": "2027-02-01", "due": "2027-02-08", "exercises": ["01"]}]}
+
+
+class Names(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.course = course.load()
+        (cls.question,) = cls.course.select(["01.sectors"])
+
+    def points(self, student: str, people: list, secret: str = SECRET) -> float:
+        """For a right answer to the question of this student, in a submission of these people."""
+        answers = json.dumps({"student": student, "answers": {self.question.id: 1}})
+        right = Grade("x", {self.question.id: Verdict("right")}, {self.question.id: 3})
+        result = bound(right, Submission("x", {ANSWERS: answers}), people, secret, [self.question])
+        if not result.score:
+            self.assertEqual(result.verdicts[self.question.id].state, "another's questions")
+            self.assertEqual(len(result.verdicts[self.question.id].lines), 1)
+        return result.score
+
+    def test_a_name_is_the_ids_and_the_secrets_and_nobody_elses(self):
+        names = {name_for(one, secret) for one in (ADA, EVE) for secret in (SECRET, SECRET + ".")}
+        self.assertEqual(len(names), 4)
+        self.assertEqual(name_for(ADA, SECRET), name_for(Person("1001", "Another", "x@y"), SECRET), "the id alone counts")
+        self.assertRegex(name_for(ADA, SECRET), r"^1001-[a-z2-7]{10}$")
+        self.assertEqual(names_for([ADA], SECRET).splitlines()[1], f"1001,{ADA.name},ada@school.example,{name_for(ADA, SECRET)}")
+
+    def test_questions_are_drawn_from_it(self):
+        people = [Person(str(1000 + number), "x", "") for number in range(30)]
+        shapes = {json.dumps(problem_of(self.question, name_for(one, SECRET))) for one in people}
+        self.assertGreater(len(shapes), 1)
+
+    def test_who_takes_anothers_name_has_no_points(self):
+        mine, hers = name_for(ADA, SECRET), name_for(EVE, SECRET)
+        for student, people, points in [(mine, [ADA], 3), (mine.upper(), [ADA], 3), (hers, [ADA], 0), (ADA.name, [ADA], 0),
+                                        ("1001", [ADA], 0), (mine, [EVE], 0), (mine, [], 0), (hers, [ADA, EVE], 3)]:
+            with self.subTest(student=student, people=people):
+                self.assertEqual(self.points(student, people), points)
+
+    def test_without_a_secret_it_is_the_students_name(self):
+        for student, points in [(ADA.name, 3), (unicodedata.normalize("NFD", ADA.name), 3), ("ada", 3), ("1001", 3), ("Eve Example", 0),
+                                ("\u3164", 3)]:  # in which nothing can be seen: no name, and so not answered
+            with self.subTest(student=student):
+                self.assertEqual(self.points(student, [ADA], secret=""), points)
+
+    def test_gradescope_says_who_has_handed_it_in(self):
+        with tempfile.TemporaryDirectory() as directory:
+            submission, metadata = Path(directory) / "submission", Path(directory) / "submission_metadata.json"
+            self.assertIsNone(users_of(submission))
+            for text in ("{", "[]", '{"users": [1]}', '{"users": null}', "[" * 100_000):
+                metadata.write_text(text)
+                self.assertIsNone(users_of(submission), text[:20])
+            metadata.write_text(json.dumps({"users": [{"id": 7, "name": "A", "email": "Ada@School.example"}]}))
+            users = users_of(submission)
+        self.assertEqual(in_the_roster(users, [ADA, EVE]), [ADA])
+        self.assertEqual(in_the_roster(users, [EVE, Person("3", "none", "")]), [])
+
+    def test_names_in_which_nothing_can_be_seen(self):
+        with tempfile.TemporaryDirectory() as directory:
+            answers = course.Answers(Path(directory))
+            for name in ("", " ", "\u200b", "\u00a0", "\u3164", "\u2800", "\uffa0", "\u115f", "\ufe0f", "\u0301", "...", "\U000e0041"):
+                with self.subTest(name=ascii(name)), self.assertRaisesRegex(Failure, "a name has at least one letter or digit"):
+                    answers.begin(name, self.course)
+                self.assertEqual(plain(name), "")
+        self.assertTrue(same_name("Ada\u3164", " ada"))
+        self.assertTrue(same_name("Exa\u0308mple", "ex\u00e4mple"))
+        self.assertFalse(same_name("\u674e", "\u738b"))
+
+
+class HandedOut(unittest.TestCase):
+    def test_the_secret_is_in_no_students_tree(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "course.json"
+            path.write_text(json.dumps(PLAN))
+            there = course.load()
+            plan = read_plan(path, there)
+            self.assertEqual(plan.secret, SECRET)
+            made = hand_out(there, plan, {"course.json": path.read_bytes(), "roster.csv": b"1001,Ada,ada@school.example\n"})
+        for file, content in made.student.items():
+            self.assertNotIn(SECRET.encode(), content, file)
+            self.assertNotIn(b"ada@school", content, file)
+        self.assertNotIn("course.json", made.student)
+        self.assertLessEqual({"workbook/course.json", "workbook/roster.csv"}, set(made.autograder))
+        self.assertIn("NAME is the one that you were given", made.student["README.md"].decode())
+
+    def test_a_secret_that_is_none(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "course.json"
+            for secret, words in [("short", "secret has 5 characters: it must have at least 12"), (" " * 20, "secret has 0 characters"),
+                                  (7, "secret of the course is 7: it must be of type str")]:
+                path.write_text(json.dumps({**PLAN, "secret": secret}))
+                with self.subTest(secret=secret), mock.patch("tools.course.plan.shown", return_value="c"), \
+                        self.assertRaisesRegex(Failure, words):
+                    read_plan(path, course.load())
+
+
+if __name__ == "__main__":
+    unittest.main()
