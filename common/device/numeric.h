@@ -8,6 +8,12 @@
 
 #include "device/cuda.h"
 
+#ifdef WORKBOOK_SIMT  // what nvcc has, and no kernel here uses: a solution of somebody's may
+#include "simt/cuda/half_arithmetic.h"
+#include "simt/cuda/intrinsics.h"
+#include "simt/cuda/warp.h"
+#endif
+
 __host__ __device__ inline float to_float(__half x) { return __half2float(x); }
 __host__ __device__ inline float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
 

@@ -4,6 +4,12 @@
 
 #include <cmath>
 
+// nvcc has them without std.
+using std::isfinite;
+using std::isinf;
+using std::isnan;
+using std::signbit;
+
 // C linkage, because the C library declares some of these names (and defines none).
 extern "C" {
 inline float __expf(float x) noexcept { return expf(x); }

@@ -1,5 +1,5 @@
 // What the lanes of a warp do together beyond thread.h, loads and stores with cache hints, and the odd functions of a
-// thread. Only for files from elsewhere: no chapter uses them.
+// thread. No chapter uses them; files from elsewhere do, and solutions of exercises.
 #pragma once
 
 #include <bit>

@@ -144,7 +144,8 @@ def _brackets(code: str) -> "Objection | None":
 def _names(code: str, visible: list[str], may: list[str]) -> "Objection | None":
     sources = "\n".join(visible)
     known = (set(_NAME.findall(sources)) | KEYWORDS | CUDA) - NEVER | set(may)
-    types = TYPES | set(re.findall(r"\b(?:struct|class|typename|enum|using)\s+(\w+)", sources))
+    types = TYPES | set(re.findall(r"\b(?:struct|class|typename|enum|using)\s+(\w+)", sources)) \
+        | set(re.findall(r"\busing\s+(\w+)\s*=", code))
     tokens = [(token, number) for number, line in enumerate(code.splitlines(), 1) for token in _TOKEN.findall(line)]
     words = [token for token, _ in tokens]
     mine = _Scopes()
@@ -225,7 +226,7 @@ def _declared(words: list[str], at: int, types: set[str]) -> bool:
         before -= 1
     if before < 0:
         return False
-    if words[before] in types:
+    if words[before] in types or words[before] == "using":
         return True
     if words[before] == ">":
         return _template_of(words, before) in types

@@ -4,6 +4,7 @@ Only the files that exercises are about, and answers.json, are read, from the to
 Nothing is unpacked onto the disk.
 """
 
+import codecs
 import hashlib
 import os
 import stat
@@ -16,13 +17,14 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, NoReturn
 
 from tools.base import amount_of_memory
+from tools.course import HANDED_OUT
 
 MOST_BYTES = 20 * 1024 * 1024  # of an archive, and of what it unpacks to
 MOST_BYTES_OF_A_FILE = 1024 * 1024
 MOST_FILES = 5000
 _OF_FINDER = ("__MACOSX", ".DS_Store")  # what a Mac puts beside the one directory of an archive
 _LONGEST_NAME = 200  # bytes
-ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
+ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2")
 
 Files = dict[str, Callable[[], bytes]]  # {path: a function that reads it}
 
@@ -82,14 +84,15 @@ def read_submission(path: Path, wanted: list[str]) -> Submission:
 
 
 def _take(submission: Submission, files: Files, wanted: list[str]) -> None:
-    files = {file: read for file, read in files.items() if PurePosixPath(file).parts[0] not in _OF_FINDER}
+    files = {file: read for file, read in files.items() if PurePosixPath(file).parts[0] not in _OF_FINDER
+             and f"/{HANDED_OUT}/" not in f"/{file}"}  # who hands in the whole tree hands in the stubs, too
     for file in wanted:
         read = files.get(_place_of(file, files, wanted))
         if read is None:
             continue
         try:
             # Of a kernel's file the lines between the markers count, not how a comment elsewhere is written.
-            submission.texts[file] = read().decode(errors="replace" if file.endswith(".cu") else "strict")
+            submission.texts[file] = _decoded(read(), "replace" if file.endswith(".cu") else "strict")
         except UnicodeDecodeError as error:
             submission.wrong[file] = ("not UTF-8",
                                       f"{file} is not UTF-8: byte {error.start} is {error.object[error.start]:#04x}")
@@ -98,6 +101,12 @@ def _take(submission: Submission, files: Files, wanted: list[str]) -> None:
     if not submission.texts and not submission.wrong:
         there = ", ".join(sorted(files)[:3]) + (", .." if len(files) > 3 else "")
         raise _Refused("other files", f"it has none of {', '.join(wanted)}: it has {there}")
+
+
+def _decoded(content: bytes, errors: str) -> str:
+    """UTF-8, or what an editor of Windows calls Unicode."""
+    utf_16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return content.decode("utf-16" if utf_16 else "utf-8", errors)
 
 
 def _place_of(wanted: str, files: Files, all_wanted: list[str]) -> str:
