@@ -186,9 +186,13 @@ void Counter::accessed(const MemoryAccess& a) {
 
 void Counter::ldmatrix_row(const MemoryAccess& row) { keep(row.thread, row.pc, row.address, 16, Op::ldmatrix); }
 
-void Counter::copy_starts(const Copy& copy, const PendingCopies&) {
+void Counter::copy_begins() {
   ++copies_;
   if (!current_.matrix_flops_alone) current_.matrix_flops_alone = current_.matrix_flops;
+}
+
+void Counter::copy_starts(const Copy& copy, const PendingCopies&) {
+  copy_begins();
   keep(copy.thread, copy.pc, reinterpret_cast<std::uintptr_t>(copy.shared), copy.bytes, Op::copy_store,
        reinterpret_cast<std::uintptr_t>(copy.global) | (copy.source_bytes > 0 ? 0 : zeros));
 }

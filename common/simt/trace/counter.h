@@ -64,7 +64,11 @@ class Counter final : public Observer {
   void released(Orders orders, const Awaited* what, const ThreadSet& threads) override;
   void copy_starts(const Copy& copy, const PendingCopies& owner) override;
   void copy_lands(const Copy&, const PendingCopies&) override { --copies_; }
-  void bulk_load_starts(const BulkCopy& copy, const Mbarrier&) override { count(copy); }
+  void bulk_load_starts(const BulkCopy& copy, const Mbarrier&) override {
+    copy_begins();
+    count(copy);
+  }
+  void bulk_load_lands(const BulkCopy&, const Mbarrier&) override { --copies_; }
   void bulk_store_starts(const BulkCopy& copy) override { count(copy); }
   void product_starts(const Product& product) override;
 
@@ -108,6 +112,7 @@ class Counter final : public Observer {
   std::size_t count_repeated_words(const Request& request);
   void counted(const Request& request);
   void touch(std::uintptr_t sector, Op op);
+  void copy_begins();
   void multiplied(std::uint64_t flops);
   Instruction& instruction_at(const void* pc, Op op);
   bool joins_the_last(Instruction& instruction, const Request& request) const;
@@ -128,7 +133,7 @@ class Counter final : public Observer {
   std::vector<std::size_t> joining_;                                   // instructions with narrow requests
   std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> pages_;
   std::array<std::pair<std::uintptr_t, Page*>, 16> recent_pages_ = {};
-  std::uint64_t copies_ = 0;       // cp.async of this block that are on their way
+  std::uint64_t copies_ = 0;       // copies to shared memory of this block that are on their way
   std::uint32_t block_ = 0;        // number of this block
   std::uint32_t last_block_ = 0;   // and of the last that began
   std::uint32_t first_block_ = 1;  // and of the launch's first

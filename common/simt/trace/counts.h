@@ -77,7 +77,8 @@ struct LaunchCounts {
   std::uint64_t barriers = 0;      // passed, by all blocks together
   std::uint64_t shuffles = 0;      // of a warp
   std::uint64_t matrix_flops = 0;  // of mma and wgmma
-  // Those that start while no cp.async of the block is on its way: all have been waited for. In a launch that has some.
+  // Those that start while no copy to shared memory is on its way in the block, by cp.async or bulk: all have been
+  // waited for. In a launch that has some.
   std::optional<std::uint64_t> matrix_flops_alone;
   Traffic read, written;
   std::array<Counts, op_count> totals;

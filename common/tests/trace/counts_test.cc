@@ -2,7 +2,9 @@
 #include "simt/trace/counts.h"
 
 #include "device/atomic_add.h"
+#include "device/bulk_copy.h"
 #include "device/cp_async.h"
+#include "device/mbarrier.h"
 #include "device/mma.h"
 #include "device/semaphore.h"
 #include "tests/simt/support.h"
@@ -163,6 +165,41 @@ TEST(Counts, products_while_no_copy_is_on_its_way) {
   }
   Device<float> a(32), b(32);
   EXPECT_FALSE(counts_of(copy<float>, LaunchConfig{1, 32}, a, b, 1, 0).matrix_flops_alone);
+}
+
+// The same beside a bulk copy, which has landed when the threads have waited for its mbarrier.
+__global__ void products_beside_a_bulk_copy(const float4* from, bool waits) {
+  float4* to = dynamic_shared<float4>();
+  Mbarrier* full = reinterpret_cast<Mbarrier*>(to + 32);
+  uint32_t a[4] = {}, b[2] = {};
+  float c[4] = {};
+  if (threadIdx.x == 0) {
+    mbarrier_init(full, 1);
+    fence_mbarrier_init();
+  }
+  __syncthreads();
+  mma_m16n8k16<__half>(c, a, b);
+  if (threadIdx.x == 0) {
+    mbarrier_arrive_expect_tx(full, 32 * sizeof(float4));
+    bulk_load(to, from, 32 * sizeof(float4), full);
+  }
+  __syncwarp();
+  mma_m16n8k16<__half>(c, a, b);
+  mma_m16n8k16<__half>(c, a, b);
+  if (waits) mbarrier_wait(full, 0);
+  mma_m16n8k16<__half>(c, a, b);
+  mbarrier_wait(full, 0);
+}
+
+TEST(Counts, products_while_no_bulk_copy_is_on_its_way) {
+  constexpr std::uint64_t product = 2 * 16 * 8 * 16;
+  Device<float4> from(32);
+  for (const bool waits : {false, true}) {
+    const auto launch = counts_of(products_beside_a_bulk_copy, LaunchConfig{3, 32, 33 * sizeof(float4)}, from, waits);
+    EXPECT_EQ(launch.matrix_flops, 3 * 4 * product);
+    ASSERT_TRUE(launch.matrix_flops_alone);
+    EXPECT_EQ(*launch.matrix_flops_alone, 3 * (waits ? 2 : 1) * product);
+  }
 }
 
 TEST(Counts, only_between_begin_and_end) {

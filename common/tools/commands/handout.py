@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
             + ", ".join(f"{one.exercise} {one.share:.0%}" for one in most))
     points = sum(exercise.points for exercise in made.plan.exercises)
     number = len(made.plan.exercises)
-    say(f"{number} exercise{'s' if number > 1 else ''}, {points} points: {shown(arguments.out)}/student, instructor, "
+    say(f"{number} exercise{'s' if number > 1 else ''}, {points:g} points: {shown(arguments.out)}/student, instructor, "
         "autograder.zip, known.md")
     return 0
 

@@ -182,7 +182,7 @@ def launch_report(launch: JsonObject, gpu: Gpu, most_lines: int, roots: tuple[Pa
     extras = [f"{launch[key]:,} {name}" for key, name in
               (("barriers", "barriers"), ("shuffles", "shuffles"), ("matrix_flops", "FLOP in mma")) if launch[key]]
     if "matrix_flops_alone" in launch:
-        extras.append(f"{launch['matrix_flops_alone']:,} of them with no cp.async on its way")
+        extras.append(f"{launch['matrix_flops_alone']:,} of them with no copy to shared memory on its way")
     least = seconds(launch, gpu)
     times = ", ".join(f"{part} {duration(t)}" for part, t in least.items())
     instructions = ["", instructions_table(launch, most_lines, roots)] if "instructions" in launch else []
