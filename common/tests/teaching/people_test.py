@@ -1,5 +1,6 @@
 """Whose questions are whose: the roster's id and the course's secret make a name, and Gradescope's users hold to it."""
 
+import argparse
 import json
 import tempfile
 import unicodedata
@@ -9,7 +10,8 @@ from unittest import mock
 
 from tools import course
 from tools.base import Failure
-from tools.course import Verdict, problem_of, read_plan, same_name
+from tools.commands import grade as grade_command
+from tools.course import Plan, Verdict, Week, problem_of, read_plan, same_name
 from tools.grading import bound, in_the_roster, names_for, users_of
 from tools.grading.one_submission import ANSWERS, Grade
 from tools.grading.question_names import name_for
@@ -85,6 +87,38 @@ class Names(unittest.TestCase):
         self.assertTrue(same_name("Ada\u3164", " ada"))
         self.assertTrue(same_name("Exa\u0308mple", "ex\u00e4mple"))
         self.assertFalse(same_name("\u674e", "\u738b"))
+
+
+class OneSubmission(unittest.TestCase):
+    """As Gradescope's archive grades it, with a roster at the top of the tree."""
+
+    def results(self, student: str, user: str) -> dict:
+        there = course.load()
+        (question,) = there.select(["01.sectors"])
+        with tempfile.TemporaryDirectory() as directory:
+            place = Path(directory)
+            (place / "roster.csv").write_text("1001,Ada Example,ada@school.example,1\n1002,Eve Example,eve@school.example\n")
+            (place / "submission_metadata.json").write_text(json.dumps({"created_at": "2027-02-09T10:00:00.0-08:00",
+                                                                        "users": [{"id": 7, "name": "?", "email": user}]}))
+            (place / "submission").mkdir()
+            (place / "submission" / ANSWERS).write_text(json.dumps({"student": student, "answers": {question.id: 1}}))
+            plan = Plan("T", [Week("", "2027-02-01", "2027-02-08", [question])], {"percent_a_day": 50, "days": 3}, SECRET)
+            asked = argparse.Namespace(submission=place / "submission", out=place / "results.json", dates=None, format="gradescope")
+            right = Grade("submission", {question.id: Verdict("right")}, {question.id: 4})
+            with mock.patch.object(grade_command, "ROOT", place), mock.patch.object(grade_command, "grade", return_value=right), \
+                    mock.patch.object(grade_command, "_workbench", return_value=mock.Mock(held={})), \
+                    mock.patch.object(grade_command, "say"):
+                grade_command._one(asked, there, plan, [question])
+            return json.loads(asked.out.read_text())
+
+    def test_users_and_the_roster_bind_the_answers_and_give_more_days(self):
+        ada, eve = name_for(ADA, SECRET), name_for(EVE, SECRET)
+        for student, user, score in [(ada, "ada@school.example", 4), (eve, "eve@school.example", 2), (eve, "ada@school.example", 0),
+                                     (ada, "eve@school.example", 0), (ada, "nobody@school.example", 0)]:
+            with self.subTest(student=student, user=user):
+                self.assertEqual(self.results(student, user)["score"], score)
+        self.assertIn("answers.json names 1002-", self.results(eve, "ada@school.example")["tests"][0]["output"])
+        self.assertIn("the roster has nobody of this e-mail address", self.results(ada, "nobody@school.example")["tests"][0]["output"])
 
 
 class HandedOut(unittest.TestCase):
