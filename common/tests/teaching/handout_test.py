@@ -31,6 +31,18 @@ def answers(page: str) -> dict:
     return found
 
 
+def weeks_of_the_page(there: course.Course) -> list:
+    """[(a name, the week's exercises, those of later weeks)] of the page's schedules."""
+    page, found = (ROOT / "common/course/README.md").read_text(), []
+    for number in (4, 8, 12):
+        table = page.partition(f"**{number} weeks**")[2].partition("**")[0]
+        weeks = [there.select(re.findall(r"\b\d\d\.[a-z]\w*", row)) for row in re.findall(r"^\| \d+ \|.*", table, re.M)]
+        assert len(weeks) == number
+        found += [(f"week {place} of {number}", week, tuple(one for after in weeks[place:] for one in after))
+                  for place, week in enumerate(weeks, 1)]
+    return found
+
+
 class HandedOut(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -189,14 +201,8 @@ class HandedOut(unittest.TestCase):
         self.assertEqual(student_lessons.numbers_of("<!-- report: a -->", '{"a": "1", "ab": "2"}'), '{\n "a": "1"\n}\n')
 
     def test_the_weeks_of_the_course_page_can_be_handed_out(self):
-        page = (ROOT / "common/course/README.md").read_text()
-        for number in (4, 8, 12):
-            table = page.partition(f"**{number} weeks**")[2].partition("**")[0]
-            weeks = [self.course.select(re.findall(r"\b\d\d\.[a-z]\w*", row)) for row in re.findall(r"^\| \d+ \|.*", table, re.M)]
-            self.assertEqual(len(weeks), number)
-            for place, week in enumerate(weeks):
-                later = tuple(one for after in weeks[place + 1 :] for one in after)
-                self.assertEqual(compatible(self.course, week, later)[1], [], f"week {place + 1} of {number}")
+        for name, week, later in weeks_of_the_page(self.course):
+            self.assertEqual(compatible(self.course, week, later)[1], [], name)
 
     def test_what_comes_in_a_later_week_is_not_shown(self):
         now, later = self.course.select(["05.rescale", "05.lse"]), self.course.select(["05.reduction", "05.merge", "07", "08.bounds"])
@@ -299,6 +305,15 @@ class HandedOut(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             (Path(directory) / "x").write_text("")
             self.assertRaises(Failure, file_trees.require_a_new, Path(directory))
+
+
+class Weeks(unittest.TestCase):
+    def test_no_file_of_any_week_shows_a_solution(self):
+        there = course.load()
+        for name, week, later in weeks_of_the_page(there):
+            with self.subTest(name):
+                made = hand_out(there, without_a_file(week), later=later)
+                self.assertEqual((made.left_out, made.plan.exercises), ([], week))
 
 
 @unittest.skipIf(NVCC is None or NVCC.version < cuda.LOWEST_NVCC, "NOT RUN: needs nvcc")

@@ -19,6 +19,7 @@ from pathlib import Path
 from tools.course import Course, Exercise, kernelcode, lines_of, planted
 
 LONG = 22  # tokens; of a long solution a quarter
+_FEWEST = 6  # tokens of a line
 _SHORT = 12  # tokens of a whole solution that is found with other names
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\.?\d[\w.']*|<<=|>>=|->|::|\+\+|--|<<|>=|<=|==|!=|&&|\|\||[-+*/%&|^]=|[^\s\w]")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -130,6 +131,8 @@ class Solutions:
         for line in lines_of(self._course, exercise):
             tokens = _tokens(line)
             tokens = tokens[:-1] if tokens[-1] in ";{," else tokens  # what goes on there is the same
+            if len(tokens) < _FEWEST:  # a loop's first line, say
+                continue
             places = [at for at in range(len(solution)) if solution[at : at + len(tokens)] == tokens]
             found.add(Run(exercise.id, places[0] if places else 0, tokens, True))
         return found
