@@ -34,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                              "launch, each after a flush of the L2 cache")
     parser.add_argument("--own", action="store_true",
                         help="of ours what runs where no chapter is named, and each rung that may be it; beside the "
-                             "fast peers; back to back the first alone (so it is in the sweeps of models unless chapters "
-                             "are named)")
+                             "fast peers; back to back the first alone (so it is in the sweeps of models unless "
+                             "chapters are named)")
     parser.add_argument("--default", action="store_true",
                         help="beside the chapters also what runs where none is named")
     parser.add_argument("--only", type=lambda text: text.split(","), default=[], metavar="NAME,NAME",
