@@ -23,6 +23,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "simt/engine/builtin_variables.h"
@@ -150,23 +151,22 @@ class Worker {
   Launch& launch() const { return *launch_; }
   unsigned live_lanes() const { return warps_[current_->warp].live; }
 
-  // Tells all who watch this launch: observe(&Observer::warp_ends, warp).
+  // Tells all who watch this launch: observe(&Observer::warp_ends, warp). What they do meanwhile, they are not told of.
   template <class... Parameters, class... Arguments>
   void observe(void (Observer::*event)(Parameters...), const Arguments&... arguments) {
+    if (std::exchange(telling_, true)) return;
     for (Observer* const each : observers_) (each->*event)(arguments...);
+    telling_ = false;
   }
   // The same of an access by the current thread, whose kernel called at `pc`.
   MemoryAccess memory_access(const void* pc, const void* pointer, std::size_t size, Access access) const;
   void tell_of_access(const void* pc, const void* pointer, std::size_t size, Access access) {
-    if (observers_.empty() || computing_ || telling_) return;
-    telling_ = true;
-    observe(&Observer::accessed, memory_access(pc, pointer, size, access));
-    telling_ = false;
+    if (!observers_.empty() && !computing()) observe(&Observer::accessed, memory_access(pc, pointer, size, access));
   }
   void tell_of_ldmatrix_row(const void* pc, const void* row) {
     if (!observers_.empty()) observe(&Observer::ldmatrix_row, memory_access(pc, row, 16, Access::read));
   }
-  bool computing() const { return computing_; }
+  bool computing() const { return computing_ || telling_; }  // and what is accessed is no access of the kernel's
 
   // What threads wait for, on the current thread's fiber.
   BlockBarrier::Votes barrier(const Wait& wait, bool predicate);

@@ -20,10 +20,11 @@ class Graded(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.exercises = course.load().select(["05.rescale", "04.barrier"])
+        cls.exercises = course.load().select(["05.rescale", "04.barrier", "04.dealt"])
         cls.workbench = a_workbench(cls, cls.exercises)
         (cls.online,) = [one for one in cls.exercises if one.id == "05.rescale"]
         (cls.barrier,) = [one for one in cls.exercises if one.id == "04.barrier"]
+        (cls.dealt,) = [one for one in cls.exercises if one.id == "04.dealt"]
         cls.course = cls.workbench.course
         cls.solution = cls.course.written(cls.online)
 
@@ -128,6 +129,13 @@ class Hostile(Graded):
         verdict = self.inside(self.solution + wild)
         self.assertEqual(verdict.state, "out of bounds", verdict.lines)
         self.assertIn("outside of the kernel's memory and variables", verdict.lines[0])
+
+    def test_7_the_engines_own_words_are_no_access_of_the_kernels(self):
+        """The file of 04.dealt has strings of its own, whose functions are traced, and a mistake is told as ever."""
+        no_score = self.course.handed_out(self.dealt) + "\n  if (lane == 32) sum[0] = 0;"
+        verdict = self.graded(self.dealt, self.course.replaced(self.dealt, no_score), patience=20)
+        self.assertEqual(verdict.state, "wrong", verdict.lines)
+        self.assertIn("uninitialised shared memory", verdict.lines[0])
 
     def test_7_layers_that_have_to_hold(self):
         self.assertEqual(self.workbench.kernels.layers is not None, True)

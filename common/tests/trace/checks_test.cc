@@ -1,8 +1,12 @@
 // A kernel for every mistake that the race detector finds, with shared memory or in a dependent launch, and correct
 // ones that it must let pass.
+#include <algorithm>
+#include <memory>
+
 #include "device/cp_async.h"
 #include "device/ldmatrix.h"
 #include "device/named_barrier.h"
+#include "simt/engine/engine.h"
 #include "simt/trace/shadow.h"
 #include "tests/simt/support.h"
 
@@ -298,6 +302,49 @@ TEST(Checks, ldmatrix_reads_shared_memory) {
   Device<unsigned> out(32);
   expect_contains(failure_of(ldmatrix_of_nothing, LaunchConfig{1, 32}, out).message,
                   "read of 16 bytes of uninitialised shared memory");
+}
+
+// Lets a kernel write to its own memory and variables alone, as the grader does, and itself writes elsewhere.
+class Objects final : public simt::Observer {
+ public:
+  Objects() { simt::add(*this); }
+  ~Objects() { simt::remove(*this); }
+  void accessed(const simt::MemoryAccess& access) override {
+    const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+    if (access.space == simt::MemoryAccess::elsewhere && simt::writes(access.access) &&
+        std::max(access.address, here) - std::min(access.address, here) > simt::stack_bytes)
+      simt::worker->fail(cudaErrorIllegalAddress, nullptr, "", "objection");
+  }
+  void warp_ends(unsigned) override { ended++; }
+
+  int ended = 0;
+};
+
+__global__ void to_the_host(int* out) { *out = 1; }
+__global__ void fails(const std::string* why) {
+  simt::worker->fail(cudaErrorLaunchFailure, &simt::worker->current(), *why, *why);
+}
+
+}  // namespace
+
+// The linker takes these, which are traced as all of this file is, for the engine's messages, too.
+template std::string std::operator+(const char*, std::string&&);
+template std::string std::operator+(std::string&&, std::string&&);
+template std::string std::operator+(std::string&&, const char*);
+template class std::basic_string<char>;
+
+namespace {
+
+TEST(Checks, what_an_observer_or_a_message_touches_is_no_access_of_the_kernels) {
+  const auto objects = std::make_unique<Objects>();
+  const auto host = std::make_unique<int>();
+  Device<float> out(64);
+  EXPECT_EQ(failure_of(hand_on<Barrier>, LaunchConfig{1, 64}, out, Barrier()).code, cudaSuccess);
+  EXPECT_EQ(objects->ended, 2);
+  expect_contains(failure_of(to_the_host, LaunchConfig{1, 1}, host.get()).message, "objection");
+  expect_race(failure_of(hand_on<Shuffle>, LaunchConfig{1, 64}, out, Shuffle()), hand_on_line, hand_on_line + 2);
+  const std::string why = "of no reason at all";
+  expect_contains(failure_of(fails, LaunchConfig{1, 1}, &why).message, why + ": " + why);
 }
 
 // The engine leaves out the wait that the environment names. It reads that once, so each needs a process of its own.

@@ -147,9 +147,10 @@ class Kernels:
         program = self._made / "kernels"
         needed = self._needed.setdefault((exercise.file, traced), self._others(their_object, traced))
         libraries = [str(path) for path in self._libraries[traced]]
-        self._run([words[0], "-static", "-pthread", "-o", str(program), str(made), *map(str, needed),
-                   f"-Wl,--defsym=handed_in={self.entry(exercise)[1]}", "-Wl,--start-group", *libraries,
-                   "-Wl,--end-group"])
+        # The engine first: of what several objects have, as functions of strings, it keeps those that are not traced.
+        self._run([words[0], "-static", "-pthread", "-o", str(program),
+                   f"-Wl,--defsym=handed_in={self.entry(exercise)[1]}", "-Wl,--start-group", *libraries, str(made),
+                   *map(str, needed), "-Wl,--end-group"])
         if not stat.S_ISREG(program.lstat().st_mode):
             raise build.DoesNotBuild("the build failed", ["the linker has made no program"])
         kept = self.place / "handed_in" / f"kernels-{'traced' if traced else 'plain'}"
