@@ -1,7 +1,6 @@
 #include "harness/kernel_process.h"
 
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 
 #include "device/cuda_error.h"
 #include "device/trace.h"
+#include "harness/socket.h"
 #include "simt/engine/device_memory.h"
 
 namespace harness {
@@ -22,25 +22,6 @@ namespace kernel_process {
 
 static_assert(std::is_trivially_copyable_v<Request> && std::is_trivially_copyable_v<Answer> &&
               std::is_trivially_copyable_v<Launch>);
-
-bool receive(int from, void* to, size_t bytes) {
-  for (size_t done = 0; done < bytes;) {
-    const ssize_t now = read(from, static_cast<char*>(to) + done, bytes - done);
-    if (now <= 0) return false;
-    done += size_t(now);
-  }
-  return true;
-}
-
-// MSG_NOSIGNAL: if the other process has gone, the answer that does not come says so.
-bool send_all(int to, const void* from, size_t bytes) {
-  for (size_t done = 0; done < bytes;) {
-    const ssize_t now = send(to, static_cast<const char*>(from) + done, bytes - done, MSG_NOSIGNAL);
-    if (now <= 0) return false;
-    done += size_t(now);
-  }
-  return true;
-}
 
 }  // namespace kernel_process
 

@@ -60,10 +60,6 @@ struct Answer {
   char message[longest_message + 1];
 };
 
-// False if the other end has gone.
-bool receive(int from, void* to, size_t bytes);
-bool send_all(int to, const void* from, size_t bytes);
-
 }  // namespace kernel_process
 
 #else  // on a GPU kernels see none of the host's memory

@@ -23,6 +23,7 @@
 #include "device/cuda_error.h"
 #include "device/trace.h"
 #include "harness/kernel_process.h"
+#include "harness/socket.h"
 #include "simt/engine/device_memory.h"
 #include "simt/engine/diagnosis.h"
 #include "simt/engine/engine.h"
@@ -75,6 +76,7 @@ namespace {
 
 using namespace harness::kernel_process;
 using attention::Rung;
+using harness::receive, harness::send_all;
 using simt::DeviceMemory;
 
 constexpr int socket_to_the_judge = 3, own_program = 4;

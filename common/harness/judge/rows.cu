@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <cmath>
 
 #include "device/launch.h"
 #include "device/math.h"
 #include "device/numeric.h"
+#include "harness/device_buffer.h"
 #include "harness/judge/rows.h"
 
 namespace judge {
@@ -72,6 +74,17 @@ __global__ void find_rows(size_t rows, int row_words,
   verdicts[row] = Row::earlier;
 }
 
+// Adds up what each word becomes at its place, in some blocks that stride over all of them.
+__global__ void add_up(const uint32_t* words, size_t size, uint64_t seed, Digest* sums) {
+  unsigned long long first = 0, second = 0;
+  for (size_t i = size_t(blockIdx.x) * threads + threadIdx.x; i < size; i += size_t(gridDim.x) * threads) {
+    const uint64_t bits = bits_of(seed ^ bits_of(uint64_t(i) << 32 | words[i]));
+    first += bits, second += bits_of(bits);
+  }
+  atomicAdd(&sums->parts[0], first);
+  atomicAdd(&sums->parts[1], second);
+}
+
 unsigned blocks(size_t size, int of) { return unsigned((size + of - 1) / of); }
 
 }  // namespace
@@ -82,6 +95,16 @@ void make_inputs(void* to, size_t size, DType dtype, float deviation, uint64_t s
   else
     launch(inputs<__nv_bfloat16>, {blocks(size, threads), threads}, static_cast<__nv_bfloat16*>(to), size, deviation,
            seed);
+}
+
+Digest digest(const void* what, size_t bytes, uint64_t seed, const Digest& before) {
+  const harness::DeviceBuffer sums(sizeof before);
+  Digest found = {};
+  check(cudaMemcpy(sums.data(), &before, sizeof before, cudaMemcpyHostToDevice));
+  launch(add_up, {std::min(blocks(bytes / 4, threads), 1024u), threads}, static_cast<const uint32_t*>(what), bytes / 4,
+         seed, static_cast<Digest*>(sums.data()));
+  check(cudaMemcpy(&found, sums.data(), sizeof found, cudaMemcpyDeviceToHost));
+  return found;
 }
 
 void compare(const Problem& p, const Results& got, const Results& expected, Row* verdicts) {

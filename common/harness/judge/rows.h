@@ -18,6 +18,13 @@ enum class Row : uint8_t {
   wrong,
 };
 
+// Of what lies on the device: other results, even by one bit, have another one, as far as anybody can tell.
+struct Digest {
+  unsigned long long parts[2];
+  bool operator==(const Digest&) const = default;
+};
+Digest digest(const void* what, size_t bytes, uint64_t seed, const Digest& before = {});
+
 // One direction's results of a problem on the device.
 struct Results {
   const void* o;     // [B, H, Nq, D]

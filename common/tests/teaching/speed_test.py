@@ -5,6 +5,7 @@
 Nothing stands between markers here but the first cheat's line: the others need host code, which is refused before,
 and must be caught without that, too."""
 
+import os
 import unittest
 from dataclasses import replace
 from unittest import mock
@@ -14,7 +15,7 @@ from workbenches import a_workbench
 from tools import course
 from tools.base import Failure, cuda
 from tools.course import Verdict
-from tools.grading import grade, one_submission, speed
+from tools.grading import grade, one_submission, sandbox, speed
 from tools.grading.submission import Submission
 
 RUN = "void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {\n"
@@ -51,9 +52,34 @@ def waits(text: str) -> str:
                         "      cp_async_commit();\n      cp_async_wait<0>();\n    }\n    // end")
 
 
+def early(text: str, answers: str) -> str:
+    """Code that runs before main, in the place of the host."""
+    return "#include <sys/socket.h>\n#include <unistd.h>\n#include <cstdio>\n#include <vector>\n" + text + """
+struct Early {
+  struct Ready { unsigned lse; char refused[256]; };
+  struct Timed { double device_ms, stream_ms; unsigned long long digest[2]; char failed[256]; };
+  Early() {
+    attention::Problem p;
+    while (read(0, &p, sizeof p) == sizeof p) {
+      Ready ready = {1, ""};
+      Timed timed = {1e-3, 1e-3, {0, 0}, ""};
+      unsigned long long seed;
+      std::vector<char> results(2 * p.q_size() + 4 * p.lse_size());
+""" + answers + """
+    }
+    _exit(0);
+  }
+} early;
+"""
+
+
+SAYS_READY = "      send(0, &ready, sizeof ready, 0); read(0, &seed, sizeof seed);\n"
+SAYS_DONE = SAYS_READY + "      send(0, &timed, sizeof timed, 0); send(0, results.data(), results.size(), 0);\n"
+
+
 def a_run(solution=2.0, device=2.0, stream=None, floor=0.5, **rows) -> dict:
-    turn = {"solution_ms": solution, "device_ms": device, "stream_ms": device if stream is None else stream,
-            "unwritten": 0, "earlier": 0, "wrong": 0}
+    turn = {"solution_ms": solution, "solution_apart_ms": solution + 1, "device_ms": device, "apart_ms": device + 1,
+            "stream_ms": device if stream is None else stream, "unwritten": 0, "earlier": 0, "wrong": 0}
     return {"floor_ms": floor, "rows": 100, "turns": [{**turn, "device_ms": 90, "stream_ms": 90}, turn,
                                                       {**turn, **rows}, turn]}
 
@@ -62,7 +88,7 @@ class Meaning(unittest.TestCase):
     def test_what_a_run_means(self):
         for expected, words, run in [
             ("right", "1.00 times", a_run()),
-            ("right", "0.60 times", a_run(device=1.2)),
+            ("right", "0.73 times", a_run(device=1.2)),
             ("right", "1.10 times", a_run(device=2.2)),
             ("too slow", "1.11 times", a_run(device=2.22)),
             ("work skipped", "100 of 100 rows", a_run(device=1, wrong=100)),
@@ -76,6 +102,18 @@ class Meaning(unittest.TestCase):
                 verdict = speed.verdict_of([run], 1.1)
                 self.assertEqual(verdict.state, expected, verdict.lines)
                 self.assertIn(words, " ".join(verdict.lines))
+
+    def test_a_time_that_is_no_better_than_the_judge_saw_it(self):
+        lies = a_run(device=1.0)
+        for turn in lies["turns"]:
+            turn["apart_ms"] = 6.0
+        self.assertEqual(speed.verdict_of([lies], 1.1).state, "too slow")
+
+    def test_who_makes_the_solution_slower_is_not_faster(self):
+        self.assertEqual(speed.verdict_of([a_run()], 1.1, alone_ms=1.9).state, "right")
+        verdict = speed.verdict_of([a_run()], 1.1, alone_ms=1.6)
+        self.assertEqual((verdict.state, verdict.lines[0]),
+                         ("busy", "the reference solution takes 2.000 ms, and alone 1.600 ms: something else runs on the GPU"))
 
     def test_several_runs(self):
         verdict = speed.verdict_of([a_run(device=x) for x in (2.0, 2.1, 9.0)], 1.1)
@@ -131,10 +169,24 @@ class OnTheEngine(unittest.TestCase):
         for what, submission, expected in [("the solution", text, "right"),
                                            ("skips", skips(text, 100), "work skipped|wrong when timed"),
                                            ("caches", caches(text), "cached results"),
-                                           ("prints", behind(text, RUN, '  printf("{}");\n  exit(0);\n'), "crashes")]:
+                                           ("prints", behind(text, RUN, '  printf("{}");\n  exit(0);\n'), "crashes"),
+                                           ("answers in no time", early(text, SAYS_DONE), "crashes"),
+                                           ("answers nothing", early(text, SAYS_READY), "hangs"),
+                                           ("writes without end", early(text, "      while (write(0, &p, sizeof p)) {\n      }\n"),
+                                            "crashes"),
+                                           ("says what the judge would", early(text, """
+      timed.failed[0] = '\\n';
+      snprintf(timed.failed + 1, 250, "{\\"rows\\": 1, \\"turns\\": []}");
+""" + SAYS_DONE), "crashes"),
+                                           ("starts another", early(text, "      if (fork() == 0) { sleep(99); }\n      _exit(0);\n"),
+                                            "crashes"),
+                                           ("the solution again", text, "right")]:
             with self.subTest(what=what):
+                workbench.patience = 8
                 verdict = workbench.timed(timed, submission, runs=1, times=2)
                 self.assertRegex(verdict.state, f"^({expected})$", verdict.lines)
+                self.assertTrue(all(line.isprintable() for line in verdict.lines), verdict.lines)
+                self.assertEqual(sandbox._processes_of(workbench.sandbox.user()) if os.geteuid() == 0 else [], [])
 
 
 class OnAGpu(unittest.TestCase):

@@ -22,8 +22,8 @@ def started(command: Command, own_session: bool = True, **options: Any) -> Itera
 
     To be found, these have a session of their own. (Not so below sudo, which knows its user by the terminal.)
     """
-    process = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, start_new_session=own_session,
-                               **options)
+    process = subprocess.Popen([str(part) for part in command], start_new_session=own_session,
+                               **{"stdin": subprocess.DEVNULL, **options})
     try:
         yield process
     finally:

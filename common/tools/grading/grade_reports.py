@@ -26,7 +26,9 @@ def not_held(held: JsonObject) -> list[str]:
         return ["Nothing is isolated here: whoever hands something in could do what you can do."]
     return ([f"Submissions' kernels are kept apart, but not by: {'; '.join(missing)}."] if missing else []) + \
         (["The compiler could read the workbook's solutions here (bubblewrap hides them)."]
-         if held.get("solutions") == "seen" else [])
+         if held.get("solutions") == "seen" else []) + \
+        (["Kernels that are timed run apart from the judge, but less isolated: the GPU's driver needs files and system "
+          "calls. Points for performance rest on that."] if held.get("timed kernels") else [])
 
 
 def gradescope(grade: Grade, exercises: Sequence[Graded], held: JsonObject) -> JsonObject:

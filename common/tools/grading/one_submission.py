@@ -4,7 +4,8 @@ Of a submission only these lines and the answers are taken, so that its tests, s
 What has been handed in for one rung is judged alone: other exercises of the same rung have their solutions meanwhile.
 
 The programs that judge are the workbook's own, built before anything is handed in, and hold the results that are
-expected. The kernels run in a process of their own (kernels.py), and what comes from there is numbers.
+expected. The kernels run in a process of their own (kernels.py), and what comes from there is numbers. So they do where
+they are timed on a GPU, but that process needs the driver, and with it files and system calls.
 """
 
 import contextlib
@@ -12,7 +13,6 @@ import fcntl
 import json
 import os
 import re
-import secrets
 import shutil
 import signal
 import socket
@@ -40,7 +40,7 @@ from tools.course import (
 )
 from tools.grading import speed
 from tools.grading.kernels import LAYERS, NO_MEMORY, REQUIRED, Attempt, CompilerStopped, Kernels, as_line
-from tools.grading.sandbox import Done, Limits, Sandbox, python, read_output
+from tools.grading.sandbox import Done, Limits, Sandbox, ended, python, read_output
 from tools.grading.speed import Graded, Timed
 from tools.grading.submission import Submission
 
@@ -90,6 +90,7 @@ class Workbench(Workshop):
         self.times_on, self.no_gpu = times_on, ""  # a preset; why nothing can be timed
         self.held: JsonObject = {"runs": False}
         self._stubs: dict[str, bool] = {}
+        self._alone_ms: dict[str, float] = {}  # the time of a solution beside itself, by its exercise
 
     # --- The tree ---
 
@@ -137,9 +138,13 @@ class Workbench(Workshop):
             self.kernels.prepare_place()
             self.held = self._what_holds()
         for one in self._timed(exercises) if self.times_on == "cuda" else []:
-            of_itself = self.timed(one, wanted[one.file].decode(), runs=1)
+            alone = self._times(one, wanted[one.file].decode(), 1, speed.TIMES)
+            of_itself = alone if isinstance(alone, Verdict) else speed.verdict_of(alone, one.at_most)
             if of_itself.state != "right":
                 self.no_gpu = f"the solution of {one.of} beside itself is {of_itself.state}: {of_itself.lines[0]}"
+            elif not isinstance(alone, Verdict):
+                self._alone_ms[one.id] = speed.solution_ms(alone)
+                self.held["timed kernels"] = "apart from the judge; files and system calls: as the driver needs them"
 
     def _what_holds(self) -> JsonObject:
         place = self.kernels.place
@@ -193,7 +198,7 @@ class Workbench(Workshop):
     def _targets(self, exercises: Sequence[Graded]) -> dict[str, list[str]]:
         targets: dict[str, set[str]] = {"cpu": set(), "cuda": set()}
         for timed in self._timed(exercises):
-            targets[self.times_on].add(timed.target)
+            targets[self.times_on].update({timed.target, "timing_judge"})
         for one in exercises:
             if isinstance(one, Timed):
                 continue
@@ -276,46 +281,51 @@ class Workbench(Workshop):
         rungs = [str(word) for word in command if str(word).startswith("--rung=")]
         return not rungs or rungs == [f"--rung={attempt.exercise.rung}"]
 
-    def _heard(self, command: Command, limits: Limits, environment: dict[str, str],
-               devices: tuple[str, ...] = ()) -> tuple[Done, str]:
-        """(Done, what it says on a socket of its own, behind a secret that it alone was told); DoesNotEnd. For kernels
-        that are timed on a GPU, in the process that times them."""
-        ours, theirs = socket.socketpair()
-        secret = secrets.token_hex(16)
-        with ours, theirs:
-            ours.sendall(secret.encode())
-            done = self.sandbox.run(command, limits, cwd=self.kernels.place, pass_fds=(theirs.fileno(),),
-                                    devices=devices,
-                                    environment={**self._environment, "TMPDIR": "/tmp", "SIMT_THREADS": "2",
-                                                 **environment, "WORKBOOK_GRADER_CHANNEL": str(theirs.fileno())})
-            ours.setblocking(False)
-            try:
-                said = ours.recv(65536).decode(errors="replace")
-            except BlockingIOError:
-                said = ""
-        self.happened = _what_happened(done)
-        if done.stopped == "time":
-            raise DoesNotEnd(self.patience)
-        return done, said[len(secret):] if said.startswith(secret) else ""
-
     def timed(self, one: Timed, text: str, runs: int = speed.RUNS, times: int = speed.TIMES) -> Verdict:
         """On the time of this text of the exercise's file, beside the file as it is."""
-        flags = [f"--{key}={int(value)}" for key, value in one.problem.items()]
-        limits = Limits(self.patience, memory=_HOST_OF_A_GPU, file_bytes=_TO_COMPILE_A_LOT)
+        said = self._times(one, text, runs, times)
+        return said if isinstance(said, Verdict) else speed.verdict_of(said, one.at_most, self._alone_ms.get(one.id))
+
+    def _times(self, one: Timed, text: str, runs: int, times: int) -> "list[JsonObject] | Verdict":
         said = []
         try:
             program = self._timing_program(one, text)
             with _ONE_AT_A_TIME:
                 for _ in range(runs):
-                    done, heard = self._heard([program, *flags, f"--times={times}"], limits, {}, devices=_nvidia())
-                    if done.status != 0 or not heard:
-                        return Verdict(self.happened or "crashes", [as_line(_last(done.output))])
-                    said.append(json.loads(heard))
+                    done = self._timed_once(one, program, times)
+                    if done.status != 0 or done.stopped:
+                        return Verdict(_what_happened(done) or "crashes", [as_line(_last(done.output))])
+                    said.append(json.loads(done.output))
         except build.DoesNotBuild as failure:
             return Verdict("does not compile", failure.errors[:1])
-        except DoesNotEnd as hanging:
-            return Verdict("hangs", [str(hanging)])
-        return speed.verdict_of(said, one.at_most)
+        return said
+
+    def _timed_once(self, one: Timed, program: Path, times: int) -> Done:
+        """What the judge prints, who has none of the submission's code in it, of two processes: the solution's, and the
+        submission's in the sandbox. Its status, if it is the submission's process that ended, is that one's."""
+        there = self.tree / "build" / self.times_on / "common/harness/judge"
+        environment = {**self._environment, "TMPDIR": "/tmp", "SIMT_THREADS": "2"}
+        flags = [f"--{key}={int(value)}" for key, value in one.problem.items()]
+        (ours, solution), (mine, submission) = socket.socketpair(), socket.socketpair()
+        with ours, solution, mine, submission, contextlib.ExitStack() as stack:
+            theirs = stack.enter_context(self.sandbox.started(
+                [program], Limits(2 * self.patience, memory=_HOST_OF_A_GPU, file_bytes=_TO_COMPILE_A_LOT), environment,
+                cwd=self.kernels.place, devices=_nvidia(), stdin=submission.fileno(), stdout=subprocess.DEVNULL))
+            stack.enter_context(started([there / one.target], cwd=self.tree, env=environment, stdin=solution,
+                                        stdout=subprocess.DEVNULL))
+            submission.close()
+            solution.close()
+            done = _own([there / "timing_judge", *flags, f"--times={times}", f"--solution={ours.fileno()}",
+                         f"--submission={mine.fileno()}"], environment, self.tree, self.patience,
+                        pass_fds=(ours.fileno(), mine.fileno()))
+            ours.close()
+            mine.close()
+            if not done.stopped:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    status = ended(theirs, patience=5)
+                    done = replace(done, status=min(0, status) or done.status) if done.status != 0 else done
+        self.sandbox.end_all(0)
+        return replace(done, output=str(DoesNotEnd(self.patience))) if done.stopped else done
 
     def _timing_program(self, one: Timed, text: str) -> Path:
         """Compiled and linked as ninja would, where the compiler can write to nothing else."""
@@ -340,10 +350,12 @@ def _what_happened(done: Done) -> str:
     return "calls the system" if done.status == _SIGSYS else "crashes" if done.status < 0 else ""
 
 
-def _own(command: Command, environment: dict[str, str], place: Path, seconds: float) -> Done:
+def _own(command: Command, environment: dict[str, str], place: Path, seconds: float,
+         pass_fds: tuple[int, ...] = ()) -> Done:
     """What a program of the workbook's own answers."""
     with subprocess.Popen(list(map(str, command)), cwd=place, env=environment, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True) as process:
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+                          pass_fds=pass_fds) as process:
         try:
             output, stopped = read_output(process, seconds)
         finally:

@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,19 +106,24 @@ class Sandbox:
                     os.waitpid(one, 0 if ours else os.WNOHANG)
 
     def run(self, command: Command, limits: Limits, environment: dict[str, str], cwd: Path = Path("/"),
-            writable: tuple[Path, ...] = (), pass_fds: tuple[int, ...] = (), devices: tuple[str, ...] = ()) -> Done:
+            writable: tuple[Path, ...] = ()) -> Done:
+        with self.started(command, limits, environment, cwd, writable) as process:
+            output, stopped = read_output(process, limits.seconds)
+        return Done(ended(process), output.decode(errors="replace"), stopped)
+
+    @contextlib.contextmanager
+    def started(self, command: Command, limits: Limits, environment: dict[str, str], cwd: Path = Path("/"),
+                writable: tuple[Path, ...] = (), devices: tuple[str, ...] = (), stdin: int = subprocess.DEVNULL,
+                stdout: int = subprocess.PIPE) -> Iterator[subprocess.Popen[bytes]]:
+        """The process, which is ended with all that it has started when this is left."""
         words = [*_behind_walls(self._user(), cwd, writable, devices), *_limits(limits, os.geteuid() == 0),
                  *map(str, command)]
-        with subprocess.Popen(words, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, start_new_session=True, pass_fds=pass_fds) as process:
+        with subprocess.Popen(words, cwd=cwd, env=environment, stdin=stdin, stdout=stdout, stderr=subprocess.STDOUT,
+                              start_new_session=True) as process:
             try:
-                output, stopped = read_output(process, limits.seconds)
+                yield process
             finally:
                 _kill(process, self.user())
-            status = process.wait()
-        if 128 < status < 192:  # what a shell, and unshare, make of a signal
-            status = 128 - status
-        return Done(status, output.decode(errors="replace"), stopped)
 
     def _user(self) -> list[str]:
         if os.geteuid() != 0 or not shutil.which("setpriv"):
@@ -294,6 +300,12 @@ def read_output(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes
     except subprocess.TimeoutExpired:
         return output, "time"
     return output, ""
+
+
+def ended(process: "subprocess.Popen[bytes]", patience: "float | None" = None) -> int:
+    """Its status; negative: the signal's number, which a shell, and unshare, say otherwise."""
+    status = process.wait(patience)
+    return 128 - status if 128 < status < 192 else status
 
 
 def _kill(process: subprocess.Popen[bytes], user: int) -> None:

@@ -5,8 +5,9 @@
     {"id": "06.pipeline", "points": 2, "at_most": 1.1, "problem": {"seq_q": 8192, ..}}
 
 `points` come on top of the exercise's own, which the engine can judge. The kernel may take `at_most` times as long as
-the solution's for the `problem`, whose keys are the flags of common/harness/judge/main.cc. That program times both, and
-says which results of the timed launches are wrong; what that means is said here.
+the solution's for the `problem`, whose keys are the flags of common/harness/judge/timing_judge.cc. That program has
+both timed, each in a process of its own, and says which results of the timed launches are wrong. What that means is
+said here.
 """
 
 import json
@@ -21,6 +22,7 @@ from tools.course import FILE, Course, Exercise, Verdict
 RUNS, TIMES = 5, 11  # of the program, and timed launches in each
 _ENTRIES = [{"id": str, "points": int, "at_most": number, "problem": dict} for number in (int, float)]
 _FASTER = 0.9  # a kernel with wrong results that takes less than this share of the solution's time has left out work
+_BUSY = 1.2  # so much longer than alone, the solution takes only if something else runs
 _LATER, _LATER_MS = 1.25, 0.05  # that much after its stream a device may be idle: some launches and calls
 
 
@@ -46,7 +48,7 @@ class Timed:
 
     @property
     def target(self) -> str:
-        return f"judge_{self.of}"
+        return f"timed_{self.of}"
 
 
 Graded = Union[Exercise, Timed]  # what has points, and a line in the results
@@ -75,12 +77,20 @@ def with_performance(course: Course, exercises: Sequence[Exercise]) -> list[Grad
 
 
 def ratio(run: JsonObject) -> float:
-    """The ratio of the run's times to the solution's: the median over all pairs but the first, which warms up."""
-    return statistics.median(turn["device_ms"] / turn["solution_ms"] for turn in run["turns"][1:])
+    """The ratio of the run's times to the solution's: the median over all pairs but the first, which warms up. What the
+    kernel's process says of itself is exact, and may be a lie; what the judge saw is no lie, and has more in it."""
+    turns = run["turns"][1:]
+    return max(statistics.median(turn["device_ms"] / turn["solution_ms"] for turn in turns),
+               statistics.median(turn["apart_ms"] / turn["solution_apart_ms"] for turn in turns))
 
 
-def verdict_of(runs: list[JsonObject], at_most: float) -> Verdict:
-    """The verdict on what the program reported in each run."""
+def solution_ms(runs: list[JsonObject]) -> float:
+    return statistics.median(turn["solution_ms"] for run in runs for turn in run["turns"][1:])
+
+
+def verdict_of(runs: list[JsonObject], at_most: float, alone_ms: "float | None" = None) -> Verdict:
+    """The verdict on what the program reported in each run. `alone_ms` is the solution's time beside nothing that was
+    handed in: who makes it slower is not faster."""
     ratios = [ratio(run) for run in runs]
     times = f"{statistics.median(ratios):.2f} times the reference solution's time (in {len(runs)} runs: " \
             f"{', '.join(f'{one:.2f}' for one in ratios)})"
@@ -100,6 +110,10 @@ def verdict_of(runs: list[JsonObject], at_most: float) -> Verdict:
     if device > _LATER * stream + _LATER_MS:
         return Verdict("side stream", [f"its stream is idle after {stream:.3f} ms, the device only after {device:.3f} "
                                        "ms", times])
+    reference = solution_ms(runs)
+    if alone_ms and reference > _BUSY * alone_ms:
+        return Verdict("busy", [f"the reference solution takes {reference:.3f} ms, and alone {alone_ms:.3f} ms: "
+                                "something else runs on the GPU", times])
     if device < runs[0]["floor_ms"]:
         return Verdict("too fast", [f"{device:.3f} ms, where the GPU's rates allow no less than "
                                     f"{runs[0]['floor_ms']:.3f} ms", times])
