@@ -1,12 +1,15 @@
-"""The folder hostile: submissions that want something else than to be right. None scores: not as grading is, and not with any one
-layer taken away. Where a layer is taken away, the check of words is, too, or the code would not run at all.
+"""The folder hostile: submissions that want something else than to be right, files and archives. None scores: not as grading is, and
+not with any one layer taken away. Where a layer is taken away, the check of words is, too, or the code would not run at all.
 
     HOSTILE_TABLE=1 PYTHONPATH=../.. python3 -B -m unittest -v hostile_folder_test.All
 
 writes the table of what becomes of them.
 """
 
+import contextlib
 import os
+import sys
+import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -18,9 +21,12 @@ from tools.base import ROOT
 from tools.course import kernelcode
 from tools.grading import grade
 from tools.grading.kernels import LAYERS
-from tools.grading.submission import Submission
+from tools.grading.submission import Submission, read_submission
 
 HERE = Path(__file__).parent / "hostile"
+sys.path.insert(0, str(HERE))
+from archives import ARCHIVES  # noqa: E402
+
 TABLE = HERE / "README.md"
 BEGIN, END = "<!-- table -->\n", "<!-- /table -->\n"
 HEADERS = "".join(f"#include <{name}>\n" for name in (
@@ -28,8 +34,8 @@ HEADERS = "".join(f"#include <{name}>\n" for name in (
     "sys/mman.h", "sys/mount.h", "sys/ptrace.h", "sys/resource.h", "sys/shm.h", "sys/socket.h", "sys/stat.h", "sys/syscall.h",
     "sys/uio.h", "sys/un.h", "sys/wait.h", "unistd.h", "cfloat", "cmath", "stdexcept", "string", "thread")) + \
     '#include "simt/engine/device_memory.h"\n#include "simt/engine/launch.h"\n'
-# Where compiling is what fails, it does so with whatever layers a program would have had.
-NEVER_RUN = ("does not compile", "hangs the compiler")
+# Where reading or compiling is what fails, it does so with whatever layers a program would have had.
+NEVER_RUN = ("does not compile", "hangs the compiler", *{becomes for _, becomes, _ in ARCHIVES.values() if becomes})
 COLUMNS = {"all layers": None, "no check of words": (), **{f"and no {layer}": (layer,) for layer in LAYERS}}
 LEFT = [Path(place) for place in ("/tmp/hostile", "/tmp/hostile-too", "/var/tmp/hostile", "/dev/shm/hostile")]
 
@@ -47,22 +53,26 @@ class Folder(unittest.TestCase):
         cls.bench.kernels.patience = cls.patience
         cls.files = {path.stem: path.read_text() for path in sorted(HERE.glob("*.inc"))}
 
-    def verdict(self, code: str, without: "tuple[str, ...] | None") -> str:
-        """The state, of this between the markers, and what it begins with; None: as grading is."""
+    def submission(self, name: str, text: str) -> Submission:
+        if name not in ARCHIVES:
+            return Submission("mallory", {self.exercise.file: text})
+        with tempfile.TemporaryDirectory() as directory:
+            return read_submission(ARCHIVES[name][2](Path(directory), self.exercise.file, text), [self.exercise.file])
+
+    def verdict(self, name: str, without: "tuple[str, ...] | None") -> str:
+        """The state of this between the markers, in an archive or not, without these layers; None: as grading is."""
+        code = self.files.get(name, self.files["results-zeros"])
         text = code.replace("ROOT", str(ROOT)).replace("TREE", str(self.bench.tree))
         whole = HEADERS + self.bench.course.text(self.exercise)
         whole = whole.replace(self.bench.course.written(self.exercise), text)
         self.bench.kernels.without = frozenset(without or ())
         # What stands outside of the markers is not taken from a submission: the headers have to come in by another way.
         with mock.patch.object(self.bench.course, "replaced", return_value=whole):
-            if without is None:
-                result = grade(self.bench, Submission("mallory", {self.exercise.file: whole}), [self.exercise])
-            else:
-                with mock.patch.object(kernelcode, "objection", return_value=None):
-                    result = grade(self.bench, Submission("mallory", {self.exercise.file: whole}), [self.exercise])
+            with mock.patch.object(kernelcode, "objection", return_value=None) if without is not None else contextlib.nullcontext():
+                result = grade(self.bench, self.submission(name, whole), [self.exercise])
         self.assertEqual(result.score, 0, f"{code}\n\n{result}")
-        for lines in [result.verdicts[self.exercise.id].lines]:
-            self.assertTrue(all(len(line) <= 300 and line.isprintable() for line in lines), lines)
+        lines = result.verdicts[self.exercise.id].lines
+        self.assertTrue(all(len(line) <= 300 and line.isprintable() for line in lines), lines)
         return result.verdicts[self.exercise.id].state
 
     def tried(self, names: "list[str]") -> "dict[str, list[str]]":
@@ -73,7 +83,7 @@ class Folder(unittest.TestCase):
             with self.subTest(name=name):
                 states: list[str] = []
                 for without in self.columns.values():
-                    states.append(states[-1] if without and states[-1] in NEVER_RUN else self.verdict(self.files[name], without))
+                    states.append(states[-1] if without and states[-1] in NEVER_RUN else self.verdict(name, without))
                 found[name] = states
         for without in filter(lambda layers: layers is not None, self.columns.values()):
             with self.subTest(without=without):
@@ -96,11 +106,11 @@ class OneOfEachKind(Folder):
 
 class All(Folder):
     def test_none_scores(self):
-        found = self.tried(list(self.files))
+        found = self.tried([*self.files, *ARCHIVES])
         if os.environ.get("HOSTILE_TABLE"):
             rows = ["| submission | what it tries | " + " | ".join(COLUMNS) + " |", "|---|---|" + "---|" * len(COLUMNS)]
             for name, states in found.items():
-                what = self.files[name].splitlines()[0].removeprefix("// ").rstrip(".")
+                what = ARCHIVES[name][0] if name in ARCHIVES else self.files[name].splitlines()[0].removeprefix("// ").rstrip(".")
                 rows.append(f"| `{name}` | {what[0].lower() + what[1:]} | " + " | ".join(states) + " |")
             text = TABLE.read_text()
             first, last = text.index(BEGIN) + len(BEGIN), text.index(END)
@@ -108,7 +118,7 @@ class All(Folder):
 
     def test_the_table_has_all_of_them(self):
         table = TABLE.read_text()
-        self.assertEqual([name for name in self.files if f"| `{name}` |" not in table], [])
+        self.assertEqual([name for name in (*self.files, *ARCHIVES) if f"| `{name}` |" not in table], [])
         self.assertGreaterEqual(len(self.files), 40)
         rows = [line for line in table.splitlines() if line.startswith("| `")]
         self.assertFalse([row for row in rows if "| right |" in row])

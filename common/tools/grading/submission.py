@@ -4,12 +4,16 @@ Only the files that exercises are about, and answers.json, are read, from the to
 Nothing is unpacked onto the disk.
 """
 
+import bz2
 import codecs
 import hashlib
+import io
+import lzma
 import os
 import stat
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,10 +22,13 @@ from typing import IO, Any, NoReturn
 
 from tools.base import amount_of_memory
 from tools.course import HANDED_OUT
+from tools.grading.kernels import as_line
 
 MOST_BYTES = 20 * 1024 * 1024  # of an archive, and of what it unpacks to
 MOST_BYTES_OF_A_FILE = 1024 * 1024
 MOST_FILES = 5000
+_LONGEST_TAR = MOST_BYTES + 2 * 1024 * MOST_FILES  # with what stands before each file
+_TO_UNPACK = 128 * 1024**2  # of memory
 _OF_FINDER = ("__MACOSX", ".DS_Store")  # what a Mac puts beside the one directory of an archive
 _LONGEST_NAME = 200  # bytes
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2")
@@ -69,18 +76,24 @@ def read_submission(path: Path, wanted: list[str]) -> Submission:
         if path.is_symlink():
             raise _Refused("a link", "it is a link to somewhere else")
         files = _directory(path) if path.is_dir() else _archive(path)
-        inner = [path / file for file in files if "/" not in file and _ending(Path(file))]
+        inner = [path / file for file, read in files.items()
+                 if "/" not in file and _ending(Path(file)) and read is not _link]
         if path.is_dir() and len(inner) == 1 and not any(_place_of(file, files, wanted) for file in wanted):
             files = _archive(inner[0])  # as Moodle has it: a directory of each student's, with what was handed in
         if not files:
             raise _Refused("empty", "there is no file in it")
         _take(submission, files, wanted)
     except _Refused as refused:
-        submission.refused = (refused.verdict, refused.why)
-    except Exception as error:  # what the libraries raise for a damaged archive is not written down anywhere
-        submission.refused = ("not readable",
-                              f"it cannot be read: {' '.join(str(error).split()) or type(error).__name__}")
+        submission.refused = (refused.verdict, as_line(refused.why))
+    except Exception as error:
+        submission.refused = _not_readable("it", error)
     return submission
+
+
+def _not_readable(what: str, error: Exception) -> tuple[str, str]:
+    """What the libraries raise for a damaged archive is not written down anywhere."""
+    why = " ".join(str(error).split()) or type(error).__name__
+    return "not readable", as_line(f"{what} cannot be read: {why}")
 
 
 def _take(submission: Submission, files: Files, wanted: list[str]) -> None:
@@ -98,6 +111,8 @@ def _take(submission: Submission, files: Files, wanted: list[str]) -> None:
                                       f"{file} is not UTF-8: byte {error.start} is {error.object[error.start]:#04x}")
         except _Refused as refused:
             submission.wrong[file] = (refused.verdict, f"{file}: {refused.why}")
+        except Exception as error:
+            submission.wrong[file] = _not_readable(file, error)
     if not submission.texts and not submission.wrong:
         there = ", ".join(sorted(files)[:3]) + (", .." if len(files) > 3 else "")
         raise _Refused("other files", f"it has none of {', '.join(wanted)}: it has {there}")
@@ -127,7 +142,7 @@ def _too_large(what: str, size: int, most: int) -> _Refused:
 
 
 def _link(*_: object) -> NoReturn:
-    raise _Refused("a link", "it is a link to somewhere else")
+    raise _Refused("a link", "it is a link, a pipe or a device")
 
 
 def _limited(open_file: IO[bytes]) -> bytes:
@@ -179,9 +194,29 @@ def _require_size(files: int, size: int) -> None:
         raise _too_large("it", size, MOST_BYTES)
 
 
+def _unpacked(content: bytes) -> bytes:
+    """A tar archive as it was before it was compressed, of which no more is unpacked than is allowed."""
+    ways: dict[bytes, Callable[[], Any]] = {
+        b"\x1f\x8b": partial(zlib.decompressobj, 16 + zlib.MAX_WBITS), b"BZh": bz2.BZ2Decompressor,
+        b"\xfd7zXZ": partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, _TO_UNPACK)}
+    way = next((way for begin, way in ways.items() if content.startswith(begin)), None)
+    if way is None:
+        return content
+    unpacking = way()
+    unpacked: bytes = unpacking.decompress(content, _LONGEST_TAR + 1)
+    if len(unpacked) > _LONGEST_TAR:
+        raise _Refused("too large", f"it has more than {amount_of_memory(MOST_BYTES)}")
+    if not unpacking.eof:
+        raise EOFError("it ends before its end")
+    return unpacked
+
+
 def _archive(path: Path) -> Files:
-    if path.stat().st_size > MOST_BYTES:
-        raise _too_large("the archive", path.stat().st_size, MOST_BYTES)
+    status = path.lstat()
+    if not stat.S_ISREG(status.st_mode):  # nobody waits for what a pipe has to say
+        _link()
+    if status.st_size > MOST_BYTES:
+        raise _too_large("the archive", status.st_size, MOST_BYTES)
     # (name, size, whether it is no plain file, how to open it)
     entries: list[tuple[str, int, bool, Callable[[], Any]]] = []
     if path.name.lower().endswith(".zip"):
@@ -190,11 +225,9 @@ def _archive(path: Path) -> Files:
                     partial(zipped.open, entry))
                    for entry in zipped.infolist() if not entry.is_dir()]
     else:
-        tarred = tarfile.open(path)
-        for entry in tarred:  # it goes on to the next one by unpacking this one: how large that is must be known before
-            if not entry.isdir():
-                entries.append((entry.name, entry.size, not entry.isreg(), partial(tarred.extractfile, entry)))
-            _require_size(len(entries), sum(size for _, size, _, _ in entries) + (entry.size if entry.isdir() else 0))
+        tarred = tarfile.open(fileobj=io.BytesIO(_unpacked(path.read_bytes())), mode="r:")
+        entries = [(entry.name, entry.size, not entry.isreg(), partial(tarred.extractfile, entry))
+                   for entry in tarred if not entry.isdir()]
     _require_size(len(entries), sum(size for _, size, _, _ in entries))
     found: Files = {}
     for name, _, is_link, opened in entries:
