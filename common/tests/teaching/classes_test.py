@@ -1,6 +1,8 @@
 """A class: each submission once, the rest when one fails, and what the instructor reads. Nothing is built here."""
 
+import argparse
 import csv
+import dataclasses
 import datetime
 import json
 import tempfile
@@ -21,6 +23,7 @@ from tools.grading import (
     late_days,
     no_submissions_in,
     read_dates,
+    read_log,
     read_roster,
     similarity,
     submissions_in,
@@ -40,7 +43,7 @@ class OfAClass(unittest.TestCase):
         self.exercises = self.course.select(["01.scores", "05.rescale"])
         self.graded, self.no_gpu = [], ""
 
-    def grade_class(self, states: dict, plan=Plan("", []), dates={}, others=(), people=(), answers={}):
+    def grade_class(self, states: dict, plan=Plan("", []), dates={}, others=(), people=(), answers={}, log=None):
         """With a grader that finds these states {student: [of 01.scores, of 05.rescale]}; an exception is raised."""
         def grade(workbench, submission, exercises):
             self.graded.append(submission.name)
@@ -55,7 +58,7 @@ class OfAClass(unittest.TestCase):
         with mock.patch.object(whole_class, "grade", side_effect=grade), mock.patch.object(whole_class, "say"), \
                 mock.patch.object(whole_class.file_trees, "read", return_value={"a": b"b"}):
             submissions = [Submission(name, {"x": name, **({ANSWERS: answers[name]} if name in answers else {})}) for name in states]
-            return whole_class.grade_class(workbenches, submissions, self.exercises, self.out, plan, dates, others, people)
+            return whole_class.grade_class(workbenches, submissions, self.exercises, self.out, plan, dates, others, people, log)
 
     def test_the_table_the_pages_and_what_went_wrong_most(self):
         self.grade_class({"ada": ["right", "right"], "grace": ["right", "wrong"], "=cmd()": ["not attempted", "hangs"]})
@@ -128,7 +131,7 @@ class OfAClass(unittest.TestCase):
         total, late = str(one.points + two.points), str(round((one.points + two.points) * 0.9, 2))
         self.assertEqual(rows, {"Ada Exa\u0308mple_77_second": ["1001", people[0].name, total, total, "0"],
                                 "grace@school.example": ["1002", people[1].name, late, total, "1"],
-                                "a stranger": ["", "", total, total, "0"]})
+                                "a stranger": ["", "", total, total, "0"], "": ["1003", people[2].name, "0", total, "0"]})
         canvas = list(csv.reader((self.out / "canvas.csv").read_text().splitlines()))
         self.assertEqual([canvas[0][-1], *(row[-1] for row in canvas[1:])], ["Spring", total, total, late, ""])
         moodle = list(csv.reader((self.out / "moodle.csv").read_text().splitlines()))
@@ -145,6 +148,84 @@ class OfAClass(unittest.TestCase):
         with mock.patch("tools.grading.roster.say") as said:
             self.assertEqual([one.name for one in read_roster(table)], ["Ada", "Grace"])
         self.assertIn("roster.csv:3: the id 1 stands there a second time", said.call_args[0][0])
+
+    def test_log_points(self):
+        one, two = (one.points for one in self.exercises)
+        people = [Person("1001", "Ada", "ada@b"), Person("1002", "Grace", "grace@b"), Person("1003", "Mary", "mary@b")]
+        table = self.out / "log.csv"
+        table.write_text("id,first,second\n1001,8.5,10\n1003,,4\n1001,10\nnobody,3\nZoe\u0308 X,7\n")
+        with mock.patch("tools.grading.roster.say") as said:
+            log = read_log(table, people, ["ada", "grace", "Zo\u00eb X"])
+        self.assertEqual([call[0][0].partition("log.csv")[2] for call in said.call_args_list],
+                         [":4: 1001 stands there a second time: this line does not count.",
+                          ":5: nobody is nobody here: this line does not count."])
+        self.grade_class({"ada": ["right", "wrong"], "grace": ["right", "right"], "Zo\u00eb X": ["wrong", "wrong"]}, people=people, log=log)
+        rows = {row[0]: row[3:5] + row[-2:] for row in csv.reader((self.out / "grades.csv").read_text().splitlines())}
+        of = str(one + two + 20)
+        self.assertEqual(rows, {"submission": ["points", "of", "log points", "late days"], "ada": [str(one + 18.5), of, "18.5", "0"],
+                                "grace": [str(one + two), of, "0", "0"], "Zo\u00eb X": ["7.0", of, "7.0", "0"],
+                                "": ["4.0", of, "4.0", "0"]})
+        self.assertIn("The log has 18.5 of 20 points.", (self.out / "students/ada.md").read_text())
+        self.assertEqual([row.rpartition(",")[2] for row in (self.out / "canvas.csv").read_text().splitlines()[1:]],
+                         [of, f"{one + 18.5:g}", f"{one + two:g}", "4"])
+        for text, words in [("1001\n", "log.csv:1: it must be an id and points"), ("1001,11\n", "0 to 10"), ("a,1\n1001,-1\n", "log.csv:2"),
+                            ("1001,nan\n", "0 to 10")]:
+            table.write_text(text)
+            with self.subTest(text=text), self.assertRaisesRegex(Failure, words), mock.patch("tools.grading.roster.say"):
+                read_log(table, people, [])
+
+    def test_what_is_kept_has_its_flags(self):
+        kept = self.out / "x.json"
+        graded = Grade("ada", {"01.scores": Verdict("right", ["a line"])}, {"01.scores": 3}, flags={"01.scores": "an asm"})
+        kept.write_text(json.dumps({"key": "k", "grade": dataclasses.asdict(graded)}))
+        self.assertEqual(whole_class._kept(kept, "k"), graded)
+
+    def run_grade(self, *words: str) -> "tuple[int, list[str]]":
+        """(status, lines) of the command on the class, whose submissions are all found right, with nothing built."""
+        parser = argparse.ArgumentParser()
+        grade_command.add_arguments(parser)
+        arguments = parser.parse_args([str(self.out / "class"), f"--out={self.out}/grades", *words])
+        arguments.passed_on = []
+        bench = types.SimpleNamespace(root=self.course.root, course=self.course, no_gpu="", held={})
+        with mock.patch.object(grade_command, "_workbench", return_value=bench), \
+                mock.patch.object(grade_command.packages, "require_versions"), \
+                mock.patch.object(grade_command.packages, "install_for_grading"), \
+                mock.patch.object(whole_class, "grade", side_effect=lambda _, submission, exercises: Grade(
+                    submission.name, {one.id: Verdict("right") for one in exercises}, {one.id: one.points for one in exercises})), \
+                mock.patch("builtins.print") as printed:
+            status = grade_command.run(arguments)
+        return status, [str(call[0][0]) for call in printed.call_args_list]
+
+    def test_a_week_and_what_is_said_of_wrong_tables(self):
+        """One line each, and the class is graded."""
+        one, two = self.exercises
+        for name in ("1001_ada", "1002_grace", "a stranger"):
+            (self.out / "class" / name / Path(two.file).parent).mkdir(parents=True)
+            (self.out / "class" / name / two.file).write_text("// x\n")
+        for file, text in {"course.json": json.dumps({
+                "title": "T", "late": {"percent_a_day": 10, "days": 3}, "points": {two.id: 2.5}, "weeks": [
+                    {"title": "one", "begins": "2027-02-01", "due": "2027-02-08", "exercises": [one.id]},
+                    {"title": "two", "begins": "2027-02-08", "due": "2027-02-15T18:00", "exercises": [two.id]}]}),
+                "roster.csv": "id,name,e-mail\n1001,Ada,a@b\n1002,Grace,g@b\n1001,Eve,e@b\n1003,Mary,m@b\n",
+                "dates.csv": "1001_ada,2027-02-16T17:00\n1002_grace,2027-02-15T18:00\na stranger,2027-02-09\nnobody,2027-02-09\n",
+                "log.csv": "1001,8\n7777,9\n"}.items():
+            (self.out / file).write_text(text)
+        tables = [f"--{name}={self.out / name}.csv" for name in ("roster", "dates", "log")]
+        status, said = self.run_grade(f"--course={self.out}/course.json", "--week=2", *tables)
+        self.assertEqual(status, 0)
+        rows = list(csv.reader((self.out / "grades/grades.csv").read_text().splitlines()))
+        self.assertEqual(rows, [
+            ["submission", "id", "name", "points", "of", two.id, f"{two.id} points", "log points", "late days"],
+            ["1001_ada", "1001", "Ada", "10.25", "12.5", "right", "2.25", "8.0", "1"],
+            ["1002_grace", "1002", "Grace", "2.5", "12.5", "right", "2.5", "0", "0"],
+            ["a stranger", "", "", "2.5", "12.5", "right", "2.5", "0", "0"],
+            ["", "1003", "Mary", "0", "12.5", "not handed in", "0", "0", "0"]])
+        for words in ("roster.csv:4: the id 1001 stands there a second time", "log.csv:2: 7777 is nobody here",
+                      "dates.csv has nobody, and nothing of that name", "Not in the roster, or not one person's alone: a stranger."):
+            self.assertEqual(len([line for line in said if words in line]), 1, said)
+        with self.assertRaisesRegex(Failure, "--week is 3: the course has weeks 1 to 2") as caught:
+            self.run_grade(f"--course={self.out}/course.json", "--week=3")
+        self.assertEqual(caught.exception.status, 2)
 
     def test_questions_that_were_asked_of_somebody_else(self):
         self.exercises = self.course.select(["01.sectors", "05.rescale"])

@@ -38,6 +38,7 @@ from tools.grading import (
     not_graded,
     not_held,
     read_dates,
+    read_log,
     read_roster,
     read_submission,
     submissions_in,
@@ -60,6 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--roster", type=Path, metavar="FILE",
                         help="of a class: id,name,e-mail and perhaps days more, a line each; gives one row a student, "
                              "canvas.csv and moodle.csv")
+    parser.add_argument("--log", type=Path, metavar="FILE",
+                        help="of a class: points for the logs, which a person gave: 1001,8.5")
     parser.add_argument("--patience", type=float, default=60, metavar="S",
                         help="seconds for one run (default: %(default)g)")
     parser.add_argument("--gpu", action="store_true", help="grade performance too, on this machine's GPU")
@@ -100,6 +103,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.submission.exists() or not is_submission(arguments.submission):
         raise Failure(f"{arguments.submission} is neither a directory nor a zip or tar archive", status=2)
     require_a_place(arguments.submission, arguments.out)
+    for option, file in (("--roster", arguments.roster), ("--log", arguments.log)):
+        if file and arguments.out.suffix == ".json":
+            raise Failure(f"{option} is for a class: --out must be a directory, and is {arguments.out}", status=2)
     if len(timed) > len(exercises):
         say("Performance is not graded: that takes a GPU, and --gpu.")
     if arguments.out.suffix != ".json":
@@ -149,8 +155,11 @@ def _one(arguments: argparse.Namespace, course: Course, plan: Plan, exercises: S
 def _dates(arguments: argparse.Namespace, plan: Plan, names: list[str],
            otherwise: "datetime.date | None" = None) -> dict[str, datetime.date]:
     """{submission: date}, for those whose date is known; the others are named to the user."""
-    dates = {**{name: otherwise for name in names if otherwise},
-             **(read_dates(arguments.dates) if arguments.dates else {})}
+    given = read_dates(arguments.dates) if arguments.dates else {}
+    nobodys = [name for name in given if name not in names]
+    if nobodys and arguments.out.suffix != ".json":
+        say(f"{shown(arguments.dates)} has {', '.join(nobodys)}, and nothing of that name was handed in.")
+    dates = {**{name: otherwise for name in names if otherwise}, **given}
     unknown = [name for name in names if name not in dates] if plan.late else []
     if unknown:
         say(f"It is not known when {', '.join(unknown)} {'was' if len(unknown) == 1 else 'were'} handed in: nothing is "
@@ -167,12 +176,14 @@ def _class(arguments: argparse.Namespace, course: Course, plan: Plan, exercises:
     people = read_roster(arguments.roster) if arguments.roster else []
     if plan.secret and not people and any(one.kind == "measure" for one in exercises):
         say("The course has a secret, and without --roster nobody knows whose questions are whose.")
-    dates = _dates(arguments, plan, [one.name for one in submissions])
+    names = [one.name for one in submissions]
+    log = read_log(arguments.log, people, names) if arguments.log else None
+    dates = _dates(arguments, plan, names)
     workbenches = [_workbench(course, exercises, number, arguments)
                    for number in range(min(build.cores(), len(submissions)))]
     for line in not_held(workbenches[0].held):
         say(line)
-    done = grade_class(workbenches, submissions, exercises, arguments.out, plan, dates, others, people)
+    done = grade_class(workbenches, submissions, exercises, arguments.out, plan, dates, others, people, log)
     minutes = (time.monotonic() - begin) / 60
     say(f"{len(done.grades)} submissions in {minutes:.1f} minutes: {shown(arguments.out)}/grades.csv, class.md, "
         "students")

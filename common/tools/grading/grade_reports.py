@@ -1,7 +1,5 @@
 """What is written of a grading: for Gradescope, a table of the class, and a page for each student."""
 
-import csv
-import io
 import json
 import re
 from collections.abc import Sequence
@@ -9,9 +7,10 @@ from urllib.parse import quote
 
 from tools.base import JsonObject
 from tools.grading.one_submission import Grade
-from tools.grading.roster import Person
+from tools.grading.roster import Log, Person
 from tools.grading.similarity import Alike, groups
 from tools.grading.speed import Graded
+from tools.grading.tables import as_csv
 
 
 def written(grade: Grade, exercises: Sequence[Graded], held: JsonObject) -> str:
@@ -50,25 +49,23 @@ def _in_a_sentence(grade: Grade) -> str:
     return f"{states.count('right')} of {len(states)} exercises are right"
 
 
-def table_of_class(grades: list[Grade], exercises: Sequence[Graded], of: "dict[str, Person] | None" = None) -> str:
-    """A line for each student, as CSV: what each exercise was, and then its points."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+def table_of_class(rows: "Sequence[tuple[Grade, Person | None]]", exercises: Sequence[Graded], log: Log) -> str:
+    """A line for each student, as CSV: what each exercise was, and then its points. Where nobody is known, there are no
+    columns for who it is; and none for a log that nobody was given points for."""
     ids = [one.id for one in exercises]
-    writer.writerow(["submission", *(["id", "name"] if of else []), "points", "of", *ids,
-                     *[f"{id} points" for id in ids], "late days"])
-    for grade in grades:
-        person = (of or {}).get(grade.name)
-        who = [_harmless(person.id), _harmless(person.name)] if person else ["", ""]
-        writer.writerow([_harmless(grade.name), *(who if of else []), grade.score, sum(one.points for one in exercises),
-                         *[grade.verdicts[id].state for id in ids], *[grade.points[id] for id in ids],
-                         max(grade.late.values(), default=0)])
-    return text.getvalue()
+    known = any(person for _, person in rows)
+    lines: list[list[object]] = [["submission", *(["id", "name"] if known else []), "points", "of", *ids,
+                                  *[f"{id} points" for id in ids], *(["log points"] if log.of else []), "late days"]]
+    for grade, person in rows:
+        who = [person.id, person.name] if person else ["", ""]
+        lines.append([grade.name, *(who if known else []), grade.score, total(exercises, log),
+                      *[grade.verdicts[id].state for id in ids], *[grade.points[id] for id in ids],
+                      *([grade.log] if log.of else []), max(grade.late.values(), default=0)])
+    return as_csv(lines)
 
 
-def _harmless(name: str) -> str:
-    """The cell so that no spreadsheet takes it for a formula."""
-    return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") else name
+def total(exercises: Sequence[Graded], log: Log) -> float:
+    return sum(one.points for one in exercises) + log.of
 
 
 def _in_a_cell(text: str) -> str:
@@ -76,10 +73,10 @@ def _in_a_cell(text: str) -> str:
     return re.sub(r"([\\|\[\]<>*_`])", r"\\\1", text)
 
 
-def page_of(grade: Grade, exercises: Sequence[Graded]) -> str:
+def page_of(grade: Grade, exercises: Sequence[Graded], log: Log) -> str:
     """What one student is told, as Markdown."""
-    total = sum(one.points for one in exercises)
-    lines = [f"# {grade.name}: {grade.score} of {total} points", "", _in_a_sentence(grade) + ".", ""]
+    lines = [f"# {grade.name}: {grade.score} of {total(exercises, log)} points", "", _in_a_sentence(grade) + ".", ""]
+    lines += [f"The log has {grade.log:g} of {log.of:g} points.", ""] if log.of else []
     for one in exercises:
         verdict = grade.verdicts[one.id]
         lines += [f"## {one.id}: {one.title}", "",

@@ -4,7 +4,6 @@ Days are those of the place where it was handed in. Gradescope writes beside the
 table says it, with a line for each submission: ada,2027-02-17.
 """
 
-import csv
 import datetime
 import json
 import math
@@ -13,30 +12,23 @@ import unicodedata
 from dataclasses import replace
 from pathlib import Path
 
-from tools.base import Failure, shown
+from tools.base import Failure
 from tools.course import Plan, Verdict
 from tools.grading.one_submission import Grade
+from tools.grading.tables import lines_of
 
 _METADATA = "submission_metadata.json"  # Gradescope's, beside the directory of the submission
 
 
 def read_dates(path: Path) -> dict[str, datetime.date]:
     """Reads {submission: date, with the hour if it has one}."""
-    try:
-        lines = list(csv.reader(path.read_text().splitlines()))
-    except (OSError, ValueError) as error:
-        raise Failure(f"cannot read {shown(path)}: {getattr(error, 'strerror', None) or 'it is not UTF-8'}",
-                      status=2) from None
     dates = {}
-    for number, line in enumerate(lines, 1):
-        if not line:
-            continue
+    for where, line in lines_of(path):
         try:
             name, when = line
-            dates[unicodedata.normalize("NFC", name.strip())] = _day(when.strip())
+            dates[unicodedata.normalize("NFC", name)] = _day(when)
         except ValueError:
-            raise Failure(f"{shown(path)}:{number}: it must be a submission and a date, as ada,2027-02-17",
-                          status=2) from None
+            raise Failure(f"{where}: it must be a submission and a date, as ada,2027-02-17", status=2) from None
     return dates
 
 

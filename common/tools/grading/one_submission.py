@@ -68,10 +68,11 @@ class Grade:
     seconds: float = 0.0
     late: dict[str, int] = field(default_factory=dict)  # {exercise's id: days}
     flags: dict[str, str] = field(default_factory=dict)  # {exercise's id: why a person should look at it}
+    log: float = 0.0  # points that a person gave
 
     @property
     def score(self) -> float:
-        return round(sum(self.points.values()), 2)
+        return round(sum(self.points.values()) + self.log, 2)
 
 
 class Workbench(Workshop):

@@ -8,20 +8,27 @@
 its name has the id, the e-mail address or the name in it, as learning platforms write them: `exampleada_1001_hw1`,
 `Ada Example_77_assignsubmission`. Names are compared without case, marks between words, and ways to write the same
 letter.
+
+A person gives the points for the log, up to 10 each week. These are in a table of their own, by the id of the roster or
+the name of the submission, with a column for each log:
+
+    1001,8.5
+    1002,10,7
 """
 
-import csv
 import datetime
-import io
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.base import Failure, say, shown
 from tools.course import INVISIBLE
 from tools.grading.late_days import days_late
+from tools.grading.tables import as_csv, lines_of
+
+LOG_POINTS = 10  # of the rubric in common/course/log.md
 
 
 @dataclass(frozen=True)
@@ -45,28 +52,49 @@ def plain(name: str) -> str:
 
 def read_roster(path: Path) -> list[Person]:
     """Failure if it cannot be read; of two lines with one id the first counts, and a line says so."""
-    try:
-        lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig"))))
-    except (OSError, ValueError) as error:
-        raise Failure(f"cannot read {shown(path)}: {getattr(error, 'strerror', None) or 'it is not UTF-8'}",
-                      status=2) from None
     people: dict[str, Person] = {}
-    for number, line in enumerate(lines, 1):
-        cells = [cell.strip() for cell in line]
-        if not any(cells) or (number == 1 and cells[0].casefold() == "id"):
-            continue
+    for where, cells in lines_of(path):
         days = cells[3] if len(cells) > 3 else ""
         if len(cells) not in (3, 4) or not plain(cells[0]) or not plain(cells[1]) or not re.fullmatch(r"\d{0,3}", days):
-            raise Failure(f"{shown(path)}:{number}: it must be id, name, e-mail and perhaps days, as "
+            raise Failure(f"{where}: it must be id, name, e-mail and perhaps days, as "
                           "1001,Ada Example,ada@school.example,2", status=2)
         if cells[0] in people:
-            say(f"{shown(path)}:{number}: the id {cells[0]} stands there a second time: this line does not count.")
+            say(f"{where}: the id {cells[0]} stands there a second time: this line does not count.")
             continue
         id, called, mail = cells[:3]
         people[id] = Person(id, called, mail, int(days or 0))
     if not people:
         raise Failure(f"{shown(path)} has nobody in it", status=2)
     return list(people.values())
+
+
+@dataclass(frozen=True)
+class Log:
+    """Points for the logs, and how many there can be."""
+
+    points: dict[str, float] = field(default_factory=dict)  # by the roster's id, or the submission's name
+    of: float = 0
+
+    def of_student(self, person: "Person | None", submission: str) -> float:
+        return self.points.get(person.id if person else submission, 0)
+
+
+def read_log(path: Path, people: Sequence[Person], names: Sequence[str]) -> Log:
+    """Failure if it cannot be read; a line for each student that nobody is, or that stands there twice."""
+    known, points, most = {*names, *(one.id for one in people)}, {}, 0
+    for where, cells in lines_of(path):
+        who, given = unicodedata.normalize("NFC", cells[0]), cells[1:]
+        if not given or not all(re.fullmatch(r"(\d+(\.\d+)?)?", one) and float(one or 0) <= LOG_POINTS
+                                for one in given):
+            raise Failure(f"{where}: it must be an id and points for each log, 0 to {LOG_POINTS}, as 1001,8.5",
+                          status=2)
+        most = max(most, len(given))
+        if who not in known or who in points:
+            say(f"{where}: {who} {'stands there a second time' if who in points else 'is nobody here'}: this line does "
+                "not count.")
+            continue
+        points[who] = sum(float(one or 0) for one in given)
+    return Log(points, LOG_POINTS * most)
 
 
 def person_of(submission: str, people: Iterable[Person]) -> "Person | None":
@@ -119,17 +147,10 @@ def for_canvas(title: str, points: dict[str, float], total: float, people: list[
     rows = [["Student", "ID", "SIS User ID", "SIS Login ID", "Section", title],
             ["    Points Possible", "", "", "", "", f"{total:g}"]]
     rows += [[one.name, "", one.id, one.mail, "", f"{points[one.id]:g}" if one.id in points else ""] for one in people]
-    return _as_csv(rows)
+    return as_csv(rows)
 
 
 def for_moodle(title: str, points: dict[str, float], people: list[Person]) -> str:
     """Grades that Moodle imports, by ID number or e-mail address."""
-    return _as_csv([["ID number", "Email address", title],
+    return as_csv([["ID number", "Email address", title],
                     *[[one.id, one.mail, f"{points[one.id]:g}" if one.id in points else ""] for one in people]])
-
-
-def _as_csv(rows: list[list[str]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(
-        [f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell for cell in row] for row in rows)
-    return text.getvalue()

@@ -16,7 +16,7 @@ from tools.grading import grade_reports
 from tools.grading.late_days import without_late_points
 from tools.grading.one_submission import ANSWERS, Grade, Workbench, grade, not_graded, taken_from
 from tools.grading.question_names import bound
-from tools.grading.roster import Person, for_canvas, for_moodle, last_in_time, whose
+from tools.grading.roster import Log, Person, for_canvas, for_moodle, last_in_time, whose
 from tools.grading.similarity import alike
 from tools.grading.speed import Graded
 from tools.grading.submission import Submission, is_submission, name_of, read_submission
@@ -53,10 +53,11 @@ def no_submissions_in(directory: Path) -> list[str]:
 
 def grade_class(workbenches: list[Workbench], submissions: list[Submission], exercises: Sequence[Graded], out: Path,
                 plan: Plan, dates: dict[str, datetime.date], others: Sequence[str] = (),
-                people: Sequence[Person] = ()) -> Class:
+                people: Sequence[Person] = (), log: "Log | None" = None) -> Class:
     """With as many at a time as there are workbenches. Writes a page for each student, grades.csv and class.md. What
     is kept of a submission has all its points, whenever it was handed in. `others` are names of what is no
-    submission. With a roster, each of its people has one row, of the submission that counts."""
+    submission. With a roster, each of its people has one row, of the submission that counts, or of none."""
+    log = log or Log()
     (out / _KEPT).mkdir(parents=True, exist_ok=True)
     (out / "students").mkdir(exist_ok=True)
     free: queue.SimpleQueue[Workbench] = queue.SimpleQueue()
@@ -92,7 +93,8 @@ def grade_class(workbenches: list[Workbench], submissions: list[Submission], exe
         if person:
             result = bound(result, submission, [person], plan.secret, exercises)
         result = without_late_points(result, plan, dates.get(submission.name), person.days if person else 0)
-        (out / "students" / f"{submission.name}.md").write_text(grade_reports.page_of(result, exercises))
+        result.log = log.of_student(person, submission.name)
+        (out / "students" / f"{submission.name}.md").write_text(grade_reports.page_of(result, exercises, log))
         done.append(submission.name)
         say(f"{len(done)} of {len(submissions)}: {result.name}, {result.score} points"
             + (f", {result.refused[0]}" if result.refused else ""))
@@ -102,16 +104,25 @@ def grade_class(workbenches: list[Workbench], submissions: list[Submission], exe
         grades = list(pool.map(graded, submissions))
     found, without = alike({one.name: taken_from(workbenches[0].course, one, exercises) for one in submissions},
                            workbenches[0].course)
-    (out / "grades.csv").write_text(grade_reports.table_of_class(grades, exercises, of))
+    rows: "list[tuple[Grade, Person | None]]" = [(grade, of.get(grade.name)) for grade in grades]
+    there = {person.id for _, person in rows if person}
+    rows += [(replace(_nothing(exercises), log=log.of_student(one, "")), one) for one in people if one.id not in there]
+    (out / "grades.csv").write_text(grade_reports.table_of_class(rows, exercises, log))
     if people:
-        points = {of[grade.name].id: grade.score for grade in grades if grade.name in of}
-        total = sum(one.points for one in exercises)
+        points = {person.id: grade.score for grade, person in rows
+                  if person and (person.id in there or person.id in log.points)}
+        total = grade_reports.total(exercises, log)
         title = plan.title or "Exercises"
         (out / "canvas.csv").write_text(for_canvas(title, points, total, list(people)))
         (out / "moodle.csv").write_text(for_moodle(title, points, list(people)))
     (out / "class.md").write_text(grade_reports.page_of_class(grades, exercises, found, without,
                                                               namesakes(submissions), others))
     return Class(grades, failed)
+
+
+def _nothing(exercises: Sequence[Graded]) -> Grade:
+    """Of who has handed in nothing."""
+    return Grade("", {one.id: Verdict("not handed in") for one in exercises}, {one.id: 0 for one in exercises})
 
 
 def namesakes(submissions: list[Submission]) -> tuple[tuple[str, ...], ...]:
@@ -138,6 +149,6 @@ def _kept(path: Path, key: str) -> "Grade | None":
         entry = kept["grade"]
         verdicts = {id: Verdict(verdict["state"], verdict["lines"]) for id, verdict in entry["verdicts"].items()}
         return Grade(entry["name"], verdicts, entry["points"], tuple(entry["refused"]) if entry["refused"] else None,
-                     entry["seconds"], entry["flags"])
+                     entry["seconds"], flags=entry["flags"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
