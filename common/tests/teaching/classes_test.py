@@ -139,7 +139,8 @@ class OfAClass(unittest.TestCase):
 
     def test_a_roster_that_is_none(self):
         table = self.out / "roster.csv"
-        for text, words in [("1,Ada\n", "roster.csv:1: it must be id"), ("id,name,e-mail\n1,\u200b,a@b\n", "roster.csv:2: it must be id"),
+        for text, words in [("1,Ada\n", "roster.csv:1: it must be id"), ("1,A\0da,a@b\n2,\n", "roster.csv"),
+                            ("id,name,e-mail\n", "has nobody in it"), ("id,name,e-mail\n1,\u200b,a@b\n", "roster.csv:2: it must be id"),
                             ("1,Ada,a@b,soon\n", "roster.csv:1"), ("", "has nobody in it")]:
             table.write_text(text)
             with self.subTest(text=text), self.assertRaisesRegex(Failure, words):
