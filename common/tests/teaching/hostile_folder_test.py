@@ -21,6 +21,7 @@ from tools.base import ROOT
 from tools.course import kernelcode
 from tools.grading import grade
 from tools.grading.kernels import LAYERS
+from tools.grading.sandbox import left_by
 from tools.grading.submission import Submission, read_submission
 
 HERE = Path(__file__).parent / "hostile"
@@ -37,7 +38,6 @@ HEADERS = "".join(f"#include <{name}>\n" for name in (
 # Where reading or compiling is what fails, it does so with whatever layers a program would have had.
 NEVER_RUN = ("does not compile", "hangs the compiler", *{becomes for _, becomes, _ in ARCHIVES.values() if becomes})
 COLUMNS = {"all layers": None, "no check of words": (), **{f"and no {layer}": (layer,) for layer in LAYERS}}
-LEFT = [Path(place) for place in ("/tmp/hostile", "/tmp/hostile-too", "/var/tmp/hostile", "/dev/shm/hostile")]
 
 
 class Folder(unittest.TestCase):
@@ -77,7 +77,6 @@ class Folder(unittest.TestCase):
 
     def tried(self, names: "list[str]") -> "dict[str, list[str]]":
         """{name: its state in each column}; and what comes after them is graded as ever."""
-        before = [path.exists() for path in LEFT]
         found = {}
         for name in names:
             with self.subTest(name=name):
@@ -91,7 +90,7 @@ class Folder(unittest.TestCase):
                 verdict = self.bench.verdict(self.exercise, self.bench.course.text(self.exercise))
                 self.assertEqual(verdict.state, "right", verdict.lines)
                 self.assertEqual(self.bench.kernels.layers, LAYERS.keys() - set(without), "the others hold")
-        self.assertEqual([path.exists() for path in LEFT], before, "nothing is left behind")
+        self.assertEqual([left_by(self.bench.sandbox.user(number)) for number in range(3)], [[], [], []], "nothing is left behind")
         self.bench.kernels.require_as_prepared()
         return found
 

@@ -15,6 +15,21 @@ from tools.grading import sandbox
 from tools.grading.sandbox import Limits, Sandbox, python
 
 
+# It says where it can.
+LEAVES = """import ctypes, os
+for place in ("/tmp", "/var/tmp", "/dev/shm"):
+    try:
+        os.makedirs(f"{place}/of-a-student/inside")
+        open(f"{place}/of-a-student/inside/file", "w").close()
+        open(f"{place}/.of-a-student", "w").close()
+        os.symlink("/etc", f"{place}/link-of-a-student")
+        print(place)
+    except OSError:
+        pass
+ctypes.CDLL(None).shmget(0x1234567, 4096, 0o1666)
+"""
+
+
 class InTheSandbox(unittest.TestCase):
     """With namespaces and users of our own."""
 
@@ -86,6 +101,13 @@ class InTheSandbox(unittest.TestCase):
         self.assertLess(time.monotonic() - begin, 20)
 
     @unittest.skipIf(os.geteuid() != 0, "NOT RUN: needs root, for a user of its own")
+    def test_one_that_leaves_files_behind(self):
+        box = Sandbox()
+        done = box.run([python(), "-c", LEAVES], Limits(20), {"PATH": os.environ["PATH"]})
+        self.assertEqual("\n".join(done.output.split()), "" if self.bubblewrap else "/tmp\n/var/tmp\n/dev/shm")
+        self.assertEqual((sandbox.left_by(box.user()), sandbox._shared_by(box.user())), ([], []))
+
+    @unittest.skipIf(os.geteuid() != 0, "NOT RUN: needs root, for a user of its own")
     def test_one_that_forks_without_end(self):
         done = self.run_python("import os\nwhile True:\n    os.fork()", seconds=10)
         self.assertTrue("BlockingIOError" in done.output or done.stopped)
@@ -132,10 +154,19 @@ class InAContainer(unittest.TestCase):
 sandbox._works = lambda *_: False  # no namespaces for the other user, too
 box = sandbox.Sandbox()
 done = box.run([sandbox.python(), "-c", {left!r}], sandbox.Limits(5), sandbox._environment())
-print(done.status, sandbox._children_of(box.user()))"""
+print(done.status, sandbox._processes_of(box.user()))"""
         begin = time.monotonic()
         self.assertEqual(self.run_there(code), "0 []\n")
         self.assertLess(time.monotonic() - begin, 30)
+
+
+    def test_one_that_leaves_files_behind(self):
+        code = f"""from tools.grading import sandbox
+sandbox._works = lambda *_: False
+box = sandbox.Sandbox()
+box.run([sandbox.python(), "-c", {LEAVES!r}], sandbox.Limits(5), sandbox._environment())
+print(sandbox.left_by(box.user()), sandbox._shared_by(box.user()))"""
+        self.assertEqual(self.run_there(code), "[] []\n")
 
 
 class InBubblewrap(InTheSandbox):

@@ -325,7 +325,6 @@ class Workbench(Workshop):
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     status = ended(theirs, patience=5)
                     done = replace(done, status=min(0, status) or done.status) if done.status != 0 else done
-        self.sandbox.end_all(0)
         return replace(done, output=str(DoesNotEnd(self.patience))) if done.stopped else done
 
     def _timing_program(self, one: Timed, text: str) -> Path:

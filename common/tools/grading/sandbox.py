@@ -34,6 +34,7 @@ MEMORY = 4 * 1024**3
 MOST_OUTPUT = 1024 * 1024
 _PROCESSES = 64
 _MOST_SANDBOXES = 1000
+_FOR_EVERYBODY = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock")
 _PR_SET_CHILD_SUBREAPER = 36  # of <sys/prctl.h>
 
 
@@ -95,15 +96,21 @@ class Sandbox:
         return {"user": self.user(2), "group": self.user(2), "extra_groups": []} if os.geteuid() == 0 else {}
 
     def end_all(self, number: int) -> None:
-        """Ends whatever runs as this user; nothing if that is who we are."""
+        """Ends whatever runs as this user, and removes what it has left; nothing if that is who we are."""
         user = self.user(number)
-        while user != os.geteuid() and (left := _processes_of(user)):
+        if user == os.geteuid():
+            return
+        while left := _processes_of(user):
             for one in left:
                 ours = _parent_of(one) == os.getpid()  # whoever started it has gone
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(one, signal.SIGKILL)
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(one, 0 if ours else os.WNOHANG)
+        for path in left_by(user):
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        for how, key in _shared_by(user):
+            subprocess.run(["ipcrm", how, key], capture_output=True, user=user, group=user, extra_groups=[])
 
     def run(self, command: Command, limits: Limits, environment: dict[str, str], cwd: Path = Path("/"),
             writable: tuple[Path, ...] = ()) -> Done:
@@ -123,7 +130,9 @@ class Sandbox:
             try:
                 yield process
             finally:
-                _kill(process, self.user())
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+        self.end_all(0)
 
     def _user(self) -> list[str]:
         if os.geteuid() != 0 or not shutil.which("setpriv"):
@@ -308,20 +317,23 @@ def ended(process: "subprocess.Popen[bytes]", patience: "float | None" = None) -
     return 128 - status if 128 < status < 192 else status
 
 
-def _kill(process: subprocess.Popen[bytes], user: int) -> None:
-    """With all that it has started. Those of a namespace of its own end with its first process; where there is none,
-    those that have left its group become our children, and are known by their user."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    while user != os.geteuid() and (left := [one for one in _children_of(user) if one != process.pid]):
-        for one in left:
-            os.kill(one, signal.SIGKILL)
-            os.waitpid(one, 0)
+def left_by(user: int) -> list[Path]:
+    """What this user has where everybody may write."""
+    found = []
+    for place in map(Path, _FOR_EVERYBODY):
+        with contextlib.suppress(OSError):
+            found += [path for path in place.iterdir() if path.lstat().st_uid == user]
+    return found
 
 
-def _children_of(user: int) -> list[int]:
-    """Our child processes that run as this user."""
-    return [one for one in _processes_of(user) if _parent_of(one) == os.getpid()]
+def _shared_by(user: int) -> list[tuple[str, str]]:
+    """(ipcrm's option, number) of what this user shares in System V's ways, where there is no namespace for that."""
+    found = []
+    for kind, how in (("shm", "-m"), ("msg", "-q"), ("sem", "-s")):
+        with contextlib.suppress(OSError):
+            names, *lines = [line.split() for line in Path(f"/proc/sysvipc/{kind}").read_text().splitlines()]
+            found += [(how, line[1]) for line in lines if line[names.index("uid")] == str(user)]
+    return found
 
 
 def _parent_of(process: int) -> int:
