@@ -203,6 +203,7 @@ class OnAGpu(unittest.TestCase):
                                            ("skips work", skips(text, 2048), "work skipped"),
                                            ("caches results", caches(text), "cached results"),
                                            ("uses a side stream", aside(text), "side stream"),
+                                           ("answers in no time", early(text, SAYS_DONE), "crashes"),
                                            ("waits for its copies", waits(text), "right|too slow")]:
             with self.subTest(what=what):
                 verdict = workbench.timed(timed, submission)

@@ -16,14 +16,13 @@ import signal
 import socket
 import stat
 import subprocess
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.base import Command, Failure, build
 from tools.course import Exercise
-from tools.grading.sandbox import Done, Limits, Sandbox, read_output
+from tools.grading.sandbox import Done, Limits, Sandbox, own_program
 
 LAYERS = {"user": "another user than the judge", "root": "no files", "namespaces": "no network, no other processes",
           "limits": "limits of memory, time, files and processes", "calls": "no system calls but those of computing"}
@@ -273,22 +272,12 @@ class Kernels:
 
     def judged(self, attempt: Attempt, traced: bool, command: Command, environment: dict[str, str]) -> Done:
         """What the judge says, a program of the workbook's own, who has the kernels run in their process."""
-        with self.running(attempt, traced) as ours, subprocess.Popen(
-                list(map(str, command)), cwd=self.tree, pass_fds=(ours.fileno(),), stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True, **self.sandbox.as_judge(),
-                env={**environment, "WORKBOOK_KERNELS": str(ours.fileno()), "SIMT_THREADS": "1"}) as judge:
-            try:
-                begin = time.monotonic()
-                ours.close()
-                output, stopped = read_output(judge, self.patience)
-                status = judge.wait(timeout=max(1, begin + self.patience - time.monotonic())) if not stopped else 0
-            finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(judge.pid, signal.SIGKILL)
-        text = output.decode(errors="replace")
-        lines = "\n".join(self._with_lines(attempt, traced, text).splitlines())
-        gone = status != 0 and attempt.ended != 0
-        return Done(attempt.ended if gone else status, lines, stopped)
+        with self.running(attempt, traced) as ours:
+            done = own_program(command, {**environment, "WORKBOOK_KERNELS": str(ours.fileno()), "SIMT_THREADS": "1"},
+                               self.tree, self.patience, (ours.fileno(),), **self.sandbox.as_judge())
+        lines = "\n".join(self._with_lines(attempt, traced, done.output).splitlines())
+        gone = done.status != 0 and attempt.ended != 0
+        return Done(attempt.ended if gone else done.status, lines, done.stopped)
 
     def _with_lines(self, attempt: Attempt, traced: bool, text: str) -> str:
         """With the lines of the source that the kernels' process could not look up."""

@@ -14,7 +14,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
@@ -40,7 +39,7 @@ from tools.course import (
 )
 from tools.grading import speed
 from tools.grading.kernels import LAYERS, NO_MEMORY, REQUIRED, Attempt, CompilerStopped, Kernels, as_line
-from tools.grading.sandbox import Done, Limits, Sandbox, ended, python, read_output
+from tools.grading.sandbox import Done, Limits, Sandbox, ended, own_program, python
 from tools.grading.speed import Graded, Timed
 from tools.grading.submission import Submission
 
@@ -264,7 +263,7 @@ class Workbench(Workshop):
         """What the judge answers. Counts are taken twice, each time in a process that is new."""
         environment = {**self._environment, "TMPDIR": "/tmp", **environment}
         if not self.attempt or not self._is_about(command, self.attempt):
-            done = _own(command, environment, self.tree, self.patience)
+            done = own_program(command, environment, self.tree, self.patience)
         else:
             traced = "_traced" in Path(str(command[0])).name
             done = self.kernels.judged(self.attempt, traced, command, environment)
@@ -316,7 +315,7 @@ class Workbench(Workshop):
                                         stdout=subprocess.DEVNULL))
             submission.close()
             solution.close()
-            done = _own([there / "timing_judge", *flags, f"--times={times}", f"--solution={ours.fileno()}",
+            done = own_program([there / "timing_judge", *flags, f"--times={times}", f"--solution={ours.fileno()}",
                          f"--submission={mine.fileno()}"], environment, self.tree, self.patience,
                         pass_fds=(ours.fileno(), mine.fileno()))
             ours.close()
@@ -350,20 +349,6 @@ def _what_happened(done: Done) -> str:
     return "calls the system" if done.status == _SIGSYS else "crashes" if done.status < 0 else ""
 
 
-def _own(command: Command, environment: dict[str, str], place: Path, seconds: float,
-         pass_fds: tuple[int, ...] = ()) -> Done:
-    """What a program of the workbook's own answers."""
-    with subprocess.Popen(list(map(str, command)), cwd=place, env=environment, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
-                          pass_fds=pass_fds) as process:
-        try:
-            output, stopped = read_output(process, seconds)
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-        return Done(process.wait() if not stopped else 0, output.decode(errors="replace"), stopped)
-
-
 def layers_in_words(held: "frozenset[str] | None") -> JsonObject:
     """What keeps the kernels' process apart, for the results."""
     held = held or frozenset()
@@ -380,7 +365,7 @@ class _AsCaller(Workshop):
         return self._bench.tree / "build" / preset
 
     def answer(self, command: Command, environment: dict[str, str]) -> tuple[int, str]:
-        done = _own(command, {**os.environ, **environment}, self._bench.tree, 600)
+        done = own_program(command, {**os.environ, **environment}, self._bench.tree, 600)
         return done.status, done.output
 
 

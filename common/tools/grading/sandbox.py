@@ -286,6 +286,20 @@ def _limits(limits: Limits, own_user: bool) -> list[str]:
     return ["prlimit", *words, *([f"--nproc={limits.processes}"] if own_user else [])]
 
 
+def own_program(command: Command, environment: dict[str, str], place: Path, seconds: float,
+                pass_fds: tuple[int, ...] = (), **who: Any) -> Done:
+    """What a program of the workbook's own answers, which has nothing of a submission's in it."""
+    with subprocess.Popen(list(map(str, command)), cwd=place, env=environment, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True, pass_fds=pass_fds,
+                          **who) as process:
+        try:
+            output, stopped = read_output(process, seconds)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        return Done(process.wait() if not stopped else 0, output.decode(errors="replace"), stopped)
+
+
 def read_output(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, str]:
     """(what it prints, why it has to be stopped)"""
     assert process.stdout is not None
