@@ -205,6 +205,8 @@ class BadInput(unittest.TestCase):
             (["grade", str(ROOT / "common"), "05.nothing", "--out", "/nowhere/r.json"], "no exercise 05.nothing"),
             (["grade", "/nowhere/x", "05.rescale", "06.pipeline", "--out", "/nowhere/r.json"],
              "/nowhere/x is neither a directory nor"),
+            (["grade", str(ROOT / "common"), "--log", "x.csv", "--out", "/nowhere/r.json"],
+             "--log is for a class: --out must be a directory, and is /nowhere/r.json"),
             (["grade", str(ROOT / "common"), "--patience", "nan", "--out", "/nowhere/r.json"],
              "--patience is nan: it must be more than 0"),
             (["handout"], "the following arguments are required: --out"),

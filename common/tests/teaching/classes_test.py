@@ -323,6 +323,9 @@ class Formats(unittest.TestCase):
                           for test in written["tests"]],
                          [("01.scores", self.first, self.first, "passed"), ("05.rescale", 0, self.second, "failed")])
         self.assertEqual(written["tests"][1]["output"], "hangs\nit has not ended")
+        self.assertNotIn("isolated", written["output"])
+        written = grade_reports.gradescope(self.grade, self.exercises, {"timed kernels": "apart from the judge"})
+        self.assertIn("apart from the judge, but less isolated", written["output"])
 
 
 if __name__ == "__main__":

@@ -84,6 +84,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not 0 < arguments.patience <= 3600:
         raise Failure(f"--patience is {arguments.patience:g}: it must be more than 0 and at most 3600 seconds",
                       status=2)
+    for option, file in (("--roster", arguments.roster), ("--log", arguments.log)):
+        if file and arguments.out and arguments.out.suffix == ".json":
+            raise Failure(f"{option} is for a class: --out must be a directory, and is {arguments.out}", status=2)
     course = load()
     Learner(course).require_none_started("grading")
     plan = chosen_plan(course, arguments)
@@ -103,9 +106,6 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.submission.exists() or not is_submission(arguments.submission):
         raise Failure(f"{arguments.submission} is neither a directory nor a zip or tar archive", status=2)
     require_a_place(arguments.submission, arguments.out)
-    for option, file in (("--roster", arguments.roster), ("--log", arguments.log)):
-        if file and arguments.out.suffix == ".json":
-            raise Failure(f"{option} is for a class: --out must be a directory, and is {arguments.out}", status=2)
     if len(timed) > len(exercises):
         say("Performance is not graded: that takes a GPU, and --gpu.")
     if arguments.out.suffix != ".json":
