@@ -1,6 +1,6 @@
 """What everything else stands on: paths, chapters, builds, packages, the GPU, processes, the terminal, failures."""
 
-from tools.base import build, chapters, cuda, file_trees, packages, pythons
+from tools.base import build, chapters, cuda, file_trees, packages, pythons, substitutes
 from tools.base.annotations import Command, JsonObject
 from tools.base.expressions import DividesByZero, NotUnderstood, evaluate
 from tools.base.failure import Failure

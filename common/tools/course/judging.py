@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.base import Command, JsonObject, build, ending_of, started
+from tools.base import Command, JsonObject, build, ending_of, started, substitutes
 from tools.course import stages, wrong
 from tools.course.exercises import Course, Exercise
 
@@ -44,6 +44,7 @@ class Verdict:
 class Workshop:
     """Where exercises are built and run: here, in this tree, with the caller's rights."""
 
+    books: "tuple[str, ...]" = ()  # other exercises, of which the book's text is judged in place of the learner's
     explains = False  # a wrong kernel: where it goes wrong first, and what to ask of a mistake that is known
 
     def built(self, preset: str, targets: list[str]) -> Path:
@@ -74,6 +75,27 @@ class _ThisTree(Workshop):
 HERE = _ThisTree()
 
 
+class Beside(_ThisTree):
+    """This tree, but for the book's text of other exercises."""
+
+    def __init__(self, name: str, books: list[str], texts: dict[str, str], if_need_be: dict[str, str]):
+        """texts {file: text}; of if_need_be those that do not compile otherwise."""
+        self.name, self.books, self._texts, self._if_need_be = name, tuple(books), texts, if_need_be
+
+    def built(self, preset: str, targets: list[str]) -> Path:
+        try:
+            if not self._texts:
+                return super().built(preset, targets)
+            return substitutes.built_beside(preset, targets, self._texts, self.name)
+        except build.DoesNotBuild as failure:
+            broken = {file: text for file, text in self._if_need_be.items()
+                      if file not in self._texts and any(f"{file}:" in line for line in failure.errors)}
+            if not broken:
+                raise
+            self._texts = {**self._texts, **broken}
+            return self.built(preset, targets)
+
+
 def judge(course: Course, exercise: Exercise, gpu: bool = False, explain: bool = True,
           workshop: Workshop = HERE) -> Verdict:
     """Of a code or debugging exercise, on the SIMT engine; with `gpu` on a GPU too, after the engine has nothing
@@ -97,12 +119,15 @@ def judge(course: Course, exercise: Exercise, gpu: bool = False, explain: bool =
     if not found:
         return Verdict("right")
     sentence = wrong.sentence_of_code(course, exercise, found.lines) if explain and workshop.explains else None
-    return Verdict("wrong", [*found.lines, *([sentence] if sentence else []), *_not_its_fault(course, exercise)],
-                   found.stage)
+    return Verdict("wrong", [*found.lines, *([sentence] if sentence else []),
+                             *_not_its_fault(course, exercise, workshop.books)], found.stage)
 
 
-def _not_its_fault(course: Course, exercise: Exercise) -> list[str]:
-    """Which exercises of the same rung are still as they were handed out: the tests judge the rung as a whole."""
+def _not_its_fault(course: Course, exercise: Exercise, books: "tuple[str, ...]") -> list[str]:
+    """Which exercises of the same rung are still as they were handed out: the tests judge the rung as a whole. But for
+    those that are judged with the book's text."""
+    if books:
+        return [f"{', '.join(books)}, in the same kernels, was judged with the book's text: yours is still open"]
     return [f"{other.id}, in the same file, is not attempted yet, and the tests judge both together: write it, and "
             "check this one again"
             for other in course.exercises if other.kind == "code" and other.id != exercise.id
