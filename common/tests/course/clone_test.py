@@ -52,6 +52,9 @@ class AClone(unittest.TestCase):
         self.assertIn("wait for what is open: 01.scores", self.workbook("test", "01"))
         for words in (["trace", "01/naive"], ["walk", "01", "--no-browser"], ["compare", "01/swapped", "01", "--no-diff"]):
             self.assertIn("01_naive/naive, open: 01.scores\n  not right: o[", self.workbook(*words))
+        for words in (["trace", "rows"], ["walk", "rows", "--no-browser"], ["compare", "rows", "split", "--no-diff"]):
+            self.assertIn("rows/rows, open: 01.heads\n  not right: o[", self.workbook(*words))
+        self.assertIn("open: 01.heads", self.workbook("run", "rows"))
         self.assertTrue((self.place / "build/walk/01_naive-naive-forward.html").stat().st_size > 100000)
 
         self.solve("01.scores")

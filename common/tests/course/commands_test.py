@@ -28,7 +28,7 @@ class Check(LittleTree):
             patch.start()
             self.addCleanup(patch.stop)
 
-    def judge(self, there, exercise, gpu=False):
+    def judge(self, there, exercise, gpu=False, **_):
         self.judged.append((exercise.id, gpu, SOLUTION in there.text(exercise)))
         return judging.Verdict("right" if self.judged[-1][2] else "wrong", [])
 

@@ -198,11 +198,11 @@ class Judging(LittleTree):
             self.assertEqual(len(built.call_args_list), calls)
             self.assertEqual(built.call_args.args[2], {mine: "text", **({other: "book"} if broken == other else {})})
 
-    def test_of_a_kernel_that_no_chapter_has_no_command_is_named(self):
-        exercise = mock.Mock(place=Path("common/course/rows"), chapter="rows", rung="rows")
-        lines = judging._symptom(exercise, judging.Objection(["the engine's word"], judging.ENGINE)).lines
-        self.assertEqual(lines[0], "the engine's word")
-        self.assertNotIn("./workbook", " ".join(lines))
+    def test_a_kernel_that_no_chapter_has_is_named_in_the_commands(self):
+        exercise = mock.Mock(kernels="rows", rung="rows")
+        lines = judging._symptom(exercise, judging.Objection(["wrong"], "o")).lines
+        self.assertEqual([line.split("  ")[1] for line in lines[2:]],
+                         ["./workbook trace rows --rung=rows", "./workbook walk rows/rows", "./workbook compare rows/rows RUNG"])
 
     def test_nothing_is_explained_to_who_does_not_ask(self):
         self.assertEqual(self.judged({"plain": failure(ELEMENT)}, explain=False).state, "wrong")

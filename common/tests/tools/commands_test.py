@@ -334,6 +334,19 @@ class Ladders(unittest.TestCase):
             self.assertEqual([chosen.name for chosen in problem_flags.chosen_chapters(arguments)], [chapter])
             self.assertEqual(arguments.rung, rung)
 
+    def test_kernels_of_exercises_are_chosen_where_they_are_named(self):
+        def chosen(*words, **options):
+            arguments = argparse.Namespace(chapters=list(words), rung=None)
+            return problem_flags.chosen_chapters(arguments, **options)
+
+        self.assertEqual([one.name for one in chosen("split/split", exercises_too=True)], ["split"])
+        (rows,) = chosen("rows", exercises_too=True)
+        self.assertEqual(rows.traced_program(Path("b")), Path("b/common/course/rows/rows_traced"))
+        self.assertEqual(chosen(exercises_too=True), chapters.all_chapters())
+        self.assertEqual([one.name for one in chosen("5", exercises_too=True)], ["05_online_softmax"])
+        with self.assertRaisesRegex(Failure, "^no chapter rows "):
+            chosen("rows")
+
     def test_of_all_chapters_those_that_have_the_rung(self):
         chosen = [chapters.Chapter(name) for name in self.described]
         with mock.patch.object(chapters, "describe", lambda chapter, _: self.described[chapter.name]):

@@ -164,18 +164,11 @@ def objection(course: Course, exercise: Exercise, explain: bool = True,
     return found
 
 
-def _is_in_a_chapter(exercise: Exercise) -> bool:
-    return str(exercise.place) == exercise.chapter
-
-
 def _symptom(exercise: Exercise, found: Objection) -> Objection:
     lines = found.lines
-    if not _is_in_a_chapter(exercise):  # the commands know chapters alone, and so the engine's word is all there is
-        return Objection([*lines, "what is the cause? Follow one number of this problem through the kernel, by hand"],
-                         found.stage)
     if found.stage == ENGINE:
         lines = ["the engine, which follows every access, stops the kernel", *lines[1:]]
-    rung = f"{exercise.chapter[:2]}/{exercise.rung}"
+    rung = f"{exercise.kernels}/{exercise.rung}"
     problem = {key: value for key, value in (found.problem or {}).items() if key not in ("inputs", "scale")}
     return Objection([*lines, "what is the cause? Look what the kernel does:",
                       f"  {command_that_counts(exercise, problem)}  (checks every access)",
@@ -370,11 +363,4 @@ def _beyond_a_limit(exercise: Exercise, workshop: Workshop) -> "Objection | None
 
 def command_that_counts(exercise: Exercise, problem: JsonObject) -> str:
     """For a student, in a terminal."""
-    return " ".join([_trace(exercise), *_flags(problem)])
-
-
-def _trace(exercise: Exercise) -> str:
-    """The command that counts the exercise's rung."""
-    if not _is_in_a_chapter(exercise):  # ./workbook trace does not know it
-        return f"build/cpu/{exercise.place}/{exercise.chapter}_traced --trace"
-    return f"./workbook trace {exercise.chapter[:2]} --rung={exercise.rung}"
+    return " ".join([f"./workbook trace {exercise.kernels} --rung={exercise.rung}", *_flags(problem)])
