@@ -55,6 +55,9 @@ class AClone(unittest.TestCase):
         for words in (["trace", "rows"], ["walk", "rows", "--no-browser"], ["compare", "rows", "split", "--no-diff"]):
             self.assertIn("rows/rows, open: 01.heads\n  not right: o[", self.workbook(*words))
         self.assertIn("open: 01.heads", self.workbook("run", "rows"))
+        said = self.workbook("run", "03")  # its last rung, which is right for this problem
+        self.assertIn("Open, though nothing here shows it: 03.chunks, 03.tail, 03.slow.", said)
+        self.assertIn("1 of 1 agree", said)
         self.assertTrue((self.place / "build/walk/01_naive-naive-forward.html").stat().st_size > 100000)
 
         self.solve("01.scores")
