@@ -11,7 +11,6 @@ from tools.base.failure import Failure
 from tools.base.paths import ROOT
 from tools.base.processes import output_of
 
-
 _OF_EXERCISES = Path("common/course")
 
 

@@ -44,7 +44,8 @@ def _write(path: Path, text: str) -> None:
 def _statements(ninja: str, targets: list[str], files: list[str], beside: Path) -> tuple[str, list[str]]:
     """(what builds these targets with the files below `beside`, the paths of the targets)"""
     inside = beside.relative_to(beside.parent.parent)
-    moved, said, programs = {}, ["include build.ninja"], []
+    moved: dict[str, str] = {}
+    said, programs = ["include build.ninja"], []
     for file in files:
         source = re.escape(_escaped(ROOT / file))
         for block in re.findall(rf"^build \S+: \S+ {source}(?= |$){_REST}", ninja, re.M):
