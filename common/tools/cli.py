@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import NoReturn
 
-from tools.base import Failure
+from tools.base import Failure, in_words
 from tools.commands import GROUPS, Group, group_of, help_lines, spoken
 
 WELCOME = "From the obvious attention kernel to FlashAttention-2, one optimization at a time."
@@ -134,6 +134,6 @@ def main(words: list[str]) -> int:
     except BrokenPipeError:  # the reader has seen enough: ./workbook list | head -1
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except OSError as error:  # no permission, no space: it names the file
-        print(f"workbook: {error}", file=sys.stderr)
+    except OSError as error:
+        print(f"workbook: {in_words(error)}", file=sys.stderr)
         return 1

@@ -100,8 +100,9 @@ std::uint64_t shuffle(const char* name, unsigned mask, std::uint64_t value, int 
   self.collective(wait, mask, &shuffle, compute_shuffle, false);
   if (!shuffle.source_came)
     self.fail(cudaErrorLaunchFailure, &self.current(), text(wait.site),
-              std::string(name) + " reads lane " + std::to_string(source) +
-                  ", which is not at this shuffle: it has left the loop or returned, or it is not in the mask");
+              std::string(name) + " reads the value of lane " + std::to_string(source) +
+                  ", which is not at this shuffle: " + self.absence(source, mask) +
+                  "; every lane that is read must come to the same shuffle");
   return shuffle.value;
 }
 

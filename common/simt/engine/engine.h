@@ -198,6 +198,8 @@ class Worker {
 
   // Ends the launch: `what` happened to the thread (null: to the block) `at` this line (empty: not known).
   [[noreturn]] void fail(cudaError_t code, const Thread* thread, const std::string& at, const std::string& what);
+  // Why this lane of the running thread's warp is not at its call: "it has returned".
+  std::string absence(int lane, unsigned mask) const;
 
   // On the signal's stack. Jumps to the worker's own stack, where the fault is explained.
   [[noreturn]] void fault(int signal, const siginfo_t& info, const ucontext_t& context);

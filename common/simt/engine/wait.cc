@@ -219,12 +219,19 @@ void Worker::not_in_mask(const Wait& wait, unsigned mask) {
            std::to_string(current_->lane));
 }
 
+std::string Worker::absence(int lane, unsigned mask) const {
+  if (!(mask >> lane & 1)) return "the mask " + mask_text(mask) + " does not name it";
+  if (warps_[current_->warp].lanes[lane] == nullptr) return "the block has no such thread";
+  return "it has returned without it, as a lane does that leaves a loop early";  // a lane that waits is waited for
+}
+
 void Worker::different_collectives(const Warp& warp, const Collective& waiting, const Wait& wait) {
   const Thread& other = *warp.lanes[std::countr_zero(waiting.arrived)];
   fail(cudaErrorLaunchFailure, current_, text(wait.site),
-       std::string("different collectives in one warp: lane ") + std::to_string(current_->lane) + " calls " +
-           wait.name + " with mask " + mask_text(waiting.mask) + ", while " + numbers_text("lane", waiting.arrived) +
-           " of that mask wait in " + waiting.name + " at " + text(other.wait->site));
+       std::string("the lanes of a warp have parted: lane ") + std::to_string(current_->lane) + " calls " + wait.name +
+           " with mask " + mask_text(waiting.mask) + ", while " + numbers_text("lane", waiting.arrived) +
+           " of that mask wait in " + waiting.name + " at " + text(other.wait->site) +
+           "; all lanes that a mask names must come to the same call");
 }
 
 void Worker::deadlock() {

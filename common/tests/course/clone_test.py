@@ -32,6 +32,14 @@ class AClone(unittest.TestCase):
         """The workbook's files that are not as they were."""
         return [file for file, content in self.tree.items() if (self.place / file).read_bytes() != content]
 
+    def solve(self, name: str) -> Path:
+        """Writes the book's solution where the learner's stands."""
+        (exercise,) = course.load().select([name])
+        path = self.place / exercise.file
+        path.write_text(markers.filled(path.read_text(), course.load().region(exercise, path.read_text()),
+                                       course.load().written(exercise)))
+        return path
+
     def test_from_start_to_undo(self):
         self.assertIn("01_naive  ", self.workbook("list"))
         self.assertIn("the book's own", self.workbook("check", status=1))
@@ -44,16 +52,26 @@ class AClone(unittest.TestCase):
         self.assertIn("wait for what is open: 01.scores", self.workbook("test", "01"))
         for words in (["trace", "01/naive"], ["walk", "01", "--no-browser"], ["compare", "01/swapped", "01", "--no-diff"]):
             self.assertIn("01_naive/naive, open: 01.scores\n  not right: o[", self.workbook(*words))
+        for words in (["trace", "rows"], ["walk", "rows", "--no-browser"], ["compare", "rows", "split", "--no-diff"]):
+            self.assertIn("rows/rows, open: 01.heads\n  not right: o[", self.workbook(*words))
+        self.assertIn("open: 01.heads", self.workbook("run", "rows"))
+        said = self.workbook("run", "03")  # its last rung, which is right for this problem
+        self.assertIn("Open, though nothing here shows it: 03.chunks, 03.tail, 03.slow.", said)
+        self.assertIn("1 of 1 agree", said)
         self.assertTrue((self.place / "build/walk/01_naive-naive-forward.html").stat().st_size > 100000)
 
-        (scores,) = course.load().select(["01.scores"])
-        path = self.place / scores.file
-        path.write_text(markers.filled(path.read_text(), course.load().region(scores, path.read_text()),
-                                       course.load().written(scores)))
+        self.solve("01.scores")
         said = self.workbook("check", "01.scores")
         self.assertIn("01.scores right", said)
         self.assertIn("Next: 01.sectors", said)
         self.assertIn("1 of 1 agree", self.workbook("run", "01"))
+
+        # 03.chunks, in the same kernel, is open: 03.tail is judged with the book's text of it, and the file stays.
+        file = self.solve("03.tail")
+        text = file.read_bytes()
+        self.assertIn("03.tail right", self.workbook("check", "03.tail"))
+        self.assertIn("03.chunks not attempted", self.workbook("check", "03.chunks", status=1))
+        self.assertEqual(file.read_bytes(), text)
         self.workbook("start", "--undo")
         self.assertEqual(self.changed(), [])
 

@@ -28,7 +28,7 @@ class Check(LittleTree):
             patch.start()
             self.addCleanup(patch.stop)
 
-    def judge(self, there, exercise, gpu=False):
+    def judge(self, there, exercise, gpu=False, **_):
         self.judged.append((exercise.id, gpu, SOLUTION in there.text(exercise)))
         return judging.Verdict("right" if self.judged[-1][2] else "wrong", [])
 
@@ -181,7 +181,7 @@ class Hint(LittleTree):
         self.declare(CODE)
         self.write(".learner", "a file, in which there can be no progress.json\n")
         said = self.hint("05.rescale")
-        self.assertRegex(said, r"^05.rescale: it cannot be noted which hints you have seen \(.*File exists.*\), so "
+        self.assertRegex(said, r"^05.rescale: it cannot be noted which hints you have seen \(.*file exists.*\), so "
                                r"here are all\n")
         self.assertIn("\n  1. first\n  2. second\n", said)
 

@@ -9,7 +9,7 @@ import little
 from little import CODE, DEBUG, MEASURE, LittleTree
 
 from tools import course
-from tools.base import build
+from tools.base import build, substitutes
 from tools.course import judging
 
 
@@ -178,11 +178,31 @@ class Judging(LittleTree):
         self.assertEqual(self.judged({"plain": failure(ELEMENT)}).lines[-1], said)
         self.assertEqual(self.judged({}), judging.Verdict("right"))
 
-    def test_of_a_kernel_that_no_chapter_has_no_command_is_named(self):
-        exercise = mock.Mock(place=Path("common/course/rows"), chapter="rows", rung="rows")
-        lines = judging._symptom(exercise, judging.Objection(["the engine's word"], judging.ENGINE)).lines
-        self.assertEqual(lines[0], "the engine's word")
-        self.assertNotIn("./workbook", " ".join(lines))
+    def test_with_the_books_text_of_another_exercise(self):
+        workshop = judging.Beside("05.rescale", ["05.lse"], {"05_online/1_online.cu": "text"}, {})
+        with mock.patch.object(substitutes, "built_beside", return_value=Path("beside")) as built:
+            verdict = self.judged({"plain": failure(ELEMENT)}, workshop=workshop)
+            self.assertEqual(verdict.lines[-1], "05.lse, in the same kernels, was judged with the book's text: yours is still open")
+            self.assertEqual(self.judged({}, workshop=workshop), judging.Verdict("right"))
+        self.assertEqual([call.args for call in built.call_args_list][0],
+                         ("cpu", ["05_online_tests"], {"05_online/1_online.cu": "text"}, "05.rescale"))
+
+    def test_what_does_not_compile_elsewhere_is_the_books_too(self):
+        other, mine = "05_online/2_tiles.cu", "05_online/1_online.cu"
+        for broken, calls in ((other, 2), (mine, 1)):
+            failed = build.DoesNotBuild("the build failed", [f"{broken}:3: error: x"])
+            workshop = judging.Beside("05.rescale", ["05.lse"], {mine: "text"}, {other: "book", "06_flash/1_mma.cu": "book"})
+            with mock.patch.object(substitutes, "built_beside", side_effect=[failed, Path("beside")]) as built:
+                verdict = self.judged({}, workshop=workshop)
+            self.assertEqual(verdict.state, "right" if broken == other else "does not compile")
+            self.assertEqual(len(built.call_args_list), calls)
+            self.assertEqual(built.call_args.args[2], {mine: "text", **({other: "book"} if broken == other else {})})
+
+    def test_a_kernel_that_no_chapter_has_is_named_in_the_commands(self):
+        exercise = mock.Mock(kernels="rows", rung="rows")
+        lines = judging._symptom(exercise, judging.Objection(["wrong"], "o")).lines
+        self.assertEqual([line.split("  ")[1] for line in lines[2:]],
+                         ["./workbook trace rows --rung=rows", "./workbook walk rows/rows", "./workbook compare rows/rows RUNG"])
 
     def test_nothing_is_explained_to_who_does_not_ask(self):
         self.assertEqual(self.judged({"plain": failure(ELEMENT)}, explain=False).state, "wrong")

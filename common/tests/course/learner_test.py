@@ -14,7 +14,7 @@ from little import CODE, DEBUG, MEASURE, MMA, ONLINE, SOLUTION, LittleTree
 from tools import course
 from tools.base import Failure
 from tools.commands import check, next, reset, start
-from tools.course import Learner, LearnersPath
+from tools.course import Learner, LearnersPath, judging
 
 STUB = "  correction = 1;\n"
 STARTED, PLANTED = ONLINE.replace(SOLUTION, STUB), "load();\nuse();\n"
@@ -242,6 +242,26 @@ class WhatIsOpen(ATree):
         self.assertEqual(self.path().excused("05_online", "one", "wrong"), "05_online/one, open: 05.rescale\n  wrong")
         with self.assertRaisesRegex(Failure, "^05_online/two: wrong$"):
             self.path().excused("05_online", "two", "wrong")
+
+
+    def test_an_exercise_is_judged_with_the_books_text_of_those_that_are_open_beside_it(self):
+        self.write(FILES[0], ONLINE + "// exercise lse: write it\nlse = m + log(l);\n// end lse | lse = 0;\n")
+        lse = {**CODE, "id": "05.lse"}
+        self.declare(CODE, lse, DEBUG)
+        self.assertIs(self.path().workshop(self.exercise("05.lse")), judging.HERE)
+        self.command(start)
+        before = self.read(FILES[0])
+        workshop = self.path().workshop(self.exercise("05.lse"))
+        self.assertEqual(workshop.books, ("05.rescale",))
+        self.assertIn(SOLUTION, workshop._texts[FILES[0]])
+        self.assertIn("lse = 0;", workshop._texts[FILES[0]])
+        self.assertNotIn("log(l)", workshop._texts[FILES[0]])
+        self.assertEqual((list(workshop._if_need_be), self.read(FILES[0])), ([FILES[1]], before))
+        self.assertEqual(workshop._if_need_be[FILES[1]].partition("\n")[2], MMA)
+        self.write(FILES[0], before.replace(STUB, SOLUTION))
+        self.right("05.rescale")
+        self.assertEqual((self.path().workshop(self.exercise("05.lse")).books, workshop._if_need_be.keys()),
+                         ((), {FILES[1]}))
 
 
 class Reset(ATree):

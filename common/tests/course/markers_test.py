@@ -1,5 +1,6 @@
 """The two lines around a solution: what is between them, and what is said of those that are not as they have to be."""
 
+import re
 import unittest
 
 from tools.base import Failure
@@ -44,6 +45,23 @@ class Regions(unittest.TestCase):
         rescale, _ = markers.regions("a.cu", SOURCE)
         again = markers.filled(SOURCE, rescale, markers.inside(SOURCE, rescale))
         self.assertEqual(again, SOURCE)
+
+    def test_a_compiler_names_the_lines_of_the_file_whatever_stands_in_a_region(self):
+        text = markers.for_a_compiler("/a b/x.cu", SOURCE, {"rescale": "one();\ntwo();\nthree();"})
+        lines, number = {}, 0
+        for line in text.splitlines():
+            said = re.fullmatch(r'#line (\d+) "/a b/x.cu"', line)
+            if said:
+                number = int(said[1])
+            else:
+                lines[line], number = number, number + 1
+        rescale, _ = markers.regions("x.cu", SOURCE)
+        self.assertNotIn("  m = m_new;", lines)
+        for line in ("one();", "two();", "three();"):
+            self.assertEqual(lines[line], rescale.first)
+        for number, line in enumerate(SOURCE.splitlines(), 1):
+            if line in lines:
+                self.assertEqual(lines[line], number, line)
 
     def test_without_markers_the_code_alone_is_left(self):
         plain = "before();\n  l *= correction;\n  m = m_new;\nbetween();\nconst int keys = visible;\n"

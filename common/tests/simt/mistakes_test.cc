@@ -344,8 +344,30 @@ TEST_F(Mistake, shuffle_from_a_lane_that_returned) {
   EXPECT_EQ(failure.code, cudaErrorLaunchFailure);
   expect_contains(failure.message, "thread (4, 0, 0), at " + at_line(shuffle_line));
   expect_contains(failure.message,
-                  "__shfl_xor_sync reads lane 20, which is not at this shuffle: it has left the loop or "
-                  "returned, or it is not in the mask");
+                  "__shfl_xor_sync reads the value of lane 20, which is not at this shuffle: it has returned without "
+                  "it, as a lane does that leaves a loop early; every lane that is read must come to the same shuffle");
+  expect_contains(failure_of(shuffle_from_returned_lane, LaunchConfig{1, 20}, out).message,
+                  "lane 20, which is not at this shuffle: the block has no such thread");
+}
+
+constexpr int elsewhere_line = __LINE__ + 5;
+__global__ void shuffle_from_a_lane_elsewhere(float* out, unsigned mask) {
+  if (threadIdx.x < 16)
+    out[threadIdx.x] = __shfl_sync(mask, 1.0f, 16);
+  else
+    __syncthreads();
+}
+
+TEST_F(Mistake, shuffle_from_a_lane_that_is_elsewhere) {
+  Device<float> out(32);
+  const std::string read = "__shfl_sync reads the value of lane 16, which is not at this shuffle: ";
+  expect_contains(failure_of(shuffle_from_a_lane_elsewhere, LaunchConfig{1, 32}, out, 0x0000ffffu).message,
+                  read + "the mask 0x0000ffff does not name it; ");
+  const Failure waits = failure_of(shuffle_from_a_lane_elsewhere, LaunchConfig{1, 32}, out, 0x0001ffffu);
+  expect_contains(waits.message,
+                  "(mask 0x0001ffff; lane 16 of warp 0 waits elsewhere); lanes 16-31 of warp 0 wait in "
+                  "__syncthreads at " +
+                      at_line(elsewhere_line));
 }
 
 constexpr int collective_line = __LINE__ + 3;
@@ -380,7 +402,7 @@ TEST_F(Mistake, different_collectives_in_one_warp) {
   expect_contains(failure.message,
                   "lane 4 calls __shfl_sync with mask 0xffffffff, while lanes 0-3 of that mask wait "
                   "in __syncwarp at " +
-                      at_line(different_line));
+                      at_line(different_line) + "; all lanes that a mask names must come to the same call");
 }
 
 __global__ void different_shuffles(float* out) {
@@ -396,8 +418,9 @@ __global__ void different_shapes_of_a_collective() {
 
 TEST_F(Mistake, collectives_that_differ_in_their_name_or_in_what_they_compute) {
   Device<float> out(32);
-  expect_contains(failure_of(different_shuffles, LaunchConfig{1, 32}, out).message, "different collectives");
-  expect_contains(failure_of(different_shapes_of_a_collective, LaunchConfig{1, 32}).message, "different collectives");
+  expect_contains(failure_of(different_shuffles, LaunchConfig{1, 32}, out).message, "the lanes of a warp have parted");
+  expect_contains(failure_of(different_shapes_of_a_collective, LaunchConfig{1, 32}).message,
+                  "the lanes of a warp have parted");
 }
 
 constexpr int mask_line = __LINE__ + 1;

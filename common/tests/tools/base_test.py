@@ -26,6 +26,7 @@ from tools.base import (
     processes,
     started,
     with_python_path,
+    substitutes,
 )
 from tools.base.cuda import Gpu, Nvcc, choose_preset
 from tools.base.packages import Package, missing_packages
@@ -141,10 +142,26 @@ class Configuring(unittest.TestCase):
                     fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
             with mock.patch.multiple(build, BUILD=Path(scratch), require_packages=mock.Mock(),
-                                     _build=mock.Mock(side_effect=locked), _configure=mock.Mock(side_effect=locked)):
+                                     build_targets=mock.Mock(side_effect=locked), configure=mock.Mock(side_effect=locked)):
                 build.ensure_built("cuda")
             with open(Path(scratch) / "cuda.lock") as other:
                 fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def test_a_program_beside_the_usual_one_shares_all_but_the_source_that_is_another(self):
+        source = substitutes._escaped(substitutes.ROOT / "05/1.cu")
+        ninja = (f"build 05/k.dir/1.cu.o: CXX_05 {source} || order\n  DEP_FILE = 05/k.dir/1.cu.o.d\n  INCLUDES = -Ic\n\n"
+                 f"build 05/k.dir/1.cu.other: CXX_05 {source}x\n\n"
+                 "build 05/5_tests 05/x[1].cmake | 05/x[1].cmake: CXX_EXECUTABLE_LINKER 05/k.dir/1.cu.o 05/k.dir/2.cu.o | a.a || "
+                 "05/k\n  LINK_LIBRARIES = a.a\n  POST_BUILD = cd 05 && list\n  TARGET_FILE = 05/5_tests\n\n")
+        beside = Path("/b/cpu/beside/05.x")
+        said, programs = substitutes._statements(ninja, ["5_tests"], ["05/1.cu"], beside)
+        self.assertEqual(programs, ["beside/05.x/05/5_tests"])
+        includes = substitutes.ROOT / "05"
+        self.assertEqual(said, "include build.ninja\n"
+                               "build beside/05.x/05/k.dir/1.cu.o: CXX_05 /b/cpu/beside/05.x/05/1.cu || order\n"
+                               f"  DEP_FILE = beside/05.x/05/k.dir/1.cu.o.d\n  INCLUDES = -Ic -I{includes}\n\n"
+                               "build beside/05.x/05/5_tests: CXX_EXECUTABLE_LINKER beside/05.x/05/k.dir/1.cu.o 05/k.dir/2.cu.o | a.a\n"
+                               "  LINK_LIBRARIES = a.a\n  POST_BUILD = :\n  TARGET_FILE = beside/05.x/05/5_tests\n")
 
     def test_a_corrupt_cache_is_named(self):
         right = "# a comment\n//another\nCMAKE_GENERATOR:INTERNAL=Ninja\n\"a:b=c\":STRING=x\nA-ADVANCED:INTERNAL=1\n"
@@ -165,7 +182,7 @@ class Configuring(unittest.TestCase):
 
     def test_again_for_the_pytorch_of_another_python(self):
         with tempfile.TemporaryDirectory() as scratch, contextlib.redirect_stdout(io.StringIO()), \
-                mock.patch.multiple(build, BUILD=Path(scratch), require_packages=mock.Mock(), _build=mock.Mock()), \
+                mock.patch.multiple(build, BUILD=Path(scratch), require_packages=mock.Mock(), build_targets=mock.Mock()), \
                 mock.patch.object(build, "follow") as follow:
             here = Path(scratch) / "cuda"
 

@@ -2,7 +2,9 @@
 
 import argparse
 import contextlib
+import errno
 import io
+import os
 import re
 import subprocess
 import sys
@@ -12,7 +14,7 @@ from pathlib import Path
 from unittest import mock
 
 from tools import cli, commands
-from tools.base import ROOT, Failure, build, chapters, cuda, file_trees, with_python_path
+from tools.base import ROOT, Failure, build, chapters, cuda, file_trees, in_words, with_python_path
 from tools.base.cuda import Choice, Gpu
 from tools.commands import GROUPS, bench, test
 from tools.measuring import engine_counts, problem_flags, session
@@ -219,7 +221,14 @@ class Output(unittest.TestCase):
 
     def test_one_that_is_full(self):
         for words in (["list"], ["--help"]):
-            self.assertEqual(self.ending(">/dev/full", *words), (1, "workbook: [Errno 28] No space left on device\n"))
+            self.assertEqual(self.ending(">/dev/full", *words), (1, "workbook: no space left on device\n"))
+
+    def test_what_the_system_refuses_is_said_in_words(self):
+        for number, in_tree, said in [(errno.EACCES, True, "permission denied"), (errno.ENOSPC, False, "no space left on device"),
+                                      (errno.EACCES, False, "permission denied; you cannot write in this tree: work in a copy of it")]:
+            with mock.patch("os.access", return_value=in_tree):
+                self.assertRegex(in_words(OSError(number, os.strerror(number), str(ROOT / "answers.json"))),
+                                 f"^(.*/)?answers.json: {said}$")
 
     def test_one_that_is_read_to_its_first_line(self):
         self.assertEqual(self.ending("| true", "list"), (0, ""))  # the status is that of `true`
@@ -333,6 +342,19 @@ class Ladders(unittest.TestCase):
             arguments = argparse.Namespace(chapters=[word], rung=None)
             self.assertEqual([chosen.name for chosen in problem_flags.chosen_chapters(arguments)], [chapter])
             self.assertEqual(arguments.rung, rung)
+
+    def test_kernels_of_exercises_are_chosen_where_they_are_named(self):
+        def chosen(*words, **options):
+            arguments = argparse.Namespace(chapters=list(words), rung=None)
+            return problem_flags.chosen_chapters(arguments, **options)
+
+        self.assertEqual([one.name for one in chosen("split/split", exercises_too=True)], ["split"])
+        (rows,) = chosen("rows", exercises_too=True)
+        self.assertEqual(rows.traced_program(Path("b")), Path("b/common/course/rows/rows_traced"))
+        self.assertEqual(chosen(exercises_too=True), chapters.all_chapters())
+        self.assertEqual([one.name for one in chosen("5", exercises_too=True)], ["05_online_softmax"])
+        with self.assertRaisesRegex(Failure, "^no chapter rows "):
+            chosen("rows")
 
     def test_of_all_chapters_those_that_have_the_rung(self):
         chosen = [chapters.Chapter(name) for name in self.described]

@@ -58,21 +58,21 @@ def ensure_built(preset: str, targets: "list[str] | None" = None, one_architectu
     build_directory.mkdir(parents=True, exist_ok=True)
     settings = [f"WORKBOOK_ONE_ARCHITECTURE:BOOL={'ON' if one_architecture else 'OFF'}"] if preset == "cuda" else []
     settings += [f"Python3_EXECUTABLE:FILEPATH={shutil.which(python)}"] if python else []
-    with _alone(preset):
-        _configure(preset, build_directory, settings)
-        _build(preset, build_directory, targets, quietly)
+    with alone(preset):
+        configure(preset, build_directory, settings)
+        build_targets(preset, build_directory, targets, quietly)
     return build_directory
 
 
 @contextlib.contextmanager
-def _alone(preset: str) -> Iterator[None]:
+def alone(preset: str) -> Iterator[None]:
     """Keeps a second command waiting: neither ninja nor the logs can serve two at once."""
     with open(BUILD / f"{preset}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
         yield
 
 
-def _configure(preset: str, build_directory: Path, settings: list[str]) -> None:
+def configure(preset: str, build_directory: Path, settings: "tuple[str, ...] | list[str]" = ()) -> None:
     cache, rules = build_directory / "CMakeCache.txt", build_directory / "build.ninja"
     presets = ROOT / "CMakePresets.json"
     known = _entries(cache) if cache.exists() else []
@@ -101,11 +101,15 @@ def _entries(cache: Path) -> list[str]:
     raise Failure(f"{shown(cache)} is corrupt ({where}): remove {shown(cache.parent)}, and run the command again")
 
 
-def _build(preset: str, build_directory: Path, targets: "list[str] | None", quietly: bool) -> None:
+def build_targets(preset: str, build_directory: Path, targets: "list[str] | None", quietly: bool,
+                  rules: "str | None" = None) -> None:
+    """With other rules than those of build.ninja, if a file of rules is named."""
     log_path = BUILD / f"{preset}-build.log"
     command = ["cmake", "--build", build_directory, "--parallel", jobs()]
     if targets:
         command += ["--target", *targets]
+    if rules:
+        command += ["--", "-f", rules]
     with open(log_path, "w") as log, Progress(f"Building {shown(build_directory)}") as progress:
         did_something = False
 

@@ -11,17 +11,26 @@ from tools.base.failure import Failure
 from tools.base.paths import ROOT
 from tools.base.processes import output_of
 
+_OF_EXERCISES = Path("common/course")
+
 
 @dataclass(frozen=True)
 class Chapter:
-    name: str  # the directory: "05_online_softmax"
+    """Or a kernel that only an exercise is about: it has the same programs, and is no part of the ladder."""
+
+    name: str  # the directory: "05_online_softmax", or of common/course "split"
 
     @property
     def number(self) -> str:
         return self.name.split("_")[0]
 
+    @property
+    def place(self) -> Path:
+        """The directory, below the root and below a build directory."""
+        return Path(self.name) if self.name[:1].isdigit() else _OF_EXERCISES / self.name
+
     def program(self, build_directory: Path) -> Path:
-        return build_directory / self.name / self.name
+        return build_directory / self.place / self.name
 
     @property
     def traced(self) -> str:
@@ -29,7 +38,7 @@ class Chapter:
         return f"{self.name}_traced"
 
     def traced_program(self, build_directory: Path) -> Path:
-        return build_directory / self.name / self.traced
+        return build_directory / self.place / self.traced
 
 
 @dataclass
@@ -48,6 +57,11 @@ def all_chapters(root: Path = ROOT) -> list[Chapter]:
     return [Chapter(path.parent.name) for path in sorted(root.glob("[0-9][0-9]_*/CMakeLists.txt"))]
 
 
+def of_exercises(root: Path = ROOT) -> list[Chapter]:
+    """The kernels that only exercises are about: to be selected by name, beside the chapters."""
+    return [Chapter(path.parent.name) for path in sorted((root / _OF_EXERCISES).glob("*/CMakeLists.txt"))]
+
+
 def select(words: list[str], chapters: list[Chapter]) -> list[Chapter]:
     """The chapters that the user names, each by number (5, 05), name (online_softmax) or directory; all if none."""
     if not words:
@@ -59,7 +73,7 @@ def select(words: list[str], chapters: list[Chapter]) -> list[Chapter]:
 def _find(word: str, chapters: list[Chapter]) -> Chapter:
     wanted = word.rstrip("/")
     for chapter in chapters:
-        is_number = re.fullmatch(r"\d+", wanted) and int(wanted) == int(chapter.number)
+        is_number = wanted.isdecimal() and chapter.number.isdecimal() and int(wanted) == int(chapter.number)
         if is_number or wanted == chapter.name or wanted == chapter.name.partition("_")[2]:
             return chapter
     names = [chapter.name for chapter in chapters]
@@ -96,7 +110,7 @@ def passes_in_sources(chapter: Chapter, direction: str, root: Path = ROOT) -> Pa
     head_dim_not_8_to_256."""
     kind = direction.capitalize()
     defines = re.compile(rf"\.{direction} =|attention::{kind} \w+ =|using attention::{kind};")
-    sources = {path: path.read_text(errors="replace") for path in (root / chapter.name).glob("*.cu")}
+    sources = {path: path.read_text(errors="replace") for path in (root / chapter.place).glob("*.cu")}
     defining = [path for path, text in sources.items() if defines.search(text)]
 
     def number(path: Path) -> int:
@@ -109,7 +123,7 @@ def passes_in_sources(chapter: Chapter, direction: str, root: Path = ROOT) -> Pa
 
 def names_a_rung(chapter: Chapter, rung: str, root: Path = ROOT) -> bool:
     """Whether the chapter's sources define a rung of this name."""
-    return any(f'.name = "{rung}"' in path.read_text(errors="replace") for path in (root / chapter.name).glob("*.cu"))
+    return any(f'.name = "{rung}"' in path.read_text(errors="replace") for path in (root / chapter.place).glob("*.cu"))
 
 
 def with_rung(rung: "str | None", among: list[Chapter], build_directories: list[Path]) -> list[Chapter]:

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import errno
 import os
 import re
 from pathlib import Path
@@ -18,6 +19,14 @@ def shown(path: Path) -> str:
     """The path as the user would type it."""
     relative = os.path.relpath(path)
     return str(path) if relative.startswith("../..") else relative
+
+
+def in_words(error: OSError) -> str:
+    """What the system refuses, in a line: "build: permission denied"."""
+    what = (error.strerror or str(error)).lower()
+    where = f"{shown(Path(os.fsdecode(error.filename)))}: " if isinstance(error.filename, (str, bytes, Path)) else ""
+    read_only = error.errno in (errno.EACCES, errno.EROFS) and not os.access(ROOT, os.W_OK)
+    return f"{where}{what}" + ("; you cannot write in this tree: work in a copy of it" if read_only else "")
 
 
 def slug(name: str) -> str:

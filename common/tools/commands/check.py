@@ -5,7 +5,8 @@ exercise is right, wrong, or not attempted. Of what is wrong it shows the first 
 P, l, O, dP, dS or a result: what it is and what it should be) or, where the engine saw a race, an access out of bounds,
 a deadlock or a read of what was never written, that and its line in your file. Of a mistake that you are to find it
 shows what it does. A right solution that grading would refuse, for it has more than a kernel's code, is named as that.
-Of a chapter it checks every exercise; of nothing, every exercise there is.
+Of a chapter it checks every exercise; of nothing, every exercise there is. Each is judged by itself: where another one
+of the same kernel is still open, the book's text stands in for it, and your file stays as it is.
 
 In a clone that nobody has started the solutions are the book's, and a line says so instead; --book checks them.
 
@@ -152,7 +153,7 @@ def _check(course: Course, chosen: list[Exercise], gpu: bool) -> int:
         if exercise.kind == "measure":
             verdict = verdict_with_prediction(exercise, answers)
         else:
-            text, verdict = course.text(exercise), judge(course, exercise, gpu)
+            text, verdict = course.text(exercise), judge(course, exercise, gpu, workshop=path.workshop(exercise))
             refused = kernelcode.refusal(course, exercise, text) if verdict.state == "right" else None
             if refused and refused.refused:
                 verdict = Verdict("refused", [refused.line,

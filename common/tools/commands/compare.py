@@ -58,7 +58,7 @@ class Step:
 
 def run(arguments: argparse.Namespace) -> int:
     (small,) = problem_flags.problems(arguments)
-    known = chapters.all_chapters()
+    known = chapters.all_chapters() + chapters.of_exercises()
     chosen = [chapters.select([word.partition("/")[0]], known)[0] for word in arguments.steps]
     problem_flags.require_takers(chosen, arguments)
     counting = build.ensure_built("cpu", sorted({chapter.traced for chapter in chosen}))

@@ -6,7 +6,7 @@ first exercise that is not known to be right.
 
 import argparse
 
-from tools.base import say
+from tools.base import in_words, say
 from tools.course import Exercise, LearnersPath
 
 
@@ -21,7 +21,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         hint = path.progress.next_hint(exercise)
     except OSError as error:
-        say(f"{exercise.id}: it cannot be noted which hints you have seen ({error}), so here are all")
+        say(f"{exercise.id}: it cannot be noted which hints you have seen ({in_words(error)}), so here are all")
         _say_all(exercise)
         return 0
     if hint:

@@ -28,7 +28,8 @@ SECONDS = 60  # that the kernels of a file may take
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER|FILE.cu",
-                        help="number or name: 03 05 (default: all); or files of your own")
+                        help="number or name: 03 05 (default: all), or an exercise's kernel: rows; or files of your "
+                             "own")
     problem_flags.add_arguments(parser, several=False)
     problem_flags.add_rung(parser, default="all")
     problem_flags.add_device(parser)
@@ -47,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     if files:
         return _trace(files, arguments, gpu)
     refuse_without_files(arguments)
-    chosen = problem_flags.chosen_chapters(arguments)
+    chosen = problem_flags.chosen_chapters(arguments, exercises_too=True)
     (flags,) = problem_flags.problems(arguments)
     # JSON has stdout to itself.
     with contextlib.redirect_stdout(sys.stderr if arguments.json else sys.stdout):

@@ -63,7 +63,7 @@ class Step:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    known = chapters.all_chapters()
+    known = chapters.all_chapters() + chapters.of_exercises()
     words = [word.partition("/") for word in arguments.steps]
     asked_for = [(chapters.select([name], known)[0], rung) for name, _, rung in words]
     problem_flags.said(arguments)  # refuses what is wrong in itself, before anything is built

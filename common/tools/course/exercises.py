@@ -101,6 +101,11 @@ class Exercise:
         return Path(self.file).parent.name
 
     @property
+    def kernels(self) -> str:
+        """How the commands call it: 05, or the name of a directory of exercises alone."""
+        return self.chapter[:2] if self.chapter[:1].isdigit() else self.chapter
+
+    @property
     def place(self) -> Path:
         """Where its programs are built, below the build directory."""
         return Path(self.file).parent

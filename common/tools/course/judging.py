@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.base import Command, JsonObject, build, ending_of, started
+from tools.base import Command, JsonObject, build, ending_of, started, substitutes
 from tools.course import stages, wrong
 from tools.course.exercises import Course, Exercise
 
@@ -44,6 +44,7 @@ class Verdict:
 class Workshop:
     """Where exercises are built and run: here, in this tree, with the caller's rights."""
 
+    books: "tuple[str, ...]" = ()  # other exercises, of which the book's text is judged in place of the learner's
     explains = False  # a wrong kernel: where it goes wrong first, and what to ask of a mistake that is known
 
     def built(self, preset: str, targets: list[str]) -> Path:
@@ -74,6 +75,27 @@ class _ThisTree(Workshop):
 HERE = _ThisTree()
 
 
+class Beside(_ThisTree):
+    """This tree, but for the book's text of other exercises."""
+
+    def __init__(self, name: str, books: list[str], texts: dict[str, str], if_need_be: dict[str, str]):
+        """texts {file: text}; of if_need_be those that do not compile otherwise."""
+        self.name, self.books, self._texts, self._if_need_be = name, tuple(books), texts, if_need_be
+
+    def built(self, preset: str, targets: list[str]) -> Path:
+        try:
+            if not self._texts:
+                return super().built(preset, targets)
+            return substitutes.built_beside(preset, targets, self._texts, self.name)
+        except build.DoesNotBuild as failure:
+            broken = {file: text for file, text in self._if_need_be.items()
+                      if file not in self._texts and any(f"{file}:" in line for line in failure.errors)}
+            if not broken:
+                raise
+            self._texts = {**self._texts, **broken}
+            return self.built(preset, targets)
+
+
 def judge(course: Course, exercise: Exercise, gpu: bool = False, explain: bool = True,
           workshop: Workshop = HERE) -> Verdict:
     """Of a code or debugging exercise, on the SIMT engine; with `gpu` on a GPU too, after the engine has nothing
@@ -97,12 +119,15 @@ def judge(course: Course, exercise: Exercise, gpu: bool = False, explain: bool =
     if not found:
         return Verdict("right")
     sentence = wrong.sentence_of_code(course, exercise, found.lines) if explain and workshop.explains else None
-    return Verdict("wrong", [*found.lines, *([sentence] if sentence else []), *_not_its_fault(course, exercise)],
-                   found.stage)
+    return Verdict("wrong", [*found.lines, *([sentence] if sentence else []),
+                             *_not_its_fault(course, exercise, workshop.books)], found.stage)
 
 
-def _not_its_fault(course: Course, exercise: Exercise) -> list[str]:
-    """Which exercises of the same rung are still as they were handed out: the tests judge the rung as a whole."""
+def _not_its_fault(course: Course, exercise: Exercise, books: "tuple[str, ...]") -> list[str]:
+    """Which exercises of the same rung are still as they were handed out: the tests judge the rung as a whole. But for
+    those that are judged with the book's text."""
+    if books:
+        return [f"{', '.join(books)}, in the same kernels, was judged with the book's text: yours is still open"]
     return [f"{other.id}, in the same file, is not attempted yet, and the tests judge both together: write it, and "
             "check this one again"
             for other in course.exercises if other.kind == "code" and other.id != exercise.id
@@ -139,18 +164,11 @@ def objection(course: Course, exercise: Exercise, explain: bool = True,
     return found
 
 
-def _is_in_a_chapter(exercise: Exercise) -> bool:
-    return str(exercise.place) == exercise.chapter
-
-
 def _symptom(exercise: Exercise, found: Objection) -> Objection:
     lines = found.lines
-    if not _is_in_a_chapter(exercise):  # the commands know chapters alone, and so the engine's word is all there is
-        return Objection([*lines, "what is the cause? Follow one number of this problem through the kernel, by hand"],
-                         found.stage)
     if found.stage == ENGINE:
         lines = ["the engine, which follows every access, stops the kernel", *lines[1:]]
-    rung = f"{exercise.chapter[:2]}/{exercise.rung}"
+    rung = f"{exercise.kernels}/{exercise.rung}"
     problem = {key: value for key, value in (found.problem or {}).items() if key not in ("inputs", "scale")}
     return Objection([*lines, "what is the cause? Look what the kernel does:",
                       f"  {command_that_counts(exercise, problem)}  (checks every access)",
@@ -345,11 +363,4 @@ def _beyond_a_limit(exercise: Exercise, workshop: Workshop) -> "Objection | None
 
 def command_that_counts(exercise: Exercise, problem: JsonObject) -> str:
     """For a student, in a terminal."""
-    return " ".join([_trace(exercise), *_flags(problem)])
-
-
-def _trace(exercise: Exercise) -> str:
-    """The command that counts the exercise's rung."""
-    if not _is_in_a_chapter(exercise):  # ./workbook trace does not know it
-        return f"build/cpu/{exercise.place}/{exercise.chapter}_traced --trace"
-    return f"./workbook trace {exercise.chapter[:2]} --rung={exercise.rung}"
+    return " ".join([f"./workbook trace {exercise.kernels} --rung={exercise.rung}", *_flags(problem)])

@@ -87,6 +87,22 @@ class Learner:
         """The exercise's part of a text of its file."""
         return text if exercise.kind == "debug" else markers.inside(text, self.course.region(exercise, text))
 
+    def has_the_books(self, exercise: Exercise) -> bool:
+        """Whether the learner's text stands in the place of the book's, which is known."""
+        return exercise.id in self._started
+
+    def with_the_books(self, others: list[Exercise]) -> dict[str, str]:
+        """{file: its text for a compiler} with the book's text of these exercises, as far as it is known here. The
+        files stay as they are."""
+        texts = {}
+        for file in sorted({one.file for one in others if one.id in self._started}):
+            here = {one.name: one for one in others if one.file == file and one.id in self._started}
+            debug = next((one for one in here.values() if one.kind == "debug"), None)
+            text = self._started[debug.id] if debug else (self.root / file).read_text()
+            texts[file] = markers.for_a_compiler(str(self.root / file), text, {} if debug else {
+                name: self._started[one.id] for name, one in here.items()})
+        return texts
+
     # --- Starting, and back -------------------------------------------------------------------------------------------
 
     def start(self, chosen: list[Exercise]) -> tuple[list[Exercise], list[Exercise]]:

@@ -71,6 +71,21 @@ def filled(text: str, region: Region, content: str) -> str:
     return _joined([*lines[: region.first], *content.splitlines(), *lines[region.last - 1 :]])
 
 
+def for_a_compiler(path: str, text: str, contents: dict[str, str]) -> str:
+    """The text with other contents {name of a region: content}. What a compiler says of a line names that of `path`, in
+    which the text stands; of other contents, the line with which their region begins."""
+    def line_is(number: int) -> str:
+        quoted = path.replace("\\", "\\\\").replace('"', '\\"')
+        return f'#line {number} "{quoted}"'
+
+    lines = text.splitlines()
+    for region in sorted(regions(path, text), key=lambda one: -one.first):
+        if region.name in contents:
+            content = [part for line in contents[region.name].splitlines() for part in (line_is(region.first), line)]
+            lines[region.first : region.last - 1] = [*content, line_is(region.last)]
+    return _joined([line_is(1), *lines])
+
+
 def indented_stub(text: str, region: Region) -> str:
     """The stub as it stands in a student's file."""
     marker = text.splitlines()[region.last - 1]

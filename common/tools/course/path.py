@@ -6,6 +6,7 @@ from functools import cached_property
 from tools.base import Failure, chapters
 from tools.course import boxes, rungs
 from tools.course.exercises import Course, Exercise, load
+from tools.course.judging import HERE, Beside, Workshop
 from tools.course.learner import Learner
 from tools.course.progress import StudentProgress
 from tools.course.questions import Answers
@@ -54,13 +55,24 @@ class LearnersPath:
     def open_behind(self, chapter: str, rung: "str | None" = None) -> list[str]:
         """The open exercises in the kernels that this rung runs (or any rung of the chapter): while they are open, it
         need not be right."""
-        if not self.open:
-            return []
-        listed = [one for one in self._ladder.listed(chapter) if rung in (None, one.name)]
-        files = {file for one in listed for file in one.files}
-        if not listed:  # an example, which is no rung
-            files = {file for file in self._ladder.sources if file.startswith(f"{chapter}/")}
+        files = self._files_behind(chapter, rung) if self.open else set()
         return [one.id for one in self.open if one.file in files]
+
+    def _files_behind(self, chapter: str, rung: "str | None") -> set[str]:
+        listed = [one for one in self._ladder.listed(chapter) if rung in (None, one.name)]
+        place = f"{chapters.Chapter(chapter).place}/"  # of an example, which is no rung, or of exercises' kernels
+        return {file for one in listed for file in one.files} if listed else {
+            one.file for one in self.course.exercises if one.file.startswith(place)}
+
+    def workshop(self, exercise: Exercise) -> Workshop:
+        """Where it is judged by itself: with the book's text of the other open exercises in the kernels that its rung
+        runs, and of those in other files of its program, should they not compile."""
+        others = [one for one in self.open if one.id != exercise.id]
+        behind = {exercise.file, *self._files_behind(exercise.chapter, exercise.rung)}
+        elsewhere = [one for one in others if one.file not in behind]
+        beside = [one for one in others if one.file in behind and self.learner.has_the_books(one)]
+        return Beside(exercise.id, [one.id for one in beside], self.learner.with_the_books(beside),
+                      self.learner.with_the_books(elsewhere)) if others else HERE
 
     def excused(self, chapter: str, rung: str, why: str) -> str:
         """What is said of a rung that is not right, because exercises are open; Failure if none is behind it."""

@@ -50,14 +50,16 @@ def add_rung(parser: argparse.ArgumentParser, default: str, or_all: bool = False
         rungs.add_argument("--all-rungs", action="store_true", help="every rung of a chapter")
 
 
-def chosen_chapters(arguments: argparse.Namespace) -> list[chapters.Chapter]:
-    """The chapters that are named, or all. A rung named with its chapter, as in 10/ordered, becomes arguments.rung."""
+def chosen_chapters(arguments: argparse.Namespace, exercises_too: bool = False) -> list[chapters.Chapter]:
+    """The chapters that are named (exercises_too: and kernels of exercises), or all chapters. A rung named with its
+    chapter, as in 10/ordered, becomes arguments.rung."""
     words = [word.rstrip("/").partition("/") for word in arguments.chapters]
     for word, (_, _, rung) in zip(arguments.chapters, words):
         if rung and (len(words) > 1 or arguments.rung or getattr(arguments, "all_rungs", False)):
             raise Failure(f"{word} names a rung: beside it there can be no other chapter or rung", status=2)
         arguments.rung = rung or arguments.rung
-    chosen = chapters.select([chapter for chapter, _, _ in words], chapters.all_chapters())
+    known = chapters.all_chapters() + (chapters.of_exercises() if exercises_too and words else [])
+    chosen = chapters.select([chapter for chapter, _, _ in words], known)
     refusals = [refusal(chapter, arguments) for chapter in chosen]
     if refusals and all(refusals):
         raise Failure(f"{chosen[0].name}: {refusals[0]}", status=2)

@@ -127,7 +127,7 @@ def say_device(choice: cuda.Choice) -> None:
 
 def begin(arguments: argparse.Namespace, more_flags: Sequence[str] = ()) -> Session:
     """Chooses preset and problems, says so, and builds the programs of the chapters that are asked for."""
-    chosen = problem_flags.chosen_chapters(arguments)
+    chosen = problem_flags.chosen_chapters(arguments, exercises_too=True)
     if not chosen:
         raise Failure("there are no chapters here: is the checkout complete?")
     choice = choose_device(arguments.preset)

@@ -180,7 +180,8 @@ def instructions_table(launch: JsonObject, most: int, roots: tuple[Path, ...] = 
 def launch_report(launch: JsonObject, gpu: Gpu, most_lines: int, roots: tuple[Path, ...] = CHAPTERS) -> str:
     grid, block = (" x ".join(str(n) for n in launch[what] if n > 1) or "1" for what in ("grid", "block"))
     extras = [f"{launch[key]:,} {name}" for key, name in
-              (("barriers", "barriers"), ("shuffles", "shuffles"), ("matrix_flops", "FLOP in mma")) if launch[key]]
+              (("dynamic_shared_bytes", "bytes of dynamic shared memory a block"), ("barriers", "barriers"),
+               ("shuffles", "shuffles"), ("matrix_flops", "FLOP in mma")) if launch.get(key)]
     if "matrix_flops_alone" in launch:
         extras.append(f"{launch['matrix_flops_alone']:,} of them with no copy to shared memory on its way")
     least = seconds(launch, gpu)
