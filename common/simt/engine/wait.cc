@@ -224,7 +224,8 @@ void Worker::different_collectives(const Warp& warp, const Collective& waiting, 
   fail(cudaErrorLaunchFailure, current_, text(wait.site),
        std::string("different collectives in one warp: lane ") + std::to_string(current_->lane) + " calls " +
            wait.name + " with mask " + mask_text(waiting.mask) + ", while " + numbers_text("lane", waiting.arrived) +
-           " of that mask wait in " + waiting.name + " at " + text(other.wait->site));
+           (std::has_single_bit(waiting.arrived) ? " of that mask waits in " : " of that mask wait in ") +
+           waiting.name + " at " + text(other.wait->site));
 }
 
 void Worker::deadlock() {

@@ -148,7 +148,7 @@ def _symptom(exercise: Exercise, found: Objection) -> Objection:
     if not _is_in_a_chapter(exercise):  # the commands know chapters alone, and so the engine's word is all there is
         return Objection([*lines, "what is the cause? Follow one number of this problem through the kernel, by hand"],
                          found.stage)
-    if found.stage == ENGINE:
+    if found.stage == ENGINE and not exercise.limits:  # what only costs time stops nowhere
         lines = ["the engine, which follows every access, stops the kernel", *lines[1:]]
     rung = f"{exercise.chapter[:2]}/{exercise.rung}"
     problem = {key: value for key, value in (found.problem or {}).items() if key not in ("inputs", "scale")}
