@@ -62,6 +62,53 @@ bool in_engine(const Module& module, std::uintptr_t address) {
   return function == nullptr || function->name.starts_with("_ZN4simt") || function->name.starts_with("_ZNK4simt");
 }
 
+// GCC splits a function, and names the parts "name.part.0".
+bool part_of(std::string_view name, std::string_view whole) {
+  return name == whole || (name.starts_with(whole) && name[whole.size()] == '.');
+}
+
+// Where a part that GCC has split off stands in its function again, that seems to be called at the function's own first
+// line; but what a function calls in its own file stands above the call.
+bool may_call(std::string_view call, std::string_view called) {
+  const auto file = [](std::string_view line) { return line.substr(0, line.rfind(':')); };
+  const auto number = [](std::string_view line) { return std::stoi(std::string(line.substr(line.rfind(':') + 1))); };
+  return file(call) != file(called) || number(call) > number(called);
+}
+
+// The first lines on a call stack, at most so many, that are not the engine's, the C library's or a header's; a
+// header's if there is no other. Nothing is looked for behind the kernel, if one is named.
+std::vector<std::string> lines_on(std::span<void* const> stack, const void* kernel, std::size_t most) {
+  if (found_elsewhere != nullptr) {
+    std::vector<void*> others;
+    for (void* each : stack)
+      if (const Module* module = module_at(each); module != nullptr && !in_engine(*module, std::uintptr_t(each)))
+        others.push_back(each);
+    if (others.empty()) return {};
+    return {found_elsewhere(others)};
+  }
+  const Module* kernel_module = kernel != nullptr ? module_at(kernel) : nullptr;
+  const Function* last =
+      kernel_module != nullptr ? kernel_module->function_at(reinterpret_cast<std::uintptr_t>(kernel)) : nullptr;
+  std::vector<std::string> found;
+  std::string fallback;
+  for (std::size_t i = 0; i < stack.size(); ++i) {
+    const auto address = reinterpret_cast<std::uintptr_t>(stack[i]) - (i == 0 ? 0 : 1);
+    const Module* module = module_at(reinterpret_cast<void*>(address));
+    if (module == nullptr || in_engine(*module, address)) continue;
+    const auto lines = lines_at(*module, {&address, 1});
+    for (const std::string& line : lines[0]) {
+      const std::string_view file = std::string_view(line).substr(0, line.rfind(':'));
+      if (!is_header(file)) found.emplace_back(short_path(line));
+      if (found.size() == most) return found;
+      if (fallback.empty()) fallback = short_path(line);
+    }
+    const Function* function = module->function_at(address);
+    if (last != nullptr && function != nullptr && part_of(function->name, last->name)) break;
+  }
+  if (found.empty() && !fallback.empty()) found.push_back(fallback);
+  return found;
+}
+
 }  // namespace
 
 bool is_header(std::string_view path) {
@@ -126,26 +173,14 @@ std::string kernel_name(const void* kernel) {
 void lines_are_found_elsewhere(std::string (*text)(std::span<void* const>)) { found_elsewhere = text; }
 
 std::string source_line(std::span<void* const> stack) {
-  if (found_elsewhere != nullptr) {
-    std::vector<void*> others;
-    for (void* each : stack)
-      if (const Module* module = module_at(each); module != nullptr && !in_engine(*module, std::uintptr_t(each)))
-        others.push_back(each);
-    return others.empty() ? "" : found_elsewhere(others);
-  }
-  std::string fallback;
-  for (std::size_t i = 0; i < stack.size(); ++i) {
-    const auto address = reinterpret_cast<std::uintptr_t>(stack[i]) - (i == 0 ? 0 : 1);
-    const Module* module = module_at(reinterpret_cast<void*>(address));
-    if (module == nullptr || in_engine(*module, address)) continue;
-    const auto lines = lines_at(*module, {&address, 1});
-    for (const std::string& line : lines[0]) {
-      const std::string_view file = std::string_view(line).substr(0, line.rfind(':'));
-      if (!is_header(file)) return std::string(short_path(line));
-      if (fallback.empty()) fallback = short_path(line);
-    }
-  }
-  return fallback;
+  const auto lines = lines_on(stack, nullptr, 1);
+  return lines.empty() ? "" : lines[0];
+}
+
+std::string source_line_and_call(std::span<void* const> stack, const void* kernel) {
+  const auto lines = lines_on(stack, kernel, 2);
+  if (lines.empty()) return "";
+  return lines.size() > 1 && may_call(lines[1], lines[0]) ? lines[0] + " (called at " + lines[1] + ")" : lines[0];
 }
 
 std::string line_of(const void* return_address) {

@@ -30,6 +30,9 @@ std::string numbers_text(const char* one, unsigned bits);  // "lanes 0-15, 20" o
 // empty if nothing is known. The first address is an instruction, the others are return addresses.
 std::string source_line(std::span<void* const> stack);
 
+// The same and, if that line is in a function which the kernel calls, where: "tiles.cu:60 (called at tiles.cu:98)".
+std::string source_line_and_call(std::span<void* const> stack, const void* kernel);
+
 std::string line_of(const void* return_address);  // the same of one call; "an unknown line" if nothing is known
 
 // Where this process cannot start addr2line: what stands for the line of a call stack (as in source_line, without the

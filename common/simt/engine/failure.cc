@@ -130,7 +130,8 @@ void Worker::keep_stack(void* instruction) {
 
 void Worker::explain_fault() {
   if (launch_->failed.load()) return;
-  const std::string at = source_line({fault_.stack.data(), static_cast<std::size_t>(fault_.depth)});
+  const std::string at =
+      source_line_and_call({fault_.stack.data(), static_cast<std::size_t>(fault_.depth)}, launch_->kernel);
   const auto* address = static_cast<const char*>(fault_.address);
   const char* stack = current_->fiber ? current_->fiber->stack : nullptr;
   if (stack != nullptr && address >= stack - guard_bytes && address < stack) {

@@ -67,6 +67,23 @@ TEST_F(Mistake, read_past_the_end_by_one) {
   }
 }
 
+constexpr int called_line = __LINE__ + 1;
+[[gnu::noinline]] __device__ float read_for_another(const float* x, int i) { return x[i]; }
+[[gnu::always_inline]] __device__ inline float read_in_place(const float* x, int i) { return x[i]; }
+__global__ void call_to_read(float* out, const float* x, bool in_place) {
+  if (!in_place) *out = read_for_another(x, 4);
+  if (in_place) *out = read_in_place(x, 4);
+}
+
+TEST_F(Mistake, fault_in_a_function_of_the_kernel_names_the_call_too) {
+  Device<float> x(4), out(1);
+  for (const bool in_place : {false, true}) {
+    const std::string called = at_line(called_line + in_place), call = at_line(called_line + 3 + in_place);
+    expect_contains(failure_of(call_to_read, LaunchConfig{1, 1}, out, x, in_place).message,
+                    "at " + called + " (called at " + call + "): invalid read");
+  }
+}
+
 TEST_F(Mistake, access_before_the_start) {
   Device<float> x(1024), out(1);
   expect_contains(failure_of(read_at, LaunchConfig{1, 1}, out, x, -2).message,
