@@ -81,10 +81,10 @@ inline __nv_bfloat16 __ushort_as_bfloat16(unsigned short bits) { return std::bit
 
 inline __half __float2half(float x) { return x; }
 inline __half __float2half_rn(float x) { return x; }
-inline float __half2float(__half x) { return x; }
+inline float __half2float(const __half& x) { return x; }  // a reference: see to_float() of device/numeric.h
 inline __nv_bfloat16 __float2bfloat16(float x) { return x; }
 inline __nv_bfloat16 __float2bfloat16_rn(float x) { return x; }
-inline float __bfloat162float(__nv_bfloat16 x) { return x; }
+inline float __bfloat162float(const __nv_bfloat16& x) { return x; }
 
 inline __half2 make_half2(__half x, __half y) { return {x, y}; }
 inline __half2 __halves2half2(__half x, __half y) { return {x, y}; }
