@@ -203,7 +203,7 @@ class TheNextOne(ATree):
                                           "<!-- exercise 05.other -->\n<!-- /exercise -->\n")
         self.command(start)
         self.assertEqual([one.id for one in self.path().in_order], ["05.rescale", "05.other", "05.sectors"])
-        self.assertIn('read   05_online/README.md:5, to the box in "The idea"', self.command(next))
+        self.assertIn('read   05_online/README.md up to line 5, the box in "The idea"', self.command(next))
         self.right("05.rescale")
         self.write(FILES[0], self.read(FILES[0]).replace(STUB, SOLUTION, 1))
         self.right("05.rescale")

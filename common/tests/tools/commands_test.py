@@ -538,6 +538,16 @@ class Logs(unittest.TestCase):
         log = f"[1/2] Building\nFAILED: a.o\ng++ -Werror=all a.cc\n{error}\n  3 | x\nninja: build stopped"
         self.assertEqual(build.first_errors(log), [error])
 
+    def test_why_the_one_candidate_does_not_fit(self):
+        error = "a.cu:9:1: error: no matching function for call to 'f(float [3][2])'"
+        candidate = "a.cu:1:1: note: candidate: 'f(float*)'"
+        why = "a.cu:9:2: note:   cannot convert 'x' (type 'float [3][2]') to type 'float*'"
+        log = f"{error}\n 9 | f(x)\n{candidate}\na.cu:1:1: note:   template argument deduction failed:\n{why}\n"
+        reason = f"{error} (cannot convert 'x' (type 'float [3][2]') to type 'float*')"
+        self.assertEqual(build.first_errors(log), [reason])
+        self.assertEqual(build.first_errors(f"{log}{error}\n"), [reason, error])
+        self.assertEqual(build.first_errors(f"{log}{candidate}\n{why}\n"), [error])  # which of two is meant?
+
     def test_the_linkers(self):
         log = "FAILED: a\n/usr/bin/ld: a.o: undefined reference to `f()'\ncollect2: error: ld returned 1 exit status"
         self.assertIn("undefined reference", build.first_errors(log)[0])

@@ -143,7 +143,15 @@ def first_errors(log_text: str, limit: int = 5) -> list[str]:
         return lines[-limit:]
     if lines[errors[0]].startswith("CMake Error"):  # says on the following lines what is wrong
         return lines[errors[0] : errors[0] + limit]
-    return [lines[number] for number in errors[:limit]]
+    return [lines[number] + _reason(lines[number + 1 : end])
+            for number, end in zip(errors, [*errors[1:], len(lines)])][:limit]
+
+
+def _reason(below: list[str]) -> str:
+    """Why the one function that could be meant does not fit, which the compiler says in a note below its error."""
+    notes = [found[1] for found in (re.search(r": note: +(.+)", line) for line in below) if found]
+    why = [note for note in notes if re.match(r"cannot convert|no known conversion|candidate expects|couldn.t", note)]
+    return f" ({why[0]})" if len(why) == 1 and sum(note.startswith("candidate: ") for note in notes) == 1 else ""
 
 
 def _fail(what: str, log_path: Path, advice: str, quietly: bool = False) -> None:

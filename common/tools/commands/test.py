@@ -104,6 +104,8 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.all and not results[preset].failed and _test_names(preset, selected, waits, slow=True):
             results[f"{preset}, slow"] = _ctest(preset, selected, arguments.require_gpu, waits, slow=True)
     for preset in todo.compile_only:
+        say("All tests that can run here have run. nvcc is here, too, and compiles everything for a GPU: some minutes, "
+            "and nothing of it is run. (--preset cpu leaves it out.)")
         before = time.monotonic()
         build.ensure_built(preset, one_architecture=not arguments.all_architectures)
         with_nvcc += time.monotonic() - before

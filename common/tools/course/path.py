@@ -107,7 +107,8 @@ class LearnersPath:
         """Lines that say what to do next, and how long it takes."""
         course, place = self.course, self._places.get(exercise.id)
         (chapter,) = chapters.select([exercise.id[:2]], chapters.all_chapters(course.root))
-        read = f"{place.file}:{place.line}, to the box in \"{place.heading}\"" if place else f"{chapter.name}/README.md"
+        read = (f"{place.file} up to line {place.line}, the box in \"{place.heading}\"" if place
+                else f"{chapter.name}/README.md")
         lines = [f"{exercise.id}: {exercise.title} (about {exercise.minutes} minutes)", f"  read   {read}"]
         if exercise.kind == "code":
             region = course.region(exercise)
