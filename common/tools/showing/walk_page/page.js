@@ -91,7 +91,7 @@ function open(side) {
   side.part("name").textContent = `${side.walk.step}, ${side.walk.direction}`;
   side.part("problem").textContent = `${side.walk.words}${side.walk.rope ? ", with RoPE" : ""}${side.walk.note && `. ${side.walk.note}`}`;
   side.part("name").hidden = !side.name;
-  side.walk.launches.forEach((launch, i) => element(side.part("launch"), "option", `${i + 1}: ${launch.kernel}`, { value: i }));
+  side.walk.launches.forEach((launch, i) => element(side.part("launch"), "option", `${i + 1}: ${launch.kernel.replace(/<.*/, "").replace(/.*::/, "")}`, { value: i }));
   side.part("launches").hidden = side.walk.launches.length === 1;
   const shows = (launch) => launch.blocks.some((block) => block.steps.some((step) => step.watched));
   side.part("all-launches").checked =

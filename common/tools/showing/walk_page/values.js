@@ -7,13 +7,13 @@ const largest = (values) => Math.max(...values.map(Math.abs));
 
 // --- Which row ---
 
-// {q: rows of queries, k: rows of keys} that the block shows or writes, ascending.
-function rowsOfBlock(side) {
+// {q: rows of queries, k: rows of keys} that are shown or written in these steps, ascending.
+function rowsOf(steps) {
   const found = { q: new Set(), k: new Set() };
   const add = (name, first, last) => {
     for (let row = first; row <= last; row++) found[ofKeys.includes(name) ? "k" : "q"].add(row);
   };
-  for (const step of side.steps()) {
+  for (const step of steps) {
     for (const name of ["O", "LSE", "dQ", "dK", "dV"])
       for (const [first, last] of step.written?.[name] ?? []) add(name, first, last);
     for (const [name, rectangles] of Object.entries(step.watched ?? {}))
@@ -25,7 +25,7 @@ function rowsOfBlock(side) {
 
 function fillRows(side) {
   const { seq_q, seq_k, heads, kv_heads } = side.problem;
-  const found = rowsOfBlock(side);
+  const found = rowsOf(side.steps());
   const choice = side.part("row");
   choice.replaceChildren();
   for (const [letter, kind, length, ofHeads] of [["k", "key", seq_k, kv_heads], ["q", "query", seq_q, heads]])
@@ -34,9 +34,10 @@ function fillRows(side) {
       element(choice, "option", words, { value: `${letter}${row}` });
     }
   if (![...choice.options].some((option) => option.value === side.row)) {
-    const letter = found.k.length ? "k" : "q"; // in the middle of the first head: it sees some keys, and not all
-    const length = letter === "k" ? seq_k : seq_q;
-    const ofHead = found[letter].filter((row) => Math.floor(row / length) === Math.floor(found[letter][0] / length));
+    const ofBlock = rowsOf(side.blocks()[side.blockAt].steps); // and not of the other launches' blocks
+    const letter = ofBlock.k.length ? "k" : "q"; // in the middle of the first head: it sees some keys, and not all
+    const length = letter === "k" ? seq_k : seq_q, all = ofBlock[letter].length ? ofBlock[letter] : found[letter];
+    const ofHead = all.filter((row) => Math.floor(row / length) === Math.floor(all[0] / length));
     side.row = ofHead.length ? `${letter}${ofHead[ofHead.length >> 1]}` : null;
   }
   choice.value = side.row;
@@ -85,9 +86,10 @@ function drawRunning(side, place, row) {
     const why = seesNone ? "This row sees no key, and the kernel computes nothing for it" : "This kernel keeps m and l to itself";
     element(place, "p", `${why}: only what it writes to memory is seen here.`, { class: "note" });
   } else {
-    const columns = { m: base2 ? "m, base 2" : "m", correction: "correction", l: "l", lse: "LSE so far" };
-    const sum = base2 ? "ln(2) (m + log₂ l)" : "m + log l";
-    const body = table(place, `As the kernel had them when a tile was done; LSE so far is ${sum}`, ["step", ...Object.values(columns)]);
+    const writesLse = made && floats(made).length > 0; // what corrects nothing and writes no LSE needs neither word
+    const columns = { m: base2 ? "m, base 2" : "m", ...(has("correction") && { correction: "correction" }), l: "l", ...(writesLse && { lse: "LSE so far" }) };
+    const sum = writesLse ? `; LSE so far is ${base2 ? "ln(2) (m + log₂ l)" : "m + log l"}` : "";
+    const body = table(place, `As the kernel had them when a tile was done${sum}`, ["step", ...Object.values(columns)]);
     side.stepsSoFar().forEach((step, i) => {
       const found = running(step, row);
       if (found.m === undefined) return;
@@ -95,7 +97,7 @@ function drawRunning(side, place, row) {
       element(line, "th", String(i + 1), { scope: "row" });
       for (const name of Object.keys(columns)) element(line, "td", found[name] === undefined ? "–" : shown(found[name]));
     });
-    if (expected) {
+    if (writesLse) {
       const line = element(body, "tr");
       element(line, "th", "exact", { scope: "row" });
       for (const name of Object.keys(columns)) element(line, "td", name === "lse" ? shown(floats(expected)[row]) : "");
