@@ -230,8 +230,8 @@ void Worker::different_collectives(const Warp& warp, const Collective& waiting, 
   fail(cudaErrorLaunchFailure, current_, text(wait.site),
        std::string("the lanes of a warp have parted: lane ") + std::to_string(current_->lane) + " calls " + wait.name +
            " with mask " + mask_text(waiting.mask) + ", while " + numbers_text("lane", waiting.arrived) +
-           " of that mask wait in " + waiting.name + " at " + text(other.wait->site) +
-           "; all lanes that a mask names must come to the same call");
+           (std::has_single_bit(waiting.arrived) ? " of that mask waits in " : " of that mask wait in ") +
+           waiting.name + " at " + text(other.wait->site) + "; all lanes that a mask names must come to the same call");
 }
 
 void Worker::deadlock() {

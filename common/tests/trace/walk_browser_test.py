@@ -61,6 +61,7 @@ class InBrowser(unittest.TestCase):
         cls.directory = tempfile.TemporaryDirectory()
         cls.recorded = recorded("05_online_softmax", "--rung=tiles", *cls.SMALL)
         cls.naive = recorded("01_naive", "--rung=naive", "--heads=1", "--seq-q=16", "--head-dim=64")
+        alone = recorded("01_naive", "--rung=naive", "--heads=1", "--seq-q=64", "--head-dim=64")
         early = [recorded("08_causal_earlystop", f"--rung={rung}", "--heads=1", "--seq-q=192", "--head-dim=64") for rung in ("masked", "earlystop")]
         back = recorded("07_backward", "--rung=final", "--direction=backward", "--heads=1", "--seq-q=12", "--head-dim=64")
         cls.hopper = recorded("10_hopper", "--rung=persistent", "--heads=1", "--seq-q=256", "--head-dim=64")
@@ -69,7 +70,8 @@ class InBrowser(unittest.TestCase):
         both = [recorded(chapter, f"--rung={rung}", *cls.SMALL) for chapter, rung in [("03_tiling", "padded"), ("05_online_softmax", "tiles")]]
         cls.pages = {name: cls.written(name, walks) for name, walks in [
             ("one", [walk.walk_of(json.loads(json.dumps(cls.recorded)), cls.naive)]), ("two", [walk.walk_of(each) for each in early]),
-            ("backward", [walk.walk_of(back)]), ("materialised", [walk.walk_of(each) for each in both]),
+            ("backward", [walk.walk_of(back)]),
+            ("naive", [walk.walk_of(alone)]), ("materialised", [walk.walk_of(each) for each in both]),
             ("hopper", [walk.walk_of(json.loads(json.dumps(cls.hopper)))]), ("eight and ten", [walk.walk_of(each) for each in eight_and_ten])]}
         options = webdriver.ChromeOptions()
         options.binary_location = CHROMIUM
@@ -197,6 +199,18 @@ class InBrowser(unittest.TestCase):
             self.assertLess(number(self.part("difference-O").text.split(" by ")[1].split()[0]), 2e-3)
         made, exact = map(number, re.findall(r"is (\S+?)[.;](?: |$)", self.part("lse").text))
         self.assertAlmostEqual(made, exact, delta=2e-3)
+
+    def test_the_row_chosen_first_is_one_of_the_block_shown(self):
+        """The block writes rows 0 to 31; the softmax before it, whose steps are shown as well, has all 64."""
+        self.open("naive")
+        self.assertEqual(self.part("row").get_attribute("value"), "q16")
+        self.assertEqual([option.text for option in self.part("launch").find_elements(By.TAG_NAME, "option")],
+                         ["1: scores", "2: softmax", "3: output"])
+
+    def test_what_corrects_nothing_and_writes_no_lse_has_no_words_for_them(self):
+        self.open("naive")
+        self.click("#last")
+        self.assertEqual([cell.text for cell in self.part("values").find_elements(By.CSS_SELECTOR, "th[scope=col]")], ["step", "m", "l"])
 
     def test_a_chosen_tile_stays_until_the_walk_is_followed_again(self):
         self.open("one")

@@ -166,7 +166,7 @@ def objection(course: Course, exercise: Exercise, explain: bool = True,
 
 def _symptom(exercise: Exercise, found: Objection) -> Objection:
     lines = found.lines
-    if found.stage == ENGINE:
+    if found.stage == ENGINE and not exercise.limits:  # what only costs time stops nowhere
         lines = ["the engine, which follows every access, stops the kernel", *lines[1:]]
     rung = f"{exercise.kernels}/{exercise.rung}"
     problem = {key: value for key, value in (found.problem or {}).items() if key not in ("inputs", "scale")}
