@@ -14,15 +14,10 @@
 #include "simt/cuda/warp.h"
 #endif
 
-#ifdef WORKBOOK_SIMT
 // References, because GCC gives the load of an argument by value no line of its own, and ./workbook trace charges it to
 // whatever line the compiler has put before it.
-inline float to_float(const __half& x) { return __half2float(x); }
-inline float to_float(const __nv_bfloat16& x) { return __bfloat162float(x); }
-#else
-__host__ __device__ inline float to_float(__half x) { return __half2float(x); }
-__host__ __device__ inline float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
-#endif
+__host__ __device__ inline float to_float(const __half& x) { return __half2float(x); }
+__host__ __device__ inline float to_float(const __nv_bfloat16& x) { return __bfloat162float(x); }
 
 // Rounds to nearest, ties to even: from_float<T>(x).
 template <class T>
