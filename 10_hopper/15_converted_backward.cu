@@ -16,7 +16,7 @@
 // and two other warps of the producer's warpgroup, one for each consumer, bring dQ to memory when it is their turn.
 //
 // What changed since 14_reversed_backward: the semaphores say who is the first block that comes by a tile, and who the
-// last, whose keys are the last that its queries see. The first stores instead of adding, so that nobody writes zeros
+// last, whose keys are the last that the tile sees. The first stores instead of adding, so that nobody writes zeros
 // beforehand. The last has its consumers add what the others have added up, and they store dQ, rounded: nobody converts
 // it later. A warp has 16 columns of 64 rows, and brings them in order through shared memory: 32 bytes of a row, a
 // sector.

@@ -315,7 +315,7 @@ int consumers_for(const Problem& p) {
   return best;
 }
 
-// `prompt`: no kernel that is not needed is launched before this one, which starts while the kernel before it ends.
+// `prompt`: take_none is launched only where it is needed, and this kernel starts while that one ends.
 void forward_fitted(const Problem& p, const ForwardArgs& args, cudaStream_t stream, bool prompt) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     const auto with = [&]<int consumers>() {

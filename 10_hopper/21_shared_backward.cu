@@ -302,7 +302,7 @@ __global__ void __launch_bounds__(threads, 1)
               Problem p, int shares, int round_heads,
               const float* stats,  // [B * H * tiles][2][Br], of LSE, then of delta
               float* dq_sum,       // [B * H * tiles][consumers][8][128][4]: fragments of dQ^T of their threads
-              int* turns,          // [B * H * tiles][consumers]: the kv tile that may add to dq_sum
+              int* turns,          // [B * H * tiles][consumers]: the turn that may add to dq_sum
               int* tickets,        // drawn so far
               float* parts,        // [2][B, Hkv, shares, Nk, D], of dV, then of dK, if there are several shares
               T* dk,               // [B, Hkv, Nk, D]

@@ -4,10 +4,10 @@
 //
 // What changed since shared: blocks of one head began with the same tile of queries, and added to its dQ one after the
 // other. The block of the c-th keys was late by c turns, and at the end of the kernel the others had to wait for it.
-// Without a mask block c of C now begins c / C of the way through the queries, and goes round. No two come to a tile at
-// the same time, and who comes first adds first: still the same order in every run. But each waits for blocks behind it
-// too. So they have to run at the same time, all of them, and a cooperative launch sees to that. Where there are more
-// blocks than multiprocessors, all is as before.
+// Without a mask block c of C now begins c / C of the way through the queries, and goes round. So no two are due at a
+// tile at the same time, and they add in the order in which they are due, the same in every run. But each waits for
+// blocks behind it too. So all of them have to run at the same time, and a cooperative launch sees to that. Where there
+// are more blocks than multiprocessors, all is as before.
 //
 // Expected limit: as for shared; with few keys, no longer the turns.
 #include "attention/padded.h"

@@ -92,9 +92,9 @@ __device__ KeyTile key_tile(const Problem& p, int round_heads, Index index) {
 // its part of their dQ. M tiles of queries, C blocks, each with a tile of keys.
 //
 // By keys, the blocks come to a tile of queries at the same time, and the block of the first keys adds first. So block
-// c is c turns late. Cyclic, block c begins c M / C tiles later, and goes round: each comes to a tile of queries at a
-// time of its own, and who comes first adds first. That needs no mask, so that all blocks have all tiles, and blocks
-// that all run at the same time: each waits for some that are before it, and for some that are behind it.
+// c is c turns late. Cyclic, block c begins c M / C tiles later, and goes round: each is due at a tile of queries at a
+// time of its own, and they add in the order in which they are due. All blocks must have all tiles, so there is no
+// mask, and all must run at the same time: each waits for some that are before it, and for some that are behind it.
 template <int Bc, bool cyclic>
 struct QueryOrder {
   int kv_tile, kv_tiles, head_tiles;
