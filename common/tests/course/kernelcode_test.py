@@ -78,6 +78,12 @@ class KernelCode(unittest.TestCase):
                 self.assertIsNotNone(found, code)
                 self.assertIn(expected, found.what)
 
+    def test_the_right_file_of_a_debugging_exercise(self):
+        for one in self.course.exercises:
+            if one.kind == "debug":
+                with self.subTest(exercise=one.id):
+                    self.assertIsNone(refusal(self.course, one, self.course.text(one)))
+
     def test_of_a_file_only_what_the_student_writes(self):
         text = self.course.student_files([self.exercise])[self.exercise.file]
         first = self.course.region(self.exercise, text).first
