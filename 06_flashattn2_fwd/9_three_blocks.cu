@@ -212,8 +212,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
           const float p0 = exp2_approx(x[0]), p1 = exp2_approx(x[1]);
           minus_l[b][r % 2] -= p0 + p1;
           p_reg[b][r] = pack2<T>(p0, p1);
-          watch("P", scores, 16 * b + r % 2 * 8 + g, 16 * step + r / 2 * 8 + 2 * t, p0);
-          watch("P", scores, 16 * b + r % 2 * 8 + g, 16 * step + r / 2 * 8 + 2 * t + 1, p1);
+          watch_pair("P", scores, b, step, r, p0, p1);
         }
 #pragma unroll
       for (int n = 0; n < D / 16; n++) {

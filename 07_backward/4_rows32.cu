@@ -214,7 +214,7 @@ __global__ void __launch_bounds__(threads, 2) dq(Problem p,
           for (int r = 2 * h; r < 2 * h + 2; r++) {
             float x = fmaf(p_reg[b][n][r], scale_log2, -lse);
             if (masked && 8 * n + 2 * t + r % 2 >= visible) x = -INFINITY;
-            watch("P", pairs, 16 * b + 8 * h + g, 8 * n + 2 * t + r % 2, exp2_approx(x) / p_factor);
+            watch_one("P", pairs, b, n, r, exp2_approx(x) / p_factor);
             ds_reg[b][n][r] = exp2_approx(x) * fmaf(ds_reg[b][n][r], 1 / p_factor, -row_sum);
           }
       }

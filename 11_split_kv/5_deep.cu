@@ -193,8 +193,7 @@ __global__ void __launch_bounds__(threads, blocks) forward(Problem p, int parts,
         const float p0 = exp2_approx(x[0]), p1 = exp2_approx(x[1]);
         minus_l[r % 2] -= p0 + p1;
         p_reg[r] = pack2<T>(p0, p1);
-        watch("P", scores, r % 2 * 8 + g, 16 * step + r / 2 * 8 + 2 * t, p0);
-        watch("P", scores, r % 2 * 8 + g, 16 * step + r / 2 * 8 + 2 * t + 1, p1);
+        watch_pair("P", scores, 0, step, r, p0, p1);
       }
 #pragma unroll
       for (int n = 0; n < D / 16; n++) {

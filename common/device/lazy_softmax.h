@@ -138,9 +138,7 @@ __device__ __forceinline__ void exponentiate(uint32_t (&p)[blocks][columns / 2][
       for (int r = 0; r < 4; r++) {
         const float* neighbours = x[b][2 * step + r / 2] + r % 2 * 2;
         const float p0 = exp2_approx(neighbours[0]), p1 = exp2_approx(neighbours[1]);
-        watch("P", tile, 16 * b + r % 2 * 8 + threadIdx.x % 32 / 4, 16 * step + r / 2 * 8 + threadIdx.x % 4 * 2, p0);
-        watch("P", tile, 16 * b + r % 2 * 8 + threadIdx.x % 32 / 4, 16 * step + r / 2 * 8 + threadIdx.x % 4 * 2 + 1,
-              p1);
+        watch_pair("P", tile, b, step, r, p0, p1);
         rows.minus_l[b][r % 2] -= p0 + p1;
         p[b][step][r] = pack2<T>(p0, p1);
       }

@@ -50,6 +50,24 @@ __device__ __forceinline__ void watch_share([[maybe_unused]] const char* name, [
 #endif
 }
 
+// Number r of fragment [b][n] of a matrix in the accumulators of mma: of rows 16 b to 16 b + 15, columns 8 n to 8 n
+// + 7.
+__device__ __forceinline__ void watch_one([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
+                                          [[maybe_unused]] int b, [[maybe_unused]] int n, [[maybe_unused]] int r,
+                                          [[maybe_unused]] float value) {
+#ifdef WORKBOOK_SIMT
+  watch(name, at, 16 * b + r / 2 * 8 + threadIdx.x % 32 / 4, 8 * n + threadIdx.x % 4 * 2 + r % 2, value);
+#endif
+}
+
+// The two numbers in register r of fragment [b][step] of a matrix that is A of mma: rows as above, columns 16 step to
+// 16 step + 15.
+__device__ __forceinline__ void watch_pair(const char* name, Watched at, int b, int step, int r, float first,
+                                           float second) {
+  watch_one(name, at, b, 2 * step + r / 2, r % 2 * 2, first);
+  watch_one(name, at, b, 2 * step + r / 2, r % 2 * 2 + 1, second);
+}
+
 // A matrix in the accumulators of mma: fragment [b][n] has rows 16 b to 16 b + 15 and columns 8 n to 8 n + 7.
 template <int blocks, int fragments>
 __device__ __forceinline__ void watch([[maybe_unused]] const char* name, [[maybe_unused]] Watched at,
