@@ -225,6 +225,12 @@ class Judging(LittleTree):
             "06_flash/1_mma.cu has a mistake somewhere", "the engine, which follows every access, stops the kernel",
             "found by the test `inputs`: maxima that rise", *where_to_look()]))
 
+    def test_where_the_planted_mistake_only_costs_time_what_the_engine_sees_is_said(self):
+        limit = {"problem": {}, "kernel": "", "count": "global_load sectors", "at_most": 1}
+        self.declare(CODE, {**DEBUG, "tests": ["inputs", "trace"], "limits": [limit]}, MEASURE)
+        self.write("06_flash/1_mma.cu", little.MMA + "more();\n")
+        self.assertIn("race on shared memory", self.judged({"traced": failure(RACE)}, "06.barrier").lines[0])
+
     def test_of_a_mistake_that_is_to_be_found_no_stage_is_named(self):
         self.declare(CODE, {**DEBUG, "tests": ["inputs", "trace"]}, MEASURE)
         self.write("06_flash/1_mma.cu", little.MMA + "more();\n")

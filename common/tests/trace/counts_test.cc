@@ -6,6 +6,7 @@
 #include "device/cp_async.h"
 #include "device/mbarrier.h"
 #include "device/mma.h"
+#include "device/numeric.h"
 #include "device/semaphore.h"
 #include "tests/simt/support.h"
 
@@ -130,6 +131,25 @@ TEST(Counts, an_atomic_update_is_one_request) {
   for (const auto& line : launch.lines)
     for (int n = 0; n < 2; n++) found += line.line == "trace/counts_test.cc:" + std::to_string(update_line - 1 + n);
   EXPECT_EQ(found, 2);
+}
+
+constexpr int dot_line = __LINE__ + 7;
+__global__ void dots(float* to, const __half* x, const __half* y, int n) {
+  const int lane = threadIdx.x;
+  for (int j = 0; j < n; ++j) {
+    const __half* y_row = y + int64_t(j) * n;
+    float sum = 0;
+    // of rows that a warp shares
+    for (int d = lane; d < n; d += 32) sum += to_float(x[d]) * to_float(y_row[d]);
+    to[32 * j + lane] = sum;
+  }
+}
+
+TEST(Counts, an_argument_is_loaded_on_its_own_line) {
+  Device<__half> x(64), y(64 * 64);
+  Device<float> to(64 * 32);
+  for (const auto& line : counts_of(dots, LaunchConfig{1, 32}, to, x, y, 64).lines)
+    if (line.op == Op::global_load) EXPECT_EQ(line.line, "trace/counts_test.cc:" + std::to_string(dot_line));
 }
 
 __global__ void clear(float4* to) { to[threadIdx.x] = make_float4(0, 0, 0, 0); }
