@@ -4,7 +4,7 @@
 // alone: two blocks b = 0, 1 of 16, the height of an mma. Keys come in stages of one or two tiles of Bc, double
 // buffered. For each tile:
 //
-//   0. copies start, of as many keys as a tile has, a stage ahead
+//   0. the copies of as many keys as a tile has start, a stage ahead
 //   1. S = Q K^T                              32 x Bc a warp, in registers
 //   2. x = scale log2(e) S - m                if no x > headroom (a warp vote), nothing else; otherwise
 //                                             m rises until the row's largest x is `start`, and l and O follow

@@ -84,8 +84,8 @@ __global__ void __launch_bounds__(threads) forward(Problem p,
   copy_tile<D, Br>(q_smem, q + q_head + size_t(i0) * D, p.seq_q - i0);
   __syncthreads();  // Q is in shared memory
 
-  // The row of a 16 x 16 block whose address this lane gives to ldmatrix. Matrices of Q and V go down, then right; of K
-  // right, then down.
+  // The row of a 16 x 16 block whose address this lane gives to ldmatrix. Matrices of Q and V go down, then right;
+  // those of K right, then down.
   const int qv_lane = position<16>(lane % 16, lane / 16);
   const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
 

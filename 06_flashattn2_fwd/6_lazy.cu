@@ -16,7 +16,7 @@
 // and it rises only if a later score passes it by more than `headroom`. To find out, a lane takes one maximum over all
 // its x, of both blocks and all rows, and the warp votes. The common path has no maximum of a row, no shuffle and no
 // rescaling; in tiles that all rows see it has no mask either; and x is one multiply-add. (FlashAttention-4's code
-// for Blackwell rescales past 2^8 as well, but takes maxima.)
+// for Blackwell rescales past 2^8 as well, but takes every row's maximum.)
 //
 // The kernel keeps -l, not l, and begins with -l = inf. So -l can take part in the lane's maximum at no cost. Compared
 // as integers, the bits of inf are the largest of all, and those of a number below 0 come before those of any number

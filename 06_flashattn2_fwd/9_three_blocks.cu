@@ -11,8 +11,8 @@
 //
 // and at the end O / l, by way of shared memory, and LSE = ln(2) (m + log2(l)).
 //
-// What changed since 8_whole_rows: nothing at D = 128. At D = 64 `Shape` has tiles of 32 keys, whose S takes half of
-// the registers. So a multiprocessor has room for three blocks, and each scheduler has three warps to choose from.
+// What changed since 8_whole_rows: nothing at D = 128. At D = 64 `Shape` has tiles of 32 keys, whose S takes half as
+// many registers. So a multiprocessor has room for three blocks, and each scheduler has three warps to choose from.
 //
 // Expected limit: no single unit. Tensor cores are busy less than two thirds of the time, and shared memory less than
 // that. At D = 64 there are twice as many barriers as before, and 48 ldmatrix for 64 keys where there were 40, because
