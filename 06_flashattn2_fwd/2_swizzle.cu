@@ -44,7 +44,7 @@ __device__ int position(int row, int chunk) {
   return (chunk / 8 * rows + row) * 64 + (chunk ^ row) % 8 * 8;
 }
 
-// 16 * step columns to the right of a position of chunk 0 or 1: an xor with a constant, or an immediate.
+// 16 * step columns to the right of a position of chunk 0 or 1: an xor with a constant, and a constant to add.
 template <int rows>
 __device__ int right_of(int position, int step) {
   return (position ^ 16 * (step % 4)) + step / 4 * rows * 64;
