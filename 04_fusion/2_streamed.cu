@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p,
   const int head = blockIdx.x / row_tiles, i0 = int(blockIdx.x % row_tiles) * Br;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int piece = lane % lanes_per_key * 8;  // the eight elements of a slice that this lane takes
-  const int group = lane / lanes_per_key;      // which of the four keys of a load they are of
+  const int group = lane / lanes_per_key;      // which of the four keys of a load this lane takes
   const int first_key = warp * keys_per_load + group;
   constexpr int key_step = warps * keys_per_load;
 
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p,
   T* o_head = o + int64_t(head) * p.seq_q * p.head_dim;
   const Watched watched = {int64_t(head) * p.seq_q + i0, 0, p.seq_q - i0, p.seq_k};
 
-  // 1. S, one slice of the head dim after the other. A score is always the same lane's: no barrier between slices.
+  // 1. S, one slice of the head dim after the other. Each score belongs to one lane: no barrier between slices.
   for (int d0 = 0; d0 < p.head_dim; d0 += slice) {
     const int d = d0 + piece;
     float q_reg[Br][8] = {};
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p,
       sum_and_deal<lanes_per_key, Br>(sum, 1);
       // exercise dealt: put the total that this lane was dealt where it belongs: every slice has a share of a score
       const int r = lane % lanes_per_key * Br / lanes_per_key;  // the row whose total this lane was dealt
-      if (lane * Br % lanes_per_key == 0 && j < p.seq_k) {      // of the lanes dealt the same one, the first
+      if (lane * Br % lanes_per_key == 0 && j < p.seq_k) {      // the first of the lanes that have this total
         float& s = s_smem[r * s_stride + j];
         s = d0 == 0 ? sum[0] : s + sum[0];
       }

@@ -36,7 +36,7 @@ using fp32_tile::store_floats;
 constexpr int warps = 16;  // per thread block: often only one block fits on an SM, so it brings many
 constexpr int threads = warps * 32;
 constexpr int lanes_per_key = 8;  // 8 lanes x 16 bytes: the 128-byte cache line
-constexpr int groups = 4;         // of as many lanes in a warp
+constexpr int groups = 4;         // of eight lanes, in a warp
 constexpr int keys = 4;           // neighbours that a group takes at a time
 constexpr int slice = 64;         // of the head dim that one load of a warp covers: lanes_per_key x 8
 constexpr int pad = 4;            // floats after each score row
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p,
   T* o_head = o + int64_t(head) * p.seq_q * p.head_dim;
   const Watched watched = {int64_t(head) * p.seq_q + i0, 0, p.seq_q - i0, p.seq_k};
 
-  // 1. S, one slice of the head dim after the other. A score is always the same lane's: no barrier between slices.
+  // 1. S, one slice of the head dim after the other. Each score belongs to one lane: no barrier between slices.
   for (int d0 = 0; d0 < p.head_dim; d0 += slice) {
     const int d = d0 + piece;
     float q_reg[Br][8] = {};
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p,
       constexpr int dealt = Br > 1 ? Br * keys / lanes_per_key : 1;
       const int x =
           lane % lanes_per_key * Br * keys / lanes_per_key;        // the first of the totals that this lane was dealt
-      if (lane * Br * keys % lanes_per_key == 0 && j < p.seq_k) {  // of the lanes dealt the same one, the first
+      if (lane * Br * keys % lanes_per_key == 0 && j < p.seq_k) {  // the first of the lanes that have them
         float* s = s_smem + x / keys * s_stride + j + x % keys;
         for (int y = 0; y < dealt; ++y)
           if (d0 > 0) sum[y] += s[y];

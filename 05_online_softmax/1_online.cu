@@ -37,7 +37,7 @@ using fp32_tile::store_floats;
 constexpr int warps = 16;  // per thread block: often only one block fits on an SM, so it brings many
 constexpr int threads = warps * 32;
 constexpr int lanes_per_key = 8;  // 8 lanes x 16 bytes: the 128-byte cache line
-constexpr int groups = 4;         // of as many lanes in a warp
+constexpr int groups = 4;         // of eight lanes, in a warp
 constexpr int keys = 4;           // neighbours that a group takes at a time
 constexpr int slice = 64;         // of the head dim that one load of a warp covers: lanes_per_key x 8
 constexpr int Br = 8;             // query rows of a thread block: one for each lane of a key
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p, int B
     const int tile_end = p.seq_k - j0 < Bc ? p.seq_k - j0 : Bc;  // keys count from j0
     const Watched scores = {int64_t(head) * p.seq_q + i0, j0, p.seq_q - i0, tile_end};
 
-    // 1. S, one slice of the head dim after the other. A score is always the same lane's: no barrier between slices.
+    // 1. S, one slice of the head dim after the other. Each score belongs to one lane: no barrier between slices.
     for (int d0 = 0; d0 < p.head_dim; d0 += slice) {
       const int d = d0 + piece;
       float q_reg[Br][8] = {};

@@ -40,7 +40,7 @@ constexpr int Bc = 64;         // keys in a tile
 constexpr int cols = Bc / 16;  // keys of a tile that a thread owns
 constexpr int depth = 32;      // of the head dim of a K tile in shared memory at a time
 constexpr int pad = 4;         // floats after each row in shared memory: rows start 4 banks apart, as in chapter 03
-constexpr int p_pad = 16;      // the same for P, where a warp stores 16 floats each to two rows: 16 banks apart
+constexpr int p_pad = 16;      // the same for P, where a warp stores 16 floats to each of two rows: 16 banks apart
 
 // Query rows per thread block. Registers and the 64 KiB of shared memory of a Turing GPU set it: at head dim 256, O and
 // Q of 64 rows would take 128 registers a thread and 65 KiB.
@@ -59,8 +59,8 @@ struct Layout {
   static_assert(v_keys * (HeadDim + pad) <= Bc * (depth + pad));
 };
 
-// Four multiply-adds, one after the other. (sum += a.x * b.x + .. would be a multiplication, three of them, an
-// addition.)
+// Four multiply-adds, one after the other. (sum += a.x * b.x + .. would be a multiplication, three multiply-adds and
+// an addition.)
 __device__ void add_products(float& sum, float4 a, float4 b) {
   sum += a.x * b.x;
   sum += a.y * b.y;
@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(threads) attention_forward(Problem p,
       for (int b = 0; b < o_blocks; ++b) watch("O", state, ty + 8 * r, 64 * b + 4 * tx, o_reg[r][b]);
   }
 
-#pragma unroll  // or else the compiler may keep o_reg, which it would then have to index, in slow local memory
+#pragma unroll  // a loop would index o_reg, and then the compiler may keep it in slow local memory
   for (int r = 0; r < rows; ++r) {
     const float l_row = row_sum(l[r]);
     const int i = ty + 8 * r;

@@ -1,7 +1,7 @@
 // Chapter 05, example: tiles of 4 x 4, small enough to follow every number (./workbook walk 05/example). It is no rung
 // of the ladder and is never timed.
 //
-// A thread block of 4 x 4 threads owns Br = 4 query rows of one head. Heads of all batches come first: with B = 4,
+// A thread block of 4 x 4 threads owns Br = 4 query rows of one head. Blocks go through the heads first: with B = 4,
 // H = 2 and N = 8, block 11 has rows 4 to 7 of batch 1, head 1, which are rows 28 to 31 of [B, H, N, D]. For each tile
 // of Bc = 4 keys, up to the last key that a row of the block sees:
 //

@@ -17,7 +17,7 @@
 //   - Powers of two instead of e: the scale and log2(e) are one factor, and 2^x is one instruction.
 //
 // Rows in shared memory are padded by 16 bytes, so the eight rows that a warp reads at once start four banks apart.
-// Expected limit: loads from shared memory. A register of a fragment of K takes one, and one of V takes two of 16 bits.
+// Expected limit: loads from shared memory. A register of a K fragment takes one load, one of V two loads of 16 bits.
 #include <cmath>
 #include <cstdint>
 

@@ -44,7 +44,7 @@ __device__ int position(int row, int chunk) {
   return (chunk / 8 * rows + row) * 64 + (chunk ^ row) % 8 * 8;
 }
 
-// 16 * step columns to the right of a position of chunk 0 or 1: an xor with a constant, or an immediate.
+// 16 * step columns to the right of a position of chunk 0 or 1: an xor with a constant, and a constant to add.
 template <int rows>
 __device__ int right_of(int position, int step) {
   return (position ^ 16 * (step % 4)) + step / 4 * rows * 64;
@@ -84,8 +84,8 @@ __global__ void __launch_bounds__(threads) forward(Problem p,
   copy_tile<D, Br>(q_smem, q + q_head + size_t(i0) * D, p.seq_q - i0);
   __syncthreads();  // Q is in shared memory
 
-  // The row of a 16 x 16 block whose address this lane gives to ldmatrix. Matrices of Q and V go down, then right; of K
-  // right, then down.
+  // The row of a 16 x 16 block whose address this lane gives to ldmatrix. Matrices of Q and V go down, then right;
+  // those of K right, then down.
   const int qv_lane = position<16>(lane % 16, lane / 16);
   const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
 

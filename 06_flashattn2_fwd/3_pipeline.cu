@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(threads) forward(Problem p,
   copy_tile<D, Bc>(kv_smem + Bc * D, v + kv_head, p.seq_k);
   cp_async_commit();
   cp_async_wait<1>();
-  __syncthreads();  // Q is in shared memory, everyone's copies
+  __syncthreads();  // Q is in shared memory: all threads' copies have arrived
 
   // The row of a 16 x 16 block whose address this lane gives to ldmatrix (drawn in device/swizzle.h).
   const int qv_lane = position<16>(lane % 16, lane / 16);                   // Q and V: down, then right

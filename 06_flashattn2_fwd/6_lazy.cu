@@ -16,7 +16,7 @@
 // and it rises only if a later score passes it by more than `headroom`. To find out, a lane takes one maximum over all
 // its x, of both blocks and all rows, and the warp votes. The common path has no maximum of a row, no shuffle and no
 // rescaling; in tiles that all rows see it has no mask either; and x is one multiply-add. (FlashAttention-4's code
-// for Blackwell rescales past 2^8 as well, but takes maxima.)
+// for Blackwell rescales past 2^8 as well, but takes every row's maximum.)
 //
 // The kernel keeps -l, not l, and begins with -l = inf. So -l can take part in the lane's maximum at no cost. Compared
 // as integers, the bits of inf are the largest of all, and those of a number below 0 come before those of any number
@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
     const Watched scores = {state.row, j0, state.rows, p.seq_k - j0};
     watch("S", scores, s_reg, p.scale);
 
-    // 2. x, in place of S, and the largest of them and of -l, which is inf while a row has no m and below 0 later. From
+    // 2. x, in place of S, and the largest of all x and -l. -l is inf while a row has no m, and below 0 later. From
     // 0 up, floats are in the order of their bits, and the largest of three integers is a single instruction of sm_90.
     int largest[2][2];  // four, because a chain of 64 would take as long as the exp2
 #pragma unroll

@@ -11,8 +11,8 @@
 //
 // and at the end O / l, by way of shared memory, and LSE = ln(2) (m + log2(l)).
 //
-// What changed since 8_whole_rows: nothing at D = 128. At D = 64 `Shape` has tiles of 32 keys, whose S takes half of
-// the registers. So a multiprocessor has room for three blocks, and each scheduler has three warps to choose from.
+// What changed since 8_whole_rows: nothing at D = 128. At D = 64 `Shape` has tiles of 32 keys, whose S takes half as
+// many registers. So a multiprocessor has room for three blocks, and each scheduler has three warps to choose from.
 //
 // Expected limit: no single unit. Tensor cores are busy less than two thirds of the time, and shared memory less than
 // that. At D = 64 there are twice as many barriers as before, and 48 ldmatrix for 64 keys where there were 40, because
@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
     const Watched scores = {state.row, j0, state.rows, p.seq_k - j0};
     watch("S", scores, s_reg, p.scale);
 
-    // 2. x, in place of S, and the largest of them and of -l, which is inf while a row has no m and below 0 later. From
+    // 2. x, in place of S, and the largest of all x and -l. -l is inf while a row has no m, and below 0 later. From
     // 0 up, floats are in the order of their bits, and the largest of three integers is a single instruction of sm_90.
     int largest[2][2];  // four, because a chain of 64 would take as long as the exp2
 #pragma unroll

@@ -4,7 +4,7 @@
 // alone: two blocks b = 0, 1 of 16, the height of an mma. Keys come in stages of one or two tiles of Bc, double
 // buffered. For each tile:
 //
-//   0. copies start, of as many keys as a tile has, a stage ahead
+//   0. copies start, a stage ahead: of as many keys as a tile has
 //   1. S = Q K^T                              32 x Bc a warp, in registers
 //   2. x = scale log2(e) S - m                -inf where hidden; if no x > headroom (a warp vote), that is all;
 //                                             otherwise m rises until the largest is `start`, and l and O follow
@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
     const Watched scores = {state.row, j0, state.rows, p.seq_k - j0};
     watch("S", scores, s_reg, p.scale);
 
-    // 2. x, in place of S, and the largest of them and of -l, which is inf while a row has no m and below 0 later. From
+    // 2. x, in place of S, and the largest of all x and -l. -l is inf while a row has no m, and below 0 later. From
     // 0 up, floats are in the order of their bits, and the largest of three integers is a single instruction of sm_90.
     int largest[2][2];  // four, because a chain of 64 would take as long as the exp2
 #pragma unroll

@@ -204,7 +204,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
     const Watched scores = {state.row, j0, state.rows, p.seq_k - j0};
     watch("S", scores, s_reg, p.scale);
 
-    // 2. x, in place of S, and the largest of them and of -l, which is inf while a row has no m and below 0 later. From
+    // 2. x, in place of S, and the largest of all x and -l. -l is inf while a row has no m, and below 0 later. From
     // 0 up, floats are in the order of their bits, and the largest of three integers is a single instruction of sm_90.
     int largest[2][2];  // four, because a chain of 64 would take as long as the exp2
 #pragma unroll

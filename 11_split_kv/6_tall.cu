@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(threads, thread_blocks) forward(Problem p, int
     const Watched scores = {q_row + own, first, rows - r0 - own, end - first};
     watch("S", scores, s_reg, p.scale);
 
-    // 2. x, in place of S, and the largest of them and of -l, which is inf while a row has no m and below 0 later. From
+    // 2. x, in place of S, and the largest of all x and -l. -l is inf while a row has no m, and below 0 later. From
     // 0 up, floats are in the order of their bits, and the largest of three integers is a single instruction of sm_90.
     int top_bits = __float_as_int(-INFINITY);
 #pragma unroll
