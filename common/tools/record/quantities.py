@@ -109,6 +109,10 @@ class Quantities:
         """How many times faster than the peer: the geometric mean of the sweep."""
         return statistics.geometric_mean(self._ratios(step, peer, dtype, direction, mask, head_dim, back_to_back))
 
+    def backward_against(self, step, peer="FLASH"):
+        """The same of the backward, in fp16."""
+        return self.mean_against(step, peer, direction="backward")
+
     def points_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None,
                        back_to_back=False):
         """At how many points of the sweep both have a steady time."""
