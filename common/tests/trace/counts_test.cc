@@ -133,23 +133,23 @@ TEST(Counts, an_atomic_update_is_one_request) {
   EXPECT_EQ(found, 2);
 }
 
-constexpr int dot_line = __LINE__ + 7;
-__global__ void dots(float* to, const __half* x, const __half* y, int n) {
+constexpr int difference_line = __LINE__ + 7;
+__global__ void differences(float* to, const __half* x, const __half* y, int n) {
   const int lane = threadIdx.x;
   for (int j = 0; j < n; ++j) {
     const __half* y_row = y + int64_t(j) * n;
-    float sum = 0;
+    float most = 0;
     // of rows that a warp shares
-    for (int d = lane; d < n; d += 32) sum += to_float(x[d]) * to_float(y_row[d]);
-    to[32 * j + lane] = sum;
+    for (int d = lane; d < n; d += 32) most = fmaxf(to_float(x[d]) - to_float(y_row[d]), most);
+    to[32 * j + lane] = most;
   }
 }
 
 TEST(Counts, an_argument_is_loaded_on_its_own_line) {
   Device<__half> x(64), y(64 * 64);
   Device<float> to(64 * 32);
-  for (const auto& line : counts_of(dots, LaunchConfig{1, 32}, to, x, y, 64).lines)
-    if (line.op == Op::global_load) EXPECT_EQ(line.line, "trace/counts_test.cc:" + std::to_string(dot_line));
+  for (const auto& line : counts_of(differences, LaunchConfig{1, 32}, to, x, y, 64).lines)
+    if (line.op == Op::global_load) EXPECT_EQ(line.line, "trace/counts_test.cc:" + std::to_string(difference_line));
 }
 
 __global__ void clear(float4* to) { to[threadIdx.x] = make_float4(0, 0, 0, 0); }
