@@ -13,7 +13,7 @@
 // What changed since chapter 02: in both products a thread block owns a tile, not eight rows, and threads meet at
 // barriers; what a warp loads, converts to fp32 and checks against the bounds serves all warps of the block. A thread
 // makes its result alone, so the shuffles are gone. K is transposed on its way to shared memory: 32 lanes with 32
-// different keys then read neighbours, and so they do of V, which lies that way already.
+// different keys then read neighbours, as they do in V, which lies that way already.
 //
 // Expected limit: shared memory. Four multiply-adds read one 16-byte piece of the left factor and four numbers of the
 // right one.
