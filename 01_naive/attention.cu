@@ -34,7 +34,7 @@ struct Element {
   int column;
 };
 
-// The element that this thread makes of a matrix with so many columns, which the grid covers tile by tile.
+// The element that this thread makes. The grid covers a matrix of `columns` columns tile by tile.
 __device__ Element my_element(int columns, Walk walk) {
   const int tiles_across = (columns + tile - 1) / tile;
   const int64_t tile_row = int64_t(blockIdx.x / tiles_across) * tile;
@@ -71,7 +71,7 @@ __global__ void softmax(Problem p, float* s)  // [B, H, Nq, Nk], replaced by P
 
   float m = -INFINITY;  // subtracted from every score, so that exp cannot overflow
   for (int j = 0; j < p.seq_k; ++j) m = fmaxf(m, s_row[j]);
-  if (m == -INFINITY) m = 0;  // the row sees no key; keeps -inf - -inf = NaN out of the next line
+  if (m == -INFINITY) m = 0;  // the row sees no key; keeps -inf - -inf = NaN out of exp
   float l = 0;
   for (int j = 0; j < p.seq_k; ++j) l += expf(s_row[j] - m);
   const Watched watched = {row, 0, 1, p.seq_k};
@@ -121,7 +121,7 @@ void forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   run(p, args, stream);
 }
 
-// S: four bytes for every query and key.
+// S: four bytes for every pair of a query and a key.
 size_t workspace_bytes(const Problem& p) { return p.lse_size() * p.seq_k * sizeof(float); }
 
 extern const attention::Chapter chapter;

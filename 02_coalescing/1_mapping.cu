@@ -58,7 +58,7 @@ __global__ void scores(Problem p,
       for (int d = lane; d < p.head_dim; d += 32) sum += to_float(q_row[d]) * to_float(k_row[d]);
       sum = warp_sum(sum);
       // end scores |
-      if (j == j0 + lane) my_score = sum;  // all lanes have the sum, a different one keeps it
+      if (j == j0 + lane) my_score = sum;  // all lanes have the sum, each time a different one keeps it
     }
     const int j = j0 + lane;  // the key of the kept sum
     if (j < p.seq_k) s[row * p.seq_k + j] = j < visible ? p.scale * my_score : -INFINITY;
@@ -74,7 +74,7 @@ __global__ void softmax(Problem p, float* s)  // [B, H, Nq, Nk], replaced by P
 
   float m = -INFINITY;  // subtracted from every score, so that exp cannot overflow
   for (int j = 0; j < p.seq_k; ++j) m = fmaxf(m, s_row[j]);
-  if (m == -INFINITY) m = 0;  // the row sees no key; keeps -inf - -inf = NaN out of the next line
+  if (m == -INFINITY) m = 0;  // the row sees no key; keeps -inf - -inf = NaN out of exp
   float l = 0;
   for (int j = 0; j < p.seq_k; ++j) l += expf(s_row[j] - m);
   const Watched watched = {row, 0, 1, p.seq_k};
@@ -119,7 +119,7 @@ void forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   });
 }
 
-// S: four bytes for every query and key.
+// S: four bytes for every pair of a query and a key.
 size_t workspace_bytes(const Problem& p) { return p.lse_size() * p.seq_k * sizeof(float); }
 
 }  // namespace

@@ -64,7 +64,7 @@ __global__ void scores(Problem p,
         for (int e = 0; e < 8; ++e) sum += to_float(q8.x[e]) * to_float(k8.x[e]);
       }
       for (int distance = 1; distance < lanes_per_key; distance *= 2) sum += __shfl_xor_sync(0xffffffff, sum, distance);
-      if (load == lane % lanes_per_key) my_score = sum;  // all eight lanes have the sum, a different one keeps it
+      if (load == lane % lanes_per_key) my_score = sum;  // all eight have the sum, each time a different one keeps it
     }
     const int j = j0 + lane % lanes_per_key * keys_per_load + lane / lanes_per_key;  // the key of the kept sum
     if (j < p.seq_k) s[row * p.seq_k + j] = j < visible ? p.scale * my_score : -INFINITY;
@@ -80,7 +80,7 @@ __global__ void softmax(Problem p, float* s)  // [B, H, Nq, Nk], replaced by P
 
   float m = -INFINITY;  // subtracted from every score, so that exp cannot overflow
   for (int j = 0; j < p.seq_k; ++j) m = fmaxf(m, s_row[j]);
-  if (m == -INFINITY) m = 0;  // the row sees no key; keeps -inf - -inf = NaN out of the next line
+  if (m == -INFINITY) m = 0;  // the row sees no key; keeps -inf - -inf = NaN out of exp
   float l = 0;
   for (int j = 0; j < p.seq_k; ++j) l += expf(s_row[j] - m);
   const Watched watched = {row, 0, 1, p.seq_k};
@@ -137,7 +137,7 @@ void forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   });
 }
 
-// S: four bytes for every query and key.
+// S: four bytes for every pair of a query and a key.
 size_t workspace_bytes(const Problem& p) { return p.lse_size() * p.seq_k * sizeof(float); }
 
 }  // namespace

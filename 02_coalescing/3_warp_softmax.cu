@@ -12,7 +12,7 @@
 //   elements    0-7 .. 56-63  0-7 .. 56-63  0-7 .. 56-63  0-7 .. 56-63       512 bytes, 16 sectors, none wasted
 //
 // What changed since 2_vectors: in softmax the lanes of a warp walk along one row, where each lane walked along a row
-// of its own, and warp_max and warp_sum put together what they find. So the three kernels have the same grid.
+// of its own, and warp_max and warp_sum put together what the lanes find. So the three kernels have the same grid.
 //
 // Expected limit: every row of S still reads all of K and V through the caches. (This did not limit the products:
 // see the lesson.) Of softmax: DRAM.
@@ -64,7 +64,7 @@ __global__ void scores(Problem p,
         for (int e = 0; e < 8; ++e) sum += to_float(q8.x[e]) * to_float(k8.x[e]);
       }
       for (int distance = 1; distance < lanes_per_key; distance *= 2) sum += __shfl_xor_sync(0xffffffff, sum, distance);
-      if (load == lane % lanes_per_key) my_score = sum;  // all eight lanes have the sum, a different one keeps it
+      if (load == lane % lanes_per_key) my_score = sum;  // all eight have the sum, each time a different one keeps it
     }
     const int j = j0 + lane % lanes_per_key * keys_per_load + lane / lanes_per_key;  // the key of the kept sum
     if (j < p.seq_k) s[row * p.seq_k + j] = j < visible ? p.scale * my_score : -INFINITY;
@@ -82,7 +82,7 @@ __global__ void softmax(Problem p, float* s)  // [B, H, Nq, Nk], replaced by P
   float m = -INFINITY;  // subtracted from every score, so that exp cannot overflow
   for (int j = lane; j < p.seq_k; j += 32) m = fmaxf(m, s_row[j]);
   m = warp_max(m);
-  if (m == -INFINITY) m = 0;  // the row sees no key; keeps -inf - -inf = NaN out of the next line
+  if (m == -INFINITY) m = 0;  // the row sees no key; keeps -inf - -inf = NaN out of exp
   float l = 0;
   for (int j = lane; j < p.seq_k; j += 32) l += expf(s_row[j] - m);
   l = warp_sum(l);
@@ -139,7 +139,7 @@ void forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   });
 }
 
-// S: four bytes for every query and key.
+// S: four bytes for every pair of a query and a key.
 size_t workspace_bytes(const Problem& p) { return p.lse_size() * p.seq_k * sizeof(float); }
 
 }  // namespace

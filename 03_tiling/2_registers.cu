@@ -124,7 +124,7 @@ __global__ void softmax(Problem p, float* s)  // [B, H, Nq, Nk], replaced by P
   float m = -INFINITY;  // subtracted from every score, so that exp cannot overflow
   for (int j = lane; j < p.seq_k; j += 32) m = fmaxf(m, s_row[j]);
   m = warp_max(m);
-  if (m == -INFINITY) m = 0;  // the row sees no key; keeps -inf - -inf = NaN out of the next line
+  if (m == -INFINITY) m = 0;  // the row sees no key; keeps -inf - -inf = NaN out of exp
   float l = 0;
   for (int j = lane; j < p.seq_k; j += 32) l += expf(s_row[j] - m);
   l = warp_sum(l);
@@ -192,7 +192,7 @@ void forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   });
 }
 
-// S: four bytes for every query and key.
+// S: four bytes for every pair of a query and a key.
 size_t workspace_bytes(const Problem& p) { return p.lse_size() * p.seq_k * sizeof(float); }
 
 }  // namespace

@@ -4,7 +4,7 @@
 // memory:
 //
 //   1. S = scale * Q K^T     tile after tile of Br x 64, as in chapter 03
-//   2. P = exp(S - m), l     a warp per row, now in shared memory; keys behind the mask get P = 0
+//   2. P = exp(S - m), l     a warp per row, now in shared memory; hidden keys get P = 0
 //   3. O = P V / l           64 columns of O at a time, as in chapter 03, with P where it lies
 //
 //   128 threads, tx = 0..15 across, ty = 0..7 down.   S: rows ty, ty + 8, ..   keys    tx, tx + 16, ..
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(threads) attention_forward(Problem p,
   float* s_smem = dynamic_shared<float>();        // [Br][s_stride] of which Nk are used: S, later P
   float* q_smem = s_smem + Br * s_stride;         // [Br][depth + pad]
   float* k_smem = q_smem + Br * (depth + pad);    // [tile][depth + pad]
-  float* v_smem = q_smem;                         // [depth][tile + pad]: a chunk of V, after Q and K
+  float* v_smem = q_smem;                         // [depth][tile + pad]: a chunk of V, in place of Q and K
   float* l_smem = k_smem + tile * (depth + pad);  // [Br]
 
   const int row_tiles = (p.seq_q + Br - 1) / Br;
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(threads) attention_forward(Problem p,
   }
   __syncthreads();  // phase 2 reads scores that other warps wrote
 
-  // 2. P and l. Behind the last key, up to a whole chunk, P is 0.
+  // 2. P and l. After the last key, up to a whole chunk, P is 0.
   for (int r = warp; r < Br; r += warps) {
     float* s_row = s_smem + r * s_stride;
     const int visible = i0 + r < p.seq_q ? p.visible_keys(i0 + r) : 0;

@@ -4,7 +4,7 @@
 // in shared memory:
 //
 //   1. S = scale * Q K^T     the keys are divided among the warps; a piece of K is loaded once and used for all Br rows
-//   2. P = exp(S - m), l     a warp per row; keys behind the mask get P = 0
+//   2. P = exp(S - m), l     a warp per row; hidden keys get P = 0
 //   3. O = P V / l           the keys are divided again; the warps' sums are added up at the end
 //
 // What changed since 1_fused: which thread computes which elements, in both products. With few rows a tile in shared
@@ -49,10 +49,10 @@ constexpr int64_t shared_bytes(int Br, int64_t seq_k) {
   return Br * (row_stride(seq_k) + warps * slice + 1) * int64_t(sizeof(float));
 }
 
-// Adds up each of n sums over `lanes` lanes that are `spacing` apart, and deals the totals out to those lanes: the one
-// in place g gets the totals from number g * n / lanes on as x[0], x[1], .. (with n < lanes, several get the same one).
-// In every step two lanes exchange the half of their sums that the other one keeps. For eight sums over eight lanes
-// that takes 4 + 2 + 1 shuffles, where adding up every sum on every lane takes 8 x 3.
+// Every lane has its part of n sums. Adds up the parts of `lanes` lanes, `spacing` apart, and deals the totals out to
+// them: lane g of these gets the totals from number g * n / lanes on as x[0], x[1], .. (with n < lanes, several get the
+// same one). In every step a lane keeps half of its sums and sends the others to a lane that keeps these. For eight
+// sums over eight lanes that takes 4 + 2 + 1 shuffles, where adding up every sum on every lane takes 8 x 3.
 template <int lanes, int n>
 __device__ void sum_and_deal(float* x, int spacing) {
   const int distance = lanes / 2 * spacing;

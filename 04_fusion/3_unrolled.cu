@@ -3,17 +3,17 @@
 // A thread block of 16 warps owns Br = 8, 4, 2 or 1 query rows of one head, and keeps their whole score rows [Br, Nk]
 // in shared memory:
 //
-//   1. S = scale * Q K^T     warps share out the keys; a piece of K is loaded once and used for all Br rows
-//   2. P = exp(S - m), l     a warp per row; keys behind the mask, and up to a multiple of 32, get P = 0
-//   3. O = P V / l           warps share out the keys again; what each has summed is added up at the end
+//   1. S = scale * Q K^T     the keys are divided among the warps; a piece of K is loaded once and used for all Br rows
+//   2. P = exp(S - m), l     a warp per row; hidden keys get P = 0, and so do places up to a multiple of 32
+//   3. O = P V / l           the keys are divided again; the warps' sums are added up at the end
 //
 // What changed since 2_streamed: eight lanes take four neighbouring keys, where they took one. In phase 1 the sums of
 // all four are added up together, and the four scores of a row are stored by one instruction. In phase 3 the four P of
-// a row are read by one. So P must exist, as 0, up to a multiple of four keys, and K and V behind the last key are read
+// a row are read by one. So P must exist, as 0, up to a multiple of four keys, and K and V after the last key are read
 // as zeros.
 //
-// Expected limit: Br. Shared memory bounds Br * Nk. So a longer sequence leaves fewer rows in a block, each piece of K
-// and V is used for fewer rows, and where not even one row fits, the kernel cannot run.
+// Expected limit: Br. Shared memory bounds Br * Nk. So a longer sequence leaves fewer rows in a block, each element of
+// K and V is used fewer times, and where not even one row fits, the kernel cannot run.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -60,10 +60,10 @@ __device__ Pack8<T> load_or_zeros(const T* from, bool there) {
   return pack;
 }
 
-// Adds up each of n sums over `lanes` lanes that are `spacing` apart, and deals the totals out to those lanes: the one
-// in place g gets the totals from number g * n / lanes on as x[0], x[1], .. (with n < lanes, several get the same one).
-// In every step two lanes exchange the half of their sums that the other one keeps. For eight sums over eight lanes
-// that takes 4 + 2 + 1 shuffles, where adding up every sum on every lane takes 8 x 3.
+// Every lane has its part of n sums. Adds up the parts of `lanes` lanes, `spacing` apart, and deals the totals out to
+// them: lane g of these gets the totals from number g * n / lanes on as x[0], x[1], .. (with n < lanes, several get the
+// same one). In every step a lane keeps half of its sums and sends the others to a lane that keeps these. For eight
+// sums over eight lanes that takes 4 + 2 + 1 shuffles, where adding up every sum on every lane takes 8 x 3.
 template <int lanes, int n>
 __device__ void sum_and_deal(float* x, int spacing) {
   const int distance = lanes / 2 * spacing;

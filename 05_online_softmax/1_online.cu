@@ -3,9 +3,9 @@
 // A thread block of 16 warps owns Br = 8 query rows of one head. For each tile of Bc = 1024 keys (512 on a GPU
 // whose blocks have 64 KiB of shared memory):
 //
-//   1. S = scale * Q K^T        Br x Bc scores, in shared memory; warps share out the keys
+//   1. S = scale * Q K^T        Br x Bc scores, in shared memory; the keys are divided among the warps
 //   2. m' = max(m, rowmax S)    P = exp(S - m')    c = exp(m - m')    l = c l + rowsum P      a warp per row
-//   3. O = c O + P V            warps share out the keys again; O lies in shared memory as well
+//   3. O = c O + P V            the keys are divided again; O lies in shared memory as well
 //
 // and at the end O / l and LSE = m + log(l).
 //
@@ -14,7 +14,7 @@
 // share is added. So eight rows fit for every Nk, and their number is a constant.
 // watch() shows S, P, m, l, c and O to ./workbook walk. On a GPU it compiles to nothing.
 //
-// Expected limit: the same as before. Each piece of K and V serves eight rows, and now every tile ends with a sum over
+// Expected limit: Br, as before. Each element of K and V serves eight rows, and now every tile ends with a sum over
 // the warps.
 #include <cmath>
 #include <cstdint>
@@ -62,10 +62,10 @@ __device__ Pack8<T> load_or_zeros(const T* from, bool there) {
   return pack;
 }
 
-// Adds up each of n sums over `lanes` lanes that are `spacing` apart, and deals the totals out to those lanes: the one
-// in place g gets the totals from number g * n / lanes on as x[0], x[1], .. (with n < lanes, several get the same one).
-// In every step two lanes exchange the half of their sums that the other one keeps. For eight sums over eight lanes
-// that takes 4 + 2 + 1 shuffles, where adding up every sum on every lane takes 8 x 3.
+// Every lane has its part of n sums. Adds up the parts of `lanes` lanes, `spacing` apart, and deals the totals out to
+// them: lane g of these gets the totals from number g * n / lanes on as x[0], x[1], .. (with n < lanes, several get the
+// same one). In every step a lane keeps half of its sums and sends the others to a lane that keeps these. For eight
+// sums over eight lanes that takes 4 + 2 + 1 shuffles, where adding up every sum on every lane takes 8 x 3.
 template <int lanes, int n>
 __device__ void sum_and_deal(float* x, int spacing) {
   const int distance = lanes / 2 * spacing;
@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p, int B
       const float correction = expf(m - m_safe);
       m = m_new;
       float l_tile = 0;
-      for (int j = lane; j - lane < tile_end; j += 32) {  // behind the last key, up to 32, P is 0
+      for (int j = lane; j - lane < tile_end; j += 32) {  // after the last key, up to a multiple of 32, P is 0
         s_row[j] = j < visible ? expf(s_row[j] - m_safe) : 0;
         l_tile += s_row[j];
       }

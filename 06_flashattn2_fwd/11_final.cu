@@ -4,7 +4,7 @@
 // alone: two blocks b = 0, 1 of 16, the height of an mma. Keys come in stages of one or two tiles of Bc, double
 // buffered. For each tile:
 //
-//   0. copies start, a stage ahead: of as many keys as a tile has
+//   0. the copy of one tile of the next stage starts
 //   1. S = Q K^T                              32 x Bc a warp, in registers
 //   2. x = scale log2(e) S - m                if no x > headroom (a warp vote), nothing else; otherwise
 //                                             m rises until the row's largest x is `start`, and l and O follow
@@ -202,7 +202,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p,
         for (int h = 0; h < 2; h++) {
           const int visible =
               p.visible_keys(i0 + warp * 32 + 16 * b + 8 * h + g) - j0 - 2 * t;  // from this lane's first column on
-          // `top` is the row maximum.
+          // `top`: the row's largest x in this lane's columns.
           float top = -INFINITY;
           for (int n = 0; n < Bc / 8; n++)
             for (int c = 0; c < 2; c++) {

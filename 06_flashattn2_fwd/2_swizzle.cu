@@ -37,8 +37,8 @@ constexpr int Br = 16 * warps;  // query rows of a thread block, 16 to a warp: t
 constexpr int Bc = 64;          // keys in a tile
 
 // A tile of `rows` rows in shared memory: D / 64 pages, each [rows][64], a row of 128 bytes across all 32 banks. Chunk
-// c (16 bytes) of row r lies in place c ^ (r % 8), so that eight rows of one chunk (ldmatrix), and eight chunks of one
-// row (the copy), are in different banks.
+// c (16 bytes) of row r lies in place c ^ (r % 8), so that the same chunk of eight rows (ldmatrix), and eight chunks
+// of one row (the copy), are in different banks.
 template <int rows>
 __device__ int position(int row, int chunk) {
   return (chunk / 8 * rows + row) * 64 + (chunk ^ row) % 8 * 8;
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(threads) forward(Problem p,
 #pragma unroll
     for (int h = 0; h < 2; h++) {
       const int visible = p.visible_keys(i0 + warp * 16 + 8 * h + g) - j0 - 2 * t;  // from this lane's first column on
-      // `top` is the row maximum.
+      // `top`: the row's largest x in this lane's columns.
       float top = -INFINITY;
       for (int n = 0; n < Bc / 8; n++)
         for (int c = 0; c < 2; c++) {

@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(threads) forward(Problem p,
 #pragma unroll
     for (int h = 0; h < 2; h++) {
       const int visible = p.visible_keys(i0 + warp * 16 + 8 * h + g) - j0 - 2 * t;  // from this lane's first column on
-      // `top` is the row maximum.
+      // `top`: the row's largest x in this lane's columns.
       float top = -INFINITY;
       for (int n = 0; n < Bc / 8; n++)
         for (int c = 0; c < 2; c++) {

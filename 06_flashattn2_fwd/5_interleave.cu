@@ -12,8 +12,8 @@
 //
 // What changed since 4_rows32: P = 2^x and its sum have moved into the loop over V. Exponentials and matrix products
 // have units of their own, but a warp keeps both busy only if its instructions for them are mixed, and the compiler
-// mixes instructions only where no branch stands between them. In 4_rows32 all exponentials of a tile are inside the
-// branches of step 2, which the compiler makes twice, with a mask and without. Now they stand beside the products P V.
+// mixes instructions only where no branch stands between them. In 4_rows32 all exponentials of a tile are in step 2,
+// of which the compiler makes two branches, with a mask and without. Now they stand beside the products P V.
 //
 // Expected limit: the same softmax. No instruction is saved.
 #include <cmath>
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
       for (int h = 0; h < 2; h++) {
         const int visible =
             p.visible_keys(i0 + warp * 32 + 16 * b + 8 * h + g) - j0 - 2 * t;  // from this lane's first column on
-        // `top` is the row maximum.
+        // `top`: the row's largest x in this lane's columns.
         float top = -INFINITY;
         for (int n = 0; n < Bc / 8; n++)
           for (int c = 0; c < 2; c++) {

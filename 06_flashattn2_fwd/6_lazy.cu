@@ -4,7 +4,7 @@
 // alone: two blocks b = 0, 1 of 16, the height of an mma. For each tile of Bc = 64 keys:
 //
 //   0. the copy of the next K and V to the other half of shared memory starts
-//   1. S = Q K^T                              32 x 64 a warp, in registers
+//   1. S = Q K^T                              32 x Bc a warp, in registers
 //   2. x = scale log2(e) S - m                if no x > headroom (a warp vote), nothing else; otherwise
 //                                             m rises until the row's largest x is `start`, and l and O follow
 //   3. P = 2^x   l = l + rowsum P   O = O + P V
@@ -16,7 +16,7 @@
 // and it rises only if a later score passes it by more than `headroom`. To find out, a lane takes one maximum over all
 // its x, of both blocks and all rows, and the warp votes. The common path has no maximum of a row, no shuffle and no
 // rescaling; in tiles that all rows see it has no mask either; and x is one multiply-add. (FlashAttention-4's code
-// for Blackwell rescales past 2^8 as well, but takes every row's maximum.)
+// for Blackwell also rescales only past 2^(headroom - start) = 2^8, but takes every row's maximum.)
 //
 // The kernel keeps -l, not l, and begins with -l = inf. So -l can take part in the lane's maximum at no cost. Compared
 // as integers, the bits of inf are the largest of all, and those of a number below 0 come before those of any number
@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
         for (int h = 0; h < 2; h++) {
           const int visible =
               p.visible_keys(i0 + warp * 32 + 16 * b + 8 * h + g) - j0 - 2 * t;  // from this lane's first column on
-          // `top` is the row maximum.
+          // `top`: the row's largest x in this lane's columns.
           float top = -INFINITY;
           for (int n = 0; n < Bc / 8; n++)
             for (int c = 0; c < 2; c++) {

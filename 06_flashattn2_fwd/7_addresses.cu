@@ -4,7 +4,7 @@
 // alone: two blocks b = 0, 1 of 16, the height of an mma. For each tile of Bc = 64 keys:
 //
 //   0. the copy of the next K and V to the other half of shared memory starts, even if there are none
-//   1. S = Q K^T                              32 x 64 a warp, in registers
+//   1. S = Q K^T                              32 x Bc a warp, in registers
 //   2. x = scale log2(e) S - m                if no x > headroom (a warp vote), nothing else; otherwise
 //                                             m rises until the row's largest x is `start`, and l and O follow
 //   3. P = 2^x   l = l + rowsum P   O = O + P V
@@ -12,8 +12,8 @@
 // and at the end O / l and LSE = ln(2) (m + log2(l)).
 //
 // What changed since 6_lazy: what a turn of the loop does besides products and softmax. The place of a tile follows
-// from j0. Rows are counted over all heads, in 32 bits. A thread's copies of one turn differ by constants, and
-// copy_ahead() starts them; copy_tile() remains for the copies before the loop, where a few more instructions cost
+// from j0. Rows are counted over all heads, in 32 bits. copy_ahead() starts a thread's copies of one turn, whose
+// addresses differ by constants; copy_tile() remains for the copies before the loop, where a few more instructions cost
 // nothing. And no branch stands between the copies and the products: copies start even if no keys are left, and then
 // write zeros that nobody reads. The kernel waits for the last of them after the loop.
 //
@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
         for (int h = 0; h < 2; h++) {
           const int visible =
               p.visible_keys(i0 + warp * 32 + 16 * b + 8 * h + g) - j0 - 2 * t;  // from this lane's first column on
-          // `top` is the row maximum.
+          // `top`: the row's largest x in this lane's columns.
           float top = -INFINITY;
           for (int n = 0; n < Bc / 8; n++)
             for (int c = 0; c < 2; c++) {

@@ -12,7 +12,7 @@
 //   6. dK = scale dS^T Q
 //
 // Five products, all by one kernel: a transpose only changes which neighbour lies next in memory. The query heads that
-// share a kv head lie one behind the other, so to the products they are simply more rows of Q, dO, S and dP, and the
+// share a kv head lie one after the other, so to the products they are simply more rows of Q, dO, S and dP, and the
 // sums over the group in dK and dV come by themselves.
 //
 // A product walks along its inner dimension 16 at a time: the block copies a chunk of both factors to shared memory,
@@ -46,7 +46,7 @@ constexpr int warps = 4;      // of a thread block of the row-wise kernel
 __device__ float to_float(float x) { return x; }
 using ::to_float;
 
-// One matrix for every kv head, one behind the other.
+// One matrix for every kv head, one after the other.
 template <class T>
 struct Matrices {
   const T* data;
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(threads) product(Matrices<A> a,  // [B * Hkv, 
                                                    Matrices<B> b,  // [B * Hkv, inner, columns]
                                                    C* c,           // [B * Hkv, rows, columns]
                                                    float scale) {
-  alignas(16) __shared__ float a_smem[depth][tile + pad];  // A^T: what one step of the inner dimension needs in a row
+  alignas(16) __shared__ float a_smem[depth][tile + pad];  // A^T: a row has what one step of the inner dimension needs
   alignas(16) __shared__ float b_smem[depth][tile + pad];
   const int down = (a.rows + tile - 1) / tile, across = (b.columns + tile - 1) / tile;
   const int head = blockIdx.x / across / down;
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(threads) product(Matrices<A> a,  // [B * Hkv, 
   for (int n0 = 0; n0 < a.columns; n0 += depth) {
     __syncthreads();  // everyone is done with the chunk that is overwritten now
     for (int x = threadIdx.x; x < depth * tile; x += threads) {
-      // Neighbouring lanes take neighbours in memory: 32 along the outer dimension, or 8 along the inner one of 4 rows.
+      // Neighbouring lanes take neighbours in memory: 32 along the outer dimension, or 4 rows of 8 along the inner one.
       const Place along_outer = {x / tile, x % tile};
       const Place along_inner = {x / 32 % 2 * 8 + x % 8, x / 64 * 4 + x / 8 % 4};
       const auto [a_n, a_row] = a.transposed ? along_outer : along_inner;

@@ -14,7 +14,7 @@
 // registers. The price: the two products that make them are done twice, so there are seven products instead of five.
 // Nobody but its owner adds to a row, so there are no atomics, and the result is the same from run to run.
 //
-// The query heads that share a kv head lie one behind the other and are simply more queries to step 2, as before.
+// The query heads that share a kv head lie one after the other and are simply more queries to step 2, as before.
 //
 //   128 threads, tx = 0..15 across, ty = 0..7 down: in both kernels a thread has the rows ty, ty + 8, .. of the block.
 //   For these rows it makes P and dS with the streaming rows tx and tx + 16, and columns 4 tx .. 4 tx + 3 of the
@@ -44,9 +44,9 @@ constexpr int threads = 128;    // 16 x 8
 constexpr int blocks = 2;       // per multiprocessor, as many as 228 KB hold at D = 128: up to 255 registers a thread
 constexpr int tile = 32;        // Br and Bc: at D = 128, 78 KB of shared memory, where an RTX 30 or 40 has 99 KB
 constexpr int rows = tile / 8;  // of the block that a thread owns
-constexpr int streaming = tile / 16;  // rows of the other tile that it meets
+constexpr int streaming = tile / 16;  // rows of the other tile that a thread multiplies with its own
 constexpr int pad = 4;                // floats after each row: eight rows start at banks 0, 4, .. 28
-constexpr int weight_pad = 16;        // the same for P and dS, where a warp stores 16 floats each to two rows
+constexpr int weight_pad = 16;        // the same for P and dS, where a warp stores 16 floats to each of two rows
 
 // Shared memory in floats: two tiles that stay, two that stream past, then dS and, in step 2, P. HeadDim is the head
 // dim rounded up to 64 or 128: the elements that are missing are zeros.

@@ -15,9 +15,9 @@
 //   dS^T = P^T o (dP^T - delta)                      dS = P o (dP - delta)
 //   dK += dS^T Q            dS^T from registers      dQ += dS K            dS from registers
 //
-// (the scale is left out here: it goes into the exponent, and into dQ and dK at the end). Each output has one owner, so
-// nothing is added up in memory, and the result is the same bits in every run. The price is that S and dP are computed
-// twice: seven products where the equations have five.
+// (o multiplies element by element. The scale is left out here: it goes into the exponent, and into dQ and dK at the
+// end.) Each output has one owner, so nothing is added up in memory, and the result is the same bits in every run. The
+// price is that S and dP are computed twice: seven products where the equations have five.
 //
 // What changed since 2_recompute:
 //   - mma.m16n8k16, ldmatrix from swizzled tiles and two stages of cp.async, as in chapter 06.
@@ -25,7 +25,7 @@
 //     as K Q^T and V dO^T instead of Q K^T and dO V^T, they come out of the tensor cores as C fragments with keys for
 //     rows, and two of those side by side are the A fragment that the next product wants: neither P nor dS ever leaves
 //     the registers.
-//   - P and dS are rounded to 16 bits for those products, and only there. device/backward_tile.h has the lines between
+//   - P and dS are rounded to 16 bits for those products, and only there. device/backward_tile.h has the code between
 //     the products, and the power of two that keeps the bits of a small P.
 //
 // Expected limit: shared memory. A fragment of 16 x 8 that passes by is used for one mma only.

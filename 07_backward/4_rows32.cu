@@ -1,6 +1,6 @@
 // Chapter 07, rung 4, rows32: a warp owns 32 rows instead of 16.
 //
-//   row_stats  a few lanes per query row: log2(e) LSE and delta = rowsum(dO o O), for the other two
+//   row_stats  a few lanes per query: log2(e) LSE and delta = rowsum(dO o O), for the other two
 //   dk_dv      a thread block owns 128 rows of K, of one kv head (64 at D = 128); Q and dO pass by in tiles of 32 rows
 //              (64 at D = 128), of all query heads of the group, one after the other
 //   dq         a thread block owns 128 rows of Q, of one head; K and V pass by in tiles of 32 rows

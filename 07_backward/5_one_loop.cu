@@ -15,16 +15,16 @@
 //   - One loop. S and dP are made once, in the blocks that own keys, and the kernel dq is gone. The price is that every
 //     block has a part of every row of dQ. The parts meet in fp32 in the workspace, by atomic additions, in whatever
 //     order the blocks come: the last bits of dQ differ from run to run. row_stats also writes the zeros that they are
-//     added to, and is called prepare; the rungs after this one need it as it is, so it is in device/backward_tile.h.
+//     added to, and is called prepare; 6_late_dq and 7_atomic need it as it is, so it is in device/backward_tile.h.
 //   - dQ of a tile needs dS of all the block's keys. So dS goes through shared memory, and there is a second barrier.
-//     The copy of the next tile starts just before that barrier, and has the time of dQ to arrive.
+//     The copy of the next tile starts just before that barrier, and can arrive while dQ is made.
 //   - dV grows after dS is made, and not before: until then P^T in fp32 occupies registers that the product P^T dO
 //     needs for its operands.
 //   - `Shape` has all sizes. dQ of a tile is four parts of 32 x 32, one for each warp, so a tile has 64
 //     queries at D = 64, which the other products take in two turns (`chunk`), and 32 at D = 128.
-//   - The sum is laid out as the warps hold it, [tile][warp][fragment][lane], so that four floats added by
-//     each lane are 512 bytes in a row. Tiles are counted over all heads, in this sum, in the statistics and in the
-//     loop.
+//   - The sum is laid out as the warps hold it, [tile][warp][fragment][lane], so that the lanes of a warp add
+//     to 512 bytes in a row, four floats each. Tiles are counted over all heads, in this sum, in the statistics and in
+//     the loop.
 //
 // Expected limit: the two barriers, between which all warps do the same at the same time; and at D = 128 shared memory.
 #include <cmath>

@@ -11,10 +11,10 @@
 //   S^T = K Q^T      P^T = 2^(S^T - LSE)          dV += P^T dO       32 queries at a time, P^T from registers
 //   dP^T = V dO^T    dS^T = P^T o (dP^T - delta)  dK += dS^T Q       likewise; dS^T also goes to shared memory
 //
-// What changed since 5_one_loop: the second barrier of a tile is gone. dS of a tile is used behind the first barrier of
+// What changed since 5_one_loop: the second barrier of a tile is gone. dS of a tile is used after the first barrier of
 // the next one, which stands there anyway. So dS lies in two stages, as Q and dO do, and dQ of the last tile is made
-// behind the loop. One warp may be at its products while another is at dQ or at the exponentials. The copy of the next
-// tile starts behind that barrier, too, and has a whole tile's time to arrive.
+// after the loop. One warp may be at its products while another is at dQ or at the exponentials. The copy of the next
+// tile starts after that barrier, too, and has a whole tile's time to arrive.
 //
 // Expected limit: at D = 64 no unit alone: tensor cores and shared memory would take about the same time, and with two
 // warps per scheduler they overlap only in part. At D = 128 shared memory: a warp has 16 keys.

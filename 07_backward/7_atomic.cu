@@ -11,11 +11,11 @@
 //   dP^T = V dO^T    dS^T = P^T o (dP^T - delta)  dK += dS^T Q       likewise; dS^T also goes to shared memory
 //   dQ of the tile before = dS K                                     32 x 32 of it a warp, added to other blocks' parts
 //
-// What changed since 6_late_dq: nothing at D = 64, where a warp does all of it. At D = 128 dK and dV of 32 rows are all
-// the registers that a warp can have, so a pair shares the work:
+// What changed since 6_late_dq: nothing at D = 64, where a warp does all of it. At D = 128 dK and dV of 32 rows would
+// take all registers that a thread can have, so a pair shares the work:
 //   - `Role`: one warp makes S^T, P^T and dV, the other dP^T, dS^T and dK. `sums` is one gradient or two.
-//   - P^T travels from the one to the other through shared memory, where dS^T will stand, in fp32, as the
-//     lanes hold it: dS is made from all bits of P. A named barrier of 64 threads says when P^T is there. (Another one,
+//   - P^T travels from the one to the other in fp32, as the lanes hold it, through the shared memory where dS^T
+//     will stand: dS is made from all bits of P. A named barrier of 64 threads says when P^T is there. (Another one,
 //     at the end of a tile, is for compute-sanitizer's racecheck alone.)
 //   - Of a pair, one warp makes dQ before its other products and the other after them: while one is at
 //     the exponentials, the other keeps the tensor cores busy.

@@ -12,7 +12,7 @@
 //
 // At D = 64 a warp does all of it, at D = 128 a pair shares it.
 //
-// What changed since 7_atomic, whose Shape, Role and multiply_tile() are device/backward_pairs.h's from here on:
+// What changed since 7_atomic, whose Shape, Role and multiply_tile() are in device/backward_pairs.h from here on:
 //   - Order. The blocks of one kv head add to dQ in the order of their keys. A semaphore for each tile and warp says
 //     whose turn it is. A block waits only for blocks with smaller tickets, drawn from a counter when a block starts,
 //     so those it waits for are running or done: there is no deadlock, whatever the order in which blocks start.
@@ -44,7 +44,7 @@ constexpr int heads_at_once = 16;  // kv heads; more would read more of Q and dO
 
 constexpr size_t place_bytes = 2 * sizeof(int);  // of shared memory, for the block's place
 
-// Adds the warp's part of dQ of a tile, counted over the query heads of the kv head.
+// Adds the warp's part of dQ of a tile. `tile` counts over the query heads of the kv head.
 template <class S, class T>
 __device__ void add_dq(const Problem& p, const OrderedTensors<T>& tensors, const float (&dq_reg)[2][4][4], int kv_head,
                        int kv_tile, int tile) {
@@ -164,8 +164,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Or
   //   add dQ of tile 5, without a wait                                   T(3) = 2 ----> kv_tile 2
   //                                                    add dQ of tile 4, without a wait
   //
-  // The fence serves two sides. What this warp added has arrived before the turn is passed on. And if the look found
-  // the semaphore set, all that comes after the fence sees what the block before added. If the look came too early,
+  // The fence serves two sides. What this warp added has arrived before the turn is passed on. And if the peek found
+  // the semaphore set, all that comes after the fence sees what the block before added. If the peek came too early,
   // make_dq() waits for the semaphore.
   const bool first_lane = threadIdx.x % 32 == 0;
   const auto semaphore = [&](int tile) { return tensors.turns + size_t(first_tile + tile) * S::warps + warp; };

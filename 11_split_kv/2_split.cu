@@ -4,7 +4,7 @@
 // rows alone, from Q to its part of O: two blocks b = 0, 1 of 16, the height of an mma. Keys come in stages of one or
 // two tiles of Bc, double buffered. For each tile of the part:
 //
-//   0. copies start, a stage ahead: of as many keys as a tile has
+//   0. the copy of one tile of the next stage starts
 //   1. S = Q K^T                              32 x Bc a warp, in registers
 //   2. x = scale log2(e) S - m                -inf where hidden; if no x > headroom (a warp vote), that is all;
 //                                             otherwise m rises until the largest is `start`, and l and O follow

@@ -4,9 +4,9 @@
 //   S^T = K Q^T      P^T = 2^(S^T - LSE)          dV += P^T dO       P^T from registers
 //   dP^T = V dO^T    dS^T = P^T o (dP^T - delta)  dK += dS^T Q       likewise; dS^T also goes to shared memory, for dQ
 //
-// At D = 64 a warp does all of it. At D = 128 dK and dV of 32 rows are all the registers that a warp can have, so a
-// pair shares the work: one warp makes S^T, P^T and dV, the other dP^T, dS^T and dK. P^T travels through shared memory,
-// in fp32.
+// At D = 64 a warp does all of it. At D = 128 dK and dV of 32 rows would take all registers that a thread can have, so
+// a pair shares the work: one warp makes S^T, P^T and dV, the other dP^T, dS^T and dK. P^T travels through shared
+// memory, in fp32.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // Where the numbers of a tile lie in shared memory so that banks never conflict. Chapter 06, 2_swizzle.cu, is about it.
 //
 // A tile [rows][D] of 16-bit numbers is D / 64 pages, each [rows][64]: a row of a page is 128 bytes, across all 32
-// banks. Chunk c (8 numbers, 16 bytes) of row r lies in place c ^ (r % 8) of its page, so that eight rows of one chunk
-// (ldmatrix), and eight chunks of one row (cp.async), are in different banks. A pointer to row 8 n of a tile, or to its
-// page, is a tile again.
+// banks. Chunk c (8 numbers, 16 bytes) of row r lies in place c ^ (r % 8) of its page, so that the same chunk of eight
+// rows (ldmatrix), and eight chunks of one row (cp.async), are in different banks. A pointer to row 8 n of a tile, or
+// to its page, is a tile again.
 #pragma once
 
 #include "device/cuda.h"
