@@ -5,7 +5,7 @@
 //
 //   1. S = scale * Q K^T     tile after tile of Br x 64, as in chapter 03
 //   2. P = exp(S - m), l     a warp per row, now in shared memory; hidden keys get P = 0
-//   3. O = P V / l           64 columns of O at a time, as in chapter 03, with P where it lies
+//   3. O = P V / l           64 columns of O at a time, as in chapter 03; P is in shared memory already
 //
 //   128 threads, tx = 0..15 across, ty = 0..7 down.   S: rows ty, ty + 8, ..   keys    tx, tx + 16, ..
 //                                                     O: rows ty, ty + 8, ..   columns 4 tx .. 4 tx + 3

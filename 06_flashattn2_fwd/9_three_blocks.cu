@@ -17,7 +17,7 @@
 // Expected limit: no single unit. Tensor cores are busy less than two thirds of the time, and shared memory less than
 // that. At D = 64 there are twice as many barriers as before, and 48 ldmatrix for 64 keys where there were 40, because
 // Q is loaded for each tile. Predicted at D = 64: 0.99 times as fast as whole_rows at N = 4096 without a mask, and 0.86
-// times on the ladder at N = 512, where a multiprocessor has one block and no use for room for three.
+// times on the ladder at N = 512, where a multiprocessor has one block and needs no room for three.
 #include <cmath>
 #include <cstdint>
 

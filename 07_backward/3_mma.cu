@@ -2,7 +2,7 @@
 //
 //   row_stats  a few lanes per query: log2(e) LSE and delta = rowsum(dO o O), for the other two
 //   dk_dv      a thread block owns 64 rows of K, of one kv head; Q and dO pass by in tiles of 64 rows, of all query
-//              heads of the group, one after the other
+//              heads that read this kv head, one after the other
 //   dq         a thread block owns 64 rows of Q, of one head; K and V pass by in tiles of 64 rows
 //
 // Four warps share a block's rows, 16 to a warp, the height of an mma. For each tile that passes by:

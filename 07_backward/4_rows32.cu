@@ -2,7 +2,7 @@
 //
 //   row_stats  a few lanes per query: log2(e) LSE and delta = rowsum(dO o O), for the other two
 //   dk_dv      a thread block owns 128 rows of K, of one kv head (64 at D = 128); Q and dO pass by in tiles of 32 rows
-//              (64 at D = 128), of all query heads of the group, one after the other
+//              (64 at D = 128), of all query heads that read this kv head, one after the other
 //   dq         a thread block owns 128 rows of Q, of one head; K and V pass by in tiles of 32 rows
 //
 // Four warps share a block's rows, 32 to a warp: two blocks b = 0, 1 of 16, the height of an mma. For each tile that

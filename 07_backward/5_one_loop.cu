@@ -22,7 +22,7 @@
 //     needs for its operands.
 //   - `Shape` has all sizes. dQ of a tile is four parts of 32 x 32, one for each warp, so a tile has 64
 //     queries at D = 64, which the other products take in two turns (`chunk`), and 32 at D = 128.
-//   - The sum is laid out as the warps hold it, [tile][warp][fragment][lane], so that the lanes of a warp add
+//   - dQ's sum is laid out as the warps hold it, [tile][warp][fragment][lane], so that the lanes of a warp add
 //     to 512 bytes in a row, four floats each. Tiles are counted over all heads, in this sum, in the statistics and in
 //     the loop.
 //

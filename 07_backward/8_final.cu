@@ -18,7 +18,7 @@
 //     so those it waits for are running or done: there is no deadlock, whatever the order in which blocks start.
 //   - Order is useful, too: the first block stores instead of adding, so nothing needs to be zeroed, and the last one
 //     writes dQ itself, so nothing needs to be converted.
-//   - Tickets go round heads_at_once kv heads, so that the blocks that run at a time do not all wait in one queue.
+//   - Tickets serve heads_at_once kv heads in turn, so that the blocks that run at a time do not all wait in one queue.
 //     Shared memory tells all threads of a block what its ticket says.
 //
 // Expected limit: the turns. A turn is passed on one tile late, after a fence that waits until the additions have
