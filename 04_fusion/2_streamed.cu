@@ -10,8 +10,8 @@
 // What changed since 1_fused: which thread computes which elements, in both products. With few rows a tile in shared
 // memory is a detour, because an element of K or V is used only Br times. So eight lanes take a key, 16 bytes each, as
 // in chapter 02, and each lane holds its columns of all Br rows: of Q in phase 1, of O in phase 3. Lanes add up their
-// sums by shuffles, and warps through shared memory. Within a phase no warp waits for another, so a block can have
-// many. It can have a single row now, and at most eight, because a lane's registers hold 64 sums.
+// sums by shuffles, and warps through shared memory. In the loops over keys no warp waits for another, so a block
+// can have many. It can have a single row now, and at most eight, because a lane's registers hold 64 sums.
 //
 // Expected limit: Br. Shared memory bounds Br * Nk. So a longer sequence leaves fewer rows in a block, each element of
 // K and V is used fewer times, and where not even one row fits, the kernel cannot run.

@@ -13,7 +13,7 @@
 //
 // Five products, all by one kernel: a transpose only changes which neighbour lies next in memory. The query heads that
 // share a kv head lie one after the other, so to the products they are simply more rows of Q, dO, S and dP, and the
-// sums over the group in dK and dV come by themselves.
+// sums over these heads in dK and dV come by themselves.
 //
 // A product walks along its inner dimension 16 at a time: the block copies a chunk of both factors to shared memory,
 // then every thread adds that chunk's share to 4 x 4 elements that it keeps in registers.
