@@ -5,8 +5,8 @@
 //              (64 at D = 128), of all query heads that read this kv head, one after the other
 //   dq         a thread block owns 128 rows of Q, of one head; K and V pass by in tiles of 32 rows
 //
-// Four warps share a block's rows, 32 to a warp: two blocks b = 0, 1 of 16, the height of an mma. For each tile that
-// passes by:
+// Four warps share a block's rows, 32 to a warp: two blocks b = 0, 1 of 16, the height of an mma (in dk_dv at D = 128
+// one block, and 16 x 64 of S^T). For each tile that passes by:
 //
 //   dk_dv                                            dq
 //   S^T = K Q^T             32 x 32 a warp           S = Q K^T             32 x 32 a warp
