@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Or
   T* k_smem = dynamic_shared<T>();       // [Bc][D]
   T* v_smem = k_smem + Bc * D;           // [Bc][D]
   T* q_smem = v_smem + Bc * D;           // [2 stages][Q and dO][Br][D]
-  T* ds_smem = q_smem + 2 * 2 * Br * D;  // [2 stages][Bc][64], dS^T; of a pair, P^T before it
+  T* ds_smem = q_smem + 2 * 2 * Br * D;  // [2 stages][Bc][64], dS^T; of a pair, first P^T
   float* stats_smem = reinterpret_cast<float*>(ds_smem + 2 * S::ds_stage);  // [2 stages][2][Br]
 
   int* place_smem = reinterpret_cast<int*>(stats_smem + 2 * 2 * Br);  // [2]
