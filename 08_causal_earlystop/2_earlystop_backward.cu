@@ -18,7 +18,7 @@
 // diagonal on, to the last; so nothing is left out at the end, and every block has a tile to compute. As before, a warp
 // runs mask code only where its part of a tile crosses the diagonal or the end of the keys.
 //
-// Expected limit: the tail. Blocks of the first keys have all queries to look at, those of the last keys next to none.
+// Expected limit: the tail. Blocks of the first keys have all queries to look at, those of the last keys hardly any.
 // The blocks of a head start with the longest, but the long blocks of the last head start late.
 #include <cmath>
 #include <cstdint>

@@ -22,7 +22,7 @@
 // Without a mask the tickets go round 16 heads, as in chapter 07: blocks of one head then share its Q and dO in L2.
 // Head dims above 128 go to other kernels, in wide/backward.cu.
 //
-// Expected limit: the turns, as in chapter 07, most of all where a few heads are all there is.
+// Expected limit: the turns, as in chapter 07, most of all where there are only a few heads.
 #include <cmath>
 #include <cstdint>
 

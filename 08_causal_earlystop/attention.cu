@@ -1,7 +1,7 @@
 // Chapter 08: what the causal mask throws away is not computed. Each rung is a complete kernel in a file of its own,
 // its backward in another, and differs from the one before by one idea; all have the same tiles. The first rung is the
 // last kernel of chapter 06, as it is, with 07's `atomic` for a backward. Its limit is the work itself: query i of N
-// sees i + 1 keys, half of them on average, and S, P and O are computed with all N.
+// sees i + 1 keys, half of all on average, but S, P and O are computed with all N.
 #include "attention/chapter.h"
 
 namespace flashattn2_fwd {

@@ -6,7 +6,7 @@
 //
 // What changed since chapter 08: nothing but the kernel before attention.
 //
-// Expected limit: that kernel's memory traffic, as Q and K cross memory twice more than in chapter 08. For short
+// Expected limit: that kernel's memory traffic, as Q and K cross memory two more times than in chapter 08. For short
 // sequences, whose attention takes no longer than a launch, it is the second launch.
 #include "attention/dispatch.h"
 #include "attention/padded.h"

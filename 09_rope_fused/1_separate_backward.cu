@@ -7,8 +7,8 @@
 //
 // What changed since chapter 08: nothing but the kernels before and after its own.
 //
-// Expected limit: as in the forward, memory traffic and launches. Four tensors cross memory twice more than in chapter
-// 08; and dQ and dK are rounded twice.
+// Expected limit: as in the forward, memory traffic and launches. Four tensors cross memory two more times than in
+// chapter 08; and dQ and dK are rounded twice.
 #include "attention/dispatch.h"
 #include "attention/padded.h"
 #include "device/numeric.h"

@@ -203,7 +203,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks) forward(Problem p, 
       const Share<D> mine;
       T* const k_smem = kv_smem + j0 / stage % 2 * 2 * stage * D;
       constexpr int times = stage / rows_per_copy<D>;
-      Angles angles[times];  // on their way before the wait; of zero rows any will do
+      Angles angles[times];  // on their way before the wait; for rows of zeros any will do
 #pragma unroll
       for (int i = 0; i < times; i++) {
         const int j = min(mine.row + i * rows_per_copy<D>, keys - 1 - j0);

@@ -65,7 +65,7 @@ template <int D_>
 struct Shape {
   static constexpr int D = D_, Bc = hopper::Bc;
   static constexpr int Br = 128 * 64 / D;                 // queries of a tile: S^T and dP^T take Br / 2 registers each
-  static constexpr int threads = 256, parts = consumers;  // of prepare_turns; of a tile of dQ, 64 x 64 each
+  static constexpr int threads = 256, parts = consumers;  // of prepare_turns; parts of a tile of dQ, 64 x 64 each
 };
 
 template <class T, int D>

@@ -91,7 +91,7 @@ __device__ void announce(Shared<T, D>& smem, int index, const Queries& q) {
   smem.index[q.place] = index;
 }
 
-// The others' next tile; false if there is none any more.
+// The others' next tile; false if none is left.
 template <class T, int D, class Queries>
 __device__ bool next(Shared<T, D>& smem, const TileList<Br>& tiles, Tile& tile, const Queries& q) {
   mbarrier_wait(&smem.q_full[q.place], q.parity);
@@ -260,7 +260,7 @@ __global__ void __launch_bounds__(threads, 1)
         load(smem, q_map, k_map, v_map, p, tile, ring, q);
       }
       announce(smem, index, q);
-      mbarrier_arrive(&smem.q_full[q.place]);  // there is no tile any more
+      mbarrier_arrive(&smem.q_full[q.place]);  // no tile is left
     } else if (warp == 1 && elect_one()) {
       for (; next(smem, tiles, tile, q); q.advance()) {
         mbarrier_wait(&smem.o_full[q.place], q.parity);
@@ -280,7 +280,7 @@ __global__ void take_none(int* taken) { *taken = 0; }
 
 }  // namespace
 
-// With the tiles of so many heads after one another in the list, the longest first.
+// In the list, the tiles of `round_heads` heads at a time follow one another, the longest first.
 void forward_ahead(const Problem& p, const ForwardArgs& args, cudaStream_t stream, int round_heads) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     const auto [q, k, v, o] = attention::tensors_of<T>(args);

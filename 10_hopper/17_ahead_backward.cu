@@ -67,7 +67,7 @@ template <int D_>
 struct Shape {
   static constexpr int D = D_, Bc = hopper::Bc;
   static constexpr int Br = 128 * 64 / D;                 // queries of a tile: S^T and dP^T take Br / 2 registers each
-  static constexpr int threads = 256, parts = consumers;  // of prepare_turns; of a tile of dQ, 64 x 64 each
+  static constexpr int threads = 256, parts = consumers;  // of prepare_turns; parts of a tile of dQ, 64 x 64 each
 };
 
 template <class T, int D>
@@ -293,7 +293,7 @@ __global__ void __launch_bounds__(threads, 1)
 }
 
 // How many kv heads the tickets go round: 16, or at D = 64 as many as have room in 32 MB of L2 cache for Q, dO and dQ.
-// There the block of the next keys is a tile shorter under the causal mask, and a tile late if both start together.
+// There, under the causal mask, the block of the next keys has a tile less, and is a tile late if both start together.
 template <int D>
 int heads_at_once(const Problem& p) {
   const size_t kv_heads = size_t(p.batch) * p.kv_heads, most = (kv_heads << 25) / (p.q_size() * (2 + 2 + 4));

@@ -69,7 +69,7 @@ template <int D_>
 struct Shape {
   static constexpr int D = D_, Bc = hopper::Bc;
   static constexpr int Br = 128 * 64 / D;                 // queries of a tile: S^T and dP^T take Br / 2 registers each
-  static constexpr int threads = 256, parts = consumers;  // of prepare_turns; of a tile of dQ, 64 x 64 each
+  static constexpr int threads = 256, parts = consumers;  // of prepare_turns; parts of a tile of dQ, 64 x 64 each
 };
 
 template <class T, int D>
@@ -131,8 +131,8 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
   const auto exists = [&](const Place& at) {
     return at.head < work.first_head + work.heads && work.start < work.head_tiles;
   };
-  // Makes the place for a part ready: it is empty, or if this is the last part, the sum of the others comes to it. That
-  // takes this block's turn, which is waited for; without `wait`, false if it has not come.
+  // Makes the place for a part ready: it is empty, or if this is the last part, the sum of the others comes to it, as
+  // soon as it is this block's turn. With `wait`, waits for the turn; without, returns false if it has not come.
   const auto prepare = [&](const Place& at, int room, bool wait) {
     Mbarrier* ready = &smem.dq_ready[room][consumer];
     if (!at.last || kv_tile == 0) {
@@ -348,7 +348,7 @@ size_t workspace_of_fetched(const Problem& p) {
 namespace {
 
 // How many kv heads the tickets go round: 16, or at D = 64 as many as have room in 32 MB of L2 cache for Q, dO and dQ.
-// There the block of the next keys is a tile shorter under the causal mask, and a tile late if both start together.
+// There, under the causal mask, the block of the next keys has a tile less, and is a tile late if both start together.
 int heads_at_once(const Problem& p) {
   const size_t kv_heads = size_t(p.batch) * p.kv_heads, most = (kv_heads << 25) / (p.q_size() * (2 + 2 + 4));
   return int(std::min(kv_heads, p.head_dim > 64 ? 16 : std::max<size_t>(16, most)));

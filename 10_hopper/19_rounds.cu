@@ -9,11 +9,11 @@
 // room in 32 MB. By the time that the second tile of a head had its turn, Q, K, V and O of 256 heads had passed through
 // the cache.
 //
-// Backward: one kv head, or twice as many, and so on, as long as they have room for Q, dO and the sums of dQ in 0.6 of
+// Backward: one kv head, or two, or four, and so on, as long as their Q, dO and sums of dQ have room in 0.6 of
 // this GPU's L2 cache. With few heads, many blocks of one head run at a time. Each is one tile behind the one before,
 // and finds in the cache what that one has read. Under the causal mask a round has no fewer heads than before: there
 // the block of the next keys has less to do and starts later, and blocks of the same head wait for one another. Where
-// several query heads read a kv head they wait more: a round has 32 kv heads, if one takes less than 0.4 of the cache.
+// several query heads read a kv head blocks wait more: a round has 32 kv heads if one takes less than 0.4 of the cache.
 //
 // What changed since ahead and fetched: the order of the work.
 //

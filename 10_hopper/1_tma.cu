@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks)
   Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
   T *q_smem = smem.q, *kv_smem = smem.kv;
 
-  // The block's head and rows: a group of heads after the other, and in each the last rows of every head first.
+  // The block's head and rows: one group of heads after the other, and in each the last rows of every head first.
   const int row_tiles = (p.seq_q + Br - 1) / Br;
   const int first_head = blockIdx.x / (group_heads * row_tiles) * group_heads;
   const int index = blockIdx.x - first_head * row_tiles;

@@ -98,7 +98,7 @@ __device__ void announce(Shared<T, D, consumers>& smem, int index, const Queries
   smem.index[q.place] = index;
 }
 
-// The others' next tile; false if there is none any more.
+// The others' next tile; false if none is left.
 template <class T, int D, int consumers, class Queries>
 __device__ bool next(Shared<T, D, consumers>& smem, const TileList<Br<consumers>>& tiles, Tile& tile,
                      const Queries& q) {
@@ -177,7 +177,7 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Prob
     wgmma_wait<1>(s_reg);
     release(smem.k_empty[ring.place]);
     const bool above = make_x(j);
-    // At D = 64 two do it as well: they need the registers of O and P less
+    // At D = 64 two consumers do so, too: O and P take fewer of their registers there than at D = 128
     if constexpr (consumers == 3 || (consumers == 2 && D == 64)) {
       float correction[1][2] = {{1, 1}};
       if (above) lazy_softmax::raise_max(s_reg, rows, correction, state);
@@ -277,7 +277,7 @@ __global__ void __launch_bounds__(threads<consumers>, 1)
         load(smem, q_map, k_map, v_map, p, tile, ring, q);
       }
       announce(smem, index, q);
-      mbarrier_arrive(&smem.q_full[q.place]);  // there is no tile any more
+      mbarrier_arrive(&smem.q_full[q.place]);  // no tile is left
     } else if (warp == 1 && elect_one()) {
       for (; next(smem, tiles, tile, q); q.advance()) {
         mbarrier_wait(&smem.o_full[q.place], q.parity);

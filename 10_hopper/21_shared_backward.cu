@@ -18,8 +18,8 @@
 // and two other warps of the producer's warpgroup, one for each consumer, bring dQ to memory when it is their turn.
 // Where this block is the last to add, its consumers add what the others have added up, and dQ leaves rounded.
 //
-// What changed since fetched: a block no longer has all query heads of its kv head, where that makes too few blocks, or
-// too long ones. With 32 query heads on 8, and 512 keys, there were 32 blocks for 132 multiprocessors; with four shares
+// What changed since fetched: where blocks with all query heads of a kv head would be too few, or too long, a block has
+// only a share. With 32 query heads on 8, and 512 keys, there were 32 blocks for 132 multiprocessors; with four shares
 // there are 128. Each block leaves its dK and dV in fp32, and one more kernel adds them up, always in the same order.
 // How many shares there are, the host decides (attention/backward_shares.h).
 // Head dims above 128 go to other kernels, in wide/backward.cu.
@@ -73,7 +73,7 @@ template <int D_>
 struct Shape {
   static constexpr int D = D_, Bc = hopper::Bc;
   static constexpr int Br = 128 * 64 / D;                 // queries of a tile: S^T and dP^T take Br / 2 registers each
-  static constexpr int threads = 256, parts = consumers;  // of prepare_turns; of a tile of dQ, 64 x 64 each
+  static constexpr int threads = 256, parts = consumers;  // of prepare_turns; parts of a tile of dQ, 64 x 64 each
 };
 
 template <class T, int D>
@@ -139,8 +139,8 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
   const auto exists = [&](const Place& at) {
     return at.head < work.first_head + work.heads && work.start < work.head_tiles;
   };
-  // Makes the place for a part ready: it is empty, or if this is the last part, the sum of the others comes to it. That
-  // takes this block's turn, which is waited for; without `wait`, false if it has not come.
+  // Makes the place for a part ready: it is empty, or if this is the last part, the sum of the others comes to it, as
+  // soon as it is this block's turn. With `wait`, waits for the turn; without, returns false if it has not come.
   const auto prepare = [&](const Place& at, int room, bool wait) {
     Mbarrier* ready = &smem.dq_ready[room][consumer];
     if (!at.last || at.turn == 0) {

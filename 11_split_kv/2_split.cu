@@ -19,8 +19,8 @@
 //   - Blocks come in the order of heads, rows and parts: few queries are one tile of rows, so no block is the longest.
 //   - The results of a part leave from the registers, and the host asks for a workspace and launches two kernels.
 //
-// Expected limit: where one row of a head's 128 exists, 127 of 128 products are of zeros; and heads that share K and V
-// read both again.
+// Expected limit: where only one of a tile's 128 rows exists, 127 of 128 products are of zeros; and each of the heads
+// that share K and V reads both for itself.
 #include <cmath>
 #include <cstdint>
 

@@ -16,7 +16,7 @@
 //   - These heads are neighbours in Q, O and LSE: their rows are one matrix [group * Nq, D] as they lie in memory, and
 //     K and V are read once for all of them.
 //   - Row r is query r % Nq of its head. A tile may hold the end of one head and the start of the next: then one of its
-//     rows sees as many keys as any row of the head, and another as few.
+//     rows sees the most keys of all rows of a head, and another the fewest.
 //
 // Expected limit: products of zeros. Of the 128 rows of a tile, the heads of a group fill four or eight.
 #include <cmath>

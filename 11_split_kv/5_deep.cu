@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(threads, blocks) forward(Problem p, int parts,
       }
     }
 
-    const int first = j0 + warp * Bc;  // key of the tile
+    const int first = j0 + warp * Bc;  // the tile's first key
     const Watched scores = {q_row, first, rows - r0, end - first};
     watch("S", scores, s_reg, p.scale);
 
@@ -204,7 +204,7 @@ __global__ void __launch_bounds__(threads, blocks) forward(Problem p, int parts,
       }
     }
   }
-  __syncthreads();  // everyone is done with K and V, whose place is taken by
+  __syncthreads();  // everyone is done with K and V, whose place step 4 takes
 
   // 4. O, m and l of the four warps
   float* o_smem = reinterpret_cast<float*>(kv_smem);  // [warps][Br][pitch]

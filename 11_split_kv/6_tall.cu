@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(threads, thread_blocks) forward(Problem p, int
       }
     }
 
-    const int first = j0 + key_warp * Bc;  // key of the tile
+    const int first = j0 + key_warp * Bc;  // the tile's first key
     const Watched scores = {q_row + own, first, rows - r0 - own, end - first};
     watch("S", scores, s_reg, p.scale);
 
@@ -246,7 +246,7 @@ __global__ void __launch_bounds__(threads, thread_blocks) forward(Problem p, int
     }
   }
   cp_async_wait<0>();  // for Q, of a block without keys: no result depends on it, but no copy may outlive a block
-  __syncthreads();     // everyone is done with K and V, whose place is taken by
+  __syncthreads();     // everyone is done with K and V, whose place step 4 takes
 
   // 4. O, m and l of the warps that share rows
   float* o_smem = reinterpret_cast<float*>(kv_smem);  // [key_warps][Br][pitch]
@@ -290,7 +290,7 @@ unsigned tiles(const Problem& p) {
   return unsigned(p.batch) * p.kv_heads * ceil_div(group_rows(p), Tile::Br);
 }
 
-// As many parts as give every multiprocessor thread blocks enough, and no more than stages.
+// As many parts as give every multiprocessor enough thread blocks, and no more than stages.
 template <class Tile>
 int parts(const Problem& p) {
   return number_of_parts(tiles<Tile>(p), Tile::working, ceil_div(p.seq_k, Tile::stage));

@@ -1,7 +1,7 @@
 // Chapter 11, rung 7, warpgroup: a warpgroup owns a tile of 64 rows, and TMA copies.
 //
 // A thread block owns Br = 64 rows of the queries of one kv head, and one part of the keys, in tiles of Bc = 64. One
-// warpgroup is the consumer, and one warp more is the producer. What is done by whom, and who waits for whom:
+// warpgroup is the consumer, and one more warp is the producer. What is done by whom, and who waits for whom:
 //
 //   producer           Q                                                             -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
@@ -201,7 +201,7 @@ __global__ void __launch_bounds__(threads, thread_blocks)
 
 unsigned tiles(const Problem& p) { return unsigned(p.batch) * p.kv_heads * ceil_div(group_rows(p), Br); }
 
-// As many parts as give every multiprocessor thread blocks enough, and no more than tiles of keys. Enough is one at
+// As many parts as give every multiprocessor enough thread blocks, and no more than tiles of keys. Enough is one at
 // D = 128, and two at D = 64, where a byte of K and V has twice as many exponentials.
 int parts(const Problem& p) { return number_of_parts(tiles(p), p.head_dim > 64 ? 1 : 2, ceil_div(p.seq_k, Bc)); }
 

@@ -19,7 +19,7 @@
 //
 // What changed since 7_warpgroup: keys are not cut into equal parts for every tile of rows, but the list of all tiles
 // into equal shares. With parts, 96 tiles of rows on 132 multiprocessors are either whole and leave 36 without work, or
-// in two parts each, and make two rounds for most and one for the rest. The loop is that of chapter 10, with three
+// in two parts each, and make two rounds for 60 and one for the others. The loop is that of chapter 10, with three
 // consumers: each tile of K and V that comes to shared memory is used for 192 rows.
 //
 // Expected limit: that of chapter 10, and the two kernels' starts and ends, about 20 us.
@@ -73,12 +73,12 @@ struct Shared {
   static constexpr int Bc = Shape<D>::Bc, stages = Shape<D>::stages, queries = Shape<D>::queries;
   T q[queries][Shape<D>::Br * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled; later O
   T k[stages][Bc * D], v[stages][Bc * D];
-  Piece piece[queries];  // whose Q that is; empty if there is none any more
+  Piece piece[queries];  // whose Q that is; empty if none is left
   Mbarrier q_full[queries], q_empty[queries], o_full[queries];
   Mbarrier k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
 };
 
-// The results of pieces that have not all keys of their rows. A block has two at most: one that ends with the last of
+// The results of pieces that lack some keys of their rows. A block has two at most: one that ends with the last of
 // its rows' keys, and one that begins with the first.
 struct Parts {
   float* o;    // [blocks][2][Br, D]
@@ -107,7 +107,7 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
   }
 }
 
-// The others' next piece; false if there is none any more.
+// The others' next piece; false if none is left.
 template <class T, int D, class Queries>
 __device__ bool next(Shared<T, D>& smem, Piece& piece, const Queries& q) {
   mbarrier_wait(&smem.q_full[q.place], q.parity);
@@ -123,7 +123,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Pie
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
   const int first_row = piece.r0 + warp_row, group = group_rows(p);
-  // Keys that a consumer's rows see, any of them, and that a warp's rows see, all of them
+  // Keys that any of a consumer's rows sees, and keys that all of a warp's rows see
   const int i0 = (piece.r0 + consumer * wgmma_rows) % p.seq_q, warp_i0 = first_row % p.seq_q;
   const int any = p.visible_keys(min(i0 + wgmma_rows, p.seq_q) - 1);
   const int every = p.visible_keys(warp_i0 + 16 > p.seq_q ? 0 : warp_i0);
@@ -267,7 +267,7 @@ __global__ void __launch_bounds__(Shape<D>::threads, 1)
       }
       mbarrier_wait(&smem.q_empty[q.place], q.parity ^ 1);
       smem.piece[q.place] = {};
-      mbarrier_arrive(&smem.q_full[q.place]);  // there is no piece any more
+      mbarrier_arrive(&smem.q_full[q.place]);  // no piece is left
     } else if (warp == 1 && elect_one()) {
       for (; next(smem, piece, q); q.advance()) {
         mbarrier_wait(&smem.o_full[q.place], q.parity);

@@ -43,8 +43,8 @@ using attention::Problem;
 // Kernels for wide heads have tiles of 128 rows at most, and neither `tall` nor `warpgroup` is one.
 bool is_wide(const Problem& p) { return p.head_dim > 128; }
 
-// Microseconds for 1000 keys: of a round of `prompt` with tiles of 64, 128 and 192 rows (of wide heads, with up to 64
-// queries in its tiles of 128 rows, and more); of a tile of 192 rows of `even`, 128 of wide heads, where K and V fit
+// Microseconds for 1000 keys: of a round of `prompt` with tiles of 64, 128 and 192 rows (for wide heads, in tiles
+// of 128 rows: up to 64 queries, and more); of a tile of 192 rows of `even`, 128 of wide heads, where K and V fit
 // into the L2 cache, and where they do not; and of a round of `warpgroup` with a thread block on each multiprocessor,
 // and with two. They are fitted to what 334 problems took on an H200 (2026-11-24-11-rates.json): at five of them the
 // choice takes more than 1.03 times as long as the fastest, and at none more than 1.05.
@@ -100,7 +100,7 @@ const Forward& chosen_for(const Problem& p) {
   return whole_blocks < blocks * multiprocessors() ? packed.forward : causal_earlystop::balanced.forward;
 }
 
-// Head dims above 128 are those of `even`.
+// Above 128 it supports the head dims that `even` supports.
 std::string unsupported(const Problem& p) {
   const std::string why = attention::head_dim_not_8_to_256(p);
   return why.empty() && is_wide(p) ? even.forward.unsupported(p) : why;

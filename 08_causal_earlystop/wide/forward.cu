@@ -12,7 +12,7 @@
 // What differs from 3_balanced: at D = 256, 16 rows of O take the 128 registers that 32 rows take at D = 128. So a warp
 // has one block of 16 rows, and each fragment of K and V serves one mma instead of two.
 //
-// Expected limit: shared memory, which is read for two mma at a time.
+// Expected limit: shared memory. Each load of K or V from it is enough for only two mma.
 #include <cmath>
 #include <cstdint>
 

@@ -12,8 +12,8 @@
 //                      O / l                  to memory, by way of Q's place
 //
 // This is 5_overlap for D = 192 and 256. At 256 a consumer's rows of O take 128 registers of each of its threads. So
-// there are two consumers, whose threads can have 240, and tiles of 80 keys, or 112 at D = 192. The head dims in
-// between are those of the tensor maps, as in 7_stored, and O leaves by them, 16 rows of a page at a time. No tile is
+// there are two consumers, whose threads can have 240, and tiles of 80 keys, or 112 at D = 192. Head dims in
+// between are treated as in 7_stored, and O leaves by a tensor map, too, 16 rows of a page at a time. No tile is
 // prefetched for the next rows: Q, K and V fill the shared memory. A tile's products are twice as long as at D = 128,
 // and hide more of what is around them.
 //
@@ -53,7 +53,7 @@ constexpr int Br = wgmma_rows * consumers;  // query rows of a thread block, wgm
 // 65536 registers are 168 for each of 384 threads, in multiples of 8: 24 + 2 * 240 = 3 * 168.
 constexpr int producer_registers = 24, consumer_registers = 240;
 
-// Keys of a tile, for which there is shared memory
+// Keys of a tile: as many as there is shared memory for
 template <int D>
 constexpr int keys = D > 192 ? 80 : 112;  // 225 KB, 217 KB
 

@@ -1,5 +1,5 @@
-// All-to-all over heads (DeepSpeed's Ulysses): before attention every rank sends each other rank that one's heads of
-// its own rows; then it has some of the heads with all rows, and attention is a problem of one GPU; afterwards the rows
+// All-to-all over heads (DeepSpeed's Ulysses). Each rank computes some of the heads: before attention, the others send
+// it these heads of their rows. So it has them with all rows, and attention is one GPU's problem; afterwards the rows
 // go back. A message carries heads of a rank's rows, which lie side by side in its tensors.
 #include <stdexcept>
 

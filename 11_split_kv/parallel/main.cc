@@ -3,7 +3,7 @@
 //   mpirun -n 4 11_split_kv_ring --seq-q=1000 --check
 //
 // Without a GPU each rank's kernels run on the SIMT engine. Exit status: 0 if the result was right, 1 if it was wrong,
-// a launch failed or a rank was lost, 2 if the question is wrong.
+// a launch failed or a rank was lost, 2 if the arguments are wrong.
 #include <CLI/CLI.hpp>
 #include <fstream>
 #include <future>
@@ -161,7 +161,7 @@ attention::Rung rung_of(const Options& options) {
   return rung;
 }
 
-// A line if these ranks cannot solve it: before anything is allocated or launched.
+// A line if these ranks cannot solve the problem: before anything is allocated or launched.
 std::string unsupported(const Options& options, const World& world, bool backward) {
   const Problem& p = options.problem;
   const int ranks = world.ranks(), rows = std::min(p.seq_q, p.seq_k);

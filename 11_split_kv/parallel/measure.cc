@@ -117,7 +117,7 @@ class Measurement {
     }
   }
 
-  // How far the rank's rows of a tensor are from those of one GPU's, relative to that: the norm, the worst rank's.
+  // How far a rank's rows of a tensor are from one GPU's: the norm of the difference, relative, of the worst rank.
   double apart(const Setting& s, const harness::DeviceBuffer& own, const harness::DeviceBuffer& whole) {
     const Problem& p = s.whole;
     const double difference =

@@ -141,7 +141,7 @@ bool Parts::contains(const Part& part, int run) const {
 }
 
 // With more than two ranks parts are added up in sum_: calls use(join) for the runs of the part (blind queries, the
-// front, the back), for neighbours at once that have all met a part before, or have not.
+// front, the back), once for neighbouring runs if all of them have met a part before, or none has.
 template <class Use>
 void Parts::for_each_run(const Part& part, Use&& use) {
   if (two_ranks_) return;

@@ -37,13 +37,13 @@ class Parts {
   void begin(const attention::ForwardArgs& args);
   void begin(const attention::BackwardArgs& args);
 
-  // The parts of a step have different queries. The keys are all of their owner's. Backward, the part's dK and dV are
-  // there until the next one.
+  // The parts of a step have different queries. `keys` are all keys of their owner. Backward, the part's dK and dV are
+  // there until the next part.
   void compute(const Part& part, const KeysAndValues& keys, const attention::ForwardArgs& args);
   void compute(const Part& part, const KeysAndValues& keys, const attention::BackwardArgs& args);
 
-  // The dK and dV of the part that was computed last are added to sums in fp32, which have `rows` rows. If they are
-  // fresh, they hold nothing yet, and the part has all of their keys.
+  // The dK and dV of the part that was computed last are added to sums in fp32, which have `rows` rows. `fresh`: the
+  // sums hold nothing yet, and the part has all of their keys.
   void add_gradients(const Part& part, const Pair& sums, int rows, bool fresh);
 
   // After the last part: merged with O and LSE, or added to dQ.
@@ -51,10 +51,10 @@ class Parts {
   void finish(const attention::BackwardArgs& args);
 
  private:
-  // Queries of the rank that are not all of them, as tensors of their own: a head's rows lie side by side.
+  // Some of the rank's queries, not all, as tensors of their own: so a head's rows lie side by side.
   struct QuerySlice {
     int first, count;
-    harness::DeviceBuffer q, lse, o, d_o;  // the last three backward
+    harness::DeviceBuffer q, lse, o, d_o;  // the last three for a backward only
   };
 
   int queries() const { return queries_.count(); }

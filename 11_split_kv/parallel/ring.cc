@@ -9,8 +9,8 @@
 //
 // There are two buffers for keys and values: one is computed with, one is received into.
 //
-// Backward, sums of dK and dV travel too, one step behind: a rank adds its part to what the rank before has made of
-// it. After the last step they go home, where they meet those of the rank's own queries. Everything is added in the
+// Backward, sums of dK and dV travel too, one step behind: a rank adds its part to the sums that come from the rank
+// before. After the last step they go home, where they meet those of the rank's own queries. Everything is added in the
 // order of the ring, and the rank's own part last, so that the bits are the same in every run.
 //
 // Hazards: the exchange of step s writes the buffer that step s - 1 has read, so it waits for that step; step s + 1
@@ -171,7 +171,7 @@ class Ring : public Strategy {
   // During step s: its keys go on, those of step s + 1 come; and, backward, the sums that step s - 1 has made go on,
   // and those that the rank before has made for the keys of step s come. After the last step these are the rank's own.
   void begin_exchange(size_t s, const KeysAndValues& keys, bool sums) {
-    if (s > 0) exchange_.wait_for(compute_);  // step s - 1: it read what is received into, and made the sums
+    if (s > 0) exchange_.wait_for(compute_);  // step s - 1: it read the buffer that is received into, and made the sums
     std::vector<Message> sends, receives;
     if (s + 1 < steps_.size()) {
       const Pair& to = kv_[s % 2];

@@ -142,7 +142,7 @@ __global__ void random(RandomRows r, int D) {
   for (size_t i = size_t(blockIdx.x) * threads + threadIdx.x; i < all; i += size_t(gridDim.x) * threads) {
     const size_t matrix = i / D / rows, row = whole_row(r.runs, int(i / D % rows));
     const uint64_t bits = mixed((matrix * r.all_rows + row) * D + i % D + (uint64_t(r.seed) << 48));
-    int sum = 0;  // of four numbers from 0 to 65535, whose variance is 4 / 12 of 65536^2
+    int sum = 0;  // of four numbers from 0 to 65535: its variance is 4 / 12 of 65536^2
     for (int n = 0; n < 4; n++) sum += int(bits >> (16 * n) & 0xffff);
     static_cast<T*>(r.to)[i] = from_float<T>(r.deviation * (float(sum) / 65536 - 2) * 1.7320508f);
   }

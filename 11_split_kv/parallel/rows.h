@@ -20,8 +20,8 @@ struct RowCopy {
 };
 void copy_rows(const RowCopy& copy, cudaStream_t stream);
 
-// Rows of a tensor, and what is joined to them: a part that has the `count` rows from `first` on. Rows `from` ..
-// `until` of the tensor alone are joined.
+// Rows of a tensor, and what is joined to them: a part that has the `count` rows from `first` on. Only rows
+// `from` .. `until` of the tensor are joined.
 struct Join {
   void* to;  // [matrices, rows, D]
   bool to_fp32;
@@ -39,7 +39,7 @@ void merge(const Join& join,
            const float* part_lse,  // [matrices, count]
            const attention::Problem& problem, cudaStream_t stream);
 
-// to += part: of gradients, which are sums over the parts. Without a part it is 0.
+// to += part: of gradients, which are sums over the parts. Without a part, `to` becomes 0.
 void add(const Join& join, const attention::Problem& problem, cudaStream_t stream);
 
 // A launch that does nothing: what follows on the stream comes some microseconds later.

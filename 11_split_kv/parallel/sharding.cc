@@ -23,7 +23,7 @@ std::vector<Shard> shards_of(const Problem& p, int ranks, Order order) {
   const int square = p.mask == Mask::causal ? std::min(p.seq_q, p.seq_k) : 0;
   const int blind = p.seq_q - square, prefix = p.seq_k - square;
   std::vector<Shard> shards(ranks);
-  int front = 0, back = square;  // where the next front piece begins, and where the back piece before it did
+  int front = 0, back = square;  // where the next front piece begins, and where the last back piece began
   for (int rank = 0; rank < ranks; rank++) {
     const Rows both = even_share(square, ranks, rank);
     const int in_front = both.count / 2, in_back = both.count - in_front;

@@ -173,7 +173,7 @@ class MpiWorld : public World {
     std::vector<MPI_Request> calls(ranks_, MPI_REQUEST_NULL);
     for (int other = 0; other < ranks_; other++)
       if (other != rank_) MPI_Isend(&here, 1, MPI_BYTE, other, roll_call_tag, MPI_COMM_WORLD, &calls[other]);
-    // After an error the others may still be patient, and call the roll only then.
+    // After an error here, the others may wait until their own patience ends, and call the roll only then.
     arrived(answers_, why.empty() ? patience_ : 2 * patience_);
     // An exception would free the GPU's memory on its way, which waits for the GPU, which waits for the lost rank.
     std::fputs((who + missing(answers_) + "\n").c_str(), stderr);

@@ -11,8 +11,8 @@
 
 namespace attention {
 
-// The same problem with a kv head for each share: query head h still reads the kv head that it reads, and the numbers
-// of heads, first heads and tiles are those of a share.
+// The same problem with a kv head for each share of the query heads: numbers of heads, first heads and tiles that are
+// computed from it are those of a share. Share s reads K and V of kv head s / shares.
 __host__ __device__ inline Problem with_shares(Problem p, int shares) {
   p.kv_heads *= shares;
   return p;
@@ -26,10 +26,10 @@ int backward_shares(const Problem& p) {
   const int head_tiles = ceil_div(p.seq_q, S::Br), kv_tiles = ceil_div(p.seq_k, S::Bc);
   const bool causal = p.mask == Mask::causal;
   const auto ends = [&](int shares) {
-    constexpr double own = 4;        // what a block takes besides: K and V in, dK and dV out
-    constexpr double summed = 0.04;  // what its dK and dV in fp32 take, to memory and back, on all multiprocessors
+    constexpr double own = 4;        // what a block takes beside its tiles: K and V in, dK and dV out
+    constexpr double summed = 0.04;  // by how much a block's dK and dV in fp32, to memory and back, delay the end
     const double units = double(p.batch) * p.kv_heads * shares, blocks = units * kv_tiles;
-    const double longest = double(group) / shares * head_tiles + own;  // block's time
+    const double longest = double(group) / shares * head_tiles + own;  // time of a block with all queries
     // Under the causal mask blocks have half as many tiles in the mean, and the short ones come last.
     const double dealt =
         causal ? blocks * (longest + own) / 2 / processors + longest / 2 : std::ceil(blocks / processors) * longest;
@@ -45,7 +45,7 @@ int backward_shares(const Problem& p) {
   return best;
 }
 
-// The workspace is that of BackwardWorkspace, and behind it [2][B, Hkv, shares, Nk, D] in fp32 if there are several.
+// The workspace is that of BackwardWorkspace, and if there are several shares, [2][B, Hkv, shares, Nk, D] in fp32 too.
 template <class S>
 size_t bytes_before_shares(const Problem& p, int parts) {
   constexpr size_t alignment = 16;

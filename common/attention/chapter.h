@@ -19,7 +19,7 @@ struct Chapter {
   // Another chapter's rung, whose forward made the O and LSE that the backwards start from; else they are the
   // reference's.
   const Rung* starts_from = nullptr;
-  // One more, to be looked at: as small as a reader's patience. It is run by name alone, and never timed.
+  // One more rung, small enough to be looked at step by step. It runs only if it is named, and is never timed.
   const Rung* example = nullptr;
   bool rope = false;  // it solves problems with RoPE, and no others; all other chapters solve those without
   // If no chapter is named, the last one that supports the problem runs. `false` excludes this chapter, which is made

@@ -1,5 +1,5 @@
 // Which instance of a kernel solves a problem. Kernels are templates over the storage type T and, on tensor cores, over
-// the head dim D; a problem says both only when it runs. The host code of a rung is one function for all of them:
+// the head dim D; the problem says which, at run time. The host code of a rung is one function for all of them:
 //
 //   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
 //     const auto [q, k, v, o] = attention::tensors_of<T>(args);

@@ -1,5 +1,5 @@
-// Keys in parts (chapter 11): what their kernels share. Each makes O and LSE of every part of the keys, in the
-// workspace, and the kernel in the chapter's merge.cu makes one O and LSE of the parts.
+// Keys in parts: what chapter 11's kernels for them share. Each makes O and LSE of every part of the keys, in the
+// workspace, and the kernel in the chapter's merge.cu merges them into one O and LSE.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@ using attention::Problem;
 // The rows of all heads that share a kv head, one head after the other: as they lie in memory.
 __host__ __device__ inline int group_rows(const Problem& p) { return p.heads / p.kv_heads * p.seq_q; }
 
-// Enough parts to give each multiprocessor this many thread blocks, one for each tile of rows and part, and no more
-// than there are pieces of keys.
+// As many parts as make at most this many thread blocks for each multiprocessor, one block for each tile of rows and
+// part. But at least one part, and no more than there are pieces of keys.
 inline int number_of_parts(unsigned tiles, int blocks, int pieces) {
   return std::clamp(int(multiprocessors() * blocks / tiles), 1, pieces);
 }

@@ -1,5 +1,5 @@
-// The list of all tiles of keys, cut into equal shares (chapter 11, 8_even.cu): those of the first Br rows of a kv
-// head's queries, then of the next rows, then of the next kv head. A share begins and ends anywhere in it.
+// The list of all tiles of keys, cut into equal shares (chapter 11, 8_even.cu). First in the list are the tiles for the
+// first Br rows of a kv head's queries, then those for the next rows, then the next kv head's. A share begins anywhere.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ struct Shares {
 
   __host__ __device__ int64_t length() const { return head_length * p.batch * p.kv_heads; }
 
-  // Tiles of keys that the rows of a tile see, any of them: one at least.
+  // Tiles of keys that any row of this tile sees: one at least.
   __host__ __device__ int keys_of(int tile) const {
     const int first = tile * Br % p.seq_q, rows = group_rows(p) - tile * Br < Br ? group_rows(p) - tile * Br : Br;
     const int seen = p.visible_keys((first + rows < p.seq_q ? first + rows : p.seq_q) - 1);

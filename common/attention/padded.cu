@@ -11,7 +11,7 @@ namespace {
 constexpr int threads = 256;
 constexpr int block_rows = 64;  // rows of a tensor that a thread block copies
 
-// A tensor that is copied: the rows of a problem's are narrow, those that the kernel works on are wide.
+// A tensor that is copied. The problem's tensors have narrow rows, those that the kernel works on have wide rows.
 struct Copy {
   const void* from;
   void* to;

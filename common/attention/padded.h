@@ -22,7 +22,7 @@ constexpr int next_64_128_192_256(int head_dim) {
 }
 
 // For kernels that copy all they read and write by tensor maps, which know how many columns there are: a tile has a
-// page for every 64 columns, each page as many of them as the others, and 8 columns are 16 bytes, the unit of a map.
+// page for every 64 columns or fewer, all pages are equally wide, and 8 columns are 16 bytes, the unit of a map.
 constexpr int next_in_pages(int head_dim) {
   const int step = head_dim <= 64 ? 8 : head_dim <= 128 ? 16 : head_dim <= 192 ? 24 : 32;
   return (head_dim + step - 1) / step * step;

@@ -11,8 +11,8 @@ namespace attention {
 
 // All pointers are device pointers, 16-byte aligned, with the shapes at the top of attention/problem.h.
 
-// The angles of RoPE, for problems that have it: row p belongs to position p of every batch and head, and with
-// the sine's sign turned to -p.
+// The angles of RoPE, for problems that have it: row p belongs to position p of every batch and head, and, with
+// the sine's sign changed, to position -p.
 struct RopeTables {
   const float* cos = nullptr;  // [rope_rows(), D/2]
   const float* sin = nullptr;  // [rope_rows(), D/2]
@@ -67,7 +67,7 @@ using Backward = Pass<BackwardArgs>;
 inline size_t no_workspace(const Problem&) { return 0; }
 
 // A chapter in one step has one rung; a chapter in several small steps has one for each, slowest idea first. A literal
-// type, so a rung that a file of its own defines is there before the chapter that lists it is made.
+// type, so a rung that another file defines is initialized before the chapter that lists it.
 struct Rung {
   const char* name;  // what --rung takes
   const char* idea;  // what it adds, in one sentence

@@ -26,17 +26,17 @@ int kv_heads_that_share_the_l2(const Problem& p) {
   const int kv_heads = p.batch * p.kv_heads, kv_tiles = ceil_div(p.seq_k, keys);
   const double room = 0.6 * l2_bytes();
   const double head_bytes = double(p.seq_q) * p.head_dim * (2 + 2 + 4);  // Q and dO in 16 bits, the sum of dQ in 32
-  // Of more heads than these the blocks do not run together; two rounds of them at D = 64, where they are shorter.
+  // Blocks of more heads than these do not run together. At D = 64, where blocks are shorter, twice as many heads.
   const double together = std::max(8.0, 1.1 * multiprocessors() / kv_tiles * (p.head_dim > 64 ? 1 : 2));
   int round = 1;
   if (p.mask == Mask::causal) {
     const int group = p.heads / p.kv_heads;
     const double group_bytes = head_bytes * group;
-    // Blocks of one head wait for one another, and at D = 64, where they are short, more than at D = 128: there as many
-    // heads as have room for all of their query heads in 32 MB.
+    // Blocks of one head wait for one another, at D = 64, where they are short, more than at D = 128. So at D = 64 a
+    // round has at least as many kv heads as have room for all of their query heads in 32 MB.
     round = std::max(16, p.head_dim > 64 ? 0 : int((32 << 20) / group_bytes));
-    // The block of the last keys is done with one query head at once, and then waits until that of the first keys comes
-    // to the next one. With more heads in a round it starts later.
+    // The block of the last keys is soon done with a query head, and then waits until the block of the first keys comes
+    // to the next query head. With more heads in a round, the block of the last keys starts later.
     if (group > 1 && group_bytes < 0.4 * l2_bytes()) round = std::max(32, round);
   }
   while (round < kv_heads && 2 * round * head_bytes <= room && 2 * round <= together) round *= 2;

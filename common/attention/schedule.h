@@ -2,8 +2,8 @@
 // is about the order, and chapter 10, 8_listed.cu, about lists.
 //
 // The longest tiles come first, of many heads together, so that what starts at the end is short. Under the causal mask
-// the last rows of a head are the longest, and the first keys. "Many" heads, not all: tiles of a head read the same K
-// and V, and should find them in the L2 cache.
+// those are the tiles of a head's last rows, or of its first keys. "Many" heads, not all: tiles of a head read the same
+// K and V, and should find them in the L2 cache.
 #pragma once
 
 #include "attention/problem.h"
@@ -16,7 +16,7 @@ namespace attention {
 // least: with so few, several tiles of a head run at a time, and go along its keys together.
 int heads_in_a_round(const Problem& problem);
 
-// The same, as chapter 10 has it from 19_rounds.cu on, where it says why: for tiles of queries, and for a backward
+// The same, as chapter 10 has it from 19_rounds.cu on, whose header says why: for tiles of queries, and for a backward
 // whose blocks own keys.
 int heads_that_run_together(const Problem& problem);
 int kv_heads_that_share_the_l2(const Problem& problem);
@@ -91,8 +91,8 @@ __device__ KeyTile key_tile(const Problem& p, int round_heads, Index index) {
 // In which order the block of a KeyTile goes through the tiles of queries of a head, and which turn it has at adding
 // its part of their dQ. M tiles of queries, C blocks, each with a tile of keys.
 //
-// By keys, the blocks come to a tile of queries at the same time, and the block of the first keys adds first. So block
-// c is c turns late. Cyclic, block c begins c M / C tiles later, and goes round: each is due at a tile of queries at a
+// If not cyclic, the blocks come to a tile of queries at the same time, and add in the order of their keys. So block c
+// is c turns late. If cyclic, block c begins c M / C tiles later, and goes round: each is due at a tile of queries at a
 // time of its own, and they add in the order in which they are due. All blocks must have all tiles, so there is no
 // mask, and all must run at the same time: each waits for some that are before it, and for some that are behind it.
 template <int Bc, bool cyclic>
@@ -102,7 +102,7 @@ struct QueryOrder {
   __device__ QueryOrder(const Problem& p, KeyTile work)
       : kv_tile(work.j0 / Bc), kv_tiles(ceil_div(p.seq_k, Bc)), head_tiles(work.head_tiles) {}
 
-  // The tile at a step of the block, which are counted down from M - 1.
+  // The tile at a step of the block. Steps are counted down from M - 1.
   __device__ int tile(int step) const {
     if constexpr (!cyclic) return step;
     const int i = step + kv_tile * head_tiles / kv_tiles;
