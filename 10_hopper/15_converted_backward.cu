@@ -22,8 +22,8 @@
 // sector.
 //
 // Expected limit: as in 14_reversed_backward, without 10 bytes for each number of dQ: four of zeros, four read and two
-// written by `convert`. That is 0.08 ms of 16k tokens of 2048 numbers. Predicted, at D = 128 without a mask: 1.10 times
-// reversed at N = 1024, 1.015 at 8192; under the causal mask 1.15 and 1.03.
+// written by `convert`. That is 0.08 ms for 16k tokens of 2048 numbers. Predicted, at D = 128 without a mask: 1.10
+// times reversed at N = 1024, 1.015 at 8192; under the causal mask 1.15 and 1.03.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -74,7 +74,7 @@ struct Shared {
   static constexpr int Br = Shape<D>::Br;
   T k[Bc * D], v[Bc * D];             // each tile in D / 64 pages of 128 bytes a row, swizzled
   T q[2][Br * D], d_o[2][Br * D];     // two tiles, as all that follows
-  T ds[2][Br * Bc];                   // dS in two pages, each the keys of a consumer
+  T ds[2][Br * Bc];                   // dS in two pages, each for the keys of one consumer
   float dq[2][consumers][part_size];  // fragments of dQ^T
   float stats[2][2 * Br];             // LSE, then delta
   int ticket;
@@ -296,7 +296,7 @@ __global__ void __launch_bounds__(threads, 1)
 }
 
 // How many kv heads the tickets go round: 16, or at D = 64 as many as have room in 32 MB of L2 cache for Q, dO and dQ.
-// With more heads, fewer blocks of each run at a time and wait for one another.
+// With more heads, fewer blocks of one head run at a time, and so fewer wait for one another.
 template <int D>
 int heads_at_once(const Problem& p) {
   const size_t kv_heads = size_t(p.batch) * p.kv_heads, most = (kv_heads << 25) / (p.q_size() * (2 + 2 + 4));

@@ -16,8 +16,8 @@
 // and two other warps of the producer's warpgroup, one for each consumer, bring dQ to memory when it is their turn.
 //
 // What changed since 15_converted_backward: how dQ leaves. The consumers of the last block leave it in shared memory,
-// rounded, and go on; the warp that sends the others' parts sends this one by a bulk tensor copy, which leaves out rows
-// that do not exist. Head dims above 128 go to other kernels, in wide/backward.cu.
+// rounded, and go on; the warp that brings all other parts to memory sends it by a bulk tensor copy, which leaves out
+// rows that do not exist. Head dims above 128 go to other kernels, in wide/backward.cu.
 //
 // Expected limit: as in 15_converted_backward, with fewer instructions in one of the N / 128 blocks that add to
 // a tile. Predicted: 1.01 times converted at N = 1024, 1.00 at 8192.
@@ -73,7 +73,7 @@ struct Shared {
   static constexpr int Br = Shape<D>::Br;
   T k[Bc * D], v[Bc * D];             // each tile in D / 64 pages of 128 bytes a row, swizzled
   T q[2][Br * D], d_o[2][Br * D];     // two tiles, as all that follows
-  T ds[2][Br * Bc];                   // dS in two pages, each the keys of a consumer
+  T ds[2][Br * Bc];                   // dS in two pages, each for the keys of one consumer
   float dq[2][consumers][part_size];  // fragments of dQ^T
   float stats[2][2 * Br];             // LSE, then delta
   int ticket;
@@ -287,7 +287,7 @@ __global__ void __launch_bounds__(threads, 1)
 }
 
 // How many kv heads the tickets go round: 16, or at D = 64 as many as have room in 32 MB of L2 cache for Q, dO and dQ.
-// With more heads, fewer blocks of each run at a time and wait for one another.
+// With more heads, fewer blocks of one head run at a time, and so fewer wait for one another.
 template <int D>
 int heads_at_once(const Problem& p) {
   const size_t kv_heads = size_t(p.batch) * p.kv_heads, most = (kv_heads << 25) / (p.q_size() * (2 + 2 + 4));

@@ -72,7 +72,7 @@ struct Shared {
   static constexpr int Br = Shape<D>::Br;
   T k[Bc * D], v[Bc * D];          // each tile in D / 64 pages of 128 bytes a row, swizzled
   T q[2][Br * D], d_o[2][Br * D];  // two tiles, as all that follows
-  T ds[2][Br * Bc];                // dS in two pages, each the keys of a consumer
+  T ds[2][Br * Bc];                // dS in two pages, each for the keys of one consumer
   float stats[2][2 * Br];          // LSE, then delta
   Mbarrier kv_full, full[2], empty[2];
 };

@@ -1,4 +1,4 @@
-// The chapter's measurement on several GPUs: one table of times for everything that can be dealt, in a bounded time.
+// The chapter's measurement on several GPUs: one table of times, of each way at several lengths, in a bounded time.
 #pragma once
 
 #include <functional>

@@ -16,7 +16,7 @@ HEADS, HEAD_DIM = 16, 128  # B = 1, fp16, causal
 DRAM = 4.0e12  # bytes a second that a copy moves, read and write together
 LINKS = {"NVLink": 0.7 * 450e9, "400 Gb/s": 0.8 * 50e9}
 LATENCY = 45e-6  # seconds that an exchange takes beside its bytes
-TAKEN = 32 / 132  # of the multiprocessors NCCL has for as long as the bytes take over NVLink
+TAKEN = 32 / 132  # of the multiprocessors: the share that NCCL has while the bytes go over NVLink
 LAUNCHES = 10e-6  # seconds between the kernels of a step
 TILE, SLOTS = 128, {"forward": 264, "backward": 132}  # rows or keys of a thread block, and how many blocks an H200 has at a time
 KERNELS = {"forward": 2, "backward": 4}  # of a step, one behind the other
@@ -31,7 +31,7 @@ def recorded(direction: str, rung: str) -> dict:
 
 
 def rates(direction: str, rung: str) -> dict:
-    """The same, where the sequence is long as two GPUs keep it up: what limits them is their power, with a mask or without."""
+    """The same; for long sequences the rate that two GPUs can keep up, which their power limits, with a mask or without."""
     kept_up = recorded(direction, rung)
     for one in json.loads((RESULTS / "2026-11-23-11-ring-first.json").read_text())["measured"]:
         if (one["series"], one.get("way"), one.get("direction")) == ("strong", "one", direction):
@@ -45,13 +45,13 @@ PRODUCTS = {"forward": 4, "backward": 10}  # FLOP for a score and an element of 
 
 
 def rate(direction: str, causal: bool, rows: float) -> float:
-    """Of the longest known problem that is no longer."""
+    """FLOP/s of the longest known problem that is not longer than `rows`."""
     known = [length for is_causal, length in RATES[direction] if is_causal == causal]
     return RATES[direction][causal, max([one for one in known if one <= rows], default=min(known))]
 
 
 def compute(direction: str, scores: float, causal: bool, rows: float) -> float:
-    """Seconds of so many scores of each head."""
+    """Seconds that so many scores of each head take."""
     return HEADS * scores * PRODUCTS[direction] * HEAD_DIM / rate(direction, causal, rows)
 
 

@@ -33,7 +33,7 @@ int backward_shares(const Problem& p) {
     // Under the causal mask blocks have half as many tiles in the mean, and the short ones come last.
     const double dealt =
         causal ? blocks * (longest + own) / 2 / processors + longest / 2 : std::ceil(blocks / processors) * longest;
-    // Without it, blocks of the same queries stand one tile behind the other, as many as run at a time.
+    // Without a mask, blocks that read the same queries run one tile behind the other, as many as run at a time.
     const double behind = causal ? 0 : std::min<double>(kv_tiles, processors / units);
     return std::max(dealt, longest) + behind + (shares > 1 ? summed * blocks : 0);
   };
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(sum_threads)
   store_pack8((is_dk ? dk : dv) + row * D + d, rounded);
 }
 
-// Launches sum_shares for problem `p`, if there are several. `dependent`: it starts while the kernel before it ends.
+// Launches sum_shares if there are several shares. With Blocks::dependent it starts while the kernel before it ends.
 template <class T, int D>
 void launch_sum_shares(const Problem& p, int shares, Blocks after, cudaStream_t stream, const float* parts, T* dk,
                        T* dv) {
