@@ -15,7 +15,7 @@
 // What changed since 3_balanced_backward is what changed from 7_atomic to 8_final in chapter 07: the blocks of a kv
 // head add to dQ in the order of their keys, by tickets and semaphores; the first stores instead of adding, and the
 // last writes dQ itself. The last to add is not the head's last block any more, but the one on the tile's diagonal.
-// Tickets go first keys first, as the blocks of 3_balanced_backward do: those blocks are the longest, and others wait
+// Tickets begin with the first keys, as the blocks of 3_balanced_backward do: those are the longest, and others wait
 // for them. But the tickets go round more heads. Under the mask the block of the next keys begins two tiles of queries
 // further down, and two blocks of a head that start together are two tiles apart until they end: the second has less
 // work, and takes as long as the first. With 64 heads a block's predecessor has mostly started a good while before.

@@ -16,8 +16,8 @@
 // What changed since 8_listed: Q has two places. The next Q comes while this one is used, and so do the first K and V
 // after it: the rings of K and V never run empty between tiles, and nobody waits until O has left.
 //
-// Expected limit: at D = 128 the power that the GPU may draw; at D = 64 waiting: both units are busy for half of the
-// time. Predicted: 1.10 times listed at D = 128, N = 512, 1.18 at D = 64, and 1.01 at N = 8192.
+// Expected limit: at D = 128 the power that the GPU may draw; at D = 64 waiting: tensor cores and the exp unit are both
+// busy for about half of the time. Predicted: 1.10 times listed at D = 128, N = 512, 1.18 at D = 64; 1.01 at N = 8192.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -22,8 +22,8 @@
 //   - A warp with two blocks of rows uses each fragment of K and V twice.
 //   - A stage of the tall tile has half as many keys, and the ring has five stages. Q of that tile lies behind the
 //     ring, in shared memory: 32 rows a warp would take too many registers.
-//   - Low tiles have little to compute: one block of them, with 64 KB on their way, is enough for a multiprocessor, and
-//     half as many parts are half as many partial results. Tall tiles need two blocks.
+//   - Low tiles compute little: one thread block of them, with 64 KB on their way, is enough for a multiprocessor, and
+//     half as many parts are half as many partial results. Tall tiles need two thread blocks.
 //
 // Expected limit: memory, up to 64 rows of queries for each kv head.
 #include <cmath>

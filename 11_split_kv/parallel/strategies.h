@@ -26,8 +26,8 @@ class Strategy {
  public:
   virtual ~Strategy() = default;
 
-  // The rank's rows of each tensor, as in attention/rung.h with seq_q = query_rows() and seq_k = key_rows() of its
-  // share; there is no workspace. Work that was put on stream() before is over when the tensors are read, and what
+  // The rank's rows of each tensor, as in attention/rung.h, where Nq and Nk are now the numbers of the rank's queries
+  // and keys; there is no workspace. Work that was put on stream() before is over when the tensors are read, and what
   // comes on it afterwards finds the results.
   virtual void forward(const attention::ForwardArgs& args) = 0;
   virtual void backward(const attention::BackwardArgs& args) = 0;
