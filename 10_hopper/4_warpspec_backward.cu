@@ -12,7 +12,7 @@
 //   1. S^T = K Q^T, dP^T = V dO^T             64 x Br each, K and V as A from shared memory
 //   2. P^T = 2^(S^T - LSE)                    while dP^T is multiplied; stays in registers, as A of dV
 //      dS^T = P^T o (dP^T - delta)            stays in registers, as A of dK, and goes to shared memory, transposed
-//   3. dV += P^T dO                           and meanwhile both consumers wait until dS is there, all of its keys
+//   3. dV += P^T dO                           and meanwhile both consumers wait until dS of all keys is there
 //   4. dQ^T = K^T dS^T                        64 x 64 of it, over the keys of both consumers
 //      dK += dS^T Q                           and meanwhile dQ is added to other thread blocks' parts in memory
 //

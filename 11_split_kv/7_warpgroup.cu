@@ -1,4 +1,4 @@
-// Chapter 11, rung 7, warpgroup: a warpgroup owns a tile of 64 rows, and TMA copies.
+// Chapter 11, rung 7, warpgroup: a warpgroup owns a tile of 64 rows, and TMA does the copying.
 //
 // A thread block owns Br = 64 rows of the queries of one kv head, and one part of the keys, in tiles of Bc = 64. One
 // warpgroup is the consumer, and one more warp is the producer. What is done by whom, and who waits for whom:

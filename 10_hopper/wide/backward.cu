@@ -14,7 +14,7 @@
 //   2. start               dV += P^T dO                      dK += dS^T Q                  of tile i
 //   3. while 2 runs        P^T = 2^(S^T - LSE)               dS^T = P^T o (dP^T - delta)   of tile i + 1
 //
-// P^T goes from one to the other through shared memory, in fp32: a thread reads what the thread in its place has
+// P^T goes from one to the other through shared memory, in fp32: each thread reads what its counterpart has
 // written. A block with queries owns 128 rows of Q, dO and dQ, 64 to a consumer; K and V pass by:
 //
 //   1. S = Q K^T, dP = dO V^T

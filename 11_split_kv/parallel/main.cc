@@ -122,7 +122,7 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
-// Ends with status 2 on every rank, and one line from rank 0, if any rank has something to say against it.
+// False on every rank if any rank has something to say against it; then rank 0 writes one line.
 bool all_agree(World& world, const std::string& against) {
   int refused = 0;
   const std::vector<std::string> all = world.gather(against);
