@@ -3,7 +3,7 @@
 // nobody asked for, and the gradients are padded likewise. The scale stays that of the problem.
 //
 // One kernel copies all inputs of a launch to the workspace and pads them, the pass runs on these, and the same kernel
-// copies its results back without the padding. Of each row that reads d numbers, the problem's head dim, and writes D,
+// copies its results back without the padding. That reads d numbers of each row, the problem's head dim, and writes D,
 // the kernel's, or the other way round: of Q, K, V and O, backward of all eight. Nothing is copied if d = D.
 //
 // With RoPE the pairs of a row of Q or K are elements i and i + d/2, so each half of it is padded; and so are the rows
