@@ -107,7 +107,7 @@ __device__ __forceinline__ void differentiate_keys(KeysShared<T, D>& smem, const
     for (int n = 1; n < tiles; n++) {
       const Ring<2> before = ring;
       ring.advance();
-      i = i + 1 < work.head_tiles ? i + 1 : work.start;  // of the next head
+      i = i + 1 < work.head_tiles ? i + 1 : work.start;  // the first tile of the next head
       mbarrier_wait(&smem.full[ring.place], ring.parity);
       wgmma_fence();
       start_x();
