@@ -177,7 +177,7 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Prob
     wgmma_wait<1>(s_reg);
     release(smem.k_empty[ring.place]);
     const bool above = make_x(j);
-    // Three consumers exponentiate while P V runs; at D = 64 two do as well, as O and P take fewer of their registers
+    // Beside the product P V. With two consumers it pays where exponentials take as long as the products, at D = 64
     if constexpr (consumers == 3 || (consumers == 2 && D == 64)) {
       float correction[1][2] = {{1, 1}};
       if (above) lazy_softmax::raise_max(s_reg, rows, correction, state);
