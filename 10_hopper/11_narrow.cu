@@ -77,7 +77,7 @@ struct Shared {
   static constexpr int Bc = Shape<D>::Bc, stages = Shape<D>::stages;
   T q[2][Br * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled; later O
   T k[stages][Bc * D], v[stages][Bc * D];
-  int index[2];  // in the list, of the tile whose Q that is
+  int index[2];  // in the list, of the tile that each Q belongs to
   Mbarrier q_full[2], q_empty[2], o_full[2];
   Mbarrier k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
 };

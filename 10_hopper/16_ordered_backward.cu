@@ -4,7 +4,7 @@
 //   gradients      a thread block owns Bc = 128 rows of K and V and their gradients; Q and dO pass by in tiles of Br
 //                  rows, of all query heads that read this kv head, in each from the last tile up to the diagonal
 //
-// A block of `gradients` is a producer, one thread that copies, and two consumers, warpgroups with 64 keys each:
+// A block of `gradients` is a producer (one thread that copies) and two consumers (warpgroups with 64 keys each):
 //
 //   1. S^T = K Q^T, dP^T = V dO^T             64 x Br each, K and V as A from shared memory
 //   2. P^T = 2^(S^T - LSE)                    while dP^T is multiplied; stays in registers, as A of dV

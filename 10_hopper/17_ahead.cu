@@ -16,9 +16,9 @@
 // What changed since narrow: P = 2^x of a tile stands before the wait for P V of the tile before. That product still
 // reads the old P in registers, so the new one stays in fp32 where x was, until the product is done. And O can follow a
 // risen m only then. The order of the source is not enough: ptxas moves a wait for a product up, past everything that
-// does not need its result. It moves nothing from one side of a branch to the other. So a loop stands between the two,
-// the wait at an mbarrier for the next V, which the next product needs anyway. Head dims above 128 go to another
-// kernel, in wide/forward.cu.
+// does not need its result. It moves nothing from one side of a branch to the other. So a loop stands between P and
+// that wait: it waits at an mbarrier for the next V, which the next product needs anyway. Head dims above 128 go to
+// another kernel, in wide/forward.cu.
 //
 // Expected limit: at D = 128 the power that the GPU may draw, at D = 64 the exp unit.
 #include <algorithm>
@@ -79,7 +79,7 @@ struct Shared {
   static constexpr int Bc = Shape<D>::Bc, stages = Shape<D>::stages;
   T q[2][Br * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled; later O
   T k[stages][Bc * D], v[stages][Bc * D];
-  int index[2];  // in the list, of the tile whose Q that is
+  int index[2];  // in the list, of the tile that each Q belongs to
   Mbarrier q_full[2], q_empty[2], o_full[2];
   Mbarrier k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
 };

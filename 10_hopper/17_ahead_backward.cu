@@ -4,7 +4,7 @@
 //   gradients      a thread block owns Bc = 128 rows of K and V and their gradients; Q and dO pass by in tiles of Br
 //                  rows, of all query heads that read this kv head, in each from the last tile up to the diagonal
 //
-// A block of `gradients` is a producer, one thread that copies, and two consumers, warpgroups with 64 keys each:
+// A block of `gradients` is a producer (one thread that copies) and two consumers (warpgroups with 64 keys each):
 //
 //   1. S^T = K Q^T, dP^T = V dO^T             64 x Br each, K and V as A from shared memory
 //   2. P^T = 2^(S^T - LSE)                    at D = 64 while dP^T is multiplied; stays in registers, as A of dV
@@ -293,7 +293,7 @@ __global__ void __launch_bounds__(threads, 1)
 }
 
 // How many kv heads the tickets go round: 16, or at D = 64 as many as have room in 32 MB of L2 cache for Q, dO and dQ.
-// There, under the causal mask, the block of the next keys has a tile less, and is a tile late if both start together.
+// With more heads, fewer blocks of one head run at a time, and so fewer wait for one another.
 template <int D>
 int heads_at_once(const Problem& p) {
   const size_t kv_heads = size_t(p.batch) * p.kv_heads, most = (kv_heads << 25) / (p.q_size() * (2 + 2 + 4));

@@ -4,7 +4,7 @@
 // round is the heads whose tiles follow one another in the order of the work (attention/schedule.h): the tiles of one
 // head read the same K and V, and should find them in the L2 cache.
 //
-// Forward: as many heads as have room for K and V in 8 MB, but at least 16, or 32 at D = 64, so that the tiles of a
+// Forward: as many heads as have room in 8 MB with K and V, but at least 16, or 32 at D = 64, so that the tiles of a
 // round run together, or many of them; and all heads if those are two rounds or fewer. Before, it was as many as have
 // room in 32 MB. By the time that the second tile of a head had its turn, Q, K, V and O of 256 heads had passed through
 // the cache.
@@ -13,7 +13,7 @@
 // this GPU's L2 cache. With few heads, many blocks of one head run at a time. Each is one tile behind the one before,
 // and finds in the cache what that one has read. Under the causal mask a round has no fewer heads than before: there
 // the block of the next keys has less to do and starts later, and blocks of the same head wait for one another. Where
-// several query heads read a kv head, blocks wait more: a round has 32 kv heads if one takes under 0.4 of the cache.
+// several query heads read a kv head, blocks wait more: a round has 32 kv heads or more if each takes under 0.4 of it.
 //
 // What changed since ahead and fetched: the order of the work.
 //

@@ -15,7 +15,7 @@
 //
 // What changed since ahead: the number of consumers is a parameter of the kernel, and the host chooses it. Three do
 // most with each tile of K and V. But 32 heads of 1024 rows are 192 tiles of 192 rows, two rounds of 132
-// multiprocessors with the second one half empty. With 128 rows there are 256 tiles, two rounds that are full and
+// multiprocessors with the second one half empty. With 128 rows there are 256 tiles: two rounds, almost full and
 // shorter. Head dims above 128 go to another kernel, in wide/forward.cu.
 //
 // Expected limit: as for ahead, and with few tiles the start and the end of the kernel, about 6 us.
@@ -86,7 +86,7 @@ struct Shared {
   static constexpr int Br = hopper::Br<consumers>, Bc = Shape<D>::Bc, stages = Shape<D>::stages;
   T q[2][Br * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled; later O
   T k[stages][Bc * D], v[stages][Bc * D];
-  int index[2];  // in the list, of the tile whose Q that is
+  int index[2];  // in the list, of the tile that each Q belongs to
   Mbarrier q_full[2], q_empty[2], o_full[2];
   Mbarrier k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
 };

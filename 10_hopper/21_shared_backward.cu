@@ -6,7 +6,7 @@
 //                  up to the diagonal
 //   sum_shares     adds up the shares of dK and dV, where there are several (attention/backward_shares.h)
 //
-// A block of `gradients` is a producer, one thread that copies, and two consumers, warpgroups with 64 keys each:
+// A block of `gradients` is a producer (one thread that copies) and two consumers (warpgroups with 64 keys each):
 //
 //   1. S^T = K Q^T, dP^T = V dO^T             64 x Br each, K and V as A from shared memory
 //   2. P^T = 2^(S^T - LSE)                    at D = 64 while dP^T is multiplied; stays in registers, as A of dV
@@ -19,9 +19,9 @@
 // Where this block is the last to add, its consumers add what the others have added up, and dQ leaves rounded.
 //
 // What changed since fetched: where blocks with all query heads of a kv head would be too few, or too long, a block has
-// only a share. With 32 query heads on 8, and 512 keys, there were 32 blocks for 132 multiprocessors; with four shares
-// there are 128. Each block leaves its dK and dV in fp32, and one more kernel adds them up, always in the same order.
-// How many shares there are, the host decides (attention/backward_shares.h).
+// only a share. With 32 query heads, 8 kv heads and 512 keys there were 32 blocks for 132 multiprocessors; with four
+// shares there are 128. Each block leaves its dK and dV in fp32, and one more kernel adds them up, always in the same
+// order. How many shares there are, the host decides (attention/backward_shares.h).
 // Head dims above 128 go to other kernels, in wide/backward.cu.
 //
 // Expected limit: shared memory, as in bulk.

@@ -15,8 +15,8 @@
 // What changed since 5_overlap (6_pingpong's turns do not pay here): The consumers leave O in Q's place, and a second
 // warp of the producer waits for O and stores it by a bulk copy, which leaves out rows that do not exist.
 //
-// Q, K, V and O now all go by tensor maps. They know how many columns there are: head dims below 128 that
-// are multiples of 16, and of 8 below 64, need no padding (attention/padded.h).
+// Q, K, V and O now all go by tensor maps. They know how many columns there are: head dims below 128 need no
+// padding if they are multiples of 16, and those below 64 if they are multiples of 8 (attention/padded.h).
 //
 // Expected limit: the beginning and the end of a thread block, as before: O is a small part of it. Predicted: 1.00
 // times overlap at N = 8192, 1.01 at N = 512 and D = 128, 1.02 at D = 64.

@@ -13,10 +13,10 @@
 //   3. P = 2^x   l = l + rowsum P   O = O + P V
 //
 // with an m, l and O of its own. At the end the block merges the four of them, in the order of the warps, and O / l and
-// M + log2(l) go to the workspace. The kernel in merge.cu makes one O and LSE of the parts.
+// m + log2(l) go to the workspace. The kernel in merge.cu makes one O and LSE of the parts.
 //
 // What changed since 3_packed: warps share out the keys, not the rows.
-//   - All warps have the same 16 rows, and of a stage each has keys of its own: a warp is a part of the keys, too.
+//   - All warps have the same 16 rows, and of a stage each has keys of its own: a warp, too, has a part of the keys.
 //   - So what merge.cu does with parts is done with warps first, in shared memory: step 4.
 //   - A warp's S, P and O are half as high, and take at most half of the registers that they did. All of Q stays in
 //     shared memory.

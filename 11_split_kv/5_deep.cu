@@ -3,7 +3,7 @@
 // A thread block of four warps owns Br = 16 rows, the height of an mma, of the queries of one kv head, and one part of
 // the keys. Keys come in stages of four tiles of Bc. Shared memory has room for three stages. For each stage:
 //
-//   0. the copies of the stage after the next start
+//   0. the copies of the stage after the next one start
 //
 // and for its tile of the stage each warp has
 //
@@ -13,7 +13,7 @@
 //   3. P = 2^x   l = l + rowsum P   O = O + P V
 //
 // with an m, l and O of its own. At the end the block merges the four of them, in the order of the warps, and O / l and
-// M + log2(l) go to the workspace. The kernel in merge.cu makes one O and LSE of the parts.
+// m + log2(l) go to the workspace. The kernel in merge.cu makes one O and LSE of the parts.
 //
 // What changed since 4_narrow: shared memory is a ring of `stages` stages.
 //   - A block waits for the copies that it started two stages ago, not for those of the stage before. A multiprocessor

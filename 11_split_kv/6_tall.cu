@@ -15,14 +15,14 @@
 //   3. P = 2^x   l = l + rowsum P   O = O + P V
 //
 // with an m, l and O of its own. At the end the block merges those of the warps that share rows, in the order of the
-// warps, and O / l and M + log2(l) go to the workspace. The kernel in merge.cu makes one O and LSE of the parts.
+// warps, and O / l and m + log2(l) go to the workspace. The kernel in merge.cu makes one O and LSE of the parts.
 //
 // What changed since 5_deep: `Tile`, which says how high a tile is, where the kernel had constants.
 //   - The rows are dealt out to `row_warps` warps, and the keys to `key_warps`: 1 and 4 as before, or 2 and 2.
 //   - A warp with two blocks of rows uses each fragment of K and V twice.
 //   - A stage of the tall tile has half as many keys, and the ring has five stages. Q of that tile lies behind the
 //     ring, in shared memory: 32 rows a warp would take too many registers.
-//   - Low tiles compute little: one thread block of them, with 64 KB on their way, is enough for a multiprocessor, and
+//   - Low tiles compute little: one thread block of them, with 64 KB on the way, is enough for a multiprocessor, and
 //     half as many parts are half as many partial results. Tall tiles need two thread blocks.
 //
 // Expected limit: memory, up to 64 rows of queries for each kv head.

@@ -9,7 +9,7 @@
 //                      x = scale log2(e) S - m
 //                      P = 2^x
 //                      O += P V               waits for v_full                       -> v_empty
-//                      O / l, M + log2(l)     to the workspace
+//                      O / l, m + log2(l)     to the workspace
 //
 // The kernel in merge.cu makes one O and LSE of the parts.
 //

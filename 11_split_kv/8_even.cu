@@ -12,7 +12,7 @@
 //   consumers          the first S            waits for q_full, k_full               -> k_empty
 //                      S(j), then O += P V(j-1) starts
 //                      P = 2^x                while P V(j-1) runs                    -> v_empty
-//                      O / l                  to shared memory, where Q was; or, of a piece without all keys, to the
+//                      O / l                  to shared memory, where Q was; or, of a piece that lacks keys, to the
 //                                             workspace with m + log2(l)             -> o_full
 //
 // A second kernel, merge_pieces, makes O and LSE of the rows whose keys are in several pieces.
@@ -73,7 +73,7 @@ struct Shared {
   static constexpr int Bc = Shape<D>::Bc, stages = Shape<D>::stages, queries = Shape<D>::queries;
   T q[queries][Shape<D>::Br * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled; later O
   T k[stages][Bc * D], v[stages][Bc * D];
-  Piece piece[queries];  // whose Q that is; empty if none is left
+  Piece piece[queries];  // that each Q belongs to; empty if none is left
   Mbarrier q_full[queries], q_empty[queries], o_full[queries];
   Mbarrier k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
 };

@@ -7,8 +7,8 @@
 //   `even`       for still more, where whole tiles of 192 rows would leave multiprocessors without work
 //   `prompt`     of chapter 10 for all others
 //
-// and on a GPU that does not have the instructions of Hopper `tall` instead of `warpgroup`, `packed` instead of `even`,
-// and `balanced` of chapter 08 instead of `prompt`.
+// and on a GPU that does not have the instructions of Hopper: `tall` instead of `warpgroup`, `packed` instead of
+// `even`, and `balanced` of chapter 08 instead of `prompt`.
 //
 // What changed since 8_even: `even` gets the problems between few rows and many, other kernels get the others.
 //
@@ -43,8 +43,8 @@ using attention::Problem;
 // Kernels for wide heads have tiles of 128 rows at most, and neither `tall` nor `warpgroup` is one.
 bool is_wide(const Problem& p) { return p.head_dim > 128; }
 
-// Microseconds for 1000 keys: of a round of `prompt` with tiles of 64, 128 and 192 rows (for wide heads, in tiles
-// of 128 rows: up to 64 queries, and more); of a tile of 192 rows of `even`, 128 of wide heads, where K and V fit
+// Microseconds for 1000 keys: of a round of `prompt` with tiles of 64, 128 and 192 rows (for wide heads, of 128
+// rows: with up to 64 queries, and with more); of a tile of 192 rows of `even`, 128 of wide heads, where K and V fit
 // into the L2 cache, and where they do not; and of a round of `warpgroup` with a thread block on each multiprocessor,
 // and with two. They are fitted to what 334 problems took on an H200 (2026-11-24-11-rates.json): at five of them the
 // choice takes more than 1.03 times as long as the fastest, and at none more than 1.05.

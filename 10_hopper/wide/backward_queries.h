@@ -19,7 +19,7 @@ namespace hopper::wide {
 template <class T, int D>
 struct QueriesShared {
   static constexpr int v_places = D > 192 ? 1 : 2;
-  T q[consumers][rows * D], d_o[consumers][rows * D];  // q later dQ
+  T q[consumers][rows * D], d_o[consumers][rows * D];  // q: later dQ
   T k[2][rows * D], v[v_places][rows * D];
   Mbarrier own_full, k_full[2], k_empty[2], v_full[v_places], v_empty[v_places];
 };

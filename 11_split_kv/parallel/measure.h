@@ -10,9 +10,9 @@
 namespace split_kv::parallel {
 
 // Milliseconds of one call of each, the slowest rank's: the median of several rounds, each of some calls without a
-// pause. They take turns, in one order and in the other, since a GPU at its limit of power remembers for some 100 ms
-// what it has done: none comes behind the same one in every round. A call of more than half a second is made twice, and
-// the second counts.
+// pause. The entries of `all` take turns, in one order and in the other, since a GPU at its limit of power remembers
+// for some 100 ms what it has done: none comes behind the same one in every round. A call of more than half a second is
+// made twice, and the second counts.
 struct Timed {
   Transport& transport;
   cudaStream_t stream;

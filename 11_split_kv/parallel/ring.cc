@@ -199,7 +199,7 @@ class Ring : public Strategy {
     compute_.wait_for(exchange_);
   }
 
-  // Whether the first part that any rank makes of a rank's dK and dV has all of its keys.
+  // Whether the part that begins a rank's sums of dK and dV, on the next rank, has all of that rank's keys.
   bool first_has_all() const { return !steps_[1].parts.empty() && steps_[1].parts[0].keys == rows_of(owner(1)); }
 
   void begin_sums() {

@@ -64,7 +64,7 @@ std::vector<Step> ring_steps(const attention::Problem& whole, const std::vector<
 // The part as a problem for the kernels of one GPU.
 attention::Problem problem_of(const attention::Problem& whole, const Part& part);
 
-// Scores that a part computes, with a mask half of its square.
+// Scores that a part computes: a causal mask leaves half of its square.
 double scores(const Part& part);
 
 }  // namespace split_kv::parallel
