@@ -18,8 +18,8 @@
 // What changed since 14_reversed_backward: the semaphores say who is the first block that comes by a tile, and who the
 // last, whose keys are the last that the tile sees. The first stores instead of adding, so that nobody writes zeros
 // beforehand. The last has its consumers add what the others have added up, and they store dQ, rounded: nobody converts
-// it later. A warp has 16 columns of 64 rows, and brings them in order through shared memory: 32 bytes of a row, a
-// sector.
+// it later. A warp has 16 columns of 64 rows, puts them in order in shared memory, and stores 32 bytes of a row, a
+// sector, at a time.
 //
 // Expected limit: as in 14_reversed_backward, without 10 bytes for each number of dQ: four of zeros, four read and two
 // written by `convert`. That is 0.08 ms for 16k tokens of 2048 numbers. Predicted, at D = 128 without a mask: 1.10

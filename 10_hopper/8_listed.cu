@@ -13,8 +13,8 @@
 //                      P = 2^x
 //                      O / l                  to shared memory, where Q was          -> o_full
 //
-// What changed since 7_stored: Tiles are a list, the longest first, and a block's share of it is every gridDim.x-th,
-// there and back. So a multiprocessor starts one block, not one for each tile, with its mbarriers and registers. The
+// What changed since 7_stored: Tiles are a list, the longest first, and a block takes one of every gridDim.x (`Tiles`
+// says which). So a multiprocessor starts one block, not one for each tile, with its mbarriers and registers. The
 // rings of K and V go on from tile to tile, and mbarriers from phase to phase. Q's place is free when O has left it.
 //
 // Expected limit: between two tiles all wait: O has to leave before the next Q may come, and the first K comes after

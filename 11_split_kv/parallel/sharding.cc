@@ -55,7 +55,7 @@ std::vector<Step> ring_steps(const Problem& p, const std::vector<Shard>& shards,
       parts = {{0, all, keys, p.mask}};
     else if (p.mask == Mask::none)
       parts = {{0, all, keys}};
-    else if (owner < rank)  // in order all of its keys came before, else all but its back
+    else if (owner < rank)  // in_order: all of its keys came before; balanced: all but its back
       parts = {{blind, all - blind, order == Order::in_order ? keys : prefix + shards[owner].keys.run[1].count}};
     else if (order == Order::in_order)
       parts = {{blind, all - blind, prefix}};
