@@ -15,7 +15,7 @@
 //
 // and two other warps of the producer's warpgroup, one for each consumer, bring dQ to memory when it is their turn.
 //
-// What changed since 14_reversed_backward: the semaphores say who is the first block that comes by a tile, and who the
+// What changed since 14_reversed_backward: the turns fix which block is the first that comes by a tile, and which the
 // last, whose keys are the last that the tile sees. The first stores instead of adding, so that nobody writes zeros
 // beforehand. The last has its consumers add what the others have added up, and they store dQ, rounded: nobody converts
 // it later. A warp has 16 columns of 64 rows, puts them in order in shared memory, and stores 32 bytes of a row, a

@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(threads) merge_kernel(unsigned rows, int parts
 
 void merge(const Problem& p, int parts, const Parts& from, const ForwardArgs& args, cudaStream_t stream) {
   int row_warps = 1;
-  while (row_warps < warps && 2 * row_warps < parts) row_warps *= 2;  // with two parts at least for each
+  while (row_warps < warps && 2 * row_warps < parts) row_warps *= 2;  // more parts than warps
   const unsigned rows = unsigned(p.lse_size()), blocks = ceil_div(rows, warps / row_warps);
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     launch_dependent(merge_kernel<T, D>, {blocks, threads, 0, stream}, rows, parts, row_warps, from.o, from.lse,
