@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <sstream>
+#include <utility>
 
 #include "reference/attention.h"
 #include "simt/engine/diagnosis.h"
@@ -79,11 +80,11 @@ struct Wrong {
 // What is known of a row in a thread block, from all steps until now.
 struct Row {
   std::vector<bool> seen, seen_before;  // keys whose P was shown; before the last step that showed some
-  std::optional<double> m;              // natural logarithm
+  std::optional<double> m, m_before;    // natural logarithm; of the last step that showed it, and of the one before
   bool in_base_2 = false;               // as the kernel has it
 };
 
-using Values = std::map<std::pair<std::int64_t, std::int64_t>, simt::Shown>;
+using Values = simt::Elements;
 
 class Comparer {
  public:
@@ -157,7 +158,8 @@ class Comparer {
     keep = true;
     with("m", [&](const Values& all) { maxima(all); });
     with("m base 2", [&](const Values& all) { references(all); });
-    with("correction", [&](const Values& all) { corrections(all); });
+    with("correction", [&](const Values& all) { keep = corrections(all, watched); });
+    keep = true;
     with("P", [&](const Values& all) { backward_ ? probabilities(all) : weights(all, watched); });
     with("l", [&](const Values& all) { sums(all, 1); });
     with("-l", [&](const Values& all) { sums(all, -1); });
@@ -232,13 +234,22 @@ class Comparer {
         want = std::max(want, s(place.first, key));
         tolerance = std::max(tolerance, s_tolerance(place.first, key));
       });
-      rows_[place.first].m = shown.value;
-      if (!counts(want)) {  // no key yet, or none that counts
-        if (std::isnan(shown.value)) return report("m", "differs", place, false, shown, shown.value, want);
-      } else if (!close(shown.value, want, tolerance + 1e-6)) {
-        return report("m", "differs", place, false, shown, shown.value, want);
-      }
+      Row& row = rows_[place.first];
+      row.m_before = std::exchange(row.m, shown.value);
+      const simt::Shown* wrong_one = first_that(shown, [&](double m) {  // no key yet, or none that counts: any number
+        return counts(want) ? !close(m, want, tolerance + 1e-6) : std::isnan(m);
+      });
+      if (wrong_one) return report("m", "differs", place, false, *wrong_one, wrong_one->value, want);
     }
+  }
+
+  // Of all threads that showed an element, the first whose number is wrong; null if there is none.
+  template <class IsWrong>
+  static const simt::Shown* first_that(const simt::Shown& shown, IsWrong is_wrong) {
+    if (is_wrong(shown.value)) return &shown;
+    const auto found = std::find_if(shown.others.begin(), shown.others.end(),
+                                    [&](const simt::Shown& other) { return is_wrong(other.value); });
+    return found == shown.others.end() ? nullptr : &*found;
   }
 
   void references(const Values& all) {
@@ -249,10 +260,27 @@ class Comparer {
     }
   }
 
-  void corrections(const Values& all) {
-    for (const auto& [place, shown] : all)
-      if (!(shown.value >= 0 && shown.value <= 1 + 1e-6))
-        return report("correction", "grows", place, false, shown, shown.value, 1);
+  // Whether one could be compared: with exp(m before - m), where the same step shows m, and a step before it has. It
+  // cannot be in base 2, where m may rise twice in a step; and before the first key, when l and O are 0, any will do.
+  bool corrections(const Values& all, const simt::Watched& watched) {
+    bool compared = false;
+    for (const auto& [place, shown] : all) {
+      const auto impossible = [](double c) { return !(c >= 0 && c <= 1 + 1e-6); };
+      if (const simt::Shown* wrong_one = first_that(shown, impossible)) {
+        report("correction", "grows", place, false, *wrong_one, wrong_one->value, 1);
+        return false;
+      }
+      const auto m = shown_of(watched, "m", place.first), before = rows_[place.first].m_before;
+      if (!m || !before || !counts(*before)) continue;
+      const double want = std::exp(*before - *m);
+      const auto differs = [&](double c) { return !close(c, want, 1e-3 * want + 1e-6); };
+      if (const simt::Shown* wrong_one = first_that(shown, differs)) {
+        report("correction", "differs", place, false, *wrong_one, wrong_one->value, want);
+        return false;
+      }
+      compared = true;
+    }
+    return compared;
   }
 
   // P = exp(S - c). c is m; or m + log(l) of a kernel that divides at once; or, in base 2, what most of 16 neighbouring

@@ -20,7 +20,7 @@ namespace harness {
 //    "want": 2.1, "keys": [0, 63], "kernel": "tiling::scores<__half>", "block": "(1, 0, 0)", "thread": "(3, 0, 0)",
 //    "line": "03_tiling/1_tiles.cu:107"}}
 //
-// `right` is what had been shown before, and was right; without `wrong`, all that was shown was right. `how` is
+// `right` is what had been shown before, and compared, and was right; without `wrong`, all that was shown was. `how` is
 // "differs"; "hidden" of a P that is not 0 although its row does not see the key; "grows" of a correction above 1;
 // "implied" of a delta that is not shown, and with which dS must have been made; or "missing" of an S that no thread
 // block has made, and "again" of one that is made for a second time, where nothing else is wrong. "column" is there
@@ -28,7 +28,8 @@ namespace harness {
 //
 // A kernel may choose what P, l and O are relative to: to the running maximum, to an older one, or to the sum of its
 // row. So only what must be so is compared: P with exp(S - m), and l and O with the sums of such P over the keys that
-// the block has seen. Only an m that is not in base 2 must be the maximum of these keys.
+// the block has seen. Only an m that is not in base 2 must be the maximum of these keys, in all threads that show it;
+// then a correction must be what it has risen by.
 //
 // `given` is what a backward starts from; of a forward it is empty. "" unless can_trace(), or if the problem is too
 // large for that: above 2^18 scores.

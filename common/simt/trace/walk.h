@@ -95,9 +95,11 @@ struct Shown {
   float value = 0;
   unsigned thread = 0;
   const void* pc = nullptr;
+  std::vector<Shown> others = {};  // where several threads show the same element: what each of the others gave last
 };
 // Those of a step: by name, then by row and column.
-using Watched = std::map<std::string, std::map<std::pair<std::int64_t, std::int64_t>, Shown>>;
+using Elements = std::map<std::pair<std::int64_t, std::int64_t>, Shown>;
+using Watched = std::map<std::string, Elements>;
 
 // Rows of two tensors that a wgmma multiplies with one another, both from such places: those of A, those of B.
 struct Multiplied {

@@ -136,7 +136,7 @@ void WalkRecorder::watched(const WatchedValue& value) {
   if (value.is_share)
     step(thread).shares[value.name][place][thread] = shown;
   else
-    step(thread).watched[value.name][place] = shown;
+    show(step(thread).watched[value.name], place, shown);
 }
 
 void WalkRecorder::works(unsigned warp, std::size_t step, const Work& work) {

@@ -20,6 +20,22 @@ Ranges ranges_of(RowList rows) {
 
 void append(RowList& to, const RowList& rows) { to.insert(to.end(), rows.begin(), rows.end()); }
 
+}  // namespace
+
+void show(Elements& elements, std::pair<std::int64_t, std::int64_t> place, const Shown& shown) {
+  const auto [found, is_new] = elements.try_emplace(place, shown);
+  if (is_new) return;
+  Shown last = std::move(found->second);
+  std::vector<Shown> others = std::move(last.others);
+  last.others.clear();
+  if (last.thread != shown.thread) others.push_back(std::move(last));
+  std::erase_if(others, [&](const Shown& other) { return other.thread == shown.thread; });
+  others.insert(others.end(), shown.others.begin(), shown.others.end());
+  found->second = {shown.value, shown.thread, shown.pc, std::move(others)};
+}
+
+namespace {
+
 // Or nothing but shuffles, by which a warp's lanes tell one another which warp they are.
 bool does_nothing(const WarpStep& step) {
   Work work = step.work;
@@ -49,7 +65,7 @@ WarpStep together(const std::vector<const WarpStep*>& steps) {
       if (!is_new) append(place->second.rows, fill.rows);
     }
     for (const auto& [name, values] : step->watched)
-      for (const auto& [place, shown] : values) sum.watched[name][place] = shown;
+      for (const auto& [place, shown] : values) show(sum.watched[name], place, shown);
     for (const auto& [name, places] : step->shares)
       for (const auto& [place, shares] : places) sum.shares[name][place].insert(shares.begin(), shares.end());
   }

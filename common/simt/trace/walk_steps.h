@@ -40,6 +40,9 @@ struct WarpStep {
   std::map<std::string, std::map<std::pair<std::int64_t, std::int64_t>, std::map<unsigned, Shown>>> shares;
 };
 
+// Adds to what has been shown until now.
+void show(Elements& elements, std::pair<std::int64_t, std::int64_t> place, const Shown& shown);
+
 struct WarpSteps {
   std::vector<WarpStep> steps;
   bool waits_at_mbarriers = false;

@@ -44,6 +44,12 @@ __global__ void make_o(Mistake mistake, Problem p, const __half* q, const __half
     }
     if (mistake == Mistake::stale_m && j0 > 0) top = m;
     const float safe = top == -INFINITY ? 0 : top;
+    if (mistake == Mistake::lane_m) {
+      const float of_neighbour = __shfl_xor_sync(0xffffffff, m, 1);
+      watch("m", {row - i + (i ^ 1), 0, (i ^ 1) < p.seq_q, D}, 0, 0, of_neighbour);
+      __syncwarp();
+    }
+    if (mistake == Mistake::late) m = top;
     const float correction = mistake == Mistake::inverse ? expf(safe - m) : expf(m - safe);
     m = top;
     if (mistake != Mistake::uncorrected_l) l *= correction;

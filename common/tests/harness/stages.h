@@ -11,7 +11,9 @@ enum class Mistake {
   short_s,           // the last element of the head dim does not count
   unmasked,          // a hidden key has a weight
   stale_m,           // m stays that of the first tile
+  lane_m,            // two threads show m; the first of them has that of the tile before
   inverse,           // the correction is upside down
+  late,              // the correction is made when m is the new maximum already, and is 1
   p_in_base_2,       // 2^x instead of exp(x)
   uncorrected_l,     // l is not corrected
   uncorrected_o,     // O is not

@@ -41,7 +41,7 @@ TEST(FirstWrongStage, OfARightKernelThereIsNone) {
     for (const InputKind kind : harness::all_input_kinds) {
       if (kind == InputKind::overflow) continue;  // only in bf16
       EXPECT_EQ(forward(Mistake::none, problem(mask), kind),
-                "{\"right\": [\"S\", \"m\", \"correction\", \"P\", \"l\", \"O\"]}");
+                "{\"right\": [\"S\", \"m\", \"P\", \"l\", \"O\", \"correction\"]}");
     }
   for (const Mask mask : {Mask::none, Mask::causal})
     EXPECT_EQ(backward(Mistake::none, problem(mask)), "{\"right\": [\"S\", \"P\", \"dP\", \"dS\"]}");
@@ -54,31 +54,38 @@ TEST(FirstWrongStage, RowsThatSeeNoKeyAreNotWrong) {
 }
 
 TEST(FirstWrongStage, IsTheFirstThatIsWrongAndNotWhatFollowsFromIt) {
-  const std::string s_m = "{\"right\": [\"S\", \"m\", \"correction\", \"P\", \"l\", \"O\"], \"wrong\": ";
+  // Nothing has been summed up before the first tile: its correction can be anything.
+  const std::string first_tile = "{\"right\": [\"S\", \"m\", \"P\", \"l\", \"O\"], \"wrong\": ";
+  const std::string tiles = "{\"right\": [\"S\", \"m\", \"P\", \"l\", \"O\", \"correction\"], \"wrong\": ";
   EXPECT_TRUE(
       begins(forward(Mistake::short_s, problem()),
              "{\"right\": [], \"wrong\": {\"name\": \"S\", \"how\": \"differs\", \"b\": 0, \"h\": 0, \"row\": 0, "
              "\"column\": 0, "));
-  EXPECT_TRUE(
-      begins(forward(Mistake::unmasked, problem(Mask::causal)),
-             "{\"right\": [\"S\", \"m\", \"correction\", \"P\", \"l\", \"O\"], \"wrong\": {\"name\": \"P\", \"how\": "
-             "\"hidden\", \"b\": 0, \"h\": 0, \"row\": 0, \"column\": 31, \"keys\": [16, 31], "));
-  EXPECT_TRUE(
-      begins(forward(Mistake::stale_m, problem()),
-             s_m + "{\"name\": \"m\", \"how\": \"differs\", \"b\": 0, \"h\": 0, \"row\": 0, \"keys\": [16, 31], "));
+  EXPECT_TRUE(begins(forward(Mistake::unmasked, problem(Mask::causal)),
+                     first_tile + "{\"name\": \"P\", \"how\": \"hidden\", \"b\": 0, \"h\": 0, \"row\": 0, \"column\": "
+                                  "31, \"keys\": [16, 31], "));
+  EXPECT_TRUE(begins(
+      forward(Mistake::stale_m, problem()),
+      first_tile + "{\"name\": \"m\", \"how\": \"differs\", \"b\": 0, \"h\": 0, \"row\": 0, \"keys\": [16, 31], "));
+  EXPECT_TRUE(begins(forward(Mistake::lane_m, problem()),
+                     "{\"right\": [\"S\"], \"wrong\": {\"name\": \"m\", \"how\": \"differs\", \"b\": 0, \"h\": 0, "
+                     "\"row\": 0, "));
+  EXPECT_TRUE(begins(forward(Mistake::late, problem()),
+                     first_tile + "{\"name\": \"correction\", \"how\": \"differs\", \"b\": 0, \"h\": 0, \"row\": 0, "
+                                  "\"keys\": [16, 31], \"got\": 1, \"want\": 0."));
   EXPECT_TRUE(begins(forward(Mistake::inverse, problem()),
                      "{\"right\": [\"S\", \"m\"], \"wrong\": {\"name\": \"correction\", \"how\": \"grows\", "));
+  EXPECT_TRUE(begins(forward(Mistake::p_in_base_2, problem()),
+                     "{\"right\": [\"S\", \"m\"], \"wrong\": {\"name\": \"P\", \"how\": \"differs\", "));
+  EXPECT_TRUE(begins(forward(Mistake::uncorrected_l, problem()), tiles + "{\"name\": \"l\", \"how\": \"differs\", "));
+  EXPECT_TRUE(begins(forward(Mistake::uncorrected_o, problem()), tiles + "{\"name\": \"O\", \"how\": \"differs\", "));
   EXPECT_TRUE(
-      begins(forward(Mistake::p_in_base_2, problem()),
-             "{\"right\": [\"S\", \"m\", \"correction\"], \"wrong\": {\"name\": \"P\", \"how\": \"differs\", "));
-  EXPECT_TRUE(begins(forward(Mistake::uncorrected_l, problem()), s_m + "{\"name\": \"l\", \"how\": \"differs\", "));
-  EXPECT_TRUE(begins(forward(Mistake::uncorrected_o, problem()), s_m + "{\"name\": \"O\", \"how\": \"differs\", "));
-  EXPECT_TRUE(begins(forward(Mistake::last_tile_left, problem()),
-                     s_m + "{\"name\": \"S\", \"how\": \"missing\", \"b\": 0, \"h\": 0, \"row\": 0, \"column\": 64, "));
+      begins(forward(Mistake::last_tile_left, problem()),
+             tiles + "{\"name\": \"S\", \"how\": \"missing\", \"b\": 0, \"h\": 0, \"row\": 0, \"column\": 64, "));
   EXPECT_TRUE(begins(forward(Mistake::rows_twice, problem()),
-                     s_m + "{\"name\": \"S\", \"how\": \"again\", \"b\": 0, \"h\": 0, \"row\": 0, \"column\": 0, "));
+                     tiles + "{\"name\": \"S\", \"how\": \"again\", \"b\": 0, \"h\": 0, \"row\": 0, \"column\": 0, "));
   EXPECT_EQ(forward(Mistake::halved_result, problem()),
-            "{\"right\": [\"S\", \"m\", \"correction\", \"P\", \"l\", \"O\"]}");
+            "{\"right\": [\"S\", \"m\", \"P\", \"l\", \"O\", \"correction\"]}");
 }
 
 TEST(FirstWrongStage, OfABackward) {
