@@ -155,6 +155,11 @@ std::vector<Case> few_loud_keys() {
   add(70, "a second tile of 64 keys with a few in it");
   add(3, "with the mask: rows that see no key, one, two and three");
   add(33, "with the mask: one key after 32");
+  Case low =
+      make({1, 2, 1, 70, 1, 64}, DType::fp16, Mask::none, InputKind::loud)
+          .for_("one key, and scores down to several hundreds below 0: a maximum cannot begin at some low number");
+  low.problem.scale = 2.5f;
+  cases.push_back(low);
   return cases;
 }
 
@@ -398,8 +403,8 @@ std::vector<Kind> make_kinds() {
           "inputs",
           "maxima that rise, lie in one key, reach +100 and -100, or are -inf at first; scores that few keys decide",
           unusual_inputs()),
-      solving("norms", "bits that all results lose, and no single one visibly", enough_for_norms(), usual_guard,
-              Judged::elements_and_norms),
+      solving("norms", "wrong numbers, and bits that all results lose although none shows it alone", enough_for_norms(),
+              usual_guard, Judged::elements_and_norms),
       solving("weights", "thousands of weights that are too small for fp16 one by one", many_small_weights()),
       solving("heads", "batches, and query heads that share a kv head", groups_of_heads()),
       solving("rounds", "more heads than go round at once", more_heads_than_a_round()),

@@ -38,7 +38,7 @@ WRONG_L = {"name": "l", "how": "differs", "b": 0, "h": 1, "row": 3, "keys": [64,
 
 def where_to_look(flags: str = "") -> list:
     return ["what is the cause? Look what the kernel does:", f"  ./workbook trace 06 --rung=mma{flags}  (checks every access)",
-            f"  ./workbook walk 06/mma{flags}  (shows every step)", "  ./workbook compare 06/mma RUNG  (with one that is right: what differs)"]
+            f"  ./workbook walk 06/mma{flags}  (shows every step)"]
 
 
 def diagnosis(wrong: "dict | None") -> str:
@@ -136,7 +136,7 @@ class Judging(LittleTree):
 
     def test_what_else_can_be_wrong_first(self):
         for wrong, said in [
-                ({"name": "S", "how": "differs", "column": 5, "keys": [0, 63], "got": 0.3}, "S[3, 5] of b=0, h=1 is 0.3 and should be 2.5; it is the first number that the kernel shows"),
+                ({"name": "S", "how": "differs", "column": 5, "keys": [0, 63], "got": 0.3}, "S[3, 5] of b=0, h=1 is 0.3 and should be 2.5; the kernel shows nothing before S: look at how S is made"),
                 ({"name": "P", "how": "hidden", "column": 5, "got": 0.3}, "P[3, 5] of b=0, h=1 is 0.3 and should be 0: row 3 does not see key 5; "),
                 ({"name": "correction", "how": "grows"}, "correction[3] of b=0, h=1 is inf, and a correction is at most 1; "),
                 ({"name": "S", "how": "missing", "column": 5, "line": ""}, "no thread block makes S[3, 5] of b=0, h=1, and row 3 sees key 5; what they make is right (")]:
@@ -198,11 +198,30 @@ class Judging(LittleTree):
             self.assertEqual(len(built.call_args_list), calls)
             self.assertEqual(built.call_args.args[2], {mine: "text", **({other: "book"} if broken == other else {})})
 
-    def test_a_kernel_that_no_chapter_has_is_named_in_the_commands(self):
-        exercise = mock.Mock(kernels="rows", rung="rows")
-        lines = judging._symptom(exercise, judging.Objection(["wrong"], "o")).lines
-        self.assertEqual([line.split("  ")[1] for line in lines[2:]],
-                         ["./workbook trace rows --rung=rows", "./workbook walk rows/rows", "./workbook compare rows/rows RUNG"])
+    def test_a_kernel_that_no_chapter_has_is_named_in_the_commands_and_compared_with_none(self):
+        self.write("common/course/rows/rows.cu", little.MMA)
+        self.declare(CODE, {**DEBUG, "file": "common/course/rows/rows.cu", "rung": "rows"}, MEASURE)
+        lines = judging._symptom(self.loaded(), self.exercise("06.barrier"), judging.Objection(["wrong"], "o")).lines
+        self.assertEqual([line.split("  ")[1] for line in lines[2:]], ["./workbook trace rows --rung=rows", "./workbook walk rows/rows"])
+
+    def test_the_nearest_rung_without_an_open_exercise_is_proposed_to_compare_with(self):
+        names = ("first", "open", "mma", "backward", "last")
+        self.write("06_flash/attention.cu", "const attention::Chapter chapter = {.rungs = {" + ", ".join(names) + "}};\n")
+        for name in names:
+            text = f"constinit const attention::Rung {name} = {{.name = \"{name}\", .{'backward' if name == 'backward' else 'forward'} = x}};\n"
+            self.write(f"06_flash/{'1_mma' if name == 'mma' else name}.cu", (little.MMA if name == "mma" else "") + text)
+        self.write("06_flash/open.cu", self.read("06_flash/open.cu") + little.ONLINE)
+        other = {**CODE, "id": "06.rescale", "file": "06_flash/open.cu", "rung": "open"}
+
+        def proposed(**keys) -> list:
+            self.declare(CODE, {**DEBUG, **keys}, MEASURE, other)
+            lines = judging._symptom(self.loaded(), self.exercise("06.barrier"), judging.Objection(["wrong"], "o")).lines
+            return [line for line in lines if "compare" in line]
+
+        self.assertEqual(proposed(), ["  ./workbook compare 06/mma 06/open  (with one that is right: what differs)"])
+        course.Learner(self.loaded()).reset(self.exercise("06.rescale"))
+        self.assertEqual(proposed(), ["  ./workbook compare 06/mma 06/last  (with one that is right: what differs)"])
+        self.assertEqual(proposed(direction="backward"), [])  # there is one such rung, and it is not this one
 
     def test_nothing_is_explained_to_who_does_not_ask(self):
         self.assertEqual(self.judged({"plain": failure(ELEMENT)}, explain=False).state, "wrong")
@@ -218,11 +237,11 @@ class Judging(LittleTree):
         self.assertEqual(self.judged({}, "06.barrier", explain=False).lines, ["06_flash/1_mma.cu has a mistake somewhere"])
         self.assertEqual(self.ran, [])
 
-    def test_what_a_planted_mistake_does_is_shown_before_it_is_mended_and_not_where_it_is(self):
+    def test_what_a_planted_mistake_does_is_shown_before_it_is_mended(self):
         self.hand_out()
         verdict = self.judged({"traced": failure(RACE)}, "06.barrier")
         self.assertEqual((verdict.state, verdict.lines), ("not attempted", [
-            "06_flash/1_mma.cu has a mistake somewhere", "the engine, which follows every access, stops the kernel",
+            "06_flash/1_mma.cu has a mistake somewhere", RACE.partition("cudaErrorLaunchFailure: ")[2],
             "found by the test `inputs`: maxima that rise", *where_to_look()]))
 
     def test_where_the_planted_mistake_only_costs_time_what_the_engine_sees_is_said(self):
@@ -236,7 +255,7 @@ class Judging(LittleTree):
         self.write("06_flash/1_mma.cu", little.MMA + "more();\n")
         verdict = self.judged({"plain": failure(ELEMENT), "traced": failure(RACE)}, "06.barrier")
         self.assertIn("got nan", verdict.lines[0])
-        self.assertEqual(verdict.lines[-4:], where_to_look(" --batch=1 --heads=2 --kv-heads=1 --seq-q=150 --seq-k=170 --head-dim=64 "
+        self.assertEqual(verdict.lines[-3:], where_to_look(" --batch=1 --heads=2 --kv-heads=1 --seq-q=150 --seq-k=170 --head-dim=64 "
                                                            "--dtype=fp16 --causal"))
         self.assertEqual([kernels for kernels, *_ in self.ran], ["plain"])
 

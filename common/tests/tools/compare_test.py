@@ -73,6 +73,12 @@ class Compare(unittest.TestCase):
         self.assertEqual(compare.source(step, counted(**own, **lent, **shared)), "08_causal_earlystop/2_earlystop.cu")
         self.assertEqual(compare.source(step, counted(**lent, **shared)), "07_backward/7_atomic.cu")
 
+    def test_the_source_of_an_exercises_own_kernels_can_be_read(self):
+        step = compare.Step(Chapter("rows"), "rows")
+        file = compare.source(step, {"launches": [{"lines": [{"line": "rows/rows.cu:7", "requests": 1}]}]})
+        self.assertEqual(file, "common/course/rows/rows.cu")
+        self.assertIn("+++ 01_naive/attention.cu", compare._diff(file, "01_naive/attention.cu"))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -262,7 +262,8 @@ def source(step: Step, counted: JsonObject) -> str:
             file = line["line"].rpartition(":")[0]
             if not file.startswith("common/"):
                 requests[file.startswith(step.chapter.name), file] += line["requests"]
-    return max(requests, key=lambda own_and_file: (own_and_file[0], requests[own_and_file]))[1]
+    own, file = max(requests, key=lambda own_and_file: (own_and_file[0], requests[own_and_file]))
+    return str(step.chapter.place.parent / file) if own else file  # the engine names a file by its directory alone
 
 
 def _diff(first: str, second: str) -> str:

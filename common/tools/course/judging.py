@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.base import Command, JsonObject, build, ending_of, started, substitutes
-from tools.course import stages, wrong
+from tools.course import rungs, stages, wrong
 from tools.course.exercises import Course, Exercise
 
 # What can be wrong besides a number in the kernel or a result: stages of a Verdict.
@@ -158,22 +158,37 @@ def objection(course: Course, exercise: Exercise, explain: bool = True,
     if not found:
         return _beyond_a_limit(exercise, workshop)
     if exercise.kind == "debug":
-        return _symptom(exercise, found)
+        return _symptom(course, exercise, found)
     if explain and found.problem and found.stage != ENGINE and workshop.explains:
         return _first_wrong_stage(exercise, found, workshop)
     return found
 
 
-def _symptom(exercise: Exercise, found: Objection) -> Objection:
-    lines = found.lines
-    if found.stage == ENGINE and not exercise.limits:  # what only costs time stops nowhere
-        lines = ["the engine, which follows every access, stops the kernel", *lines[1:]]
-    rung = f"{exercise.kernels}/{exercise.rung}"
+def _symptom(course: Course, exercise: Exercise, found: Objection) -> Objection:
+    rung, other = f"{exercise.kernels}/{exercise.rung}", _rung_beside(course, exercise)
     problem = {key: value for key, value in (found.problem or {}).items() if key not in ("inputs", "scale")}
-    return Objection([*lines, "what is the cause? Look what the kernel does:",
+    direction = " --direction=backward" if exercise.direction == "backward" else ""
+    compare = [f"  ./workbook compare {rung} {exercise.kernels}/{other}{direction}"
+               "  (with one that is right: what differs)"]
+    return Objection([*found.lines, "what is the cause? Look what the kernel does:",
                       f"  {command_that_counts(exercise, problem)}  (checks every access)",
                       f"  {' '.join(['./workbook walk', rung, *_flags(problem)])}  (shows every step)",
-                      f"  ./workbook compare {rung} RUNG  (with one that is right: what differs)"], found.stage)
+                      *(compare if other else [])], found.stage)
+
+
+def _rung_beside(course: Course, exercise: Exercise) -> str:
+    """The rung nearest to the exercise's in its chapter, of the same direction, in which the learner has nothing to do
+    any more; empty if there is none."""
+    listed = [one for one in rungs.read(course.root, {}).listed(exercise.chapter)
+              if exercise.direction in one.directions]
+    names = [one.name for one in listed]
+    if exercise.rung not in names:
+        return ""
+    at = names.index(exercise.rung)
+    open_files = {one.file for one in course.exercises if one.kind != "measure" and not course.attempted(one)}
+    right = [(abs(i - at), i, one.name) for i, one in enumerate(listed)
+             if i != at and not open_files & one.files and exercise.file not in one.files]
+    return min(right)[2] if right else ""
 
 
 def _first_wrong_stage(exercise: Exercise, found: Objection, workshop: Workshop) -> Objection:

@@ -33,6 +33,7 @@ class Listed:
     name: str
     idea: str
     files: frozenset[str]  # whose kernels it runs: its own, and those that these need
+    directions: frozenset[str]  # forward, backward
 
 
 class Ladder:
@@ -112,7 +113,12 @@ class Ladder:
             variable = re.match(r"(?:both\()?(\w+)", element)
             said = element if literal or not variable else self._definition((namespace, variable[1]))
             files = self._with_what_they_need(files)
-            found.append(Listed(_text_of("name", said), _text_of("idea", said), frozenset(files)))
+            fields = said if literal else said.partition("};")[0]
+            directions = {one for one in ("forward", "backward") if f".{one} =" in fields}
+            if element.startswith("both("):
+                directions.add("backward")
+            found.append(Listed(_text_of("name", said), _text_of("idea", said), frozenset(files),
+                                frozenset(directions)))
         return found
 
     def _definition(self, symbol: Symbol) -> str:

@@ -38,8 +38,10 @@ def in_words(diagnosis: JsonObject) -> list[str]:
         before.append("the tiles before")
     if wrong["how"] in ("missing", "again"):
         return [f"{_what(wrong)}; what they make is right ({', '.join(diagnosis['right'])})"]
+    name = wrong["name"]
     return [f"{_what(wrong)}; " + (f"everything before it is right ({', '.join(before)})" if before
-                                   else "it is the first number that the kernel shows"), *_where(wrong)]
+                                   else f"the kernel shows nothing before {name}: look at how {name} is made"),
+            *_where(wrong)]
 
 
 def stage(diagnosis: JsonObject) -> str:
