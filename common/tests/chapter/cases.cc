@@ -19,7 +19,7 @@ std::string name(const Case& c) {
   text << "B" << p.batch << "_H" << p.heads << "_Hkv" << p.kv_heads << "_Nq" << p.seq_q << "_Nk" << p.seq_k << "_D"
        << p.head_dim << "_" << attention::name(p.dtype) << "_" << attention::name(p.mask) << "_"
        << harness::name(c.inputs) << (p.rope ? "_rope" : "");
-  if (p.scale != attention::default_scale(p.head_dim)) text << "_scaled";
+  if (p.scale != attention::default_scale(p.head_dim)) text << "_scale" << p.scale;
   return text.str();
 }
 

@@ -408,7 +408,7 @@ std::vector<Kind> make_kinds() {
       solving("weights", "thousands of weights that are too small for fp16 one by one", many_small_weights()),
       solving("heads", "batches, and query heads that share a kv head", groups_of_heads()),
       solving("rounds", "more heads than go round at once", more_heads_than_a_round()),
-      solving("few_keys", "a large negative LSE, where columns past the last key must not count", few_loud_keys()),
+      solving("few_keys", "few keys, and LSEs far below 0", few_loud_keys()),
       solving("head_dims",
               "other head dims than 64 and 128: rows that are padded, and numbers of the padding that count",
               other_head_dims()),

@@ -7,9 +7,8 @@ import re
 
 from tools.base import JsonObject
 
-SCALE = 0.3  # of the problems that are called scaled: common/tests/chapter/kinds.cc
 _CASE = re.compile(r"B(\d+)_H(\d+)_Hkv(\d+)_Nq(\d+)_Nk(\d+)_D(\d+)_(fp16|bf16)_(none|causal)_(\w+?)(_rope)?"
-                   r"(_scaled)?\b")
+                   r"(?:_scale(\d+(?:\.\d+)?))?\b")
 # The names that kernels give them, in the order in which they are made of one another.
 _ORDER = ("S", "m", "m base 2", "correction", "P", "l", "-l", "O", "dP", "delta", "dS", "dV", "dK", "dQ")
 _FLAGS = ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "dtype", "causal", "inputs")
@@ -22,7 +21,7 @@ def problem_of_case(text: str) -> "JsonObject | None":
         return None
     problem: JsonObject = dict(zip(_FLAGS, found.groups()))
     problem["causal"] = found[8] == "causal"
-    return {**problem, "scale": SCALE} if found[11] else problem
+    return {**problem, "scale": float(found[11])} if found[11] else problem
 
 
 def in_words(diagnosis: JsonObject) -> list[str]:
