@@ -10,7 +10,7 @@ from little import CODE, DEBUG, MEASURE, LittleTree
 
 from tools import course
 from tools.base import build, substitutes
-from tools.course import judging
+from tools.course import judging, stages
 
 
 def failure(words: str) -> str:
@@ -120,6 +120,12 @@ class Judging(LittleTree):
         self.assertEqual(self.ran[-1][:-1], (
             "stages", "--diagnose", "--batch=1", "--heads=2", "--kv-heads=1", "--seq-q=150", "--seq-k=170", "--head-dim=64",
             "--dtype=fp16", "--causal", "--inputs=growing", "--rung=online", "--direction=forward"))
+
+    def test_a_problem_has_the_scale_that_its_name_says(self):
+        for scale, flags in (("", {}), ("_scale0.3", {"scale": 0.3}), ("_rope_scale2.5", {"scale": 2.5})):
+            problem = stages.problem_of_case(f"B1_H2_Hkv1_Nq70_Nk1_D64_fp16_none_loud{scale}: o[b=0] is 1, expected 2")
+            self.assertEqual(problem, {"batch": "1", "heads": "2", "kv_heads": "1", "seq_q": "70", "seq_k": "1", "head_dim": "64",
+                                       "dtype": "fp16", "causal": False, "inputs": "loud", **flags})
 
     def test_a_mistake_that_is_known_gets_its_question(self):
         known = [{"name": "a", "mistake": "m", "right": [], "wrong": [], "seen": r"^l\[3\].* is 7"},
