@@ -87,6 +87,11 @@ class Judging(LittleTree):
             "in the problem B=1 H=2 (kv 1) Nq=150 Nk=170 D=64 fp16, causal mask, inputs `growing`",
             "found by the test `inputs`: maxima that rise"])
 
+    def test_a_scale_that_is_not_the_usual_one_is_said(self):
+        words = "B1_H1_Hkv1_Nq9_Nk9_D64_bf16_none_spike_last_scale0.3: lse[b=0, h=0, i=8] is inf, expected 2"
+        self.assertEqual(self.judged({"plain": failure(words)}).lines[1],
+                         "in the problem B=1 H=1 N=9 D=64 bf16, no mask, inputs `spike_last`, scale 0.3")
+
     def test_an_lse_has_no_column_and_the_tiles_of_o(self):
         self.declare({**CODE, "tile": {"o": 8}}, DEBUG, MEASURE)
         words = "B1_H1_Hkv1_Nq9_Nk9_D64_bf16_none_spread: lse[b=0, h=0, i=8] is inf, expected 2"

@@ -16,7 +16,8 @@ ENGINE, COUNT, HANGS = "engine", "count", "hangs"
 PATIENCE = 60  # seconds for one run of a program: what takes longer hangs
 _SHOWN_OF_A_RESULT = re.compile(r"(\w+)\[b=(\d+), h=(\d+), i=(\d+)(?:, d=(\d+))?\] is (\S+), expected (\S+)")
 _ENGINE = re.compile(r"cudaError\w+: (kernel .*)")
-_CASE = re.compile(r"B(\d+)_H(\d+)_Hkv(\d+)_Nq(\d+)_Nk(\d+)_D(\d+)_(fp16|bf16)_(none|causal)_(\w+)")
+_CASE = re.compile(r"B(\d+)_H(\d+)_Hkv(\d+)_Nq(\d+)_Nk(\d+)_D(\d+)_(fp16|bf16)_(none|causal)_([a-z_]+?)"
+                   r"(?:_scale(\d+(?:\.\d+)?))?\b")
 
 KernelCounts = tuple[str, dict[str, float]]  # of a launch: (kernel, {"global_load sectors": 12, ..})
 
@@ -293,10 +294,11 @@ def constant(text: str, name: str) -> int:
 
 
 def _problem(case: re.Match[str]) -> str:
-    b, h, kv, nq, nk, d, dtype, mask, inputs = case.groups()
+    b, h, kv, nq, nk, d, dtype, mask, inputs, scale = case.groups()
     heads = f"H={h}" if h == kv else f"H={h} (kv {kv})"
     n = f"N={nq}" if nq == nk else f"Nq={nq} Nk={nk}"
-    return f"in the problem B={b} {heads} {n} D={d} {dtype}, {'no' if mask == 'none' else mask} mask, inputs `{inputs}`"
+    said = f"in the problem B={b} {heads} {n} D={d} {dtype}, {'no' if mask == 'none' else mask} mask, inputs `{inputs}`"
+    return said + (f", scale {scale}" if scale else "")
 
 
 # --- What the engine counts ------------------------------------------------------------------------------------------
