@@ -160,7 +160,7 @@ def matrix(programs: "list[Path]", with_sanitizers: bool) -> Matrix:
 def _rejected_by_tests(program: Path, mutant: str) -> "dict[str, list[str]]":
     found: "dict[str, list[str]]" = {}
     for line in _output([program, "run", mutant]).splitlines():
-        rejected = re.match(rf"{mutant} (\w+) (\w+): ", line)
+        rejected = re.match(rf"{mutant} (\w+) ([\w.]+): ", line)
         if rejected:
             found.setdefault(rejected[1], []).append(rejected[2])
     return found
