@@ -92,6 +92,11 @@ class Kernels:
     def _kept(self, path: Path) -> Path:
         return self._copy(path, self.place / "lib" / f"{hashlib.sha256(bytes(path)).hexdigest()[:8]}-{path.name}")
 
+    @property
+    def _handed_in(self) -> Path:
+        """The text that is being judged while it is compiled, and the programs that it makes."""
+        return self.place / "handed_in"
+
     def _clear(self) -> None:
         """An empty directory for the next one's object, program and temporary files; an empty one to run in."""
         shutil.rmtree(self._made, ignore_errors=True)
@@ -120,6 +125,7 @@ class Kernels:
         """With the programs of the last one, if it is the same again."""
         if not self._last or (self._last.exercise.file, self._last.text) != (exercise.file, text):
             self._last = Attempt(exercise, text)
+            shutil.rmtree(self._handed_in, ignore_errors=True)  # what the next one's compiler might read
         self._last.exercise = exercise
         return self._last
 
@@ -136,13 +142,14 @@ class Kernels:
         """Compiled and linked, if it is not yet; DoesNotBuild."""
         if traced in attempt.programs:
             return attempt.programs[traced]
-        exercise, source = attempt.exercise, self.place / "handed_in" / attempt.exercise.file
+        exercise, source = attempt.exercise, self._handed_in / attempt.exercise.file
         source.parent.mkdir(parents=True, exist_ok=True)
         source.write_text(attempt.text)
         self._clear()
         made = self._made / "kernels.o"
         words, their_object = self._command(exercise, traced)
         self._run([*words, "-o", str(made), "-c", str(source)])
+        source.unlink()
         program = self._made / "kernels"
         needed = self._needed.setdefault((exercise.file, traced), self._others(their_object, traced))
         libraries = [str(path) for path in self._libraries[traced]]
@@ -152,7 +159,7 @@ class Kernels:
                    *map(str, needed), "-Wl,--end-group"])
         if not stat.S_ISREG(program.lstat().st_mode):
             raise build.DoesNotBuild("the build failed", ["the linker has made no program"])
-        kept = self.place / "handed_in" / f"kernels-{'traced' if traced else 'plain'}"
+        kept = self._handed_in / f"kernels-{'traced' if traced else 'plain'}"
         kept.unlink(missing_ok=True)
         with os.fdopen(os.open(program, os.O_RDONLY | os.O_NOFOLLOW), "rb") as source_file:
             kept.write_bytes(source_file.read())
