@@ -30,7 +30,7 @@ from tools.grading import (
     whole_class,
 )
 from tools.grading.one_submission import Grade
-from tools.grading.roster import Person
+from tools.grading.roster import Person, person_of
 from tools.grading.submission import Submission
 
 
@@ -136,6 +136,21 @@ class OfAClass(unittest.TestCase):
         self.assertEqual([canvas[0][-1], *(row[-1] for row in canvas[1:])], ["Spring", total, total, late, ""])
         moodle = list(csv.reader((self.out / "moodle.csv").read_text().splitlines()))
         self.assertEqual(moodle[1], ["1001", "ada@school.example", total])
+
+    def test_whose_a_submission_is(self):
+        """Students choose what their files are called: nobody becomes another by that."""
+        ada, grace = Person("1001", "Ada Example", "ada@b"), Person("1002", "Grace Sample", "grace@b")
+        namesakes = [Person("7", "Eve Example", "eve@b"), Person("8", "Eve Example", "eve2@b")]
+        users = [Person("grace", "Grace Sample", ""), Person("ada-grace", "Ada Example", ""), Person("ada", "Ada", "")]
+        for name, people, expected in [
+                ("exampleada_77_888_hw1", [ada, grace], ada), ("hw1_1002", [ada, grace], grace),
+                ("exampleada_77_888_1001", [ada, grace], ada), ("exampleada_77_888_1002", [ada, grace], None),
+                ("Ada Example_77_1002", [ada, grace], None), ("ada@b_1002", [ada, grace], None),
+                ("Eve Example_8", namesakes, namesakes[1]), ("Eve Example_9", namesakes, None),
+                ("hw1-ada-grace", users, users[1]), ("hw1-grace", users, users[0]), ("hw1-ada", users, users[2]),
+                ("ada-grace_grace", users, None), ("", users, None)]:
+            with self.subTest(name=name):
+                self.assertEqual(person_of(name, people), expected)
 
     def test_a_roster_that_is_none(self):
         table = self.out / "roster.csv"

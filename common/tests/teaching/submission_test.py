@@ -10,6 +10,7 @@ import tracemalloc
 import unittest
 import zipfile
 from pathlib import Path
+from unittest import mock
 
 from tools.grading import read_submission
 
@@ -115,6 +116,18 @@ class Handed(unittest.TestCase):
         with open(large, "wb") as file:
             file.truncate(100 * 1024**2)
         self.assertEqual(self.read(large).refused[0], "too large")
+
+    def test_members_are_counted_while_they_are_read(self):
+        """Directories, too."""
+        path = self.directory / "ada.tar"
+        with tarfile.open(path, "w") as archive:
+            for number in range(20_000):
+                entry = tarfile.TarInfo(f"{number}")
+                entry.type = tarfile.DIRTYPE
+                archive.addfile(entry)
+        with mock.patch.object(tarfile.TarFile, "next", autospec=True, side_effect=tarfile.TarFile.next) as read:
+            self.assertEqual(self.read(path).refused, ("too large", "it has more than 5000 files"))
+        self.assertLess(read.call_count, 5010)
 
     def test_a_file_that_is_a_link(self):
         elsewhere = self.directory / "solution.cu"

@@ -283,3 +283,13 @@ def _pax_number(to: Path, file: str, text: str) -> Path:
         entry.pax_headers = {"size": "-1", "GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "../x"}
         written.addfile(entry)
     return to / "mallory.tar"
+
+
+@archive("negative-size", "has a member of less than no bytes, behind which the same member comes again", "not readable")
+def _negative_size(to: Path, file: str, text: str) -> Path:
+    entry = bytearray(header(file, tarfile.REGTYPE, 0))
+    entry[124:136] = (-512).to_bytes(12, "big", signed=True)  # as GNU writes what octal digits do not hold
+    entry[148:156] = b" " * 8
+    entry[148:156] = b"%06o\0 " % sum(entry)
+    (to / "mallory.tar").write_bytes(bytes(entry) + bytes(10240))
+    return to / "mallory.tar"
