@@ -77,7 +77,7 @@ def refusal(course: Course, exercise: Exercise, text: str) -> "Found | None":
     region = course.region(exercise, text)
     lines = text.splitlines(keepends=True)
     before, written = "".join(lines[: region.first]), "".join(lines[region.first : region.last - 1])
-    wrong = objection(written, _visible(course, exercise), exercise.may)
+    wrong = _hidden(written) or objection(written, _visible(course, exercise), exercise.may)
     return Found(f"{exercise.file}:{before.count(chr(10)) + wrong.line}: {wrong.what}",
                  wrong.refused) if wrong else None
 
@@ -96,7 +96,8 @@ def _refusal_of_a_file(course: Course, exercise: Exercise, text: str) -> "Found 
     if changed > _MOST_CHANGED_LINES:
         return Found(f"{exercise.file}: {changed} lines are not as they were handed out, and at most "
                      f"{_MOST_CHANGED_LINES} may be", True)
-    wrong = objection("\n".join(line for _, line in written), _visible(course, exercise), exercise.may, balanced=False)
+    mine = "\n".join(line for _, line in written)
+    wrong = _hidden(mine) or objection(mine, _visible(course, exercise), exercise.may, balanced=False)
     return Found(f"{exercise.file}:{written[wrong.line - 1][0]}: {wrong.what}", wrong.refused) if wrong else None
 
 
@@ -106,12 +107,20 @@ def _visible(course: Course, exercise: Exercise) -> list[str]:
             *(path.read_text() for path in sorted(course.root.glob("common/device/*.h")))]
 
 
+def _hidden(written: str) -> "Objection | None":
+    """The first character behind which the compiler could see other code than this check."""
+    found = _HIDES.search(written)
+    if not found:
+        return None
+    name = _NAMES_OF_CONTROLS.get(found[0]) or unicodedata.name(found[0], "a control character").lower()
+    return Objection(written[: found.start()].count("\n") + 1,
+                     f"{name} (U+{ord(found[0]):04X}): remove it, also from a comment; of what cannot be seen only "
+                     "blanks, tabs and ends of lines may be here")
+
+
 def objection(written: str, visible: list[str], may: list[str], balanced: bool = True) -> "Objection | None":
     """The first thing that does not belong in a kernel. `visible` are the sources whose names may be used, and `may`
     further words. With `balanced`, each bracket has its partner."""
-    hidden = _HIDES.search(written)
-    if hidden:
-        return Objection(written[: hidden.start()].count("\n") + 1, _what_hides(hidden[0]))
     code, wrong = _without_comments(written)
     if wrong:
         return wrong
@@ -124,12 +133,6 @@ def objection(written: str, visible: list[str], may: list[str], balanced: bool =
             if found:
                 return Objection(number, f"{what}: {_in_ascii(line.strip()[:60])}")
     return _brackets(code) if balanced and _brackets(code) else _names(code, visible, may)
-
-
-def _what_hides(letter: str) -> str:
-    name = _NAMES_OF_CONTROLS.get(letter) or unicodedata.name(letter, "a control character").lower()
-    return (f"{name} (U+{ord(letter):04X}): remove it, also from a comment; of what cannot be seen only blanks, tabs and "
-            "ends of lines may be here")
 
 
 def _in_ascii(line: str) -> str:
