@@ -30,7 +30,7 @@ from tools.grading import (
     whole_class,
 )
 from tools.grading.one_submission import Grade
-from tools.grading.roster import Person, person_of
+from tools.grading.roster import Log, Person, person_of
 from tools.grading.submission import Submission
 
 
@@ -78,6 +78,20 @@ class OfAClass(unittest.TestCase):
     def test_a_name_that_is_no_plain_text(self):
         self.grade_class({"a|b [c]; d": ["right", "right"]})
         self.assertIn(r"| [a\|b \[c\]; d](students/a%7Cb%20%5Bc%5D%3B%20d.md) |", (self.out / "class.md").read_text())
+
+    def test_a_name_that_is_a_page_s_code(self):
+        name, escaped = "<img src=x onerror=alert(1)>", r"\<img src=x onerror=alert(1)\>"
+        result = Grade(name, {one.id: Verdict("right") for one in self.exercises}, {one.id: 1 for one in self.exercises})
+        page = grade_reports.page_of_class([result], self.exercises, [(name, "ada", "01.scores", 1.0)], "", [[name, "eve"]])
+        own = grade_reports.page_of(result, self.exercises, Log({}, 0))
+        result.refused = ("other files", f"it has {name}")
+        refused = grade_reports.page_of(result, self.exercises, Log({}, 0))
+        for text in (page, own, refused):
+            self.assertNotRegex(text, r"(?<!\\)<img")
+        self.assertIn(f"{escaped}, ada: 100% or more of 01.scores", page)
+        self.assertIn(f"- {escaped}, eve: the questions", page)
+        self.assertTrue(own.startswith(f"# {escaped}: 2.0 of"), own)
+        self.assertIn(f"it has {escaped}.", refused)
 
     def test_what_has_been_graded_is_not_graded_again(self):
         self.grade_class({"ada": ["right", "right"], "grace": ["right", "wrong"]})
