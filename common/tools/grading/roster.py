@@ -116,7 +116,7 @@ def person_of(submission: str, people: Iterable[Person]) -> "Person | None":
 
 def _places(one: Person, words: list[str]) -> set[tuple[int, int]]:
     """(begin, end) of each part of a submission's name, in words, that names this person."""
-    found = set().union(*(_where(part, words) for part in (one.id, one.mail, one.name)))
+    found = _where(one.id, words) | _where(one.mail, words) | _where(one.name, words)
     names = plain(one.name).split()
     if words[:1] in (["".join(names)], ["".join([*names[-1:], *names[:-1]])]):
         found.add((0, 1))
