@@ -305,6 +305,14 @@ class Judging(LittleTree):
                 self.assertIn(expected, verdict.lines[0])
                 self.assertIn("./workbook trace 05 --rung=online --seq-q=70 --no-causal", verdict.lines[1])
 
+    def test_atomic_functions_load_and_store(self):
+        launches = [("a::scores", {"global_load sectors": 1, "global_load requests": 1, "global_atomic sectors": 40, "shared_atomic sectors": 7}),
+                    ("a::scores", {"global_atomic sectors": 2}), ("a::output", {"global_atomic sectors": 100})]
+        for count, number in [("global_load sectors", 43), ("global_store sectors", 42), ("global_load requests", 1),
+                              ("shared_load sectors", 7), ("global_atomic sectors", 42), ("bulk_load sectors", None)]:
+            with self.subTest(count=count):
+                self.assertEqual(judging.sum_of(launches, count, "scores"), number)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -92,6 +92,28 @@ class KernelCode(unittest.TestCase):
         self.assertEqual(refusal(self.course, self.exercise, written).line,
                          f'{self.exercise.file}:{first + 2}: a string or a character: printf("%f\\n", l);')
 
+    def test_what_ends_a_line_for_only_one_of_python_and_the_compiler(self):
+        """Behind it, code could look like a comment. Where the compiler does not see it, it does not matter."""
+        text = self.course.student_files([self.exercise])[self.exercise.file]
+        first = self.course.region(self.exercise, text).first
+        for letter, said in [("\0", "a zero byte (U+0000)"), ("\f", "a form feed (U+000C)"), ("\v", "a vertical tab (U+000B)"),
+                             ("\x1c", "a control character (U+001C)"), ("\x7f", "a control character (U+007F)"),
+                             ("\x85", "a control character (U+0085)"), ("\u2028", "line separator (U+2028)"),
+                             ("\u2029", "paragraph separator (U+2029)"), ("\r", "a carriage return alone (U+000D)")]:
+            with self.subTest(letter=ascii(letter)):
+                comment = f"// mine {letter} for later"
+                written = text.replace("const float correction = 1;", f"const float correction = 1;\n{comment}")
+                found = refusal(self.course, self.exercise, written)
+                self.assertEqual((found.line, found.refused), (f"{self.exercise.file}:{first + 2}: {said}: remove it, also from a "
+                                 "comment; of what cannot be seen only blanks, tabs and ends of lines may be here", True))
+                self.assertIsNone(refusal(self.course, self.exercise, f"{comment}\n{text}"), "outside of the markers")
+                (heads,) = self.course.select(["01.heads"])
+                mended = self.course.text(heads)
+                found = refusal(self.course, heads, f"{mended}{comment}\n")
+                self.assertIn(f"{heads.file}:{mended.count(chr(10)) + 1}: {said}", found.line)
+        windows = text.replace("const float correction = 1;", "const float correction = 2;  // mine").replace("\n", "\r\n")
+        self.assertIsNone(refusal(self.course, self.exercise, windows))
+
     def test_the_line(self):
         self.assertEqual(self.objection("l = 1;\n/* two\nlines */ fork();").line, 3)
 

@@ -189,6 +189,14 @@ class Answering(LittleTree):
         self.begin(answer=10)
         self.assertEqual(self.verdict([("online::scores", {"sectors": 0, "requests": 0})]).state, "not run")
 
+    def test_a_kernel_that_reads_by_atomic_functions_is_counted_as_one_that_loads(self):
+        self.declare(CODE, {**MEASURE, "answer": 'counted("global_load sectors") / counted("global_load requests")'})
+        self.begin(answer=1)
+        launch = {"global_load sectors": 1, "global_load requests": 1, "global_atomic sectors": 39, "global_atomic requests": 3}
+        self.assertEqual(self.verdict([("online::scores", launch)]).state, "wrong")
+        self.begin(answer=10)
+        self.assertEqual(self.verdict([("online::scores", launch)]).state, "right")
+
     def test_an_answer_that_nobody_can_calculate(self):
         self.declare(CODE, {**MEASURE, "answer": 'counted("nothing")'})
         self.begin(answer=10)

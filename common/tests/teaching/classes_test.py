@@ -30,7 +30,7 @@ from tools.grading import (
     whole_class,
 )
 from tools.grading.one_submission import Grade
-from tools.grading.roster import Person
+from tools.grading.roster import Log, Person, person_of
 from tools.grading.submission import Submission
 
 
@@ -78,6 +78,20 @@ class OfAClass(unittest.TestCase):
     def test_a_name_that_is_no_plain_text(self):
         self.grade_class({"a|b [c]; d": ["right", "right"]})
         self.assertIn(r"| [a\|b \[c\]; d](students/a%7Cb%20%5Bc%5D%3B%20d.md) |", (self.out / "class.md").read_text())
+
+    def test_a_name_that_is_a_page_s_code(self):
+        name, escaped = "<img src=x onerror=alert(1)>", r"\<img src=x onerror=alert(1)\>"
+        result = Grade(name, {one.id: Verdict("right") for one in self.exercises}, {one.id: 1 for one in self.exercises})
+        page = grade_reports.page_of_class([result], self.exercises, [(name, "ada", "01.scores", 1.0)], "", [[name, "eve"]])
+        own = grade_reports.page_of(result, self.exercises, Log({}, 0))
+        result.refused = ("other files", f"it has {name}")
+        refused = grade_reports.page_of(result, self.exercises, Log({}, 0))
+        for text in (page, own, refused):
+            self.assertNotRegex(text, r"(?<!\\)<img")
+        self.assertIn(f"{escaped}, ada: 100% or more of 01.scores", page)
+        self.assertIn(f"- {escaped}, eve: the questions", page)
+        self.assertTrue(own.startswith(f"# {escaped}: 2.0 of"), own)
+        self.assertIn(f"it has {escaped}.", refused)
 
     def test_what_has_been_graded_is_not_graded_again(self):
         self.grade_class({"ada": ["right", "right"], "grace": ["right", "wrong"]})
@@ -136,6 +150,21 @@ class OfAClass(unittest.TestCase):
         self.assertEqual([canvas[0][-1], *(row[-1] for row in canvas[1:])], ["Spring", total, total, late, ""])
         moodle = list(csv.reader((self.out / "moodle.csv").read_text().splitlines()))
         self.assertEqual(moodle[1], ["1001", "ada@school.example", total])
+
+    def test_whose_a_submission_is(self):
+        """Students choose what their files are called: nobody becomes another by that."""
+        ada, grace = Person("1001", "Ada Example", "ada@b"), Person("1002", "Grace Sample", "grace@b")
+        namesakes = [Person("7", "Eve Example", "eve@b"), Person("8", "Eve Example", "eve2@b")]
+        users = [Person("grace", "Grace Sample", ""), Person("ada-grace", "Ada Example", ""), Person("ada", "Ada", "")]
+        for name, people, expected in [
+                ("exampleada_77_888_hw1", [ada, grace], ada), ("hw1_1002", [ada, grace], grace),
+                ("exampleada_77_888_1001", [ada, grace], ada), ("exampleada_77_888_1002", [ada, grace], None),
+                ("Ada Example_77_1002", [ada, grace], None), ("ada@b_1002", [ada, grace], None),
+                ("Eve Example_8", namesakes, namesakes[1]), ("Eve Example_9", namesakes, None),
+                ("hw1-ada-grace", users, users[1]), ("hw1-grace", users, users[0]), ("hw1-ada", users, users[2]),
+                ("ada-grace_grace", users, None), ("", users, None)]:
+            with self.subTest(name=name):
+                self.assertEqual(person_of(name, people), expected)
 
     def test_a_roster_that_is_none(self):
         table = self.out / "roster.csv"

@@ -26,7 +26,7 @@ from tools.grading.submission import Submission, read_submission
 
 HERE = Path(__file__).parent / "hostile"
 sys.path.insert(0, str(HERE))
-from archives import ARCHIVES  # noqa: E402
+from archives import ARCHIVES, HIDDEN  # noqa: E402
 
 TABLE = HERE / "README.md"
 BEGIN, END = "<!-- table -->\n", "<!-- /table -->\n"
@@ -36,8 +36,23 @@ HEADERS = "".join(f"#include <{name}>\n" for name in (
     "sys/uio.h", "sys/un.h", "sys/wait.h", "unistd.h", "cfloat", "cmath", "stdexcept", "string", "thread")) + \
     '#include "simt/engine/device_memory.h"\n#include "simt/engine/launch.h"\n'
 # Where reading or compiling is what fails, it does so with whatever layers a program would have had.
-NEVER_RUN = ("does not compile", "hangs the compiler", *{becomes for _, becomes, _ in ARCHIVES.values() if becomes})
+NEVER_RUN = ("does not compile", "hangs the compiler", "too many messages", *{becomes for _, becomes, _ in ARCHIVES.values() if becomes})
 COLUMNS = {"all layers": None, "no check of words": (), **{f"and no {layer}": (layer,) for layer in LAYERS}}
+
+
+class Hidden(unittest.TestCase):
+    """What is refused before anything is built."""
+
+    def test_the_character_that_hides_it_is_refused_also_where_words_are_not(self):
+        known = course.load()
+        (exercise,) = known.select(["01.scores"])
+        (debug,) = known.select(["01.heads"])
+        for name, code in HIDDEN.items():
+            for one, text in ((exercise, known.text(exercise).replace(known.written(exercise), code)), (debug, known.text(debug) + code)):
+                with self.subTest(name=name, exercise=one.id), mock.patch.object(kernelcode, "objection", return_value=None):
+                    found = kernelcode.refusal(known, one, text)
+                    self.assertTrue(found and found.refused)
+                    self.assertRegex(found.line, r"\(U\+[0-9A-F]{4}\): remove it")
 
 
 class Folder(unittest.TestCase):
@@ -51,7 +66,7 @@ class Folder(unittest.TestCase):
         (cls.exercise,) = course.load().select(["01.scores"])
         cls.bench = a_workbench(cls, [cls.exercise], cls.patience)
         cls.bench.kernels.patience = cls.patience
-        cls.files = {path.stem: path.read_text() for path in sorted(HERE.glob("*.inc"))}
+        cls.files = {path.stem: path.read_text() for path in sorted(HERE.glob("*.inc"))} | HIDDEN
 
     def submission(self, name: str, text: str) -> Submission:
         if name not in ARCHIVES:

@@ -15,6 +15,17 @@ from tools.grading import grade, kernels
 from tools.grading.submission import Submission
 
 
+BY_ATOMICS = """
+  for (int d = 0; d < p.head_dim; d += 2) {
+    const unsigned a = atomicAdd((unsigned*)(q_row + d), 0u), b = atomicAdd((unsigned*)(k_row + d), 0u);
+    const T* x = reinterpret_cast<const T*>(&a);
+    const T* y = reinterpret_cast<const T*>(&b);
+    sum += to_float(x[0]) * to_float(y[0]) + to_float(x[1]) * to_float(y[1]);
+  }
+  if (j == j0) sum += 0 * to_float(q_row[0]);
+"""
+
+
 class Graded(unittest.TestCase):
     """With a bench for two exercises."""
 
@@ -156,6 +167,22 @@ class Hostile(Graded):
     def test_8_all_of_a_submission_is_refused(self):
         result = grade(self.workbench, Submission("mallory", refused=("empty", "there is no file in it")), self.exercises)
         self.assertEqual((result.score, {verdict.state for verdict in result.verdicts.values()}), (0, {"empty"}))
+
+
+class Counted(unittest.TestCase):
+    """02.scores, which a limit on loads judges."""
+
+    def test_reads_by_atomic_functions_are_loads(self):
+        """Every lane makes the whole product, as in 01.scores, and loads one number. No word is doubtful."""
+        (one,) = course.load().select(["02.scores"])
+        workbench = a_workbench(self, [one])
+        for reads, state, words in [(BY_ATOMICS, "wrong", "global_load sectors of the kernel scores: [0-9,]+ where 65,536 are enough"),
+                                    (workbench.course.written(one), "right", "^$")]:
+            text = workbench.course.replaced(one, reads)
+            self.assertIsNone(kernelcode.refusal(workbench.course, one, text))
+            verdict = grade(workbench, Submission("mallory", {one.file: text}), [one]).verdicts[one.id]
+            self.assertEqual(verdict.state, state, verdict.lines)
+            self.assertRegex(" ".join(verdict.lines), words)
 
 
 class Cornered(Graded):

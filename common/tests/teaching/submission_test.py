@@ -10,8 +10,12 @@ import tracemalloc
 import unittest
 import zipfile
 from pathlib import Path
+from unittest import mock
 
+from tools.base import build
 from tools.grading import read_submission
+from tools.grading.kernels import Kernels
+from tools.grading.sandbox import Done
 
 sys.path.insert(0, str(Path(__file__).parent / "hostile"))
 from archives import ARCHIVES  # noqa: E402
@@ -116,6 +120,18 @@ class Handed(unittest.TestCase):
             file.truncate(100 * 1024**2)
         self.assertEqual(self.read(large).refused[0], "too large")
 
+    def test_members_are_counted_while_they_are_read(self):
+        """Directories, too."""
+        path = self.directory / "ada.tar"
+        with tarfile.open(path, "w") as archive:
+            for number in range(20_000):
+                entry = tarfile.TarInfo(f"{number}")
+                entry.type = tarfile.DIRTYPE
+                archive.addfile(entry)
+        with mock.patch.object(tarfile.TarFile, "next", autospec=True, side_effect=tarfile.TarFile.next) as read:
+            self.assertEqual(self.read(path).refused, ("too large", "it has more than 5000 files"))
+        self.assertLess(read.call_count, 5010)
+
     def test_a_file_that_is_a_link(self):
         elsewhere = self.directory / "solution.cu"
         elsewhere.write_text("secret")
@@ -167,6 +183,43 @@ class Handed(unittest.TestCase):
         for name in ("ada.zip", "ada.tar.gz"):
             (self.directory / name).write_bytes(b"nothing of the kind")
             self.assertEqual(self.read(self.directory / name).refused[0], "not readable")
+
+
+class Compiling(unittest.TestCase):
+    """What a compiler says, which here is a sentence."""
+
+    def compiled(self, output: str, stopped: str = "", status: int = 1) -> build.DoesNotBuild:
+        with tempfile.TemporaryDirectory() as directory:
+            sandbox = mock.Mock()
+            sandbox.run.return_value = Done(status, output.replace("PLACE", directory), stopped)
+            with self.assertRaises(build.DoesNotBuild) as raised:
+                Kernels(Path(directory), Path(directory), sandbox, 60)._run(["g++"], KERNEL)
+        return raised.exception
+
+    def test_what_stops_it_is_said(self):
+        for stopped, state, line in [("output", "too many messages", "the compiler was stopped after 1.0 MiB of messages"),
+                                     ("time", "hangs the compiler", "the compiler was stopped after 300 s")]:
+            with self.subTest(stopped=stopped):
+                failure = self.compiled("a.s:1: Error: garbage\n" * 9, stopped)
+                self.assertEqual((str(failure), failure.errors), (state, [line]))
+
+    def test_of_other_files_nothing_is_shown(self):
+        for output, shown in [
+                (f"PLACE/handed_in/{KERNEL}:9:3: error: 'x' was not declared", f"{KERNEL}:9:3: error: 'x' was not declared"),
+                (f"PLACE/handed_in/{KERNEL}:9: undefined reference to `fork'", f"{KERNEL}:9: undefined reference to `fork'"),
+                ("ld: PLACE/made/kernels.o: undefined reference to `fork'", "ld: made/kernels.o: undefined reference to `fork'"),
+                ("ld: a.o: in function `f': a.cc:9: multiple definition of `f'",
+                 "ld: a.o: in function `f': a.cc:9: multiple definition of `f'"),
+                ("cc1plus: fatal error: no space: stopped", "cc1plus: fatal error: no space: stopped"),
+                (f"handed_in/{KERNEL}:9: Error: no such instruction: `return secret'", f"an error in handed_in/{KERNEL}"),
+                (f"PLACE/handed_in/{KERNEL}:9: Error: no such instruction: `return secret'", f"an error in {KERNEL}"),
+                ("/root/secret.json:1: Error: junk `secret'", "an error in /root/secret.json"),
+                ("/root/secret.json:1: Error: undefined reference to `secret'", "an error in /root/secret.json"),
+                ("/root/secret.json:1:1: error: secret does not name a type", "an error in /root/secret.json"),
+                ("/root/secret.json: Error: junk `secret'", "an error in assembly"),
+                ("{standard input}:7: Error: out of memory `secret'", "an error in {standard input}")]:
+            with self.subTest(output=output):
+                self.assertEqual(self.compiled(output).errors, [shown])
 
 
 if __name__ == "__main__":

@@ -358,8 +358,10 @@ def _flat(name: str, value: JsonObject) -> dict[str, float]:
 
 
 def sum_of(launches: list[KernelCounts], count: str, kernel: str = "") -> "float | None":
-    """Over the launches of the kernels whose names contain `kernel`; None if none of them counts that."""
-    numbers = [numbers[count] for name, numbers in launches if kernel in name and count in numbers]
+    """Over the launches of the kernels whose names contain `kernel`; None if none of them counts that. Of loads and of
+    stores with those of atomic functions, which do both: atomicAdd(p, 0) is a load, and atomicExch is a store."""
+    wanted = {count, re.sub(r"^(global|shared)_(load|store) ", r"\1_atomic ", count)}
+    numbers = [numbers[one] for name, numbers in launches if kernel in name for one in wanted & numbers.keys()]
     return sum(numbers) if numbers else None
 
 

@@ -11,6 +11,7 @@ they do, and so believes only results: see ../grading/one_submission.py. ./workb
 
 import difflib
 import re
+import unicodedata
 from dataclasses import dataclass
 
 from tools.course import markers
@@ -44,6 +45,10 @@ NEVER = set("""std simt testing cuda asm extern static thread_local new delete t
     namespace goto const_cast dynamic_cast typeid decltype union typedef memcpy memset launch
     chapter stream exit abort fork system main signal raise""".split())
 _MOST_CHANGED_LINES = 40  # of a debugging exercise
+# What ends a line, or goes on behind a backslash, for only one of Python and the compiler: with it a comment of the one
+# is code of the other.
+_HIDES = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]|\r(?!\n)")
+_NAMES_OF_CONTROLS = {"\0": "a zero byte", "\f": "a form feed", "\v": "a vertical tab", "\r": "a carriage return alone"}
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.']*|\.\d[\w.']*|[^\s\w]")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _UNROLL = re.compile(r"[ \t]*#[ \t]*pragma[ \t]+unroll(?:[ \t]+\w+|[ \t]*\([ \t]*\w+[ \t]*\))?[ \t]*")
@@ -70,13 +75,18 @@ def refusal(course: Course, exercise: Exercise, text: str) -> "Found | None":
     if exercise.kind == "debug":
         return _refusal_of_a_file(course, exercise, text)
     region = course.region(exercise, text)
-    wrong = objection(markers.inside(text, region), _visible(course, exercise), exercise.may)
-    return Found(f"{exercise.file}:{region.first + wrong.line}: {wrong.what}", wrong.refused) if wrong else None
+    lines = text.splitlines(keepends=True)
+    before, written = "".join(lines[: region.first]), "".join(lines[region.first : region.last - 1])
+    wrong = _hidden(written) or objection(written, _visible(course, exercise), exercise.may)
+    return Found(f"{exercise.file}:{before.count(chr(10)) + wrong.line}: {wrong.what}",
+                 wrong.refused) if wrong else None
 
 
 def _refusal_of_a_file(course: Course, exercise: Exercise, text: str) -> "Found | None":
     """A debugging exercise is a whole file: the changes to it must be a kernel's code, and few."""
-    before, after = markers.without_markers(course.handed_out(exercise) or "").splitlines(), text.splitlines()
+    before = markers.without_markers(course.handed_out(exercise) or "").splitlines()
+    after = re.split(r"\r?\n", text)  # lines as the compiler has them: splitlines() knows more ends than that
+    after = after[:-1] if after[-1] == "" else after
     changed = 0
     written: list[tuple[int, str]] = []
     for kind, begin, end, first, last in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
@@ -86,7 +96,8 @@ def _refusal_of_a_file(course: Course, exercise: Exercise, text: str) -> "Found 
     if changed > _MOST_CHANGED_LINES:
         return Found(f"{exercise.file}: {changed} lines are not as they were handed out, and at most "
                      f"{_MOST_CHANGED_LINES} may be", True)
-    wrong = objection("\n".join(line for _, line in written), _visible(course, exercise), exercise.may, balanced=False)
+    mine = "\n".join(line for _, line in written)
+    wrong = _hidden(mine) or objection(mine, _visible(course, exercise), exercise.may, balanced=False)
     return Found(f"{exercise.file}:{written[wrong.line - 1][0]}: {wrong.what}", wrong.refused) if wrong else None
 
 
@@ -94,6 +105,17 @@ def _visible(course: Course, exercise: Exercise) -> list[str]:
     """The sources whose names a solution may use."""
     return [course.student_files([exercise])[exercise.file],
             *(path.read_text() for path in sorted(course.root.glob("common/device/*.h")))]
+
+
+def _hidden(written: str) -> "Objection | None":
+    """The first character behind which the compiler could see other code than this check."""
+    found = _HIDES.search(written)
+    if not found:
+        return None
+    name = _NAMES_OF_CONTROLS.get(found[0]) or unicodedata.name(found[0], "a control character").lower()
+    return Objection(written[: found.start()].count("\n") + 1,
+                     f"{name} (U+{ord(found[0]):04X}): remove it, also from a comment; of what cannot be seen only "
+                     "blanks, tabs and ends of lines may be here")
 
 
 def objection(written: str, visible: list[str], may: list[str], balanced: bool = True) -> "Objection | None":
@@ -107,8 +129,7 @@ def objection(written: str, visible: list[str], may: list[str], balanced: bool =
                             ("a string or a character", '"' in line or "'" in re.sub(r"\d'\d", "", line)),
                             ("a backslash", "\\" in line), ("a digraph", "%:" in line or "<:" in line or "<%" in line),
                             ("an attribute", re.search(r"\[\s*\[", line)),
-                            ("a character that is not ASCII", not line.isascii()),
-                            ("a control character", re.search(r"[\0-\10\13-\37\177]", line))]:
+                            ("a character that is not ASCII", not line.isascii())]:
             if found:
                 return Objection(number, f"{what}: {_in_ascii(line.strip()[:60])}")
     return _brackets(code) if balanced and _brackets(code) else _names(code, visible, may)

@@ -68,14 +68,15 @@ def total(exercises: Sequence[Graded], log: Log) -> float:
     return sum(one.points for one in exercises) + log.of
 
 
-def _in_a_cell(text: str) -> str:
-    """The text as a cell of a Markdown table."""
+def _in_markdown(text: str) -> str:
+    """The text as it stands there, in a line or a table's cell of Markdown."""
     return re.sub(r"([\\|\[\]<>*_`])", r"\\\1", text)
 
 
 def page_of(grade: Grade, exercises: Sequence[Graded], log: Log) -> str:
     """What one student is told, as Markdown."""
-    lines = [f"# {grade.name}: {grade.score} of {total(exercises, log)} points", "", _in_a_sentence(grade) + ".", ""]
+    lines = [f"# {_in_markdown(grade.name)}: {grade.score} of {total(exercises, log)} points", "",
+             _in_markdown(_in_a_sentence(grade)) + ".", ""]
     lines += [f"The log has {grade.log:g} of {log.of:g} points.", ""] if log.of else []
     for one in exercises:
         verdict = grade.verdicts[one.id]
@@ -106,17 +107,19 @@ def page_of_class(grades: list[Grade], exercises: Sequence[Graded], alike: list[
     for _, one, right, left, others_were in sorted(rows, key=lambda row: (-row[0], row[1].id)):
         lines.append(f"| {one.id}: {one.title} | {right} | {left} | {len(grades) - right - left} | {others_were} |")
     lines += ["", "The exercise that most got wrong comes first.", "", "| submission | points | |", "|---|---|---|"]
-    lines += [f"| [{_in_a_cell(grade.name)}](students/{quote(grade.name)}.md) | {grade.score} | "
-              f"{_in_a_cell(': '.join(grade.refused)) if grade.refused else ''} |" for grade in grades]
-    lines += ["", no_submissions([_in_a_cell(name) for name in others])] if others else []
-    flagged = [f"- {_in_a_cell(grade.name)}, {exercise} ({grade.points[exercise]:g} points): {_in_a_cell(why)}"
+    lines += [f"| [{_in_markdown(grade.name)}](students/{quote(grade.name)}.md) | {grade.score} | "
+              f"{_in_markdown(': '.join(grade.refused)) if grade.refused else ''} |" for grade in grades]
+    lines += ["", no_submissions([_in_markdown(name) for name in others])] if others else []
+    flagged = [f"- {_in_markdown(grade.name)}, {exercise} ({grade.points[exercise]:g} points): {_in_markdown(why)}"
                for grade in grades for exercise, why in sorted(grade.flags.items())]
     lines += ["", "## To be looked at", "", "These have lines of which it cannot be said that they are a kernel's code "
               "alone. Points are for results; what the engine counts is not believed of them.", "",
               *flagged] if flagged else []
     lines += ["", "## Alike", ""]
-    lines += [without] if without else [f"- {', '.join(names)}: {share:.0%} or more of {', '.join(ids)}"
-                                        for names, ids, share in groups(alike)] or \
+    groups_of_names = [(', '.join(map(_in_markdown, names)), ids, share) for names, ids, share in groups(alike)]
+    lines += [without] if without else [f"- {names}: {share:.0%} or more of {', '.join(ids)}"
+                                        for names, ids, share in groups_of_names] or \
         ["No two solutions are nearly the same."]
-    lines += [f"- {', '.join(names)}: the questions of one name in answers.json" for names in namesakes]
+    lines += [f"- {', '.join(map(_in_markdown, names))}: the questions of one name in answers.json"
+              for names in namesakes]
     return "\n".join(lines) + "\n"

@@ -20,9 +20,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.base import Command, Failure, build
+from tools.base import Command, Failure, amount_of_memory, build
 from tools.course import Exercise
-from tools.grading.sandbox import Done, Limits, Sandbox, own_program
+from tools.grading.sandbox import MOST_OUTPUT, Done, Limits, Sandbox, own_program
 
 LAYERS = {"user": "another user than the judge", "root": "no files", "namespaces": "no network, no other processes",
           "limits": "limits of memory, time, files and processes", "calls": "no system calls but those of computing"}
@@ -144,19 +144,21 @@ class Kernels:
             return attempt.programs[traced]
         exercise, source = attempt.exercise, self._handed_in / attempt.exercise.file
         source.parent.mkdir(parents=True, exist_ok=True)
-        source.write_text(attempt.text)
         self._clear()
         made = self._made / "kernels.o"
         words, their_object = self._command(exercise, traced)
-        self._run([*words, "-o", str(made), "-c", str(source)])
-        source.unlink()
+        source.write_text(attempt.text)
+        try:
+            self._run([*words, "-o", str(made), "-c", str(source)], exercise.file)
+        finally:
+            source.unlink()  # the next one's compiler must find neither a solution here nor another student's text
         program = self._made / "kernels"
         needed = self._needed.setdefault((exercise.file, traced), self._others(their_object, traced))
         libraries = [str(path) for path in self._libraries[traced]]
         # The engine first: of what several objects have, as functions of strings, it keeps those that are not traced.
         self._run([words[0], "-static", "-pthread", "-o", str(program),
                    f"-Wl,--defsym=handed_in={self.entry(exercise)[1]}", "-Wl,--start-group", *libraries, str(made),
-                   *map(str, needed), "-Wl,--end-group"])
+                   *map(str, needed), "-Wl,--end-group"], exercise.file)
         if not stat.S_ISREG(program.lstat().st_mode):
             raise build.DoesNotBuild("the build failed", ["the linker has made no program"])
         kept = self._handed_in / f"kernels-{'traced' if traced else 'plain'}"
@@ -196,16 +198,21 @@ class Kernels:
         self._digest = self._found()
         return kept
 
-    def _run(self, words: list[str]) -> None:
+    def _run(self, words: list[str], own: str = "") -> None:
+        """Runs a compiler or a linker; DoesNotBuild, with what it says of the file `own` if one is named."""
         limits = Limits(5 * self.patience, memory=_TO_COMPILE, file_bytes=_TO_COMPILE_A_LOT)
         environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C.UTF-8", "TMPDIR": str(self._made),
                        "HOME": str(self._made)}
         done = self.sandbox.run(words, limits, environment, cwd=self.place, writable=(self._made,))
+        if done.stopped == "output":
+            raise CompilerStopped("too many messages",
+                                  [f"the compiler was stopped after {amount_of_memory(MOST_OUTPUT)} of messages"])
         if done.stopped:
             raise CompilerStopped("hangs the compiler", [f"the compiler was stopped after {5 * self.patience:g} s"])
         if done.status != 0:
             lines = [line.replace(f"{self.place}/handed_in/", "").replace(f"{self.place}/", "")
                      for line in build.first_errors(done.output)]
+            lines = [_about(own, line) for line in lines] if own else lines
             if re.search(NO_MEMORY, done.output):
                 raise CompilerStopped("too much memory", [as_line(line) for line in lines])
             raise build.DoesNotBuild("the build failed", [as_line(line) for line in lines])
@@ -222,7 +229,6 @@ class Kernels:
         self._last = None  # its programs are in the way
         source = self.place / "handed_in" / file.relative_to(self.tree)
         source.parent.mkdir(parents=True, exist_ok=True)
-        source.write_text(text)
         self._clear()
         theirs, mine = compiles[compiles.index("-o") + 1], self._made / "handed_in.o"
         compiler = next(at for at, word in enumerate(compiles) if re.search(r"(\+\+|cc|nvcc)[-\d.]*$", word))
@@ -231,7 +237,11 @@ class Kernels:
         for flag in ("-MF", "-MT"):
             if flag in words:
                 words[words.index(flag) : words.index(flag) + 2] = []
-        self._run([word for word in words if word not in ("-MD", "-MMD")])
+        source.write_text(text)
+        try:
+            self._run([word for word in words if word not in ("-MD", "-MMD")])
+        finally:
+            source.unlink()
         program = links[links.index("-o") + 1]
         made = self._made / "program"
         self._run([str(made) if word == program else str(mine) if word == theirs
@@ -319,6 +329,19 @@ def as_line(text: str) -> str:
     """One line for a page: letters that can be printed, and not too many."""
     line = "".join(letter if letter.isprintable() else "?" for letter in text)
     return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 3] + ".."
+
+
+def _about(own: str, line: str) -> str:
+    """The line if it is the compiler's or the linker's about this file, or about none. Of others it names the file and
+    does not say what stands there: assembly can include whatever file the compiler may read, and the assembler's
+    messages, also of this file, quote it."""
+    place = re.match(r"(.+?):\d+:", line)
+    of_own = re.match(rf"{re.escape(own)}:\d+:\d+: (fatal )?error: ", line)
+    error = re.search(r"\b(Error|error): |\bAssembler messages:", line)
+    linkers = not error and re.search(r": (undefined reference to|multiple definition of) ", line)
+    if of_own or linkers or not place and not (error and error[0] != "error: "):
+        return line
+    return f"an error in {place[1] if place else 'assembly'}"
 
 
 def _symbols(file: Path) -> tuple[set[str], set[str]]:

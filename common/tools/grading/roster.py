@@ -98,21 +98,37 @@ def read_log(path: Path, people: Sequence[Person], names: Sequence[str]) -> Log:
 
 
 def person_of(submission: str, people: Iterable[Person]) -> "Person | None":
-    """Whose it is by its name; None if nobody's, or more than one's."""
+    """Whose it is by its name; None if nobody's, or more than one's. An id tells those apart who have one name; beside
+    the name of somebody else it does not count, since students choose what their files are called."""
     words = plain(submission).split()
-    together = "".join(words)
-
-    def is_of(one: Person) -> bool:
-        if any(plain(part) and plain(part).split() == words[at : at + len(plain(part).split())]
-               for part in (one.id, one.mail, one.name) for at in range(len(words))):
-            return True
-        names = plain(one.name).split()
-        return words[:1] in (["".join(names)], ["".join([*names[-1:], *names[:-1]])]) or together == "".join(names)
-
-    found = [one for one in people if is_of(one)]
-    by_id = [one for one in found if plain(one.id) in words]
-    found = by_id if len(by_id) == 1 else found
+    people = list(people)
+    places = [_places(one, words) for one in people]
+    # What is only a part of what names another, as grace of ada-grace, names nobody.
+    whole = [{(begin, end) for begin, end in mine
+              if not any(first <= begin and end <= last and (first, last) != (begin, end)
+                         for other in places if other is not mine for first, last in other)} for mine in places]
+    found = [one for one, mine in zip(people, whole) if mine]
+    by_id = [one for one, mine in zip(people, whole) if mine & _where(one.id, words)]
+    if len(by_id) == 1 and len({plain(one.name) for one in found}) == 1:
+        return by_id[0]
     return found[0] if len(found) == 1 else None
+
+
+def _places(one: Person, words: list[str]) -> set[tuple[int, int]]:
+    """(begin, end) of each part of a submission's name, in words, that names this person."""
+    found = _where(one.id, words) | _where(one.mail, words) | _where(one.name, words)
+    names = plain(one.name).split()
+    if words[:1] in (["".join(names)], ["".join([*names[-1:], *names[:-1]])]):
+        found.add((0, 1))
+    if words and "".join(words) == "".join(names):
+        found.add((0, len(words)))
+    return found
+
+
+def _where(part: str, words: list[str]) -> set[tuple[int, int]]:
+    looked_for = plain(part).split()
+    size = len(looked_for)
+    return {(at, at + size) for at in range(len(words)) if looked_for and words[at : at + size] == looked_for}
 
 
 def whose(names: Sequence[str], people: list[Person]) -> dict[str, Person]:

@@ -119,9 +119,11 @@ def _take(submission: Submission, files: Files, wanted: list[str]) -> None:
 
 
 def _decoded(content: bytes, errors: str) -> str:
-    """UTF-8, or what an editor of Windows calls Unicode."""
+    """UTF-8, or what an editor of Windows calls Unicode; with one end of lines for all that read it: the compiler knows
+    none of an old Mac."""
     utf_16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return content.decode("utf-16" if utf_16 else "utf-8", errors)
+    text = content.decode("utf-16" if utf_16 else "utf-8", errors)
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _place_of(wanted: str, files: Files, all_wanted: list[str]) -> str:
@@ -226,8 +228,12 @@ def _archive(path: Path) -> Files:
                    for entry in zipped.infolist() if not entry.is_dir()]
     else:
         tarred = tarfile.open(fileobj=io.BytesIO(_unpacked(path.read_bytes())), mode="r:")
-        entries = [(entry.name, entry.size, not entry.isreg(), partial(tarred.extractfile, entry))
-                   for entry in tarred if not entry.isdir()]
+        for read, entry in enumerate(tarred, 1):
+            if entry.size < 0:  # from which tarfile goes back, to read the same again
+                raise _Refused("not readable", f"{entry.name} in it says that it has {entry.size} bytes")
+            _require_size(read, 0)  # while it is read: an archive may have members without end
+            if not entry.isdir():
+                entries.append((entry.name, entry.size, not entry.isreg(), partial(tarred.extractfile, entry)))
     _require_size(len(entries), sum(size for _, size, _, _ in entries))
     found: Files = {}
     for name, _, is_link, opened in entries:

@@ -1,7 +1,10 @@
 """Archives that somebody could hand in, each in a few lines: hostile_folder_test.py grades them beside the files of this folder.
 
 ARCHIVES is {name: (what it tries, what becomes of it, how to make it of a directory, the wanted file's name, and its text)}. What is
-read of some is that text; then it is graded."""
+read of some is that text; then it is graded.
+
+HIDDEN is {name: code between the markers} of code that the compiler sees and Python takes for a comment: its first line says what it
+tries, as in the files of this folder. It is refused for the character that hides it, whatever else is refused."""
 
 import bz2
 import gzip
@@ -19,6 +22,27 @@ Make = Callable[[Path, str, str], Path]
 ARCHIVES: "dict[str, tuple[str, str, Make]]" = {}
 MEBIBYTE = 1024**2
 ROOT = Path(__file__).parents[4]
+_ASSEMBLY = r'asm(".ifndef leaked\n.pushsection .rodata\n.globl leaked\nleaked: .%s \"handed_in/%s\"\n.byte 0\n.popsection\n.endif");'
+_WAYS = {"zero": "\\\0\n", "form-feed": "\\\f", "line-separator": "\u2028"}  # from a comment on into one that only Python sees
+_WHAT = {
+    "include": ("has the assembler show a solution in an error", _ASSEMBLY % ("include", "common/course/split/split.cu")),
+    "incbin": ("shows a solution as an exception's text", _ASSEMBLY % ("incbin", "02_coalescing/1_mapping.cu") + """
+struct Said : std::exception {
+  const char* what() const noexcept override {
+    const char* at;
+    asm("lea leaked(%%rip), %0" : "=r"(at));
+    return at;
+  }
+};
+throw Said();"""),
+    "not-traced": ("has kernels that the engine does not see", """}
+#undef __global__
+#define __global__ __attribute__((noinline, no_sanitize("thread")))
+inline void unused() {"""),
+}
+_BEGIN = "// {}, hidden in a comment.\n  float sum = 0;\n// x {}/*\n"
+HIDDEN = {f"hidden-{name}-by-{way}": _BEGIN.format(what[0].upper() + what[1:], letters) + f"{code}\n// */\n"
+          for name, (what, code) in _WHAT.items() for way, letters in _WAYS.items()}
 
 
 def archive(name: str, what: str, becomes: str = "") -> "Callable[[Make], Make]":
@@ -282,4 +306,14 @@ def _pax_number(to: Path, file: str, text: str) -> Path:
         entry = tarfile.TarInfo(file)
         entry.pax_headers = {"size": "-1", "GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "../x"}
         written.addfile(entry)
+    return to / "mallory.tar"
+
+
+@archive("negative-size", "has a member of less than no bytes, behind which the same one comes again", "not readable")
+def _negative_size(to: Path, file: str, text: str) -> Path:
+    entry = bytearray(header(file, tarfile.REGTYPE, 0))
+    entry[124:136] = (-512).to_bytes(12, "big", signed=True)  # as GNU writes what octal digits do not hold
+    entry[148:156] = b" " * 8
+    entry[148:156] = b"%06o\0 " % sum(entry)
+    (to / "mallory.tar").write_bytes(header("x", tarfile.REGTYPE, 0) + bytes(entry) + bytes(10240))
     return to / "mallory.tar"
