@@ -44,7 +44,7 @@ class Trials:
 class Some(Trials, unittest.TestCase):
     """One of each kind."""
 
-    exercises = ["04.barrier", "05.rescale"]
+    exercises = ["04.barrier", "05.lse"]
     thorough = True
 
     def test_check_names_what_is_wrong_first_and_asks_what_leads_to_it(self):
