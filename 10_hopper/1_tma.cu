@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks)
   for (int j0 = 0; j0 < keys; j0 += Bc) {
     if (j0 % stage == 0) {
       __syncthreads();  // everyone is done with the stage before, whose place the next one takes
-      // exercise parity: if there is a next stage, start copying it to the other place; wait for the present one
+      // exercise parity: if more keys follow, start copying the next `stage` of them to the other place; wait for these
       if (threadIdx.x == 0 && j0 + stage < keys) load(smem, k_map, v_map, p.kv_head(head), j0 + stage);
       mbarrier_wait(&smem.full[j0 / stage % 2], j0 / stage / 2 % 2);
       // end parity |

@@ -33,7 +33,7 @@ constexpr int Bc = 32;                    // keys in a tile, one to a lane
 // Where word `word` (two numbers, 4 bytes) of row `row` lies in a tile [Bc][D / 2] of shared memory.
 template <int D>
 __device__ int place(int row, int word) {
-  // exercise banks: no two of 32 rows have a word in the same bank, nor have two of 32 neighbouring words of a row
+  // exercise banks: the same word of 32 rows lies in 32 different banks, and so do 32 neighbouring words of a row
   return row * (D / 2) + (word ^ row);
   // end banks | return row * (D / 2) + word;
 }
