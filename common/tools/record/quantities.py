@@ -126,6 +126,11 @@ class Quantities:
                      back_to_back=False):
         return max(self._ratios(step, peer, dtype, direction, mask, head_dim, back_to_back))
 
+    def h100(self, quantity, *args, **named):
+        """Another quantity, of an H100: h100("mean_against", "default", "CUDNN")"""
+        record = Record(self._record.directory.parent / "nvidia-h100-80gb-hbm3")
+        return getattr(Quantities(record, self._counts), quantity)(*args, **named)
+
     # The sweep of models
 
     def of_models(self, what, direction, than="peers", back_to_back=False):
