@@ -242,6 +242,9 @@ class Kernels:
             self._run([word for word in words if word not in ("-MD", "-MMD")])
         finally:
             source.unlink()
+        for flag in [word for word in links if "--dependency-file" in word]:  # from CMake 3.27 on: it is nobody's here
+            at = links.index(flag)
+            del links[at - (links[at - 1] == "-Xlinker") : at + 1]
         program = links[links.index("-o") + 1]
         made = self._made / "program"
         self._run([str(made) if word == program else str(mine) if word == theirs
