@@ -61,7 +61,9 @@ class Answering(LittleTree):
             [{"name": "no_sentence", "mistake": "m", "answer": "7"},
              {"name": "not_counted", "mistake": "m", "answer": 'counted("nothing")', "sentence": "never"},
              {"name": "all_sectors", "mistake": "m", "answer": 'counted("sectors")', "sentence": "Of which requests?"}]))
-        for answer, expected in [(40, ["it is not 40", "Of which requests?"]), (41, ["it is not 41"]), (7, ["it is not 7"])]:
+        hint = "./workbook hint 05.sectors asks what to look for"
+        for answer, expected in [(40, ["it is not 40", "Of which requests?"]), (41, ["it is not 41", hint]),
+                                 (7, ["it is not 7", hint])]:
             self.begin(answer=answer)
             self.assertEqual(self.verdict().lines[1:], expected)
         self.begin(answer=40)
