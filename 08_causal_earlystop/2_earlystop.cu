@@ -69,7 +69,7 @@ struct Shape<64> {
   static constexpr int blocks = 3;          // 168 registers, of which O takes 64
   static constexpr int Bc = 32;             // 32 registers for S
   static constexpr int stage = 64;          // 48 KB a block
-  static constexpr int q_steps = 3;         // 24 registers; with the fourth step chapter 08's kernels spill
+  static constexpr int q_steps = 3;         // 24 registers; with the fourth step chapter 08's kernels spill for sm_80
   static constexpr bool leave_out = false;  // asking for every 32 keys costs more than it saves
 };
 
