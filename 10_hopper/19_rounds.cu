@@ -13,7 +13,7 @@
 // this GPU's L2 cache. With few heads, many blocks of one head run at a time. Each is one tile behind the one before,
 // and finds in the cache what that one has read. Under the causal mask a round has no fewer heads than before: there
 // the block of the next keys has less to do and starts later, and blocks of the same head wait for one another. Where
-// several query heads read a kv head, blocks wait more: a round has 32 kv heads or more if each takes under 0.4 of L2.
+// several query heads read a kv head, blocks wait more: a round has 32 kv heads or more if 32 take under 1.5 of L2.
 //
 // What changed since ahead and fetched: the order of the work.
 //
