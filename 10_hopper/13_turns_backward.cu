@@ -118,7 +118,7 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, float* dq_sum, int* t
     for (int i = work.start; i < work.head_tiles; i++, ring.advance()) {
       const size_t part = (size_t(head) * work.head_tiles + i) * consumers + consumer;
       mbarrier_wait(&smem.dq_full[ring.place][consumer], ring.parity);
-      semaphore_wait(turns + part, kv_tile);
+      semaphore_wait(turns + part, kv_tile);  // for equal bits
       bulk_add(dq_sum + part * part_size, smem.dq[ring.place][consumer], part_size * sizeof(float));
       bulk_commit();
       bulk_wait_read<0>();

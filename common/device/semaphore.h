@@ -22,15 +22,18 @@ __device__ inline int semaphore_peek(const int* semaphore) {
 }
 
 // Returns when the semaphore is `value`.
-__device__ inline void semaphore_wait(const int* semaphore, int value) {
 #ifdef WORKBOOK_SIMT
-  simt::wait_for_value("semaphore_wait", semaphore, value);
+inline void semaphore_wait(const int* semaphore, int value, const char* file = __builtin_FILE(),
+                           int line = __builtin_LINE()) {
+  simt::wait_for_value("semaphore_wait", semaphore, value, file, line);
+}
 #else
+__device__ inline void semaphore_wait(const int* semaphore, int value) {
   int now;
   do asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(now) : "l"(semaphore) : "memory");
   while (now != value);
-#endif
 }
+#endif
 
 __device__ inline void semaphore_set(int* semaphore, int value) {
 #ifdef WORKBOOK_SIMT

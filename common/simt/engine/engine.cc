@@ -79,6 +79,9 @@ void Worker::run(Launch& launch) {
       if (i >= launch.blocks) break;
       run_block(i);
       launch.pace.block_done(launch);
+      constexpr std::size_t at_a_time = 16;
+      if (launch.schedule.order == Order::last_first && !launch.cooperative && parked_.size() == at_a_time)
+        run_parked_blocks();
     }
     if (!parked_.empty()) run_parked_blocks();
     if (!launch.failed) observe(&Observer::launch_ends);
@@ -111,6 +114,7 @@ void Worker::prepare(Launch& launch) {
   computing_ = telling_ = false;
   observe(&Observer::launch_begins, launch);
   parked_.clear();
+  made_room_ = false;
 }
 
 // Lays the block's threads out in the order in which they shall run.
@@ -160,6 +164,7 @@ void Worker::run_block(std::uint64_t i) {
   shared_.poison();
   observe(&Observer::block_begins);
 
+  makes_room_ = launch_->schedule.order == Order::last_first;
   live_ = 0;
   barrier_.reset();
   grid_barrier_.reset();
@@ -194,6 +199,7 @@ void Worker::park() {
   block->grid_barrier = grid_barrier_;
   block->named_barriers = named_barriers_;
   block->named_barriers_used = named_barriers_used_;
+  block->makes_room = std::exchange(made_room_, false);
   block->words = std::exchange(words_, {});
   block->live = live_;
   block->warps_ready = warps_ready_;
@@ -231,16 +237,17 @@ static Word* written(const std::vector<Word*>& words) {
   return found != words.end() ? *found : nullptr;
 }
 
-// All blocks have begun. Those go on for which another one has written; and when all have come to the grid's barrier,
-// all of them.
+// All blocks have begun, or as many as run together. Those go on for which another one has written, and those that have
+// made room, the last of them first; and when all have come to the grid's barrier, all of them.
 void Worker::run_parked_blocks() {
+  if (launch_->schedule.order == Order::last_first) std::reverse(parked_.begin(), parked_.end());
   while (!parked_.empty()) {
-    const auto at_the_barrier = [](const auto& block) { return block->words.empty(); };
+    const auto at_the_barrier = [](const auto& block) { return block->words.empty() && !block->makes_room; };
     const bool all_came =
         parked_.size() == launch_->blocks && std::all_of(parked_.begin(), parked_.end(), at_the_barrier);
     bool any = false;
     for (auto& block : std::exchange(parked_, {})) {
-      if (all_came || written(block->words) != nullptr) {
+      if (all_came || block->makes_room || written(block->words) != nullptr) {
         any = true;
         go_on(std::move(block));
       } else {
@@ -253,10 +260,10 @@ void Worker::run_parked_blocks() {
 
 void Worker::go_on(std::unique_ptr<ParkedBlock> block) {
   unpark(*block);
-  if (words_.empty())
-    grid_barrier_.reset();
-  else
+  if (!words_.empty())
     take_written_word();
+  else if (!block->makes_room)
+    grid_barrier_.reset();
   Thread& first = *next(first_ready_warp());
   resume(main_, *first.fiber);
   if (live_ != 0) park();
@@ -382,12 +389,18 @@ void Worker::release_threads(const Awaited& awaited, ThreadSet& waiting) { relea
 // No thread of the block can run, but some wait for what another block has to write: the next one to run when it has.
 // Null if all wait for the other blocks of the grid.
 Thread* Worker::next_by_another_block() {
+  if (makes_room_ && barrier_.arrived == live_) {
+    makes_room_ = false;
+    made_room_ = true;
+    release_barrier();
+    return nullptr;
+  }
   if (grid_barrier_.arrived == live_) {
     release(grid_barrier_, grid_barrier_.waiting);
     return nullptr;
   }
   if (words_.empty()) deadlock();
-  if (launch_->cooperative) return nullptr;
+  if (launch_->cooperative || launch_->schedule.order == Order::last_first) return nullptr;
   launch_->waits_for_others(*this);
   while (written_word() == nullptr) {
     if (launch_->all_wait_for_others()) deadlock();

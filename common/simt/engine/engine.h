@@ -83,6 +83,7 @@ struct ParkedBlock {
   BlockBarrier barrier, grid_barrier;
   std::array<NamedBarrier, 16> named_barriers;
   unsigned named_barriers_used;
+  bool makes_room;           // at its first barrier: nothing keeps it from going on
   std::vector<Word*> words;  // none if it has come to the grid's barrier
   unsigned live;
   unsigned warps_ready;
@@ -265,6 +266,8 @@ class Worker {
   BlockBarrier barrier_;
   BlockBarrier grid_barrier_;  // this block's part of it
   std::vector<std::unique_ptr<ParkedBlock>> parked_;
+  bool makes_room_ = false;  // the block, at its next barrier (Order::last_first)
+  bool made_room_ = false;   // just now
   std::array<NamedBarrier, 16> named_barriers_;
   unsigned named_barriers_used_ = 0;  // by this block: a bit each
   std::vector<Word*> words_;          // that threads wait for

@@ -56,8 +56,10 @@ Schedule schedule_from_environment() {
       schedule.order = Order::reverse;
     else if (seed)
       schedule.order = Order::shuffled, schedule.seed = *seed;
+    else if (order == "last_first")
+      schedule.order = Order::last_first;
     else if (order != "forward")
-      bad_environment("SIMT_ORDER", value, "forward, reverse or shuffled:SEED with a whole number SEED");
+      bad_environment("SIMT_ORDER", value, "forward, reverse, last_first or shuffled:SEED with a whole number SEED");
   }
   schedule.patience = std::max(schedule.patience, allowed_seconds());
   return schedule;
@@ -106,7 +108,9 @@ class Pool {
     }
     launch.observers = observers();
     // What observers know of memory belongs to one OS thread.
-    if (launch.observers.empty() && schedule_.threads > 1 && launch.blocks > 1 && !launch.cooperative) offer(launch);
+    if (launch.observers.empty() && schedule_.threads > 1 && launch.blocks > 1 && !launch.cooperative &&
+        schedule_.order != Order::last_first)
+      offer(launch);
     caller_.run(launch);
     std::unique_lock lock(mutex_);
     launch_ = nullptr;

@@ -41,7 +41,15 @@ void before_first_launch(void (*call)());  // is called then
 // How many blocks of so many threads and bytes of shared memory an H100's multiprocessor holds at once.
 int blocks_per_multiprocessor(std::size_t threads, std::size_t shared_bytes);
 
-enum class Order { forward, reverse, shuffled };
+enum class Order {
+  forward,
+  reverse,
+  shuffled,
+  // As `forward`, on one OS thread, but a block that has come to its first barrier makes room for the next one. When
+  // sixteen have, the last of them goes on first. So a block that should wait for another one, and does not, is too
+  // early.
+  last_first
+};
 
 // The order of the blocks in the grid, of the warps in a block and of the lanes in a warp, wherever CUDA leaves it
 // open. A correct kernel gives the same result in every order.

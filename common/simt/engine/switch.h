@@ -77,8 +77,8 @@ __forceinline__ BlockBarrier::Votes Worker::barrier(const Wait& wait, bool predi
   ++barrier_.arrived;
   barrier_.yes += predicate;
   const bool last = barrier_.arrived == live_;
-  if (last) release_barrier();
-  suspend(last ? first_ready_warp() : self.warp);  // after a barrier the schedule starts over
+  if (last && !makes_room_) release_barrier();
+  suspend(last && !makes_room_ ? first_ready_warp() : self.warp);  // after a barrier the schedule starts over
   return barrier_.votes;
 }
 

@@ -246,7 +246,7 @@ std::vector<Case> many_tiles_and_more_than_a_cache() {
 struct Orders {
   int begin, end;
 };
-constexpr Orders usual_order = {0, 1}, other_orders = {1, 3}, some_orders = {0, 3}, all_orders = {0, 4};
+constexpr Orders usual_order = {0, 1}, other_orders = {1, 3}, some_orders = {0, 3}, all_orders = {0, 5};
 
 // The first thing that test() says in any of these orders of the engine's.
 template <class Test>
@@ -260,7 +260,8 @@ std::string in_orders([[maybe_unused]] Orders orders, Test&& test) {
   } known[] = {{"forward", Order::forward, 0},
                {"reverse", Order::reverse, 0},
                {"shuffled:1", Order::shuffled, 1},
-               {"shuffled:2", Order::shuffled, 2}};
+               {"shuffled:2", Order::shuffled, 2},
+               {"last_first", Order::last_first, 0}};
   const simt::Schedule before = simt::schedule();
   std::string wrong;
   for (int i = orders.begin; i < orders.end && wrong.empty(); i++) {

@@ -3,7 +3,9 @@
 #include <cstdlib>
 #include <set>
 #include <thread>
+#include <tuple>
 
+#include "device/semaphore.h"
 #include "tests/simt/support.h"
 
 namespace {
@@ -125,6 +127,30 @@ TEST(Schedule, a_correct_kernel_gives_one_result_in_every_order_on_any_number_of
       }
 }
 
+// Each block adds to the sum of the block before it, or should.
+__global__ void sums_in_turn(int* turn, int* sum, bool waits) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    if (waits) semaphore_wait(turn, int(blockIdx.x));
+    *sum = (31 * *sum + int(blockIdx.x)) % 10007;
+    semaphore_set(turn, int(blockIdx.x) + 1);
+  }
+  __syncthreads();
+}
+
+TEST(Schedule, a_block_that_does_not_wait_for_its_turn_is_too_early_in_one_order) {
+  int expected = 0;
+  for (int block = 0; block < 40; ++block) expected = (31 * expected + block) % 10007;
+  for (const auto& [order, waits, right] :
+       {std::tuple(simt::Order::forward, true, true), std::tuple(simt::Order::forward, false, true),
+        std::tuple(simt::Order::last_first, true, true), std::tuple(simt::Order::last_first, false, false)}) {
+    const WithSchedule with({order, 0, 1});
+    Device<int> turn(std::vector<int>{0}), sum(std::vector<int>{0});
+    launch(sums_in_turn, {40, 64}, turn, sum, waits);
+    EXPECT_EQ(sum.values()[0] == expected, right) << "order " << int(order) << (waits ? "" : ", without waiting");
+  }
+}
+
 __global__ void note_os_thread(std::thread::id* ids) {
   for (int i = 0; i < 50; ++i) __syncthreads();
   ids[blockIdx.x * blockDim.x + threadIdx.x] = std::this_thread::get_id();
@@ -181,6 +207,7 @@ TEST(ScheduleDeathTest, environment) {
   EXPECT_EXIT(with_environment("SIMT_ORDER", "forward"), ExitedWithCode(0), "order 0");
   EXPECT_EXIT(with_environment("SIMT_ORDER", "reverse"), ExitedWithCode(0), "order 1");
   EXPECT_EXIT(with_environment("SIMT_ORDER", "shuffled:42"), ExitedWithCode(0), "order 2 seed 42");
+  EXPECT_EXIT(with_environment("SIMT_ORDER", "last_first"), ExitedWithCode(0), "order 3");
   EXPECT_EXIT(with_environment("SIMT_THREADS", "0"), ExitedWithCode(2), "SIMT_THREADS=0: must be 1 to 256");
   EXPECT_EXIT(with_environment("SIMT_THREADS", "two"), ExitedWithCode(2), "SIMT_THREADS=two: must be");
   EXPECT_EXIT(with_environment("SIMT_ORDER", "shuffled"), ExitedWithCode(2), "SIMT_ORDER=shuffled: must be forward");

@@ -1,11 +1,12 @@
 """Every barrier and every wait of a chapter is needed, and the checks notice when one is gone.
 
 Finds the barriers (`__syncthreads();`, `__syncwarp();`, a named one, an arrival at an mbarrier), waits (`cp_async_wait<N>();`,
-`grid_dependency_wait();`, for an mbarrier, a bulk copy or wgmma) and proxy fences of a chapter's kernels, and runs the chapter's
+`grid_dependency_wait();`, for an mbarrier, a semaphore, a bulk copy or wgmma) and proxy fences of a chapter's kernels, and runs the chapter's
 program on small problems without one of them after the other: SIMT_WITHOUT tells the engine which. Fails unless it says each time what is wrong: a race, a read of
 shared memory that is not there yet, a copy or a kernel that nobody waits for, a deadlock, or a wrong result. What is
-there for global memory, whose order among threads the engine does not check, for compute-sanitizer's racecheck alone, or
-for the time alone, so that no result depends on it, says so in the comment on its line, and may go unnoticed.
+there for global memory, whose order among threads the engine does not check, for compute-sanitizer's racecheck alone,
+for equal bits in every launch (the kind of test `repeat` holds them), or for the time alone, so that no result depends on
+it, says so in the comment on its line, and may go unnoticed.
 
 What a rung has from the rung before, with the same lines around it, is tried there, and only with --all in both. So is what a
 kernel for wide heads, wide/forward.cu or wide/backward.cu, has from any rung of its chapter.
@@ -24,13 +25,13 @@ from pathlib import Path
 
 BARRIER = re.compile(r"(?:__syncthreads|__syncwarp|named_barrier_sync|named_barrier_arrive|grid_dependency_wait|cp_async_wait<[^>]*>"
                      r"|mbarrier_wait|mbarrier_arrive|mbarrier_arrive_expect_tx|fence_proxy_async|bulk_wait<[^>]*>"
-                     r"|bulk_wait_read<[^>]*>|wgmma_wait<[^>]*>)\([^;]*\);")
+                     r"|bulk_wait_read<[^>]*>|wgmma_wait<[^>]*>|semaphore_wait)\([^;]*\);")
 NOTICED = re.compile(r"deadlock|barrier divergence|named barrier|race on shared memory|uninitialised shared memory"
                      r"|that a cp\.async of|waited for this cp\.async|no barrier between this and what"
                      r"|waited for the kernel before|the kernel before wrote|: FAIL |that a bulk copy of"
                      r"|nobody has waited for|that a wgmma of|of the wgmma at|waited for this wgmma|no fence\.proxy\.async"
                      r"|to the memory of the mbarrier|might have counted in the phase before")
-EXEMPT = re.compile("global memory|for racecheck alone|no result depends on it")
+EXEMPT = re.compile("global memory|for racecheck alone|no result depends on it|for equal bits")
 SHARED, SHARED_CALL = "device/swizzled_tile.h", "store_rows"  # has barriers of its own, tried in every source that calls it
 SHARED_PATH = Path(__file__).resolve().parents[2] / SHARED
 # Ragged tiles, several of them, and more than one slice of the head dim; long enough for a buffer to be used again.
@@ -81,9 +82,9 @@ def new_barriers(source: Path) -> list:
     return [barrier for barrier in barriers(source) if around.get(barrier[0]) not in known]
 
 
-def run(program: str, *arguments: str, without: str = "") -> subprocess.CompletedProcess:
+def run(program: str, *arguments: str, without: str = "", **order: str) -> subprocess.CompletedProcess:
     return subprocess.run([program, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
-                          env={**os.environ, "SIMT_WITHOUT": without})
+                          env={**os.environ, "SIMT_WITHOUT": without, **order})
 
 
 def borrowers(source: Path) -> list:
@@ -111,10 +112,11 @@ def problems(source: Path, rungs: dict) -> list:
     return [[f"--direction={direction}", *problem] for direction, problem in product(directions, some)]
 
 
-def verdict(program: str, barrier: str, source_problems: list) -> str:
+def verdict(program: str, barrier: str, line: str, source_problems: list) -> str:
     """What the program without this barrier says; empty if it notices nothing."""
+    order = {"SIMT_ORDER": "last_first"} if "semaphore_wait(" in line else {}  # else no block comes before its turn
     for problem in source_problems:
-        done = run(program, "--check", *problem, without=barrier)
+        done = run(program, "--check", *problem, without=barrier, **order)
         said = done.stdout + done.stderr
         if done.returncode == 1 and NOTICED.search(said):
             return next(line for line in said.splitlines() if NOTICED.search(line))
@@ -131,7 +133,7 @@ def main(source_directory: str, program: str, every: str = "") -> int:
     tries = [(source, *barrier) for source in sources for barrier in find(source)]
     unnoticed = 0
     with ThreadPoolExecutor(2) as pool:
-        said = pool.map(lambda one: verdict(program, one[1], problems(one[0], rungs)), tries)
+        said = pool.map(lambda one: verdict(program, one[1], one[2], problems(one[0], rungs)), tries)
         for (source, barrier, line), words in zip(tries, said):
             reason = EXEMPT.search(line)
             unnoticed += not words and not reason
