@@ -1,9 +1,7 @@
 """How Sphinx makes the site; its sources are written by common/tools/showing/book_pages.py."""
 
-import shutil
 from pathlib import Path
 
-import plotly
 from docutils import nodes
 from latex2mathml.converter import convert
 
@@ -48,9 +46,8 @@ def _mathml(display: str):
 
 
 def _plots(app, page, template, context, doctree) -> None:
-    """A page with plots gets the script that draws them."""
+    """A page with plots gets the script that says what is in them."""
     if '<div class="plot">' in context.get("body", ""):
-        app.add_js_file("plotly.min.js", loading_method="defer")
         app.add_js_file("plots.js", loading_method="defer")
 
 
@@ -60,14 +57,7 @@ def _level(app, page, template, context, doctree) -> None:
     context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
 
 
-def _bring_plotly(app) -> None:
-    static = Path(app.outdir) / "_static"
-    static.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(Path(plotly.__file__).parent / "package_data" / "plotly.min.js", static)
-
-
 def setup(app) -> None:
     app.add_html_math_renderer("mathml", _mathml("inline"), _mathml("block"))
-    app.connect("builder-inited", _bring_plotly)
     app.connect("html-page-context", _plots)
     app.connect("html-page-context", _level, priority=900)  # after Furo has made them

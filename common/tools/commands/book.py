@@ -10,8 +10,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from tools.base import BUILD, RESULTS, ROOT, Failure, Progress, follow, output_of, pythons, say, shown
-from tools.record import THE_BOOKS, Record
+from tools.base import BUILD, ROOT, Failure, Progress, follow, output_of, pythons, say, shown
 from tools.showing import book, book_check, book_pages, book_plots
 
 SITE = ROOT / "common" / "book" / "site"
@@ -40,7 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
             book_pages.write({**pages.paper(), **files}, HOME / "paper")
             _sphinx(python, "singlehtml", HOME / "paper", HOME / "print", progress)
             _print(browser, progress)
-        sources = pages.sources(book_plots.all_plots(Record(RESULTS / THE_BOOKS)), PDF if browser else None)
+        progress.show("drawing the plots")
+        sources = pages.sources(book_plots.draw(lessons, python, HTML), PDF if browser else None)
         book_pages.write({**sources, **files}, HOME / "source")
         _drop_old(set(sources), {walk.file for walk in lessons.walks})
         _sphinx(python, "html", HOME / "source", HTML, progress)

@@ -9,8 +9,6 @@ printed. So it is for a ladder that ./workbook run --save NAME kept, whose pictu
 """
 
 import argparse
-import json
-import subprocess
 from pathlib import Path
 
 from tools.base import (
@@ -24,7 +22,6 @@ from tools.base import (
     shown,
     significant,
     table,
-    with_python_path,
 )
 from tools.course import boxes, load
 from tools.record import THE_BOOKS, Record, own
@@ -114,13 +111,5 @@ def _draw(data_of: dict[str, JsonObject], directory: Path) -> None:
     if python is None:
         raise Failure("the pictures need matplotlib: apt-get install python3-matplotlib, or pip install matplotlib, or "
                       "name a Python that has it in WORKBOOK_PYTHON (--no-pictures does without)")
-    wanted = {name: {"data": data, "fingerprint": pictures.fingerprint(data)}
-              for name, data in data_of.items()}
-    done = subprocess.run([python, "-B", "-m", "tools.showing.draw", directory], input=json.dumps(wanted), text=True,
-                          capture_output=True, cwd=ROOT, env=with_python_path(ROOT / "common"))
-    if done.returncode:
-        raise Failure(f"drawing failed: {(done.stderr.strip().splitlines() or ['no output'])[-1]}")
-    for path in directory.glob("*.svg"):
-        if path.stem not in wanted:
-            path.unlink()
-    say(f"{len(wanted)} pictures in {shown(directory)}")
+    pictures.draw(python, data_of, directory)
+    say(f"{len(data_of)} pictures in {shown(directory)}")

@@ -6,7 +6,7 @@
     a comment                 is left out: it is for ./workbook dev report
 
 A chapter's first page begins with links to its kernels, and each kernel's page has a link to what changed since the
-rung before. A recorded picture gets the plot that book_plots.py makes of the same data, and a paragraph of a lesson
+rung before. For a recorded picture stands the plot that book_plots.py makes of the same data, and a paragraph of a lesson
 that names `./workbook walk ..` is followed by that walk.
 """
 
@@ -14,11 +14,12 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from html import escape
 from pathlib import Path
 from posixpath import relpath
 
-from tools.base import JsonObject
 from tools.showing.book import COMMENT, LANGUAGES, LINK, Book, shielded, walks_in
+from tools.showing.book_plots import Plot
 
 
 class Pages:
@@ -27,8 +28,8 @@ class Pages:
     def __init__(self, book: Book):
         self.book = book
 
-    def sources(self, plots: dict[str, JsonObject], pdf: "str | None") -> dict[str, str]:
-        """{path of a Markdown file: its text}. plots: {name of a picture: figure}; pdf: its address, or None."""
+    def sources(self, plots: dict[str, Plot], pdf: "str | None") -> dict[str, str]:
+        """{path of a Markdown file: its text}. plots: {path of a picture: plot}; pdf: its address, or None."""
         made = {_source(page): self._page(page, plots, paper=False) for page in self.book.pages}
         if pdf:
             head, mark, rest = made["index.md"].partition("\n## ")
@@ -44,7 +45,7 @@ class Pages:
         """The sources of the lessons alone, for print: without what only a screen has."""
         return {_source(page): self._page(page, {}, paper=True) for page in self.book.pages}
 
-    def _page(self, page: str, plots: dict[str, JsonObject], paper: bool) -> str:
+    def _page(self, page: str, plots: dict[str, Plot], paper: bool) -> str:
         blank, restore = shielded(self.book.text(page))
 
         def link(found: re.Match[str]) -> str:
@@ -54,11 +55,10 @@ class Pages:
                 return text if target.startswith("../") else found[0]
             if paper and not picture and path not in self.book.pages:
                 return text
-            plot = plots.get(Path(path).stem) if picture and path.startswith("common/results/") else None
+            if picture and path in plots:
+                return with_plot(text, page, plots[path])
             whole = f"{picture}[{text}]({_to(page, self._address(path))}{fragment})"
-            if picture and os.path.dirname(os.path.dirname(path)) in self.book.chapters:
-                whole += "{.adapts}"  # to dark pages, by itself
-            return with_plot(whole, plot) if plot else whole
+            return whole
 
         blank = LINK.sub(link, COMMENT.sub("", blank))
         chapter = os.path.dirname(page)
@@ -159,10 +159,14 @@ def _fenced(text: str, language: str, *options: str) -> str:
                                                            for option in options) + f"\n{text.rstrip()}\n{fence}\n"
 
 
-def with_plot(picture: str, figure: JsonObject) -> str:
-    """The picture stays for paper, and for readers without scripts."""
-    data = json.dumps(figure, separators=(",", ":")).replace("<", "\\u003c")
-    return f'<div class="plot">\n\n{picture}\n\n<script type="application/json">{data}</script></div>'
+def with_plot(words: str, page: str, plot: Plot) -> str:
+    """The picture, which a browser asks for when it comes into view, and what its points say."""
+    (width, height), (narrow, high) = plot.sizes
+    data = json.dumps(plot.points, separators=(",", ":")).replace("<", "\\u003c")
+    script = f'<script type="application/json">{data}</script>' if plot.points else ""
+    return (f'<div class="plot"><picture><source media="(max-width: 640px)" srcset="{_to(page, plot.narrow)}" '
+            f'width="{narrow}" height="{high}"><img src="{_to(page, plot.wide)}" width="{width}" height="{height}" '
+            f'loading="lazy" alt="{escape(words)}"></picture>{script}</div>')
 
 
 def write(sources: "Mapping[str, str | bytes]", directory: Path) -> None:

@@ -1,116 +1,73 @@
-"""The pictures of tools/showing/pictures.py as plots to point at: the same data, for Plotly.
+"""The pictures of tools/showing/pictures.py on the site: for a wide page and for a phone, and with words where one points.
 
-Pointing at a point shows its problem, and of N, ms, TFLOP/s and the ratio to FlashAttention-2 what belongs to it. A
-trace's `meta` has its colour for a light and for a dark page; static/plots.js, in common/book/site, draws.
+Pointing at a point shows its problem, and of N, ms, TFLOP/s and the ratio to FlashAttention-2 what belongs to it.
+static/plots.js, in common/book/site, shows them.
 """
 
-import math
+import json
+from dataclasses import dataclass
+from pathlib import Path
 
-from tools.base import JsonObject, amount_of_memory, significant
+from tools.base import RESULTS, JsonObject, amount_of_memory, significant
 from tools.record import Record
-from tools.showing.pictures import all_pictures, color
+from tools.showing import pictures
+from tools.showing.book import Book
 
-MARKERS = ["circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x", "triangle-left",
-           "triangle-right"]
-# Peers are all grey and dashed, and no name stands at the end of a line here.
-PEER_MARKERS = {"FLASH": "circle-open", "FLASH-deterministic": "circle-open", "CUDNN": "square-open",
-                "FA3": "triangle-up-open", "FA4": "diamond-open", "FA4-deterministic": "diamond-open"}
-DASHES = {"solid": "solid", "dashed": "dash", "dotted": "dot", "dashdot": "dashdot"}
-ON_DARK = {"#000000": "#ffffff", "#1f1f1f": "#e8e8e8", "#4d4d4d": "#c4c4c4", "#6b6b6b": "#a8a8a8", "#8a8a8a": "#9a9a9a",
-           "#0072B2": "#3d9be0"}
 LADDER: JsonObject = {"batch": 2, "heads": 16, "head_dim": 64, "causal": True}  # as the pictures' notes say
 TOKENS, WIDTH = 16384, 2048  # B N and H D of FlashAttention's sweep
+FOLDER = "plots"  # of the site
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A picture as it is drawn for the site."""
+
+    wide: str  # paths below the site's folder
+    narrow: str
+    sizes: tuple[tuple[int, int], tuple[int, int]]  # width and height of both, in pixels
+    points: list[list[object]]  # [[x, y in the wide one, x, y in the narrow one, words], ..], of the width and the height
+
+
+def draw(book: Book, python: "str | Path", site: Path) -> dict[str, Plot]:
+    """{path of a picture: plot} of the recorded pictures that the pages show."""
+    found: dict[str, Plot] = {}
+    for gpu in sorted({path.parent.parent.name for path in map(Path, book.files) if _recorded(path)}):
+        data = {name: one for name, one in pictures.all_pictures(Record(RESULTS / gpu)).items()
+                if f"common/results/{gpu}/pictures/{name}.svg" in book.files}
+        pictures.draw(python, data, site / FOLDER / gpu, "--site")
+        for name, one in data.items():
+            found[f"common/results/{gpu}/pictures/{name}.svg"] = _plot(f"{FOLDER}/{gpu}/{name}", name, one, site)
+    return found
+
+
+def _recorded(path: Path) -> bool:
+    return path.parent.name == "pictures" and path.suffix == ".svg" and path.parts[:2] == ("common", "results")
+
+
+def _plot(stem: str, name: str, data: JsonObject, site: Path) -> Plot:
+    where = site / f"{stem}.json"
+    both = json.loads(where.read_text())
+    where.unlink()
+    points: list[list[object]] = []
+    for (number, which, place, *wide), (*_, x, y) in zip(both["wide"]["points"], both["narrow"]["points"]):
+        panel = data["panels"][number]
+        points.append([*wide, x, y, words(name, panel, panel["series"][which], place)])
+    return Plot(f"{stem}.svg", f"{stem}.narrow.svg", (tuple(both["wide"]["size"]), tuple(both["narrow"]["size"])),
+                points)
+
+
+# --- What is shown where one points -----------------------------------------------------------------------------------
 
 
 def flops(direction: str, batch: float, heads: int, head_dim: int, causal: bool, n: float) -> float:
     return 4 * batch * heads * n * n * head_dim * (0.5 if causal else 1) * (2.5 if direction == "backward" else 1)
 
 
-def all_plots(record: Record) -> dict[str, JsonObject]:
-    """{name of the picture: figure}, of those that have been measured, bars of time aside."""
-    return {name: figure(name, data) for name, data in all_pictures(record).items()
-            if data["kind"] != "spans" and any(panel["series"] for panel in data["panels"])}
-
-
-def figure(name: str, data: JsonObject) -> JsonObject:
-    traces: list[JsonObject] = []
-    layout: JsonObject = {"annotations": [], "shapes": []}
-    for number, panel in enumerate(data["panels"]):
-        axis = str(number + 1) if number else ""
-        bars = data["kind"] == "bars"
-        layout[f"xaxis{axis}"] = _axis(panel["x"])
-        layout[f"yaxis{axis}"] = {"autorange": "reversed", "showgrid": False} if bars else _axis(panel["y"])
-        if bars:
-            layout[f"xaxis{axis}"]["range"] = _log_range([one["x"][0] for one in panel["series"]], 2, 6)
-        if data["kind"] == "roofline":
-            points = [one for one in panel["series"] if one["style"] != "roof"]
-            layout["xaxis"]["range"] = _log_range([one["x"][0] for one in points], 4, 4)
-            layout["yaxis"]["range"] = _log_range([one["y"][0] for one in points], 3, 3)
-        layout["annotations"].append(_above(axis, f"x{axis} domain", 0, "left", panel["title"]))
-        for place, text in panel.get("marks", []):
-            layout["shapes"].append({"type": "line", "xref": f"x{axis}", "yref": f"y{axis} domain", "x0": place,
-                                     "x1": place, "y0": 0,
-                                     "y1": 1, "line": {"dash": "dot", "width": 1, "color": "#888888"}})
-            layout["annotations"].append(_above(axis, f"x{axis}", math.log10(place), "right", text))
-        for one in panel["series"]:
-            trace = _bar(one) if bars else _line(one)
-            shown = [_words(name, panel, one, x, y) for x, y in zip(one["x"], one["y"])]
-            named = f"{one['slope']}<br>{one['name']}" if "slope" in one else one["name"]
-            trace.update({"name": named, "xaxis": f"x{axis}", "yaxis": f"y{axis}", "legendgroup": one["name"],
-                          "showlegend": not bars and one["name"] not in [each["name"] for each in traces],
-                          "customdata": shown, "hovertemplate": "%{customdata}<extra></extra>",
-                          "meta": {"light": color(one["color"]),
-                                   "dark": ON_DARK.get(color(one["color"]), color(one["color"]))}})
-            traces.append(trace)
-    layout["annotations"] = [one for one in layout["annotations"] if one["text"]]
-    return {"title": data["title"], "note": data["note"], "panels": len(data["panels"]),
-            "bars": len(traces) if data["kind"] == "bars" else 0, "data": traces, "layout": layout}
-
-
-def _axis(axis: JsonObject) -> JsonObject:
-    made: JsonObject = {"title": {"text": axis["label"]}, "type": "log" if axis["log"] else "linear"}
-    if axis.get("ticks"):
-        made.update({"tickvals": [place for place, _ in axis["ticks"]],
-                     "ticktext": [text for _, text in axis["ticks"]]})
-    elif axis["log"]:
-        made.update({"dtick": 1, "tickformat": "~g"})
-    else:
-        made["rangemode"] = "tozero" if not axis.get("from") else "normal"
-    return made
-
-
-def _log_range(values: list[float], below: float, above: float) -> list[float]:
-    return [math.log10(min(values) / below), math.log10(max(values) * above)]
-
-
-def _above(axis: str, reference: str, x: float, anchor: str, text: str) -> JsonObject:
-    """Words on the upper edge of a panel."""
-    return {"text": text, "xref": reference, "yref": f"y{axis} domain", "x": x, "y": 1, "xanchor": anchor,
-            "yanchor": "bottom", "showarrow": False}
-
-
-def _line(one: JsonObject) -> JsonObject:
-    own = isinstance(one["color"], int)
-    point = one["style"] in ("point", "hollow")
-    symbol = MARKERS[one["color"] % len(MARKERS)] if own else PEER_MARKERS.get(one["color"])
-    return {"type": "scatter", "x": one["x"], "y": one["y"], "mode": "markers" if point else "lines+markers" if symbol
-            else "lines", "line": {"dash": DASHES.get(one["style"], "solid")},
-            "marker": {"symbol": (symbol or "circle") + ("-open" if one["style"] == "hollow" else ""),
-                       "size": 11 if point else 7}}
-
-
-def _bar(one: JsonObject) -> JsonObject:
-    return {"type": "bar", "orientation": "h", "x": one["x"], "y": [one["name"]], "text": [one["text"]],
-            "textposition": "outside", "cliponaxis": False}
-
-
-# --- What is shown where one points -----------------------------------------------------------------------------------
-
-
-def _words(name: str, panel: JsonObject, one: JsonObject, x: float, y: float) -> str:
-    """Lines of HTML."""
+def words(name: str, panel: JsonObject, one: JsonObject, place: int) -> str:
+    """Of a point of a picture; the first line is whose it is."""
+    x, y = one["x"][place], one["y"][place]
     what, _, direction = name.rpartition("-")
-    lines = [f"<b>{one['name']}</b>"]
+    lines = [one["name"]]
     if what == "time":
         lines += [f"N = {x}", *_speed(flops(direction, **LADDER, n=x), 1e-3 * y, _peer(panel, x), 1e-3)]
     elif what == "tflops":
@@ -121,7 +78,7 @@ def _words(name: str, panel: JsonObject, one: JsonObject, x: float, y: float) ->
     elif what in ("chapters", "steps"):
         peers = [each["x"][0] for each in panel["series"] if each["color"] == "FLASH"]
         lines += ["N = 4096", *_speed(flops(direction, **LADDER, n=4096), 1e-3 * x, peers[0] if peers else None, 1e-3)]
-        lines += [f"{one['text'].partition(', ')[2]} the step before"] if ", " in one["text"] else []
+        lines += [f"{one['gain']} the step before"] if one.get("gain") else []
     elif name == "memory":
         first = dict(zip(panel["series"][0]["x"], panel["series"][0]["y"])).get(x)
         lines += [f"N = {x}", amount_of_memory(y)] + ([f"{significant(y / first)} of {panel['series'][0]['name']}"]
@@ -129,10 +86,9 @@ def _words(name: str, panel: JsonObject, one: JsonObject, x: float, y: float) ->
     elif name == "roofline":
         lines += [f"{significant(x)} FLOP for a byte of DRAM", f"{significant(y)} TFLOP/s"]
     else:
-        place = (amount_of_memory(x) + " in use" if panel["x"]["label"] == "bytes in use"
-                 else f"{panel['x']['label']} = {x}")
-        lines += [panel["title"], place, f"{significant(y)} {panel['y']['label']}"]
-    return "<br>".join(line for line in lines if line)
+        at = amount_of_memory(x) + " in use" if panel["x"]["label"] == "bytes in use" else f"{panel['x']['label']} = {x}"
+        lines += [panel["title"], at, f"{significant(y)} {panel['y']['label']}"]
+    return "\n".join(line for line in lines if line)
 
 
 def _peer(panel: JsonObject, x: float) -> "float | None":

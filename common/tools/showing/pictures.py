@@ -2,51 +2,70 @@
 
 A picture is {title, note, kind, panels}; a panel {title, x, y, series}, perhaps with marks: [[x, text], ..], upright
 lines with their names at the left; an axis {label, log}, perhaps with ticks: [[place, text], ..], and with from and to,
-where it begins and ends; one of the series {name, color, style, x, y}. `color` is an index: of the chapter, or a peer's
-name. Of the kind "spans" x and y are where bars begin and end, one row of them for each of the series; or for each
-`row` that they name, and then a legend says what is of which colour.
+where it begins and ends; one of the series {name, color, style, x, y}. `color` is a chapter's index, a peer's name, or
+a colour of the drawings (lesson_pictures/canvas.py) for what is neither.
+
+Of the kind "steps" each of the series is one row with one x, its time, and `before`, the time of the step before. Of
+the kind "spans" x and y are where bars begin and end, one row of them for each of the series; or for each `row` that
+they name, and then a legend says what is of which colour.
 """
 
 import hashlib
 import json
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tools.base import GPUS, JsonObject, amount_of_memory, significant
+from tools.base import GPUS, ROOT, Failure, JsonObject, amount_of_memory, significant, with_python_path
 from tools.record import LENGTHS, Microbenchmarks, Missing, Quantities, Record, Training
+from tools.showing.lesson_pictures import canvas
 from tools.showing.lesson_tables import PEER_NAMES
 
 ADDED_IN_NO_ORDER = ["07_backward/atomic", "08_causal_earlystop/balanced", "10_hopper/bulk"]
 UNORDERED = {"forward": "", "backward": "; dotted: dQ added up in no order"}
-# Okabe and Ito (2008), which the colour-blind tell apart; yellow is left out, because it is too faint on a light card.
-COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"]
-PEERS = {"FLASH": "#4d4d4d", "FLASH-deterministic": "#4d4d4d", "CUDNN": "#8a8a8a", "FA3": "#6b6b6b", "FA4": "#1f1f1f",
-         "FA4-deterministic": "#1f1f1f", "SDPA": "#4d4d4d", "SDPA, other seed": "#8a8a8a", "roof": "#6b6b6b",
-         "wait": "#c9c5bb",
-         "eager+FLASH": "#8a8a8a", "compiled+FLASH": "#4d4d4d"}
+# (on a light card, on a dark one). One colour a chapter, in every picture and on the site: neighbours lie 150 degrees of
+# hue apart and differ in lightness, and each can be read as text on its card.
+COLORS = [("#0465af", "#6fb6fe"), ("#be4a1b", "#eb7a52"), ("#0a726e", "#0dcbc3"), ("#af4791", "#da76bb"),
+          ("#497106", "#91c456"), ("#5a5ac6", "#8d92f9"), ("#8a5601", "#ed9e2f"), ("#00799b", "#0cb0d4"),
+          ("#aa2e4e", "#fe879c"), ("#0a7f53", "#23ba7d"), ("#7f42a6", "#ce94f8"), ("#7b6b02", "#b39f12"),
+          ("#5d5300", "#c8b222")]
+GREYS = [("#4d4d4d", "#c4c4c4"), ("#767676", "#9a9a9a"), ("#6b6b6b", "#a8a8a8"), ("#1f1f1f", "#e8e8e8"),
+         ("#c9c5bb", "#4a4f57")]
+PEERS = {"FLASH": 0, "FLASH-deterministic": 0, "CUDNN": 1, "FA3": 2, "FA4": 3, "FA4-deterministic": 3, "SDPA": 0,
+         "SDPA, other seed": 1, "roof": 2, "wait": 4, "eager+FLASH": 1, "compiled+FLASH": 0}
 RING, RING_PREDICTED = "2026-11-23-11-ring.json", "2026-11-23-11-ring-predicted.json"
 RING_PYTORCH = "2026-11-23-11-ring-pytorch.json"
 POSITIONS = {"learned": "learned positions", "rope": "RoPE"}
 HOPPER_TIMELINE = "2026-11-23-10-timeline.json"
 # What warps do there, and its colour.
 DOES: dict[str, JsonObject] = {"wait": {"name": "waits", "color": "wait"},
-                               "copy": {"name": "starts copies", "color": 2},
-        "products": {"name": "products, and nothing else", "color": 0}, "x": {"name": "x, while P V runs", "color": 1},
-        "exp": {"name": "P", "color": 5}}
+                               "copy": {"name": "starts copies", "color": "green"},
+                               "products": {"name": "products, and nothing else", "color": "blue"},
+                               "x": {"name": "x, while P V runs", "color": "purple"},
+                               "exp": {"name": "P", "color": "orange"}}
 DIGITS = 6  # of the numbers in a picture: more than can be seen
 
 
-def color(index: "int | str") -> str:
-    return PEERS.get(index, "#8a8a8a") if isinstance(index, str) else COLORS[index % len(COLORS)]
+def color(index: "int | str") -> tuple[str, str]:
+    """(on a light card, on a dark one)"""
+    if isinstance(index, int):
+        return COLORS[index % len(COLORS)]
+    return GREYS[PEERS[index]] if index in PEERS else canvas.COLORS.get(index, GREYS[1])[:2]
 
 
 def all_pictures(record: Record) -> dict[str, JsonObject]:
-    """name -> data"""
-    pictures = Pictures(record)
-    names = [name for name in dir(pictures) if not name.startswith("_")]
-    return {name.replace("_", "-"): _rounded(getattr(pictures, name)()) for name in names}
+    """name -> data; the note of each begins with the GPU."""
+    pictures, found = Pictures(record), {}
+    for name in [name for name in dir(pictures) if not name.startswith("_")]:
+        data = _rounded(getattr(pictures, name)())
+        try:
+            data["note"] = f"{record.gpu}; {data['note']}"
+        except Missing:  # then nothing has been measured, either
+            pass
+        found[name.replace("_", "-")] = data
+    return found
 
 
 def own_pictures(record: Record, recorded: Record) -> dict[str, JsonObject]:
@@ -93,6 +112,18 @@ def fingerprint_in(path: Path) -> "str | None":
     except FileNotFoundError:
         return None
     return found[1] if found else None
+
+
+def draw(python: "str | Path", data_of: dict[str, JsonObject], directory: Path, *flags: str) -> None:
+    """Writes these pictures, and deletes others; `python` has matplotlib."""
+    wanted = {name: {"data": data, "fingerprint": fingerprint(data)} for name, data in data_of.items()}
+    done = subprocess.run([python, "-B", "-m", "tools.showing.draw", directory, *flags], input=json.dumps(wanted),
+                          text=True, capture_output=True, cwd=ROOT, env=with_python_path(ROOT / "common"))
+    if done.returncode:
+        raise Failure(f"drawing failed: {(done.stderr.strip().splitlines() or ['no output'])[-1]}")
+    for path in directory.glob("*.svg"):
+        if path.stem.removesuffix(".narrow") not in wanted:
+            path.unlink()
 
 
 def stale(record: Record, directory: Path) -> list[str]:
@@ -169,6 +200,7 @@ class Pictures:
         lengths, panels, source = [*LENGTHS, 16384], [], f"sweep-fp16-{direction}"
         steps = [step for step in self._record.results(direction, source) if not self._record.rope(step)]
         unordered = self._unordered(direction, source)
+        steps, slow, most = self._apart(steps, source, direction)
         for mask in ("full", "causal"):
             for head_dim in (64, 128):
                 series = [self._series(step, direction, lengths,
@@ -179,7 +211,17 @@ class Pictures:
                                "x": {"label": "N", "log": True, "ticks": _lengths(lengths)},
                                "y": {"label": "TFLOP/s", "log": False}, "series": _present(series)})
         return {"kind": "lines", "title": f"TFLOP/s of the {direction}",
-                "note": "16k tokens, H·D = 2048, fp16" + UNORDERED[direction], "panels": panels}
+                "note": "16k tokens, H·D = 2048, fp16" + UNORDERED[direction]
+                        + (f"; left out: {' to '.join(dict.fromkeys([slow[0][:2], slow[-1][:2]]))}, at most "
+                           f"{significant(most)} TFLOP/s" if slow else ""), "panels": panels}
+
+    def _apart(self, steps: list[str], source: str, direction: str) -> tuple[list[str], list[str], float]:
+        """(steps that can be told from zero beside the fastest, the others, the highest TFLOP/s of these)"""
+        top = {step: max((1e-12 * row.flop_rate for row in self._record.rows
+                          if (row.source, row.step, row.direction) == (source, step, direction)), default=0)
+               for step in steps}
+        slow = [step for step in steps if top[step] < 0.1 * max(top.values())]
+        return [step for step in steps if step not in slow], slow, max((top[step] for step in slow), default=0)
 
     def tflops_forward(self):
         return self._tflops("forward")
@@ -232,7 +274,8 @@ class Pictures:
         roofs = []
         try:
             copy, matmul = self._of.copy_tbytes(), self._of.matmul_tflops()
-            scalar = GPUS["h200"].fp32 * 1e-12 if "h200" in self._record.directory.name else None
+            scalar = next((1e-12 * gpu.fp32 for short, gpu in GPUS.items()
+                           if short in self._record.directory.name.split("-")), None)
             for name, top in [(f"tensor cores: {matmul:.0f} TFLOP/s (a matrix product, measured)", matmul)] + (
                     [(f"fp32 without tensor cores: {scalar:.0f} TFLOP/s (data sheet)", scalar)] if scalar else []):
                 roofs.append({"name": name, "color": "roof", "style": "roof", "x": [0.1, top / copy, 1e5],
@@ -245,34 +288,35 @@ class Pictures:
                 "panels": [{"title": "", "x": {"label": "FLOP for a byte of DRAM", "log": True},
                             "y": {"label": "TFLOP/s", "log": True}, "series": roofs + points if points else []}]}
 
-    def _bars(self, direction: str, steps: list[tuple[str, str]], title: str, peers: list[str]) -> JsonObject:
-        """Of each (step, name): time, and what it gained over the one before; then the peers."""
-        n, bars, before = 4096, [], None
+    def _staircase(self, direction: str, steps: list[tuple[str, str]], title: str, peers: list[str]) -> JsonObject:
+        """Of each (step, name): its time, from the time of the one before; then the peers."""
+        n, series, before = 4096, [], None
         for step, name in steps:
             try:
                 ms = self._of.ms(step, n, direction)
             except Missing:
                 continue
-            gain = f", {significant(before / ms)}×" if before else ""
-            bars.append({"name": name, "color": _chapter(step), "style": "bar", "x": [ms], "y": [0],
-                         "text": f"{significant(ms)} ms{gain}"})
+            series.append({"name": name, "color": _chapter(step), "style": "point", "x": [ms], "y": [0],
+                           "before": before or ms, "text": significant(ms),
+                           "gain": f"{significant(before / ms)}×" if before else ""})
             before = ms
-        for peer in peers if bars else []:
+        for peer in peers if series else []:
             try:
                 ms = self._of.peer_ms(peer, n, direction)
             except Missing:
                 continue
-            bars.append({"name": _short(peer), "color": peer, "style": "bar", "x": [ms], "y": [0],
-                         "text": f"{significant(ms)} ms"})
-        return {"kind": "bars", "title": title,
-                "note": f"B=2 H=16 N={n} D=64 fp16 causal; logarithmic; × is the gain over the step above",
+            series.append({"name": _short(peer), "color": peer, "style": "point", "x": [ms], "y": [0], "before": ms,
+                           "text": significant(ms)})
+        return {"kind": "steps", "title": title,
+                "note": f"B=2 H=16 N={n} D=64 fp16 causal; logarithmic: the length of a stair is the gain over the one "
+                        "above it",
                 "panels": [{"title": "", "x": {"label": "ms", "log": True}, "y": {"label": "", "log": False},
-                            "series": bars}]}
+                            "series": series}]}
 
     def chapters_forward(self):
         """The results of the chapters without RoPE: the ladder at a glance."""
         steps = [(step, _short(step)) for step in self._record.results("forward") if not self._record.rope(step)]
-        return self._bars("forward", steps, "The forward, chapter by chapter",
+        return self._staircase("forward", steps, "The forward, chapter by chapter",
                           self._record.peers("forward", "peers-ladder"))
 
     def _steps(self, direction: str) -> JsonObject:
@@ -283,7 +327,7 @@ class Pictures:
             if self._record.rope(step) or step not in first and chapter == first[0].split("/")[0]:
                 continue  # the ladder begins with the first chapter's result
             steps.append((step, _short(step) if len(self._record.rungs(chapter, direction)) == 1 else _rung(step)))
-        return self._bars(direction, steps, f"Every step of the {direction}",
+        return self._staircase(direction, steps, f"Every step of the {direction}",
                           self._record.peers(direction, "peers-ladder"))
 
     def steps_forward(self):
@@ -340,11 +384,12 @@ class Pictures:
             of, marks = Microbenchmarks({}), []
         names = of.names("latency/global/")
         bytes_in_use = [int(name.rpartition("/")[2]) for name in names]
-        chase = {"name": "global memory", "color": 0, "style": "solid", "x": bytes_in_use,
+        chase = {"name": "global memory", "color": "blue", "style": "solid", "x": bytes_in_use,
                  "y": [of.value(name, "ns") for name in names]}
         others = [{"name": text, "color": color, "style": "dashed", "x": bytes_in_use[::len(names) - 1],
                    "y": [of.value(f"latency/{name}", "ns")] * 2}
-                  for name, text, color in (("shared", "shared memory", 1), ("registers", "a multiply-add", 2))
+                  for name, text, color in (("shared", "shared memory", "orange"),
+                                              ("registers", "a multiply-add", "green"))
                   if len(names) > 1]
         sizes, times = [8192 << i for i in range(0, 18, 3)], [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
         return {"kind": "lines", "title": "Latency of a load",
@@ -378,8 +423,8 @@ class Pictures:
                 series.append({"name": name, "color": color, "style": style, "x": [x for x, _ in points],
                                "y": [y for _, y in points]})
 
-            line("ring", 0, "solid", [each for each in measured if each["way"] == "ring"])
-            line("all-to-all", 1, "solid", [each for each in measured if each["way"] == "all_to_all"])
+            line("ring", 10, "solid", [each for each in measured if each["way"] == "ring"])
+            line("all-to-all", "orange", "solid", [each for each in measured if each["way"] == "all_to_all"])
             series.append({"name": "ring, predicted", "color": "roof", "style": "dashed", "x": [], "y": []})
             for each in self._ring(RING_PREDICTED, "predicted", direction=direction, ranks=2):
                 if each["seq"] in one:
@@ -397,23 +442,25 @@ class Pictures:
         panels, numbers = [], [1, 2, 4, 8]
         for direction in ("forward", "backward"):
             series = []
-            for index, rows in enumerate((8192, 32768, 131072, 1048576)):
+            for paint, rows in zip(("blue", "orange", "green", "purple"), (8192, 32768, 131072, 1048576)):
                 name = f"N = {rows // 1024}k"
-                measured = {one["ranks"]: one["speedup"]
-                            for one in self._ring(RING, "measured", series="strong", way="ring", direction=direction,
-                                                  seq=rows)}
                 modelled = {one["ranks"]: one["speedup"]
                             for one in self._ring(RING_PREDICTED, "predicted", link="NVLink", direction=direction,
                                                   seq=rows)}
-                for label, style, speedups in ((name, "solid", measured), (f"{name}, modelled", "dashed", modelled)):
-                    if speedups:
-                        series.append({"name": label, "color": index, "style": style, "x": [1, *speedups],
-                                       "y": [1, *speedups.values()]})
+                measured = {one["ranks"]: one["speedup"]
+                            for one in self._ring(RING, "measured", series="strong", way="ring", direction=direction,
+                                                  seq=rows)}
+                if modelled:
+                    series.append({"name": name, "color": paint, "style": "dashed", "x": [1, *modelled],
+                                   "y": [1, *modelled.values()]})
+                if measured:
+                    series.append({"name": f"{name}, measured", "color": paint, "style": "point",
+                                   "x": list(measured), "y": list(measured.values())})
             panels.append({"title": direction,
                            "x": {"label": "GPUs", "log": True, "ticks": [[n, str(n)] for n in numbers]},
                            "y": {"label": "times one GPU with chapter 08", "log": False}, "series": series})
         return {"kind": "lines", "title": "More GPUs",
-                "note": "B=1 H=16 D=128 fp16 causal, the ring over NVLink; dashed: the model", "panels": panels}
+                "note": "B=1 H=16 D=128 fp16 causal, the ring over NVLink; dashed: the model; dots: measured", "panels": panels}
 
     def ring_timeline(self):
         """What each of two ranks computes and exchanges, and when."""
@@ -425,8 +472,8 @@ class Pictures:
                     for number, (name, of) in enumerate({"own": ["own"], "others'": ["compute", "add", "join"],
                                                          "exchange": ["exchange"]}.items()):
                         there = [span for span in spans if span["lane"] in of]
-                        lanes[rank, name] = {"name": f"rank {rank}, {name}", "color": number, "style": "solid",
-                                             "x": [span["begin_ms"] for span in there],
+                        lanes[rank, name] = {"name": f"rank {rank}, {name}", "color": ("blue", "orange", "green")[number],
+                                             "style": "solid", "x": [span["begin_ms"] for span in there],
                                              "y": [span["end_ms"] for span in there]}
             end = max((end for lane in lanes.values() for end in lane["y"]), default=1)
             ticks = [[ms, str(ms)] for ms in range(0, int(end) + 1, max(1, round(end / 8)))]

@@ -1,52 +1,48 @@
-// Draws the plots of a page, in the colours of the reader's theme, over the pictures that paper and readers without scripts get.
+// Says what a point of a picture is, where the reader points at it, or steps through the points with the arrow keys.
 
-function isDark() {
-  const theme = document.body.dataset.theme;
-  return theme === "dark" || (theme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
-}
+for (const plot of document.querySelectorAll(".plot:has(script)")) {
+  const points = JSON.parse(plot.querySelector("script").textContent);
+  const image = plot.querySelector("img");
+  const words = document.createElement("div");
+  words.className = "plot-words";
+  words.setAttribute("aria-live", "polite");
+  words.hidden = true;
+  plot.append(words);
+  let shown = -1;
 
-function laidOut(figure, width) {
-  const style = getComputedStyle(document.body);
-  const ink = style.getPropertyValue("--color-foreground-primary").trim();
-  const faint = style.getPropertyValue("--color-background-border").trim();
-  const narrow = width < 640;
-  const columns = narrow || figure.panels === 1 ? 1 : 2;
-  const rows = Math.ceil(figure.panels / columns);
-  const names = figure.data.filter((trace) => trace.showlegend).length;
-  const height = figure.bars ? 85 + 26 * figure.bars : (narrow ? 90 + 22 * names : 170) + 310 * rows;
-  const layout = {
-    ...figure.layout, height, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", hovermode: "closest",
-    font: {color: ink, family: "inherit", size: narrow ? 11 : 13}, margin: {l: narrow ? 50 : 70, r: 10, t: 25, b: 50},
-    legend: {orientation: "h", yref: "container", y: 0, yanchor: "bottom"},
-    grid: {rows, columns, pattern: "independent", xgap: 0.12, ygap: 0.25},
-    hoverlabel: {bgcolor: style.getPropertyValue("--color-background-secondary").trim(), font: {color: ink}, align: "left"},
+  const placeOf = (point) => {
+    const narrow = image.currentSrc.endsWith(".narrow.svg");
+    return [point[narrow ? 2 : 0] * image.clientWidth, point[narrow ? 3 : 1] * image.clientHeight];
   };
-  for (const name of Object.keys(layout).filter((name) => /^[xy]axis/.test(name))) {
-    const title = {...layout[name].title, standoff: 6, font: {size: narrow ? 11 : 13}};
-    layout[name] = {...layout[name], title, gridcolor: faint, linecolor: ink, zeroline: false, automargin: true};
-  }
-  return layout;
-}
+  const show = (index) => {
+    shown = index;
+    words.hidden = index < 0;
+    if (words.hidden) return;
+    const [x, y] = placeOf(points[index]);
+    const [first, ...rest] = points[index][4].split("\n");
+    words.replaceChildren(Object.assign(document.createElement("strong"), {textContent: first}), ...rest.flatMap((line) => [document.createElement("br"), line]));
+    const side = x > image.clientWidth / 2 ? -words.offsetWidth - 12 : 12;
+    words.style.left = `${Math.max(0, image.offsetLeft + x + side)}px`;
+    words.style.top = `${image.offsetTop + Math.max(0, y - words.offsetHeight / 2)}px`;
+  };
+  const nearest = (event) => {
+    const box = image.getBoundingClientRect();
+    const far = points.map(placeOf).map(([x, y]) => Math.hypot(x - event.clientX + box.left, y - event.clientY + box.top));
+    const best = far.indexOf(Math.min(...far));
+    show(far[best] < 24 ? best : -1);
+  };
 
-function coloured(trace) {
-  const color = trace.meta[isDark() ? "dark" : "light"];
-  return {...trace, line: {...trace.line, color}, marker: {...trace.marker, color}};
-}
-
-for (const plot of document.querySelectorAll(".plot")) {
-  const figure = JSON.parse(plot.querySelector("script").textContent);
-  const canvas = document.createElement("div");
-  canvas.className = "canvas";
-  canvas.setAttribute("role", "img");
-  canvas.setAttribute("aria-label", plot.querySelector("img").alt);
-  const caption = document.createElement("p");
-  caption.className = "caption";
-  caption.append(Object.assign(document.createElement("strong"), {textContent: figure.title}), ` ${figure.note}`);
-  plot.append(caption, canvas);
-  plot.classList.add("drawn");
-  const draw = () => Plotly.react(canvas, figure.data.map(coloured), laidOut(figure, plot.clientWidth), {displayModeBar: false, responsive: true});
-  draw();
-  new MutationObserver(draw).observe(document.body, {attributeFilter: ["data-theme"]});
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-  matchMedia("(max-width: 640px)").addEventListener("change", draw);
+  image.tabIndex = 0;
+  image.addEventListener("pointermove", nearest);
+  image.addEventListener("pointerdown", nearest);
+  image.addEventListener("pointerleave", () => show(-1));
+  image.addEventListener("blur", () => show(-1));
+  image.addEventListener("keydown", (event) => {
+    const step = {ArrowRight: 1, ArrowLeft: -1}[event.key];
+    if (event.key === "Escape") show(-1);
+    if (!step) return;
+    event.stopPropagation(); // else the page is turned
+    event.preventDefault();
+    show((shown + step + points.length) % points.length);
+  });
 }
