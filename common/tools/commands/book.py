@@ -5,13 +5,16 @@ Chromium or Chrome. The generator is Sphinx; it is installed into build/book/ven
 """
 
 import argparse
+import json
 import os
+import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
-from tools.base import BUILD, ROOT, Failure, Progress, follow, output_of, pythons, say, shown
-from tools.showing import book, book_check, book_pages, book_plots
+from tools.base import BUILD, ROOT, Failure, Progress, follow, output_of, pythons, say, shown, with_python_path
+from tools.showing import book, book_check, book_pages, book_paper, book_plots, pictures
 
 SITE = ROOT / "common" / "book" / "site"
 HOME = BUILD / "book"
@@ -22,7 +25,15 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    pass
+    parser.add_argument("--address", metavar="URL", default="", type=_address,
+                        help="where the site will be, for links that others show: canonical addresses, pictures, a map")
+
+
+def _address(text: str) -> str:
+    if not re.fullmatch(r"https?://[^\s?#]+", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no address: it begins with https:// or http://, and has no ? and "
+                                         "no #")
+    return text.rstrip("/") + "/"
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -38,12 +49,13 @@ def run(arguments: argparse.Namespace) -> int:
         if browser:
             book_pages.write({**pages.paper(), **files}, HOME / "paper")
             _sphinx(python, "singlehtml", HOME / "paper", HOME / "print", progress)
-            _print(browser, progress)
+            _print(python, browser, progress)
         progress.show("drawing the plots")
         sources = pages.sources(book_plots.draw(lessons, python, HTML), PDF if browser else None)
+        pictures.run_matplotlib(python, "share", pages.shared(book_plots.stairs()), HTML / "share")
         book_pages.write({**sources, **files}, HOME / "source")
         _drop_old(set(sources), {walk.file for walk in lessons.walks})
-        _sphinx(python, "html", HOME / "source", HTML, progress)
+        _sphinx(python, "html", HOME / "source", HTML, progress, "-D", f"html_baseurl={arguments.address}")
     known = book_check.pages(HTML)
     _require("the site is not whole", book_check.complaints(HTML, known))
     say(f"{shown(HTML / 'index.html')}: {len(known)} pages, {sum(page.formulas for page in known.values())} formulas, "
@@ -84,7 +96,7 @@ def _drop_old(sources: set[str], walks: set[str]) -> None:
             path.unlink()
 
 
-def _sphinx(python: Path, builder: str, source: Path, out: Path, progress: Progress) -> None:
+def _sphinx(python: Path, builder: str, source: Path, out: Path, progress: Progress, *flags: str) -> None:
     log_path, complaints = HOME / f"sphinx-{builder}.log", []
     with open(log_path, "w") as log:
 
@@ -93,7 +105,7 @@ def _sphinx(python: Path, builder: str, source: Path, out: Path, progress: Progr
             if "WARNING: " in line or "rror: " in line:
                 complaints.append(line.replace(f"{source}/", ""))
 
-        words = [python, "-m", "sphinx", "-b", builder, "-W", "--keep-going", "-j", "auto", "-c", SITE]
+        words = [python, "-m", "sphinx", "-b", builder, "-W", "--keep-going", "-j", "auto", "-c", SITE, *flags]
         if follow([*words, "-d", HOME / f"doctrees-{builder}", source, out], log, on_line,
                   environment={"NO_COLOR": "1"}):
             raise Failure(f"Sphinx: {complaints[0] if complaints else 'it failed'} (log: {shown(log_path)})")
@@ -109,10 +121,25 @@ def headless(browser: str, profile: Path) -> list[str]:
     return [browser, "--headless", "--disable-gpu", f"--user-data-dir={profile}", *sandbox]
 
 
-def _print(browser: str, progress: Progress) -> None:
-    progress.show(f"printing {PDF}")
-    words = [*headless(browser, HOME / "browser"), "--no-pdf-header-footer", "--disable-pdf-tagging",
-             "--generate-pdf-document-outline",
-             f"--print-to-pdf={HTML / PDF}", (HOME / "print" / "index.html").as_uri()]
-    if output_of(words, timeout=300) is None or not (HTML / PDF).exists():
-        raise Failure(f"{browser} could not print {shown(HOME / 'print' / 'index.html')}")
+def _print(python: Path, browser: str, progress: Progress) -> None:
+    """Twice: the first PDF says on which pages the contents are to send its readers."""
+    page, env = HOME / "print" / "book.html", with_python_path(ROOT / "common")
+    plain = page.with_name("index.html").read_text()
+    numbers: dict[str, int] = {}
+    for time in ("once", "with the numbers of pages"):
+        progress.show(f"printing {PDF}, {time}")
+        page.write_text(book_paper.with_front(plain, numbers))
+        words = [*headless(browser, HOME / "browser"), "--no-pdf-header-footer", "--disable-pdf-tagging",
+                 f"--print-to-pdf={HTML / PDF}", page.as_uri()]
+        if output_of(words, timeout=300) is None or not (HTML / PDF).exists():
+            raise Failure(f"{browser} could not print {shown(page)}")
+        numbers = json.loads(_paper(python, "pages", "", env))
+    _paper(python, "finish", json.dumps({"title": book_pages.TITLE, "entries": book_paper.entries(plain)}), env)
+
+
+def _paper(python: Path, what: str, asked: str, env: dict[str, str]) -> str:
+    done = subprocess.run([python, "-B", "-m", "tools.showing.book_paper", what, HTML / PDF], input=asked, text=True,
+                          capture_output=True, cwd=ROOT, env=env)
+    if done.returncode:
+        raise Failure(f"{shown(HTML / PDF)}: {(done.stderr.strip().splitlines() or ['no output'])[-1]}")
+    return done.stdout

@@ -5,8 +5,10 @@
     a link to source code     leads to a page with the code, its lines numbered
     a comment                 is left out: it is for ./workbook dev report
 
-A chapter's first page begins with links to its kernels, and each kernel's page has a link to what changed since the
-rung before. For a recorded picture stands the plot that book_plots.py makes of the same data, and a paragraph of a lesson
+The first page of the site is made from the README: what stands there above its first code, its sections as doors, and a
+card for each row of its table of chapters. The README itself is a page beside it. A chapter's first page begins with
+links to its kernels, and each kernel's page has a link to what changed since the rung before. A lesson's neighbours are
+lessons, those of code are code. For a recorded picture stands the plot that book_plots.py makes of the same data, and a paragraph of a lesson
 that names `./workbook walk ..` is followed by that walk.
 """
 
@@ -14,12 +16,29 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from html import escape
 from pathlib import Path
 from posixpath import relpath
 
+from tools.base import JsonObject
 from tools.showing.book import COMMENT, LANGUAGES, LINK, Book, shielded, walks_in
 from tools.showing.book_plots import Plot
+from tools.showing.pictures import COLORS, color
+
+TITLE = "The FlashAttention workbook"
+FRONT, README = "index.md", "readme.md"  # the site's pages that README.md becomes
+NOT_FOUND = """---
+orphan: true
+hide-toc: true
+---
+# No such page
+
+There is no page at this address. It may have another name now: look for it in the search at the left, or begin at the
+[front page](index.md).
+"""
+DOORS = ("Learn", "Teach", "Use")  # its sections that the front page leads to
+CHAPTERS = "The chapters"  # the one with their table
 
 
 class Pages:
@@ -31,15 +50,18 @@ class Pages:
     def sources(self, plots: dict[str, Plot], pdf: "str | None") -> dict[str, str]:
         """{path of a Markdown file: its text}. plots: {path of a picture: plot}; pdf: its address, or None."""
         made = {_source(page): self._page(page, plots, paper=False) for page in self.book.pages}
+        if self._has_front:
+            made[README] = made[FRONT]
+            made[FRONT] = self._front(made[README])
         if pdf:
-            head, mark, rest = made["index.md"].partition("\n## ")
-            made["index.md"] = f'{head}\n<p><a href="{pdf}">The lessons as a PDF</a></p>\n{mark}{rest}'
+            head, mark, rest = made[FRONT].partition("\n```")
+            made[FRONT] = f'{head}\n<p><a href="{pdf}">All lessons as a PDF</a></p>\n{mark}{rest}'
         made.update({f"{path}.md": self._code_page(path) for path in self.book.code})
-        for kernel in self.book.ladder:
-            if self.book.differences(kernel):
-                made[f"{kernel}.diff.md"] = self._diff_page(kernel)
+        for kernel in self._changed:
+            made[f"{kernel}.diff.md"] = self._diff_page(kernel)
         made.update({f"{folder}/index.md": self._folder_page(folder) for folder in self.book.folders})
-        return made
+        made["404.md"] = NOT_FOUND
+        return {path: self._with_neighbours(path, text) for path, text in made.items()}
 
     def paper(self) -> dict[str, str]:
         """The sources of the lessons alone, for print: without what only a screen has."""
@@ -51,6 +73,8 @@ class Pages:
         def link(found: re.Match[str]) -> str:
             picture, text, target = found.groups()
             path, fragment = self.book.resolve(page, target), "".join(target.partition("#")[1:])
+            if path == "README.md" and fragment and self._has_front and not paper:
+                return f"[{text}]({_to(page, README)}{fragment})"
             if path is None:
                 return text if target.startswith("../") else found[0]
             if paper and not picture and path not in self.book.pages:
@@ -63,7 +87,9 @@ class Pages:
         blank = LINK.sub(link, COMMENT.sub("", blank))
         chapter = os.path.dirname(page)
         if chapter not in self.book.chapters:
-            return restore(blank) + (self._contents() if page == "README.md" else "")
+            if page == "README.md" and (paper or not self._has_front):
+                return restore(blank) + self._contents([])
+            return restore(blank)
         text = restore(blank) if paper else "\n\n".join(self._with_walks(page, restore(paragraph))
                                                         for paragraph in blank.split("\n\n"))
         if page != f"{chapter}/README.md":
@@ -97,13 +123,82 @@ class Pages:
                          f'<p class="walk-link"><a href="{place}">This walk on a page of its own</a></p>\n')
         return paragraph
 
-    def _contents(self) -> str:
+    # --- The front page, and the way from page to page --------------------------------------------------------------
+
+    @property
+    def _has_front(self) -> bool:
+        return all(f"\n## {name}\n" in self.book.text("README.md") for name in (*DOORS, CHAPTERS))
+
+    def _front(self, readme: str) -> str:
+        """`readme` is the README as a page of the site."""
+        head, *rest = re.split(r"^## (.+)\n", readme, flags=re.MULTILINE)
+        sections = dict(zip(rest[::2], rest[1::2]))
+        doors = [f"**[{name}]({README}#{name.lower()})**\n\n{_first_paragraph(sections[name])}" for name in DOORS]
+        cards = []
+        for chapter in self.book.chapters:
+            idea, gain = _row(sections[CHAPTERS], chapter)
+            cards.append(f"**[{self._title(chapter)}]({chapter}/index.md)**\n\n{idea}\n\n{gain}")
+        colors = "".join(f".chapter-{number:02} {{ --chapter: light-dark({on_light}, {on_dark}); }}\n"
+                         for number, (on_light, on_dark) in enumerate(COLORS[:len(cards)], 1))
+        more = "".join(f"## {name}\n{text}" for name, text in sections.items() if name not in (*DOORS, CHAPTERS))
+        hero = head.partition("\n```")[0]
+        return (f"{_head('hide-toc')}{hero}\n\n{_boxes('doors', 'door', doors)}\n## {CHAPTERS}\n\n<style>\n{colors}"
+                f"</style>\n\n{_boxes('cards', 'card', cards)}\n{more}"
+                + self._contents([("How to begin", f"/{README[:-3]}")]))
+
+    def shared(self, stairs: dict[int, float]) -> dict[str, JsonObject]:
+        """{name of a picture that stands beside links: what share.py draws}; stairs: {index of a chapter: its ms}."""
+        steps = [[ms, color(index)[1]] for index, ms in stairs.items()]
+        table = COMMENT.sub("", self.book.text("README.md"))
+        first = table.split("\n\n")
+        found: dict[str, JsonObject] = {"index": {"title": first[0].removeprefix("# "), "gain": "", "stairs": steps,
+                                                  "words": _plain(first[1].replace("\n", " ")), "own": None,
+                                                  "color": None}}
+        for chapter in self.book.chapters:
+            idea, gain = map(_plain, _row(table, chapter))
+            index = int(chapter[:2]) - 1
+            found[chapter] = {"title": self._title(chapter), "words": idea, "gain": gain, "stairs": steps,
+                              "own": list(stairs).index(index) if index in stairs else len(steps),
+                              "color": color(index)[1]}
+        return found
+
+    def _title(self, chapter: str) -> str:
+        return self.book.text(f"{chapter}/README.md").partition("\n")[0].removeprefix("# ")
+
+    @property
+    def _changed(self) -> list[str]:
+        return [kernel for kernel in self.book.ladder if self.book.differences(kernel)]
+
+    @cached_property
+    def _neighbours(self) -> dict[str, tuple[str, str]]:
+        """{page: (the one before it, the one after it)}, without their suffix; "" where there is none."""
+        found: dict[str, tuple[str, str]] = {}
+        lessons = ["index", *(f"{chapter}/index" for chapter in self.book.chapters)]
+        for way in (lessons, self.book.ladder, [f"{kernel}.diff" for kernel in self._changed]):
+            for before, page, after in zip(["", *way], way, [*way[1:], ""]):
+                found[page] = (before, after)
+        for page in self.book.pages:
+            lesson = f"{os.path.dirname(page)}/index"
+            if lesson in lessons and page != f"{os.path.dirname(page)}/README.md":
+                found[page.removesuffix(".md")] = (lesson, found[lesson][1])
+        return found
+
+    def _with_neighbours(self, path: str, text: str) -> str:
+        if path.removesuffix(".md") not in self._neighbours:
+            return text
+        before, after = self._neighbours[path.removesuffix(".md")]
+        return _with_head(text, previous=before, next=after)
+
+    def _contents(self, first: list[tuple[str, str]]) -> str:
+        """`first`: what comes first of all beside the ladder."""
         ladder = [("", f"/{chapter}/index") for chapter in self.book.chapters]
         others = [page for page in self.book.pages if page != "README.md"
                   and os.path.dirname(page) not in self.book.chapters]
-        beside = [("", f"/{_source(page)[:-3]}") for page in others if page.startswith("common/book/")]
+        beside = first + [("", f"/{_source(page)[:-3]}") for page in others if page.startswith("common/book/")]
         rest = [("", f"/{_source(page)[:-3]}") for page in others if not page.startswith("common/book/")]
         return _toctree(ladder, "The ladder") + _toctree(beside, "Beside it") + _toctree(rest, "Behind it")
+
+    # --- Code --------------------------------------------------------------------------------------------------------
 
     def _code_page(self, path: str) -> str:
         text = self.book.text(path)
@@ -112,7 +207,8 @@ class Pages:
         if before and self.book.differences(path):
             way += f" · [what changed since {self._short(path, before)}]({Path(path).name}.diff.md)"
             below = _toctree([("what changed", f"/{path}.diff")])
-        head = _head("hide-toc") if path in self.book.ladder else _head("orphan", "hide-toc")
+        head = _with_head(_head("hide-toc") if path in self.book.ladder else _head("orphan", "hide-toc"),
+                          description=_description(text) or f"The source of {path}, with its lines numbered.")
         return f"{head}# {path}\n\n{way}\n\n{_fenced(text, LANGUAGES[Path(path).suffix], ':linenos:')}{below}"
 
     def _short(self, kernel: str, other: str) -> str:
@@ -120,7 +216,9 @@ class Pages:
 
     def _diff_page(self, kernel: str) -> str:
         way = f"[The lesson](index.md) · [the whole file]({Path(kernel).name}.md)"
-        parts = [f"{_head('hide-toc')}# {kernel}: what changed\n\n{way}\n"]
+        head = _with_head(_head("hide-toc"), description=f"The lines that {kernel} adds to the kernel before it, and the "
+                                                         "lines that it takes away.")
+        parts = [f"{head}# {kernel}: what changed\n\n{way}\n"]
         for number, (other, lines) in enumerate(self.book.differences(kernel)):
             plus, minus = (sum(line.startswith(sign) for line in lines[2:]) for sign in "+-")
             kind = "Since the rung before" if number == 0 else "Since its nearest relative"
@@ -145,6 +243,43 @@ def _to(page: str, path: str) -> str:
 
 def _head(*flags: str) -> str:
     return "---\n" + "".join(f"{flag}: true\n" for flag in flags) + "---\n"
+
+
+def _with_head(text: str, **said: str) -> str:
+    """What the page says of itself, which is not shown on it."""
+    lines = "".join(f"{name}: {json.dumps(what)}\n" for name, what in said.items())
+    return "---\n" + lines + (text[4:] if text.startswith("---\n") else f"---\n{text}")
+
+
+def _first_paragraph(text: str) -> str:
+    """As a sentence: what follows a colon is not there."""
+    return text.strip().partition("\n\n")[0].rstrip(":") + ("." if text.strip().partition("\n\n")[0].endswith(":")
+                                                             else "")
+
+
+def _row(table: str, chapter: str) -> tuple[str, str]:
+    """(idea, what it was worth) of a chapter, by the README's table."""
+    row = re.search(rf"^\| \[[^]]*\]\({chapter}/(?:index\.md)?\) \| (.+) \| (.+) \|$", table, re.MULTILINE)
+    if not row:
+        return "", ""
+    return row[1], row[2].strip() + (" the chapter before" if re.fullmatch(r"[\d.]+× *", row[2]) else "")
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[*`]", "", LINK.sub(r"\2", text)).strip()
+
+
+def _boxes(name: str, each: str, texts: list[str]) -> str:
+    inner = "".join(f"````{{container}} {each} chapter-{number:02}\n{text}\n````\n"
+                    for number, text in enumerate(texts, 1))
+    return f"`````{{container}} {name}\n{inner}`````\n"
+
+
+def _description(code: str) -> str:
+    """The first sentences of the comment that a file begins with."""
+    comment = re.match(r'(?:(?://|#) ?[^\n]*\n)+|"""[^"]*"""', code)
+    words = re.sub(r'^(?://|#(?!\w)) ?|"""', "", comment[0], flags=re.MULTILINE) if comment else ""
+    return " ".join(words.split("\n\n")[0].split())
 
 
 def _toctree(entries: list[tuple[str, str]], caption: str = "") -> str:

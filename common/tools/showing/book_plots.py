@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.base import RESULTS, JsonObject, amount_of_memory, significant
-from tools.record import Record
+from tools.record import THE_BOOKS, Record
 from tools.showing import pictures
 from tools.showing.book import Book
 
@@ -38,6 +38,12 @@ def draw(book: Book, python: "str | Path", site: Path) -> dict[str, Plot]:
         for name, one in data.items():
             found[f"common/results/{gpu}/pictures/{name}.svg"] = _plot(f"{FOLDER}/{gpu}/{name}", name, one, site)
     return found
+
+
+def stairs() -> dict[int, float]:
+    """{index of a chapter: ms of its forward}, of the ladder."""
+    (panel,) = pictures.all_pictures(Record(RESULTS / THE_BOOKS))["chapters-forward"]["panels"]
+    return {one["color"]: one["x"][0] for one in panel["series"] if isinstance(one["color"], int)}
 
 
 def _recorded(path: Path) -> bool:

@@ -114,13 +114,18 @@ def fingerprint_in(path: Path) -> "str | None":
     return found[1] if found else None
 
 
-def draw(python: "str | Path", data_of: dict[str, JsonObject], directory: Path, *flags: str) -> None:
-    """Writes these pictures, and deletes others; `python` has matplotlib."""
-    wanted = {name: {"data": data, "fingerprint": fingerprint(data)} for name, data in data_of.items()}
-    done = subprocess.run([python, "-B", "-m", "tools.showing.draw", directory, *flags], input=json.dumps(wanted),
+def run_matplotlib(python: "str | Path", module: str, wanted: JsonObject, directory: Path, *flags: str) -> None:
+    """`module` is draw or share, `python` has matplotlib."""
+    done = subprocess.run([python, "-B", "-m", f"tools.showing.{module}", directory, *flags], input=json.dumps(wanted),
                           text=True, capture_output=True, cwd=ROOT, env=with_python_path(ROOT / "common"))
     if done.returncode:
         raise Failure(f"drawing failed: {(done.stderr.strip().splitlines() or ['no output'])[-1]}")
+
+
+def draw(python: "str | Path", data_of: dict[str, JsonObject], directory: Path, *flags: str) -> None:
+    """Writes these pictures, and deletes others; `python` has matplotlib."""
+    wanted = {name: {"data": data, "fingerprint": fingerprint(data)} for name, data in data_of.items()}
+    run_matplotlib(python, "draw", wanted, directory, *flags)
     for path in directory.glob("*.svg"):
         if path.stem.removesuffix(".narrow") not in wanted:
             path.unlink()
