@@ -66,8 +66,9 @@ def _neighbours(app, page, template, context, doctree) -> None:
     said = context.get("meta") or {}
     for key, word in (("prev", "previous"), ("next", "next")):
         if word in said:
-            context[key] = said[word] and {"link": app.builder.get_relative_uri(page, said[word]),
-                                           "title": escape(app.env.titles[said[word]].astext())}
+            title = app.env.titles.get(said[word])
+            context[key] = {"link": app.builder.get_relative_uri(page, said[word]),
+                            "title": escape(title.astext())} if title else None
 
 
 def _level(app, page, template, context, doctree) -> None:
@@ -121,7 +122,8 @@ def _beside_the_pages(app, failed) -> None:
         else:
             words[page] = " ".join(" ".join(node.astext().split())
                                    for node in app.env.get_doctree(page).findall(nodes.paragraph)
-                                   if not isinstance(node.parent, (nodes.entry, nodes.container)))
+                                   if not isinstance(node.parent, (nodes.entry, nodes.container))
+                                   and not any(node.findall(nodes.image)))
     static = Path(app.outdir) / "_static"
     static.joinpath("excerpts.js").write_text(f"const EXCERPTS = {json.dumps(words, ensure_ascii=False)};\n")
     if app.config.html_baseurl:

@@ -4,7 +4,6 @@ generator."""
 import contextlib
 import difflib
 import io
-import json
 import re
 import tempfile
 import unittest
@@ -15,7 +14,7 @@ from tools import cli
 from tools.base import RESULTS, ROOT, Failure, pythons
 from tools.commands import book as command
 from tools.record import LENGTHS, THE_BOOKS, Missing, Quantities, Record
-from tools.showing import book, book_check, book_pages, book_plots, pictures
+from tools.showing import book, book_check, book_pages, book_paper, book_plots, pictures
 
 README = """# A workbook
 
@@ -122,9 +121,14 @@ class Little(unittest.TestCase):
         self.assertEqual([walk.file for walk in self.book.walks], ["01-seq-q-64.html"])
 
     def test_a_picture_gets_its_plot(self):
-        page = self.pages.sources({"speed": {"title": "</script>"}}, None)["index.md"]
-        self.assertIn('<div class="plot">\n\n![A picture](common/results/g/pictures/speed.svg)\n\n'
-                      '<script type="application/json">{"title":"\\u003c/script>"}</script></div>', page)
+        plot = book_plots.Plot("plots/g/speed.svg", "plots/g/speed.narrow.svg", ((600, 400), (300, 500)),
+                               [[0.1, 0.2, 0.3, 0.4, "</script>"]])
+        page = self.pages.sources({"common/results/g/pictures/speed.svg": plot}, None)["index.md"]
+        self.assertIn('<div class="plot"><picture><source media="(max-width: 640px)" srcset="plots/g/speed.narrow.svg" '
+                      'width="300" height="500"><img src="plots/g/speed.svg" width="600" height="400" loading="lazy" '
+                      'alt="A picture"></picture><script type="application/json">[[0.1,0.2,0.3,0.4,"\\u003c/script>"]]'
+                      "</script></div>", page)
+        self.assertNotIn("![A picture]", page)
 
     def test_the_pdf_is_named_only_if_there_is_one(self):
         self.assertNotIn("book.pdf", self.pages.sources({}, None)["index.md"])
@@ -137,6 +141,61 @@ class Little(unittest.TestCase):
         for sources in (pages.sources({}, None), pages.paper()):
             self.assertIn("01_one/more.md", sources)
             self.assertRegex(sources["01_one/index.md"], r"(?s)\{toctree\}.*/01_one/more\n")
+
+    def test_a_readme_with_doors_becomes_a_front_page_and_a_page_of_its_own(self):
+        self.add("README.md", "\n## Learn\n\nRead [one](01_one/); `start` says:\n\n## Teach\n\nGrade.\n\n## Use\n\n[Up]"
+                              "(#learn).\n\n## The chapters\n\n| c | i | w |\n|---|---|---|\n| [01_one](01_one/) | the idea | "
+                              "2.5×<!-- = x() --> |\n| [02_two](02_two/) | more | 3 ms |\n\n## More\n\nEnd.\n")
+        self.add("02_two/README.md", "\n[Learn](../README.md#learn), [all](../README.md)\n")
+        sources = book_pages.Pages(book.Book(self.book.root)).sources({}, "book.pdf")
+        front, readme = sources["index.md"], sources["readme.md"]
+        self.assertIn("**[Learn](readme.md#learn)**\n\nRead [one](01_one/index.md); `start` says.\n", front)
+        self.assertIn("**[01 One](01_one/index.md)**\n\nthe idea\n\n2.5× as fast as the chapter before\n", front)
+        self.assertIn("more\n\n3 ms\n", front)
+        self.assertIn("## More\n\nEnd.", front)
+        self.assertIn('href="book.pdf"', front)
+        self.assertIn(".chapter-02 { --chapter: light-dark(#be4a1b, #eb7a52); }", front)
+        for absent in ("[no link]", "\n## Learn", "| c |"):
+            self.assertNotIn(absent, front)
+            self.assertIn(absent, readme)
+        self.assertNotIn("toctree", readme)
+        self.assertIn("[Learn](../readme.md#learn), [all](../index.md)", sources["02_two/index.md"])
+        self.assertNotIn("readme.md", "".join(book_pages.Pages(book.Book(self.book.root)).paper().values()))
+
+    def test_lessons_are_neighbours_of_lessons_and_code_of_code(self):
+        sources = self.pages.sources({}, None)
+
+        def neighbours(page: str) -> tuple:
+            return tuple(re.search(rf'^{word}: "(.*)"$', sources[page], re.MULTILINE)[1]
+                         for word in ("previous", "next"))
+
+        for page, expected in [("index.md", ("", "01_one/index")), ("01_one/index.md", ("index", "02_two/index")),
+                               ("02_two/index.md", ("01_one/index", "")),
+                               ("02_two/1_first.cu.md", ("01_one/attention.cu", "02_two/2_last.cu")),
+                               ("02_two/2_last.cu.diff.md", ("02_two/1_first.cu.diff", "02_two/10_more.cu.diff"))]:
+            self.assertEqual(neighbours(page), expected, page)
+            self.assertTrue(sources[page].startswith("---\n"))
+        self.add("01_one/README.md", "\n[More](more.md)\n")
+        (self.book.root / "01_one/more.md").write_text("# More\n\nText.\n")
+        sources = book_pages.Pages(book.Book(self.book.root)).sources({}, None)
+        self.assertEqual(neighbours("01_one/more.md"), ("01_one/index", "02_two/index"))
+
+    def test_what_a_page_of_code_says_of_itself(self):
+        sources = self.pages.sources({}, None)
+        self.assertIn('description: "What changed since chapter 01: all."\n', sources["02_two/1_first.cu.md"])
+        self.assertIn('description: "The source of 01_one/attention.cu, with', sources["01_one/attention.cu.md"])
+
+    def test_what_stands_beside_a_link_to_a_page(self):
+        self.add("README.md", "| [02_two](02_two/) | the *idea*, `x` | 3.1× |\n")
+        shared = self.pages.shared({0: 5.0, 2: 1.0})
+        self.assertEqual(list(shared), ["index", "01_one", "02_two"])
+        self.assertEqual(shared["02_two"], {
+            "title": "02 Two", "words": "the idea, x", "gain": "3.1× as fast as the chapter before", "own": 2,
+            "color": "#eb7a52", "stairs": [[5.0, "#6fb6fe"], [1.0, "#0dcbc3"]]})
+        self.assertEqual((shared["index"]["title"], shared["index"]["own"]), ("A workbook", None))
+
+    def test_there_is_a_page_for_addresses_without_one(self):
+        self.assertIn("# No such page", self.pages.sources({}, None)["404.md"])
 
     def test_paper_has_no_code_pages(self):
         self.assertEqual(set(self.pages.paper()), {"index.md", "01_one/index.md", "02_two/index.md"})
@@ -204,31 +263,57 @@ class Lessons(unittest.TestCase):
 
 class Plots(unittest.TestCase):
     record = Record(RESULTS / THE_BOOKS)
-    plots = book_plots.all_plots(record)
+    pictures = pictures.all_pictures(record)
 
-    def test_each_picture_of_the_lessons_has_one_with_the_same_numbers(self):
-        for name, picture in pictures.all_pictures(self.record).items():
-            if picture["kind"] == "spans":  # bars of time, whose ends say what there is to say
-                self.assertNotIn(name, self.plots)
-                continue
-            series = [one for panel in picture["panels"] for one in panel["series"]]
-            self.assertEqual([(trace["name"], trace["x"]) for trace in self.plots[name]["data"]],
-                             [("<br>".join(filter(None, [one.get("slope"), one["name"]])), one["x"]) for one in series])
-            json.dumps(self.plots[name], allow_nan=False)
+    def words(self, name: str, series: str, x: float, panel: int = 0) -> str:
+        shown = self.pictures[name]["panels"][panel]
+        (one,) = [each for each in shown["series"] if each["name"] == series]
+        return book_plots.words(name, shown, one, one["x"].index(x))
 
-    def test_peers_are_told_apart_without_their_greys(self):
-        for name in ("time-forward", "time-backward", "tflops-forward", "tflops-backward"):
-            peers = {trace["name"]: (trace["mode"], trace["line"]["dash"], trace["marker"]["symbol"])
-                     for trace in self.plots[name]["data"] if not trace["name"][0].isdigit()}
-            self.assertGreater(len(peers), 2)
-            self.assertEqual(len(set(peers.values())), len(peers), peers)
-            self.assertEqual({mode for mode, _, _ in peers.values()}, {"lines+markers"})
+    def test_every_point_of_every_picture_has_words(self):
+        for name, picture in self.pictures.items():
+            for panel in picture["panels"]:
+                for one in panel["series"]:
+                    if picture["kind"] != "spans" and one["style"] != "roof":
+                        for place in range(len(one["x"])):
+                            lines = book_plots.words(name, panel, one, place).split("\n")
+                            self.assertEqual(lines[0], one["name"])
+                            self.assertGreater(len(lines), 1, (name, lines))
+
+    def test_a_chapter_has_one_colour_which_no_other_has(self):
+        colors: dict = {}
+        for picture in self.pictures.values():
+            for one in (one for panel in picture["panels"] for one in panel["series"]):
+                if isinstance(one["color"], int):
+                    colors.setdefault(pictures.color(one["color"]), set()).add(one["color"])
+        self.assertGreater(len(colors), 8)
+        self.assertEqual({len(chapters) for chapters in colors.values()}, {1})
+
+    def test_a_stair_begins_where_the_one_above_it_ended(self):
+        for name in ("chapters-forward", "steps-forward", "steps-backward"):
+            stairs = [one for one in self.pictures[name]["panels"][0]["series"] if isinstance(one["color"], int)]
+            self.assertEqual([one["before"] for one in stairs[1:]], [one["x"][0] for one in stairs[:-1]])
+            for one in stairs[1:]:
+                self.assertAlmostEqual(float(one["gain"][:-1]), one["before"] / one["x"][0], delta=0.006 * float(one["gain"][:-1]))
+
+    def test_a_picture_names_its_gpu(self):
+        for name, picture in self.pictures.items():
+            self.assertTrue(picture["note"].startswith("NVIDIA H200; "), name)
+
+    def test_rates_that_cannot_be_told_from_zero_are_left_out_and_named(self):
+        picture = self.pictures["tflops-forward"]
+        names = {one["name"] for panel in picture["panels"] for one in panel["series"]}
+        self.assertEqual({name[:2] for name in names if name[0].isdigit()}, {"06", "08", "10"})
+        slowest = max(1e-12 * row.flop_rate for row in self.record.rows
+                      if row.source == "sweep-fp16-forward" and row.direction == "forward" and row.step[:2] in ("02", "03", "04", "05")
+                      and row.step in self.record.results("forward", "sweep-fp16-forward"))
+        self.assertIn("left out: 02 to 05, at most", picture["note"])
+        said = float(re.search(r"at most ([\d.]+) TFLOP/s", picture["note"])[1])
+        self.assertAlmostEqual(said / slowest, 1, delta=0.006)
 
     def test_what_is_shown_is_what_was_measured(self):
         of = Quantities(self.record)
         for direction in ("forward", "backward"):
-            shown = {(trace["name"], x): words for trace in self.plots[f"time-{direction}"]["data"]
-                     for x, words in zip(trace["x"], trace["customdata"])}
             compared = 0
             for step in self.record.results(direction):
                 for n in LENGTHS:
@@ -237,7 +322,7 @@ class Plots(unittest.TestCase):
                         ratio = of.peer_ms("FLASH", n, direction) / ms
                     except Missing:
                         continue
-                    words = shown[step.split("/")[0].replace("_", " "), n]
+                    words = self.words(f"time-{direction}", step.split("/")[0].replace("_", " "), n)
                     found = [float(re.search(rf"([\d.]+){unit}", words)[1])
                              for unit in (" ms", " TFLOP/s", "× FlashAttention-2")]
                     for value, expected in zip(found, (ms, rate, ratio)):
@@ -246,15 +331,46 @@ class Plots(unittest.TestCase):
             self.assertGreater(compared, 10)
 
     def test_sweep(self):
-        of = Quantities(self.record)
-        trace = next(one for one in self.plots["tflops-forward"]["data"] if one["name"].startswith("08")
-                     and one["xaxis"] == "x4")
-        words = trace["customdata"][trace["x"].index(2048)]
-        rate = of.tflops("08", 2048, 128, "causal", "fp16", "forward")
-        self.assertIn("causal, D = 128<br>N = 2048<br>", words)
+        rate = Quantities(self.record).tflops("08", 2048, 128, "causal", "fp16", "forward")
+        words = self.words("tflops-forward", "08 causal earlystop", 2048, panel=3)
+        self.assertIn("causal, D = 128\nN = 2048\n", words)
         self.assertAlmostEqual(float(re.search(r"([\d.]+) TFLOP/s", words)[1]) / rate, 1, delta=0.006)
         ms = 4 * 8 * 16 * 2048**2 * 128 / 2 / rate * 1e-9
         self.assertAlmostEqual(float(re.search(r"([\d.]+) ms", words)[1]) / ms, 1, delta=0.006)
+
+
+class Paper(unittest.TestCase):
+    PAGE = ('<body><article role="main"><section id="top">\n<h1>A workbook<a class="headerlink" href="#top">¶</a></h1>\n'
+            '<p>What it is.</p>\n<span id="document-01_one/index"></span><section id="one">\n<span id="x"></span><h3>01 '
+            '<em>One</em><a class="headerlink" href="#one">¶</a></h3></section><span id="document-01_one/more"></span>'
+            '<section id="more"><h3>More &amp; more<a class="headerlink" href="#more">¶</a></h3></section><span '
+            'id="document-common/book/terms"></span><section id="terms"><h3>Terms<a class="headerlink" href="#terms">¶</a>'
+            "</h3></section></article></body>")
+
+    def test_contents(self):
+        self.assertEqual([(one["part"], one["level"], one["name"], one["title"]) for one in book_paper.entries(self.PAGE)],
+                         [("", 0, "top", "How to begin"), ("The ladder", 0, "document-01_one/index", "01 One"),
+                          ("The ladder", 1, "document-01_one/more", "More & more"),
+                          ("Beside it", 0, "document-common/book/terms", "Terms")])
+
+    def test_title_page_and_numbers_stand_before_the_text(self):
+        made = book_paper.with_front(self.PAGE, {"top": 3, "document-01_one/more": 12})
+        self.assertIn('<article role="main"><div class="title-page"><p>A workbook</p><p>What it is.</p></div>', made)
+        self.assertIn('<p class="level-1"><a href="#document-01_one/more"><span>More &amp; more</span><span>12</span></a></p>', made)
+        self.assertIn("<span>Terms</span><span></span>", made)
+        self.assertTrue(made.endswith(self.PAGE.partition("<article role=\"main\">")[2]))
+
+
+class Command(unittest.TestCase):
+    def test_an_address_that_is_none_is_refused_in_one_line(self):
+        for address in ("example.org", "ftp://x.org", "https://x.org/?a", "https://x.org/#a", "https:// x"):
+            with self.subTest(address), contextlib.redirect_stderr(io.StringIO()) as said:
+                self.assertEqual(cli.main(["dev", "book", "--address", address]), 2)
+            self.assertEqual(said.getvalue().count("\n"), 1)
+            self.assertIn(f"{address!r} is no address: it begins with https:// or http://", said.getvalue())
+
+    def test_an_address_ends_with_a_slash(self):
+        self.assertEqual(command._address("https://x.org/book"), "https://x.org/book/")
 
 
 class Check(unittest.TestCase):

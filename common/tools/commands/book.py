@@ -25,7 +25,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--address", metavar="URL", default="", type=_address,
+    parser.add_argument("--address", metavar="URL", type=_address,
                         help="where the site will be, for links that others show: canonical addresses, pictures, a map")
 
 
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         pictures.run_matplotlib(python, "share", pages.shared(book_plots.stairs()), HTML / "share")
         book_pages.write({**sources, **files}, HOME / "source")
         _drop_old(set(sources), {walk.file for walk in lessons.walks})
-        _sphinx(python, "html", HOME / "source", HTML, progress, "-D", f"html_baseurl={arguments.address}")
+        _sphinx(python, "html", HOME / "source", HTML, progress, "-D", f"html_baseurl={arguments.address or ''}")
     known = book_check.pages(HTML)
     _require("the site is not whole", book_check.complaints(HTML, known))
     say(f"{shown(HTML / 'index.html')}: {len(known)} pages, {sum(page.formulas for page in known.values())} formulas, "

@@ -262,7 +262,7 @@ def _row(table: str, chapter: str) -> tuple[str, str]:
     row = re.search(rf"^\| \[[^]]*\]\({chapter}/(?:index\.md)?\) \| (.+) \| (.+) \|$", table, re.MULTILINE)
     if not row:
         return "", ""
-    return row[1], row[2].strip() + (" the chapter before" if re.fullmatch(r"[\d.]+× *", row[2]) else "")
+    return row[1], row[2].strip() + (" as fast as the chapter before" if re.fullmatch(r"[\d.]+× *", row[2]) else "")
 
 
 def _plain(text: str) -> str:
