@@ -31,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _address(text: str) -> str:
     if not re.fullmatch(r"https?://[^\s?#]+", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no address: it begins with https:// or http://, and has no ? and "
-                                         "no #")
+        raise argparse.ArgumentTypeError(f"{text!r} is no address: it begins with https:// or http://, and has no ? "
+                                         "and no #")
     return text.rstrip("/") + "/"
 
 

@@ -5,6 +5,7 @@ from tools.showing import (
                            book,
                            book_check,
                            book_pages,
+                           book_paper,
                            book_plots,
                            ladder,
                            lesson_measures,

@@ -8,8 +8,8 @@
 The first page of the site is made from the README: what stands there above its first code, its sections as doors, and a
 card for each row of its table of chapters. The README itself is a page beside it. A chapter's first page begins with
 links to its kernels, and each kernel's page has a link to what changed since the rung before. A lesson's neighbours are
-lessons, those of code are code. For a recorded picture stands the plot that book_plots.py makes of the same data, and a paragraph of a lesson
-that names `./workbook walk ..` is followed by that walk.
+lessons, those of code are code. For a recorded picture stands the plot that book_plots.py makes of the same data, and a
+paragraph of a lesson that names `./workbook walk ..` is followed by that walk.
 """
 
 import json
@@ -216,8 +216,8 @@ class Pages:
 
     def _diff_page(self, kernel: str) -> str:
         way = f"[The lesson](index.md) · [the whole file]({Path(kernel).name}.md)"
-        head = _with_head(_head("hide-toc"), description=f"The lines that {kernel} adds to the kernel before it, and the "
-                                                         "lines that it takes away.")
+        head = _with_head(_head("hide-toc"), description=f"The lines that {kernel} adds to the kernel before it, and "
+                                                         "the lines that it takes away.")
         parts = [f"{head}# {kernel}: what changed\n\n{way}\n"]
         for number, (other, lines) in enumerate(self.book.differences(kernel)):
             plus, minus = (sum(line.startswith(sign) for line in lines[2:]) for sign in "+-")

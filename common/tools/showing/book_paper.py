@@ -15,21 +15,24 @@ from pathlib import Path
 
 from tools.base import JsonObject
 
-DOCUMENT = re.compile(r'<span id="document-([^"]+)"></span>\s*<section.*?<h\d>(.*?)<a class="headerlink"', re.DOTALL)
+DOCUMENT = re.compile(r'<span id="document-([^"]+)"></span>\s*<section.*?<h\d>(.*?)<a class="headerlink"',
+                      re.DOTALL)
 ARTICLE = re.compile(r"<article[^>]*>")
-TITLE = re.compile(r'<section[^>]* id="([^"]+)">\s*<h1>(.*?)<a class="headerlink"[^>]*>.*?</a></h1>\s*<p>(.*?)</p>', re.DOTALL)
+TITLE = re.compile(r'<section[^>]* id="([^"]+)">\s*<h1>(.*?)<a class="headerlink"[^>]*>.*?</a></h1>\s*<p>(.*?)</p>',
+                   re.DOTALL)
 BEGIN = "How to begin"  # what the first page is called, whose own title is the book's
 PARTS = [("The ladder", r"\d\d_"), ("Beside it", "common/book/"), ("Behind it", "")]
 
 
 def entries(text: str) -> list[JsonObject]:
-    """[{part, level, name, title}] of the contents, from a page with all lessons; level 1 stands below the one before."""
+    """[{part, level, name, title}] of the contents, from a page with all lessons; level 1 is below one of 0."""
     first = TITLE.search(text)
     found: list[JsonObject] = [{"part": "", "level": 0, "name": first[1], "title": BEGIN}] if first else []
     for path, title in DOCUMENT.findall(text):
         part = next(part for part, begin in PARTS if re.match(begin, path))
         below = part == PARTS[0][0] and not path.endswith("/index")
-        found.append({"part": part, "level": int(below), "name": f"document-{path}", "title": unescape(re.sub("<.*?>", "", title))})
+        found.append({"part": part, "level": int(below), "name": f"document-{path}",
+                      "title": unescape(re.sub("<.*?>", "", title))})
     return found
 
 
@@ -45,8 +48,8 @@ def with_front(text: str, numbers: dict[str, int]) -> str:
             lines.append(f"<h2>{escape(part)}</h2>")
         lines.append(f'<p class="level-{one["level"]}"><a href="#{one["name"]}"><span>{escape(one["title"])}</span>'
                      f'<span>{numbers.get(one["name"], "")}</span></a></p>')
-    front = (f'<div class="title-page"><p>{title[2]}</p><p>{title[3]}</p></div>\n<nav class="book-contents"><h1>Contents</h1>\n'
-             + "\n".join(lines) + "</nav>\n")
+    front = (f'<div class="title-page"><p>{title[2]}</p><p>{title[3]}</p></div>\n'
+             '<nav class="book-contents"><h1>Contents</h1>\n' + "\n".join(lines) + "</nav>\n")
     begin = ARTICLE.search(text)
     return text[:begin.end()] + front + text[begin.end():] if begin else text
 

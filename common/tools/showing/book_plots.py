@@ -1,4 +1,4 @@
-"""The pictures of tools/showing/pictures.py on the site: for a wide page and for a phone, and with words where one points.
+"""The pictures of tools/showing/pictures.py on the site: for a wide page and for a phone, with words where one points.
 
 Pointing at a point shows its problem, and of N, ms, TFLOP/s and the ratio to FlashAttention-2 what belongs to it.
 static/plots.js, in common/book/site, shows them.
@@ -25,7 +25,7 @@ class Plot:
     wide: str  # paths below the site's folder
     narrow: str
     sizes: tuple[tuple[int, int], tuple[int, int]]  # width and height of both, in pixels
-    points: list[list[object]]  # [[x, y in the wide one, x, y in the narrow one, words], ..], of the width and the height
+    points: list[list[object]]  # [[x, y in the wide one, x, y in the narrow one, words], ..], as parts of its size
 
 
 def draw(book: Book, python: "str | Path", site: Path) -> dict[str, Plot]:
@@ -92,7 +92,8 @@ def words(name: str, panel: JsonObject, one: JsonObject, place: int) -> str:
     elif name == "roofline":
         lines += [f"{significant(x)} FLOP for a byte of DRAM", f"{significant(y)} TFLOP/s"]
     else:
-        at = amount_of_memory(x) + " in use" if panel["x"]["label"] == "bytes in use" else f"{panel['x']['label']} = {x}"
+        where = panel["x"]["label"]
+        at = amount_of_memory(x) + " in use" if where == "bytes in use" else f"{where} = {x}"
         lines += [panel["title"], at, f"{significant(y)} {panel['y']['label']}"]
     return "\n".join(line for line in lines if line)
 

@@ -215,7 +215,7 @@ def roofline(sheet: Sheet) -> Drawn:
         name = one["name"].partition(" (")[0] if sheet.narrow else one["name"]
         if "slope" in one:  # the highest: above it there is nothing
             ax.text(right, one["y"][-1] * 1.08, name, ha="right", va="bottom",
-                    bbox={"facecolor": CARD, "edgecolor": "none", "pad": 0}, **small)  # a line of the grid may run there
+                    bbox={"facecolor": CARD, "edgecolor": "none", "pad": 0}, **small)  # the grid may run there
         else:
             ax.text(max(one["x"][1], left) * 1.2, one["y"][-1] / 1.12, name, ha="left", va="top", **small)
     figure.canvas.draw()
@@ -265,12 +265,13 @@ def steps(sheet: Sheet) -> Drawn:
                    linewidth=0, clip_on=False, zorder=0)
     for number, one in enumerate(series):
         paint, (x,) = light(one["color"]), one["x"]
-        ax.plot([one["before"], x], [number, number], color=paint, linewidth=2.4 if x <= SLOWER * one["before"] else 1.2,
-                linestyle="-" if x <= SLOWER * one["before"] else STYLES["dotted"], solid_capstyle="butt")
+        slower = x > SLOWER * one["before"]
+        ax.plot([one["before"], x], [number, number], color=paint, linewidth=1.2 if slower else 2.4,
+                linestyle=STYLES["dotted"] if slower else "-", solid_capstyle="butt")
         if number + 1 in own:
             ax.plot([x, x], [number, number + 1], color=NOTE, linewidth=0.8)
         ax.plot([x], [number], marker="o", markersize=6.5 if not sheet.narrow else 5, color=paint,
-                markerfacecolor=paint if x <= SLOWER * one["before"] else CARD)
+                markerfacecolor=CARD if slower else paint)
         for text, place in ((one["text"], times + 0.12), (one.get("gain", ""), times + gains + 0.27)):
             ax.text(1 + place / inch, number, text, transform=ax.get_yaxis_transform(), ha="right", va="center",
                     fontsize=font)
@@ -294,7 +295,9 @@ def spans(sheet: Sheet) -> Drawn:
     parts: list[tuple[JsonObject, "tuple[float, float] | None", str]] = []
     for panel in sheet.data["panels"]:
         to = panel["x"].get("to")
-        halves = [(0, to / 2), (to / 2, to)] if to and sheet.narrow else [(0, to)] if to else [None]
+        halves: "list[tuple[float, float] | None]" = [(0, to) if to else None]
+        if to and sheet.narrow:
+            halves = [(0, to / 2), (to / 2, to)]
         parts += [(panel, half, f"{panel['title']}, {'then' if half and half[0] else 'first'}" if len(halves) > 1
                    else panel["title"]) for half in halves]
     rows = [list(dict.fromkeys(one.get("row", one["name"]) for one in panel["series"])) for panel, _, _ in parts]

@@ -10,6 +10,7 @@ the kind "spans" x and y are where bars begin and end, one row of them for each 
 they name, and then a legend says what is of which colour.
 """
 
+import contextlib
 import hashlib
 import json
 import re
@@ -25,8 +26,8 @@ from tools.showing.lesson_tables import PEER_NAMES
 
 ADDED_IN_NO_ORDER = ["07_backward/atomic", "08_causal_earlystop/balanced", "10_hopper/bulk"]
 UNORDERED = {"forward": "", "backward": "; dotted: dQ added up in no order"}
-# (on a light card, on a dark one). One colour a chapter, in every picture and on the site: neighbours lie 150 degrees of
-# hue apart and differ in lightness, and each can be read as text on its card.
+# (on a light card, on a dark one). One colour a chapter, in every picture and on the site: neighbours lie 150 degrees
+# of hue apart and differ in lightness, and each can be read as text on its card.
 COLORS = [("#0465af", "#6fb6fe"), ("#be4a1b", "#eb7a52"), ("#0a726e", "#0dcbc3"), ("#af4791", "#da76bb"),
           ("#497106", "#91c456"), ("#5a5ac6", "#8d92f9"), ("#8a5601", "#ed9e2f"), ("#00799b", "#0cb0d4"),
           ("#aa2e4e", "#fe879c"), ("#0a7f53", "#23ba7d"), ("#7f42a6", "#ce94f8"), ("#7b6b02", "#b39f12"),
@@ -60,10 +61,8 @@ def all_pictures(record: Record) -> dict[str, JsonObject]:
     pictures, found = Pictures(record), {}
     for name in [name for name in dir(pictures) if not name.startswith("_")]:
         data = _rounded(getattr(pictures, name)())
-        try:
+        with contextlib.suppress(Missing):  # without a GPU nothing has been measured, either
             data["note"] = f"{record.gpu}; {data['note']}"
-        except Missing:  # then nothing has been measured, either
-            pass
         found[name.replace("_", "-")] = data
     return found
 
@@ -465,7 +464,8 @@ class Pictures:
                            "x": {"label": "GPUs", "log": True, "ticks": [[n, str(n)] for n in numbers]},
                            "y": {"label": "times one GPU with chapter 08", "log": False}, "series": series})
         return {"kind": "lines", "title": "More GPUs",
-                "note": "B=1 H=16 D=128 fp16 causal, the ring over NVLink; dashed: the model; dots: measured", "panels": panels}
+                "note": "B=1 H=16 D=128 fp16 causal, the ring over NVLink; dashed: the model; dots: measured",
+                "panels": panels}
 
     def ring_timeline(self):
         """What each of two ranks computes and exchanges, and when."""
@@ -477,8 +477,9 @@ class Pictures:
                     for number, (name, of) in enumerate({"own": ["own"], "others'": ["compute", "add", "join"],
                                                          "exchange": ["exchange"]}.items()):
                         there = [span for span in spans if span["lane"] in of]
-                        lanes[rank, name] = {"name": f"rank {rank}, {name}", "color": ("blue", "orange", "green")[number],
-                                             "style": "solid", "x": [span["begin_ms"] for span in there],
+                        lanes[rank, name] = {"name": f"rank {rank}, {name}", "style": "solid",
+                                             "color": ("blue", "orange", "green")[number],
+                                             "x": [span["begin_ms"] for span in there],
                                              "y": [span["end_ms"] for span in there]}
             end = max((end for lane in lanes.values() for end in lane["y"]), default=1)
             ticks = [[ms, str(ms)] for ms in range(0, int(end) + 1, max(1, round(end / 8)))]

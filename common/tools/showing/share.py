@@ -1,10 +1,10 @@
 """Draws what others show of a page beside a link to it, with matplotlib: 1200 × 630 pixels.
 
-    python3 -m tools.showing.share DIRECTORY < {"name": {"title": .., "words": .., "gain": .., "stairs": [[ms, color], ..],
-                                                        "own": number, "color": ..}}
+    python3 -m tools.showing.share DIRECTORY < {"name": {"title": .., "words": .., "gain": .., "color": ..,
+                                                        "stairs": [[ms, color], ..], "own": number}}
 
-All have the stairs of the ladder, from the first chapter down to the last one; `own` is the stair of the page's chapter,
-whose colour is lit, or null where all are.
+All have the stairs of the ladder, from the first chapter down to the last one; `own` is the stair of the page's
+chapter, whose colour is lit, or null where all are.
 """
 
 import json
@@ -20,7 +20,7 @@ from tools.base import JsonObject
 matplotlib.use("agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-CARD, INK, NOTE, FAINT = "#16181c", "#ece9e2", "#a8adb5", "#59606b"  # it is dark everywhere: who shows it decides nothing
+CARD, INK, NOTE, FAINT = "#16181c", "#ece9e2", "#a8adb5", "#59606b"  # dark, whoever shows it
 WIDTH, HEIGHT, DPI = 1200, 630, 100
 NAME = "The FlashAttention workbook"
 
