@@ -265,7 +265,7 @@ class EveryPage(InBrowser):
         said = {}
         for page in (page for page in KINDS if page != "search"):
             self.open(page)
-            said[page] = self.js("""const tags = [...document.querySelectorAll("meta[name], meta[property]")];
+            said[page] = self.js("""const tags = [...document.querySelectorAll("meta[name],meta[property]")];
                 return Object.fromEntries(tags.map((one) => [one.getAttribute("property") || one.name, one.content]))""")
             self.assertGreater(len(said[page]["description"]), 40, page)
             self.assertLessEqual(len(said[page]["description"]), 200, page)
