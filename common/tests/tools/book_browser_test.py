@@ -206,6 +206,8 @@ class Quick(InBrowser):
             self.until("document.querySelector('.plot img').complete && document.querySelector('.plot-words')")
             image = self.browser.find_element(By.CSS_SELECTOR, ".plot img")
             self.assertEqual(self.js("return arguments[0].currentSrc", image).endswith(".narrow.svg"), width == 390)
+            natural = self.js("return arguments[0].naturalWidth", image)  # its letters are not shrunk
+            self.assertLess(natural, {1440: 700, 390: 391}[width])
             self.js("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", image)
             points = json.loads(self.js("return document.querySelector('.plot script').textContent"))
             words = self.browser.find_element(By.CSS_SELECTOR, ".plot-words")

@@ -1,10 +1,12 @@
-"""The book as the generator makes it. Needs what ./workbook dev book has installed."""
+"""The book as the generator makes it. Needs what ./workbook dev book has installed, and a browser for paper."""
 
+import json
 import re
 import subprocess
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from tools.base import ROOT
 from tools.commands import book as command
@@ -12,6 +14,7 @@ from tools.showing import book, book_check, book_pages
 from tools.showing.lesson_numbers import FENCED
 
 PYTHON = command.HOME / "venv" / "bin" / "python"
+BROWSER = command.find_browser()
 FORMULA = re.compile(r"\$\$.+?\$\$|(?<![\w$`])\$[^$\n`]+\$(?![\w$])", re.DOTALL)
 
 
@@ -50,6 +53,39 @@ class Site(unittest.TestCase):
                 with self.subTest(page):
                     self.assertEqual(made.formulas, len(FORMULA.findall(written)))
                     self.assertEqual(made.text.count("<details>"), written.count("<details>"))
+
+
+@unittest.skipUnless(PYTHON.exists() and BROWSER, "NOT RUN: needs ./workbook dev book's packages and a browser")
+class Paper(unittest.TestCase):
+    def test_the_contents_name_the_pages(self):
+        chapters = {f"0{number}_x/index": f"0{number} Chapter" for number in (1, 2, 3)}
+        style = (command.SITE / "static" / "book.css").as_uri()
+        with tempfile.TemporaryDirectory() as directory, mock.patch.multiple(command, HOME=Path(directory),
+                                                                             HTML=Path(directory)):
+            (Path(directory) / "print").mkdir()
+            (Path(directory) / "print" / "index.html").write_text(
+                f'<link rel="stylesheet" href="{style}"><article role="main"><section id="top">\n<h1>A workbook<a '
+                'class="headerlink" href="#top"></a></h1>\n<p>What it is.</p>\n<div class="toctree-wrapper">'
+                + "".join(f'<span id="document-{path}"></span><section id="x{path[:2]}"><h3>{title}<a class="headerlink" '
+                          f'href="#x{path[:2]}"></a></h3>{"<p>Text.</p>" * (60 if title[1] == "1" else 1)}</section>'
+                          for path, title in chapters.items()) + "</div></section></article>")
+            command._print(PYTHON, BROWSER, mock.MagicMock())
+            found = json.loads(subprocess.run([PYTHON, "-c", """
+import json, sys, pypdf
+pdf = pypdf.PdfReader(sys.argv[1])
+print(json.dumps({"pages": [page.extract_text() for page in pdf.pages], "title": pdf.metadata.title,
+                  "outline": [[one.title, pdf.get_destination_page_number(one) + 1] for one in pdf.outline]}))""",
+                                               Path(directory) / command.PDF], capture_output=True, text=True).stdout)
+        pages = found["pages"]
+        starts = {title: next(number for number, text in enumerate(pages, 1) if number > 2 and title in text)
+                  for title in chapters.values()}
+        self.assertEqual(starts["02 Chapter"] - starts["01 Chapter"], 2)
+        self.assertEqual(found["outline"][1:], [list(one) for one in starts.items()])
+        self.assertEqual(found["title"], book_pages.TITLE)
+        self.assertNotRegex(pages[0], r"\d")  # the title page has no number
+        for title, number in starts.items():
+            self.assertRegex(" ".join(pages[1].split()), rf"{title} {number}\b")
+            self.assertIn(str(number), pages[number - 1].split())
 
 
 if __name__ == "__main__":
