@@ -4,6 +4,7 @@ generator."""
 import contextlib
 import difflib
 import io
+import json
 import re
 import tempfile
 import unittest
@@ -297,8 +298,12 @@ class Plots(unittest.TestCase):
                 self.assertAlmostEqual(float(one["gain"][:-1]), one["before"] / one["x"][0], delta=0.006 * float(one["gain"][:-1]))
 
     def test_a_picture_names_its_gpu(self):
-        for name, picture in self.pictures.items():
-            self.assertTrue(picture["note"].startswith("NVIDIA H200; "), name)
+        for directory in (path for path in RESULTS.iterdir() if path.is_dir()):
+            record = Record(directory)
+            for name, picture in pictures.all_pictures(record).items():
+                self.assertIn(picture["note"].partition("; ")[0], [record.gpu], name)
+                for panel in picture["panels"]:
+                    self.assertNotIn("H200" if "H100" in record.gpu else "H100", json.dumps(panel), name)
 
     def test_rates_that_cannot_be_told_from_zero_are_left_out_and_named(self):
         picture = self.pictures["tflops-forward"]

@@ -62,7 +62,7 @@ def all_pictures(record: Record) -> dict[str, JsonObject]:
     for name in [name for name in dir(pictures) if not name.startswith("_")]:
         data = _rounded(getattr(pictures, name)())
         with contextlib.suppress(Missing):  # without a GPU nothing has been measured, either
-            data["note"] = f"{record.gpu}; {data['note']}"
+            data["note"] = "; ".join(filter(None, [record.gpu, data["note"]]))
         found[name.replace("_", "-")] = data
     return found
 
