@@ -198,6 +198,9 @@ class Quick(InBrowser):
                 self.assertRegex(line.lower(), "swizzle", page)
                 self.assertEqual(mark.lower(), "swizzle")
                 self.assertLess(len(line), 260)
+        self.open("search", "?q=online+softmax")
+        self.until("document.querySelector('#search-results .context')")
+        self.assertIn("online softmax", self.js("return document.querySelector('.context').innerText").lower())
 
     def test_what_a_point_says(self):
         for width, place in ((1440, 0), (390, 2)):

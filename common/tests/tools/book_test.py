@@ -194,6 +194,7 @@ class Little(unittest.TestCase):
             "title": "02 Two", "words": "the idea, x", "gain": "3.1× as fast as the chapter before", "own": 2,
             "color": "#eb7a52", "stairs": [[5.0, "#6fb6fe"], [1.0, "#0dcbc3"]]})
         self.assertEqual((shared["index"]["title"], shared["index"]["own"]), ("A workbook", None))
+        self.assertEqual(shared["index"]["words"], "One, its kernel, a folder, data, host.")
 
     def test_there_is_a_page_for_addresses_without_one(self):
         self.assertIn("# No such page", self.pages.sources({}, None)["404.md"])

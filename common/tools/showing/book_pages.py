@@ -152,7 +152,7 @@ class Pages:
         table = COMMENT.sub("", self.book.text("README.md"))
         first = table.split("\n\n")
         found: dict[str, JsonObject] = {"index": {"title": first[0].removeprefix("# "), "gain": "", "stairs": steps,
-                                                  "words": _plain(first[1].replace("\n", " ")), "own": None,
+                                                  "words": _sentence(_plain(first[1])), "own": None,
                                                   "color": None}}
         for chapter in self.book.chapters:
             idea, gain = map(_plain, _row(table, chapter))
@@ -267,6 +267,12 @@ def _row(table: str, chapter: str) -> tuple[str, str]:
 
 def _plain(text: str) -> str:
     return re.sub(r"[*`]", "", LINK.sub(r"\2", text)).strip()
+
+
+def _sentence(text: str) -> str:
+    """The first one."""
+    words = " ".join(text.split())
+    return words.partition(". ")[0] + "." * (". " in words)
 
 
 def _boxes(name: str, each: str, texts: list[str]) -> str:

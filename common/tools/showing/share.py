@@ -30,7 +30,7 @@ def draw(page: JsonObject, path: Path) -> None:
     stairs, own = page["stairs"], page["own"]
     figure.text(0.06, 0.9, NAME if own is not None else "CUDA, one idea at a time", fontsize=21, color=NOTE, va="top")
     y = 0.79
-    for line in textwrap.wrap(page["title"], 21):
+    for line in textwrap.wrap(page["title"], 19):
         figure.text(0.06, y, line, fontsize=44, weight="bold", va="top", color=page["color"] or INK)
         y -= 0.125
     y -= 0.03
@@ -39,7 +39,7 @@ def draw(page: JsonObject, path: Path) -> None:
         y -= 0.072
     if page["gain"]:
         figure.text(0.06, 0.07, page["gain"], fontsize=27, weight="bold", va="bottom", color=INK)
-    ax = figure.add_axes((0.68, 0.14, 0.27, 0.6))
+    ax = figure.add_axes((0.68, 0.2, 0.27, 0.6))
     ax.axis("off")
     places = [math.log10(ms) for ms, _ in stairs]
     for number, (_, color) in enumerate(stairs):

@@ -13,7 +13,8 @@ var Scorer = {
 };
 
 function line(text, words) {
-  const found = words.map((word) => text.search(new RegExp(`(?<!\\p{Letter})${word}`, "iu"))).filter((place) => place >= 0);
+  const places = [words.join(" "), ...words].map((each) => text.search(new RegExp(`(?<!\\p{Letter})${each}`, "iu")));
+  const found = places[0] >= 0 ? places.slice(0, 1) : places.filter((place) => place >= 0); // the words together, or one of them
   const begin = found.length ? Math.max(0, text.lastIndexOf(" ", Math.max(0, Math.min(...found) - 60))) : 0;
   const end = text.indexOf(" ", begin + 150);
   return (begin ? "… " : "") + text.slice(begin, end < 0 ? undefined : end).trim() + (end < 0 ? "" : " …");
