@@ -306,7 +306,7 @@ def spans(sheet: Sheet) -> Drawn:
     row = 0.22 if sheet.narrow else 0.32
     figure, places = sheet.figure(len(parts), 1, [row * len(names) for names in rows],
                                   max(sheet.words(name, size=sheet.font) for names in rows for name in names) + 0.2,
-                                  0.15, 0.8, legend)
+                                  0.25, 0.8, legend)
     for (panel, half, title), names, ax in zip(parts, rows, places):
         axes({**panel, "title": title}, ax, sheet.font)
         ax.grid(axis="y", visible=False)
