@@ -5,7 +5,8 @@ the numbers that the kernels show. The page is one file that needs no network. S
 meant, or a rung of one: 05, 08/earlystop. Two of them stand side by side, on one clock: 03 05, 08/masked 08/earlystop.
 05/example has tiles of 4 x 4, and a problem of its own: B=4 H=2 N=8 D=4, with zeros up to D=8, unless you ask for
 another one. Of a kernel with a thread block for each multiprocessor, one block walks all tiles; with SIMT_THREADS=2,
-two share them.
+two share them. With --out FILE.svg it is a picture that moves instead, of one query of a kernel of chapter 05, with
+B=1 H=1 N=256 unless you ask for others.
 """
 
 import argparse
@@ -18,10 +19,11 @@ from pathlib import Path
 from tools.base import BUILD, Failure, JsonObject, Progress, build, chapters, file_to_write, say, shown, write_whole
 from tools.course import LearnersPath
 from tools.measuring import engine_counts, problem_flags
-from tools.showing import walk
+from tools.showing import walk, walk_picture
 
 NAIVE = "01_naive"  # whose bytes stand beside the others'
 LENGTH = 192  # three tiles of 64: with two, a block of 128 rows has none that it could skip
+PICTURED = {"batch": 1, "heads": 1, "seq_q": [256]}  # four tiles of 64, of which the mask hides six in sixteen
 SHORT = 128  # for what is too much for a page with 192: two backwards, and one whose kernels both show P and dS
 EXAMPLE = {"batch": 4, "heads": 2, "seq_q": [8], "head_dim": 8}
 SHAPE = ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "causal")
@@ -41,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-numbers", action="store_true",
                         help="only what moves, without S, P, m, l, O and gradients: longer N fit")
     parser.add_argument("--out", type=file_to_write, metavar="FILE",
-                        help="write the page there (default: build/walk/STEP.html)")
+                        help="write the page there (default: build/walk/STEP.html); FILE.svg: a picture that moves")
     parser.add_argument("--no-browser", action="store_true", help="write the page, do not open it")
 
 
@@ -75,6 +77,10 @@ def run(arguments: argparse.Namespace) -> int:
     direction, steps = _steps(asked_for, arguments.direction, directory)
     path = LearnersPath()
     small = EXAMPLE if any(step.is_example for step in steps) else _small(direction, len(steps))
+    if _is_picture(arguments):
+        small = small if small is EXAMPLE else PICTURED
+        if len(steps) > 1 or direction != "forward" or arguments.no_numbers:
+            raise Failure(f"--out is {arguments.out.name}, a picture: it is of one forward, with its numbers", status=2)
     try:
         page, wrong = _page(arguments, known, steps, direction, directory, small)
     except walk.TooLarge:
@@ -115,7 +121,7 @@ def _page(arguments: argparse.Namespace, known: list[chapters.Chapter], steps: l
                            walk.EXAMPLE_TILE if step.is_example else walk.TILE)
     with Progress("Recording") as progress:
         naive = None
-        if direction == "forward" and not arguments.no_numbers:  # long N take it minutes
+        if direction == "forward" and not arguments.no_numbers and not _is_picture(arguments):  # long N take it minutes
             progress.show(f"{NAIVE} to compare with")
             naive = _naive(known, directory, flags)
         walks, wrong = [], []
@@ -129,10 +135,16 @@ def _page(arguments: argparse.Namespace, known: list[chapters.Chapter], steps: l
                     raise
                 raise _Stopped(step, str(failure)) from None
             wrong += engine_counts.wrong_rungs(recorded)
+            if _is_picture(arguments):
+                return walk_picture.picture(recorded), wrong
             walks.append(walk.walk_of(recorded, None if step.chapter.name == NAIVE else naive, not arguments.no_numbers,
                                       EXAMPLE_NOTE if published else "",
                                       EXAMPLE_BLOCK if published and step.is_example else 0))
     return walk.page(walks), wrong
+
+
+def _is_picture(arguments: argparse.Namespace) -> bool:
+    return arguments.out is not None and arguments.out.suffix == ".svg"
 
 
 def _small(direction: str, steps: int) -> JsonObject:

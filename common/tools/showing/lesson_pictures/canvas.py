@@ -35,19 +35,8 @@ MONO = "ui-monospace, 'DejaVu Sans Mono', Menlo, monospace"
 NARROW, WIDE = set(" ijl.,:;|'!()[]It-/·"), set("mwMWQOGCD@%→⇒∞×=+−<>Σ")
 
 
-def _style() -> str:
-    def variables(index: int) -> str:
-        inks = {name: pair[index] for name, pair in INKS.items()}
-        full = {name: values[index] for name, values in COLORS.items()}
-        pale = {f"{name}-pale": values[2 + index] for name, values in COLORS.items()}
-        return "".join(f"--{name}:{value};" for name, value in {**inks, **full, **pale}.items())
-
-    return (f"svg{{{variables(0)}}}@media (prefers-color-scheme:dark){{svg{{{variables(1)}}}}}"
-            f"text{{font-family:{FONT}}}.m{{font-family:{MONO}}}")
-
-
-def _number(value: float) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".")
+def short(value: float, digits: int = 2) -> str:
+    return f"{value:.{digits}f}".rstrip("0").rstrip(".")
 
 
 def width_of(words: str, size: float, bold: bool = False, mono: bool = False) -> float:
@@ -78,10 +67,10 @@ class Drawing:
         if left < 0 or left + long > self.width or y - size < 0 or y > self.height:
             raise ValueError(f"{words!r} leaves the picture: it takes x from {left:.0f} to {left + long:.0f} of "
                              f"{self.width:g}, y from {y - size:.0f} to {y:.0f} of {self.height:g}")
-        style = [f'font-size="{_number(size)}"', *([] if at == "start" else [f'text-anchor="{at}"']),
+        style = [f'font-size="{short(size)}"', *([] if at == "start" else [f'text-anchor="{at}"']),
                  *(['font-weight="bold"'] if bold else []), *(['font-style="italic"'] if italic else []),
                  *(['class="m"'] if mono else []), *([] if color == "ink" else [self._fill(color)])]
-        self._parts.append(f'<text x="{_number(x)}" y="{_number(y)}" {" ".join(style)}>{escape(words, False)}</text>')
+        self._parts.append(f'<text x="{short(x)}" y="{short(y)}" {" ".join(style)}>{escape(words, False)}</text>')
 
     def lines(self, x: float, y: float, words: Sequence[str], *, size: float = 13, color: str = "ink",
               at: str = "start", spacing: float = 1.3) -> None:
@@ -92,18 +81,26 @@ class Drawing:
 
     def box(self, x: float, y: float, width: float, height: float, color: str = "empty", words: str = "", *,
             pale: bool = False, dashed: bool = False, frame: bool = True, size: float = 13, bold: bool = False,
-            mono: bool = False) -> None:
+            mono: bool = False, edge: str = "") -> None:
         """A rectangle with words in its middle: in the page's colour on a full colour, else in ink. color="none" is a
-        frame alone."""
+        frame alone. The frame has the rectangle's colour, or that of `edge`."""
         fill = 'fill="none"' if color == "none" else self._fill(f"{color}-pale" if pale else color)
-        edge = color if color in COLORS else "line"
+        edge = edge or (color if color in COLORS else "line")
         stroke = f' stroke="var(--{edge})"' + (' stroke-dasharray="4 3"' if dashed else "") if frame else ""
-        self._parts.append(f'<rect x="{_number(x)}" y="{_number(y)}" width="{_number(width)}" '
-                           f'height="{_number(height)}" rx="2" {fill}{stroke}/>')
+        self._parts.append(f'<rect x="{short(x)}" y="{short(y)}" width="{short(width)}" '
+                           f'height="{short(height)}" rx="2" {fill}{stroke}/>')
         if words:
             on = "page" if color in COLORS and not pale else "ink"
             self.text(x + width / 2, y + height / 2 + 0.36 * size, words, size=size, color=on, at="middle", bold=bold,
                       mono=mono)
+
+    def boxes(self, rectangles: Sequence[tuple[float, float, float, float]], color: str, *, pale: bool = False,
+              strength: float = 1) -> None:
+        """Many without frames, of one colour, each as (x, y, width, height); a height below 0 goes up."""
+        way = "".join(f"M{short(x)} {short(y)}h{short(width)}v{short(height)}h{short(-width)}z"
+                      for x, y, width, height in rectangles)
+        faint = "" if strength == 1 else f' fill-opacity="{short(strength)}"'
+        self._parts.append(f'<path d="{way}" {self._fill(f"{color}-pale" if pale else color)}{faint}/>')
 
     def cells(self, x: float, y: float, columns: int, rows: int, size: "float | Point",
               color: "str | Callable[[int, int], str]" = "empty",
@@ -120,14 +117,14 @@ class Drawing:
                          words(column, row) if words else "", pale=pale, size=font, mono=mono)
 
     def line(self, *points: Point, color: str = "line", width: float = 1.2, dashed: bool = False) -> None:
-        way = "".join(f"{'L' if place else 'M'}{_number(x)} {_number(y)}" for place, (x, y) in enumerate(points))
+        way = "".join(f"{'L' if place else 'M'}{short(x)} {short(y)}" for place, (x, y) in enumerate(points))
         dash = ' stroke-dasharray="4 3"' if dashed else ""
-        self._parts.append(f'<path d="{way}" fill="none" stroke="var(--{color})" stroke-width="{_number(width)}"'
+        self._parts.append(f'<path d="{way}" fill="none" stroke="var(--{color})" stroke-width="{short(width)}"'
                            f'{dash}/>')
 
     def area(self, *points: Point, color: str, pale: bool = True) -> None:
         """A filled polygon without a frame."""
-        way = "".join(f"{'L' if place else 'M'}{_number(x)} {_number(y)}" for place, (x, y) in enumerate(points))
+        way = "".join(f"{'L' if place else 'M'}{short(x)} {short(y)}" for place, (x, y) in enumerate(points))
         self._parts.append(f'<path d="{way}z" {self._fill(f"{color}-pale" if pale else color)}/>')
 
     def arrow(self, *points: Point, color: str = "ink", width: float = 1.5, dashed: bool = False,
@@ -144,7 +141,7 @@ class Drawing:
         long = (dx * dx + dy * dy) ** 0.5 or 1.0
         dx, dy = 7 * dx / long, 7 * dy / long
         wings = [(x - dx - dy / 2, y - dy + dx / 2), (x - dx + dy / 2, y - dy - dx / 2)]
-        way = "L".join(f"{_number(one)} {_number(other)}" for one, other in [(x, y), *wings])
+        way = "L".join(f"{short(one)} {short(other)}" for one, other in [(x, y), *wings])
         self._parts.append(f'<path d="M{way}z" {self._fill(color)}/>')
 
     def bracket(self, x: float, y: float, length: float, words: str = "", *, side: str = "below", size: float = 13,
@@ -165,14 +162,24 @@ class Drawing:
     # --- The file -----------------------------------------------------------------------------------------------------
 
     def svg(self) -> str:
-        wide, high = _number(self.width), _number(self.height)
+        wide, high = short(self.width), short(self.height)
         head = (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" '
-                f'width="{_number(NATURAL * self.width)}" height="{_number(NATURAL * self.height)}" role="img" '
+                f'width="{short(NATURAL * self.width)}" height="{short(NATURAL * self.height)}" role="img" '
                 'aria-labelledby="title desc" fill="var(--ink)">')
         return "\n".join([head, f'<title id="title">{escape(self.title, False)}</title>',
-                          f'<desc id="desc">{escape(self.description, False)}</desc>', f"<style>{_style()}</style>",
+                          f'<desc id="desc">{escape(self.description, False)}</desc>', f"<style>{self.style()}</style>",
                           f'<rect width="{wide}" height="{high}" rx="8" fill="var(--page)"/>', *self._parts,
                           "</svg>", ""])
+
+    def style(self) -> str:
+        def variables(index: int) -> str:
+            inks = {name: pair[index] for name, pair in INKS.items()}
+            full = {name: values[index] for name, values in COLORS.items()}
+            pale = {f"{name}-pale": values[2 + index] for name, values in COLORS.items()}
+            return "".join(f"--{name}:{value};" for name, value in {**inks, **full, **pale}.items())
+
+        return (f"svg{{{variables(0)}}}@media (prefers-color-scheme:dark){{svg{{{variables(1)}}}}}"
+                f"text{{font-family:{FONT}}}.m{{font-family:{MONO}}}")
 
     @staticmethod
     def _fill(color: str) -> str:
