@@ -18,11 +18,21 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import NoReturn
 
-from tools.base import Failure, in_words
+from tools.base import Failure, columns, complain, in_columns, in_words, say
 from tools.commands import GROUPS, Group, group_of, help_lines, spoken
 
 WELCOME = "From the obvious attention kernel to FlashAttention-2, one optimization at a time."
 START = "Start with: ./workbook run; to learn, with ./workbook start"
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """The text of a command keeps its paragraphs. On a terminal they are as wide as it is."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if columns() == sys.maxsize:
+            return super()._fill_text(text, width, indent)
+        paragraphs = re.sub(r"(?<=\S)\n(?=\S)", " ", text.strip("\n"))
+        return super()._fill_text(in_columns(paragraphs, columns()), width, indent)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -65,7 +75,7 @@ def _chosen(words: list[str]) -> "tuple[str | None, list[str]]":
     within = next((group for group in GROUPS if group.word and words[:1] == [group.word]), None)
     rest = words[1:] if within else words
     if not rest or rest[0] in ("-h", "--help"):
-        print(_page_of(within) if within else _front_page())
+        say(_page_of(within) if within else _front_page())
         return None, rest
     where = f"./workbook {within.word} --help" if within else "./workbook --help"
     if rest[0].startswith("-"):
@@ -85,7 +95,7 @@ def _chosen(words: list[str]) -> "tuple[str | None, list[str]]":
 def _parse(name: str, words: list[str]) -> tuple[ModuleType, argparse.Namespace]:
     command = importlib.import_module(f"tools.commands.{name}")
     parser = _Parser(prog=spoken(name), description=command.__doc__, allow_abbrev=False,
-                     formatter_class=argparse.RawDescriptionHelpFormatter)
+                     formatter_class=_Help)
     command.add_arguments(parser)
     words, after = _split(words)
     arguments, unknown = parser.parse_known_args(words)
@@ -126,14 +136,14 @@ def main(words: list[str]) -> int:
         command, arguments = _parse(name, rest)
         return command.run(arguments) or 0
     except Failure as failure:
-        print(f"workbook: {failure}", file=sys.stderr)
+        complain(f"workbook: {failure}")
         return failure.status
     except KeyboardInterrupt:
-        print("workbook: stopped", file=sys.stderr)
+        complain("workbook: stopped")
         return 130
     except BrokenPipeError:  # the reader has seen enough: ./workbook list | head -1
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as error:
-        print(f"workbook: {in_words(error)}", file=sys.stderr)
+        complain(f"workbook: {in_words(error)}")
         return 1

@@ -50,9 +50,9 @@ class AClone(unittest.TestCase):
         self.assertIn("01.scores not attempted", self.workbook("check", "01.scores", status=1))
         self.assertIn("not yet: 01_naive (open: 01.scores).", self.workbook("run", "01"))
         self.assertIn("wait for what is open: 01.scores", self.workbook("test", "01"))
-        for words in (["trace", "01/naive"], ["walk", "01", "--no-browser"], ["compare", "01/swapped", "01", "--no-diff"]):
+        for words in (["trace", "01/naive"], ["walk", "01", "--no-browser"], ["compare", "01/swapped", "01"]):
             self.assertIn("01_naive/naive, open: 01.scores\n  not right: o[", self.workbook(*words))
-        for words in (["trace", "rows"], ["walk", "rows", "--no-browser"], ["compare", "rows", "split", "--no-diff"]):
+        for words in (["trace", "rows"], ["walk", "rows", "--no-browser"], ["compare", "rows", "split"]):
             self.assertIn("rows/rows, open: 01.heads\n  not right: o[", self.workbook(*words))
         self.assertIn("open: 01.heads", self.workbook("run", "rows"))
         said = self.workbook("run", "03")  # its last rung, which is right for this problem

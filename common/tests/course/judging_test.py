@@ -229,9 +229,9 @@ class Judging(LittleTree):
             lines = judging._symptom(self.loaded(), self.exercise("06.barrier"), judging.Objection(["wrong"], "o")).lines
             return [line for line in lines if "compare" in line]
 
-        self.assertEqual(proposed(), ["  ./workbook compare 06/mma 06/open  (with one that is right: what differs)"])
+        self.assertEqual(proposed(), ["  ./workbook compare 06/mma 06/open --diff  (with one that is right: what differs)"])
         course.Learner(self.loaded()).reset(self.exercise("06.rescale"))
-        self.assertEqual(proposed(), ["  ./workbook compare 06/mma 06/last  (with one that is right: what differs)"])
+        self.assertEqual(proposed(), ["  ./workbook compare 06/mma 06/last --diff  (with one that is right: what differs)"])
         self.assertEqual(proposed(direction="backward"), [])  # there is one such rung, and it is not this one
 
     def test_nothing_is_explained_to_who_does_not_ask(self):

@@ -7,4 +7,20 @@ from tools.base.failure import Failure
 from tools.base.gpus import GPUS, L2_BYTES, SCHEDULERS, Gpu
 from tools.base.paths import BUILD, COUNTS, RESULTS, ROOT, file_to_write, in_words, shown, slug, write_whole
 from tools.base.processes import answer_of, ending_of, follow, json_from, output_of, started, with_python_path
-from tools.base.terminal import Progress, amount_of_memory, bad, bold, columns, good, say, significant, table
+from tools.base.terminal import (
+    Progress,
+    amount_of_memory,
+    bad,
+    bold,
+    columns,
+    complain,
+    flush_left,
+    flush_right,
+    good,
+    in_columns,
+    lost,
+    say,
+    significant,
+    table,
+    width_of,
+)

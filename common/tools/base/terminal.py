@@ -1,18 +1,24 @@
-"""Talking to whoever reads: a progress line while something takes long, emphasis, tables, numbers.
+"""Talking to whoever reads: lines as wide as the terminal, emphasis, a progress line, tables, numbers.
 
 Everything is plain when the output is not a terminal; colours also stay away when NO_COLOR is set.
 """
 
 import math
 import os
+import re
 import shutil
 import sys
 import time
 from collections.abc import Sequence
+from typing import TextIO
+
+ROOM = 24  # that words need to be wrapped beside others
+COLUMNS_OF_A_TABLE = 3  # gaps in a line: a row so wide could not be read in pieces
 
 
-def is_terminal() -> bool:
-    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+def is_terminal(stream: "TextIO | None" = None) -> bool:
+    """Of stdout, if none is given."""
+    return (stream or sys.stdout).isatty() and os.environ.get("TERM") != "dumb"
 
 
 def columns() -> int:
@@ -38,8 +44,48 @@ def bad(text: str) -> str:
     return _styled("1;31", text)
 
 
-def say(text: str = "") -> None:
-    print(text, flush=True)
+def lost(text: str) -> str:
+    """What is no mistake and costs something: bank conflicts, a step that is slower."""
+    return _styled("33", text)
+
+
+def width_of(text: str) -> int:
+    """Without what colours it."""
+    return len(re.sub(r"\033\[[0-9;]*m", "", text))
+
+
+def say(text: str = "", code: bool = False) -> None:
+    """On a terminal no line is wider than it, if it is made of words; lines of code stay as they are."""
+    print(text if code or not is_terminal() else in_columns(text, columns()), flush=True)
+
+
+def complain(text: str) -> None:
+    """The same, on stderr."""
+    print(in_columns(text, shutil.get_terminal_size().columns) if is_terminal(sys.stderr) else text, file=sys.stderr,
+          flush=True)
+
+
+def in_columns(text: str, most: int) -> str:
+    """Each line that is wider is wrapped at words, and goes on below where it began: behind the last gap that leaves
+    room for words, else behind the spaces that it begins with. A row of many columns stays as it is."""
+    return "\n".join(_wrapped(line, most) if width_of(line) > most else line for line in text.split("\n"))
+
+
+def _wrapped(line: str, most: int) -> str:
+    begins = [gap.end() for gap in re.finditer(r"(?<=\S) {2,}(?=\S)", line)]
+    if len(begins) >= COLUMNS_OF_A_TABLE:
+        return line
+    indent = len(line) - len(line.lstrip(" "))
+    begin = max((place for place in begins if width_of(line[:place]) <= most - ROOM), default=indent)
+    hang = " " * width_of(line[:begin])
+    first, *words = line[begin:].split(" ")
+    lines = [line[:begin] + first]
+    for word in words:
+        if width_of(f"{lines[-1]} {word}") > most:
+            lines.append(hang + word)
+        else:
+            lines[-1] += f" {word}"
+    return "\n".join(lines)
 
 
 class Progress:
@@ -91,13 +137,21 @@ class Progress:
         sys.stdout.flush()
 
 
+def flush_left(text: str, width: int) -> str:
+    return text + " " * (width - width_of(text))
+
+
+def flush_right(text: str, width: int) -> str:
+    return " " * (width - width_of(text)) + text
+
+
 def table(rows: Sequence[Sequence[object]], left_columns: int = 1) -> str:
     """Rows of cells in aligned columns, the first row being the header: `left_columns` flush left, the rest right."""
-    widths = [max(len(str(row[i])) for row in rows if i < len(row)) for i in range(max(map(len, rows)))]
+    widths = [max(width_of(str(row[i])) for row in rows if i < len(row)) for i in range(max(map(len, rows)))]
     lines = []
     for number, row in enumerate(rows):
         cells = [
-            str(cell).ljust(width) if i < left_columns else str(cell).rjust(width)
+            flush_left(str(cell), width) if i < left_columns else flush_right(str(cell), width)
             for i, (cell, width) in enumerate(zip(row, widths))
         ]
         line = "  ".join(cells).rstrip()

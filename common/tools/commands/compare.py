@@ -1,4 +1,4 @@
-"""two steps side by side: time, bytes, counters, and the diff of their kernels
+"""two steps side by side: time, bytes, counters, and what is most different; with --diff their kernels, too
 
 A step is a chapter, whose last rung is meant, or a rung of one: 03, 05, 06/swizzle. Times are measured if a GPU
 answers, else those recorded in common/results are shown, with the GPU that they come from; beside them those that were
@@ -8,12 +8,14 @@ instructions, too.
 """
 
 import argparse
+import difflib
 import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import log
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,8 @@ from tools.base import (
     build,
     chapters,
     cuda,
+    good,
+    lost,
     say,
     shown,
     significant,
@@ -39,12 +43,14 @@ from tools.measuring import engine_counts, measure, problem_flags
 from tools.record import LENGTHS, Problem, Record, Row, own, read_label
 from tools.showing import trace_report
 
+DIFFERENCES = 4  # counters that are named in short
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("steps", nargs=2, metavar="STEP", help="chapter or chapter/rung: 03 06/mma")
     problem_flags.add_arguments(parser, several=False,
                                 direction="default: the forward if both have one, else the backward")
-    parser.add_argument("--no-diff", action="store_true", help="the numbers only")
+    parser.add_argument("--diff", action="store_true", help="show which lines of the kernels differ, too")
 
 
 @dataclass(frozen=True)
@@ -72,18 +78,66 @@ def run(arguments: argparse.Namespace) -> int:
     for wrong in [each for one in counted for each in engine_counts.wrong_rungs(one)]:
         say(path.excused(*wrong))
     say(bold(f"\n{steps[0]} and {steps[1]}, {direction}") + "\n")
-    _say_times(steps, direction, arguments)
+    ratios, source_of_times = _say_times(steps, direction, arguments)
     _say_saved(steps, direction, own.records())
     say(f"\nCounted by the SIMT engine, {read_label(counted[0]['problem'])[0]}\n")
     rungs = [one["rungs"][0] for one in counted]
     notes = add_instructions([rung["launches"] for rung in rungs], GPUS["h200"].architecture)
     _say_counters(steps, rungs)
     say("\n" + "\n".join(notes))
-    if not arguments.no_diff:
-        sources = [source(step, rung) for step, rung in zip(steps, rungs)]
-        say(bold(f"\ndiff {sources[0]} {sources[1]}") + "\n")
-        say(_diff(*sources))
+    first, second = (source(step, rung) for step, rung in zip(steps, rungs))
+    if arguments.diff:
+        say(bold(f"\ndiff {first} {second}") + "\n")
+        say(_diff(first, second), code=True)
+    say(bold(f"\nIn short: {steps[1]} against {steps[0]}, {direction}") + "\n")
+    for line in (*_speed(ratios, source_of_times), *most_different(*map(counters, rungs)),
+                 _source_in_short(first, second, arguments)):
+        say(f"  {line}")
     return 0
+
+
+# --- In short --------------------------------------------------------------------------------------------------------
+
+
+def _speed(ratios: dict[str, float], where: str) -> list[str]:
+    """{N of a problem: how many times as fast}, and where the times are from."""
+    if not ratios:
+        return []
+    (slow_at, slow), *_, (fast_at, fast) = [*sorted(ratios.items(), key=lambda item: item[1])] * 2
+    if slow_at.split()[0] != fast_at.split()[0]:  # they differ in N
+        slow_at, fast_at = slow_at.split()[0], fast_at.split()[0]
+    paint = good if slow >= 1 else lost
+    if slow_at == fast_at or significant(slow) == significant(fast):
+        words = f"{paint(significant(slow) + ' times as fast')}{f' at {slow_at}' if len(ratios) == 1 else ''}"
+    else:
+        words = f"{paint(f'{significant(slow)} to {significant(fast)} times as fast')}, at {slow_at} and {fast_at}"
+    return [f"{words} ({where})"]
+
+
+def most_different(first: dict[str, int], second: dict[str, int]) -> list[str]:
+    """The counters that differ most, those of machine instructions aside."""
+    names = [name for name in dict.fromkeys([*first, *second])
+             if name != "launches" and not name.startswith(("  ", "machine"))]
+    new = [name for name in names if second.get(name) and not first.get(name)]
+    gone = [name for name in names if first.get(name) and not second.get(name)]
+    ratios = {name: second[name] / first[name] for name in names if first.get(name) and second.get(name)}
+    words = []
+    for name in sorted(ratios, key=lambda name: -abs(log(ratios[name])))[:DIFFERENCES]:
+        ratio = ratios[name]
+        if significant(ratio) != significant(1):
+            words.append(f"{name}: " + (good(f"{significant(1 / ratio)} times fewer") if ratio < 1
+                                        else lost(f"{significant(ratio)} times as many")))
+    return words + [f"{what}: {', '.join(some)}" for what, some in (("not any more", gone), ("new", new)) if some]
+
+
+def _source_in_short(first: str, second: str, arguments: argparse.Namespace) -> str:
+    if first == second:
+        return f"both are in {first}"
+    before, after = ([line.strip() for line in (ROOT / file).read_text().splitlines()
+                      if line.strip() and not line.lstrip().startswith("//")] for file in (first, second))
+    changed = Counter(line[0] for line in list(difflib.unified_diff(before, after, n=0, lineterm=""))[2:])
+    shows = "" if arguments.diff else f"; ./workbook compare {' '.join(arguments.steps)} --diff shows them"
+    return f"{changed['+']} lines of code added and {changed['-']} taken away, from {first} to {second}{shows}"
 
 
 def _description(chapter: chapters.Chapter, directory: Path) -> chapters.Description:
@@ -124,22 +178,23 @@ def _shared_direction(words: list[tuple[chapters.Chapter, str]], directory: Path
 # --- Times -----------------------------------------------------------------------------------------------------------
 
 
-def _say_times(steps: list[Step], direction: str, arguments: argparse.Namespace) -> None:
+def _say_times(steps: list[Step], direction: str, arguments: argparse.Namespace) -> tuple[dict[str, float], str]:
+    """({problem: how many times as fast the second one is}, where the times are from)"""
     choice = cuda.choose_preset(None)
     if choice.gpu:
         directory = build.ensure_built("cuda", sorted({step.chapter.name for step in steps}))
         wanted = problem_flags.problems(arguments, LENGTHS)
         measured = {str(problem_flags.resolved(steps[0].chapter.program(directory), flags)[0]):
                     [_measured(step, flags, direction, directory) for step in steps] for flags in wanted}
-        _say_time_table(f"Measured now, {choice.gpu.name}", steps, measured)
-        return
+        return _say_time_table(f"Measured now, {choice.gpu.name}", steps, measured), f"measured now, {choice.gpu.name}"
     where, times = _recorded(steps, direction, RESULTS)
     if where:
         others = problem_flags.said(arguments) or arguments.seq_q
-        _say_time_table(f"Recorded in {shown(where.parent)}, {where.name} (not measured here: {choice.why})"
-                        + ("; of these problems, not of the one that was asked for" if others else ""), steps, times)
-    else:
-        say(f"No times: {choice.why}, and nothing in {shown(RESULTS)} has both.")
+        return _say_time_table(f"Recorded in {shown(where.parent)}, {where.name} (not measured here: {choice.why})"
+                               + ("; of these problems, not of the one that was asked for" if others else ""), steps,
+                               times), f"recorded in {shown(where.parent)}"
+    say(f"No times: {choice.why}, and nothing in {shown(RESULTS)} has both.")
+    return {}, ""
 
 
 def _say_saved(steps: list[Step], direction: str, records: list[Record]) -> None:
@@ -156,7 +211,7 @@ def _say_saved(steps: list[Step], direction: str, records: list[Record]) -> None
         for problem in both:
             first, second = (of[problem] for of in times)
             rows.append([str(problem), significant(first.seconds * 1e3), significant(second.seconds * 1e3),
-                         f"{significant(first.seconds / second.seconds)}x", _spread(first), _spread(second)])
+                         _faster(first.seconds / second.seconds), _spread(first), _spread(second)])
         say(f"\nKept as {record.directory.name}, {record.gpu}\n\n{table(rows)}")
 
 
@@ -195,14 +250,22 @@ def _recorded(steps: list[Step], direction: str,
     return best[1], dict(sorted(both[best].items(), key=lambda item: (item[0].head_dim, item[0].seq_q, item[0].seq_k)))
 
 
-def _say_time_table(title: str, steps: list[Step], times: Mapping[Any, Sequence[tuple[Any, Any]]]) -> None:
+def _say_time_table(title: str, steps: list[Step],
+                    times: Mapping[Any, Sequence[tuple[Any, Any]]]) -> dict[str, float]:
+    """{problem: how many times as fast the second one is}, after the table."""
     say(title + "\n")
     rows = [["", *(f"{step.rung}, ms" for step in steps), "faster", *(f"{step.rung}, memory" for step in steps)]]
+    ratios = {}
     for problem, ((first, first_bytes), (second, second_bytes)) in times.items():
-        rows.append([str(problem), significant(first * 1e3), significant(second * 1e3),
-                     f"{significant(first / second)}x",
+        ratios[str(problem)] = first / second
+        rows.append([str(problem), significant(first * 1e3), significant(second * 1e3), _faster(first / second),
                      *(amount_of_memory(size) if size else "-" for size in (first_bytes, second_bytes))])
     say(table(rows))
+    return ratios
+
+
+def _faster(ratio: float) -> str:
+    return (lost if ratio < 1 else good)(f"{significant(ratio)}x")
 
 
 # --- Counters --------------------------------------------------------------------------------------------------------

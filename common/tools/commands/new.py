@@ -26,7 +26,7 @@ The smallest example that can be followed with a calculator, and a picture of it
 
 ## The code
 
-`./workbook compare {origin} {name}` shows the difference of the kernels.
+`./workbook compare {origin} {name} --diff` shows the difference of the kernels.
 
 ## Predict
 

@@ -81,6 +81,7 @@ def _say(counted: JsonObject, gpu: Gpu, most_lines: int) -> None:
         problem = f", {read_label(chapter['problem'])[0]}" if chapter["problem"] else ""
         for rung in chapter["rungs"]:
             say(bold(f"\n=== {chapter['chapter']}/{rung['rung']}, {chapter['direction']}{problem}") + "\n")
+            say(trace_report.worst_line(rung["launches"]) + "\n")
             for launch in rung["launches"]:
                 say(trace_report.launch_report(launch, gpu, most_lines) + "\n")
             say(trace_report.rung_summary(rung, chapter["flops"], gpu))
@@ -100,6 +101,9 @@ def _trace(files: Asked, arguments: argparse.Namespace, gpu: Gpu) -> int:
 
 def _say_launches(ran: Ran, files: Asked, gpu: Gpu, most_lines: int) -> None:
     roots = tuple(dict.fromkeys(parent for file in files.files for parent in Path(file).resolve().parents))
+    worst = trace_report.worst_line(ran.launches, roots)
+    if worst:
+        say(f"\n{worst}")
     for launch, times in trace_report.alike(ran.launches):
         say("\n" + trace_report.launch_report(launch, gpu, most_lines, roots))
         if times > 1:

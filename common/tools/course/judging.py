@@ -169,7 +169,7 @@ def _symptom(course: Course, exercise: Exercise, found: Objection) -> Objection:
     rung, other = f"{exercise.kernels}/{exercise.rung}", _rung_beside(course, exercise)
     problem = {key: value for key, value in (found.problem or {}).items() if key not in ("inputs", "scale")}
     direction = " --direction=backward" if exercise.direction == "backward" else ""
-    compare = [f"  ./workbook compare {rung} {exercise.kernels}/{other}{direction}"
+    compare = [f"  ./workbook compare {rung} {exercise.kernels}/{other}{direction} --diff"
                "  (with one that is right: what differs)"]
     return Objection([*found.lines, "what is the cause? Look what the kernel does:",
                       f"  {command_that_counts(exercise, problem)}  (checks every access)",

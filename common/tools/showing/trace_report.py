@@ -4,7 +4,21 @@ import json
 from math import prod
 from pathlib import Path
 
-from tools.base import L2_BYTES, ROOT, SCHEDULERS, Gpu, JsonObject, bold, columns, table
+from tools.base import (
+    L2_BYTES,
+    ROOT,
+    SCHEDULERS,
+    Gpu,
+    JsonObject,
+    bold,
+    columns,
+    flush_left,
+    flush_right,
+    good,
+    lost,
+    table,
+    width_of,
+)
 
 OP_NAMES = {
     "global_load": "global load",
@@ -96,9 +110,15 @@ def duration(t: float) -> str:
     return f"{t * 1e3:.3g} ms" if t >= 1e-3 else f"{t * 1e6:.3g} us"
 
 
+def wasted(counts: JsonObject) -> float:
+    """Of its wavefronts, those beyond the ideal."""
+    return wavefronts(counts) * (1 - counts["ideal"] / units(counts)) if units(counts) else 0.0
+
+
 def _per_request(counts: JsonObject) -> list[str]:
     n = counts["requests"]
-    return [f"{units(counts) / n:.2f}", f"{counts['ideal'] / n:.2f}"]
+    moved = f"{units(counts) / n:.2f}"
+    return [lost(moved) if units(counts) > counts["ideal"] else moved, f"{counts['ideal'] / n:.2f}"]
 
 
 def totals_table(launch: JsonObject) -> str:
@@ -107,8 +127,38 @@ def totals_table(launch: JsonObject) -> str:
         unit = "sectors" if is_global(counts) else "wavefronts"
         excess = units(counts) - counts["ideal"]
         rows.append([OP_NAMES[op], f"{counts['requests']:,}", f"{units(counts):,}", unit, *_per_request(counts),
-                     f"{excess:,}" if excess else "-"])
+                     lost(f"{excess:,}") if excess else "-"])
     return table(rows)
+
+
+def _place(line: JsonObject) -> str:
+    return line["line"] + (f" > {line['within'].rpartition(':')[2]}" if line["within"] else "")
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}%" if share >= 0.01 else "less than 1%"
+
+
+def worst_line(launches: list[JsonObject], roots: tuple[Path, ...] = CHAPTERS) -> str:
+    """Where the load and store units lose most, of all these launches; empty if nothing is accessed."""
+    lines = [line for launch in launches for line in launch["lines"]]
+    if not any(map(wavefronts, lines)):
+        return ""
+    total = sum(map(wavefronts, lines))
+    worst = max(lines, key=wasted)
+    if wasted(worst):
+        unit = "sectors" if is_global(worst) else "wavefronts"
+        moved, ideal = _per_request(worst)
+        head, words = lost("Worst line:"), (f"{moved} {unit} a request, ideal {ideal}: "
+                                            f"{_percent(wasted(worst) / total)} of the cycles of the load and store "
+                                            "units are lost here")
+    else:
+        worst = max(lines, key=wavefronts)
+        head = f"{good('No line loses anything.')} The busiest:"
+        words = f"{_percent(wavefronts(worst) / total)} of the cycles of the load and store units"
+    source = source_text(worst["line"], roots)
+    below = f"\n    {cut(source, min(columns() - 4, 76))}" if source else ""
+    return f"{head} {_place(worst)}, {OP_NAMES[worst['op']]}, {words}.{below}"
 
 
 def bytes_table(launch: JsonObject) -> str:
@@ -126,14 +176,14 @@ def cut(text: str, most: int) -> str:
 def _with_sources(rows: list[list[str]], left: int, sources: list[str]) -> list[str]:
     """The rows, of which the first is the head, each with its line of source beside it (below in a narrow terminal).
     Of the columns so many are words, the others numbers."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    widths = [max(width_of(row[i]) for row in rows) for i in range(len(rows[0]))]
     room = columns() - sum(widths) - 2 * len(widths)
     between, sources = "  ", ["source", *sources]
     if room < 30:
         room, between, sources[0] = columns() - 4, "\n    ", ""
     lines = []
     for number, (row, source) in enumerate(zip(rows, sources)):
-        cells = [cell.ljust(width) if i < left else cell.rjust(width)
+        cells = [flush_left(cell, width) if i < left else flush_right(cell, width)
                  for i, (cell, width) in enumerate(zip(row, widths))]
         text = ("  ".join(cells) + between + cut(source, min(room, 76))).rstrip()
         lines.append(bold(text) if number == 0 else text)
@@ -146,8 +196,7 @@ def lines_table(launch: JsonObject, most: int, roots: tuple[Path, ...] = CHAPTER
     worst = sorted(launch["lines"], key=lambda line: (-wavefronts(line), line["line"], line["op"]))
     rows = [["line", "", "share", "a request", "ideal"]]
     for line in worst[:most]:
-        place = line["line"] + (f" > {line['within'].rpartition(':')[2]}" if line["within"] else "")
-        rows.append([place, OP_NAMES[line["op"]], f"{100 * wavefronts(line) / total:.0f}%", *_per_request(line)])
+        rows.append([_place(line), OP_NAMES[line["op"]], f"{100 * wavefronts(line) / total:.0f}%", *_per_request(line)])
     lines = _with_sources(rows, 2, [source_text(line["line"], roots) for line in worst[:most]])
     for line in worst[:most]:
         if line.get("neighbours"):
