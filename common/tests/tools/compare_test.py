@@ -1,5 +1,6 @@
 """compare: which recorded times are taken, and what is summed."""
 
+import argparse
 import json
 import tempfile
 import unittest
@@ -60,6 +61,37 @@ class Compare(unittest.TestCase):
         self.assertEqual(sums["shared load bank conflicts"], 12)
         self.assertEqual(sums["bytes read, different in the launch"], 64)
         self.assertEqual(sums["barriers"], 6)
+
+    def test_in_short_those_that_differ_most(self):
+        first = {"launches": 3, "barriers": 64, "shuffles": 10, "global load requests": 800, "global load sectors": 100,
+                 "shared load bank conflicts": 9, "machine instructions": 900, "  fp32": 9, "global store requests": 7}
+        second = {"launches": 1, "barriers": 64, "shuffles": 40, "global load requests": 100, "global load sectors": 50,
+                  "ldmatrix requests": 5, "machine instructions": 9, "global store requests": 5}
+        self.assertEqual(compare.most_different(first, second), [
+            "global load requests: 8.00 times fewer", "shuffles: 4.00 times as many",
+            "global load sectors: 2.00 times fewer", "global store requests: 1.40 times fewer",
+            "not any more: shared load bank conflicts", "new: ldmatrix requests"])
+        self.assertEqual(compare.most_different({"barriers": 64}, {"barriers": 64}), [])
+
+    def test_in_short_how_much_faster(self):
+        def speed(ratios: dict) -> list:
+            return compare._speed(ratios, "recorded")
+
+        self.assertEqual(speed({}), [])
+        self.assertEqual(speed({"N=512 D=64": 1.25}), ["1.25 times as fast at N=512 D=64 (recorded)"])
+        self.assertEqual(speed({"N=512 D=64": 1.5, "N=8192 D=64": 0.5, "N=64 D=64": 1}),
+                         ["0.500 to 1.50 times as fast, at N=8192 and N=512 (recorded)"])
+        self.assertEqual(speed({"N=512 D=64": 1, "N=512 D=128": 2}),
+                         ["1.00 to 2.00 times as fast, at N=512 D=64 and N=512 D=128 (recorded)"])
+
+    def test_in_short_what_lines_differ(self):
+        def said(**flags) -> str:
+            return compare._source_in_short("08_causal_earlystop/2_earlystop.cu", "08_causal_earlystop/3_balanced.cu",
+                                            argparse.Namespace(steps=["08/earlystop", "08"], **flags))
+
+        self.assertRegex(said(diff=False), r"^\d+ lines of code added and \d+ taken away, from .*; "
+                                           r"\./workbook compare 08/earlystop 08 --diff shows them$")
+        self.assertTrue(said(diff=True).endswith("3_balanced.cu"))
 
     def test_the_source_is_where_the_kernels_are(self):
         def counted(**requests):

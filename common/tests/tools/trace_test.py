@@ -29,5 +29,27 @@ class LinesOnATerminal(unittest.TestCase):
         self.assertTrue(self.lines(10000)[1].endswith(self.SOURCE[:73] + "..."))
 
 
+class WorstLine(unittest.TestCase):
+    @staticmethod
+    def line(name: str, op: str, **counts: int) -> dict:
+        return {"line": name, "within": "", "op": op, "requests": 10, **counts}
+
+    def test_it_loses_most_cycles_of_all_launches(self):
+        load = self.line("a.cu:1", "global_load", sectors=320, lines=80, ideal=40)  # 70 of 80 cycles
+        store = self.line("a.cu:2", "shared_store", wavefronts=100, ideal=40)  # 60 of 100
+        busy = self.line("a.cu:3", "shared_load", wavefronts=220, ideal=220)
+        self.assertEqual(trace_report.worst_line([{"lines": [busy]}, {"lines": [store, load]}]),
+                         "Worst line: a.cu:1, global load, 32.00 sectors a request, ideal 4.00: 18% of the cycles of "
+                         "the load and store units are lost here.")
+
+    def test_where_nothing_is_lost_it_is_the_busiest(self):
+        lines = [self.line("a.cu:1", "shared_load", wavefronts=n, ideal=n) for n in (10, 30)]
+        self.assertEqual(trace_report.worst_line([{"lines": lines}]), "No line loses anything. The busiest: a.cu:1, "
+                         "shared load, 75% of the cycles of the load and store units.")
+
+    def test_where_nothing_is_accessed_there_is_none(self):
+        self.assertEqual(trace_report.worst_line([{"lines": []}]), "")
+
+
 if __name__ == "__main__":
     unittest.main()

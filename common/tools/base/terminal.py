@@ -145,17 +145,25 @@ def flush_right(text: str, width: int) -> str:
     return " " * (width - width_of(text)) + text
 
 
-def table(rows: Sequence[Sequence[object]], left_columns: int = 1) -> str:
-    """Rows of cells in aligned columns, the first row being the header: `left_columns` flush left, the rest right."""
-    widths = [max(width_of(str(row[i])) for row in rows if i < len(row)) for i in range(max(map(len, rows)))]
+def table(rows: Sequence[Sequence[object]], left_columns: int = 1, may_split: bool = True) -> str:
+    """Rows of cells in aligned columns, the first row being the header: `left_columns` flush left, the rest right.
+    Columns of numbers for which a terminal is too narrow stand below, in a table with the same first column."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    widths = [max(width_of(row[i]) for row in cells if i < len(row)) for i in range(max(map(len, cells)))]
+    blocks, used = [list(range(left_columns))], sum(widths[:left_columns]) + 2 * (left_columns - 1)
+    for i in range(left_columns, len(widths)):
+        if may_split and used + 2 + widths[i] > columns() and blocks[-1] not in ([0], []):
+            blocks.append([0])
+            used = widths[0]
+        blocks[-1].append(i)
+        used += 2 + widths[i]
     lines = []
-    for number, row in enumerate(rows):
-        cells = [
-            flush_left(str(cell), width) if i < left_columns else flush_right(str(cell), width)
-            for i, (cell, width) in enumerate(zip(row, widths))
-        ]
-        line = "  ".join(cells).rstrip()
-        lines.append(bold(line) if number == 0 else line)
+    for number, block in enumerate(blocks):
+        lines += [""] * (number > 0)
+        for header, row in enumerate(cells):
+            line = "  ".join(flush_left(row[i], widths[i]) if i < left_columns else flush_right(row[i], widths[i])
+                             for i in block if i < len(row)).rstrip()
+            lines.append(line if header else bold(line))
     return "\n".join(lines)
 
 

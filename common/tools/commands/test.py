@@ -34,6 +34,7 @@ from tools.base import (
     chapters,
     cuda,
     follow,
+    good,
     output_of,
     packages,
     say,
@@ -112,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     say(bold("Summary"))
     for what, result in results.items():
-        say(f"  {what}: {result.line()}")
+        say(f"  {what}: {(bad if result.failed else good)(result.line())}")
     for preset in todo.compile_only:
         compiler = f"nvcc {packages.dotted(nvcc.version)}" if nvcc else "nvcc"
         where = "" if arguments.all_architectures or "CUDAARCHS" in os.environ else " for compute capability 9.0"

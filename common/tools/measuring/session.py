@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tools.base import Failure, Progress, build, chapters, cuda, say
+from tools.base import Failure, Progress, build, chapters, cuda, good, say
 from tools.measuring import engine_counts, problem_flags
 from tools.measuring.timing import Outcome, measure, only, read_report
 from tools.record import LENGTHS, Problem
@@ -171,8 +171,8 @@ def conclude(steps: list[Step], outcomes: list[list[Outcome]]) -> int:
     waiting = [f"{name} ({next(outcome.verdict for outcome in row if outcome.open)})" for name, row in zip(names, taken)
                if any(outcome.open for outcome in row)]
     right = len(names) - len(wrong) - len(refused) - len(waiting)
-    line = f"{right} of {len(names)} agree with the fp64 reference" + (f"; not yet: {', '.join(waiting)}" if waiting
-                                                                       else "")
+    agree = f"{right} of {len(names)} agree with the fp64 reference"
+    line = (good(agree) if right == len(names) else agree) + (f"; not yet: {', '.join(waiting)}" if waiting else "")
     say(line + (f"; {', '.join(refused)} did not take the problem." if refused else "."))
     if wrong:
         test = " ".join(dict.fromkeys(step.chapter.name for step, is_bad in zip(steps, bad) if is_bad))

@@ -17,5 +17,6 @@ from tools.showing import (
                            timing_tables,
                            trace_report,
                            walk,
+                           walk_picture,
 )
 from tools.showing.lesson_tables import Tables

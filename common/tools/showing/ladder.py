@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tools.base import RESULTS, amount_of_memory, bad, bold, good, say, significant, table
+from tools.base import RESULTS, amount_of_memory, bad, bold, good, lost, say, significant, table
 from tools.record import THE_BOOKS, Counts, Missing, Problem, Record
 
 
@@ -71,7 +71,7 @@ def checked(names: list[str], outcomes: list[Any], known: "list[KnownStep] | Non
                 name,
                 "" if outcome.error is None else f"{outcome.error:.1e}",
                 "" if outcome.tolerance is None else f"{outcome.tolerance:.1e}",
-                outcome.verdict,
+                (bad if outcome.bad else good if outcome.verdict == "correct" else str)(outcome.verdict),
                 "" if outcome.seconds is None else significant(outcome.seconds),
                 "" if outcome.peak_bytes is None else amount_of_memory(outcome.peak_bytes),
             ]
@@ -82,12 +82,8 @@ def checked(names: list[str], outcomes: list[Any], known: "list[KnownStep] | Non
         for row, one, gain in zip(rows[1:], known, gains):
             row += ["-" if one.moved is None else amount_of_memory(one.moved),
                     "-" if one.seconds is None else significant(1e3 * one.seconds),
-                    "-" if gain is None else f"{significant(gain)}x"]
-    lines = table(rows).split("\n")
-    for number, outcome in enumerate(outcomes, start=1):
-        paint = bad if outcome.bad else good if outcome.verdict == "correct" else str
-        lines[number] = lines[number].replace(outcome.verdict, paint(outcome.verdict), 1)
-    return "\n".join(lines)
+                    "-" if gain is None else (lost if gain < 1 else str)(f"{significant(gain)}x")]
+    return table(rows)
 
 
 def measured(names: list[str], lengths: list[str], outcomes: list[list[Any]]) -> str:
@@ -108,7 +104,7 @@ def measured(names: list[str], lengths: list[str], outcomes: list[list[Any]]) ->
         return significant(value) if value is not None else outcome.verdict
 
     def factor(value: "float | None", _: Any) -> str:
-        return f"{significant(value)}x" if value is not None else "-"
+        return (lost if value < 1 else str)(f"{significant(value)}x") if value is not None else "-"
 
     def memory(value: "float | None", _: Any) -> str:
         return amount_of_memory(value) if value is not None else "-"
@@ -125,7 +121,7 @@ def measured(names: list[str], lengths: list[str], outcomes: list[list[Any]]) ->
         rows.append([title, *(f"N={length}" for length in lengths)])
         for name, row, row_outcomes in zip(names, block, outcomes):
             rows.append([f"  {name}", *(text(value, outcome) for value, outcome in zip(row, row_outcomes))])
-    lines = table(rows).split("\n")
+    lines = table(rows, may_split=False).split("\n")
     step = len(names) + 1
     for start in range(0, len(lines), step):
         lines[start] = bold(lines[start]) if start else lines[start]

@@ -5,7 +5,7 @@ m, l and O, each a number of the run.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
@@ -18,7 +18,9 @@ SHOWS = ("S", "P", "correction", "m", "l", "O")  # what a kernel has to show of 
 MOST_TILES = 8  # of a query: more are too many to follow
 CLEAR = 0.75  # a correction by this factor or less is seen
 PATCHES = 8  # of the matrix along a tile, each as dark as its largest score
-BEGIN, SCORES, SUMS, RISE, CORRECT, ADD, HIDDEN, END = 0.3, 1.5, 1.9, 2.3, 2.3, 1.1, 2.2, 2.7  # seconds
+SHADES = (0.14, 0.32, 0.58, 0.9)  # of a quarter of the patches each
+SCORES, SUMS, RISE, CORRECT, ADD, HIDDEN, END = 1.6, 2.0, 2.0, 2.3, 1.6, 2.1, 2.5  # seconds
+M_RISES = 1.0  # so long after the tile has come
 
 
 @dataclass
@@ -94,7 +96,8 @@ def _to_follow(rows: dict[int, _Row]) -> _Row:
     correction is the gentlest: what it leaves can be seen."""
     def worth(row: _Row) -> tuple[bool, bool, int, int, float, int]:
         factors = [tile.correction for tile in row.seen[1:]]
-        return (bool(row.seen), bool(factors) and len(row.seen) < len(row.tiles), sum(factor <= CLEAR for factor in factors), len(row.seen),
+        is_cut = bool(factors) and len(row.seen) < len(row.tiles)
+        return (bool(row.seen), is_cut, sum(factor <= CLEAR for factor in factors), len(row.seen),
                 min(factors, default=0.0), row.query)
     return max(rows.values(), key=worth)
 
@@ -116,8 +119,8 @@ class _Scene:
         words = [f"{_n(tile.correction)}" for tile in row.seen[1:] if tile.correction < 1]
         self.film = Film(316, f"Online softmax, as {step} ran",
                          f"Query {self.query} of {problem.seq_q}, whose keys come in {len(row.tiles)} tiles. m is "
-                         f"{', then '.join(_n(tile.m) for tile in row.seen)}; whenever it rises, l and O are corrected, "
-                         f"here by {' and '.join(words) or 'nothing'}. l is {_n(row.tiles[-1].l)} at the end. "
+                         f"{', then '.join(_n(tile.m) for tile in row.seen)}; whenever it rises, l and O are "
+                         f"corrected, here by {' and '.join(words) or 'nothing'}. l is {_n(row.tiles[-1].l)} at the end. "
                          "Tiles that the mask hides have a dashed frame.", seconds, self.still)
         scores = [score for tile in row.seen for score in tile.scores.values() if score > -math.inf]
         self.lowest, self.highest = min(0.0, *scores), max(0.0, *scores)
@@ -125,12 +128,11 @@ class _Scene:
         self.film.text(LEFT, 25, f"Online softmax, as {step} ran", size=14.5, bold=True)
         self._matrix()
         self._query()
-        self.film.text(LEFT, 306, "Each number is of the run: ./workbook walk "
-                       + step, size=12.3, color="note")
+        self.film.text(LEFT, 306, f"All numbers are the run's. More: ./workbook walk {step}", size=12.3, color="note")
 
     def _times(self) -> tuple[list[float], float, float]:
         """(when each tile begins, the instant to be seen without motion, when all is over)"""
-        now, still, begins = BEGIN, BEGIN + SCORES + 1, []
+        now, still, begins = 0.0, SCORES + 1, []
         for number, tile in enumerate(self.row.tiles):
             begins.append(now)
             if tile.hidden:
@@ -148,41 +150,51 @@ class _Scene:
     def _matrix(self) -> None:
         film, problem = self.film, self.problem
         film.text(LEFT, TOP - 7, f"S, {problem.seq_q} × {problem.seq_k}, tile by tile", size=12.5)
-        tiles = [{**tile, "hidden": tile["kind"] == "masked"} for block in self.launch["blocks"]
-                 for tile in block["tiles"] + [{**one, "kind": "masked"} for one in block["skipped"]]
-                 if tile["head"] == self.head]
-        across, down = SIZE / problem.seq_k, SIZE / problem.seq_q
-        patches = list(self._patches(tiles))
-        levels = sorted(score for *_, score in patches)
+        tiles: list[JsonObject] = [tile for block in self.launch["blocks"] for tile in
+                                   [*block["tiles"], *({**skipped, "kind": "masked"} for skipped in block["skipped"])]
+                                   if tile["head"] == self.head]
         for tile in tiles:
-            (first, last), (top, bottom) = tile["keys"], tile["queries"]
-            place = (LEFT + across * first + 0.75, TOP + down * top + 0.75, across * (last - first + 1) - 1.5,
-                     down * (bottom - top + 1) - 1.5)
-            begin = self._when(first)
-            if not tile["hidden"]:
-                film.box(*place)
-                continue
-            with film.shown(0, begin):
-                film.box(*place)
-            with film.shown(begin, film.seconds):
-                film.box(*place, "none", dashed=True, edge="note")
-        for number, begin in enumerate(self.begins):
-            for level, strength in enumerate((0.14, 0.32, 0.58, 0.9)):
-                some = [(LEFT + across * x, TOP + down * y, across * width, down * height)
-                        for x, y, width, height, score in patches
-                        if self._of(x) == number and 4 * levels.index(score) // len(levels) == level]
-                if some:
-                    with film.shown(begin + 0.2, film.seconds):
-                        film.boxes(some, "blue", strength=strength)
-        strip = next(tile["queries"] for tile in tiles if tile["queries"][0] <= self.query <= tile["queries"][1])
-        y = TOP + down * (self.query + 0.5)
-        for tile, begin, end in zip(self.row.tiles, self.begins, [*self.begins[1:], film.seconds - END]):
-            first, last = tile.keys
+            self._frame(tile)
+        self._scores_of_all([tile for tile in tiles if tile["kind"] != "masked"])
+        rows = next(tile["queries"] for tile in tiles if tile["queries"][0] <= self.query <= tile["queries"][1])
+        ends = [*self.begins[1:], film.seconds - END]
+        for of_row, begin, end in zip(self.row.tiles, self.begins, ends):
             with film.shown(begin, end):
-                film.box(LEFT + across * first, TOP + down * strip[0], across * (last - first + 1),
-                         down * (strip[1] - strip[0] + 1), "none", edge="orange")
+                film.box(*self._place(of_row.keys, rows), "none", edge="orange")
+        y = TOP + SIZE / problem.seq_q * (self.query + 0.5)
         film.line((LEFT - 5, y), (LEFT + SIZE, y), color="orange", width=1.2)
         film.area((LEFT - 11, y - 5), (LEFT - 2, y), (LEFT - 11, y + 5), color="orange", pale=False)
+
+    def _frame(self, tile: JsonObject) -> None:
+        """Dashed from when the row comes to these keys, if the mask hides it."""
+        x, y, width, height = self._place(tile["keys"], tile["queries"])
+        inside = (x + 0.75, y + 0.75, width - 1.5, height - 1.5)
+        if tile["kind"] != "masked":
+            self.film.box(*inside)
+            return
+        begin = self.begins[self._tile_of(tile["keys"][0])]
+        with self.film.shown(0, begin):
+            self.film.box(*inside)
+        with self.film.shown(begin, self.film.seconds):
+            self.film.box(*inside, "none", dashed=True, edge="note")
+
+    def _scores_of_all(self, tiles: list[JsonObject]) -> None:
+        patches = list(self._patches(tiles))
+        in_order = sorted(score for *_, score in patches)
+        drawn: dict[tuple[int, int], list[tuple[float, float, float, float]]] = {}  # of a tile and a shade
+        for x, y, width, height, score in patches:
+            shade = len(SHADES) * in_order.index(score) // len(in_order)
+            place = self._place((x, x + width - 1), (y, y + height - 1))
+            drawn.setdefault((self._tile_of(x), shade), []).append(place)
+        for (number, shade), some in sorted(drawn.items()):
+            with self.film.shown(self.begins[number] + 0.2, self.film.seconds):
+                self.film.boxes(some, "blue", strength=SHADES[shade])
+
+    def _place(self, keys: Sequence[int], queries: Sequence[int]) -> tuple[float, float, float, float]:
+        """(x, y, width, height) of scores, from the first to the last key and query."""
+        across, down = SIZE / self.problem.seq_k, SIZE / self.problem.seq_q
+        return (LEFT + across * keys[0], TOP + down * queries[0], across * (keys[1] - keys[0] + 1),
+                down * (queries[1] - queries[0] + 1))
 
     def _patches(self, tiles: list[JsonObject]) -> Iterator[tuple[int, int, int, int, float]]:
         """(key, query, keys, queries, the largest of its scores) of each patch of which the mask leaves something."""
@@ -190,8 +202,6 @@ class _Scene:
                                                    for key, score in tile.scores.items()}
                   for row in self.rows.values() if row.query // self.problem.seq_q == self.head}
         for tile in tiles:
-            if tile["hidden"]:
-                continue
             (first, last), (top, bottom) = tile["keys"], tile["queries"]
             wide, high = (-(-(end - begin + 1) // PATCHES) for begin, end in (tile["keys"], tile["queries"]))
             for y in range(top, bottom + 1, high):
@@ -202,11 +212,8 @@ class _Scene:
                     if score > -math.inf:
                         yield x, y, width, height, score
 
-    def _of(self, key: int) -> int:
+    def _tile_of(self, key: int) -> int:
         return next(number for number, tile in enumerate(self.row.tiles) if key <= tile.keys[1])
-
-    def _when(self, key: int) -> float:
-        return self.begins[self._of(key)]
 
     # --- The query ---------------------------------------------------------------------------------------------------
 
@@ -214,26 +221,29 @@ class _Scene:
         before: "_Tile | None" = None
         for tile, begin in zip(self.row.tiles, self.begins):
             if tile.hidden:
-                self._hidden(tile, begin)
+                self._hidden(begin)
             else:
                 self._seen(tile, before, begin)
                 before = tile
         assert before is not None
         self._end(before)
-        self.film.text(PANEL, MIDDLE - HALF - 3, "O, not divided yet", size=12.5)
+        ends = self.film.seconds - END
+        for words, begin, end in [("O, not divided yet", 0, ends), ("O, divided by l", ends, self.film.seconds)]:
+            self._title(words, begin, end, MIDDLE - HALF - 3)
         self.film.line((PANEL, FLOOR), (PANEL + WIDE, FLOOR))
         self.film.line((PANEL, MIDDLE), (PANEL + WIDE, MIDDLE))
 
     def _seen(self, tile: _Tile, before: "_Tile | None", begin: float) -> None:
         film = self.film
-        count = len(tile.scores)
         rises = before is not None and tile.correction < 1
         weigh = begin + (SCORES if before is None else RISE)
         add = weigh + (CORRECT if rises else 0)
         done = add + (SUMS if before is None else ADD)
         if before is None:
-            self._say(begin, weigh, f"A tile of K comes in: {count} scores S = Q Kᵀ", "for every query. The arrow marks one: follow it.")
-            self._say(add, done, f"m is the largest, {_n(tile.m)}. Weights P = exp(S − m);", "l is their sum, and O = P V.")
+            self._say(begin, weigh, f"A tile of K comes in: {len(tile.scores)} scores S = Q Kᵀ",
+                      "for every query. The arrow marks one: follow it.")
+            self._say(add, done, f"m is the largest, {_n(tile.m)}. Weights P = exp(S − m);",
+                      "l is their sum, and O = P V.")
         elif rises:
             self._say(begin, weigh, "The next tile has a score above m:", f"m rises from {_n(before.m)} to {_n(tile.m)}.")
             is_still = weigh <= film.still < add
@@ -254,14 +264,14 @@ class _Scene:
         corrected = [value * tile.correction for value in before.o] if before else [0.0] * len(tile.o)
         if before:
             self._number("l", before.l, begin, weigh if rises else add)
-            self._number("m", before.m, begin, begin + SCORES if rises else done)
+            self._number("m", before.m, begin, begin + M_RISES if rises else done)
             with film.shown(begin, add):  # paler, what it was before
                 film.boxes(self._bars(before.o), "blue", pale=True)
             with film.shown(begin, add), film.stretched(MIDDLE, [(weigh + FADE, 1), (weigh + 1.5, tile.correction)]
                                                         if rises else [(0, 1)]):
                 film.boxes(self._bars(before.o), "blue")
             if rises:
-                self._number("m", tile.m, begin + SCORES, done, "orange")
+                self._number("m", tile.m, begin + M_RISES, done, "orange")
                 self._number("l", before.l * tile.correction, weigh, add)
                 with film.shown(weigh, add):
                     self._cell(2, f"× {_n(tile.correction)}", "orange")
@@ -283,7 +293,7 @@ class _Scene:
                 film.boxes(bars, "orange")
             if before:
                 up = self._height(before.m) - self._height(tile.m)
-                with film.lifted([(begin + SCORES, 0), (begin + SCORES + 0.6, up)] if up else [(0, 0)]):
+                with film.lifted([(begin + M_RISES, 0), (begin + M_RISES + 0.5, up)] if up else [(0, 0)]):
                     y = self._height(before.m)
                     film.line((PANEL, y), (PANEL + WIDE, y), color="ink", dashed=True)
                     film.text(PANEL - 4, y + 4, "m", size=13, at="end", bold=True)
@@ -291,15 +301,15 @@ class _Scene:
     def _weights(self, tile: _Tile, begin: float, end: float) -> None:
         film, each = self.film, WIDE / len(tile.weights)
         self._title("P = exp(S − m)", begin, end)
-        with film.shown(begin, end):
-            with film.stretched(FLOOR, [(begin, 0), (begin + 0.7, 1)]):
-                film.boxes([(PANEL + each * (key - tile.keys[0]), FLOOR, each * 0.75, -HIGH * weight)
-                            for key, weight in tile.weights.items() if weight > 0.001], "orange")
+        with film.shown(begin, end), film.stretched(FLOOR, [(begin, 0), (begin + 0.7, 1)]):
+            film.boxes([(PANEL + each * (key - tile.keys[0]), FLOOR, each * 0.75, -HIGH * weight)
+                        for key, weight in tile.weights.items() if weight > 0.001], "orange")
 
-    def _hidden(self, tile: _Tile, begin: float) -> None:
+    def _hidden(self, begin: float) -> None:
         end = begin + HIDDEN
         last = self.row.seen[-1]
-        self._say(begin, end, "The mask hides this tile: all its weights are 0,", "and from chapter 08 on it is skipped.")
+        self._say(begin, end, "The mask hides this tile: all its weights are 0,",
+                  "and from chapter 08 on it is skipped.")
         self._number("m", last.m, begin, end)
         self._number("l", last.l, begin, end)
         self._title("P is 0", begin, end)
@@ -324,9 +334,9 @@ class _Scene:
         with self.film.shown(begin, end - FADE):  # two sentences at once could not be read
             self.film.lines(LEFT, 47, lines, size=13.5)
 
-    def _title(self, words: str, begin: float, end: float) -> None:
+    def _title(self, words: str, begin: float, end: float, y: float = TOP - 7) -> None:
         with self.film.shown(begin, end - FADE):
-            self.film.text(PANEL, TOP - 7, words, size=12.5)
+            self.film.text(PANEL, y, words, size=12.5)
 
     def _number(self, name: str, value: float, begin: float, end: float, color: str = "ink") -> None:
         with self.film.shown(begin, end - FADE):
