@@ -1,10 +1,13 @@
 """compare: which recorded times are taken, and what is summed."""
 
 import argparse
+import contextlib
+import io
 import json
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from tools.base import RESULTS
 from tools.base.chapters import Chapter
@@ -61,6 +64,44 @@ class Compare(unittest.TestCase):
         self.assertEqual(sums["shared load bank conflicts"], 12)
         self.assertEqual(sums["bytes read, different in the launch"], 64)
         self.assertEqual(sums["barriers"], 6)
+
+    def test_the_summary_comes_last_and_the_diff_when_asked_for(self):
+        def said(*flags: str) -> list:
+            parser = argparse.ArgumentParser()
+            compare.add_arguments(parser)
+            arguments = parser.parse_args(["08/earlystop", "08/balanced", "--direction=forward", *flags])
+            steps = {"earlystop": "2_earlystop", "balanced": "3_balanced"}
+
+            def counted(step, *_) -> dict:
+                lines = [{"line": f"08_causal_earlystop/{steps[step.rung]}.cu:7", "requests": 1}]
+                moved = {"read": {"warps": 64, "launch": 32}, "written": {"warps": 0, "launch": 0}}
+                launch = {"bytes": moved, "totals": {}, "lines": lines, "barriers": 8 * len(step.rung), "shuffles": 0,
+                          "matrix_flops": 0}
+                return {"problem": "B1_H2_N256_D64_fp16_causal", "rungs": [{"rung": step.rung, "launches": [launch]}]}
+
+            out = io.StringIO()
+            with contextlib.ExitStack() as stack:
+                for patch in (mock.patch.object(compare.build, "ensure_built"),
+                              mock.patch.object(compare, "_counted", counted),
+                              mock.patch.object(compare, "_step", lambda chapter, rung, *_: compare.Step(chapter, rung)),
+                              mock.patch.object(compare.engine_counts, "wrong_rungs", return_value=[]),
+                              mock.patch.object(compare, "add_instructions", return_value=["No instructions."]),
+                              mock.patch.object(compare.cuda, "choose_preset",
+                                                return_value=mock.Mock(gpu=None, why="no GPU")),
+                              contextlib.redirect_stdout(out)):
+                    stack.enter_context(patch)
+                self.assertEqual(compare.run(arguments), 0)
+            return out.getvalue().splitlines()
+
+        plain = said()
+        begin = plain.index("In short: 08_causal_earlystop/balanced against 08_causal_earlystop/earlystop, forward")
+        self.assertRegex("\n".join(plain[begin:]), r"times as fast.*\n  barriers: 1\.12 times fewer\n  \d+ lines of "
+                                                   r"code added .*--diff shows them$")
+        self.assertFalse([line for line in plain if line.startswith(("diff ", "+", "@@"))])
+        whole = said("--diff")
+        self.assertIn("diff 08_causal_earlystop/2_earlystop.cu 08_causal_earlystop/3_balanced.cu", whole)
+        self.assertLess(max(at for at, line in enumerate(whole) if line.startswith("@@")),
+                        whole.index(plain[begin]))
 
     def test_in_short_those_that_differ_most(self):
         first = {"launches": 3, "barriers": 64, "shuffles": 10, "global load requests": 800, "global load sectors": 100,

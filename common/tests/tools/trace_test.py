@@ -1,8 +1,12 @@
 """trace: its table of source lines, as wide as the terminal allows."""
 
+import contextlib
+import io
 import unittest
 from unittest import mock
 
+from tools.base import GPUS
+from tools.commands import trace
 from tools.showing import trace_report
 
 
@@ -41,6 +45,22 @@ class WorstLine(unittest.TestCase):
         self.assertEqual(trace_report.worst_line([{"lines": [busy]}, {"lines": [store, load]}]),
                          "Worst line: a.cu:1, global load, 32.00 sectors a request, ideal 4.00: 18% of the cycles of "
                          "the load and store units are lost here.")
+
+    def test_each_rung_begins_with_it(self):
+        load = self.line("a.cu:1", "global_load", sectors=320, lines=80, ideal=40)
+        moved = {what: {level: 1 for level in ("warps", "blocks", "launch")} for what in ("read", "written")}
+        launch = {"kernel": "k", "grid": [1, 1, 1], "block": [32, 1, 1], "lines": [load], "totals": {"global_load": load},
+                  "bytes": moved, "matrix_flops": 0}
+        counted = {"chapters": [{"chapter": "01_naive", "direction": "forward", "problem": "", "flops": 1.0,
+                                 "rungs": [{"rung": name, "launches": [launch]} for name in ("one", "two")]}]}
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            trace._say(counted, GPUS["h200"], 8)
+        lines = [line for line in out.getvalue().splitlines() if line]
+        heads = [at for at, line in enumerate(lines) if line.startswith("=== ")]
+        self.assertEqual(len(heads), 2)
+        for at in heads:
+            self.assertTrue(lines[at + 1].startswith("Worst line: a.cu:1, global load, 32.00 sectors"), lines[at + 1])
 
     def test_where_nothing_is_lost_it_is_the_busiest(self):
         lines = [self.line("a.cu:1", "shared_load", wavefronts=n, ideal=n) for n in (10, 30)]
