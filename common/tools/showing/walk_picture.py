@@ -120,8 +120,8 @@ class _Scene:
         self.film = Film(316, f"Online softmax, as {step} ran",
                          f"Query {self.query} of {problem.seq_q}, whose keys come in {len(row.tiles)} tiles. m is "
                          f"{', then '.join(_n(tile.m) for tile in row.seen)}; whenever it rises, l and O are "
-                         f"corrected, here by {' and '.join(words) or 'nothing'}. l is {_n(row.tiles[-1].l)} at the end. "
-                         "Tiles that the mask hides have a dashed frame.", seconds, self.still)
+                         f"corrected, here by {' and '.join(words) or 'nothing'}. l is {_n(row.tiles[-1].l)} at the "
+                         "end. Tiles that the mask hides have a dashed frame.", seconds, self.still)
         scores = [score for tile in row.seen for score in tile.scores.values() if score > -math.inf]
         self.lowest, self.highest = min(0.0, *scores), max(0.0, *scores)
         self.largest = max(abs(value) for tile in row.tiles for value in tile.o) or 1.0
@@ -245,7 +245,8 @@ class _Scene:
             self._say(add, done, f"m is the largest, {_n(tile.m)}. Weights P = exp(S − m);",
                       "l is their sum, and O = P V.")
         elif rises:
-            self._say(begin, weigh, "The next tile has a score above m:", f"m rises from {_n(before.m)} to {_n(tile.m)}.")
+            self._say(begin, weigh, "The next tile has a score above m:",
+                      f"m rises from {_n(before.m)} to {_n(tile.m)}.")
             is_still = weigh <= film.still < add
             with film.never_still() if is_still else nullcontext():
                 self._say(weigh, add, "l and O were made with the old m. Both are",
