@@ -11,10 +11,10 @@ import argparse
 import contextlib
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TextIO
 
-from tools.base import GPUS, Gpu, JsonObject, bold, say
+from tools.base import GPUS, Gpu, JsonObject, bold, complain, say
 from tools.course import LearnersPath
 from tools.machine_code import add_instructions
 from tools.measuring import engine_counts, problem_flags
@@ -63,17 +63,17 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _say(counted, gpu, arguments.lines)
         say("\n".join(words))
-    _say_open(counted, path, sys.stderr if arguments.json else sys.stdout)
+    _say_open(counted, path, complain if arguments.json else say)
     return 0
 
 
-def _say_open(counted: JsonObject, path: LearnersPath, where: TextIO) -> None:
+def _say_open(counted: JsonObject, path: LearnersPath, tell: Callable[[str], None]) -> None:
     """What is not right: because an exercise is open, or else Failure."""
     for counts in counted["chapters"]:
         for wrong in engine_counts.wrong_rungs(counts):
-            print(path.excused(*wrong), file=where)
+            tell(path.excused(*wrong))
     for stopped in counted.get("stopped", []):
-        print(path.excused(*stopped), file=where)
+        tell(path.excused(*stopped))
 
 
 def _say(counted: JsonObject, gpu: Gpu, most_lines: int) -> None:

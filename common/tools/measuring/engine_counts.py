@@ -2,11 +2,10 @@
 It is what ./workbook trace --json prints, too."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tools.base import Failure, JsonObject, Progress, answer_of, build, chapters, json_from
+from tools.base import Failure, JsonObject, Progress, answer_of, build, chapters, complain, json_from
 from tools.record import read_label
 
 PATTERNS = "patterns"  # the access patterns of common/tests/trace, which stand beside the chapters
@@ -68,7 +67,7 @@ def count(chosen: list[chapters.Chapter], flags: list[str], direction: "str | No
     if refusals and not counted:
         raise Failure(refusals[0], status=2)
     for refusal in dict.fromkeys(refusals):  # once for both directions
-        print(refusal, file=sys.stderr)
+        complain(refusal)
     return {"chapters": counted, **({"stopped": stopped} if stopped else {})}
 
 

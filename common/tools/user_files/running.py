@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.base import BUILD, Failure, JsonObject, Progress, build, ending_of, started
+from tools.base import BUILD, Failure, JsonObject, Progress, build, complain, ending_of, started
 from tools.user_files import access_widths, generated_main
 from tools.user_files.file_flags import CUDA, Asked
 from tools.user_files.unsupported import refused
@@ -134,7 +134,7 @@ def _note_widths(asked: Asked, place: Path) -> None:
         found = access_widths.of_files([file for file in asked.files if file.endswith(CUDA)],
                                        ["-x", "cu", "-std=c++20", "--extended-lambda", *flags])
     except Failure as failure:
-        print(failure, file=sys.stderr)
+        complain(str(failure))
         return
     if found:
         (place / WIDTHS).write_text(access_widths.text(found))
