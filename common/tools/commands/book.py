@@ -116,9 +116,10 @@ def find_browser() -> "str | None":
 
 
 def headless(browser: str, profile: Path) -> list[str]:
-    """The command that starts the browser without a window."""
+    """The command that starts the browser without a window. Pictures that move stand still, as on paper."""
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium has none for root
-    return [browser, "--headless", "--disable-gpu", f"--user-data-dir={profile}", *sandbox]
+    return [browser, "--headless", "--disable-gpu", "--force-prefers-reduced-motion", f"--user-data-dir={profile}",
+            *sandbox]
 
 
 def _print(python: Path, browser: str, progress: Progress) -> None:
