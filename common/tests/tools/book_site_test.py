@@ -68,7 +68,8 @@ class Paper(unittest.TestCase):
                 'class="headerlink" href="#top"></a></h1>\n<p>What it is.</p>\n<div class="toctree-wrapper">'
                 + "".join(f'<span id="document-{path}"></span><section id="x{path[:2]}"><h3>{title}<a class="headerlink" '
                           f'href="#x{path[:2]}"></a></h3>{"<p>Text.</p>" * (60 if title[1] == "1" else 1)}</section>'
-                          for path, title in chapters.items()) + "</div></section></article>")
+                          for path, title in chapters.items())
+                + f'<img src="{(ROOT / "common" / "book" / "walk.svg").as_uri()}"></div></section></article>')
             command._print(PYTHON, BROWSER, mock.MagicMock())
             found = json.loads(subprocess.run([PYTHON, "-c", """
 import json, sys, pypdf
@@ -86,6 +87,7 @@ print(json.dumps({"pages": [page.extract_text() for page in pdf.pages], "title":
         for title, number in starts.items():
             self.assertRegex(" ".join(pages[1].split()), rf"{title} {number}\b")
             self.assertIn(str(number), pages[number - 1].split())
+        self.assertIn("A score above m", pages[-1])  # the still of a picture that moves
 
 
 if __name__ == "__main__":
