@@ -112,6 +112,7 @@ void write_waits_and_places(std::ostream& out, const std::vector<Tensor>& tensor
   }
   write_numbers(out, "writes", step.writes);
   write_numbers(out, "sends", step.sends);
+  if (step.name) out << ",\"name\":" << *step.name;
 }
 
 // {"until":"05_online_softmax/2_tiles.cu:140","work":[..],"read":{"K":[[0,63]]}}, of a party with "by":[8,11]; what is
@@ -145,7 +146,11 @@ void write_json(std::ostream& out, const std::vector<Tensor>& tensors, const std
   write_list(out, launches, [&](const LaunchWalk& launch) {
     out << "{\"kernel\":" << std::quoted(launch.kernel) << ",\"grid\":[" << launch.grid.x << "," << launch.grid.y << ","
         << launch.grid.z << "],\"block\":[" << launch.block.x << "," << launch.block.y << "," << launch.block.z
-        << "],\"dynamic_shared_bytes\":" << launch.dynamic_shared_bytes << ",\"mbarriers\":";
+        << "],\"dynamic_shared_bytes\":" << launch.dynamic_shared_bytes << ",\"names\":";
+    write_list(out, launch.names, [&](const auto& name) {
+      out << "[" << std::quoted(name.first) << "," << std::quoted(name.second) << "]";
+    });
+    out << ",\"mbarriers\":";
     write_list(out, launch.mbarriers, [&](const std::string& line) { out << std::quoted(line); });
     out << ",\"places\":";
     write_list(out, launch.places, [&](const auto& place) { out << "[" << place.first << "," << place.second << "]"; });

@@ -59,11 +59,13 @@ void WalkRecorder::launch_begins(const Launch& launch) {
   current_.block = launch.block;
   current_.dynamic_shared_bytes = launch.shared_bytes;
   places_.clear();
+  names_.clear();
   before_ = {};
   warps_.assign((launch.block.x * launch.block.y * launch.block.z + 31) / 32, {});
 }
 
 void WalkRecorder::block_begins() {
+  for (WarpSteps& warp : warps_) warp = {};
   current_.blocks.push_back({blockIdx, {}});
   gates_.clear();
   chunks_.clear();
@@ -74,8 +76,11 @@ void WalkRecorder::block_begins() {
 void WalkRecorder::steps_begin() {
   step_of_.fill(0);
   for (WarpSteps& warp : warps_) {
+    WarpStep first;
+    first.number = ++steps_;
+    if (!warp.steps.empty()) first.name = warp.steps.back().name;
     warp = {};
-    warp.steps.emplace_back().number = ++steps_;
+    warp.steps.push_back(std::move(first));
   }
 }
 
@@ -137,6 +142,22 @@ void WalkRecorder::watched(const WatchedValue& value) {
     step(thread).shares[value.name][place][thread] = shown;
   else
     show(step(thread).watched[value.name], place, shown);
+}
+
+void WalkRecorder::step_named(const NamedStep& named) {
+  const auto [found, is_new] = names_.try_emplace(named.pc, current_.names.size());
+  if (is_new) {
+    const std::pair<std::string, std::string> name = {named.name, line_of(named.pc)};
+    found->second = static_cast<std::size_t>(std::find(current_.names.begin(), current_.names.end(), name) -
+                                             current_.names.begin());
+    if (found->second == current_.names.size()) current_.names.push_back(name);
+  }
+  const unsigned thread = worker->current().number;
+  const std::size_t name = found->second;
+  if (goes_on(thread, [&](const WarpStep& step) { return step.is_marked && step.name == name; })) return;
+  WarpStep& step = begins(thread / 32);
+  step.is_marked = true;
+  step.name = name;
 }
 
 void WalkRecorder::works(unsigned warp, std::size_t step, const Work& work) {
@@ -276,13 +297,28 @@ void WalkRecorder::completes(int gate) {
 
 void WalkRecorder::resumes(unsigned thread, int gate, unsigned phase, const Site& site) {
   WarpSteps& warp = warps_[thread / 32];
-  if (++step_of_[thread] < warp.steps.size()) return;  // another lane was the first
-  WarpStep& next = warp.steps.emplace_back();
-  next.number = ++steps_;
+  if (goes_on(thread, [](const WarpStep& step) { return !step.is_marked; })) return;
+  WarpStep& next = begins(thread / 32);
   next.gate = gate;
   next.phase = phase;
   next.line = text(site);
   warp.waits_at_mbarriers = warp.waits_at_mbarriers || gate >= 0;
+}
+
+bool WalkRecorder::goes_on(unsigned thread, const auto& is_next) {
+  const std::vector<WarpStep>& steps = warps_[thread / 32].steps;
+  const auto next =
+      std::find_if(steps.begin() + static_cast<std::ptrdiff_t>(step_of_[thread]) + 1, steps.end(), is_next);
+  step_of_[thread] = static_cast<std::size_t>(next - steps.begin());
+  return next != steps.end();
+}
+
+WarpStep& WalkRecorder::begins(unsigned warp) {
+  std::vector<WarpStep>& steps = warps_[warp].steps;
+  WarpStep next;
+  next.number = ++steps_;
+  next.name = steps.back().name;
+  return steps.emplace_back(std::move(next));
 }
 
 void WalkRecorder::meet(unsigned warp, unsigned lanes) {

@@ -90,18 +90,21 @@ Step step_of(WarpStep did) {
   step.arrives = std::move(did.arrives);
   step.writes = std::move(did.writes);
   step.sends = std::move(did.sends);
+  step.name = did.name;
   step.work = did.work;
   step.watched = std::move(did.watched);
   return step;
 }
 
-// Warps that wait for the same, one after the other: the first of them and the last.
+// Warps that wait for the same and name the same, one after the other: the first of them and the last.
 using Party = std::pair<unsigned, unsigned>;
 
 bool wait_for_the_same(const WarpSteps& a, const WarpSteps& b) {
-  return std::equal(
-      a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
-      [](const WarpStep& x, const WarpStep& y) { return x.gate == y.gate && x.phase == y.phase && x.line == y.line; });
+  return std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
+                    [](const WarpStep& x, const WarpStep& y) {
+                      return x.is_marked == y.is_marked && x.name == y.name && x.gate == y.gate && x.phase == y.phase &&
+                             x.line == y.line;
+                    });
 }
 
 // Of a warpgroup each; or one, if the whole block is one. A warp that does nothing and waits for nothing is in none.
@@ -109,7 +112,9 @@ std::vector<Party> parties_of(const std::vector<WarpSteps>& warps) {
   std::vector<Party> parties;
   bool all = true;
   for (unsigned warp = 0; warp < warps.size(); ++warp) {
-    if (warps[warp].steps.size() == 1 && does_nothing(warps[warp].steps.front())) continue;
+    if (std::none_of(warps[warp].steps.begin(), warps[warp].steps.end(),
+                     [](const WarpStep& step) { return !step.line.empty() || !does_nothing(step); }))
+      continue;
     const bool same = !parties.empty() && wait_for_the_same(warps[parties.back().first], warps[warp]);
     all = all && (same || parties.empty());
     if (same && parties.back().second + 1 == warp && warp % 4 != 0)
@@ -160,7 +165,8 @@ void put_in_order(std::vector<Draft>& drafts, const Gates& gates, const StepsSoF
     };
     if (draft.index > 0) {
       comes_after({so_far.barriers, draft.party.first, draft.index - 1});
-      for (const Phase::Arrival& arrival : gates.at(draft.did.gate)[draft.did.phase].arrivals) comes_after(arrival);
+      if (!draft.did.is_marked)
+        for (const Phase::Arrival& arrival : gates.at(draft.did.gate)[draft.did.phase].arrivals) comes_after(arrival);
     }
     for (unsigned warp = draft.party.first; warp <= draft.party.second; ++warp)
       ends[{so_far.barriers, warp, draft.index}] = draft.ends();
@@ -170,18 +176,50 @@ void put_in_order(std::vector<Draft>& drafts, const Gates& gates, const StepsSoF
   });
 }
 
-// Nobody waits at an mbarrier: what all did is one step.
-Step one_step(const std::vector<WarpSteps>& warps, StepsSoFar& so_far) {
-  std::vector<const WarpStep*> all;
-  for (unsigned warp = 0; warp < warps.size(); ++warp)
+// What warps do until one of them names a step that is not here yet.
+struct Part {
+  std::vector<const WarpStep*> did;
+  std::vector<Phase::Arrival> of;
+};
+
+// Warps may leave out what others name.
+std::vector<Part> parts_of(const std::vector<WarpSteps>& warps, std::size_t barriers) {
+  std::vector<Part> parts(1);
+  for (unsigned warp = 0; warp < warps.size(); ++warp) {
+    auto part = parts.begin();
     for (std::size_t index = 0; index < warps[warp].steps.size(); ++index) {
-      all.push_back(&warps[warp].steps[index]);
-      so_far.became[{so_far.barriers, warp, index}] = so_far.steps;
+      const WarpStep& step = warps[warp].steps[index];
+      if (step.is_marked) {
+        const auto same =
+            std::find_if(part + 1, parts.end(), [&](const Part& each) { return each.did.front()->name == step.name; });
+        part = same != parts.end() ? same : parts.insert(part + 1, Part());
+      }
+      part->did.push_back(&step);
+      part->of.push_back({barriers, warp, index});
     }
-  Step step = step_of(together(all));
-  step.at = so_far.at++;
-  ++so_far.steps;
-  return step;
+  }
+  return parts;
+}
+
+// Nobody waits at an mbarrier: what all did under a name is one step.
+std::vector<Step> steps_by_name(const std::vector<WarpSteps>& warps, StepsSoFar& so_far) {
+  std::vector<Step> steps;
+  Work before;  // of parts in which nothing was done
+  const std::vector<Part> parts = parts_of(warps, so_far.barriers);
+  for (const Part& part : parts) {
+    WarpStep did = together(part.did);
+    for (const Phase::Arrival& arrival : part.of) so_far.became[arrival] = so_far.steps;
+    did.work += std::exchange(before, {});
+    if (does_nothing(did) && (&part != &parts.back() || !steps.empty())) {
+      before = did.work;
+      continue;
+    }
+    steps.push_back(step_of(std::move(did)));
+    steps.back().at = so_far.at++;
+    ++so_far.steps;
+  }
+  steps.back().work += before;
+  return steps;
 }
 
 // What a party has waited for since its last step, and what belongs to its next one with that.
@@ -206,7 +244,7 @@ void wait_for(const Draft& draft, const Phase& phase, const StepsSoFar& so_far, 
 
 std::vector<Step> steps_of(const std::vector<WarpSteps>& warps, const Gates& gates, StepsSoFar& so_far) {
   if (std::none_of(warps.begin(), warps.end(), [](const WarpSteps& warp) { return warp.waits_at_mbarriers; }))
-    return {one_step(warps, so_far)};
+    return steps_by_name(warps, so_far);
   const Party everybody = {0, static_cast<unsigned>(warps.size()) - 1};
   std::vector<Draft> drafts = drafts_of(warps);
   put_in_order(drafts, gates, so_far);
@@ -215,7 +253,8 @@ std::vector<Step> steps_of(const std::vector<WarpSteps>& warps, const Gates& gat
   for (Draft& draft : drafts) {
     Before& before = of_parties[draft.party];
     before.work += draft.did.work;
-    if (draft.index > 0) wait_for(draft, gates.at(draft.did.gate)[draft.did.phase], so_far, before);
+    if (draft.index > 0 && !draft.did.is_marked)
+      wait_for(draft, gates.at(draft.did.gate)[draft.did.phase], so_far, before);
     if (draft.nothing) continue;
     for (unsigned warp = draft.party.first; warp <= draft.party.second; ++warp)
       so_far.became[{so_far.barriers, warp, draft.index}] = so_far.steps;

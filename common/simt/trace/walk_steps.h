@@ -21,9 +21,11 @@ using PlaceAndTensor = std::pair<unsigned, std::size_t>;
 // What a warp did between two of its waits.
 struct WarpStep {
   std::uint64_t number = 0;  // in the order in which they began
-  int gate = 0;              // for which it waited before, unless it is the first
+  bool is_marked = false;    // it begins where its threads name it; else
+  int gate = 0;              // for which they waited before, unless it is the first
   unsigned phase = 0;
   std::string line;
+  std::optional<std::size_t> name;  // in effect
   std::set<int> arrives;
   std::map<std::pair<std::size_t, Move>, RowList> moved;  // by tensor
   struct Fill {
