@@ -145,7 +145,9 @@ std::vector<Draft> drafts_of(const std::vector<WarpSteps>& warps) {
       for (unsigned warp = party.first; warp <= party.second; ++warp)
         if (index < warps[warp].steps.size()) steps.push_back(&warps[warp].steps[index]);
       WarpStep did = together(steps);
-      const bool nothing = index + 1 < count && does_nothing(did);
+      // What is named is a step even if nothing of it is seen, unless it goes on after a wait.
+      const bool goes_on = index + 1 < count && !(did.is_marked && warps[party.first].steps[index + 1].is_marked);
+      const bool nothing = goes_on && does_nothing(did);
       drafts.push_back({party, index, nothing, std::move(did)});
     }
   }
@@ -204,13 +206,14 @@ std::vector<Part> parts_of(const std::vector<WarpSteps>& warps, std::size_t barr
 // Nobody waits at an mbarrier: what all did under a name is one step.
 std::vector<Step> steps_by_name(const std::vector<WarpSteps>& warps, StepsSoFar& so_far) {
   std::vector<Step> steps;
-  Work before;  // of parts in which nothing was done
+  Work before;  // of parts that are no steps: nothing was done, and what follows has the name, too
   const std::vector<Part> parts = parts_of(warps, so_far.barriers);
   for (const Part& part : parts) {
     WarpStep did = together(part.did);
     for (const Phase::Arrival& arrival : part.of) so_far.became[arrival] = so_far.steps;
     did.work += std::exchange(before, {});
-    if (does_nothing(did) && (&part != &parts.back() || !steps.empty())) {
+    const bool is_last = &part == &parts.back();
+    if (does_nothing(did) && (did.is_marked ? is_last && !steps.empty() : !is_last)) {
       before = did.work;
       continue;
     }
