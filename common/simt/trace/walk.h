@@ -8,6 +8,7 @@
 // whole block if all its warps wait for the same, else the warps of a warpgroup that do.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <iosfwd>
@@ -35,10 +36,19 @@ const char* name(Move move);
 
 using Ranges = std::vector<std::pair<std::size_t, std::size_t>>;  // first and last row of each, ascending
 
+// Bytes of a row, from the first of them to behind the last.
+struct Extent {
+  std::size_t begin = ~std::size_t{0}, end = 0;
+
+  bool operator==(const Extent&) const = default;
+  void add(const Extent& other) { begin = std::min(begin, other.begin), end = std::max(end, other.end); }
+};
+
 struct RowsMoved {
   std::size_t tensor;  // its place among those given to walk_begin()
   Move move;
   Ranges rows;
+  Extent of_row;
 };
 
 // Bytes and operations of one step; or of all until now, and then a step's are the difference of two.

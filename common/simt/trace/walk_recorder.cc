@@ -98,16 +98,20 @@ void WalkRecorder::for_each_row(std::uintptr_t address, std::size_t bytes, Visit
     const std::uintptr_t offset = address - reinterpret_cast<std::uintptr_t>(tensor.data);
     if (offset >= tensor.rows * tensor.row_bytes) continue;
     const std::size_t last = std::min((offset + bytes - 1) / tensor.row_bytes, tensor.rows - 1);
-    for (std::size_t row = offset / tensor.row_bytes; row <= last; ++row) visit(i, row);
+    for (std::size_t row = offset / tensor.row_bytes; row <= last; ++row) {
+      const std::size_t start = row * tensor.row_bytes;
+      visit(i, row, Extent{std::max(offset, start) - start, std::min(offset + bytes - start, tensor.row_bytes)});
+    }
     return;
   }
 }
 
 void WalkRecorder::moves(unsigned thread, Move move, std::uintptr_t address, std::size_t bytes) {
-  for_each_row(address, bytes, [&](std::size_t tensor, std::size_t row) {
+  for_each_row(address, bytes, [&](std::size_t tensor, std::size_t row, const Extent& of_row) {
     WarpStep& now = step(thread);
-    if (std::exchange(last_[tensor][static_cast<int>(move)][row], now.number) != now.number)
-      now.moved[{tensor, move}].push_back(row);
+    WarpStep::Moved& moved = now.moved[{tensor, move}];
+    moved.of_row.add(of_row);
+    if (std::exchange(last_[tensor][static_cast<int>(move)][row], now.number) != now.number) moved.rows.push_back(row);
   });
 }
 
@@ -190,15 +194,18 @@ void WalkRecorder::bulk_load_starts(const BulkCopy& copy, const Mbarrier& mbarri
     if (global == nullptr) return;
     const auto address = reinterpret_cast<std::uintptr_t>(global);
     moves(copy.thread, Move::started, address, static_cast<std::size_t>(bytes));
-    for_each_row(address, static_cast<std::size_t>(bytes), [&](std::size_t tensor, std::size_t row) {
-      of = static_cast<std::uint32_t>(tensor);
-      chunks_[begin + static_cast<std::size_t>(shared - copy.shared) / 16].row = static_cast<std::uint32_t>(row);
-      WarpStep::Fill& fill = step(copy.thread).fills[{place, tensor}];
-      fill.gate = gate;
-      fill.phase = mbarrier.phase();
-      add(fill.rows, row);
-      add(under_way(gate).copied[tensor], row);
-    });
+    for_each_row(
+        address, static_cast<std::size_t>(bytes), [&](std::size_t tensor, std::size_t row, const Extent& of_row) {
+          of = static_cast<std::uint32_t>(tensor);
+          chunks_[begin + static_cast<std::size_t>(shared - copy.shared) / 16].row = static_cast<std::uint32_t>(row);
+          WarpStep::Fill& fill = step(copy.thread).fills[{place, tensor}];
+          fill.gate = gate;
+          fill.phase = mbarrier.phase();
+          add(fill.rows, row);
+          WarpStep::Moved& copied = under_way(gate).copied[tensor];
+          add(copied.rows, row);
+          copied.of_row.add(of_row);
+        });
   });
   for (std::size_t i = begin; i < end; ++i) chunks_[i].tensor = of;
 }

@@ -67,7 +67,7 @@ class WalkRecorder final : public Observer {
   Phase& under_way(int gate);
   std::pair<std::uint32_t, RowList> rows_at(const std::vector<std::size_t>& offsets) const;  // of a tensor
   template <class Visit>
-  void for_each_row(std::uintptr_t address, std::size_t bytes, Visit visit) const;  // visit(tensor, row)
+  void for_each_row(std::uintptr_t address, std::size_t bytes, Visit visit) const;  // visit(tensor, row, extent)
 
   std::vector<Tensor> tensors_;
   std::vector<std::array<std::vector<std::uint64_t>, move_count>> last_;  // of each row: the step that moved it last

@@ -19,6 +19,10 @@ Ranges ranges_of(RowList rows) {
 }
 
 void append(RowList& to, const RowList& rows) { to.insert(to.end(), rows.begin(), rows.end()); }
+void append(WarpStep::Moved& to, const WarpStep::Moved& moved) {
+  append(to.rows, moved.rows);
+  to.of_row.add(moved.of_row);
+}
 
 }  // namespace
 
@@ -54,7 +58,7 @@ WarpStep together(const std::vector<const WarpStep*>& steps) {
     sum.arrives.insert(step->arrives.begin(), step->arrives.end());
     sum.writes.insert(step->writes.begin(), step->writes.end());
     sum.sends.insert(step->sends.begin(), step->sends.end());
-    for (const auto& [key, rows] : step->moved) append(sum.moved[key], rows);
+    for (const auto& [key, moved] : step->moved) append(sum.moved[key], moved);
     for (const auto& [key, rows] : step->uses) append(sum.uses[key], rows);
     for (const auto& [key, rows] : step->products) {
       append(sum.products[key].first, rows.first);
@@ -80,7 +84,8 @@ WarpStep together(const std::vector<const WarpStep*>& steps) {
 
 Step step_of(WarpStep did) {
   Step step;
-  for (auto& [key, rows] : did.moved) step.moved.push_back({key.first, key.second, ranges_of(std::move(rows))});
+  for (auto& [key, moved] : did.moved)
+    step.moved.push_back({key.first, key.second, ranges_of(std::move(moved.rows)), moved.of_row});
   for (auto& [key, fill] : did.fills)
     step.fills.push_back({{key.first, key.second, ranges_of(std::move(fill.rows))}, fill.gate, fill.phase});
   for (auto& [key, rows] : did.uses) step.uses.push_back({key.first, key.second, ranges_of(std::move(rows))});
@@ -228,13 +233,13 @@ std::vector<Step> steps_by_name(const std::vector<WarpSteps>& warps, StepsSoFar&
 // What a party has waited for since its last step, and what belongs to its next one with that.
 struct Before {
   std::vector<Waited> after;
-  std::map<std::size_t, RowList> landed;  // by tensor
+  std::map<std::size_t, WarpStep::Moved> landed;  // by tensor
   Work work;
 };
 
 void wait_for(const Draft& draft, const Phase& phase, const StepsSoFar& so_far, Before& before) {
   Waited& waited = before.after.emplace_back(Waited{draft.did.gate, draft.did.phase, draft.did.line, {}});
-  for (const auto& [tensor, rows] : phase.copied) append(before.landed[tensor], rows);
+  for (const auto& [tensor, moved] : phase.copied) append(before.landed[tensor], moved);
   for (const Phase::Arrival& arrival : phase.arrivals) {
     const bool own =
         arrival.barriers == so_far.barriers && draft.party.first <= arrival.warp && arrival.warp <= draft.party.second;
@@ -263,7 +268,7 @@ std::vector<Step> steps_of(const std::vector<WarpSteps>& warps, const Gates& gat
       so_far.became[{so_far.barriers, warp, draft.index}] = so_far.steps;
     ++so_far.steps;
     so_far.at = std::max(so_far.at, draft.ends());
-    for (const auto& [tensor, rows] : before.landed) append(draft.did.moved[{tensor, Move::landed}], rows);
+    for (const auto& [tensor, moved] : before.landed) append(draft.did.moved[{tensor, Move::landed}], moved);
     Step& step = steps.emplace_back(step_of(std::move(draft.did)));
     step.at = draft.begins;
     if (draft.party != everybody) step.by = draft.party;

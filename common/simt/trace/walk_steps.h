@@ -27,7 +27,11 @@ struct WarpStep {
   std::string line;
   std::optional<std::size_t> name;  // in effect
   std::set<int> arrives;
-  std::map<std::pair<std::size_t, Move>, RowList> moved;  // by tensor
+  struct Moved {
+    RowList rows;
+    Extent of_row;
+  };
+  std::map<std::pair<std::size_t, Move>, Moved> moved;  // by tensor
   struct Fill {
     int gate;
     unsigned phase;
@@ -59,7 +63,7 @@ struct Phase {
     auto operator<=>(const Arrival&) const = default;
   };
   std::set<Arrival> arrivals;
-  std::map<std::size_t, RowList> copied;  // by tensor
+  std::map<std::size_t, WarpStep::Moved> copied;  // by tensor
 };
 using Gates = std::map<int, std::vector<Phase>>;
 
