@@ -131,7 +131,7 @@ def _page(arguments: argparse.Namespace, known: list[chapters.Chapter], steps: l
             wrong += engine_counts.wrong_rungs(recorded)
             walks.append(walk.walk_of(recorded, None if step.chapter.name == NAIVE else naive, not arguments.no_numbers,
                                       EXAMPLE_NOTE if published else "",
-                                      EXAMPLE_BLOCK if published and step.is_example else 0))
+                                      EXAMPLE_BLOCK if published and step.is_example else None))
     return walk.page(walks), wrong
 
 

@@ -13,10 +13,11 @@ from typing import Any
 
 from tools.base import ROOT, Failure, JsonObject
 from tools.record import Problem, read_label
+from tools.showing.walk_opening import opening
 
 PARTS = Path(__file__).parent / "walk_page"
 SCRIPTS = ("words", "drawing", "side", "story", "clock", "blocks", "scores", "matrices", "places", "parties", "bytes",
-           "values", "schedule", "page")
+           "values", "owners", "now", "launch", "page")
 LARGEST_PAGE = 2_000_000  # bytes
 # Of the kernels' numbers, 5 1/3 bytes each in the page. The rest is for the script, the steps in their order and the
 # tiles.
@@ -209,6 +210,18 @@ def add_tiles(problem: Problem, launch: JsonObject) -> None:
         block["skipped"] = _skipped(problem, block["tiles"], every, along_keys)
 
 
+# --- Owners ----------------------------------------------------------------------------------------------------------
+
+
+def add_owners(launch: JsonObject) -> None:
+    """Of the first scores that the launch shows: [first row, rows, first column, columns, threads as 16 bits in base64]."""
+    runs = launch.pop("owners", [])
+    if not runs or len({(column, len(threads)) for _, column, threads in runs}) > 1:
+        return
+    (row, column, threads), every = runs[0], [thread for *_, threads in runs for thread in threads]
+    launch["owners"] = [row, len(runs), column, len(threads), base64.b64encode(struct.pack(f"<{len(every)}H", *every)).decode()]
+
+
 # --- Names -----------------------------------------------------------------------------------------------------------
 
 
@@ -225,6 +238,34 @@ def add_names(launch: JsonObject, root: Path = ROOT) -> None:
     in_order = sorted(range(len(places)), key=places.__getitem__)
     names = dict(zip(in_order, _numbered([filled.get(place, "zeros") for place in in_order])))
     launch["places"] = [[*at, names[place]] for place, at in enumerate(places)]
+
+
+SHOWS = re.compile(r"^ *(?:for \(.*\) )?watch\w*\(.*\);")  # the reader has what it shows
+MARKER = re.compile(r'^\s*watch_step\("')
+MOST_LINES = 60  # of the source of a step: then it is cut
+
+
+def add_sources(launch: JsonObject, root: Path = ROOT) -> None:
+    """To the names of steps: the lines of the kernel from where it names one to where it names the next."""
+    launch["names"] = [{"name": name, "line": line, "source": _source(line, root)} for name, line in launch.get("names", [])]
+
+
+def _source(line: str, root: Path) -> list[str]:
+    path, _, number = line.rpartition(":")
+    try:
+        lines = (root / path).read_text().splitlines()[int(number):]
+    except (OSError, ValueError):  # a kernel from elsewhere
+        return []
+    found = []
+    for text in lines:
+        if MARKER.match(text) or re.match(r"\S", text.replace("#", " ", 1)):  # the next one, or the end of the function
+            break
+        found.append(text)
+    found = [text for text in found if not SHOWS.match(text)][:MOST_LINES]
+    while found and not found[-1].strip(" }"):
+        found.pop()
+    indent = min((len(text) - len(text.lstrip()) for text in found if text.strip() and not text.startswith("#")), default=0)
+    return [text[indent:] if not text.startswith("#") else text for text in found]
 
 
 def _made(line: str, root: Path) -> str:
@@ -270,14 +311,18 @@ def rectangles(runs: list[list[Any]]) -> list[list[Any]]:
 
 
 def walk_of(recorded: JsonObject, naive: "JsonObject | None" = None, with_numbers: bool = True, note: str = "",
-            start: int = 0) -> JsonObject:
+            start: "int | None" = None) -> JsonObject:
     """What the page is told of one step: what its chapter's program recorded, with tiles; and of chapter 01's, only
-    the work. It begins with block `start`."""
+    the work. `start` is the block that it opens with, where not the one in which most is to be seen."""
     problem, rope = read_label(recorded["problem"])
     (rung,) = recorded["rungs"]
     for launch in rung["launches"]:
         add_tiles(problem, launch)
         add_names(launch)
+        add_sources(launch)
+        add_owners(launch)
+    opens = opening(problem, recorded["direction"], rung["launches"], start)
+    for launch in rung["launches"]:
         for block in launch["blocks"]:
             for step in block["steps"]:
                 watched = step.pop("watched", {})
@@ -287,7 +332,8 @@ def walk_of(recorded: JsonObject, naive: "JsonObject | None" = None, with_number
         "step": f"{recorded['chapter']}/{rung['rung']}", "direction": recorded["direction"], "problem": vars(problem),
         "rope": rope,
         "words": str(problem), "tensors": rung["tensors"], "launches": rung["launches"],
-        "naive": work(naive) if naive else None, "numbers": with_numbers, "note": note, "start": start,
+        "naive": work(naive) if naive else None, "numbers": with_numbers, "note": note,
+        "opening": opens.as_json() if opens else {"block": start or 0},
         "results": {name: {way: base64_of(values) for way, values in result.items()}
                     for name, result in rung["results"].items() if with_numbers},
     }

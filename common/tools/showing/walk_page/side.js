@@ -9,11 +9,12 @@ class Side {
     this.root = document.getElementById("side").content.firstElementChild.cloneNode(true);
     for (const place of this.root.querySelectorAll("[aria-label]"))
       if (name) place.setAttribute("aria-label", `${place.getAttribute("aria-label")}, ${name}`);
-    this.launchAt = Math.max(walk.launches.findLastIndex((launch) => launch.blocks.some((block) => block.tiles.length)), 0);
+    this.launchAt = walk.opening.launch ?? Math.max(walk.launches.findLastIndex((launch) => launch.blocks.some((block) => block.tiles.length)), 0);
     this.blockAt = 0;
     this.story = null; // of all launches, if that is looked at
     this.step = 0;
     this.row = null; // chosen row: "q17", "k5"
+    this.thread = 0; // whose scores are shown
     this.tile = null; // chosen tile: a number; null while the walk's own is shown
     this.numbers = null; // which of a tile's numbers
   }
@@ -42,6 +43,8 @@ function complete(steps, launch) {
   steps.forEach((step, i) => {
     step.at ??= i;
     step.gates = launch.mbarriers;
+    step.names = launch.names;
+    step.launch = launch;
     step.places = launch.places;
     for (const [, tensor, ranges] of step.uses ?? []) ((step.used ??= {})[tensor] ??= []).push(...ranges);
   });

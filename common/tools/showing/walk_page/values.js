@@ -119,9 +119,9 @@ function drawRunning(side, place, row) {
 function drawLastP(side, place, row) {
   const p = newest(side, "P", row);
   if (!p || isWritten(side, "O", row)) return;
-  const [column, values] = p;
-  element(place, "p", `P of the last tile, from key ${column} on; the largest is ${shown(largest(values))}.`);
-  bars(place, values, `P of the last tile, ${values.length} keys`);
+  const [column, values] = p, part = element(place, "div", undefined, { class: "last-p" });
+  element(part, "p", `P of the last tile, from key ${column} on; the largest is ${shown(largest(values))}.`);
+  bars(part, values, `P of the last tile, ${values.length} keys`);
 }
 
 // A row of O or of a gradient: as written, else as the kernel showed it last; beside what it must become.
