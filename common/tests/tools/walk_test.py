@@ -350,6 +350,11 @@ class Steps(unittest.TestCase):
             self.assertEqual(raised.exception.status, 2)
 
 
+def unpacked(packed: str) -> list:
+    raw = base64.b64decode(packed)
+    return [struct.unpack("<f", b"\0" + raw[at:at + 3])[0] for at in range(0, len(raw), 3)]
+
+
 class Page(unittest.TestCase):
     recorded = {
         "chapter": "05_x", "problem": "B1_H1_N4_D8_fp16_causal", "direction": "forward",
@@ -379,8 +384,14 @@ class Page(unittest.TestCase):
     def test_numbers_are_packed(self):
         (held,) = json.loads(re.findall(r'id="walks">(.*?)</script>', self.page, re.DOTALL)[0])["walks"]
         ((*place, packed),) = held["launches"][0]["blocks"][0]["steps"][0]["watched"]["m"]
-        self.assertEqual((place, struct.unpack("<2f", base64.b64decode(packed))), ([2, 2, 0, 1], (1.5, -math.inf)))
-        self.assertEqual(struct.unpack("<f", base64.b64decode(held["results"]["LSE"]["expected"])), (0.25,))
+        self.assertEqual((place, unpacked(packed)), ([2, 2, 0, 1], [1.5, -math.inf]))
+        self.assertEqual(unpacked(held["results"]["LSE"]["expected"]), [0.25])
+
+    def test_three_bytes_of_a_number_are_enough(self):
+        values = [math.pi, -1e-30, 3e38, 65504.0, 0.1 + 1e-7, -0.0]
+        for packed, value in zip(unpacked(walk.base64_of(values)), values):
+            self.assertAlmostEqual(packed, value, delta=abs(value) * 2 ** -16)
+        self.assertTrue(math.isnan(unpacked(walk.base64_of([math.nan]))[0]))
 
     def test_without_numbers(self):
         held = walk.walk_of(copy.deepcopy(self.recorded), None, with_numbers=False)

@@ -91,9 +91,12 @@ class InBrowser(unittest.TestCase):
     def tearDown(self):
         self.assertEqual([entry["message"] for entry in self.browser.get_log("browser")], [])
 
-    def open(self, name: str, width: int = 1280):
+    def open(self, name: str, width: int = 1280, of: "int | None" = 0):
+        """At the first step of block `of`; None: where it opens."""
         self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False})
-        self.browser.get(self.pages[name])
+        self.browser.get(self.pages[name.partition("#")[0]] + "".join(name.partition("#")[1:]))
+        if of is not None:
+            self.browser.execute_script("startAgain(() => sides.forEach((side) => enterBlock(side, arguments[0])))", of)
 
     def at(self, selector: str) -> list:
         return self.browser.find_elements(By.CSS_SELECTOR, selector)
@@ -125,19 +128,19 @@ class InBrowser(unittest.TestCase):
 
     def test_buttons_keys_and_the_slider_step(self):
         self.open("one")
-        self.assertEqual(self.where(), "1 of 17")
+        self.assertEqual(self.where(), "1 of 20")
         self.click("#forward")
         self.click("#forward")
-        self.assertEqual(self.where(), "3 of 17")
+        self.assertEqual(self.where(), "3 of 20")
         self.click("#back")
-        self.assertEqual(self.where(), "2 of 17")
+        self.assertEqual(self.where(), "2 of 20")
         self.at("h1")[0].click()
-        for keys, expected in [(Keys.ARROW_RIGHT, 3), (Keys.ARROW_RIGHT, 4), (Keys.ARROW_LEFT, 3), (Keys.END, 17), (Keys.HOME, 1)]:
+        for keys, expected in [(Keys.ARROW_RIGHT, 3), (Keys.ARROW_RIGHT, 4), (Keys.ARROW_LEFT, 3), (Keys.END, 20), (Keys.HOME, 1)]:
             self.press(keys)
-            self.assertEqual(self.where(), f"{expected} of 17")
+            self.assertEqual(self.where(), f"{expected} of 20")
         self.scrub_to(9)
-        self.assertEqual(self.where(), "9 of 17")
-        self.assertIn("then the barrier at 05_online_softmax/2_tiles.cu:", self.part("says").text)
+        self.assertEqual(self.where(), "9 of 20")
+        self.assertIn("then the barrier at 05_online_softmax/2_tiles.cu:", self.part("moves").text)
         self.click("#last")
         self.assertFalse(self.at("#forward")[0].is_enabled())
 
@@ -148,7 +151,7 @@ class InBrowser(unittest.TestCase):
         self.at("h1")[0].click()
         self.press(" ")
         self.assertEqual(self.at("#play")[0].text, "Pause")
-        WebDriverWait(self.browser, 5).until(lambda _: self.where() == "17 of 17")
+        WebDriverWait(self.browser, 5).until(lambda _: self.where() == "20 of 20")
         self.assertEqual(self.at("#play")[0].text, "Play")
 
     def test_a_block_is_chosen_by_mouse_and_by_keys(self):
@@ -156,7 +159,7 @@ class InBrowser(unittest.TestCase):
         self.click("#forward")
         blocks = self.at('[role="radio"]')
         blocks[1].click()
-        self.assertEqual((self.where(), blocks[1].get_attribute("aria-checked")), ("1 of 17", "true"))
+        self.assertEqual((self.where(), blocks[1].get_attribute("aria-checked")), ("1 of 20", "true"))
         self.assertIn("queries 64–127", self.part("about-block").text)
         self.press(Keys.ARROW_LEFT)
         self.assertEqual(blocks[0].get_attribute("aria-checked"), "true")
@@ -169,14 +172,14 @@ class InBrowser(unittest.TestCase):
         return next(list(map(float, values)) for at, _, values in runs if at == row)
 
     def test_numbers_are_the_engines(self):
-        """m, correction and l of a row after the first tile (step 5), after the second (13) and P of both tiles."""
+        """m, correction and l of a row after the first tile (step 6), after the second (15) and P of both tiles."""
         self.open("one")
         self.at('[role="radio"]')[1].click()
         self.browser.execute_script("const r = arguments[0]; r.value = 'q100'; r.dispatchEvent(new Event('change'))", self.part("row"))
         self.at('[data-part="tile-open"] summary')[0].click()
-        for step, rows in [(4, 1), (8, 1), (12, 2)]:
+        for step, rows in [(5, 1), (9, 1), (14, 2)]:
             self.scrub_to(step + 1)
-            last = 12 if step == 12 else 4
+            last = 14 if step == 14 else 5
             lines = self.part("values").find_elements(By.CSS_SELECTOR, "tbody tr")
             self.assertEqual(len(lines), rows + 1)  # the last is the exact one
             cells = [number(cell.text) for cell in lines[rows - 1].find_elements(By.TAG_NAME, "td")]
@@ -186,14 +189,14 @@ class InBrowser(unittest.TestCase):
             line = self.part("tile").find_elements(By.CSS_SELECTOR, "tbody tr")[100 - 64]
             texts = self.browser.execute_script("return [...arguments[0].querySelectorAll('td')].map((cell) => cell.textContent)", line)
             p = self.shown_by_engine(1, last, "P", 100)
-            seen = 37 if last == 12 else 64  # keys 64 to 100, and the first tile whole
+            seen = 37 if last == 14 else 64  # keys 64 to 100, and the first tile whole
             self.assertEqual(set(texts[seen:]) - {"·"}, set())
             for got, expected in zip(texts[:seen], p):
                 self.assertAlmostEqual(number(got), expected, delta=1e-3 * abs(expected) + 1e-9)
 
     def test_the_final_o_is_the_references(self):
         self.open("one")
-        for step, words in [(16, "O / l so far"), (17, "O as written")]:
+        for step, words in [(19, "O / l so far"), (20, "O as written")]:
             self.scrub_to(step)
             self.assertIn(f"{words}; it differs from the exact O by", self.part("difference-O").text)
             self.assertLess(number(self.part("difference-O").text.split(" by ")[1].split()[0]), 2e-3)
@@ -276,7 +279,7 @@ class InBrowser(unittest.TestCase):
         steps = self.hopper_steps()
         (first, _) = [number for number, step in enumerate(steps) if step.get("by") == [13, 13]]
         self.scrub_to(first + 1)
-        self.assertIn("Warp 13 waits at o_full[0]; then it writes rows 192–255 of O", self.part("says").text)
+        self.assertIn("Warp 13 waits at o_full[0]; then it writes rows 192–255 of O", self.part("moves").text)
         came = [f"warpgroup {steps[number]['by'][0] // 4} in step {number + 1}" for number in steps[first]["after"][0]["steps"]]
         self.assertIn(f"to which came {came[0]}, {came[1]} and {came[2]}.", self.part("parties-words").text)
         self.assertEqual(len(self.part("parties").find_elements(By.CSS_SELECTOR, "line.waited")), 3)
@@ -351,7 +354,7 @@ class InBrowser(unittest.TestCase):
         self.assertEqual(tiles, [["Launch 1, block 0:", 0, 63], ["Launch 1, block 1:", 64, 127],
                                  *(["Launch 3, block 0:", first, first + 31] for first in range(0, 128, 32))])
         self.part("all-launches").click()
-        self.assertRegex(self.part("says").text, r"Step 1 of \d+\. The block ")
+        self.assertRegex(self.part("says").text, r"^Step 1 of \d+\. The block ")
 
     # --- For everybody ---
 

@@ -19,7 +19,7 @@ PARTS = Path(__file__).parent / "walk_page"
 SCRIPTS = ("words", "drawing", "side", "story", "clock", "blocks", "scores", "matrices", "places", "parties", "bytes",
            "values", "owners", "now", "launch", "page")
 LARGEST_PAGE = 2_000_000  # bytes
-# Of the kernels' numbers, 5 1/3 bytes each in the page. The rest is for the script, the steps in their order and the
+# Of the kernels' numbers, four bytes each in the page. The rest is for the script, the steps in their order and the
 # tiles.
 MOST_NUMBERS = 300_000
 TILE, EXAMPLE_TILE = 64, 4
@@ -294,12 +294,15 @@ def _numbered(names: list[str]) -> list[str]:
 
 
 def base64_of(values: Sequence[float]) -> str:
-    """As fp32, 5 1/3 bytes each."""
-    return base64.b64encode(struct.pack(f"<{len(values)}f", *map(float, values))).decode()
+    """The upper three bytes of fp32, rounded: four bytes in the page each, and more digits than it shows."""
+    bits = struct.unpack(f"<{len(values)}I", struct.pack(f"<{len(values)}f", *map(float, values)))
+    is_finite = 0x7F800000
+    upper = ((each + 0x80 if each & is_finite != is_finite else each) >> 8 for each in bits)
+    return base64.b64encode(b"".join(each.to_bytes(3, "little") for each in upper)).decode()
 
 
 def rectangles(runs: list[list[Any]]) -> list[list[Any]]:
-    """[[row, column, values], ..], ascending -> [[first row, rows, first column, columns, fp32 in base64], ..]."""
+    """[[row, column, values], ..], ascending -> [[first row, rows, first column, columns, base64_of()], ..]."""
     made: list[list[Any]] = []
     for row, column, values in runs:
         if made and made[-1][0] + made[-1][1] == row and made[-1][2:4] == [column, len(values)]:
@@ -320,9 +323,9 @@ def walk_of(recorded: JsonObject, naive: "JsonObject | None" = None, with_number
         add_tiles(problem, launch)
         add_names(launch)
         add_sources(launch)
-        add_owners(launch)
     opens = opening(problem, recorded["direction"], rung["launches"], start)
     for launch in rung["launches"]:
+        add_owners(launch)
         for block in launch["blocks"]:
             for step in block["steps"]:
                 watched = step.pop("watched", {})

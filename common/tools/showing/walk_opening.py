@@ -13,9 +13,10 @@ from tools.record import Problem
 class Opening:
     launch: int
     block: int
-    step: int
+    step: int  # -1: the last, of all launches that the block rests on
     row: "str | None"  # "q96", of all heads
     watch: str
+    alone: bool = False  # without the blocks of other launches
 
     def as_json(self) -> JsonObject:
         return asdict(self)
@@ -25,7 +26,8 @@ def opening(problem: Problem, direction: str, launches: list[JsonObject], block:
     """Of what add_tiles() has been through; `block` is the one that has to be shown. None: nothing stands out."""
     with_tiles = [number for number, launch in enumerate(launches) if any(each["tiles"] for each in launch["blocks"])]
     launch = max(with_tiles, default=0)
-    ways = (_of_merge, _of_skipped, _of_correction, _of_sum) if direction == "forward" else (_of_gradients, )
+    ways = (_of_waits, _of_merge, _of_skipped, _of_correction, _of_owners,
+            _of_sum) if direction == "forward" else (_of_waits, _of_gradients)
     for way in ways:
         found = way(problem, launches, launch, block)
         if found:
@@ -47,6 +49,52 @@ def _row_words(problem: Problem, row: int) -> str:
 
 def _number(x: float) -> str:
     return f"{x:.4g}".replace("-", "−")
+
+
+# --- Waits, and threads ----------------------------------------------------------------------------------------------
+
+
+def _party(by: list[int]) -> str:
+    first, last = by
+    return f"warp {first}" if first == last else f"warpgroup {first // 4}" if first % 4 == 0 and last == first + 3 else \
+        f"warps {first} to {last}"
+
+
+def _of_waits(problem: Problem, launches: list[JsonObject], launch: int, only: "int | None") -> Optional[Opening]:
+    """The first products of a party that has waited for what another one copies, while that copies on."""
+    for number, block in _blocks(launches[launch], only):
+        for at, step in enumerate(block["steps"]):
+            copied = [block["steps"][each] for waited in step.get("after", []) for each in waited.get("steps", [])
+                      if block["steps"][each].get("fills")]
+            landed = [name for name in ("Q", "K", "V", "dO") if name in step.get("landed", {})]
+            if not (step.get("by") and {"K", "V"} & set(landed) and copied and copied[0].get("by")):
+                continue
+            copies = _party(copied[0]["by"])
+            return Opening(launch, number, at, None,
+                           f"Nobody does everything here. {copies.capitalize()} only {'start' if ' to ' in copies else 'starts'} copies, and "
+                           f"{_party(step['by'])} only computes. Here it has just waited for {', '.join(landed)}, which the copies have "
+                           "brought. Follow the lines under “Who waits for whom”.")
+    return None
+
+
+def _of_owners(problem: Problem, launches: list[JsonObject], _: int, only: "int | None") -> Optional[Opening]:
+    """The products of a kernel without tensor cores that leaves its scores in memory, and of which a thread makes several."""
+    if len(launches) == 1:
+        return None
+    for launch, of in enumerate(launches):
+        runs = of.get("owners", [])
+        mine = [(row, column + at) for row, column, threads in runs for at, thread in enumerate(threads) if thread == 0]
+        rows, columns = len({row for row, _ in mine}), len({column for _, column in mine})
+        if min(rows, columns) < 2 or rows * columns != len(mine) or any(step["work"][4] for block in of["blocks"] for step in block["steps"]):
+            continue
+        for number, block in _blocks(of, only):
+            at = next((at for at, step in enumerate(block["steps"]) if "S" in step.get("watched", {})), None)
+            if at is not None:
+                return Opening(launch, number, at, None,
+                               f"Watch one thread, under “Who makes which score”. It makes {len(mine)} scores of a tile: {rows} queries by "
+                               f"{columns} keys. Of each column it loads {rows} + {columns} numbers into registers, and they serve "
+                               f"{len(mine)} multiply-adds. The chunks of Q and K in shared memory serve all threads of the block.", alone=True)
+    return None
 
 
 # --- A correction ----------------------------------------------------------------------------------------------------
@@ -89,17 +137,17 @@ def _of_correction(problem: Problem, launches: list[JsonObject], launch: int, on
 
 def _of_sum(problem: Problem, launches: list[JsonObject], launch: int, only: "int | None") -> Optional[Opening]:
     """Where nothing is corrected: the last tile of a row that has several."""
-    best: "tuple[int, int, int, int] | None" = None  # tiles, block, step, row
+    best = (1, -1, 0, 0, 0)  # tiles, query, block, step, row
     for number, block in _blocks(launches[launch], only):
         tiles: dict[int, int] = {}
         for at, step in enumerate(block["steps"]):
             for row, column, _ in step.get("watched", {}).get("O", []):
                 tiles[row] = tiles.get(row, 0) + (column == 0)
-                if tiles[row] > 1 and (best is None or tiles[row] > best[0]):
-                    best = tiles[row], number, at, row
-    if best is None:
+                if tiles[row] > 1:
+                    best = max(best, (tiles[row], row % problem.seq_q, number, at, row))
+    tiles_of_row, _, number, at, row = best
+    if tiles_of_row == 1:
         return None
-    tiles_of_row, number, at, row = best
     return Opening(launch, number, at, f"q{row}",
                    f"Watch {_row_words(problem, row)}. {tiles_of_row} times P V of a tile has been added to its O, and m has never had to rise: so "
                    "nothing that was added before had to be corrected. The marks in the bars are the exact row.")
@@ -132,14 +180,14 @@ def _of_merge(problem: Problem, launches: list[JsonObject], _: int, only: "int |
     best: "tuple[float, Opening] | None" = None
     for launch, of in enumerate(launches):
         for number, block in _blocks(of, only):
-            for at, step in enumerate(block["steps"]):
+            for step in block["steps"]:
                 for row, weights in _weights(step).items():
                     first, second = sorted(weights, reverse=True)[:2]
                     if best is None or second > best[0]:
                         parts = " and ".join(_number(each) for each in weights) if len(weights) < 4 else f"up to {_number(first)}"
-                        best = second, Opening(launch, number, at, f"q{row}",
+                        best = second, Opening(launch, number, -1, f"q{row}",
                                                f"Watch {_row_words(problem, row)}. Its keys were in {len(weights)} parts, each with an O and an LSE "
-                                               f"of its own. The row's O is their mean, with the weights {parts}: each is exp(LSE of the part − "
+                                               f"of its own. The row’s O is their mean, with weights of {parts}: each is exp(LSE of the part − "
                                                "LSE of the row).")
     return best[1] if best else None
 

@@ -23,6 +23,8 @@ function runOf(side, i) {
   return of.slice(first, last + 1);
 }
 
+const does = (step) => Boolean(step.watched || step.work.some(Boolean));
+
 // "A new maximum: l and O × 0.175", of the chosen row, or undefined.
 function verdictOf(side, i) {
   const row = side.row?.[0] === "q" ? Number(side.row.slice(1)) : null;
@@ -37,10 +39,11 @@ function headingOf(side, i) {
   const steps = side.steps(), step = steps[i], brought = brings(step);
   const name = nameOf(side, step), verdict = verdictOf(side, i);
   if (verdict) return verdict;
-  const words = name ? pretty(name.name).replace(/^\d+\. /, "") : side.walk.launches.length > 1 ? `${plainKernel(step.launch)}` : "";
-  if (!words) return brought.length ? `${list(brought)} on the way to shared memory` : i === 0 ? "The block begins" : step.written ? "Results leave" : "Between two steps";
-  const alike = runOf(side, i).filter((j) => Boolean(brings(steps[j]).length) === Boolean(brought.length) && list(brings(steps[j])) === list(brought));
-  const part = alike.indexOf(i) + 1, parts = alike.length;
+  const words = name ? pretty(name.name).replace(/^\d+\. /, "") : !step.names.length && side.walk.launches.length > 1 ? plainKernel(step.launch) : "";
+  if (!words) return brought.length ? `${list(brought)} on the way to shared memory` : i === 0 ? "The block begins" : step.written ? "Results leave" : step.after ? `${partyName(step.by)} waits` : "In between";
+  const alike = runOf(side, i).filter((j) => does(steps[j]) && Boolean(brings(steps[j]).length) === Boolean(brought.length) && list(brings(steps[j])) === list(brought));
+  const isProduct = /S = |P V|dO|dS/.test(words) && does(step);
+  const part = alike.indexOf(i) + 1, parts = isProduct ? alike.length : 1;
   const which = parts === 2 ? `, ${["first", "second"][part - 1]} half` : parts > 2 ? `, part ${part} of ${parts}` : "";
   return brought.length ? `${words}: ${list(brought)} on the way${which}` : `${words}${which}`;
 }
@@ -52,12 +55,15 @@ const queryWords = (side, row) => {
 
 // What the step does to the chosen row, or else to the tile.
 function meaningOf(side, i) {
-  const steps = side.steps(), step = steps[i], tile = side.block().tiles[side.tileNow()];
+  const steps = side.steps(), step = steps[i];
+  const tile = step.launch.blocks.some((block) => block.tiles.length) ? side.block().tiles[side.tileNow()] : undefined;
   const row = side.row?.[0] === "q" ? Number(side.row.slice(1)) : null;
   const keys = tile && `keys ${rows(...tile.keys)}`, queries = tile && `queries ${rows(...tile.queries)}`;
   if (side.walk.direction === "backward") return gradientWords(side, step, tile, queries, keys);
   const change = row === null ? null : changeOf(side, i, row);
   if (change) return changeWords(side, row, change, tile);
+  if (row !== null && partsIn(step, row).length)
+    return `${capital(queryWords(side, row))} had its keys in ${several(partsIn(step, row).length, "part")}. The O of each comes to the row’s O with the weight exp(LSE of the part − LSE of the row).`;
   if (step.written?.O && !step.written.workspace) return "No key is left. O is divided by l, the sum of all weights, and leaves with LSE = m + log l.";
   if (step.watched?.O && tile) return `The weights P of ${keys} times the rows of V are added to O: a row of it is the weighted sum of V over all keys so far.`;
   const brought = brings(step);
@@ -93,6 +99,7 @@ function changeWords(side, row, { before, after }, tile) {
   const who = capital(queryWords(side, row)), keys = tile ? `keys ${rows(...tile.keys)}` : "these keys";
   const seen = tile ? visibleKeys(side.problem, row % side.problem.seq_q) - tile.keys[0] : 1;
   if (seen <= 0) return `${who} sees none of ${keys}: the mask hides them, its P is 0, and nothing changes.`;
+  if (!tile) return `${who} has all its scores: m = ${shown(after.m)} is the largest${after.l === undefined ? "" : `, l = ${shown(after.l)} the sum of exp(S − m), and each P is exp(S − m) / l`}.`;
   const known = before && Number.isFinite(before.m) && before.l !== 0;
   if (!known) return after.m === undefined ? `${who} meets its first scores, and m is set.` : `${who} meets its first scores. m = ${shown(after.m)}${after.l === undefined ? "" : `, and l = ${shown(after.l)} is the sum of its weights`}.`;
   if (after.correction !== undefined && after.correction < 1)

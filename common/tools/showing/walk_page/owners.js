@@ -1,8 +1,9 @@
 // Which thread makes which scores of a tile, and what it needs for them.
 
 function drawOwners(side) {
-  const owners = side.launch().owners;
-  side.part("owners-section").hidden = !owners || Boolean(side.story && !owners);
+  const launch = [side.launch(), ...side.walk.launches].find((each) => each.owners);
+  const owners = launch?.owners;
+  side.part("owners-section").hidden = !owners;
   if (!owners) return;
   const [first, high, column, wide, packed] = owners;
   const raw = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
@@ -27,7 +28,7 @@ function drawOwners(side) {
   for (const key of keys) svg(picture, "rect", { class: "landed", x: left + key * cell, y: 18, width: cell, height: top - 26 });
   for (const [i, j] of cells) svg(picture, "rect", { class: "whole", x: left + j * cell, y: top + i * cell, width: cell, height: cell });
 
-  const launch = side.launch(), flops = launch.blocks.some((block) => block.steps.some((step) => step.work[4]));
+  const flops = launch.blocks.some((block) => block.steps.some((step) => step.work[4]));
   const chunk = launch.blocks[0].steps.map((step) => partOfRow(side, step, "K")).find(Boolean);
   const whole = queries.length * keys.length === cells.length;
   const need = flops ? " The tensor cores multiply for the whole warp; the thread only holds these sums." :

@@ -61,12 +61,15 @@ function open(side) {
   else enterBlock(side, block);
   if (row && [...side.part("row").options].some((option) => option.value === row)) side.part("row").value = side.row = row;
 }
-const isAtOpening = (side) => side.walk.opening.step === undefined || (side.launchAt === (side.walk.opening.launch ?? side.launchAt) && side.blockAt === side.walk.opening.block && side.step === side.walk.opening.step);
+const isAtOpening = (side) => side.walk.opening.step === undefined || (side.launchAt === (side.walk.opening.launch ?? side.launchAt) && side.blockAt === side.walk.opening.block && side.step === openingStep(side));
+
+// -1 is the last one.
+const openingStep = (side) => (side.walk.opening.step < 0 ? side.steps().length - 1 : side.walk.opening.step ?? 0);
 
 function openAll() {
   sides.forEach(open);
   show(false);
-  go(Math.max(...sides.map((side) => side.walk.opening.step ?? 0)));
+  go(Math.max(...sides.map(openingStep)));
 }
 
 function enterBlock(side, block) {
@@ -121,6 +124,7 @@ function onKey(event) {
 
 function make(side) {
   $("sides").append(side.root);
+  side.root.classList.toggle("by-thread", Boolean(side.walk.opening.alone));
   side.root.classList.toggle("waiting", side.walk.launches.some((launch) => launch.mbarriers.length));
   side.part("name").textContent = `${side.walk.step}, ${side.walk.direction}`;
   side.part("problem").textContent = `${side.walk.words}${side.walk.rope ? ", with RoPE" : ""}${side.walk.note && `. ${side.walk.note}`}`;
@@ -129,7 +133,7 @@ function make(side) {
   side.part("launches").hidden = side.part("launch-label").hidden = side.walk.launches.length === 1;
   const shows = (launch) => launch.blocks.some((block) => block.steps.some((step) => step.watched));
   side.part("all-launches").checked =
-    side.walk.launches.length > 1 &&
+    !(side.walk.opening.alone && !side.name) && side.walk.launches.length > 1 &&
     (side.name || side.walk.direction === "forward" || (!shows(side.launch()) && side.walk.launches.some(shows)));
   side.part("all-launches").addEventListener("change", () => startAgain(() => enterBlock(side, side.blockAt)));
   side.part("launch").addEventListener("change", () => startAgain(() => enterLaunch(side, Number(side.part("launch").value))));
@@ -140,7 +144,7 @@ function make(side) {
   side.part("processors").addEventListener("change", () => show(true));
   side.part("thread").addEventListener("input", () => { side.thread = Math.max(Math.trunc(Number(side.part("thread").value)) || 0, 0); drawOwners(side); });
   side.part("show-me").addEventListener("click", openAll);
-  side.part("what").textContent = whatIsWhat(side);
+  side.part("what").textContent = side === sides[0] ? whatIsWhat(side) : "";
   side.part("watch-line").hidden = !side.walk.opening.watch;
   side.part("watch").textContent = side.walk.opening.watch ?? "";
   const { queries, keys } = side.blocks()[0].tiles[0] ?? { queries: [0, 63], keys: [0, 63] };

@@ -9,6 +9,7 @@ class Side {
     this.root = document.getElementById("side").content.firstElementChild.cloneNode(true);
     for (const place of this.root.querySelectorAll("[aria-label]"))
       if (name) place.setAttribute("aria-label", `${place.getAttribute("aria-label")}, ${name}`);
+    if (name && walk.opening.alone) walk.opening = { block: 0 }; // beside another walk all its launches are told
     this.launchAt = walk.opening.launch ?? Math.max(walk.launches.findLastIndex((launch) => launch.blocks.some((block) => block.tiles.length)), 0);
     this.blockAt = 0;
     this.story = null; // of all launches, if that is looked at
@@ -50,13 +51,15 @@ function complete(steps, launch) {
   });
 }
 
-// --- Numbers: rectangles [first row, rows, first column, columns, fp32 in base64], unpacked when they are asked for ---
+// --- Numbers: rectangles [first row, rows, first column, columns, the upper three bytes of fp32 in base64], unpacked when they are asked for ---
 
 const unpacked = new Map();
 function floats(packed) {
   if (!unpacked.has(packed)) {
     const raw = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
-    unpacked.set(packed, new Float32Array(raw.buffer));
+    const whole = new Uint8Array(raw.length / 3 * 4);
+    for (let i = 0; i < raw.length; i++) whole[i + Math.floor(i / 3) + 1] = raw[i];
+    unpacked.set(packed, new Float32Array(whole.buffer));
   }
   return unpacked.get(packed);
 }

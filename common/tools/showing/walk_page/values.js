@@ -58,6 +58,7 @@ function drawValues(side) {
   } else if (side.walk.direction === "backward") {
     drawVector(side, place, row, "dQ", "dQ, this block’s part", 1);
   } else {
+    drawParts(side, place, row);
     drawRunning(side, place, row);
     drawLastP(side, place, row);
     const { l } = side.stepsSoFar().map((step) => running(step, row)).findLast((found) => found.l !== undefined) ?? {};
@@ -112,6 +113,22 @@ function drawRunning(side, place, row) {
     const words = `LSE as written is ${shown(floats(made)[row])}; exactly it is ${shown(floats(expected)[row])}.`;
     element(place, "p", words, { "data-part": "lse" });
   }
+}
+
+// --- Parts that are merged ---
+
+const partsIn = (step, row) => shownInRow(step, "LSE of a part", row).flatMap(([, values]) => values);
+
+function drawParts(side, place, row) {
+  const parts = side.stepsSoFar().map((step) => partsIn(step, row)).findLast((found) => found.length);
+  if (!parts) return;
+  const sum = parts.reduce((so, lse) => so + Math.exp(lse), 0);
+  const body = table(place, "The parts of the row’s keys; their weights add up to 1", ["part", "LSE", "weight in O"]);
+  parts.forEach((lse, i) => {
+    const line = element(body, "tr");
+    element(line, "th", String(i), { scope: "row" });
+    for (const value of [lse, Math.exp(lse) / sum]) element(line, "td", shown(value));
+  });
 }
 
 // --- Vectors ---
