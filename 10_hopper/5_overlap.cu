@@ -137,8 +137,8 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     ring.advance();
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);
     mbarrier_wait(&smem.v_full[before.place], before.parity);
-    // exercise order: start S of tile j and P V of the tile before; make x of S while P V runs; hand K and V back
     watch_step("1. S = Q K^T; beside it O += P V of the tile before");
+    // exercise order: start S of tile j and P V of the tile before; make x of S while P V runs; hand K and V back
     wgmma_fence();
     start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
     start_sum<D, Bc>(o_reg, p_reg, smem.v[before.place]);

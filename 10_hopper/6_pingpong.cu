@@ -145,9 +145,9 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     ring.advance();
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);
     mbarrier_wait(&smem.v_full[before.place], before.parity);
+    watch_step("1. S = Q K^T; beside it O += P V of the tile before");
     // exercise turn: as in 5_overlap.cu, but both products start in one turn, which is passed on once they have started
     wait_for_turn();
-    watch_step("1. S = Q K^T; beside it O += P V of the tile before");
     wgmma_fence();
     start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
     start_sum<D, Bc>(o_reg, p_reg, smem.v[before.place]);

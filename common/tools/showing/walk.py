@@ -214,12 +214,13 @@ def add_tiles(problem: Problem, launch: JsonObject) -> None:
 
 
 def add_owners(launch: JsonObject) -> None:
-    """Of the first scores that the launch shows: [first row, rows, first column, columns, threads as 16 bits in base64]."""
+    """Of the first scores that are shown: [first row, rows, first column, columns, threads as 16 bits in base64]."""
     runs = launch.pop("owners", [])
     if not runs or len({(column, len(threads)) for _, column, threads in runs}) > 1:
         return
     (row, column, threads), every = runs[0], [thread for *_, threads in runs for thread in threads]
-    launch["owners"] = [row, len(runs), column, len(threads), base64.b64encode(struct.pack(f"<{len(every)}H", *every)).decode()]
+    packed = base64.b64encode(struct.pack(f"<{len(every)}H", *every)).decode()
+    launch["owners"] = [row, len(runs), column, len(threads), packed]
 
 
 # --- Names -----------------------------------------------------------------------------------------------------------
@@ -247,7 +248,8 @@ MOST_LINES = 60  # of the source of a step: then it is cut
 
 def add_sources(launch: JsonObject, root: Path = ROOT) -> None:
     """To the names of steps: the lines of the kernel from where it names one to where it names the next."""
-    launch["names"] = [{"name": name, "line": line, "source": _source(line, root)} for name, line in launch.get("names", [])]
+    launch["names"] = [{"name": name, "line": line, "source": _source(line, root)}
+                       for name, line in launch.get("names", [])]
 
 
 def _source(line: str, root: Path) -> list[str]:
@@ -264,8 +266,9 @@ def _source(line: str, root: Path) -> list[str]:
     found = [text for text in found if not SHOWS.match(text)][:MOST_LINES]
     while found and not found[-1].strip(" }"):
         found.pop()
-    indent = min((len(text) - len(text.lstrip()) for text in found if text.strip() and not text.startswith("#")), default=0)
-    return [text[indent:] if not text.startswith("#") else text for text in found]
+    code = [text for text in found if text.strip() and not text.startswith("#")]
+    indent = min((len(text) - len(text.lstrip()) for text in code), default=0)
+    return [text if text.startswith("#") else text[indent:] for text in found]
 
 
 def _made(line: str, root: Path) -> str:

@@ -1,4 +1,5 @@
-"""Where the page of a walk opens: the block, the row and the step at which most is to be seen, and a sentence that says what."""
+"""Where the page of a walk opens: the block, the row and the step at which most is to be seen, and a sentence that
+says what."""
 
 import math
 from collections.abc import Iterator
@@ -22,7 +23,8 @@ class Opening:
         return asdict(self)
 
 
-def opening(problem: Problem, direction: str, launches: list[JsonObject], block: "int | None" = None) -> Optional[Opening]:
+def opening(problem: Problem, direction: str, launches: list[JsonObject],
+            block: "int | None" = None) -> Optional[Opening]:
     """Of what add_tiles() has been through; `block` is the one that has to be shown. None: nothing stands out."""
     with_tiles = [number for number, launch in enumerate(launches) if any(each["tiles"] for each in launch["blocks"])]
     launch = max(with_tiles, default=0)
@@ -56,44 +58,49 @@ def _number(x: float) -> str:
 
 def _party(by: list[int]) -> str:
     first, last = by
-    return f"warp {first}" if first == last else f"warpgroup {first // 4}" if first % 4 == 0 and last == first + 3 else \
-        f"warps {first} to {last}"
+    if first % 4 == 0 and last == first + 3:
+        return f"warpgroup {first // 4}"
+    return f"warp {first}" if first == last else f"warps {first} to {last}"
 
 
 def _of_waits(problem: Problem, launches: list[JsonObject], launch: int, only: "int | None") -> Optional[Opening]:
-    """The first products of a party that has waited for what another one copies, while that copies on."""
+    """The first step of a party that has waited for what another one copies."""
     for number, block in _blocks(launches[launch], only):
-        for at, step in enumerate(block["steps"]):
-            copied = [block["steps"][each] for waited in step.get("after", []) for each in waited.get("steps", [])
-                      if block["steps"][each].get("fills")]
+        steps = block["steps"]
+        for at, step in enumerate(steps):
+            copied = [steps[each] for waited in step.get("after", []) for each in waited.get("steps", [])
+                      if steps[each].get("fills")]
             landed = [name for name in ("Q", "K", "V", "dO") if name in step.get("landed", {})]
             if not (step.get("by") and {"K", "V"} & set(landed) and copied and copied[0].get("by")):
                 continue
             copies = _party(copied[0]["by"])
             return Opening(launch, number, at, None,
-                           f"Nobody does everything here. {copies.capitalize()} only {'start' if ' to ' in copies else 'starts'} copies, and "
-                           f"{_party(step['by'])} only computes. Here it has just waited for {', '.join(landed)}, which the copies have "
-                           "brought. Follow the lines under “Who waits for whom”.")
+                           f"Nobody does everything here. {copies.capitalize()} only "
+                           f"{'start' if ' to ' in copies else 'starts'} copies, and {_party(step['by'])} only "
+                           f"computes. Here it has just waited for {', '.join(landed)}, which the copies have brought. "
+                           "Follow the lines under “Who waits for whom”.")
     return None
 
 
 def _of_owners(problem: Problem, launches: list[JsonObject], _: int, only: "int | None") -> Optional[Opening]:
-    """The products of a kernel without tensor cores that leaves its scores in memory, and of which a thread makes several."""
+    """Of a kernel without tensor cores that leaves its scores in memory, if a thread has several rows and columns."""
     if len(launches) == 1:
         return None
     for launch, of in enumerate(launches):
         runs = of.get("owners", [])
         mine = [(row, column + at) for row, column, threads in runs for at, thread in enumerate(threads) if thread == 0]
         rows, columns = len({row for row, _ in mine}), len({column for _, column in mine})
-        if min(rows, columns) < 2 or rows * columns != len(mine) or any(step["work"][4] for block in of["blocks"] for step in block["steps"]):
+        on_tensor_cores = any(step["work"][4] for block in of["blocks"] for step in block["steps"])
+        if min(rows, columns) < 2 or rows * columns != len(mine) or on_tensor_cores:
             continue
         for number, block in _blocks(of, only):
             at = next((at for at, step in enumerate(block["steps"]) if "S" in step.get("watched", {})), None)
             if at is not None:
                 return Opening(launch, number, at, None,
-                               f"Watch one thread, under “Who makes which score”. It makes {len(mine)} scores of a tile: {rows} queries by "
-                               f"{columns} keys. Of each column it loads {rows} + {columns} numbers into registers, and they serve "
-                               f"{len(mine)} multiply-adds. The chunks of Q and K in shared memory serve all threads of the block.", alone=True)
+                               f"Watch one thread, under “Who makes which score”. It makes {len(mine)} scores "
+                               f"of a tile: {rows} queries by {columns} keys. Of each column it loads {rows} + "
+                               f"{columns} numbers into registers, and they serve {len(mine)} multiply-adds. The chunks of "
+                               "Q and K in shared memory serve all threads of the block.", alone=True)
     return None
 
 
@@ -109,11 +116,11 @@ class _Correction:
     row: int
     number: int  # of the tiles of this row: from 1 on
 
-    def opening(self, problem: Problem, before: str = "") -> Opening:
+    def opening(self, problem: Problem) -> Opening:
         which = {1: "second", 2: "third"}.get(self.number, f"{self.number + 1}th")
         return Opening(self.launch, self.block, self.step, f"q{self.row}",
-                       f"{before}Watch {_row_words(problem, self.row)}. Its {which} tile has a score above m, the largest so far. "
-                       f"All that the row has summed up, l and O, was made with the old m: one multiplication by "
+                       f"Watch {_row_words(problem, self.row)}. Its {which} tile has a score above m, the largest so "
+                       "far. All that the row has summed up, l and O, was made with the old m: one multiplication by "
                        f"{_number(self.factor)} corrects it.")
 
 
@@ -149,15 +156,17 @@ def _of_sum(problem: Problem, launches: list[JsonObject], launch: int, only: "in
     if tiles_of_row == 1:
         return None
     return Opening(launch, number, at, f"q{row}",
-                   f"Watch {_row_words(problem, row)}. {tiles_of_row} times P V of a tile has been added to its O, and m has never had to rise: so "
-                   "nothing that was added before had to be corrected. The marks in the bars are the exact row.")
+                   f"Watch {_row_words(problem, row)}. {tiles_of_row} times P V of a tile has been added to its O, and "
+                   "m has never had to rise: so nothing that was added before had to be corrected. The marks in the "
+                   "bars are the exact row.")
 
 
 # --- Tiles that are skipped ------------------------------------------------------------------------------------------
 
 
 def _of_skipped(problem: Problem, launches: list[JsonObject], launch: int, only: "int | None") -> Optional[Opening]:
-    blocks = [(number, block) for number, block in _blocks(launches[launch], only) if block["skipped"] and block["tiles"]]
+    blocks = [(number, block) for number, block in _blocks(launches[launch], only)
+              if block["skipped"] and block["tiles"]]
     if not blocks:
         return None
     number, block = max(blocks, key=lambda each: len(each[1]["skipped"]) / len(each[1]["tiles"]))
@@ -167,9 +176,10 @@ def _of_skipped(problem: Problem, launches: list[JsonObject], launch: int, only:
     row = f"q{corrected.row}" if corrected else None
     is_one = skipped == 1
     return Opening(launch, number, len(block["steps"]) - 1, row,
-                   f"This block has stopped after {'1 tile' if tiles == 1 else f'{tiles} tiles'}, at key {keys}. Its queries see no key "
-                   f"beyond their diagonal, so {'the dotted tile is' if is_one else f'the {skipped} dotted tiles are'} never loaded "
-                   f"and never multiplied. All other blocks do the same: see the whole launch.")
+                   f"This block has stopped after {'1 tile' if tiles == 1 else f'{tiles} tiles'}, at key {keys}. Its "
+                   "queries see no key beyond their diagonal, so "
+                   f"{'the dotted tile is' if is_one else f'the {skipped} dotted tiles are'} never loaded and never "
+                   "multiplied. All other blocks do the same: see the whole launch.")
 
 
 # --- Parts that are merged -------------------------------------------------------------------------------------------
@@ -183,12 +193,13 @@ def _of_merge(problem: Problem, launches: list[JsonObject], _: int, only: "int |
             for step in block["steps"]:
                 for row, weights in _weights(step).items():
                     first, second = sorted(weights, reverse=True)[:2]
-                    if best is None or second > best[0]:
-                        parts = " and ".join(_number(each) for each in weights) if len(weights) < 4 else f"up to {_number(first)}"
-                        best = second, Opening(launch, number, -1, f"q{row}",
-                                               f"Watch {_row_words(problem, row)}. Its keys were in {len(weights)} parts, each with an O and an LSE "
-                                               f"of its own. The row’s O is their mean, with weights of {parts}: each is exp(LSE of the part − "
-                                               "LSE of the row).")
+                    if best is not None and second <= best[0]:
+                        continue
+                    parts = " and ".join(map(_number, weights)) if len(weights) < 4 else f"up to {_number(first)}"
+                    best = second, Opening(launch, number, -1, f"q{row}",
+                                           f"Watch {_row_words(problem, row)}. Its keys were in {len(weights)} parts, "
+                                           "each with an O and an LSE of its own. The row’s O is their mean, with "
+                                           f"weights of {parts}: each is exp(LSE of the part − LSE of the row).")
     return best[1] if best else None
 
 
@@ -220,6 +231,7 @@ def _of_gradients(problem: Problem, launches: list[JsonObject], launch: int, onl
             if "dQ" in shown and any("dK" in before.get("watched", {}) for before in block["steps"][:at + 1]):
                 first, last = keys[0]
                 return Opening(launch, number, at, None,
-                               f"This block owns keys {first} to {last}: their dK and dV stay with it, and grow with every tile of queries. "
-                               "dQ does not stay: every block of keys has a part of it, and here this one adds its part for the tile.")
+                               f"This block owns keys {first} to {last}: their dK and dV stay with it, and grow with "
+                               "every tile of queries. dQ does not stay: every block of keys has a part of it, and "
+                               "here this one adds its part for the tile.")
     return None
