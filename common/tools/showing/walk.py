@@ -264,10 +264,10 @@ def _source(line: str, root: Path) -> list[str]:
             break
         found.append(text)
     found = [text for text in found if not SHOWS.match(text)][:MOST_LINES]
-    while found and not found[-1].strip(" }"):
-        found.pop()
     code = [text for text in found if text.strip() and not text.startswith("#")]
-    indent = min((len(text) - len(text.lstrip()) for text in code), default=0)
+    indent = min((len(text) - len(text.lstrip()) for text in code[:1]), default=0)
+    while found and (not found[-1].strip() or found[-1][:indent].strip()):  # it is of what stands around the step
+        found.pop()
     return [text if text.startswith("#") else text[indent:] for text in found]
 
 

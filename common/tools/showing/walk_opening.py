@@ -99,8 +99,8 @@ def _of_owners(problem: Problem, launches: list[JsonObject], _: int, only: "int 
                 return Opening(launch, number, at, None,
                                f"Watch one thread, under “Who makes which score”. It makes {len(mine)} scores "
                                f"of a tile: {rows} queries by {columns} keys. Of each column it loads {rows} + "
-                               f"{columns} numbers into registers, and they serve {len(mine)} multiply-adds. The chunks of "
-                               "Q and K in shared memory serve all threads of the block.", alone=True)
+                               f"{columns} numbers into registers, and they serve {len(mine)} multiply-adds. The "
+                               "chunks of Q and K in shared memory serve all threads of the block.", alone=True)
     return None
 
 
