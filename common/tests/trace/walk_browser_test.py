@@ -17,6 +17,7 @@ from tools.showing import walk
 BUILD = Path(os.environ["WORKBOOK_BUILD"])
 sys.path.insert(0, str(BUILD.parent / "browser"))
 MISSING = 77  # CTest counts it as skipped
+EVERY = "EVERY_PAGE" in os.environ  # every page is looked over at every width; else some of them
 
 
 def program(*names) -> "str | None":
@@ -68,7 +69,10 @@ class InBrowser(unittest.TestCase):
         eight_and_ten = [recorded(chapter, f"--rung={rung}", "--heads=1", "--seq-q=192", "--head-dim=64")
                          for chapter, rung in [("08_causal_earlystop", "balanced"), ("10_hopper", "warpspec")]]
         both = [recorded(chapter, f"--rung={rung}", *cls.SMALL) for chapter, rung in [("03_tiling", "padded"), ("05_online_softmax", "tiles")]]
+        back_two = recorded("08_causal_earlystop", "--rung=ordered", "--direction=backward", "--heads=1", "--seq-q=192", "--head-dim=64")
+        balanced = recorded("08_causal_earlystop", "--rung=balanced", "--heads=1", "--seq-q=192", "--head-dim=64")
         cls.pages = {name: cls.written(name, walks) for name, walks in [
+            ("early", [walk.walk_of(balanced)]), ("backward two", [walk.walk_of(back_two)]), ("tiling", [walk.walk_of(json.loads(json.dumps(both[0])))]),
             ("one", [walk.walk_of(json.loads(json.dumps(cls.recorded)), cls.naive)]), ("two", [walk.walk_of(each) for each in early]),
             ("backward", [walk.walk_of(back)]),
             ("naive", [walk.walk_of(alone)]), ("materialised", [walk.walk_of(each) for each in both]),
@@ -164,6 +168,185 @@ class InBrowser(unittest.TestCase):
         self.press(Keys.ARROW_LEFT)
         self.assertEqual(blocks[0].get_attribute("aria-checked"), "true")
         self.assertEqual(self.browser.switch_to.active_element, blocks[0])
+
+    # --- Where it opens, and what a step is called ---
+
+    def test_it_opens_on_the_smallest_correction_after_the_first_tile(self):
+        found = []
+        for number, block in enumerate(self.recorded["rungs"][0]["launches"][0]["blocks"]):
+            corrections = [(at, step["watched"]["correction"]) for at, step in enumerate(block["steps"]) if "correction" in step.get("watched", {})]
+            found += [(float(factor), number, at, row) for at, of_step in corrections[1:] for row, _, (factor,) in of_step if float(factor) > 0]
+        factor, block, step, row = min(found)
+        self.assertLess(factor, 1)
+        self.open("one", of=None)
+        chosen = [radio.get_attribute("aria-checked") for radio in self.at('[role="radio"]')].index("true")
+        self.assertEqual((chosen, self.where(), self.part("row").get_attribute("value")), (block, f"{step + 1} of 20", f"q{row}"))
+        words = self.browser.execute_script("return shown(arguments[0])", factor)
+        self.assertEqual(self.part("step-name").text, f"A new maximum: l and O × {words}")
+        self.assertRegex(self.part("watch").text, rf"^Watch query {row}\. Its second tile has a score above m, .* by 0\.\d+ corrects it\.$")
+        self.assertIn(f"So l and O × {words}", self.part("says").text)
+        self.assertFalse(self.part("show-me").is_displayed())
+        self.click("#first")
+        self.part("show-me").click()
+        self.assertEqual((self.where(), self.part("row").get_attribute("value")), (f"{step + 1} of 20", f"q{row}"))
+
+    def test_it_opens_on_a_block_that_skips(self):
+        self.open("early", of=None)
+        self.assertIn("the dotted tile is never loaded and never multiplied", self.part("watch").text)
+        self.assertIn("1 skipped", self.part("scores-words").text)
+        self.assertEqual(len(self.at('.scores rect[fill="url(#dots)"]')), 2)  # in the picture and in its legend
+
+    def test_it_opens_where_a_party_has_waited(self):
+        self.open("hopper", of=None)
+        self.assertIn("Warp 12 only starts copies, and warpgroup 0 only computes. Here it has just waited for Q and K,", self.part("watch").text)
+        self.assertIn("S = Q Kᵀ", self.part("step-name").text)
+        self.assertGreater(len(self.part("parties").find_elements(By.CSS_SELECTOR, "line.waited")), 0)
+
+    def test_each_step_has_a_name_and_its_source(self):
+        self.open("one", of=1)
+        self.assertEqual(self.part("step-name").text, "Q on the way to shared memory")
+        self.assertFalse(self.part("source-part").is_displayed())
+        tile = ["S = Q Kᵀ: K on the way, first half", "S = Q Kᵀ, first half", "S = Q Kᵀ: K on the way, second half", "S = Q Kᵀ, second half",
+                "The first maximum", "O += P V: V on the way, first half", "O += P V, first half", "O += P V: V on the way, second half", "O += P V, second half"]
+        for number, name in enumerate(tile, 2):
+            self.scrub_to(number)
+            self.assertEqual(self.part("step-name").text, name)
+        self.scrub_to(5)
+        self.assertIn("for (int d0 = 0; d0 < HeadDim; d0 += depth) {", self.part("source").text)
+        self.assertNotIn("watch(", self.part("source").text)
+        line = int(self.part("source-where").text.rpartition(" ")[2].rstrip(")"))
+        source = (Path(__file__).parents[3] / "05_online_softmax" / "2_tiles.cu").read_text().splitlines()
+        self.assertIn("watch_step(", source[line - 1])
+        self.assertIn("columns 32–63", self.browser.execute_script("go(3); return document.querySelector('.says').textContent"))
+
+    def test_who_makes_which_score(self):
+        """03's threads have 8 rows and 4 columns: thread 17 the rows 1, 9, .. and the columns 1, 17, .."""
+        self.open("tiling", of=None)
+        self.assertIn("It makes 32 scores of a tile: 8 queries by 4 keys.", self.part("watch").text)
+        self.browser.execute_script("const t = arguments[0]; t.value = 17; t.dispatchEvent(new Event('input'))", self.part("thread"))
+        self.assertIn("Thread 17 of 128 makes 32 scores", self.part("owners-words").text)
+        self.assertIn("8 × 4 = 32 multiply-adds of these 12. Shared memory holds a chunk of Q and K at a time: columns 0–31", self.part("owners-words").text)
+        at = self.browser.execute_script("return [...arguments[0].querySelectorAll('.whole')].map((r) => [r.x, r.y].map((a) => a.baseVal.value))", self.part("owners"))
+        cell = 320 / 64
+        self.assertEqual({(round((x - 58) / cell), round((y - 58) / cell)) for x, y in at},
+                         {(1 + 16 * n, 1 + 8 * m) for n in range(4) for m in range(8)})
+
+    # --- The launch as a whole ---
+
+    def launch(self, name: str):
+        self.open(name, of=None)
+        self.click("#view-launch")
+
+    def tiles_done(self) -> int:
+        return len(self.at(".launch-matrices .whole, .launch-matrices .partly, .launch-matrices .masked"))
+
+    def test_the_launch_fills_the_score_matrix(self):
+        """08: the block with three tiles comes first; the other one, with two, leaves a dotted one."""
+        self.launch("early")
+        self.assertFalse(self.at(".now-section")[0].is_displayed())
+        self.assertEqual((self.where().split()[0], self.tiles_done()), ("0", 0))
+        done = []
+        for tick in range(1, int(self.where().split()[2]) + 2):
+            self.scrub_to(tick)
+            done.append(self.tiles_done())
+        self.assertEqual((done, done[-1]), (sorted(done), 5))
+        self.assertEqual(len(self.at('.launch-matrices rect.skipped')), 1)
+        self.assertIn("The longest blocks start first", self.part("plan-words").text)
+        self.assertIn("1 tile (dotted) no block ever touches", self.part("plan-words").text)
+        self.assertIn("2 of 2 blocks are done, and 5 of 5 tiles.", self.part("launch-words").text)
+
+    def test_the_tail_of_a_wave(self):
+        self.launch("early")
+        self.assertEqual(len(self.at(".gantt .idle")), 0)  # on one multiprocessor
+        self.browser.execute_script("const p = arguments[0]; p.value = '2'; p.dispatchEvent(new Event('change'))", self.part("processors"))
+        self.assertEqual(len(self.at(".gantt .idle")), 1)
+        self.assertRegex(self.part("plan-words").text, r"For the last \d+ steps one multiprocessor or more has nothing left: that is the tail\.")
+
+    def test_from_the_launch_into_a_block(self):
+        self.launch("early")
+        self.at("[data-bar='1']")[0].click()
+        self.assertTrue(self.at(".now-section")[0].is_displayed())
+        self.assertEqual([radio.get_attribute("aria-checked") for radio in self.at('[role="radio"]')], ["false", "true"])
+
+    def test_the_launch_plays(self):
+        self.launch("early")
+        self.browser.execute_script("document.getElementById('speed').options[2].value = 5")
+        self.at("#speed option")[2].click()
+        self.click("#play")
+        WebDriverWait(self.browser, 5).until(lambda _: "2 of 2 blocks are done" in self.part("launch-words").text)
+
+    def test_who_adds_to_dq(self):
+        self.launch("backward two")
+        self.assertEqual([item.text for item in self.part("dq").find_elements(By.TAG_NAME, "li")],
+                         ["queries 0–63: block 0", "queries 64–127: block 0", "queries 128–191: block 0 + block 1"])
+        self.assertEqual(len(self.part("dq").find_elements(By.CSS_SELECTOR, ".added")), 0)
+        self.click("#last")
+        self.assertEqual(len(self.part("dq").find_elements(By.CSS_SELECTOR, ".added")), 4)
+
+    def test_two_launches_have_one_scale_of_time(self):
+        """Without the early stop all take longer: the last bar of the left side ends later than that of the right one."""
+        self.launch("two")
+        ends = self.browser.execute_script("return [...document.querySelectorAll('.gantt')].map((g) => Math.max(...[...g.querySelectorAll('.bar')].map("
+                                           "(b) => b.x.baseVal.value + b.width.baseVal.value)))")
+        self.assertAlmostEqual(ends[0], 630, delta=1)
+        self.assertLess(ends[1], ends[0])
+
+    # --- In the frame of a lesson ---
+
+    def test_the_embedded_form_fits_its_frame(self):
+        for name, shows in [("one", ".values"), ("early", ".values"), ("hopper", ".now-section")]:
+            self.open(f"{name}#embed", 720, of=None)
+            self.assertFalse(self.at("header")[0].is_displayed() or self.at(".bytes")[0].is_displayed())
+            for selector in (".scores svg", shows, "#play", "[data-part=step-name]"):
+                place = self.at(selector)[0]
+                self.assertTrue(place.is_displayed(), selector)
+                self.assertLess(place.rect["y"], 520, (name, selector))
+            self.assertLessEqual(self.browser.execute_script("return document.documentElement.scrollWidth"), 720)
+            picture = self.at(".scores svg")[0].rect
+            self.assertLess(picture["y"] + picture["height"], 528, name)
+        self.assertEqual(len(self.at(".watch")), 1)
+        self.click("#more")
+        self.assertTrue(self.at("header")[0].is_displayed() and self.at(".bytes")[0].is_displayed())
+
+    def test_on_a_phone_the_embedded_form_is_a_still_with_a_link(self):
+        self.open("early#embed", 360, of=None)
+        self.assertFalse(self.at("#play")[0].is_displayed() or self.at(".values")[0].is_displayed())
+        self.assertTrue(self.at(".scores svg")[0].is_displayed() and self.at(".watch")[0].is_displayed())
+        link = self.at("#still")[0]
+        self.assertEqual((link.get_attribute("href"), link.get_attribute("target")), (self.pages["early"], "_top"))
+        self.assertLess(link.rect["y"] + link.rect["height"], 528)
+        self.open("early", 360, of=None)
+        self.assertFalse(self.at("#still")[0].is_displayed())
+
+    # --- With the keyboard alone ---
+
+    def tab_to(self, selector: str):
+        for _ in range(60):
+            self.press(Keys.TAB)
+            if self.browser.execute_script("return document.activeElement.matches(arguments[0])", selector):
+                return
+        self.fail(f"{selector} cannot be reached")
+
+    def test_the_keyboard_alone(self):
+        self.open("early", of=None)
+        self.tab_to("#view-launch")
+        self.press(Keys.ENTER)
+        self.assertTrue(self.at(".launch-section")[0].is_displayed())
+        self.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+        self.assertEqual(self.where().split()[0], "2")
+        self.tab_to("[data-bar='0']")
+        self.tab_to("[data-bar='1']")
+        self.press(Keys.ENTER)
+        self.assertTrue(self.at(".now-section")[0].is_displayed())
+        self.assertTrue(self.browser.switch_to.active_element.get_attribute("aria-checked"))
+        before = self.where()
+        self.press(Keys.ARROW_LEFT)  # among the blocks
+        self.assertEqual([radio.get_attribute("aria-checked") for radio in self.at('[role="radio"]')], ["true", "false"])
+        self.tab_to("[data-part=row], .scroll, summary")
+        self.press(Keys.ESCAPE)
+        self.browser.execute_script("document.activeElement.blur()")
+        self.press(Keys.ARROW_RIGHT)
+        self.assertNotEqual(self.where(), before)
 
     # --- Numbers ---
 
@@ -359,9 +542,13 @@ class InBrowser(unittest.TestCase):
     # --- For everybody ---
 
     def test_axe_finds_nothing_serious(self):
-        for name in ("one", "two", "backward", "hopper"):
-            self.open(name)
-            self.scrub_to(4)
+        some = ("one", "early launch", "hopper")
+        for name in (*some, "two", "backward", "tiling", "backward two launch", "early#embed") if EVERY else some:
+            self.open(name.removesuffix(" launch"), of=None)
+            if name.endswith(" launch"):
+                self.click("#view-launch")
+            if "embed" not in name:
+                self.scrub_to(4)
             if name == "backward":  # whose tables of numbers are the smallest
                 self.browser.execute_script("for (const each of document.querySelectorAll('details')) each.open = true")
             for scheme, rules in [("light", {}), ("dark", {"runOnly": ["color-contrast"]})]:
@@ -371,9 +558,12 @@ class InBrowser(unittest.TestCase):
                                  f"{name}, {scheme}")
 
     def test_the_layout_holds(self):
-        for name in self.pages:
-            for width in (360, 1600):
-                self.open(name, width)
+        some = ["one", "two", "hopper", "early launch"]
+        for name in [*self.pages, "early launch", "backward two launch"] if EVERY else some:
+            for width in (360, 1024, 1600) if EVERY else (360, 1600):
+                self.open(name.removesuffix(" launch"), width, of=None)
+                if name.endswith(" launch"):
+                    self.click("#view-launch")
                 self.assertLessEqual(self.browser.execute_script("return document.documentElement.scrollWidth"), width, name)
                 # No section lies over another.
                 boxes = self.browser.execute_script("return [...document.querySelectorAll('section')].map((s) => s.getBoundingClientRect())"

@@ -77,7 +77,7 @@ def _of_waits(problem: Problem, launches: list[JsonObject], launch: int, only: "
             return Opening(launch, number, at, None,
                            f"Nobody does everything here. {copies.capitalize()} only "
                            f"{'start' if ' to ' in copies else 'starts'} copies, and {_party(step['by'])} only "
-                           f"computes. Here it has just waited for {', '.join(landed)}, which the copies have brought. "
+                           f"computes. Here it has just waited for {' and '.join(landed)}, which the copies have brought. "
                            "Follow the lines under “Who waits for whom”.")
     return None
 
