@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(threads) merge_kernel(unsigned rows, int parts
   o_parts += size_t(row) * parts * D + lane * columns;
   grid_dependency_wait();  // the parts have been written
 
-  watch_step("the parts' O, each by its weight");
+  watch_step("O = weighted sum of the parts");
   float m = -INFINITY, l = 0, o_reg[columns] = {};
 #pragma unroll 4
   for (int part = share; exists && part < parts; part += row_warps) {

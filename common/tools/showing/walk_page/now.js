@@ -137,10 +137,12 @@ function drawNow(side) {
 
 // For who sees these letters for the first time.
 function whatIsWhat(side) {
-  const mask = side.problem.causal ? " The mask is causal: a query sees the keys left of the stepped line, and no later ones." : "";
+  const mask = side.problem.causal ? " The mask is causal: a query sees only the keys left of the stepped line, and a tile right of it counts for nothing." : "";
   if (side.walk.direction === "backward")
     return "The forward made O = P V, with P = exp(S − LSE) and S = scale · Q Kᵀ. Here the loss’s gradient dO is given, and dQ, dK and dV are wanted: " +
       `dV = Pᵀ dO, dP = dO Vᵀ, dS = P (dP − δ), dQ = scale · dS K, dK = scale · dSᵀ Q.${mask}`;
-  return "Each query gets a weighted mean of the rows of V. The weight of a key is P = exp(S − m), where S is its score and m the row’s largest " +
-    `score, which keeps exp from overflowing; l is the sum of the weights, O that of weights times V, and the result is O / l.${mask}`;
+  const corrects = side.walk.launches.some((launch) => launch.blocks.some((block) => block.steps.some((step) => step.watched?.correction)));
+  return "Each query wants a weighted mean of the rows of V. The weight of a key is P = exp(S − m): S is its score, and m the largest score " +
+    `${corrects ? "so far" : "of the row"}, so that exp cannot overflow. l is the sum of the weights, O that of weights times rows of V, and the mean is O / l.` +
+    `${corrects ? " Keys arrive tile by tile. When a larger m comes, l and O are multiplied by exp(old m − new m), and nothing is read again." : ""}${mask}`;
 }

@@ -58,8 +58,7 @@ function drawValues(side) {
   } else if (side.walk.direction === "backward") {
     drawVector(side, place, row, "dQ", "dQ, this block’s part", 1);
   } else {
-    drawParts(side, place, row);
-    drawRunning(side, place, row);
+    if (!drawParts(side, place, row)) drawRunning(side, place, row);
     drawLastP(side, place, row);
     const { l } = side.stepsSoFar().map((step) => running(step, row)).findLast((found) => found.l !== undefined) ?? {};
     drawVector(side, place, row, "O", "O / l so far", l === undefined ? 1 : l === 0 ? 0 : 1 / l);
@@ -121,7 +120,7 @@ const partsIn = (step, row) => shownInRow(step, "LSE of a part", row).flatMap(([
 
 function drawParts(side, place, row) {
   const parts = side.stepsSoFar().map((step) => partsIn(step, row)).findLast((found) => found.length);
-  if (!parts) return;
+  if (!parts) return false;
   const sum = parts.reduce((so, lse) => so + Math.exp(lse), 0);
   const body = table(place, "The parts of the row’s keys; their weights add up to 1", ["part", "LSE", "weight in O"]);
   parts.forEach((lse, i) => {
@@ -129,6 +128,7 @@ function drawParts(side, place, row) {
     element(line, "th", String(i), { scope: "row" });
     for (const value of [lse, Math.exp(lse) / sum]) element(line, "td", shown(value));
   });
+  return true;
 }
 
 // --- Vectors ---
