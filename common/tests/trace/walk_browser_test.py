@@ -249,6 +249,7 @@ class InBrowser(unittest.TestCase):
         for tick in range(1, int(self.where().split()[2]) + 2):
             self.scrub_to(tick)
             done.append(self.tiles_done())
+            self.assertIn(f"and {done[-1]} of 5 tiles.", self.part("launch-words").text)
         self.assertEqual((done, done[-1]), (sorted(done), 5))
         self.assertEqual(len(self.at('.launch-matrices rect.skipped')), 1)
         self.assertIn("The longest blocks start first", self.part("plan-words").text)
@@ -264,9 +265,11 @@ class InBrowser(unittest.TestCase):
 
     def test_from_the_launch_into_a_block(self):
         self.launch("early")
-        self.at("[data-bar='1']")[0].click()
-        self.assertTrue(self.at(".now-section")[0].is_displayed())
-        self.assertEqual([radio.get_attribute("aria-checked") for radio in self.at('[role="radio"]')], ["false", "true"])
+        for block, marks in [(0, ["true", "false"]), (1, ["false", "true"])]:
+            self.click("#view-launch")
+            self.at(f"[data-bar='{block}']")[0].click()
+            self.assertTrue(self.at(".now-section")[0].is_displayed())
+            self.assertEqual([radio.get_attribute("aria-checked") for radio in self.at('[role="radio"]')], marks)
 
     def test_the_launch_plays(self):
         self.launch("early")

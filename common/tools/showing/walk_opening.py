@@ -179,7 +179,7 @@ def _of_skipped(problem: Problem, launches: list[JsonObject], launch: int, only:
                    f"This block has stopped after {'1 tile' if tiles == 1 else f'{tiles} tiles'}, at key {keys}. Its "
                    "queries see no key beyond their diagonal, so "
                    f"{'the dotted tile is' if is_one else f'the {skipped} dotted tiles are'} never loaded and never "
-                   "multiplied. All other blocks do the same: see the whole launch.")
+                   "multiplied. Every block stops at its own diagonal: see the whole launch.")
 
 
 # --- Parts that are merged -------------------------------------------------------------------------------------------
