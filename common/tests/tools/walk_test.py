@@ -410,9 +410,14 @@ class Openings(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             (Path(directory) / "a.cu").write_text('void f() {\n  watch_step("a");\n  if (x) {\n    y();\n    watch("S", z);\n  }\n\n'
                                                   '  watch_step("b");\n  z();\n}\n')
-            launch = {"names": [["a", "a.cu:2"], ["b", "a.cu:8"], ["c", "gone.cu:1"]]}
+            header = Path(directory) / "common" / "device" / "h.h"
+            header.parent.mkdir(parents=True)
+            header.write_text('void g() {\n  for (;;) {\n    watch_step("d");\n    w();\n  }\n}\n')
+            launch = {"names": [["a", "a.cu:2"], ["b", "a.cu:8"], ["c", "gone.cu:1"], ["d", "a.cu:4"]]}
             walk.add_sources(launch, Path(directory))
-        self.assertEqual([name["source"] for name in launch["names"]], [["if (x) {", "  y();", "}"], ["z();"], []])
+        self.assertEqual([(name["line"], name["source"]) for name in launch["names"]],
+                         [("a.cu:2", ["if (x) {", "  y();", "}"]), ("a.cu:8", ["z();"]), ("gone.cu:1", []),
+                          ("common/device/h.h:3", ["w();"])])  # called in line 4 of the kernel
 
 
 def unpacked(packed: str) -> list:

@@ -242,33 +242,47 @@ def add_names(launch: JsonObject, root: Path = ROOT) -> None:
 
 
 SHOWS = re.compile(r"^ *(?:for \(.*\) )?watch\w*\(.*\);")  # the reader has what it shows
-MARKER = re.compile(r'^\s*watch_step\("')
+MARKER = re.compile(r"^ *watch_step\(")
 MOST_LINES = 60  # of the source of a step: then it is cut
 
 
 def add_sources(launch: JsonObject, root: Path = ROOT) -> None:
     """To the names of steps: the lines of the kernel from where it names one to where it names the next."""
-    launch["names"] = [{"name": name, "line": line, "source": _source(line, root)}
-                       for name, line in launch.get("names", [])]
+    launch["names"] = [{"name": name, "line": line, "source": source}
+                       for name, of in launch.get("names", []) for line, source in [_source(name, of, root)]]
 
 
-def _source(line: str, root: Path) -> list[str]:
+def _source(name: str, line: str, root: Path) -> tuple[str, list[str]]:
+    """(line, the lines behind it). Of a function that the kernel calls, the engine knows the line of the call."""
     path, _, number = line.rpartition(":")
-    try:
-        lines = (root / path).read_text().splitlines()[int(number):]
-    except (OSError, ValueError):  # a kernel from elsewhere
-        return []
-    found = []
+    headers = sorted(root.glob("common/device/*.h"))
+    for file, at in [(root / path, int(number or 0) - 1), *((header, None) for header in headers)]:
+        try:
+            lines = file.read_text().splitlines()
+        except OSError:  # a kernel from elsewhere
+            continue
+        marks = [i for i, text in enumerate(lines) if f'watch_step("{name}")' in text and at in (None, i)]
+        if marks:
+            return f"{file.relative_to(root)}:{marks[0] + 1}", _behind(lines[marks[0] + 1:])
+    return line, []
+
+
+def _behind(lines: list[str]) -> list[str]:
+    found: list[str] = []
     for text in lines:
-        if MARKER.match(text) or re.match(r"\S", text.replace("#", " ", 1)):  # the next one, or the end of the function
+        is_code = text.strip() and not text.startswith("#")
+        outside = found and is_code and _indent(text) < _indent(found[0])  # what stands around the step goes on
+        if MARKER.match(text) or outside or len(found) == MOST_LINES:
             break
-        found.append(text)
-    found = [text for text in found if not SHOWS.match(text)][:MOST_LINES]
-    code = [text for text in found if text.strip() and not text.startswith("#")]
-    indent = min((len(text) - len(text.lstrip()) for text in code[:1]), default=0)
-    while found and (not found[-1].strip() or found[-1][:indent].strip()):  # it is of what stands around the step
+        if not SHOWS.match(text) and (found or is_code):
+            found.append(text)
+    while found and (not found[-1].strip() or re.match(r" *for \(.*\)$", found[-1])):  # of what it shows
         found.pop()
-    return [text if text.startswith("#") else text[indent:] for text in found]
+    return [text if text.startswith("#") else text[_indent(found[0]):] for text in found]
+
+
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip())
 
 
 def _made(line: str, root: Path) -> str:

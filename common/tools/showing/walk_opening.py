@@ -77,8 +77,8 @@ def _of_waits(problem: Problem, launches: list[JsonObject], launch: int, only: "
             return Opening(launch, number, at, None,
                            f"Nobody does everything here. {copies.capitalize()} only "
                            f"{'start' if ' to ' in copies else 'starts'} copies, and {_party(step['by'])} only "
-                           f"computes. Here it has just waited for {' and '.join(landed)}, which the copies have brought. "
-                           "Follow the lines under “Who waits for whom”.")
+                           f"computes. Here it has just waited for {' and '.join(landed)}, which the copies have "
+                           "brought. Follow the lines under “Who waits for whom”.")
     return None
 
 
@@ -230,8 +230,9 @@ def _of_gradients(problem: Problem, launches: list[JsonObject], launch: int, onl
             shown = step.get("watched", {})
             if "dQ" in shown and any("dK" in before.get("watched", {}) for before in block["steps"][:at + 1]):
                 first, last = keys[0]
+                rows = [row % problem.seq_q for row, *_ in shown["dQ"]]
                 return Opening(launch, number, at, None,
                                f"This block owns keys {first} to {last}: their dK and dV stay with it, and grow with "
                                "every tile of queries. dQ does not stay: every block of keys has a part of it, and "
-                               "here this one adds its part for the tile.")
+                               f"here this one adds its part for queries {min(rows)} to {max(rows)}.")
     return None

@@ -111,7 +111,10 @@ function changeWords(side, row, { before, after }, tile) {
 function gradientWords(side, step, tile, queries, keys) {
   const shows = (name) => step.watched?.[name];
   if (step.written?.dK || step.written?.dV) return "All queries have passed: dK and dV of the block’s keys are whole, and leave.";
-  if (shows("dQ")) return `dS K of ${keys ?? "these keys"} is this block’s part of dQ of ${queries ?? "the queries"}; other blocks of keys add theirs.`;
+  if (shows("dQ")) {
+    const of = joined(shows("dQ").map(([row, count]) => [row, row + count - 1])); // it may be of a tile before
+    return `dS K of ${keys ?? "these keys"} is this block’s part of dQ, ${rangeWords(side, "dQ", of)}; other blocks of keys add theirs.`;
+  }
   if (shows("dK") || shows("dV")) return `dV grows by Pᵀ dO and dK by dSᵀ Q of ${queries ?? "these queries"}: both stay with the block.`;
   if (shows("dS")) return "dS = P (dP − δ): what the loss says about each score. δ is one number for each query.";
   if (shows("P")) return "P is computed again from S and LSE: the forward stored one number for each query, and not the matrix.";
