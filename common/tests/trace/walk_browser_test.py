@@ -280,6 +280,7 @@ class InBrowser(unittest.TestCase):
 
     def test_who_adds_to_dq(self):
         self.launch("backward two")
+        self.assertIn("A block owns the keys of its column: their dK and dV stay with it", self.part("plan-words").text)
         self.assertEqual([item.text for item in self.part("dq").find_elements(By.TAG_NAME, "li")],
                          ["queries 0–63: block 0", "queries 64–127: block 0", "queries 128–191: block 0 + block 1"])
         self.assertEqual(len(self.part("dq").find_elements(By.CSS_SELECTOR, ".added")), 0)

@@ -78,7 +78,9 @@ function planWords(side, plan) {
   const tail = end - Math.min(...ends);
   const falls = lengths.every((length, i) => !i || length <= lengths[i - 1]) && lengths[0] !== lengths.at(-1);
   const skipped = side.blocks().reduce((sum, block) => sum + block.skipped.length, 0);
-  return `${several(plan.length, "block")} on ${several(processors, "multiprocessor")} take ${several(end, "step")}; the multiprocessors are busy ${Math.round(100 * busy)}% of that time.` +
+  const owns = side.walk.direction === "backward" && side.blocks().every(({ tiles }) => new Set(tiles.map(({ keys }) => keys[0])).size === 1);
+  return `${owns ? "A block owns the keys of its column: their dK and dV stay with it, and its part of dQ goes to everybody’s sum. " : ""}` +
+    `${several(plan.length, "block")} on ${several(processors, "multiprocessor")} take ${several(end, "step")}; the multiprocessors are busy ${Math.round(100 * busy)}% of that time.` +
     (falls ? " The longest blocks start first, so that short ones fill the end." : "") +
     (tail ? ` For the last ${several(tail, "step")} one multiprocessor or more has nothing left: that is the tail.` : "") +
     (skipped ? ` ${capital(several(skipped, "tile"))} (dotted) no block ever touches.` : "");
