@@ -53,6 +53,7 @@ __global__ void __launch_bounds__(threads) scores(Problem p, Walk walk,
   if (row >= int64_t(p.batch) * p.heads * p.seq_q || j >= p.seq_k) return;
   const int head = int(row / p.seq_q), i = int(row % p.seq_q);
 
+  watch_step("1. S = Q K^T");
   const T* q_row = q + row * p.head_dim;
   // exercise scores: the dot product of this row of Q and row j of the K that the query's head reads
   const T* k_row = k + (int64_t(p.kv_head(head)) * p.seq_k + j) * p.head_dim;
@@ -69,6 +70,7 @@ __global__ void softmax(Problem p, float* s)  // [B, H, Nq, Nk], replaced by P
   if (row >= int64_t(p.batch) * p.heads * p.seq_q) return;
   float* s_row = s + row * p.seq_k;
 
+  watch_step("2. P = exp(S - m) / l");
   float m = -INFINITY;  // subtracted from every score, so that exp cannot overflow
   for (int j = 0; j < p.seq_k; ++j) m = fmaxf(m, s_row[j]);
   if (m == -INFINITY) m = 0;  // the row sees no key; keeps -inf - -inf = NaN out of exp
@@ -91,6 +93,7 @@ __global__ void __launch_bounds__(threads) output(Problem p, Walk walk,
   if (row >= int64_t(p.batch) * p.heads * p.seq_q || d >= p.head_dim) return;
   const int head = int(row / p.seq_q);
 
+  watch_step("3. O = P V");
   const float* p_row = probabilities + row * p.seq_k;
   const T* v_column = v + int64_t(p.kv_head(head)) * p.seq_k * p.head_dim + d;
   float sum = 0;

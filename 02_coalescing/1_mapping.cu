@@ -45,6 +45,7 @@ __global__ void scores(Problem p,
   const int lane = threadIdx.x % 32;
   const int visible = p.visible_keys(i);
 
+  watch_step("1. S = Q K^T");
   const T* q_row = q + row * p.head_dim;
   const T* k_head = k + int64_t(p.kv_head(head)) * p.seq_k * p.head_dim;
 
@@ -72,6 +73,7 @@ __global__ void softmax(Problem p, float* s)  // [B, H, Nq, Nk], replaced by P
   if (row >= int64_t(p.batch) * p.heads * p.seq_q) return;
   float* s_row = s + row * p.seq_k;
 
+  watch_step("2. P = exp(S - m) / l");
   float m = -INFINITY;  // subtracted from every score, so that exp cannot overflow
   for (int j = 0; j < p.seq_k; ++j) m = fmaxf(m, s_row[j]);
   if (m == -INFINITY) m = 0;  // the row sees no key; keeps -inf - -inf = NaN out of exp
@@ -95,6 +97,7 @@ __global__ void output(Problem p,
   const int head = int(row / p.seq_q);
   const int lane = threadIdx.x % 32;
 
+  watch_step("3. O = P V");
   const float* p_row = probabilities + row * p.seq_k;
   const T* v_head = v + int64_t(p.kv_head(head)) * p.seq_k * p.head_dim;
 

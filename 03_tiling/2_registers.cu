@@ -83,6 +83,7 @@ __global__ void __launch_bounds__(threads) scores(Problem p,
   const T* q_tile = q + (int64_t(head) * p.seq_q + i0) * p.head_dim;
   const T* k_tile = k + (int64_t(p.kv_head(head)) * p.seq_k + j0) * p.head_dim;
 
+  watch_step("1. S = Q K^T");
   float sum[rows][cols] = {};
   for (int d0 = 0; d0 < p.head_dim; d0 += depth) {
     __syncthreads();  // everyone is done with the chunk that is overwritten now
@@ -121,6 +122,7 @@ __global__ void softmax(Problem p, float* s)  // [B, H, Nq, Nk], replaced by P
   float* s_row = s + row * p.seq_k;
   const int lane = threadIdx.x % 32;
 
+  watch_step("2. P = exp(S - m) / l");
   float m = -INFINITY;  // subtracted from every score, so that exp cannot overflow
   for (int j = lane; j < p.seq_k; j += 32) m = fmaxf(m, s_row[j]);
   m = warp_max(m);
@@ -148,6 +150,7 @@ __global__ void __launch_bounds__(threads) output(Problem p,
   const float* p_tile = probabilities + (int64_t(head) * p.seq_q + i0) * p.seq_k;
   const T* v_tile = v + int64_t(p.kv_head(head)) * p.seq_k * p.head_dim + d0;
 
+  watch_step("3. O = P V");
   float4 sum[rows] = {};
   for (int j0 = 0; j0 < p.seq_k; j0 += depth) {
     __syncthreads();  // everyone is done with the chunk that is overwritten now

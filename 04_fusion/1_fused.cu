@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(threads) attention_forward(Problem p,
   const T* v_head = v + int64_t(p.kv_head(head)) * p.seq_k * p.head_dim;
   const Watched watched = {first_row, 0, p.seq_q - i0, p.seq_k};
 
-  // 1. S
+  watch_step("1. S = Q K^T");
   for (int j0 = 0; j0 < p.seq_k; j0 += tile) {
     float sum[rows][cols] = {};
     for (int d0 = 0; d0 < p.head_dim; d0 += depth) {
@@ -106,7 +106,8 @@ __global__ void __launch_bounds__(threads) attention_forward(Problem p,
   }
   __syncthreads();  // phase 2 reads scores that other warps wrote
 
-  // 2. P and l. After the last key, up to a whole chunk, P is 0.
+  watch_step("2. P = exp(S - m), and l");
+  // After the last key, up to a whole chunk, P is 0.
   for (int r = warp; r < Br; r += warps) {
     float* s_row = s_smem + r * s_stride;
     const int visible = i0 + r < p.seq_q ? p.visible_keys(i0 + r) : 0;
@@ -125,7 +126,8 @@ __global__ void __launch_bounds__(threads) attention_forward(Problem p,
     watch("l", watched, r, 0, l);
   }
 
-  // 3. O, 64 columns at a time
+  watch_step("3. O = P V");
+  // 64 columns at a time
   for (int d0 = 0; d0 < p.head_dim; d0 += tile) {
     float4 sum[rows] = {};
     for (int j0 = 0; j0 < p.seq_k; j0 += depth) {

@@ -102,7 +102,8 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p,
   T* o_head = o + int64_t(head) * p.seq_q * p.head_dim;
   const Watched watched = {int64_t(head) * p.seq_q + i0, 0, p.seq_q - i0, p.seq_k};
 
-  // 1. S, one slice of the head dim after the other. Each score belongs to one lane: no barrier between slices.
+  watch_step("1. S = Q K^T");
+  // One slice of the head dim after the other. Each score belongs to one lane: no barrier between slices.
   for (int d0 = 0; d0 < p.head_dim; d0 += slice) {
     const int d = d0 + piece;
     float q_reg[Br][8] = {};
@@ -138,7 +139,7 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p,
   }
   __syncthreads();  // phase 2 reads scores that other warps wrote
 
-  // 2. P and l.
+  watch_step("2. P = exp(S - m), and l");
   for (int r = warp; r < Br; r += warps) {
     float* s_row = s_smem + r * s_stride;
     const int visible = i0 + r < p.seq_q ? p.visible_keys(i0 + r) : 0;
@@ -158,7 +159,8 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p,
   }
   __syncthreads();  // phase 3 reads P and l of all rows
 
-  // 3. O, slice by slice.
+  watch_step("3. O = P V");
+  // Slice by slice.
   for (int d0 = 0; d0 < p.head_dim; d0 += slice) {
     const int d = d0 + piece;
     float o_reg[Br * 8] = {};  // [Br][8], over this lane's keys

@@ -112,7 +112,8 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p, int B
     const int tile_end = p.seq_k - j0 < Bc ? p.seq_k - j0 : Bc;  // keys count from j0
     const Watched scores = {int64_t(head) * p.seq_q + i0, j0, p.seq_q - i0, tile_end};
 
-    // 1. S, one slice of the head dim after the other. Each score belongs to one lane: no barrier between slices.
+    watch_step("1. S = Q K^T");
+    // One slice of the head dim after the other. Each score belongs to one lane: no barrier between slices.
     for (int d0 = 0; d0 < p.head_dim; d0 += slice) {
       const int d = d0 + piece;
       float q_reg[Br][8] = {};
@@ -143,7 +144,7 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p, int B
     }
     __syncthreads();  // phase 2 reads scores that other warps wrote
 
-    // 2. P, m, l and c.
+    watch_step("2. m, l, P and the correction");
     if (warp < Br) {
       float* s_row = s_smem + warp * s_stride;
       for (int j = lane; j < tile_end; j += 32) watch("S", scores, warp, j, s_row + j);
@@ -173,7 +174,8 @@ __global__ void __launch_bounds__(threads, 1) attention_forward(Problem p, int B
     }
     __syncthreads();  // phase 3 reads P, l and c of all rows
 
-    // 3. O, slice by slice.
+    watch_step("3. O = O * correction + P V");
+    // Slice by slice.
     for (int d0 = 0; d0 < p.head_dim; d0 += slice) {
       const int d = d0 + piece;
       float o_reg[Br * 8] = {};  // [Br][8], over this lane's keys

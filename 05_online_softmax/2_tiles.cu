@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(threads) attention_forward(Problem p,
   for (int j0 = 0; j0 < p.seq_k; j0 += Bc) {
     const Watched scores = {first_row, j0, p.seq_q - i0, p.seq_k - j0};
 
-    // 1. S
+    watch_step("1. S = Q K^T");
     float s[rows][cols] = {};
     for (int d0 = 0; d0 < HeadDim; d0 += depth) {
       __syncthreads();  // everyone is done with the chunk of K or V that is overwritten now, and with P
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(threads) attention_forward(Problem p,
       }
     }
 
-    // 2. P, with m, l and O brought up to date
+    watch_step("2. m, l and P; O *= correction");
     for (int r = 0; r < rows; ++r) {
       const int visible = p.visible_keys(i0 + ty + 8 * r);
       float m_tile = -INFINITY;
@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(threads) attention_forward(Problem p,
       }
     }
 
-    // 3. O
+    watch_step("3. O += P V");
     for (int c0 = 0; c0 < Bc; c0 += v_keys) {
       __syncthreads();  // everyone is done with the chunk of K or V that is overwritten now
       stage<v_keys, HeadDim, pad, threads>(kv_smem, v_head + int64_t(j0 + c0) * p.head_dim, p.head_dim,
@@ -188,6 +188,7 @@ __global__ void __launch_bounds__(threads) attention_forward(Problem p,
       for (int b = 0; b < o_blocks; ++b) watch("O", state, ty + 8 * r, 64 * b + 4 * tx, o_reg[r][b]);
   }
 
+  watch_step("O / l and LSE");
 #pragma unroll  // a loop would index o_reg, and then the compiler may keep it in slow local memory
   for (int r = 0; r < rows; ++r) {
     const float l_row = row_sum(l[r]);

@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(Br* Bc) attention_forward(Problem p,
     stage(v_smem, v_head + int64_t(j0) * D, p.seq_k - j0, D);
     __syncthreads();  // the tile is in shared memory, and so is Q
 
-    // 1. S
+    watch_step("1. S = Q K^T");
     float s = 0;
     for (int d = 0; d < D; ++d) s += q_smem[ty * D + d] * k_smem[tx * D + d];
     s = j0 + tx < visible ? p.scale * s : -INFINITY;
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(Br* Bc) attention_forward(Problem p,
     s_smem[ty * Bc + tx] = s;
     __syncthreads();  // the row's scores are there
 
-    // 2. m, l and O are brought up to date
+    watch_step("2. m and l; O *= correction");
     float m_new = m;
     for (int c = 0; c < Bc; ++c) m_new = fmaxf(m_new, s_smem[ty * Bc + c]);
     const float m_safe = m_new == -INFINITY ? 0 : m_new;  // no key seen yet: keeps -inf - -inf = NaN out of exp
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(Br* Bc) attention_forward(Problem p,
     l *= correction;
     for (int d = tx; d < D; d += Bc) o_smem[ty * D + d] *= correction;
 
-    // 3. P and O
+    watch_step("3. P, and O += P V");
     for (int c = 0; c < Bc; ++c) {
       const float p_new = expf(s_smem[ty * Bc + c] - m_safe);
       watch("P", scores, ty, c, p_new);
@@ -103,6 +103,7 @@ __global__ void __launch_bounds__(Br* Bc) attention_forward(Problem p,
     for (int d = tx; d < D; d += Bc) watch("O", state, ty, d, o_smem + ty * D + d);
   }
 
+  watch_step("O / l and LSE");
   if (i0 + ty >= p.seq_q) return;
   if (tx == 0) lse[first_row + ty] = l == 0 ? -INFINITY : m + logf(l);
   for (int d = tx; d < D; d += Bc)

@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(threads) forward(Problem p,
     copy_tile<D, Bc>(v_smem, v + kv_head + size_t(j0) * D, p.seq_k - j0);
     __syncthreads();  // K and V are in shared memory
 
-    // 1. S
+    watch_step("1. S = Q K^T");
     float s_reg[Bc / 8][4] = {};
 #pragma unroll
     for (int step = 0; step < D / 16; step++)
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(threads) forward(Problem p,
     const Watched scores = {state.row, j0, state.rows, p.seq_k - j0};
     watch("S", scores, s_reg, p.scale);
 
-    // 2. P, in place of S, with m, l and O brought up to date
+    watch_step("2. m, l and P; O *= correction");  // P in place of S
 #pragma unroll
     for (int h = 0; h < 2; h++) {
       const int visible = p.visible_keys(i0 + warp * 16 + 8 * h + g) - j0 - 2 * t;  // from this lane's first column on
@@ -151,7 +151,8 @@ __global__ void __launch_bounds__(threads) forward(Problem p,
     }
     watch("P", scores, s_reg);
 
-    // 3. O, 16 keys at a time: two C fragments of S, side by side, are an A fragment of P
+    watch_step("3. O += P V");
+    // 16 keys at a time: two C fragments of S, side by side, are an A fragment of P
 #pragma unroll
     for (int step = 0; step < Bc / 16; step++) {
       uint32_t p_reg[4];
@@ -171,7 +172,8 @@ __global__ void __launch_bounds__(threads) forward(Problem p,
     watch("O", state, o_reg);
   }
 
-  // O / l and LSE. Each quad of lanes writes 16 bytes of a row at a time.
+  watch_step("O / l and LSE");
+  // Each quad of lanes writes 16 bytes of a row at a time.
 #pragma unroll
   for (int h = 0; h < 2; h++) {
     const int i = i0 + warp * 16 + 8 * h + g;

@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
 
     copy_ahead<D>(kv_smem + (tile ^ 2 * Bc * D), k, v, kv_row, j0 + Bc, p.seq_k);
 
-    // 1. S
+    watch_step("1. S = Q K^T");
     float s_reg[2][Bc / 8][4] = {};
 #pragma unroll
     for (int step = 0; step < D / 16; step++) {
@@ -143,7 +143,8 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
     const Watched scores = {state.row, j0, state.rows, p.seq_k - j0};
     watch("S", scores, s_reg, p.scale);
 
-    // 2. x, in place of S, and the largest of all x and -l. -l is inf while a row has no m, and below 0 later. From
+    watch_step("2. x = S - m; m rises only if it must, then O *= correction");
+    // x, in place of S, and the largest of all x and -l. -l is inf while a row has no m, and below 0 later. From
     // 0 up, floats are in the order of their bits, and the largest of three integers is a single instruction of sm_90.
     int largest[2][2];  // four, because a chain of 64 would take as long as the exp2
 #pragma unroll
@@ -188,7 +189,8 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
         }
     }
 
-    // 3. P and O, 16 keys at a time: two C fragments of S, side by side, are an A fragment of P
+    watch_step("3. P, and O += P V");
+    // 16 keys at a time: two C fragments of S, side by side, are an A fragment of P
 #pragma unroll
     for (int step = 0; step < Bc / 16; step++) {
       uint32_t p_reg[2][4];
@@ -216,7 +218,8 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
   }
   cp_async_wait<0>();  // no copy may outlive the thread block
 
-  // O / l and LSE. Each quad of lanes writes 16 bytes of a row at a time.
+  watch_step("O / l and LSE");
+  // Each quad of lanes writes 16 bytes of a row at a time.
 #pragma unroll
   for (int b = 0; b < 2; b++)
 #pragma unroll

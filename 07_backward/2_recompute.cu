@@ -194,12 +194,14 @@ __global__ void __launch_bounds__(threads, blocks) kv_gradients(Problem p,
     stage<HeadDim>(do_smem, d_o + (first_query + i0) * p.head_dim, p.head_dim, queries - i0);
     __syncthreads();  // Q and dO are complete, and so are K and V
 
+    watch_step("S = Q K^T, dP = dO V^T");
     float s[rows][streaming] = {}, dp[rows][streaming] = {};
     multiply_rows<HeadDim>(s, k_smem, q_smem);
     multiply_rows<HeadDim>(dp, v_smem, do_smem);
     const Watched pairs = {first_query + i0, j0, int(queries - i0), p.seq_k - j0};  // this tile's
     for (int r = 0; r < rows; ++r)
       for (int n = 0; n < streaming; ++n) watch("dP", pairs, tx + 16 * n, ty + 8 * r, dp[r][n]);
+    watch_step("P = exp(S - LSE), dS = P (dP - delta); dV += P^T dO, dK += dS^T Q");
     // exercise dkdv: make P^T and dS^T of this tile, 0 where a query does not see a key, and add its share to dV and dK
     for (int n = 0; n < streaming; ++n) {
       const int64_t i = i0 + tx + 16 * n;  // the query
@@ -269,6 +271,7 @@ __global__ void __launch_bounds__(threads, blocks) q_gradient(Problem p,
     stage<HeadDim>(v_smem, v + (first_key + j0) * p.head_dim, p.head_dim, p.seq_k - j0);
     __syncthreads();  // K and V are complete, and so are Q and dO
 
+    watch_step("S = Q K^T, dP = dO V^T, dS = P (dP - delta)");
     float s[rows][streaming] = {}, dp[rows][streaming] = {};
     multiply_rows<HeadDim>(s, q_smem, k_smem);
     multiply_rows<HeadDim>(dp, do_smem, v_smem);
@@ -283,6 +286,7 @@ __global__ void __launch_bounds__(threads, blocks) q_gradient(Problem p,
       }
     __syncthreads();  // dS is complete
 
+    watch_step("dQ += dS K");
     add_weighted_rows<HeadDim>(dq_reg, ds_smem, k_smem);
     watch_gradient<HeadDim>("dQ", {first_query, 0, p.seq_q - i0, p.head_dim}, dq_reg, p.scale);
   }

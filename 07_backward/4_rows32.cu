@@ -129,18 +129,22 @@ __global__ void __launch_bounds__(threads, 2) dk_dv(Problem p,
     float p_reg[blocks][Br / 8][4];      // S^T, then P^T
     float ds_reg[blocks][Br / 8][4];     // dP^T, then dS^T
     uint32_t x_reg[blocks][Br / 16][4];  // P^T, then dS^T, as A fragments
+    watch_step("S = Q K^T, P = exp(S - LSE)");
     multiply_by_transpose<Bc, Br, D, Br>(p_reg, k_smem + warp_row * page_row, q_tile);
     make_p<Br>(p_reg, p.scale, lse, [&](int i) { return p.visible_keys(i0 + i) - j0 - warp_row; });
     const Watched pairs = {int64_t(head) * p.seq_q + i0, j0 + warp_row, p.seq_q - i0, p.seq_k - j0 - warp_row};
     watch_transpose("P", pairs, p_reg, 1 / p_factor);
     round_fragments<T, Br>(x_reg, p_reg);
+    watch_step("dV += P^T dO");
     add_product<Br, D, Br>(dv_reg, x_reg, do_tile);
 
+    watch_step("dP = dO V^T, dS = P (dP - delta)");
     multiply_by_transpose<Bc, Br, D, Br>(ds_reg, v_smem + warp_row * page_row, do_tile);
     watch_transpose("dP", pairs, ds_reg);
     make_ds<Br>(ds_reg, fragments_of(p_reg), row_sum);
     watch_transpose("dS", pairs, ds_reg);
     round_fragments<T, Br>(x_reg, ds_reg);
+    watch_step("dK += dS^T Q");
     add_product<Br, D, Br>(dk_reg, x_reg, q_tile);
     watch("dV", keys, dv_reg, 1 / p_factor);
     watch("dK", keys, dk_reg, p.scale);
@@ -150,6 +154,7 @@ __global__ void __launch_bounds__(threads, 2) dk_dv(Problem p,
   const int j = j0 + warp_row;
   const size_t to = (size_t(kv_head) * p.seq_k + j) * D;
   __syncwarp();  // all lanes are done with the warp's rows of K and V
+  watch_step("dK and dV leave");
   store_rows<Bc, D>(dk + to, k_smem + warp_row * page_row, dk_reg, p.scale, p.seq_k - j);
   store_rows<Bc, D>(dv + to, v_smem + warp_row * page_row, dv_reg, 1 / p_factor, p.seq_k - j);
 }
@@ -200,6 +205,7 @@ __global__ void __launch_bounds__(threads, 2) dq(Problem p,
     float p_reg[blocks][Bc / 8][4];      // S, then P
     float ds_reg[blocks][Bc / 8][4];     // dP, then dS
     uint32_t x_reg[blocks][Bc / 16][4];  // dS, as A fragments
+    watch_step("P = exp(S - LSE), dS = P (dP - delta)");
     multiply_by_transpose<Br, Bc, D, Bc>(p_reg, q_smem + warp_row * page_row, k_tile);
     multiply_by_transpose<Br, Bc, D, Bc>(ds_reg, do_smem + warp_row * page_row, v_tile);
     const Watched pairs = {queries.row, j0, queries.rows, p.seq_k - j0};
@@ -220,12 +226,14 @@ __global__ void __launch_bounds__(threads, 2) dq(Problem p,
       }
     watch("dS", pairs, ds_reg);
     round_fragments<T, Bc>(x_reg, ds_reg);
+    watch_step("dQ += dS K");
     add_product_rounded<Bc, D, Bc>(dq_reg, x_reg, k_tile);
     watch("dQ", queries, dq_reg, p.scale);
   }
   __syncwarp();  // all lanes are done with the warp's rows of Q
   const int i = i0 + warp_row;
   const size_t to = (size_t(head) * p.seq_q + i) * D;
+  watch_step("dQ leaves");
   store_rows<Br, D>(dq + to, q_smem + warp_row * page_row, dq_reg, p.scale, p.seq_q - i);
 }
 

@@ -73,17 +73,20 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[S::keys / 16][S:
     uint32_t p_half[S::keys / 16][chunk / 16][4];   // P^T as A fragments of T
     uint32_t ds_half[S::keys / 16][chunk / 16][4];  // and dS^T
     const Watched watched = {q_row + c, j0, p.seq_q - i0 - c, p.seq_k - j0};
+    watch_step("S = Q K^T, P = exp(S - LSE)");
     multiply_by_transpose<Bc, Br, D, chunk>(p_reg, k, q + c * page_row);
     make_p<chunk>(p_reg, p.scale, stats + c, [&](int i) { return p.visible_keys(i0 + c + i) - j0; });
     watch_transpose("P", watched, p_reg, 1 / p_factor);
     round_fragments<T, chunk>(p_half, p_reg);
 
+    watch_step("dP = dO V^T, dS = P (dP - delta)");
     multiply_by_transpose<Bc, Br, D, chunk>(ds_reg, v, d_o + c * page_row);
     watch_transpose("dP", watched, ds_reg);
     make_ds<chunk>(ds_reg, fragments_of(p_reg), stats + Br + c);
     watch_transpose("dS", watched, ds_reg);
     round_fragments<T, chunk>(ds_half, ds_reg);
     store_fragments<Bc, chunk>(ds, ds_half, c / 16);
+    watch_step("dV += P^T dO, dK += dS^T Q");
     // Both sums come after dS: until then P^T in fp32 occupies registers that their operands need.
     add_product<Br, D, chunk>(dv_reg, p_half, d_o + c * page_row);
     add_product<Br, D, chunk>(dk_reg, ds_half, q + c * page_row);
@@ -126,6 +129,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
 
   // dQ of a tile whose dS is in shared memory.
   const auto make_dq = [&](int tile) {
+    watch_step("dQ += dS K");
     float dq_reg[2][4][4];
     const int right = 2 * (warp % (D / 32));
     multiply_transpose<Bc>(dq_reg, ds_smem + tile % 2 * Bc * 64, warp / (D / 32), k_smem, right, right + 1);
@@ -161,6 +165,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
   __syncthreads();  // everyone is done with K and V
 
   const size_t to = (kv_row + own) * D;
+  watch_step("dK and dV leave");
   store_rows<Bc, D>(tensors.dv + to, v_smem + own * page_row, dv_reg, 1 / p_factor, p.seq_k - j0 - own);
   store_rows<Bc, D>(tensors.dk + to, k_smem + own * page_row, dk_reg, p.scale, p.seq_k - j0 - own);
 }

@@ -91,6 +91,7 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4],
     uint32_t ds_half[2][chunk / 16][4];  // and dS^T
     const Watched watched = {q_row + c, j0, p.seq_q - i0 - c, p.seq_k - j0};
     if (role != Role::ds_and_dk) {
+      watch_step("S = Q K^T, P = exp(S - LSE)");
       multiply_by_transpose<Bc, Br, D, chunk>(p_reg, k, q + c * page_row);
       make_p<chunk>(p_reg, p.scale, stats + c, [&](int i) { return p.visible_keys(i0 + c + i) - j0; });
       watch_transpose("P", watched, p_reg, 1 / p_factor);
@@ -103,6 +104,7 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4],
       round_fragments<T, chunk>(p_half, p_reg);
     }
     if (role != Role::p_and_dv) {
+      watch_step("dP = dO V^T, dS = P (dP - delta)");
       multiply_by_transpose<Bc, Br, D, chunk>(ds_reg, v, d_o + c * page_row);
       watch_transpose("dP", watched, ds_reg);
       if (S::pairs) {
@@ -116,6 +118,7 @@ __device__ void multiply_tile(const Problem& p, float (&dv_reg)[2][S::D / 8][4],
       round_fragments<T, chunk>(ds_half, ds_reg);
       store_fragments<Bc, chunk>(ds, ds_half, c / 16);
     }
+    watch_step("dV += P^T dO, dK += dS^T Q");
     // Both sums come after dS: until then P^T in fp32 occupies registers that their operands need.
     if (role != Role::ds_and_dk) add_product<Br, D, chunk>(dv_reg, p_half, d_o + c * page_row);
     if (role != Role::p_and_dv) add_product<Br, D, chunk>(dk_reg, ds_half, q + c * page_row);
@@ -160,6 +163,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
 
   // dQ of a tile whose dS is in shared memory.
   const auto make_dq = [&](int tile) {
+    watch_step("dQ += dS K");
     float dq_reg[2][4][4];
     const int right = 2 * (warp % (D / 32));
     multiply_transpose<Bc>(dq_reg, ds_smem + tile % 2 * S::ds_stage, warp / (D / 32), k_smem, right, right + 1);
@@ -214,6 +218,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Te
   __syncthreads();  // everyone is done with K and V
 
   const size_t to = size_t(kv_row + own) * D;
+  watch_step("dK and dV leave");
   if (makes_p) store_rows<Bc, D>(tensors.dv + to, v_smem + own * page_row, dv_reg, 1 / p_factor, p.seq_k - j0 - own);
   if (makes_ds) store_rows<Bc, D>(tensors.dk + to, k_smem + own * page_row, dk_reg, p.scale, p.seq_k - j0 - own);
 }

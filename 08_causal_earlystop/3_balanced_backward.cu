@@ -91,6 +91,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
 
   // dQ of a tile whose dS is in shared memory.
   const auto make_dq = [&](int tile) {
+    watch_step("dQ += dS K");
     float dq_reg[2][4][4];
     const int right = 2 * (warp % (D / 32));
     multiply_transpose<Bc>(dq_reg, ds_smem + tile % 2 * S::ds_stage, warp / (D / 32), k_smem, right, right + 1);
@@ -140,6 +141,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
   __syncthreads();  // everyone is done with K and V
 
   const size_t to = size_t(kv_row + own) * D;
+  watch_step("dK and dV leave");
   if (makes_p) store_rows<Bc, D>(tensors.dv + to, v_smem + own * page_row, dv_reg, 1 / p_factor, p.seq_k - j0 - own);
   if (makes_ds) store_rows<Bc, D>(tensors.dk + to, k_smem + own * page_row, dk_reg, p.scale, p.seq_k - j0 - own);
 }

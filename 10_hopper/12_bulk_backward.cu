@@ -145,14 +145,14 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       const int64_t q_row = int64_t(head) * p.seq_q + i * Br;
       const Watched tile = {q_row, work.j0 + warp_key, p.seq_q - i * Br, p.seq_k - work.j0 - warp_key};
 
-      // 1. S^T and dP^T
+      watch_step("1. S = Q K^T, dP = dO V^T");  // transposed
       float p_reg[1][Br / 8][4], ds_reg[1][Br / 8][4];
       mbarrier_wait(&smem.full[ring.place], ring.parity);
       wgmma_fence();
       start_product<Bc, D, Br>(p_reg, k_rows, q);
       start_product<Bc, D, Br>(ds_reg, v_rows, d_o);
 
-      // 2. P^T, dS^T, and dS to shared memory
+      watch_step("2. P = exp(S - LSE), dS = P (dP - delta)");  // transposed; dS to shared memory, too
       uint32_t p_half[1][Br / 16][4], ds_half[1][Br / 16][4];
       wgmma_wait<1>(p_reg);
       make_p<Br>(p_reg, p.scale, stats, [&](int row) { return p.visible_keys(i * Br + row) - work.j0 - warp_key; });
@@ -166,13 +166,13 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       swizzled_tile::store_transpose<Br, Br>(ds + consumer * Br * page_row, ds_half, threadIdx.x / 32 % 4);
       fence_proxy_async();
 
-      // 3. dV
+      watch_step("3. dV += P^T dO");
       wgmma_fence();
       start_sum<D, Br>(dv_reg, p_half, d_o);
       named_barrier_sync(1,
                          warpgroup_threads * consumers);  // dS is in shared memory, and dQ of the tile before is done
 
-      // 4. dQ^T and dK
+      watch_step("4. dQ += dS K, dK += dS^T Q");
       float dq_reg[1][8][4];
       start_dq<Bc, Br>(dq_reg, k_columns, ds + first_query * page_row);
       start_sum<D, Br>(dk_reg, ds_half, q);

@@ -125,6 +125,7 @@ __global__ void __launch_bounds__(threads, blocks)
   const auto scores = [&](int j) { return Watched{state.row, j * Bc, state.rows, p.seq_k - j * Bc}; };
   // x in place of S, and whether m has to rise for it
   const auto make_x = [&](int j) {
+    watch_step("2. x = S - m; m rises only if it must; P = 2^x");
     watch("S", scores(j), s_reg, p.scale);
     const bool above = lazy_softmax::subtract_max(s_reg, rows, scale_log2);
     if ((j + 1) * Bc > warp_first)  // across the diagonal, or the end of the keys
@@ -139,17 +140,20 @@ __global__ void __launch_bounds__(threads, blocks)
     __syncthreads();  // everyone is done with tile j - 1, whose place tile j + stages - 1 takes
     if (threadIdx.x == 0 && j + stages - 1 < tiles) load(smem, k_map, v_map, kv_head, j + stages - 1);
     mbarrier_wait(&smem.full[stage], j / stages % 2);
+    watch_step("1. S = Q K^T");
     wgmma_fence();
     start_s<T, D>(s_reg, q_rows, smem.k[stage]);
     wgmma_wait<0>(s_reg);
     if (make_x(j)) lazy_softmax::raise(s_reg, o_reg, rows, state);
     lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores(j));
+    watch_step("3. O += P V");
     wgmma_fence();
     start_o<T, D>(o_reg, p_reg, smem.v[stage]);
     wgmma_wait<0>(o_reg);
     watch_rows(state, rows, o_reg);
   }
 
+  watch_step("O / l and LSE");
   // O through shared memory, in the rows of Q that no other warp reads, so that it leaves in whole rows.
   const int g = lane / 4;
   const size_t q_row = size_t(tile.head) * p.seq_q;

@@ -113,6 +113,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   const auto scores = [&](int j) { return Watched{state.row, j * Bc, state.rows, p.seq_k - j * Bc}; };
   // x in place of S, and whether m has to rise for it
   const auto make_x = [&](int j) {
+    watch_step("2. x = S - m; m rises only if it must; P = 2^x");
     watch("S", scores(j), s_reg, p.scale);
     const bool above = lazy_softmax::subtract_max(s_reg, rows, scale_log2);
     if ((j + 1) * Bc > warp_first)  // across the diagonal, or the end of the keys
@@ -129,6 +130,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   mbarrier_wait(&smem.q_full, 0);
   mbarrier_wait(&smem.k_full[ring.place], ring.parity);
   wait_for_turn();
+  watch_step("1. S = Q K^T");
   wgmma_fence();
   start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
   pass_turn();
@@ -143,6 +145,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     ring.advance();
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);
     mbarrier_wait(&smem.v_full[before.place], before.parity);
+    watch_step("1. S = Q K^T; beside it O += P V of the tile before");
     // exercise turn: as in 5_overlap.cu, but both products start in one turn, which is passed on once they have started
     wait_for_turn();
     wgmma_fence();
@@ -161,6 +164,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   }
 
   mbarrier_wait(&smem.v_full[ring.place], ring.parity);
+  watch_step("3. O += P V");
   wgmma_fence();
   start_sum<D, Bc>(o_reg, p_reg, smem.v[ring.place]);
   wgmma_wait<0>(o_reg);
@@ -179,6 +183,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     pass_turn();
   }
 
+  watch_step("O / l and LSE");
   // O through shared memory, in the rows of Q that no other warp reads, so that it leaves in whole rows.
   const int g = lane / 4;
   const size_t q_row = size_t(tile.head) * p.seq_q;

@@ -135,6 +135,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   const auto scores = [&](int j) { return Watched{state.row, j * Bc, state.rows, p.seq_k - j * Bc}; };
   // x in place of S, and whether m has to rise for it
   const auto make_x = [&](int j) {
+    watch_step("2. x = S - m; m rises only if it must; P = 2^x");
     watch("S", scores(j), s_reg, p.scale);
     const bool above = lazy_softmax::subtract_max(s_reg, rows, scale_log2);
     if ((j + 1) * Bc > warp_first)  // across the diagonal, or the end of the keys
@@ -148,6 +149,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
 
   mbarrier_wait(&smem.q_full[q.place], q.parity);
   mbarrier_wait(&smem.k_full[ring.place], ring.parity);
+  watch_step("1. S = Q K^T");
   wgmma_fence();
   start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
   wgmma_wait<0>(s_reg);
@@ -161,6 +163,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     ring.advance();
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);
     mbarrier_wait(&smem.v_full[before.place], before.parity);
+    watch_step("1. S = Q K^T; beside it O += P V of the tile before");
     wgmma_fence();
     start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
     start_sum<D, Bc>(o_reg, p_reg, smem.v[before.place]);
@@ -175,6 +178,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   }
 
   mbarrier_wait(&smem.v_full[ring.place], ring.parity);
+  watch_step("3. O += P V");
   wgmma_fence();
   start_sum<D, Bc>(o_reg, p_reg, smem.v[ring.place]);
   wgmma_wait<0>(o_reg);
@@ -191,6 +195,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     release(smem.v_empty[ring.place]);
   }
 
+  watch_step("O / l and LSE");
   const int g = lane / 4;
 #pragma unroll
   for (int h = 0; h < 2; h++) {

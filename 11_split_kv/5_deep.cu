@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(threads, blocks) forward(Problem p, int parts,
     copy_stage(place == 0 ? stages - 1 : place - 1, j0 + (stages - 1) * stage);
     place = place == stages - 1 ? 0 : place + 1;
 
-    // 1. S
+    watch_step("1. S = Q K^T");
     float s_reg[Bc / 8][4] = {};
 #pragma unroll
     for (int step = 0; step < D / 16; step++) {
@@ -142,7 +142,8 @@ __global__ void __launch_bounds__(threads, blocks) forward(Problem p, int parts,
     const Watched scores = {q_row, first, rows - r0, end - first};
     watch("S", scores, s_reg, p.scale);
 
-    // 2. x, in place of S, and the largest of all x and -l. -l is inf while a row has no m, and below 0 later. From
+    watch_step("2. x = S - m; m rises only if it must, then O *= correction");
+    // x, in place of S, and the largest of all x and -l. -l is inf while a row has no m, and below 0 later. From
     // 0 up, floats are in the order of their bits, and the largest of three integers is a single instruction of sm_90.
     int largest[2];
 #pragma unroll
@@ -184,7 +185,8 @@ __global__ void __launch_bounds__(threads, blocks) forward(Problem p, int parts,
       }
     }
 
-    // 3. P and O, 16 keys at a time: two C fragments of S, side by side, are an A fragment of P
+    watch_step("3. P, and O += P V");
+    // 16 keys at a time: two C fragments of S, side by side, are an A fragment of P
 #pragma unroll
     for (int step = 0; step < Bc / 16; step++) {
       uint32_t p_reg[4];
@@ -206,7 +208,8 @@ __global__ void __launch_bounds__(threads, blocks) forward(Problem p, int parts,
   }
   __syncthreads();  // everyone is done with K and V, whose place step 4 takes
 
-  // 4. O, m and l of the four warps
+  watch_step("4. O, m and l of the warps merged");
+  // O, m and l of the four warps
   float* o_smem = reinterpret_cast<float*>(kv_smem);  // [warps][Br][pitch]
   float* m_smem = o_smem + warps * Br * pitch;        // [warps][Br]
   float* l_smem = m_smem + warps * Br;                // [warps][Br]

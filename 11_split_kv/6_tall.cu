@@ -150,7 +150,7 @@ __global__ void __launch_bounds__(threads, thread_blocks) forward(Problem p, int
     copy_stage(place == 0 ? stages - 1 : place - 1, j0 + (stages - 1) * stage);
     place = place == stages - 1 ? 0 : place + 1;
 
-    // 1. S
+    watch_step("1. S = Q K^T");
     float s_reg[blocks][Bc / 8][4] = {};
 #pragma unroll
     for (int step = 0; step < D / 16; step++) {
@@ -175,7 +175,8 @@ __global__ void __launch_bounds__(threads, thread_blocks) forward(Problem p, int
     const Watched scores = {q_row + own, first, rows - r0 - own, end - first};
     watch("S", scores, s_reg, p.scale);
 
-    // 2. x, in place of S, and the largest of all x and -l. -l is inf while a row has no m, and below 0 later. From
+    watch_step("2. x = S - m; m rises only if it must, then O *= correction");
+    // x, in place of S, and the largest of all x and -l. -l is inf while a row has no m, and below 0 later. From
     // 0 up, floats are in the order of their bits, and the largest of three integers is a single instruction of sm_90.
     int top_bits = __float_as_int(-INFINITY);
 #pragma unroll
@@ -222,7 +223,8 @@ __global__ void __launch_bounds__(threads, thread_blocks) forward(Problem p, int
         }
     }
 
-    // 3. P and O, 16 keys at a time: two C fragments of S, side by side, are an A fragment of P
+    watch_step("3. P, and O += P V");
+    // 16 keys at a time: two C fragments of S, side by side, are an A fragment of P
 #pragma unroll
     for (int step = 0; step < Bc / 16; step++) {
       uint32_t p_reg[blocks][4];
@@ -248,7 +250,8 @@ __global__ void __launch_bounds__(threads, thread_blocks) forward(Problem p, int
   cp_async_wait<0>();  // for Q, of a block without keys: no result depends on it, but no copy may outlive a block
   __syncthreads();     // everyone is done with K and V, whose place step 4 takes
 
-  // 4. O, m and l of the warps that share rows
+  watch_step("4. O, m and l of the warps merged");
+  // O, m and l of the warps that share rows
   float* o_smem = reinterpret_cast<float*>(kv_smem);  // [key_warps][Br][pitch]
   float* m_smem = o_smem + key_warps * Br * pitch;    // [key_warps][Br]
   float* l_smem = m_smem + key_warps * Br;            // [key_warps][Br]

@@ -139,10 +139,12 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Par
   for (int j = part.begin; j < part.end; j++, ring.advance()) {
     const Watched scores = {state.row, j * Bc, state.rows, p.seq_k - j * Bc};
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);
+    watch_step("1. S = Q K^T");
     wgmma_fence();
     start_s<T, D>(s_reg, smem.q, smem.k[ring.place]);
     wgmma_wait<0>(s_reg);
     release(smem.k_empty[ring.place]);
+    watch_step("2. x = S - m; m rises only if it must; P = 2^x");
     watch("S", scores, s_reg, p.scale);
     const bool above = lazy_softmax::subtract_max(s_reg, rows, scale_log2);
     if ((j + 1) * Bc > least)  // across the diagonal, or the end of the keys
@@ -150,6 +152,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Par
     if (above) lazy_softmax::raise(s_reg, o_reg, rows, state);
     lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores);
     mbarrier_wait(&smem.v_full[ring.place], ring.parity);
+    watch_step("3. O += P V");
     wgmma_fence();
     start_o<T, D>(o_reg, p_reg, smem.v[ring.place]);
     wgmma_wait<0>(o_reg);

@@ -23,6 +23,7 @@
 #include "device/dependent_launch.h"
 #include "device/math.h"
 #include "device/numeric.h"
+#include "device/watch.h"
 
 namespace key_parts {
 
@@ -51,10 +52,12 @@ __global__ void __launch_bounds__(threads) merge_kernel(unsigned rows, int parts
   o_parts += size_t(row) * parts * D + lane * columns;
   grid_dependency_wait();  // the parts have been written
 
+  watch_step("O = weighted sum of the parts");
   float m = -INFINITY, l = 0, o_reg[columns] = {};
 #pragma unroll 4
   for (int part = share; exists && part < parts; part += row_warps) {
     const float lse_part = lse_parts[part], top = fmaxf(m, lse_part);
+    watch("LSE of a part", {row, 0, 1, parts}, 0, part, lse_part * ln_2);
     const float weight = lse_part == -INFINITY ? 0 : exp2_approx(lse_part - top);
     const float correction = m == -INFINITY ? 0 : exp2_approx(m - top);
     l = l * correction + weight;

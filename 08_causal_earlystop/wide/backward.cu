@@ -116,19 +116,23 @@ __global__ void __launch_bounds__(threads, 2) of_keys(Problem p,
     float p_reg[1][Br / 8][4];      // S^T, then P^T
     uint32_t x_reg[1][Br / 16][4];  // P^T or dS^T, as A fragments
     const Watched pairs = {int64_t(head) * p.seq_q + i0, j0 + warp_row, p.seq_q - i0, p.seq_k - j0 - warp_row};
+    watch_step("S = Q K^T, P = exp(S - LSE)");
     multiply_by_transpose<Bc, Br, D, Br>(p_reg, k_smem + warp_row * page_row, q_tile);
     make_p<Br>(p_reg, p.scale, lse, [&](int i) { return p.visible_keys(i0 + i) - j0 - warp_row; });
     if constexpr (gradient == Gradient::dv) {
       watch_transpose("P", pairs, p_reg, 1 / p_factor);
       round_fragments<T, Br>(x_reg, p_reg);
+      watch_step("dV += P^T dO");
       add_product<Br, D, Br>(sum_reg, x_reg, do_tile);
     } else {
       float ds_reg[1][Br / 8][4];  // dP^T, then dS^T
+      watch_step("dP = dO V^T, dS = P (dP - delta)");
       multiply_by_transpose<Bc, Br, D, Br>(ds_reg, v_smem + warp_row * page_row, do_tile);
       watch_transpose("dP", pairs, ds_reg);
       make_ds<Br>(ds_reg, fragments_of(p_reg), row_sum);
       watch_transpose("dS", pairs, ds_reg);
       round_fragments<T, Br>(x_reg, ds_reg);
+      watch_step("dK += dS^T Q");
       add_product<Br, D, Br>(sum_reg, x_reg, q_tile);
     }
     head = next_head;
@@ -190,6 +194,7 @@ __global__ void __launch_bounds__(threads, 2) of_queries(Problem p,
     float p_reg[1][Bc / 8][4];      // S
     float ds_reg[1][Bc / 8][4];     // dP, then dS
     uint32_t x_reg[1][Bc / 16][4];  // dS, as A fragments
+    watch_step("P = exp(S - LSE), dS = P (dP - delta)");
     multiply_by_transpose<Br, Bc, D, Bc>(p_reg, q_smem + warp_row * page_row, k_tile);
     multiply_by_transpose<Br, Bc, D, Bc>(ds_reg, do_smem + warp_row * page_row, v_tile);
 #pragma unroll
@@ -205,11 +210,13 @@ __global__ void __launch_bounds__(threads, 2) of_queries(Problem p,
     }
     watch("dS", {queries.row, j0, queries.rows, p.seq_k - j0}, ds_reg);
     round_fragments<T, Bc>(x_reg, ds_reg);
+    watch_step("dQ += dS K");
     add_product_rounded<Bc, D, Bc>(dq_reg, x_reg, k_tile);
     watch("dQ", queries, dq_reg, p.scale);
   }
   cp_async_wait<0>();  // no copy may outlive the thread block
   __syncthreads();     // all threads' copies of Q have arrived, also if there are no keys: dQ takes Q's place
+  watch_step("dQ leaves");
   store_rows<Br, D>(dq + (q_row + warp_row) * D, q_smem + warp_row * page_row, dq_reg, p.scale,
                     p.seq_q - i0 - warp_row);
 }

@@ -76,13 +76,16 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
     float s_reg[1][Bc / 8][4];
     uint32_t p_reg[1][Bc / 16][4];
     const Watched scores = {state.row, j0, state.rows, p.seq_k - j0};
+    watch_step("S = Q K^T");
     multiply_by_transpose<Br, Bc, D, Bc>(s_reg, q_smem + warp_row * page_row, k_tile);
     watch("S", scores, s_reg, p.scale);
+    watch_step("x = S - m; m rises only if it must; P = 2^x");
     const bool above = lazy_softmax::subtract_max(s_reg, rows, p.scale * log2_e);
     if (j0 + Bc > warp_first)  // across the diagonal, or the end of the keys
       lazy_softmax::hide(s_reg, [&](int i) { return p.visible_keys(first_row + i) - j0; });
     if (above) lazy_softmax::raise(s_reg, o_reg, rows, state);
     lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores);
+    watch_step("O += P V");
     add_product<Bc, D, Bc>(o_reg, p_reg, v_tile);
     watch_rows(state, rows, o_reg);
   }

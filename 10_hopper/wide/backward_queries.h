@@ -88,7 +88,7 @@ __device__ __forceinline__ void differentiate_queries(QueriesShared<T, D>& smem,
   mbarrier_wait(&smem.own_full, 0);
 #pragma unroll 1
   for (int j = 0; j < tiles; j++, k.advance(), v.advance()) {
-    // 1. S and dP
+    watch_step("1. S = Q K^T, dP = dO V^T");
     mbarrier_wait(&smem.k_full[k.place], k.parity);
     mbarrier_wait(&smem.v_full[v.place], v.parity);
     wgmma_fence();
@@ -96,7 +96,7 @@ __device__ __forceinline__ void differentiate_queries(QueriesShared<T, D>& smem,
     start_product<rows, D, rows>(ds_reg, smem.d_o[consumer], smem.v[v.place]);
     wgmma_wait<1>(p_reg);
 
-    // 2. P and dS
+    watch_step("2. P = exp(S - LSE), dS = P (dP - delta)");
 #pragma unroll
     for (int h = 0; h < 2; h++) {
       const int visible = p.visible_keys(first_row + 8 * h + g) - j * rows - 2 * t;
@@ -115,7 +115,7 @@ __device__ __forceinline__ void differentiate_queries(QueriesShared<T, D>& smem,
         ds_reg[0][n][r] = p_reg[0][n][r] * fmaf(ds_reg[0][n][r], 1 / p_factor, -row_sum[r / 2]);
     swizzled_tile::round_fragments<T, rows>(ds_half, ds_reg);
 
-    // 3. dQ
+    watch_step("3. dQ += dS K");
     wgmma_fence();
     start_sum<D, rows>(dq_reg, ds_half, smem.k[k.place]);
     wgmma_wait<0>(dq_reg);

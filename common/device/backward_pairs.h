@@ -74,6 +74,7 @@ __device__ void multiply_tile(float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2
     uint32_t p_half[2][chunk / 16][4];   // P^T as A fragments of T
     uint32_t ds_half[2][chunk / 16][4];  // and dS^T
     if (role != Role::ds_and_dk) {
+      watch_step("S = Q K^T, P = exp(S - LSE)");
       multiply_by_transpose<Bc, Br, D, chunk>(p_reg, k, q + c * page_row);
       make_p<chunk>(p_reg, scale, stats + c, [&](int i) { return visible_keys(c + i); });
       watch_transpose("P", watched, p_reg, 1 / p_factor);
@@ -86,6 +87,7 @@ __device__ void multiply_tile(float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2
       round_fragments<T, chunk>(p_half, p_reg);
     }
     if (role != Role::p_and_dv) {
+      watch_step("dP = dO V^T, dS = P (dP - delta)");
       multiply_by_transpose<Bc, Br, D, chunk>(ds_reg, v, d_o + c * page_row);
       watch_transpose("dP", watched, ds_reg);
       if (S::pairs) {
@@ -99,6 +101,7 @@ __device__ void multiply_tile(float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2
       round_fragments<T, chunk>(ds_half, ds_reg);
       store_fragments<Bc, chunk>(ds, ds_half, c / 16);
     }
+    watch_step("dV += P^T dO, dK += dS^T Q");
     // Both sums come after dS: until then P^T in fp32 occupies registers that their operands need.
     if (role != Role::ds_and_dk) add_product<Br, D, chunk>(dv_reg, p_half, d_o + c * page_row);
     if (role != Role::p_and_dv) add_product<Br, D, chunk>(dk_reg, ds_half, q + c * page_row);

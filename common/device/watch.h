@@ -9,6 +9,14 @@
 
 #include "device/cuda.h"
 
+// From here on a thread does this step of the algorithm, until it names another one: watch_step("S = Q K^T"). The steps
+// of a walk begin there, too.
+__device__ __forceinline__ void watch_step([[maybe_unused]] const char* name) {
+#ifdef WORKBOOK_SIMT
+  simt::watch_step(name);
+#endif
+}
+
 // Where a matrix begins of which a kernel has a part, and how much of it there is: what lies beyond the last row or
 // column is not shown.
 struct Watched {

@@ -62,17 +62,20 @@ void matrix_product(std::uint64_t flops);
 
 // What observers cannot see in a kernel's loads and stores, for the wrappers of common/device: that this lane passes
 // the address of a row of 16 bytes to an ldmatrix, that a template of atomics.h updates these bytes for the kernel at
-// `pc`, and a number that a kernel shows, or a thread's share of it. Kernels that are not traced tell nothing.
+// `pc`, a number that a kernel shows, or a thread's share of it, and which step of the algorithm begins. Kernels that
+// are not traced tell nothing.
 inline namespace SIMT_VARIANT {
 #ifdef SIMT_TRACED
 void ldmatrix_row(const void* row);
 void note_update(const void* pc, const void* p, std::size_t bytes);
 void watch(const char* name, std::int64_t row, std::int64_t column, float value, bool is_share);
+void watch_step(const char* name);
 float peek(const float* from);  // no access of the kernel's: it is not counted
 #else
 inline void ldmatrix_row(const void*) {}
 inline void note_update(const void*, const void*, std::size_t) {}
 inline void watch(const char*, std::int64_t, std::int64_t, float, bool) {}
+inline void watch_step(const char*) {}
 inline float peek(const float*) { return 0; }
 #endif
 }  // namespace SIMT_VARIANT

@@ -48,6 +48,12 @@ struct WatchedValue {
   bool is_share;
 };
 
+// From here on the thread does this step of its kernel's algorithm.
+struct NamedStep {
+  const void* pc;
+  const char* name;
+};
+
 // What happens in a launch, in the order in which it does. "The thread" is the current one.
 class Observer {
  public:
@@ -66,6 +72,7 @@ class Observer {
   virtual void matrix_product(std::uint64_t /*flops*/) {}
   virtual void shuffled() {}
   virtual void watched(const WatchedValue&) {}
+  virtual void step_named(const NamedStep&) {}
 
   // These threads go on, having waited for `what` or come when it had happened.
   virtual void released(Orders, const Awaited* /*what*/, const ThreadSet&) {}

@@ -16,6 +16,10 @@ void watch(const char* name, std::int64_t row, std::int64_t column, float value,
                                WatchedValue{__builtin_return_address(0), name, row, column, value, is_share});
 }
 
+void watch_step(const char* name) {
+  this_worker("watch_step").observe(&Observer::step_named, NamedStep{__builtin_return_address(0), name});
+}
+
 float peek(const float* from) { return *from; }
 
 }  // namespace simt::traced

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iomanip>
 #include <ostream>
+#include <utility>
 
 namespace simt {
 
@@ -22,22 +23,28 @@ void write_number(std::ostream& out, float value) {
     out << (std::isnan(value) ? "\"nan\"" : value > 0 ? "\"inf\"" : "\"-inf\"");
 }
 
-// {"m": [[row, first column, [values of consecutive columns]], ..]}
+// [[row, first column, [what `write` makes of consecutive columns]], ..]
+void write_elements(std::ostream& out, const Elements& elements, const auto& write) {
+  out << "[";
+  std::pair<std::int64_t, std::int64_t> next = {-1, -1};
+  for (const auto& [place, shown] : elements) {
+    if (place == next)
+      out << ",";
+    else
+      out << (next.first < 0 ? "[" : "]],[") << place.first << "," << place.second << ",[";
+    write(shown);
+    next = {place.first, place.second + 1};
+  }
+  out << "]]]";
+}
+
+// {"m": elements, ..}
 void write_watched(std::ostream& out, const Watched& watched) {
   out << ",\"watched\":{";
   const char* comma = "";
   for (const auto& [name, values] : watched) {
-    out << comma << std::quoted(name) << ":[";
-    std::pair<std::int64_t, std::int64_t> next = {-1, -1};
-    for (const auto& [place, shown] : values) {
-      if (place == next)
-        out << ",";
-      else
-        out << (next.first < 0 ? "[" : "]],[") << place.first << "," << place.second << ",[";
-      write_number(out, shown.value);
-      next = {place.first, place.second + 1};
-    }
-    out << "]]]";
+    out << comma << std::quoted(name) << ":";
+    write_elements(out, values, [&](const Shown& shown) { write_number(out, shown.value); });
     comma = ",";
   }
   out << "}";
@@ -112,6 +119,38 @@ void write_waits_and_places(std::ostream& out, const std::vector<Tensor>& tensor
   }
   write_numbers(out, "writes", step.writes);
   write_numbers(out, "sends", step.sends);
+  if (step.name) out << ",\"name\":" << *step.name;
+}
+
+// "parts":{"read":{"K":[0,64]}}: bytes of each row, of tensors of which not whole rows are moved
+void write_parts_of_rows(std::ostream& out, const std::vector<Tensor>& tensors, const Step& step) {
+  std::map<Move, std::vector<const RowsMoved*>> parts;
+  for (const RowsMoved& moved : step.moved)
+    if (moved.of_row != Extent{0, tensors[moved.tensor].row_bytes}) parts[moved.move].push_back(&moved);
+  if (parts.empty()) return;
+  const char* comma = ",\"parts\":{";
+  for (const auto& [move, of_move] : parts) {
+    out << std::exchange(comma, ",") << "\"" << name(move) << "\":{";
+    const char* between = "";
+    for (const RowsMoved* moved : of_move)
+      out << std::exchange(between, ",") << std::quoted(tensors[moved->tensor].name) << ":[" << moved->of_row.begin
+          << "," << moved->of_row.end << "]";
+    out << "}";
+  }
+  out << "}";
+}
+
+// "owners":[[row, first column, [threads of consecutive columns]], ..]: who showed the first scores that the launch
+// does, in the first step that shows them
+void write_owners(std::ostream& out, const LaunchWalk& launch) {
+  for (const char* name : {"S", "dP"})
+    for (const BlockWalk& block : launch.blocks)
+      for (const Step& step : block.steps)
+        if (const auto found = step.watched.find(name); found != step.watched.end()) {
+          out << ",\"owners\":";
+          write_elements(out, found->second, [&](const Shown& shown) { out << shown.thread; });
+          return;
+        }
 }
 
 // {"until":"05_online_softmax/2_tiles.cu:140","work":[..],"read":{"K":[[0,63]]}}, of a party with "by":[8,11]; what is
@@ -134,6 +173,7 @@ void write_step(std::ostream& out, const std::vector<Tensor>& tensors, const Ste
     }
     if (*comma != 0) out << "}";
   }
+  write_parts_of_rows(out, tensors, step);
   write_waits_and_places(out, tensors, step);
   if (!step.watched.empty()) write_watched(out, step.watched);
   out << "}";
@@ -145,10 +185,15 @@ void write_json(std::ostream& out, const std::vector<Tensor>& tensors, const std
   write_list(out, launches, [&](const LaunchWalk& launch) {
     out << "{\"kernel\":" << std::quoted(launch.kernel) << ",\"grid\":[" << launch.grid.x << "," << launch.grid.y << ","
         << launch.grid.z << "],\"block\":[" << launch.block.x << "," << launch.block.y << "," << launch.block.z
-        << "],\"dynamic_shared_bytes\":" << launch.dynamic_shared_bytes << ",\"mbarriers\":";
+        << "],\"dynamic_shared_bytes\":" << launch.dynamic_shared_bytes << ",\"names\":";
+    write_list(out, launch.names, [&](const auto& name) {
+      out << "[" << std::quoted(name.first) << "," << std::quoted(name.second) << "]";
+    });
+    out << ",\"mbarriers\":";
     write_list(out, launch.mbarriers, [&](const std::string& line) { out << std::quoted(line); });
     out << ",\"places\":";
     write_list(out, launch.places, [&](const auto& place) { out << "[" << place.first << "," << place.second << "]"; });
+    write_owners(out, launch);
     out << ",\"blocks\":";
     write_list(out, launch.blocks, [&](const BlockWalk& block) {
       out << "\n{\"block\":[" << block.index.x << "," << block.index.y << "," << block.index.z << "],\"steps\":";

@@ -1,12 +1,14 @@
 // What every thread block of a launch did, in its order, for a page that replays it (./workbook walk). Only
 // of kernels that are traced.
 //
-// A step of a block goes from one of its barriers to the next. Within a step CUDA leaves the order of the threads open,
+// A step of a block goes from one of its barriers to the next, or to where its threads name what they do next
+// (device/watch.h). Within a step CUDA leaves the order of the threads open,
 // so a step says what they did together: which rows of which tensor they touched, and how many bytes were moved. Where
 // warps wait at mbarriers in between, each party of them has steps of its own, from one of its waits to the next: the
 // whole block if all its warps wait for the same, else the warps of a warpgroup that do.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <iosfwd>
@@ -34,10 +36,19 @@ const char* name(Move move);
 
 using Ranges = std::vector<std::pair<std::size_t, std::size_t>>;  // first and last row of each, ascending
 
+// Bytes of a row, from the first of them to behind the last.
+struct Extent {
+  std::size_t begin = ~std::size_t{0}, end = 0;
+
+  bool operator==(const Extent&) const = default;
+  void add(const Extent& other) { begin = std::min(begin, other.begin), end = std::max(end, other.end); }
+};
+
 struct RowsMoved {
   std::size_t tensor;  // its place among those given to walk_begin()
   Move move;
   Ranges rows;
+  Extent of_row;
 };
 
 // Bytes and operations of one step; or of all until now, and then a step's are the difference of two.
@@ -118,6 +129,7 @@ struct Step {
   std::vector<InPlace> uses;  // rows that are read from there
   std::vector<Multiplied> products;
   std::set<unsigned> writes, sends;  // places to which threads write, and from which bulk copies start
+  std::optional<std::size_t> name;   // among those of the launch
   Work work;
   Watched watched;
 };
@@ -131,6 +143,7 @@ struct LaunchWalk {
   std::string kernel;
   dim3 grid, block;
   std::uint64_t dynamic_shared_bytes = 0;
+  std::vector<std::pair<std::string, std::string>> names;   // that the kernel gives to its steps, and the lines that do
   std::vector<std::string> mbarriers;                       // by index: the line that makes it
   std::vector<std::pair<std::size_t, std::size_t>> places;  // that bulk copies fill: offset in shared memory, bytes
   std::vector<BlockWalk> blocks;                            // in the order in which they ran

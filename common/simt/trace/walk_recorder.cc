@@ -59,11 +59,13 @@ void WalkRecorder::launch_begins(const Launch& launch) {
   current_.block = launch.block;
   current_.dynamic_shared_bytes = launch.shared_bytes;
   places_.clear();
+  names_.clear();
   before_ = {};
   warps_.assign((launch.block.x * launch.block.y * launch.block.z + 31) / 32, {});
 }
 
 void WalkRecorder::block_begins() {
+  for (WarpSteps& warp : warps_) warp = {};
   current_.blocks.push_back({blockIdx, {}});
   gates_.clear();
   chunks_.clear();
@@ -74,8 +76,11 @@ void WalkRecorder::block_begins() {
 void WalkRecorder::steps_begin() {
   step_of_.fill(0);
   for (WarpSteps& warp : warps_) {
+    WarpStep first;
+    first.number = ++steps_;
+    if (!warp.steps.empty()) first.name = warp.steps.back().name;
     warp = {};
-    warp.steps.emplace_back().number = ++steps_;
+    warp.steps.push_back(std::move(first));
   }
 }
 
@@ -93,16 +98,20 @@ void WalkRecorder::for_each_row(std::uintptr_t address, std::size_t bytes, Visit
     const std::uintptr_t offset = address - reinterpret_cast<std::uintptr_t>(tensor.data);
     if (offset >= tensor.rows * tensor.row_bytes) continue;
     const std::size_t last = std::min((offset + bytes - 1) / tensor.row_bytes, tensor.rows - 1);
-    for (std::size_t row = offset / tensor.row_bytes; row <= last; ++row) visit(i, row);
+    for (std::size_t row = offset / tensor.row_bytes; row <= last; ++row) {
+      const std::size_t start = row * tensor.row_bytes;
+      visit(i, row, Extent{std::max(offset, start) - start, std::min(offset + bytes - start, tensor.row_bytes)});
+    }
     return;
   }
 }
 
 void WalkRecorder::moves(unsigned thread, Move move, std::uintptr_t address, std::size_t bytes) {
-  for_each_row(address, bytes, [&](std::size_t tensor, std::size_t row) {
+  for_each_row(address, bytes, [&](std::size_t tensor, std::size_t row, const Extent& of_row) {
     WarpStep& now = step(thread);
-    if (std::exchange(last_[tensor][static_cast<int>(move)][row], now.number) != now.number)
-      now.moved[{tensor, move}].push_back(row);
+    WarpStep::Moved& moved = now.moved[{tensor, move}];
+    moved.of_row.add(of_row);
+    if (std::exchange(last_[tensor][static_cast<int>(move)][row], now.number) != now.number) moved.rows.push_back(row);
   });
 }
 
@@ -139,6 +148,22 @@ void WalkRecorder::watched(const WatchedValue& value) {
     show(step(thread).watched[value.name], place, shown);
 }
 
+void WalkRecorder::step_named(const NamedStep& named) {
+  const auto [found, is_new] = names_.try_emplace(named.pc, current_.names.size());
+  if (is_new) {
+    const std::pair<std::string, std::string> name = {named.name, line_of(named.pc)};
+    found->second = static_cast<std::size_t>(std::find(current_.names.begin(), current_.names.end(), name) -
+                                             current_.names.begin());
+    if (found->second == current_.names.size()) current_.names.push_back(name);
+  }
+  const unsigned thread = worker->current().number;
+  const std::size_t name = found->second;
+  if (goes_on(thread, [&](const WarpStep& step) { return step.is_marked && step.name == name; })) return;
+  WarpStep& step = begins(thread / 32);
+  step.is_marked = true;
+  step.name = name;
+}
+
 void WalkRecorder::works(unsigned warp, std::size_t step, const Work& work) {
   warps_[warp].steps[step].work += work - before_;
   before_ = work;
@@ -169,15 +194,18 @@ void WalkRecorder::bulk_load_starts(const BulkCopy& copy, const Mbarrier& mbarri
     if (global == nullptr) return;
     const auto address = reinterpret_cast<std::uintptr_t>(global);
     moves(copy.thread, Move::started, address, static_cast<std::size_t>(bytes));
-    for_each_row(address, static_cast<std::size_t>(bytes), [&](std::size_t tensor, std::size_t row) {
-      of = static_cast<std::uint32_t>(tensor);
-      chunks_[begin + static_cast<std::size_t>(shared - copy.shared) / 16].row = static_cast<std::uint32_t>(row);
-      WarpStep::Fill& fill = step(copy.thread).fills[{place, tensor}];
-      fill.gate = gate;
-      fill.phase = mbarrier.phase();
-      add(fill.rows, row);
-      add(under_way(gate).copied[tensor], row);
-    });
+    for_each_row(
+        address, static_cast<std::size_t>(bytes), [&](std::size_t tensor, std::size_t row, const Extent& of_row) {
+          of = static_cast<std::uint32_t>(tensor);
+          chunks_[begin + static_cast<std::size_t>(shared - copy.shared) / 16].row = static_cast<std::uint32_t>(row);
+          WarpStep::Fill& fill = step(copy.thread).fills[{place, tensor}];
+          fill.gate = gate;
+          fill.phase = mbarrier.phase();
+          add(fill.rows, row);
+          WarpStep::Moved& copied = under_way(gate).copied[tensor];
+          add(copied.rows, row);
+          copied.of_row.add(of_row);
+        });
   });
   for (std::size_t i = begin; i < end; ++i) chunks_[i].tensor = of;
 }
@@ -276,13 +304,28 @@ void WalkRecorder::completes(int gate) {
 
 void WalkRecorder::resumes(unsigned thread, int gate, unsigned phase, const Site& site) {
   WarpSteps& warp = warps_[thread / 32];
-  if (++step_of_[thread] < warp.steps.size()) return;  // another lane was the first
-  WarpStep& next = warp.steps.emplace_back();
-  next.number = ++steps_;
+  if (goes_on(thread, [](const WarpStep& step) { return !step.is_marked; })) return;
+  WarpStep& next = begins(thread / 32);
   next.gate = gate;
   next.phase = phase;
   next.line = text(site);
   warp.waits_at_mbarriers = warp.waits_at_mbarriers || gate >= 0;
+}
+
+bool WalkRecorder::goes_on(unsigned thread, const auto& is_next) {
+  const std::vector<WarpStep>& steps = warps_[thread / 32].steps;
+  const auto next =
+      std::find_if(steps.begin() + static_cast<std::ptrdiff_t>(step_of_[thread]) + 1, steps.end(), is_next);
+  step_of_[thread] = static_cast<std::size_t>(next - steps.begin());
+  return next != steps.end();
+}
+
+WarpStep& WalkRecorder::begins(unsigned warp) {
+  std::vector<WarpStep>& steps = warps_[warp].steps;
+  WarpStep next;
+  next.number = ++steps_;
+  next.name = steps.back().name;
+  return steps.emplace_back(std::move(next));
 }
 
 void WalkRecorder::meet(unsigned warp, unsigned lanes) {

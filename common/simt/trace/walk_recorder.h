@@ -37,6 +37,7 @@ class WalkRecorder final : public Observer {
   void accessed(const MemoryAccess& access) override;
   void ldmatrix_row(const MemoryAccess& row) override;
   void watched(const WatchedValue& value) override;
+  void step_named(const NamedStep& named) override;
   void released(Orders orders, const Awaited* what, const ThreadSet& threads) override;
   void arrived(const Awaited& at, bool waits) override;
   void waited_at(const NamedBarrier& barrier, const Wait& wait) override;
@@ -55,6 +56,8 @@ class WalkRecorder final : public Observer {
   void writes_shared(unsigned thread, std::size_t offset, std::size_t size);
   void completes(int gate);                                                   // its phase that is under way
   void resumes(unsigned thread, int gate, unsigned phase, const Site& site);  // having waited
+  bool goes_on(unsigned thread, const auto& is_next);  // to a step that another lane has begun; or else to a new one
+  WarpStep& begins(unsigned warp);                     // a step of it
   void meet(unsigned warp, unsigned lanes);  // they go on together, the last of them now in as many steps as the first
   void all_meet(const std::string& line);    // at the block's barrier on this line; or, if it is empty, the block ends
 
@@ -64,7 +67,7 @@ class WalkRecorder final : public Observer {
   Phase& under_way(int gate);
   std::pair<std::uint32_t, RowList> rows_at(const std::vector<std::size_t>& offsets) const;  // of a tensor
   template <class Visit>
-  void for_each_row(std::uintptr_t address, std::size_t bytes, Visit visit) const;  // visit(tensor, row)
+  void for_each_row(std::uintptr_t address, std::size_t bytes, Visit visit) const;  // visit(tensor, row, extent)
 
   std::vector<Tensor> tensors_;
   std::vector<std::array<std::vector<std::uint64_t>, move_count>> last_;  // of each row: the step that moved it last
@@ -85,6 +88,7 @@ class WalkRecorder final : public Observer {
 
   Work before_;  // until then
   const void* kernel_ = nullptr;
+  std::map<const void*, std::size_t> names_;  // of the launch: by pc
   LaunchWalk current_;
   std::vector<LaunchWalk> launches_;
 };

@@ -19,6 +19,10 @@ Ranges ranges_of(RowList rows) {
 }
 
 void append(RowList& to, const RowList& rows) { to.insert(to.end(), rows.begin(), rows.end()); }
+void append(WarpStep::Moved& to, const WarpStep::Moved& moved) {
+  append(to.rows, moved.rows);
+  to.of_row.add(moved.of_row);
+}
 
 }  // namespace
 
@@ -54,7 +58,7 @@ WarpStep together(const std::vector<const WarpStep*>& steps) {
     sum.arrives.insert(step->arrives.begin(), step->arrives.end());
     sum.writes.insert(step->writes.begin(), step->writes.end());
     sum.sends.insert(step->sends.begin(), step->sends.end());
-    for (const auto& [key, rows] : step->moved) append(sum.moved[key], rows);
+    for (const auto& [key, moved] : step->moved) append(sum.moved[key], moved);
     for (const auto& [key, rows] : step->uses) append(sum.uses[key], rows);
     for (const auto& [key, rows] : step->products) {
       append(sum.products[key].first, rows.first);
@@ -80,7 +84,8 @@ WarpStep together(const std::vector<const WarpStep*>& steps) {
 
 Step step_of(WarpStep did) {
   Step step;
-  for (auto& [key, rows] : did.moved) step.moved.push_back({key.first, key.second, ranges_of(std::move(rows))});
+  for (auto& [key, moved] : did.moved)
+    step.moved.push_back({key.first, key.second, ranges_of(std::move(moved.rows)), moved.of_row});
   for (auto& [key, fill] : did.fills)
     step.fills.push_back({{key.first, key.second, ranges_of(std::move(fill.rows))}, fill.gate, fill.phase});
   for (auto& [key, rows] : did.uses) step.uses.push_back({key.first, key.second, ranges_of(std::move(rows))});
@@ -90,18 +95,21 @@ Step step_of(WarpStep did) {
   step.arrives = std::move(did.arrives);
   step.writes = std::move(did.writes);
   step.sends = std::move(did.sends);
+  step.name = did.name;
   step.work = did.work;
   step.watched = std::move(did.watched);
   return step;
 }
 
-// Warps that wait for the same, one after the other: the first of them and the last.
+// Warps that wait for the same and name the same, one after the other: the first of them and the last.
 using Party = std::pair<unsigned, unsigned>;
 
 bool wait_for_the_same(const WarpSteps& a, const WarpSteps& b) {
-  return std::equal(
-      a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
-      [](const WarpStep& x, const WarpStep& y) { return x.gate == y.gate && x.phase == y.phase && x.line == y.line; });
+  return std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
+                    [](const WarpStep& x, const WarpStep& y) {
+                      return x.is_marked == y.is_marked && x.name == y.name && x.gate == y.gate && x.phase == y.phase &&
+                             x.line == y.line;
+                    });
 }
 
 // Of a warpgroup each; or one, if the whole block is one. A warp that does nothing and waits for nothing is in none.
@@ -109,7 +117,9 @@ std::vector<Party> parties_of(const std::vector<WarpSteps>& warps) {
   std::vector<Party> parties;
   bool all = true;
   for (unsigned warp = 0; warp < warps.size(); ++warp) {
-    if (warps[warp].steps.size() == 1 && does_nothing(warps[warp].steps.front())) continue;
+    if (std::none_of(warps[warp].steps.begin(), warps[warp].steps.end(),
+                     [](const WarpStep& step) { return !step.line.empty() || !does_nothing(step); }))
+      continue;
     const bool same = !parties.empty() && wait_for_the_same(warps[parties.back().first], warps[warp]);
     all = all && (same || parties.empty());
     if (same && parties.back().second + 1 == warp && warp % 4 != 0)
@@ -140,7 +150,9 @@ std::vector<Draft> drafts_of(const std::vector<WarpSteps>& warps) {
       for (unsigned warp = party.first; warp <= party.second; ++warp)
         if (index < warps[warp].steps.size()) steps.push_back(&warps[warp].steps[index]);
       WarpStep did = together(steps);
-      const bool nothing = index + 1 < count && does_nothing(did);
+      // What is named is a step even if nothing of it is seen, unless it goes on after a wait.
+      const bool goes_on = index + 1 < count && !(did.is_marked && warps[party.first].steps[index + 1].is_marked);
+      const bool nothing = goes_on && does_nothing(did);
       drafts.push_back({party, index, nothing, std::move(did)});
     }
   }
@@ -160,7 +172,8 @@ void put_in_order(std::vector<Draft>& drafts, const Gates& gates, const StepsSoF
     };
     if (draft.index > 0) {
       comes_after({so_far.barriers, draft.party.first, draft.index - 1});
-      for (const Phase::Arrival& arrival : gates.at(draft.did.gate)[draft.did.phase].arrivals) comes_after(arrival);
+      if (!draft.did.is_marked)
+        for (const Phase::Arrival& arrival : gates.at(draft.did.gate)[draft.did.phase].arrivals) comes_after(arrival);
     }
     for (unsigned warp = draft.party.first; warp <= draft.party.second; ++warp)
       ends[{so_far.barriers, warp, draft.index}] = draft.ends();
@@ -170,30 +183,63 @@ void put_in_order(std::vector<Draft>& drafts, const Gates& gates, const StepsSoF
   });
 }
 
-// Nobody waits at an mbarrier: what all did is one step.
-Step one_step(const std::vector<WarpSteps>& warps, StepsSoFar& so_far) {
-  std::vector<const WarpStep*> all;
-  for (unsigned warp = 0; warp < warps.size(); ++warp)
+// What warps do until one of them names a step that is not here yet.
+struct Part {
+  std::vector<const WarpStep*> did;
+  std::vector<Phase::Arrival> of;
+};
+
+// Warps may leave out what others name.
+std::vector<Part> parts_of(const std::vector<WarpSteps>& warps, std::size_t barriers) {
+  std::vector<Part> parts(1);
+  for (unsigned warp = 0; warp < warps.size(); ++warp) {
+    auto part = parts.begin();
     for (std::size_t index = 0; index < warps[warp].steps.size(); ++index) {
-      all.push_back(&warps[warp].steps[index]);
-      so_far.became[{so_far.barriers, warp, index}] = so_far.steps;
+      const WarpStep& step = warps[warp].steps[index];
+      if (step.is_marked) {
+        const auto same =
+            std::find_if(part + 1, parts.end(), [&](const Part& each) { return each.did.front()->name == step.name; });
+        part = same != parts.end() ? same : parts.insert(part + 1, Part());
+      }
+      part->did.push_back(&step);
+      part->of.push_back({barriers, warp, index});
     }
-  Step step = step_of(together(all));
-  step.at = so_far.at++;
-  ++so_far.steps;
-  return step;
+  }
+  return parts;
+}
+
+// Nobody waits at an mbarrier: what all did under a name is one step.
+std::vector<Step> steps_by_name(const std::vector<WarpSteps>& warps, StepsSoFar& so_far) {
+  std::vector<Step> steps;
+  Work before;  // of parts that are no steps: nothing was done, and what follows has the name, too
+  const std::vector<Part> parts = parts_of(warps, so_far.barriers);
+  for (const Part& part : parts) {
+    WarpStep did = together(part.did);
+    for (const Phase::Arrival& arrival : part.of) so_far.became[arrival] = so_far.steps;
+    did.work += std::exchange(before, {});
+    const bool is_last = &part == &parts.back();
+    if (does_nothing(did) && (did.is_marked ? is_last && !steps.empty() : !is_last)) {
+      before = did.work;
+      continue;
+    }
+    steps.push_back(step_of(std::move(did)));
+    steps.back().at = so_far.at++;
+    ++so_far.steps;
+  }
+  steps.back().work += before;
+  return steps;
 }
 
 // What a party has waited for since its last step, and what belongs to its next one with that.
 struct Before {
   std::vector<Waited> after;
-  std::map<std::size_t, RowList> landed;  // by tensor
+  std::map<std::size_t, WarpStep::Moved> landed;  // by tensor
   Work work;
 };
 
 void wait_for(const Draft& draft, const Phase& phase, const StepsSoFar& so_far, Before& before) {
   Waited& waited = before.after.emplace_back(Waited{draft.did.gate, draft.did.phase, draft.did.line, {}});
-  for (const auto& [tensor, rows] : phase.copied) append(before.landed[tensor], rows);
+  for (const auto& [tensor, moved] : phase.copied) append(before.landed[tensor], moved);
   for (const Phase::Arrival& arrival : phase.arrivals) {
     const bool own =
         arrival.barriers == so_far.barriers && draft.party.first <= arrival.warp && arrival.warp <= draft.party.second;
@@ -206,7 +252,7 @@ void wait_for(const Draft& draft, const Phase& phase, const StepsSoFar& so_far, 
 
 std::vector<Step> steps_of(const std::vector<WarpSteps>& warps, const Gates& gates, StepsSoFar& so_far) {
   if (std::none_of(warps.begin(), warps.end(), [](const WarpSteps& warp) { return warp.waits_at_mbarriers; }))
-    return {one_step(warps, so_far)};
+    return steps_by_name(warps, so_far);
   const Party everybody = {0, static_cast<unsigned>(warps.size()) - 1};
   std::vector<Draft> drafts = drafts_of(warps);
   put_in_order(drafts, gates, so_far);
@@ -215,13 +261,14 @@ std::vector<Step> steps_of(const std::vector<WarpSteps>& warps, const Gates& gat
   for (Draft& draft : drafts) {
     Before& before = of_parties[draft.party];
     before.work += draft.did.work;
-    if (draft.index > 0) wait_for(draft, gates.at(draft.did.gate)[draft.did.phase], so_far, before);
+    if (draft.index > 0 && !draft.did.is_marked)
+      wait_for(draft, gates.at(draft.did.gate)[draft.did.phase], so_far, before);
     if (draft.nothing) continue;
     for (unsigned warp = draft.party.first; warp <= draft.party.second; ++warp)
       so_far.became[{so_far.barriers, warp, draft.index}] = so_far.steps;
     ++so_far.steps;
     so_far.at = std::max(so_far.at, draft.ends());
-    for (const auto& [tensor, rows] : before.landed) append(draft.did.moved[{tensor, Move::landed}], rows);
+    for (const auto& [tensor, moved] : before.landed) append(draft.did.moved[{tensor, Move::landed}], moved);
     Step& step = steps.emplace_back(step_of(std::move(draft.did)));
     step.at = draft.begins;
     if (draft.party != everybody) step.by = draft.party;

@@ -21,11 +21,17 @@ using PlaceAndTensor = std::pair<unsigned, std::size_t>;
 // What a warp did between two of its waits.
 struct WarpStep {
   std::uint64_t number = 0;  // in the order in which they began
-  int gate = 0;              // for which it waited before, unless it is the first
+  bool is_marked = false;    // it begins where its threads name it; else
+  int gate = 0;              // for which they waited before, unless it is the first
   unsigned phase = 0;
   std::string line;
+  std::optional<std::size_t> name;  // in effect
   std::set<int> arrives;
-  std::map<std::pair<std::size_t, Move>, RowList> moved;  // by tensor
+  struct Moved {
+    RowList rows;
+    Extent of_row;
+  };
+  std::map<std::pair<std::size_t, Move>, Moved> moved;  // by tensor
   struct Fill {
     int gate;
     unsigned phase;
@@ -57,7 +63,7 @@ struct Phase {
     auto operator<=>(const Arrival&) const = default;
   };
   std::set<Arrival> arrivals;
-  std::map<std::size_t, RowList> copied;  // by tensor
+  std::map<std::size_t, WarpStep::Moved> copied;  // by tensor
 };
 using Gates = std::map<int, std::vector<Phase>>;
 

@@ -116,7 +116,7 @@ class Little(unittest.TestCase):
         self.assertNotIn("01_one/attention.cu.diff.md", sources)
 
     def test_a_walk_follows_the_paragraph_that_names_it(self):
-        self.assertIn('shows it.\n\n<iframe class="walk" loading="lazy" src="../walks/01-seq-q-64.html"',
+        self.assertIn('shows it.\n\n<iframe class="walk" loading="lazy" src="../walks/01-seq-q-64.html#embed"',
                       self.pages.sources({}, None)["01_one/index.md"])
         self.assertEqual(self.pages.sources({}, None)["01_one/index.md"].count("<iframe"), 1)
         self.assertEqual([walk.file for walk in self.book.walks], ["01-seq-q-64.html"])

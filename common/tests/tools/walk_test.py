@@ -17,7 +17,7 @@ from unittest import mock
 from tools.base import Failure, chapters
 from tools.commands import walk as command
 from tools.record import Problem
-from tools.showing import walk
+from tools.showing import walk, walk_opening
 
 
 def problem(**changes) -> Problem:
@@ -350,6 +350,81 @@ class Steps(unittest.TestCase):
             self.assertEqual(raised.exception.status, 2)
 
 
+class Openings(unittest.TestCase):
+    """Where a page opens, of records made by hand."""
+
+    def opens(self, *launches, of=None, **shape):
+        of = of or problem(seq_q=4, seq_k=8, heads=1, kv_heads=1, head_dim=8, **shape)
+        return walk_opening.opening(of, "forward", [{"blocks": blocks} for blocks in launches])
+
+    def block(self, *steps, tiles=1, skipped=0):
+        tile = {"head": 0, "queries": [0, 3], "keys": [0, 3]}
+        return {"tiles": [tile] * tiles, "skipped": [tile] * skipped,
+                "steps": [{"work": [0] * 6, "watched": watched} for watched in steps]}
+
+    def shown(self, m: dict, correction: dict) -> dict:
+        return {name: [[row, 0, [value]] for row, value in values.items()]
+                for name, values in (("m", m), ("correction", correction))}
+
+    def test_the_smallest_correction_after_the_first_tile(self):
+        first, second = self.shown({0: 1, 1: 2}, {0: 0, 1: 0.001}), self.shown({0: 3, 1: 2}, {0: 0.5, 1: 1})
+        third = self.shown({0: 3, 1: 4}, {0: 1, 1: 0.25})
+        found = self.opens([self.block({}, first, {}, second, {}, third), self.block(first, second)])
+        self.assertEqual((found.block, found.step, found.row), (0, 5, "q1"))
+        self.assertIn("Its third tile", found.watch)
+        self.assertIn("by 0.25 corrects it", found.watch)
+
+    def test_the_block_that_skips_most_of_its_tiles(self):
+        found = self.opens([self.block({}, tiles=2, skipped=1), self.block({}, {}, tiles=1, skipped=2), self.block({})])
+        self.assertEqual((found.block, found.step), (1, 1))
+        self.assertIn("has stopped after 1 tile, at key 3.", found.watch)
+        self.assertIn("the 2 dotted tiles are never loaded", found.watch)
+
+    def test_the_merge_whose_second_part_weighs_most(self):
+        alone = {"LSE of a part": [[0, 0, [5.0, -20.0]]]}
+        matters = {"LSE of a part": [[1, 0, [math.log(3), math.log(1)]]]}
+        found = self.opens([self.block({})], [self.block(alone), self.block(matters)])
+        self.assertEqual((found.launch, found.block, found.step, found.row), (1, 1, -1, "q1"))
+        self.assertIn("with weights of 0.75 and 0.25:", found.watch)
+
+    def test_a_thread_that_makes_rows_and_columns_of_scores(self):
+        scores = {"blocks": [self.block({}, {"S": [[0, 0, [1.0]]]})], "owners": [[0, 0, [0, 1, 0, 1]], [1, 0, [0, 1, 0, 1]]]}
+        softmax = {"blocks": [self.block({}, tiles=0)]}
+        found = walk_opening.opening(problem(), "forward", [scores, softmax])
+        self.assertEqual((found.launch, found.step, found.alone), (0, 1, True))
+        self.assertIn("It makes 4 scores of a tile: 2 queries by 2 keys", found.watch)
+        scores["owners"] = [[0, 0, [0, 1, 0, 1]]]  # one row: nothing is shared
+        self.assertIsNone(walk_opening.opening(problem(), "forward", [scores, softmax]))
+
+    def test_the_party_that_waits_for_a_copy(self):
+        copies = {"by": [12, 12], "fills": [[0, "K", [[0, 3]], 0, 0]], "work": [0] * 6}
+        waits = {"by": [0, 3], "landed": {"K": [[0, 3]]}, "after": [{"on": 0, "steps": [0]}], "work": [0] * 6}
+        found = self.opens([{"tiles": [], "skipped": [], "steps": [copies, waits]}])
+        self.assertEqual((found.block, found.step), (0, 1))
+        self.assertIn("Warp 12 only starts copies, and warpgroup 0 only computes. Here it has just waited for K,", found.watch)
+
+    def test_nothing_stands_out(self):
+        self.assertIsNone(self.opens([self.block({})]))
+
+    def test_the_source_of_a_step_ends_where_the_next_begins(self):
+        with tempfile.TemporaryDirectory() as directory:
+            (Path(directory) / "a.cu").write_text('void f() {\n  watch_step("a");\n  if (x) {\n    y();\n    watch("S", z);\n  }\n\n'
+                                                  '  watch_step("b");\n  z();\n}\n')
+            header = Path(directory) / "common" / "device" / "h.h"
+            header.parent.mkdir(parents=True)
+            header.write_text('void g() {\n  for (;;) {\n    watch_step("d");\n    w();\n  }\n}\n')
+            launch = {"names": [["a", "a.cu:2"], ["b", "a.cu:8"], ["c", "gone.cu:1"], ["d", "a.cu:4"]]}
+            walk.add_sources(launch, Path(directory))
+        self.assertEqual([(name["line"], name["source"]) for name in launch["names"]],
+                         [("a.cu:2", ["if (x) {", "  y();", "}"]), ("a.cu:8", ["z();"]), ("gone.cu:1", []),
+                          ("common/device/h.h:3", ["w();"])])  # called in line 4 of the kernel
+
+
+def unpacked(packed: str) -> list:
+    raw = base64.b64decode(packed)
+    return [struct.unpack("<f", b"\0" + raw[at:at + 3])[0] for at in range(0, len(raw), 3)]
+
+
 class Page(unittest.TestCase):
     recorded = {
         "chapter": "05_x", "problem": "B1_H1_N4_D8_fp16_causal", "direction": "forward",
@@ -379,8 +454,14 @@ class Page(unittest.TestCase):
     def test_numbers_are_packed(self):
         (held,) = json.loads(re.findall(r'id="walks">(.*?)</script>', self.page, re.DOTALL)[0])["walks"]
         ((*place, packed),) = held["launches"][0]["blocks"][0]["steps"][0]["watched"]["m"]
-        self.assertEqual((place, struct.unpack("<2f", base64.b64decode(packed))), ([2, 2, 0, 1], (1.5, -math.inf)))
-        self.assertEqual(struct.unpack("<f", base64.b64decode(held["results"]["LSE"]["expected"])), (0.25,))
+        self.assertEqual((place, unpacked(packed)), ([2, 2, 0, 1], [1.5, -math.inf]))
+        self.assertEqual(unpacked(held["results"]["LSE"]["expected"]), [0.25])
+
+    def test_three_bytes_of_a_number_are_enough(self):
+        values = [math.pi, -1e-30, 3e38, 65504.0, 0.1 + 1e-7, -0.0]
+        for packed, value in zip(unpacked(walk.base64_of(values)), values):
+            self.assertAlmostEqual(packed, value, delta=abs(value) * 2 ** -16)
+        self.assertTrue(math.isnan(unpacked(walk.base64_of([math.nan]))[0]))
 
     def test_without_numbers(self):
         held = walk.walk_of(copy.deepcopy(self.recorded), None, with_numbers=False)

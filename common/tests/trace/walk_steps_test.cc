@@ -2,6 +2,7 @@
 #include "device/bulk_copy.h"
 #include "device/mbarrier.h"
 #include "device/named_barrier.h"
+#include "device/watch.h"
 #include "simt/trace/counts.h"
 #include "simt/trace/walk.h"
 #include "tests/simt/support.h"
@@ -117,6 +118,90 @@ TEST(WalkSteps, follow_the_lane_that_waits) {
   EXPECT_EQ(steps[0].moved[0].move, simt::Move::started);
   EXPECT_EQ(steps[0].work.asked, std::uint64_t(row_bytes));
   EXPECT_EQ(steps[1].work.asked, 2 * 32 * 4u);  // of all lanes, a request to read and one to write
+}
+
+// Warps 0 and 1 name what they do, warp 1 leaves out the second; after the barrier what was named last goes on.
+__global__ void names(const float* from, float* to) {
+  const int warp = threadIdx.x / 32;
+  float x = from[threadIdx.x];
+  watch_step("square");
+  x = to[threadIdx.x] = x * x;
+  if (warp == 0) {
+    watch_step("nothing that is seen");
+    watch_step("double");
+    to[threadIdx.x] = 2 * x;
+  }
+  watch_step("end");
+  __syncthreads();
+  to[threadIdx.x] = 0;
+}
+
+TEST(WalkSteps, begin_where_threads_name_them) {
+  Device<float> from(row_floats), to(row_floats);
+  simt::walk_begin({{"from", from, 2, row_bytes / 2}, {"to", to, 2, row_bytes / 2}});
+  launch(names, {1, 64}, from, to);
+  const auto walk = simt::walk_end().at(0);
+  std::vector<std::string> told;
+  for (const Step& step : walk.blocks.at(0).steps) {
+    std::string words = step.name ? walk.names.at(*step.name).first : "-";
+    for (const simt::RowsMoved& moved : step.moved)
+      words += std::string(" ") + name(moved.move) + " " + std::to_string(moved.rows.at(0).first) + " to " +
+               std::to_string(moved.rows.at(0).second);
+    told.push_back(words);
+  }
+  EXPECT_EQ(told, (std::vector<std::string>{"- read 0 to 1", "square written 0 to 1", "nothing that is seen",
+                                            "double written 0 to 0", "end written 0 to 1"}));
+  EXPECT_TRUE(walk.blocks[0].steps[3].until.has_value());  // the barrier ends what was done last
+  EXPECT_FALSE(walk.blocks[0].steps[1].until.has_value());
+}
+
+// Of a party that waits at mbarriers: its steps begin at its waits and where it names them.
+__global__ void names_behind_a_wait(const float* from, float* to) {
+  float* row = dynamic_shared<float, 128>();
+  auto* full = reinterpret_cast<Mbarrier*>(row + row_floats);
+  if (threadIdx.x == 0) {
+    mbarrier_init(full, 1);
+    fence_mbarrier_init();
+  }
+  __syncthreads();
+  if (threadIdx.x == 128) {
+    mbarrier_arrive_expect_tx(full, row_bytes);
+    bulk_load(row, from, row_bytes, full);
+  }
+  if (threadIdx.x >= 32) return;
+  mbarrier_wait(full, 0);
+  watch_step("take");
+  const float x = row[threadIdx.x];
+  watch_step("give");
+  to[threadIdx.x] = x;
+}
+
+TEST(WalkSteps, begin_at_waits_and_names) {
+  Device<float> from(row_floats), to(row_floats);
+  simt::walk_begin({{"from", from, 1, row_bytes}, {"to", to, 1, row_bytes}});
+  launch(names_behind_a_wait, {1, 160, row_bytes + 8}, from, to);
+  const auto walk = simt::walk_end().at(0);
+  std::vector<std::string> told;
+  for (const Step& step : walk.blocks.at(0).steps)
+    told.push_back(place(step) + (step.name ? " " + walk.names.at(*step.name).first : ""));
+  EXPECT_EQ(told, (std::vector<std::string>{"block at 0", "4 at 1", "0 at 2 take", "0 at 3 give"}));
+  EXPECT_EQ(walk.blocks[0].steps[2].after.at(0).steps, std::set<std::size_t>{1});
+  EXPECT_EQ(walk.blocks[0].steps[2].uses.size(), 1u);
+}
+
+// Of each row only the columns that are touched are told.
+__global__ void half_rows(const float* from, float* to) {
+  to[threadIdx.x * 4] = from[threadIdx.x % 2 + threadIdx.x / 2 * 4];
+}
+
+TEST(WalkSteps, say_which_part_of_the_rows_was_moved) {
+  Device<float> from(8), to(16);
+  simt::walk_begin({{"from", from, 2, 16}, {"to", to, 4, 16}});
+  launch(half_rows, {1, 4}, from, to);
+  const std::vector<simt::RowsMoved> moved = simt::walk_end().at(0).blocks.at(0).steps.at(0).moved;
+  ASSERT_EQ(moved.size(), 2u);
+  EXPECT_EQ(moved[0].of_row, (simt::Extent{0, 8}));
+  EXPECT_EQ(moved[1].of_row, (simt::Extent{0, 4}));
 }
 
 }  // namespace

@@ -19,6 +19,28 @@ def recorded(chapter: str, *flags) -> dict:
     return json.loads(done.stdout)
 
 
+def between_waits(steps: list) -> list:
+    """The steps as they are without their names: each from one wait of its party to the next."""
+    made, last = [], {}
+    for step in steps:
+        by = str(step.get("by"))
+        if by in last and "after" not in step and "until" not in last[by]:
+            before = last[by]
+            for key, value in step.items():
+                if key == "work":
+                    before[key] = [a + b for a, b in zip(before[key], value)]
+                elif isinstance(value, dict):
+                    before[key] = {**before.get(key, {}), **value}
+                elif isinstance(value, list) and key != "by":
+                    before[key] = before.get(key, []) + value
+                elif key == "until":
+                    before[key] = value
+        else:
+            last[by] = {**step}
+            made.append(last[by])
+    return made
+
+
 def rows(step: dict) -> dict:
     return {move: step[move] for move in ("read", "written", "started", "landed") if move in step}
 
@@ -32,6 +54,21 @@ class Tiles(unittest.TestCase):
         cls.walk = recorded("05_online_softmax", "--rung=tiles", "--heads=1", "--seq-q=128", "--head-dim=64", "--causal")
         (cls.rung,) = cls.walk["rungs"]
         (cls.launch,) = cls.rung["launches"]
+        cls.blocks = [between_waits(block["steps"]) for block in cls.launch["blocks"]]
+
+    def test_steps_have_names_of_the_algorithm(self):
+        """Each phase of a tile begins a step, and goes on behind the barriers."""
+        names = [name for name, _ in self.launch["names"]]
+        self.assertEqual(names, ["1. S = Q K^T", "2. m, l and P; O *= correction", "3. O += P V", "O / l and LSE"])
+        source = (Path(__file__).parents[3] / "05_online_softmax" / "2_tiles.cu").read_text().splitlines()
+        for name, line in self.launch["names"]:
+            file, _, number = line.rpartition(":")
+            self.assertEqual((file, source[int(number) - 1].strip()), ("05_online_softmax/2_tiles.cu", f'watch_step("{name}");'))
+        tile = [0] * 4 + [1] + [2] * 4
+        for block in self.launch["blocks"]:
+            self.assertEqual([step.get("name") for step in block["steps"]], [None, *tile, *tile, 3])
+            for step in block["steps"]:
+                self.assertEqual({"P": 1, "O": 2}.get(next(iter(step.get("watched", {})), ""), step.get("name")), step.get("name"))
 
     def test_one_block_for_64_rows(self):
         self.assertEqual((self.launch["grid"], self.launch["block"]), ([2, 1, 1], [128, 1, 1]))
@@ -42,14 +79,14 @@ class Tiles(unittest.TestCase):
             k, v = {"read": {"K": [[first, first + 63]]}}, [{"read": {"V": [[half, half + 31]]}} for half in (first, first + 32)]
             return [k, {}, k, {}, v[0], {}, v[1], {}]
 
-        for number, block in enumerate(self.launch["blocks"]):
+        for number, block in enumerate(self.blocks):
             own = [64 * number, 64 * number + 63]
             expected = [{"read": {"Q": [own]}}, *of_tile(0), *of_tile(64)]
             expected[-1] = {"written": {"O": [own], "LSE": [own]}}
-            self.assertEqual([rows(step) for step in block["steps"]], expected)
+            self.assertEqual([rows(step) for step in block], expected)
 
     def test_a_step_ends_at_a_barrier_of_the_kernel_and_the_last_with_the_block(self):
-        steps = self.launch["blocks"][0]["steps"]
+        steps = self.blocks[0]
         source = (Path(__file__).parents[3] / "05_online_softmax" / "2_tiles.cu").read_text().splitlines()
         for step in steps[:-1]:
             file, _, line = step["until"].rpartition(":")
@@ -58,7 +95,7 @@ class Tiles(unittest.TestCase):
         self.assertEqual(steps[-1]["until"], "")
 
     def test_bytes_of_each_step(self):
-        first, second = ([step["work"] for step in block["steps"]] for block in self.launch["blocks"])
+        first, second = ([step["work"] for step in block] for block in self.blocks)
         q = 64 * 64 * 2
         self.assertEqual(first[0], [q, q, q, 2 * q, 0, 0])  # shared memory has fp32
         half = 64 * 32 * 2
@@ -80,8 +117,8 @@ class Tiles(unittest.TestCase):
             return [value for at, _, values in step["watched"].get(name, []) if at == row for value in values]
 
         results = self.rung["results"]
-        for number, block in enumerate(self.launch["blocks"]):
-            state, final = block["steps"][12], block["steps"][16]
+        for number, block in enumerate(self.blocks):
+            state, final = block[12], block[16]
             for row in range(64 * number, 64 * number + 64):
                 (m,), (l,) = of(state, "m", row), of(state, "l", row)
                 self.assertAlmostEqual(m + math.log(l), results["LSE"]["made"][row], places=3)
@@ -91,7 +128,7 @@ class Tiles(unittest.TestCase):
                     self.assertAlmostEqual(value / l, results["O"]["made"][64 * row + d], delta=2e-3)
 
     def test_the_correction_and_p(self):
-        first = self.launch["blocks"][1]["steps"]
+        first = self.blocks[1]
         for _, _, (correction,) in first[4]["watched"]["correction"]:
             self.assertEqual(correction, 0)  # nothing was there before the first tile
         for _, column, values in first[12]["watched"]["P"]:
@@ -141,10 +178,10 @@ class Example(unittest.TestCase):
         head = 1 * 2 + 1
         self.assertEqual((self.launch["grid"], self.launch["block"], block["block"]), ([16, 1, 1], [4, 4, 1], [11, 0, 0]))
         self.assertEqual(block["tiles"], [{"head": head, "queries": [4, 7], "keys": [0, 3], "step": 1, "kind": "whole"},
-                                          {"head": head, "queries": [4, 7], "keys": [4, 7], "step": 4, "kind": "partly"}])
+                                          {"head": head, "queries": [4, 7], "keys": [4, 7], "step": 5, "kind": "partly"}])
         self.assertEqual(block["steps"][-1]["written"], {"O": [[28, 31]], "LSE": [[28, 31]]})
         self.assertEqual(block["steps"][0]["read"], {"Q": [[28, 31]]})
-        lower = {(row, 4 + c): value > 0 for row, _, values in block["steps"][6]["watched"]["P"] for c, value in enumerate(values)}
+        lower = {(row, 4 + c): value > 0 for row, _, values in block["steps"][8]["watched"]["P"] for c, value in enumerate(values)}
         self.assertEqual(lower, {(28 + i, 4 + j): j <= i for i in range(4) for j in range(4)})
 
     def test_program_3_has_the_diagonal_alone(self):
@@ -189,9 +226,12 @@ class EarlyStop(unittest.TestCase):
     def test_products_are_made_while_their_tile_is_there(self):
         """Two products of a tile, S and O, each 2 x 128 x 64 x 64 operations; the first step only waits for Q."""
         block = self.blocks("earlystop", "forward")[0]
-        at = [number for number, step in enumerate(block["steps"]) if step["work"][4]]
-        self.assertEqual(at, [tile["step"] for tile in block["tiles"]])
-        self.assertEqual({block["steps"][number]["work"][4] for number in at}, {2 * 2 * 128 * 64 * 64})
+        launch_names = ["1. S = Q K^T", None, "3. P, and O += P V"]
+        product = 2 * 128 * 64 * 64
+        for tile, end in zip(block["tiles"], [each["step"] for each in block["tiles"][1:]] + [len(block["steps"])]):
+            steps = block["steps"][tile["step"]:end]
+            flops = [(launch_names[step["name"]], step["work"][4]) for step in steps if step["work"][4]]
+            self.assertEqual(flops, [("1. S = Q K^T", product // 2), ("3. P, and O += P V", product // 2)] * 2)  # 32 keys at a time
 
 
 FORWARDS_OF_10 = ("tma", "descriptors", "wgmma", "warpspec", "overlap", "pingpong", "stored", "listed", "persistent", "dynamic",
@@ -215,7 +255,7 @@ class Parties(unittest.TestCase):
         return launch
 
     def steps(self, launch: dict, by: list) -> list:
-        return [step for block in launch["blocks"] for step in block["steps"] if step.get("by") == by]
+        return [step for block in launch["blocks"] for step in between_waits(block["steps"]) if step.get("by") == by]
 
     def waits(self, launch: dict, step: dict) -> list:
         return [launch["mbarriers"][each["on"]] if each["on"] >= 0 else each["on"] for each in step.get("after", [])]
@@ -251,7 +291,7 @@ class Parties(unittest.TestCase):
             self.assertEqual([step.get("products") for step in steps], [[["Q", [own], "K", k[0]]], None, [["Q", [own], "K", k[1]]], None])
             self.assertEqual({step["work"][4] for step in steps}, {2 * 64 * 128 * 64})  # S or O of a tile
             self.assertEqual(steps[-1]["written"], {"O": [own], "LSE": [own]})
-            self.assertEqual([step["at"] for step in steps], [2, 3, 4, 5])  # as early as can be, all three alike
+            self.assertEqual([step["at"] for step in steps], [2, 4, 5, 7])  # as early as can be, all three alike; P comes after S
         tiles = [(tile["queries"], tile["keys"]) for tile in launch["blocks"][0]["tiles"]]
         self.assertEqual(tiles, [([i, i + 63], [j, j + 127]) for j in (0, 128) for i in (0, 64, 128)])
 

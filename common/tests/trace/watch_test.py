@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[3]
 # and one that calls a header's functions which show something; with its architecture, and that header.
 KERNELS = (("06_flashattn2_fwd/11_final.cu", "sm_90", None), ("04_fusion/2_streamed.cu", "sm_90", None),
            ("10_hopper/9_persistent.cu", "sm_90a", "device/lazy_softmax.h"))
-CALL = re.compile(r"^ *(?:for \(.*\) )?watch\w*\([^;]*\);.*\n", re.MULTILINE)
+CALL = re.compile(r'^ *(?:for \(.*\) )?watch\w*\((?:"[^"]*"|[^";])*\);.*\n', re.MULTILINE)
 MISSING = 77  # CTest counts it as skipped
 
 

@@ -1,7 +1,8 @@
 """a page that replays a run, tile by tile, with its numbers; needs no GPU
 
-The SIMT engine runs the kernels once and records which rows of which matrix every thread block reads and writes, and
-the numbers that the kernels show. The page is one file that needs no network. STEP is a chapter, whose last rung is
+The SIMT engine runs the kernels once and records which rows of which matrix every thread block reads and writes, what
+it calls its steps, and the numbers that the kernels show. The page opens where most is to be seen, can show the launch
+as a whole, and is one file that needs no network. STEP is a chapter, whose last rung is
 meant, or a rung of one: 05, 08/earlystop. Two of them stand side by side, on one clock: 03 05, 08/masked 08/earlystop.
 05/example has tiles of 4 x 4, and a problem of its own: B=4 H=2 N=8 D=4, with zeros up to D=8, unless you ask for
 another one. Of a kernel with a thread block for each multiprocessor, one block walks all tiles; with SIMT_THREADS=2,
@@ -139,7 +140,7 @@ def _page(arguments: argparse.Namespace, known: list[chapters.Chapter], steps: l
                 return walk_picture.picture(recorded), wrong
             walks.append(walk.walk_of(recorded, None if step.chapter.name == NAIVE else naive, not arguments.no_numbers,
                                       EXAMPLE_NOTE if published else "",
-                                      EXAMPLE_BLOCK if published and step.is_example else 0))
+                                      EXAMPLE_BLOCK if published and step.is_example else None))
     return walk.page(walks), wrong
 
 

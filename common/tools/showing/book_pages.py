@@ -118,7 +118,7 @@ class Pages:
         """The paragraph, and each walk that it names."""
         for walk in walks_in(paragraph):
             place = _to(page, f"walks/{walk.file}")
-            paragraph = (f'{paragraph.rstrip()}\n\n<iframe class="walk" loading="lazy" src="{place}" '
+            paragraph = (f'{paragraph.rstrip()}\n\n<iframe class="walk" loading="lazy" src="{place}#embed" '
                          f'title="{walk.command}"></iframe>\n'
                          f'<p class="walk-link"><a href="{place}">This walk on a page of its own</a></p>\n')
         return paragraph

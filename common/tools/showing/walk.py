@@ -13,12 +13,13 @@ from typing import Any
 
 from tools.base import ROOT, Failure, JsonObject
 from tools.record import Problem, read_label
+from tools.showing.walk_opening import opening
 
 PARTS = Path(__file__).parent / "walk_page"
 SCRIPTS = ("words", "drawing", "side", "story", "clock", "blocks", "scores", "matrices", "places", "parties", "bytes",
-           "values", "schedule", "page")
+           "values", "owners", "now", "launch", "page")
 LARGEST_PAGE = 2_000_000  # bytes
-# Of the kernels' numbers, 5 1/3 bytes each in the page. The rest is for the script, the steps in their order and the
+# Of the kernels' numbers, four bytes each in the page. The rest is for the script, the steps in their order and the
 # tiles.
 MOST_NUMBERS = 300_000
 TILE, EXAMPLE_TILE = 64, 4
@@ -209,6 +210,19 @@ def add_tiles(problem: Problem, launch: JsonObject) -> None:
         block["skipped"] = _skipped(problem, block["tiles"], every, along_keys)
 
 
+# --- Owners ----------------------------------------------------------------------------------------------------------
+
+
+def add_owners(launch: JsonObject) -> None:
+    """Of the first scores that are shown: [first row, rows, first column, columns, threads as 16 bits in base64]."""
+    runs = launch.pop("owners", [])
+    if not runs or len({(column, len(threads)) for _, column, threads in runs}) > 1:
+        return
+    (row, column, threads), every = runs[0], [thread for *_, threads in runs for thread in threads]
+    packed = base64.b64encode(struct.pack(f"<{len(every)}H", *every)).decode()
+    launch["owners"] = [row, len(runs), column, len(threads), packed]
+
+
 # --- Names -----------------------------------------------------------------------------------------------------------
 
 
@@ -225,6 +239,50 @@ def add_names(launch: JsonObject, root: Path = ROOT) -> None:
     in_order = sorted(range(len(places)), key=places.__getitem__)
     names = dict(zip(in_order, _numbered([filled.get(place, "zeros") for place in in_order])))
     launch["places"] = [[*at, names[place]] for place, at in enumerate(places)]
+
+
+SHOWS = re.compile(r"^ *(?:for \(.*\) )?watch\w*\(.*\);")  # the reader has what it shows
+MARKER = re.compile(r"^ *watch_step\(")
+MOST_LINES = 60  # of the source of a step: then it is cut
+
+
+def add_sources(launch: JsonObject, root: Path = ROOT) -> None:
+    """To the names of steps: the lines of the kernel from where it names one to where it names the next."""
+    launch["names"] = [{"name": name, "line": line, "source": source}
+                       for name, of in launch.get("names", []) for line, source in [_source(name, of, root)]]
+
+
+def _source(name: str, line: str, root: Path) -> tuple[str, list[str]]:
+    """(line, the lines behind it). Of a function that the kernel calls, the engine knows the line of the call."""
+    path, _, number = line.rpartition(":")
+    headers = sorted(root.glob("common/device/*.h"))
+    for file, at in [(root / path, int(number or 0) - 1), *((header, None) for header in headers)]:
+        try:
+            lines = file.read_text().splitlines()
+        except OSError:  # a kernel from elsewhere
+            continue
+        marks = [i for i, text in enumerate(lines) if f'watch_step("{name}")' in text and at in (None, i)]
+        if marks:
+            return f"{file.relative_to(root)}:{marks[0] + 1}", _behind(lines[marks[0] + 1:])
+    return line, []
+
+
+def _behind(lines: list[str]) -> list[str]:
+    found: list[str] = []
+    for text in lines:
+        is_code = text.strip() and not text.startswith("#")
+        outside = found and is_code and _indent(text) < _indent(found[0])  # what stands around the step goes on
+        if MARKER.match(text) or outside or len(found) == MOST_LINES:
+            break
+        if not SHOWS.match(text) and (found or is_code):
+            found.append(text)
+    while found and (not found[-1].strip() or re.match(r" *for \(.*\)$", found[-1])):  # of what it shows
+        found.pop()
+    return [text if text.startswith("#") else text[_indent(found[0]):] for text in found]
+
+
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip())
 
 
 def _made(line: str, root: Path) -> str:
@@ -253,12 +311,15 @@ def _numbered(names: list[str]) -> list[str]:
 
 
 def base64_of(values: Sequence[float]) -> str:
-    """As fp32, 5 1/3 bytes each."""
-    return base64.b64encode(struct.pack(f"<{len(values)}f", *map(float, values))).decode()
+    """The upper three bytes of fp32, rounded: four bytes in the page each, and more digits than it shows."""
+    bits = struct.unpack(f"<{len(values)}I", struct.pack(f"<{len(values)}f", *map(float, values)))
+    is_finite = 0x7F800000
+    upper = ((each + 0x80 if each & is_finite != is_finite else each) >> 8 for each in bits)
+    return base64.b64encode(b"".join(each.to_bytes(3, "little") for each in upper)).decode()
 
 
 def rectangles(runs: list[list[Any]]) -> list[list[Any]]:
-    """[[row, column, values], ..], ascending -> [[first row, rows, first column, columns, fp32 in base64], ..]."""
+    """[[row, column, values], ..], ascending -> [[first row, rows, first column, columns, base64_of()], ..]."""
     made: list[list[Any]] = []
     for row, column, values in runs:
         if made and made[-1][0] + made[-1][1] == row and made[-1][2:4] == [column, len(values)]:
@@ -270,14 +331,18 @@ def rectangles(runs: list[list[Any]]) -> list[list[Any]]:
 
 
 def walk_of(recorded: JsonObject, naive: "JsonObject | None" = None, with_numbers: bool = True, note: str = "",
-            start: int = 0) -> JsonObject:
+            start: "int | None" = None) -> JsonObject:
     """What the page is told of one step: what its chapter's program recorded, with tiles; and of chapter 01's, only
-    the work. It begins with block `start`."""
+    the work. `start` is the block that it opens with, where not the one in which most is to be seen."""
     problem, rope = read_label(recorded["problem"])
     (rung,) = recorded["rungs"]
     for launch in rung["launches"]:
         add_tiles(problem, launch)
         add_names(launch)
+        add_sources(launch)
+    opens = opening(problem, recorded["direction"], rung["launches"], start)
+    for launch in rung["launches"]:
+        add_owners(launch)
         for block in launch["blocks"]:
             for step in block["steps"]:
                 watched = step.pop("watched", {})
@@ -287,7 +352,8 @@ def walk_of(recorded: JsonObject, naive: "JsonObject | None" = None, with_number
         "step": f"{recorded['chapter']}/{rung['rung']}", "direction": recorded["direction"], "problem": vars(problem),
         "rope": rope,
         "words": str(problem), "tensors": rung["tensors"], "launches": rung["launches"],
-        "naive": work(naive) if naive else None, "numbers": with_numbers, "note": note, "start": start,
+        "naive": work(naive) if naive else None, "numbers": with_numbers, "note": note,
+        "opening": opens.as_json() if opens else {"block": start or 0},
         "results": {name: {way: base64_of(values) for way, values in result.items()}
                     for name, result in rung["results"].items() if with_numbers},
     }

@@ -8,7 +8,7 @@ let timer = null;
 const sentence = (side, step) => `${step.from ? `${step.from} ${partyName(step.by).toLowerCase()}` : partyName(step.by)} ${stepWords(side, step)}`;
 
 function drawSide(side) {
-  side.part("says").textContent = `${side.name ? `Step ${side.step + 1} of ${side.steps().length}. ` : ""}${sentence(side, side.steps()[side.step])}`;
+  drawNow(side);
   for (const [i, item] of [...side.part("steps").children].entries())
     i === side.step ? item.setAttribute("aria-current", "step") : item.removeAttribute("aria-current");
   drawScores(side, (tile) => { side.tile = tile; side.part("tile-open").open = true; drawSide(side); });
@@ -18,6 +18,7 @@ function drawSide(side) {
   drawParties(side);
   drawBytes(side);
   drawValues(side);
+  drawOwners(side);
 }
 
 const clock = new Clock(sides);
@@ -30,7 +31,45 @@ function go(tick) {
   $("number").textContent = clock.words();
   $("first").disabled = $("back").disabled = clock.at === 0;
   $("last").disabled = $("forward").disabled = clock.atEnd();
-  sides.forEach(drawSide);
+  document.body.classList.toggle("at-opening", !clock.ofLaunch && sides.every(isAtOpening));
+  if (!clock.ofLaunch) return sides.forEach(drawSide);
+  const most = Math.max(...sides.map((side) => endOf(planOf(side)))); // one scale of time
+  for (const side of sides) drawLaunch(side, Math.min(clock.ticks[clock.at], endOf(planOf(side))), 600 / most);
+}
+
+// One block, or the launch as a whole.
+function show(ofLaunch) {
+  clock.ofLaunch = ofLaunch;
+  document.body.classList.toggle("of-launch", ofLaunch);
+  $("view-block").setAttribute("aria-pressed", !ofLaunch);
+  $("view-launch").setAttribute("aria-pressed", ofLaunch);
+  clock.restart();
+  go(clock.at);
+}
+
+function goInto(side, block) {
+  pause();
+  enterBlock(side, block);
+  show(false);
+  side.part("blocks").children[block].focus();
+}
+
+// Where most is to be seen.
+function open(side) {
+  const { launch, block, row } = side.walk.opening;
+  if (launch !== undefined && launch !== side.launchAt) enterLaunch(side, launch, block);
+  else enterBlock(side, block);
+  if (row && [...side.part("row").options].some((option) => option.value === row)) side.part("row").value = side.row = row;
+}
+const isAtOpening = (side) => side.walk.opening.step === undefined || (side.launchAt === (side.walk.opening.launch ?? side.launchAt) && side.blockAt === side.walk.opening.block && side.step === openingStep(side));
+
+// -1 is the last one.
+const openingStep = (side) => (side.walk.opening.step < 0 ? side.steps().length - 1 : side.walk.opening.step ?? 0);
+
+function openAll() {
+  sides.forEach(open);
+  show(false);
+  go(Math.max(...sides.map(openingStep)));
 }
 
 function enterBlock(side, block) {
@@ -45,7 +84,6 @@ function enterBlock(side, block) {
 
 function enterLaunch(side, launch, block = 0) {
   side.launchAt = launch;
-  side.part("schedule-section").hidden = side.blocks().length === 1;
   const choices = [...side.part("processors").options].map((option) => Number(option.value));
   side.part("processors").value = choices.findLast((n) => 2 * n <= side.blocks().length) ?? 1;
   drawBlocks(side, (block) => startAgain(() => enterBlock(side, block)));
@@ -54,7 +92,6 @@ function enterLaunch(side, launch, block = 0) {
 
 function startAgain(enter) {
   enter();
-  drawSchedules(sides);
   clock.restart();
   go(0);
 }
@@ -77,38 +114,63 @@ function play() {
 const toggle = () => (timer ? pause() : play());
 
 function onKey(event) {
-  if (event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey || event.target.closest("select, input, summary, .scroll")) return;
+  if (event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey || event.target.closest("select, input, summary, .scroll, pre")) return;
   const does = { ArrowRight: () => go(clock.at + 1), ArrowLeft: () => go(clock.at - 1), Home: () => go(0),
-                 End: () => go(clock.ticks.length - 1), " ": event.target.closest("button") ? null : toggle }[event.key];
+                 End: () => go(clock.ticks.length - 1), " ": event.target.closest("button, [role=button]") ? null : toggle }[event.key];
   if (!does) return;
   event.preventDefault();
   does();
 }
 
-function open(side) {
+function make(side) {
   $("sides").append(side.root);
+  side.root.classList.toggle("by-thread", Boolean(side.walk.opening.alone));
   side.root.classList.toggle("waiting", side.walk.launches.some((launch) => launch.mbarriers.length));
   side.part("name").textContent = `${side.walk.step}, ${side.walk.direction}`;
   side.part("problem").textContent = `${side.walk.words}${side.walk.rope ? ", with RoPE" : ""}${side.walk.note && `. ${side.walk.note}`}`;
   side.part("name").hidden = !side.name;
   side.walk.launches.forEach((launch, i) => element(side.part("launch"), "option", `${i + 1}: ${launch.kernel.replace(/<.*/, "").replace(/.*::/, "")}`, { value: i }));
-  side.part("launches").hidden = side.walk.launches.length === 1;
+  side.part("launches").hidden = side.part("launch-label").hidden = side.walk.launches.length === 1;
   const shows = (launch) => launch.blocks.some((block) => block.steps.some((step) => step.watched));
   side.part("all-launches").checked =
-    side.walk.launches.length > 1 &&
+    !(side.walk.opening.alone && !side.name) && side.walk.launches.length > 1 &&
     (side.name || side.walk.direction === "forward" || (!shows(side.launch()) && side.walk.launches.some(shows)));
   side.part("all-launches").addEventListener("change", () => startAgain(() => enterBlock(side, side.blockAt)));
-  side.part("launch").value = side.launchAt;
   side.part("launch").addEventListener("change", () => startAgain(() => enterLaunch(side, Number(side.part("launch").value))));
   side.part("row").addEventListener("change", () => { side.row = side.part("row").value; drawValues(side); });
   side.part("tile-numbers").addEventListener("change", () => { side.numbers = side.part("tile-numbers").value; drawTile(side); });
   side.part("tile-open").addEventListener("toggle", () => drawTile(side));
   side.part("follow").addEventListener("click", () => { side.tile = null; drawSide(side); });
-  side.part("processors").addEventListener("change", () => drawSchedules(sides));
+  side.part("processors").addEventListener("change", () => show(true));
+  side.part("thread").addEventListener("input", () => { side.thread = Math.max(Math.trunc(Number(side.part("thread").value)) || 0, 0); drawOwners(side); });
+  side.part("show-me").addEventListener("click", openAll);
+  side.part("what").textContent = side === sides[0] ? whatIsWhat(side) : "";
+  side.part("watch-line").hidden = !side.walk.opening.watch;
+  side.part("watch").textContent = side.walk.opening.watch ?? "";
   const { queries, keys } = side.blocks()[0].tiles[0] ?? { queries: [0, 63], keys: [0, 63] };
   side.part("tile-open").open = (queries[1] - queries[0] + 1) * (keys[1] - keys[0] + 1) <= 64; // more are many to draw
   makeMatrices(side);
-  enterLaunch(side, side.launchAt, side.walk.start);
+  side.part("launch").value = side.launchAt;
+  enterLaunch(side, side.launchAt, side.walk.opening.block);
+}
+
+// Of two, one may have nothing that stands out: then it shows the other's row, if it has it.
+function shareOpening(sides) {
+  const one = sides.find((side) => side.walk.opening.row);
+  for (const side of sides)
+    if (one && !side.walk.opening.row && side.problem.seq_q === one.problem.seq_q) {
+      const row = Number(one.walk.opening.row.slice(1)), head = Math.floor(row / side.problem.seq_q), query = row % side.problem.seq_q;
+      const block = side.blocks().findIndex(({ tiles }) => tiles.some((tile) => tile.head === head && tile.queries[0] <= query && query <= tile.queries[1]));
+      if (block >= 0) Object.assign(side.walk.opening, { block, row: one.walk.opening.row });
+    }
+}
+
+// In a lesson's frame (#embed): what shows the idea, and the rest behind a button; in a narrow frame a still, and a link.
+function embed() {
+  const embedded = location.hash === "#embed";
+  document.documentElement.classList.toggle("embedded", embedded);
+  $("still").href = location.href.replace(/#.*/, "");
+  $("more").addEventListener("click", () => document.documentElement.classList.remove("embedded"));
 }
 
 $("sides").classList.toggle("two", sides.length > 1);
@@ -123,4 +185,9 @@ $("last").addEventListener("click", () => go(clock.ticks.length - 1));
 $("play").addEventListener("click", toggle);
 $("speed").addEventListener("change", () => timer && (pause(), play()));
 document.addEventListener("keydown", onKey);
-startAgain(() => sides.forEach(open));
+$("view-block").addEventListener("click", () => show(false));
+$("view-launch").addEventListener("click", () => show(true));
+sides.forEach(make);
+shareOpening(sides);
+openAll();
+embed();

@@ -9,11 +9,13 @@ class Side {
     this.root = document.getElementById("side").content.firstElementChild.cloneNode(true);
     for (const place of this.root.querySelectorAll("[aria-label]"))
       if (name) place.setAttribute("aria-label", `${place.getAttribute("aria-label")}, ${name}`);
-    this.launchAt = Math.max(walk.launches.findLastIndex((launch) => launch.blocks.some((block) => block.tiles.length)), 0);
+    if (name && walk.opening.alone) walk.opening = { block: 0 }; // beside another walk all its launches are told
+    this.launchAt = walk.opening.launch ?? Math.max(walk.launches.findLastIndex((launch) => launch.blocks.some((block) => block.tiles.length)), 0);
     this.blockAt = 0;
     this.story = null; // of all launches, if that is looked at
     this.step = 0;
     this.row = null; // chosen row: "q17", "k5"
+    this.thread = 0; // whose scores are shown
     this.tile = null; // chosen tile: a number; null while the walk's own is shown
     this.numbers = null; // which of a tile's numbers
   }
@@ -42,18 +44,22 @@ function complete(steps, launch) {
   steps.forEach((step, i) => {
     step.at ??= i;
     step.gates = launch.mbarriers;
+    step.names = launch.names;
+    step.launch = launch;
     step.places = launch.places;
     for (const [, tensor, ranges] of step.uses ?? []) ((step.used ??= {})[tensor] ??= []).push(...ranges);
   });
 }
 
-// --- Numbers: rectangles [first row, rows, first column, columns, fp32 in base64], unpacked when they are asked for ---
+// --- Numbers: rectangles [first row, rows, first column, columns, the upper three bytes of fp32 in base64], unpacked when they are asked for ---
 
 const unpacked = new Map();
 function floats(packed) {
   if (!unpacked.has(packed)) {
     const raw = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
-    unpacked.set(packed, new Float32Array(raw.buffer));
+    const whole = new Uint8Array(raw.length / 3 * 4);
+    for (let i = 0; i < raw.length; i++) whole[i + Math.floor(i / 3) + 1] = raw[i];
+    unpacked.set(packed, new Float32Array(whole.buffer));
   }
   return unpacked.get(packed);
 }

@@ -58,7 +58,7 @@ function drawValues(side) {
   } else if (side.walk.direction === "backward") {
     drawVector(side, place, row, "dQ", "dQ, this block’s part", 1);
   } else {
-    drawRunning(side, place, row);
+    if (!drawParts(side, place, row)) drawRunning(side, place, row);
     drawLastP(side, place, row);
     const { l } = side.stepsSoFar().map((step) => running(step, row)).findLast((found) => found.l !== undefined) ?? {};
     drawVector(side, place, row, "O", "O / l so far", l === undefined ? 1 : l === 0 ? 0 : 1 / l);
@@ -114,14 +114,31 @@ function drawRunning(side, place, row) {
   }
 }
 
+// --- Parts that are merged ---
+
+const partsIn = (step, row) => shownInRow(step, "LSE of a part", row).flatMap(([, values]) => values);
+
+function drawParts(side, place, row) {
+  const parts = side.stepsSoFar().map((step) => partsIn(step, row)).findLast((found) => found.length);
+  if (!parts) return false;
+  const sum = parts.reduce((so, lse) => so + Math.exp(lse), 0);
+  const body = table(place, "The parts of the row’s keys; their weights add up to 1", ["part", "LSE", "weight in O"]);
+  parts.forEach((lse, i) => {
+    const line = element(body, "tr");
+    element(line, "th", String(i), { scope: "row" });
+    for (const value of [lse, Math.exp(lse) / sum]) element(line, "td", shown(value));
+  });
+  return true;
+}
+
 // --- Vectors ---
 
 function drawLastP(side, place, row) {
   const p = newest(side, "P", row);
   if (!p || isWritten(side, "O", row)) return;
-  const [column, values] = p;
-  element(place, "p", `P of the last tile, from key ${column} on; the largest is ${shown(largest(values))}.`);
-  bars(place, values, `P of the last tile, ${values.length} keys`);
+  const [column, values] = p, part = element(place, "div", undefined, { class: "last-p" });
+  element(part, "p", `P of the last tile, from key ${column} on; the largest is ${shown(largest(values))}.`);
+  bars(part, values, `P of the last tile, ${values.length} keys`);
 }
 
 // A row of O or of a gradient: as written, else as the kernel showed it last; beside what it must become.
