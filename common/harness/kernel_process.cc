@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -92,7 +93,10 @@ void ask(Request request) {
     for (const Launch& launch : launches) simt::trace_add(as_counts(launch));
   const std::string message = printable(answer.message, longest_message);
   if (answer.ended == Ended::with_a_cuda_error) throw CudaError(answer.code, message);
-  if (answer.ended != Ended::well) throw std::runtime_error(message);
+  // The engine has no others, so that their text is what was handed in, or read by it, and nothing to be shown.
+  const std::string out_of_memory = std::bad_alloc().what();
+  if (answer.ended != Ended::well)
+    throw std::runtime_error(message == out_of_memory ? message : "an exception that is none of CUDA's");
 }
 
 template <class Args>
@@ -113,6 +117,7 @@ attention::Pass<Args> in_kernel_process_as(attention::Pass<Args> pass) {
 
 }  // namespace
 
+bool kernels_are_apart() { return kernels() >= 0; }
 attention::Forward in_kernel_process(const attention::Forward& pass) { return in_kernel_process_as(pass); }
 attention::Backward in_kernel_process(const attention::Backward& pass) { return in_kernel_process_as(pass); }
 

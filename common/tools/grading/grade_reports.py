@@ -8,6 +8,7 @@ from urllib.parse import quote
 from tools.base import JsonObject
 from tools.grading.one_submission import Grade
 from tools.grading.roster import Log, Person
+from tools.grading.sandbox import OTHER_FILES
 from tools.grading.similarity import Alike, groups
 from tools.grading.speed import Graded
 from tools.grading.tables import as_csv
@@ -24,8 +25,8 @@ def not_held(held: JsonObject) -> list[str]:
     if kernels and len(missing) == len(kernels):
         return ["Nothing is isolated here: whoever hands something in could do what you can do."]
     return ([f"Submissions' kernels are kept apart, but not by: {'; '.join(missing)}."] if missing else []) + \
-        (["The compiler could read the workbook's solutions here (bubblewrap hides them)."]
-         if held.get("solutions") == "seen" else []) + \
+        (["The compiler can read any file here, and an error that it shows what stands there: grade as root."]
+         if held.get(OTHER_FILES) == "seen" else []) + \
         (["Kernels that are timed run apart from the judge, but less isolated: the GPU's driver needs files and system "
           "calls. Points for performance rest on that."] if held.get("timed kernels") else [])
 

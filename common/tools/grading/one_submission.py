@@ -39,7 +39,7 @@ from tools.course import (
 )
 from tools.grading import speed
 from tools.grading.kernels import LAYERS, NO_MEMORY, REQUIRED, Attempt, CompilerStopped, Kernels, as_line
-from tools.grading.sandbox import Done, Limits, Sandbox, ended, own_program, python
+from tools.grading.sandbox import OTHER_FILES, Done, Limits, Sandbox, ended, own_program, python
 from tools.grading.speed import Graded, Timed
 from tools.grading.submission import Submission
 
@@ -113,7 +113,6 @@ class Workbench(Workshop):
             self.no_gpu = "" if choice.preset == "cuda" else choice.why
         for one in self._timed(exercises):  # its solution; what is handed in is compiled elsewhere
             file_trees.write(self.tree, {one.handed_in: wanted[one.file]})
-        self.sandbox.hide(self.root)
         self._environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C.UTF-8",
                              "HOME": str(self.tree / "build"),
                              "TMPDIR": str(self.tree / "build"), "CXX": os.environ.get("CXX") or "g++",
@@ -135,7 +134,7 @@ class Workbench(Workshop):
             self._require_right_solutions(exercises)
             self.held["kernels"] = layers_in_words(self.kernels.layers)
         else:
-            self.kernels.prepare_place()
+            self.kernels.prepare_place(self.times_on)
             self.held = self._what_holds()
         for one in self._timed(exercises) if self.times_on == "cuda" else []:
             alone = self._times(one, wanted[one.file].decode(), 1, speed.TIMES)
@@ -148,7 +147,7 @@ class Workbench(Workshop):
 
     def _what_holds(self) -> JsonObject:
         place = self.kernels.place
-        held = self.sandbox.held(place, place / "made", self.root / self.course.exercises[0].file)
+        held = self.sandbox.held(place, place / "probe")
         if not held["runs"]:
             raise Failure(f"nothing can be run in {shown(place)} as another user: {held['why']}")
         return held
@@ -157,11 +156,11 @@ class Workbench(Workshop):
         """Failure if something that should keep a submission's kernels apart does not hold here."""
         held = self.kernels.layers or frozenset()
         missing = [f"{layer} ({LAYERS[layer]})" for layer in REQUIRED if layer not in held]
-        if self.held["solutions"] != "not seen":
-            missing.append("compiler (it can read the workbook's solutions)")
+        if self.held[OTHER_FILES] != "not seen":
+            missing.append("compiler (it can read any file)")
         if missing:
-            raise Failure(f"--require-isolation: this machine does not hold {', '.join(missing)}; root, libseccomp-dev "
-                          "and bubblewrap give all of them", status=2)
+            raise Failure(f"--require-isolation: this machine does not hold {', '.join(missing)}; root and "
+                          "libseccomp-dev give all of them", status=2)
 
     def _make_references(self, exercises: Sequence[Graded]) -> None:
         """What kernels should answer, where the tree has none yet: afterwards nobody may write there."""
@@ -198,11 +197,11 @@ class Workbench(Workshop):
     def _targets(self, exercises: Sequence[Graded]) -> dict[str, list[str]]:
         targets: dict[str, set[str]] = {"cpu": set(), "cuda": set()}
         for timed in self._timed(exercises):
-            targets[self.times_on].update({timed.target, "timing_judge"})
+            targets[self.times_on].update({timed.target, "timing_judge", "probe"})
         for one in exercises:
             if isinstance(one, Timed):
                 continue
-            targets["cpu"].update({"confine", "kernel_host_plain", "kernel_host_traced"})
+            targets["cpu"].update({"confine", "probe", "kernel_host_plain", "kernel_host_traced"})
             if one.kind != "measure":
                 targets["cpu"].add(f"{one.chapter}_tests")
             if "trace" in one.tests:
@@ -329,7 +328,7 @@ class Workbench(Workshop):
     def _timing_program(self, one: Timed, text: str) -> Path:
         """Compiled and linked as ninja would, where the compiler can write to nothing else."""
         if self.attempt is None and not self.kernels.place.exists():
-            self.kernels.prepare_place()
+            self.kernels.prepare_place(self.times_on)
         return self.kernels.linked_as(self.tree / "build" / self.times_on, one.target, self.tree / one.handed_in, text)
 
 
