@@ -50,6 +50,7 @@ struct Launch {
   dim3 grid, block;
   uint64_t dynamic_shared_bytes, barriers, shuffles, matrix_flops, matrix_flops_alone;
   bool knows_alone;
+  simt::ForExercises for_exercises;
   simt::Traffic read, written;
   simt::Counts totals[simt::op_count];
 };

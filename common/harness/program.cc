@@ -307,11 +307,10 @@ std::string wrong_in_json(const Verdict& verdict) {
 }
 
 // {"chapter": .., "problem": .., "direction": .., "flops": .., "rungs": [{"rung": .., "launches": [..]}]}, the launches
-// as simt/trace/counts.h has them. One launch of each, on the inputs that it was checked with. A rung that was wrong
-// then, or is now, has "wrong", too. Are all of them right?
+// as simt/trace/counts.h has them. One launch of each, on the inputs of a check. A rung that was wrong
+// before, if it was, or is now, has "wrong", too. Are all of them right?
 bool print_trace(std::ostream& out, const Options& options, const HostTensors& inputs, const Reference& reference,
-                 std::vector<Verdict> verdicts) {
-  verdicts.resize(options.rungs.size());
+                 const std::vector<Verdict>& verdicts) {
   bool passed = true;
   out << "{\"chapter\": " << std::quoted(the_chapter().name) << ", \"problem\": " << std::quoted(label(options.problem))
       << ", \"direction\": \"" << (options.backward ? "backward" : "forward") << "\", \"flops\": " << std::fixed
@@ -323,9 +322,9 @@ bool print_trace(std::ostream& out, const Options& options, const HostTensors& i
     const std::string launches = traced([&] { run(rung, options, tensors); });
     const Verdict counted = options.backward ? check_backward(tensors, options.problem, reference)
                                              : check_forward(tensors, options.problem, reference, rung.forward.writes_lse);
-    if (verdicts[i].passed()) verdicts[i] = counted;
-    passed = passed && verdicts[i].passed();
-    out << (i > 0 ? "," : "") << "\n{\"rung\": " << std::quoted(rung.name) << wrong_in_json(verdicts[i])
+    const Verdict& verdict = i < verdicts.size() && !verdicts[i].passed() ? verdicts[i] : counted;
+    passed = passed && verdict.passed();
+    out << (i > 0 ? "," : "") << "\n{\"rung\": " << std::quoted(rung.name) << wrong_in_json(verdict)
         << ", \"launches\":\n"
         << launches << "}";
   }

@@ -1,9 +1,11 @@
 """A class: each submission once, the rest when one fails, and what the instructor reads. Nothing is built here."""
 
 import argparse
+import contextlib
 import csv
 import dataclasses
 import datetime
+import io
 import json
 import tempfile
 import types
@@ -30,7 +32,7 @@ from tools.grading import (
     whole_class,
 )
 from tools.grading.one_submission import Grade
-from tools.grading.roster import Log, Person, person_of
+from tools.grading.roster import Log, Person, person_of, whose
 from tools.grading.submission import Submission
 
 
@@ -165,6 +167,16 @@ class OfAClass(unittest.TestCase):
                 ("ada-grace_grace", users, None), ("", users, None)]:
             with self.subTest(name=name):
                 self.assertEqual(person_of(name, people), expected)
+
+    def test_who_is_called_like_another_takes_nothing_from_them(self):
+        """An account on GitHub ends as another's id, or is another's name."""
+        people = [Person("ada", "Ada Example", ""), Person("grace", "Grace Sample", "")]
+        for names, adas in [(["hw1-ada", "hw1-z-ada", "hw1-grace"], ["hw1-ada"]), (["hw1-ada", "hw1-z-ada"], ["hw1-ada"]),
+                            (["hw1-a-ada", "hw1-ada"], ["hw1-ada"]), (["ada-hw1", "z-ada-hw1", "grace-hw1"], ["ada-hw1"]),
+                            (["hw1-ada", "hw1-ada-example", "hw1-grace"], ["hw1-ada"]),
+                            (["exampleada_7_8_hw1", "exampleada_LATE_7_9_hw1-2"], ["exampleada_7_8_hw1", "exampleada_LATE_7_9_hw1-2"])]:
+            with self.subTest(names=names), contextlib.redirect_stdout(io.StringIO()):
+                self.assertEqual([name for name, one in whose(names, people).items() if one.id == "ada"], adas)
 
     def test_a_roster_that_is_none(self):
         table = self.out / "roster.csv"

@@ -127,6 +127,21 @@ class Hostile(Graded):
                 self.online, self.solution + doubtful)}), [self.online])
         self.assertEqual((result.verdicts["05.rescale"].state, result.score, list(result.flags)), ("to be looked at", 0, ["05.rescale"]))
 
+    def test_7_of_words_that_are_not_known_no_message_is_shown(self):
+        """Whoever can write it can read what else is in the program, as the solution of the other exercise of this file. (Its text is
+        of numbers, since strings are refused.)"""
+        secret = "std::string({83, 69, 67, 82, 69, 84})"
+        for does, state in [(f"throw CudaError(cudaErrorUnknown, {secret});", "wrong"), (f"throw std::runtime_error({secret});", "wrong"),
+                            (f'throw CudaError(cudaErrorUnknown, std::string({{107,101,114,110,101,108,32}}) + {secret});', "wrong"),
+                            ("s_row[int64_t(1) << 36] = 0; union { int a; } b; b.a = 0;",
+                             "out of bounds")]:
+            with self.subTest(does=does):
+                text = "#include <stdexcept>\n#include <string>\n" + self.course.replaced(self.online, f"{self.solution}\n  {does}")
+                with mock.patch.object(self.workbench.course, "replaced", return_value=text):
+                    verdict = self.graded(self.online, text)
+                self.assertEqual(verdict.state, state, verdict.lines)
+                self.assertNotIn("SECRET", " ".join(verdict.lines))
+
     def test_7_a_traced_kernel_writes_to_nothing_but_its_memory(self):
         """What the engine counts is in its process. An address of the program's own variables, as a number, is written to with
         words that every kernel may have: the traced engine stops it, and so its counts are those of the kernel."""

@@ -158,6 +158,20 @@ class Handed(unittest.TestCase):
         self.assertEqual(self.read(self.in_a_tar((KERNEL, b"", "/etc/passwd"),
                                                  (ANSWERS, b"{}", None))).wrong[KERNEL][0], "a link")
 
+    def test_many_links_take_no_time_and_show_nothing(self):
+        tree = self.directory / "eve"
+        (self.directory / "instructors").mkdir()
+        (self.directory / "instructors" / "solutions-2027.txt").write_text("x")
+        tree.mkdir()
+        for number in range(2000):
+            (tree / f"{number}").symlink_to(".")
+        (tree / "notes").symlink_to(self.directory / "instructors")
+        begin = time.process_time()
+        read = submission.read_here(tree, [KERNEL, ANSWERS])
+        self.assertLess(time.process_time() - begin, 2)
+        self.assertEqual(read.refused[0], "other files")
+        self.assertNotIn("solutions", read.refused[1])
+
     def test_a_directory_that_is_a_link(self):
         elsewhere = self.directory / "elsewhere"
         elsewhere.mkdir()

@@ -34,6 +34,8 @@ _CAPITALS = {"Rung": "rung", "Backward": "pass", "Chapter": "chapter"}
 _ENTRY = re.compile(r"^extern const attention::(Rung|Backward|Chapter) (\w+);$", re.M)
 _ADDRESSES = re.compile(r"\{@([0-9a-f,]{1,400})\}?")
 _LONGEST_LINE = 300
+# Or an object that says that it is one of -flto starts a compiler once more, with options of its own.
+_NO_PLUGIN = ("-fno-lto", "-fno-use-linker-plugin")
 _TO_COMPILE, _TO_COMPILE_A_LOT = 4 * 1024**3, 512 * 1024**2
 MEMORY = 4 * 1024**3
 
@@ -46,7 +48,7 @@ class Attempt:
     text: str
     programs: dict[bool, Path] = field(default_factory=dict)  # {are its kernels traced: the program}
     ended: int = 0  # the status of the last process of kernels
-    stopped: str = ""
+    unsure: bool = False  # has the text more than a kernel needs
 
 
 class Kernels:
@@ -169,7 +171,7 @@ class Kernels:
         needed = self._needed.setdefault((exercise.file, traced), self._others(their_object, traced))
         libraries = [str(path) for path in self._libraries[traced]]
         # The engine first: of what several objects have, as functions of strings, it keeps those that are not traced.
-        self._run([words[0], "-static", "-pthread", "-o", str(program),
+        self._run([words[0], *_NO_PLUGIN, "-static", "-pthread", "-o", str(program),
                    f"-Wl,--defsym=handed_in={self.entry(exercise)[1]}", "-Wl,--start-group", *libraries, str(made),
                    *map(str, needed), "-Wl,--end-group"], exercise.file)
         if not stat.S_ISREG(program.lstat().st_mode):
@@ -273,7 +275,7 @@ class Kernels:
         self._show_to_compiler(directory, of_the_system)
         self._digest = self._found()
         self._compile(source, text, [word for word in words if word not in ("-MD", "-MMD")])
-        self._run(links)
+        self._run([links[0], *_NO_PLUGIN, *links[1:]])
         kept = self._copy(made, self.place / "handed_in" / target)
         kept.chmod(0o755)
         self._clear()
@@ -317,9 +319,11 @@ class Kernels:
     def judged(self, attempt: Attempt, traced: bool, command: Command, environment: dict[str, str]) -> Done:
         """What the judge says, a program of the workbook's own, who has the kernels run in their process."""
         with self.running(attempt, traced) as ours:
-            done = own_program(command, {**environment, "WORKBOOK_KERNELS": str(ours.fileno()), "SIMT_THREADS": "1"},
-                               self.tree, self.patience, (ours.fileno(),), **self.sandbox.as_judge())
-        lines = "\n".join(self._with_lines(attempt, traced, done.output).splitlines())
+            environment = {**environment, "WORKBOOK_KERNELS": str(ours.fileno()), "SIMT_THREADS": "1",
+                           **({"WORKBOOK_KERNELS_UNSURE": "1"} if attempt.unsure else {})}
+            done = own_program(command, environment, self.tree, self.patience, (ours.fileno(),),
+                               **self.sandbox.as_judge())
+        lines = done.output if attempt.unsure else "\n".join(self._with_lines(attempt, traced, done.output).splitlines())
         gone = done.status != 0 and attempt.ended != 0
         return Done(attempt.ended if gone else done.status, lines, done.stopped)
 

@@ -51,6 +51,7 @@ _OF_CUDA = ("CUDACXX", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "LD_LIB
 _OUT_OF_BOUNDS = ("invalid read", "invalid write", "outside", "out of bounds", "misaligned")
 _TO_LOOK_AT = "to be looked at"  # the state of what only counts can decide, which such code could forge
 _SIGSYS = -31
+_MOST_HUNG = 2  # exercises of a submission, which take minutes each; no kernel does that to a compiler
 _NOT_GRADED = "common/tests/ranks/"  # tests of chapter 11 that start several ranks, and need kernels of other chapters
 _REFERENCED = Path("build/cpu/references/all")  # a file, once all references are there
 _NOTHING = "nothing can be graded here: the workbook's own solution of {} is said to be {}"
@@ -231,9 +232,10 @@ class Workbench(Workshop):
 
     # --- What a workshop does ---
 
-    def verdict(self, one: Exercise, text: str) -> Verdict:
-        """On this text of the exercise's file."""
+    def verdict(self, one: Exercise, text: str, unsure: bool = False) -> Verdict:
+        """On this text of the exercise's file, which perhaps has more than a kernel needs."""
         self.attempt, self.happened = self.kernels.attempt(one, text), ""
+        self.attempt.unsure = unsure
         try:
             return judge(_Attempted(self.tree, self.course.exercises), one, workshop=self)
         finally:
@@ -382,6 +384,7 @@ def grade(workbench: Workbench, submission: Submission, exercises: Sequence[Grad
         result.verdicts = {one.id: Verdict(*_as_verdict(submission.refused)) for one in exercises}
     else:
         workbench.kernels.require_as_prepared()
+        hung = 0
         taken = {one.id: _taken(workbench.course, submission, one) for one in exercises if not isinstance(one, Timed)}
         for one in exercises:
             if isinstance(one, Timed):
@@ -393,8 +396,11 @@ def grade(workbench: Workbench, submission: Submission, exercises: Sequence[Grad
             elif one.kind == "measure":
                 text, doubt = _as_handed_in(workbench.course, one.file, exercises, taken)
                 result.verdicts[one.id] = _counted(workbench, one, content.text, "" if doubt else text)
+            elif hung == _MOST_HUNG:
+                result.verdicts[one.id] = Verdict("not compiled", [f"{_MOST_HUNG} of the others have hung the compiler"])
             else:
                 result.verdicts[one.id] = _judged(workbench, one, content)
+                hung += result.verdicts[one.id].state == "hangs the compiler"
                 if content.doubt and result.verdicts[one.id].state in ("right", _TO_LOOK_AT):
                     result.flags[one.id] = content.doubt
     result.points = {one.id: one.points if result.verdicts[one.id].state == "right" else 0 for one in exercises}
@@ -457,7 +463,7 @@ def _judged(workbench: Workbench, one: Exercise, written: _Taken) -> Verdict:
     course = workbench.course
     if written.text.split() == (course.handed_out(one) or "").split():
         return Verdict("not attempted")
-    verdict = workbench.verdict(one, course.replaced(one, written.text))
+    verdict = workbench.verdict(one, course.replaced(one, written.text), unsure=bool(written.doubt))
     verdict = Verdict(verdict.state, [as_line(line) for line in verdict.lines], verdict.stage)
     if verdict.state in ("wrong", "does not compile") and workbench.happened:
         return Verdict(workbench.happened, verdict.lines)

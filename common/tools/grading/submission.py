@@ -102,7 +102,7 @@ def read_here(path: Path, wanted: list[str]) -> Submission:
     try:
         if path.is_symlink():
             raise _Refused("a link", "it is a link to somewhere else")
-        files = _directory(path) if path.is_dir() else _archive(path)
+        files = _directory(path, wanted) if path.is_dir() else _archive(path)
         inner = [path / file for file, read in files.items()
                  if "/" not in file and _ending(Path(file)) and read is not _link]
         if path.is_dir() and len(inner) == 1 and not any(_place_of(file, files, wanted) for file in wanted):
@@ -190,7 +190,7 @@ def _plain_file(path: Path) -> bytes:
     return _limited(os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb"))
 
 
-def _directory(path: Path) -> Files:
+def _directory(path: Path, wanted: list[str]) -> Files:
     """{file: a function that reads it}; links are not followed."""
     found: Files = {}
     size = 0
@@ -206,14 +206,14 @@ def _directory(path: Path) -> Files:
             found[file] = partial(_plain_file, place) if stat.S_ISREG(status.st_mode) else _link
             _require_size(len(found), size)
     for link in [file for file, read in found.items() if read is _link]:
-        found.update(dict.fromkeys(_below(path, link), _link))
+        found.update(dict.fromkeys(_behind(link, wanted), _link))
     return found
 
 
-def _below(path: Path, link: str) -> list[str]:
-    """The name that a wanted file would have if a directory above it is a link."""
-    return [f"{link}/{file.relative_to(path / link).as_posix()}"
-            for file in (path / link).glob("*")] if (path / link).is_dir() else []
+def _behind(link: str, wanted: list[str]) -> list[str]:
+    """The names that wanted files would have if a directory of theirs is this link. Nobody looks where it leads."""
+    return [f"{link}/{'/'.join(parts[at + 1:])}" for file in wanted for parts in [PurePosixPath(file).parts]
+            for at, part in enumerate(parts[:-1]) if part == PurePosixPath(link).name]
 
 
 def _require_size(files: int, size: int) -> None:
