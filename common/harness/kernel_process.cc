@@ -56,12 +56,13 @@ std::string printable(const char* text, size_t longest) {
   return line;
 }
 
-// Where the code has more than a kernel needs, the message is perhaps not the engine's, and what it says may be anything
-// that the process can see, as other exercises' code. Of such a one only what the engine says anyway is shown.
+// Where the code has more than a kernel needs, the message is perhaps not the engine's, and what it says may be
+// anything that the process can see, as other exercises' code. Of such a one only what the engine says anyway is shown.
 std::string shown(const std::string& message) {
   if (!std::getenv("WORKBOOK_KERNELS_UNSURE")) return message;
-  for (const char* known : {"stack overflow", "std::bad_alloc", "cudaErrorMemoryAllocation", "invalid read", "invalid write",
-                            "out of bounds", "misaligned", "race on", "uninitialised", "deadlock", "division by zero"})
+  for (const char* known :
+       {"stack overflow", "std::bad_alloc", "cudaErrorMemoryAllocation", "invalid read", "invalid write",
+        "out of bounds", "misaligned", "race on", "uninitialised", "deadlock", "division by zero"})
     if (message.find(known) != std::string::npos)
       return std::string("cudaErrorUnknown: kernel of a submission: ") + known + ": where, only its own process knows";
   return "a mistake that only the submission's own process has seen";

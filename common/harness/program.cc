@@ -320,8 +320,9 @@ bool print_trace(std::ostream& out, const Options& options, const HostTensors& i
     DeviceTensors tensors(options.problem, inputs, workspace_bytes(rung, options), options.backward);
     if (options.backward) upload_forward(tensors, options.problem, reference);
     const std::string launches = traced([&] { run(rung, options, tensors); });
-    const Verdict counted = options.backward ? check_backward(tensors, options.problem, reference)
-                                             : check_forward(tensors, options.problem, reference, rung.forward.writes_lse);
+    const Verdict counted = options.backward
+                                ? check_backward(tensors, options.problem, reference)
+                                : check_forward(tensors, options.problem, reference, rung.forward.writes_lse);
     const Verdict& verdict = i < verdicts.size() && !verdicts[i].passed() ? verdicts[i] : counted;
     passed = passed && verdict.passed();
     out << (i > 0 ? "," : "") << "\n{\"rung\": " << std::quoted(rung.name) << wrong_in_json(verdict)

@@ -1,4 +1,5 @@
-// What a program can do where a compiler runs on what was handed in; ./workbook grade asks before it lets one run there.
+// What a program can do where a compiler runs on what was handed in; ./workbook grade asks before it lets one run
+// there.
 //
 //   probe PORT DIRECTORY FILE     prints JSON: can it connect to that port of this machine, write to the directory and
 //                                 to others, read the file, see other processes; and what limits it has
@@ -52,9 +53,9 @@ int main(int argc, char** argv) {
   std::string temporary;
   for (const std::string place : {"/tmp", "/var/tmp", "/dev/shm"})
     if (writes(place)) temporary += (temporary.empty() ? "\"" : ", \"") + place + "\"";
-  std::printf("{\"user\": %u, \"network\": %s, \"writes\": %s, \"temporary\": [%s], \"reads\": %s, \"alone\": %s, "
-              "\"processes\": %lld, \"memory\": %lld}\n",
-              getuid(), said(connects(std::atoi(argv[1]))), said(writes(argv[2])), temporary.c_str(),
-              said(access(argv[3], R_OK) == 0), said(processes_seen() < 10), limit_of(RLIMIT_NPROC),
-              limit_of(RLIMIT_DATA));
+  std::printf(
+      "{\"user\": %u, \"network\": %s, \"writes\": %s, \"temporary\": [%s], \"reads\": %s, \"alone\": %s, "
+      "\"processes\": %lld, \"memory\": %lld}\n",
+      getuid(), said(connects(std::atoi(argv[1]))), said(writes(argv[2])), temporary.c_str(),
+      said(access(argv[3], R_OK) == 0), said(processes_seen() < 10), limit_of(RLIMIT_NPROC), limit_of(RLIMIT_DATA));
 }

@@ -239,8 +239,7 @@ void Counter::compared() {
 }
 
 void Counter::arrived(const Awaited& at, bool waits) {
-  if (!waits && dynamic_cast<const NamedBarrier*>(&at) != nullptr)
-    now_.in_turn.reset(worker->current().number / 32);
+  if (!waits && dynamic_cast<const NamedBarrier*>(&at) != nullptr) now_.in_turn.reset(worker->current().number / 32);
 }
 
 void Counter::waited_at(const NamedBarrier&, const Wait&) { now_.in_turn.set(worker->current().number / 32); }

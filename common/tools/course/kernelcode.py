@@ -284,7 +284,7 @@ def _calls_no_name(words: list[str], at: int, types: set[str]) -> bool:
 
 
 def _is_a_function(words: list[str], at: int) -> bool:
-    """Whether the name is declared with its parameters and its body: else what stands in brackets is its first value."""
+    """Whether the name is declared with parameters and a body: else what stands in brackets is its first value."""
     if words[at + 1 : at + 2] != ["("]:
         return False
     depth = 0

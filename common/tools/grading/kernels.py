@@ -323,7 +323,8 @@ class Kernels:
                            **({"WORKBOOK_KERNELS_UNSURE": "1"} if attempt.unsure else {})}
             done = own_program(command, environment, self.tree, self.patience, (ours.fileno(),),
                                **self.sandbox.as_judge())
-        lines = done.output if attempt.unsure else "\n".join(self._with_lines(attempt, traced, done.output).splitlines())
+        said = done.output if attempt.unsure else self._with_lines(attempt, traced, done.output)
+        lines = "\n".join(said.splitlines())
         gone = done.status != 0 and attempt.ended != 0
         return Done(attempt.ended if gone else done.status, lines, done.stopped)
 

@@ -397,7 +397,7 @@ def grade(workbench: Workbench, submission: Submission, exercises: Sequence[Grad
                 text, doubt = _as_handed_in(workbench.course, one.file, exercises, taken)
                 result.verdicts[one.id] = _counted(workbench, one, content.text, "" if doubt else text)
             elif hung == _MOST_HUNG:
-                result.verdicts[one.id] = Verdict("not compiled", [f"{_MOST_HUNG} of the others have hung the compiler"])
+                result.verdicts[one.id] = Verdict("not compiled", [f"{_MOST_HUNG} others have hung the compiler"])
             else:
                 result.verdicts[one.id] = _judged(workbench, one, content)
                 hung += result.verdicts[one.id].state == "hangs the compiler"

@@ -127,8 +127,8 @@ def _where(part: str, words: list[str]) -> set[tuple[int, int]]:
 
 
 def _how_surely(name: str, names: Sequence[str], one: Person) -> int:
-    """2: but for what all names begin and end with it is nothing but the person's id; 1: or name, or address. An account
-    on GitHub is called as its owner likes, and its clones hw1-z-ada, or hw1-ada-example, beside hw1-ada."""
+    """2: but for what all names begin and end with it is nothing but the person's id; 1: or name, or address. An
+    account on GitHub is called as its owner likes, and its clones hw1-z-ada, or hw1-ada-example, beside hw1-ada."""
     words = [plain(each).split() for each in names]
     mine = plain(name).split()
     begin = len(os.path.commonprefix(words))
