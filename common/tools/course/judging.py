@@ -317,7 +317,7 @@ def counts(place: Path, rung: str, direction: str, problem: JsonObject,
         return printed
     try:
         (one,) = printed["rungs"]
-        return [(launch["kernel"], _flat("", {**launch["totals"], **launch["for_exercises"], **launch}))
+        return [(launch["kernel"], _flat("", {**launch["totals"], **launch.get("for_exercises", {}), **launch}))
                 for launch in one["launches"]]
     except (KeyError, TypeError, ValueError):  # whatever the kernel's file prints
         return f"{place.name} --trace printed no counts that can be read"
