@@ -24,6 +24,7 @@ from tools.grading import (
     grade_reports,
     late_days,
     no_submissions_in,
+    not_held,
     read_dates,
     read_log,
     read_roster,
@@ -31,7 +32,8 @@ from tools.grading import (
     submissions_in,
     whole_class,
 )
-from tools.grading.one_submission import Grade
+from tools.grading.kernels import LAYERS
+from tools.grading.one_submission import Grade, layers_in_words
 from tools.grading.roster import Log, Person, person_of, whose
 from tools.grading.submission import Submission
 
@@ -177,6 +179,15 @@ class OfAClass(unittest.TestCase):
                             (["exampleada_7_8_hw1", "exampleada_LATE_7_9_hw1-2"], ["exampleada_7_8_hw1", "exampleada_LATE_7_9_hw1-2"])]:
             with self.subTest(names=names), contextlib.redirect_stdout(io.StringIO()):
                 self.assertEqual([name for name, one in whose(names, people).items() if one.id == "ada"], adas)
+
+    def test_a_result_says_what_does_not_hold(self):
+        kernels = layers_in_words(frozenset(LAYERS))
+        self.assertEqual(not_held({"kernels": kernels, "other files": "not seen"}), [])
+        (line,) = not_held({"kernels": layers_in_words(frozenset(LAYERS) - {"namespaces"}), "other files": "not seen"})
+        self.assertEqual(line, "Submissions' kernels are kept apart, but not by: no network, no other processes.")
+        for held in ({"kernels": layers_in_words(frozenset({"limits", "calls"})), "other files": "seen"},
+                     {"kernels": layers_in_words(frozenset()), "other files": "not seen"}):
+            self.assertRegex(not_held(held)[0], "^Nothing is isolated here: ")
 
     def test_a_roster_that_is_none(self):
         table = self.out / "roster.csv"
